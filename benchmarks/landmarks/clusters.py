@@ -21,9 +21,9 @@ from gramian.landmarks import (
     TwoPass,
     Uniform,
 )
-from gramian.landmarks._candidates import Candidates
-from gramian.landmarks._selecting import draw_exactly
-from gramian.landmarks.exact_rls import exact_scores
+from gramian.landmarks.leverage.candidates import Candidates
+from gramian.landmarks.leverage.exact_rls import exact_scores
+from gramian.landmarks.leverage.selecting import draw_exactly
 from gramian.operators import KernelOperator
 
 from ..lib.tables import Tables

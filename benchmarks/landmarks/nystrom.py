@@ -23,7 +23,7 @@ from gramian.landmarks import (
     Selector,
     Uniform,
 )
-from gramian.landmarks.exact_rls import exact_scores
+from gramian.landmarks.leverage.exact_rls import exact_scores
 from gramian.operators import KernelOperator
 
 from ..lib import plots

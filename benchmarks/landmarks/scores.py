@@ -21,10 +21,10 @@ from gramian.landmarks import (
     TwoPass,
     Uniform,
 )
-from gramian.landmarks._candidates import Candidates
-from gramian.landmarks._selecting import draw_independently
-from gramian.landmarks.exact_rls import exact_scores
-from gramian.landmarks.leverage import Dictionary, Scorer
+from gramian.landmarks.leverage.candidates import Candidates
+from gramian.landmarks.leverage.exact_rls import exact_scores
+from gramian.landmarks.leverage.scores import Dictionary, Scorer
+from gramian.landmarks.leverage.selecting import draw_independently
 from gramian.lowrank import pivoted_cholesky
 from gramian.operators import KernelOperator
 

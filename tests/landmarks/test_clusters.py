@@ -9,7 +9,7 @@ from torch import Tensor
 from gramian import kernels, landmarks
 from gramian.data import as_rows
 from gramian.landmarks import RecursiveRLS, Selector
-from gramian.landmarks._sampling import systematic
+from gramian.landmarks.leverage.sampling import systematic
 from gramian.operators import KernelOperator
 
 SIZES = (20, 1000, 980)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from gramian import _linalg, kernels, landmarks
 from gramian.data import as_rows
-from gramian.landmarks.leverage import Dictionary, Scorer, gram, own_scores, spectrum
+from gramian.landmarks.leverage.scores import Dictionary, Scorer, gram, own_scores, spectrum
 from gramian.operators import KernelOperator
 
 

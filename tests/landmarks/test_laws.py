@@ -15,8 +15,8 @@ from torch import Tensor
 from gramian import kernels
 from gramian.data import as_rows
 from gramian.landmarks import Bless, BlessR, RecursiveRLS, Squeak
-from gramian.landmarks.bless import PathSelector
-from gramian.landmarks.leverage import Dictionary
+from gramian.landmarks.leverage.bless import PathSelector
+from gramian.landmarks.leverage.scores import Dictionary
 from gramian.operators import KernelOperator
 
 GAUSSIAN = kernels.Gaussian(1.0)

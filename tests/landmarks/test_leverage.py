@@ -15,8 +15,8 @@ from torch import Tensor
 import gramian
 from gramian import kernels, landmarks
 from gramian.data import as_rows
-from gramian.landmarks.exact_rls import exact_scores
-from gramian.landmarks.leverage import Dictionary, Scorer, own_scores
+from gramian.landmarks.leverage.exact_rls import exact_scores
+from gramian.landmarks.leverage.scores import Dictionary, Scorer, own_scores
 from gramian.operators import KernelOperator
 
 METHODS = ["bless", "bless_r", "recursive_rls", "squeak", "two_pass", "uniform"]

@@ -11,8 +11,8 @@ from torch import Tensor
 from gramian import kernels, landmarks
 from gramian.data import as_rows
 from gramian.landmarks import Landmarks
-from gramian.landmarks._candidates import Candidates, group_keys, row_keys
-from gramian.landmarks.leverage import Dictionary
+from gramian.landmarks.leverage.candidates import Candidates, group_keys, row_keys
+from gramian.landmarks.leverage.scores import Dictionary
 from gramian.operators import KernelOperator
 
 WEIGHTED = ["bless", "bless_r", "exact_rls", "recursive_rls", "squeak", "two_pass", "uniform"]

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from gramian.landmarks import _sampling as sampling
+from gramian.landmarks.leverage import sampling as sampling
 
 DRAWS = 2000
 

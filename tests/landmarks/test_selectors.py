@@ -14,7 +14,7 @@ from gramian import kernels, landmarks
 from gramian.data import as_rows
 from gramian.landmarks import Landmarks
 from gramian.landmarks.base import SizeOrPenalty
-from gramian.landmarks.leverage import Dictionary
+from gramian.landmarks.leverage.scores import Dictionary
 from gramian.operators import KernelOperator
 
 SCORED = ["bless", "bless_r", "exact_rls", "recursive_rls", "squeak", "two_pass"]

@@ -12,8 +12,8 @@ from .._parameter_types import EngineLike, KernelLike, Lengthscale, MemoryLimit,
 from ..data import RowSource
 from ..fitting.settings import resolve
 from ..landmarks import Selector
-from ..landmarks.exact_rls import exact_scores
-from ..landmarks.leverage import Dictionary, Scorer, own_scores
+from ..landmarks.leverage.exact_rls import exact_scores
+from ..landmarks.leverage.scores import Dictionary, Scorer, own_scores
 from ..operators import KernelOperator
 from . import validation
 from .types import RowsLike

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._selecting import Level, landmarks_of
 from .base import Landmarks, Selector, selectors
-from .bless import Bless, PathSelector
-from .bless_r import BlessR
-from .exact_rls import ExactRLS
 from .kmeans import KMeans
-from .recursive_rls import RecursiveRLS
+from .leverage.bless import Bless, PathSelector
+from .leverage.bless_r import BlessR
+from .leverage.exact_rls import ExactRLS
+from .leverage.recursive_rls import RecursiveRLS
+from .leverage.selecting import Level, landmarks_of
+from .leverage.squeak import Squeak
+from .leverage.two_pass import TwoPass
 from .rpcholesky import RPCholesky
-from .squeak import Squeak
-from .two_pass import TwoPass
 from .uniform import Uniform
 
 

@@ -17,8 +17,8 @@ from .._spectrum import Spectrum
 from ..data import Folding, RowSource, Value, as_rows, gathered
 from ..operators import KernelOperator
 from .base import Landmarks, SizeOrPenalty, cap_size, selectors
-from .bless import estimate_effective_dimension
-from .leverage import gram
+from .leverage.bless import estimate_effective_dimension
+from .leverage.scores import gram
 from .uniform import Uniform
 
 MOST_SEEDED_CENTERS = 1000

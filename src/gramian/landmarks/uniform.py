@@ -12,8 +12,8 @@ from torch import Tensor
 
 from ..data import as_rows
 from ..operators import KernelOperator, largest_diagonal
-from ._candidates import group_keys, row_keys
 from .base import Landmarks, SizeOrPenalty, cap_size, selectors
+from .leverage.candidates import group_keys, row_keys
 
 
 @selectors.register("uniform")

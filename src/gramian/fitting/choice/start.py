@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from ...landmarks import Landmarks
-from ...landmarks.bless import SMALLEST_PENALTY
+from ...landmarks.leverage.bless import SMALLEST_PENALTY
 from ...problems import NystromProblem
 from ...solvers import Solver, State, Stop, deadline, max_iterations, tolerance
 from ..held_out import folds as held_out

@@ -9,12 +9,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .._checks import as_positive
-from ..operators import KernelOperator
-from . import _sampling
-from ._candidates import Candidates
-from .base import Landmarks, SizeOrPenalty, cap_size
-from .leverage import Dictionary
+from ..._checks import as_positive
+from ...operators import KernelOperator
+from ..base import Landmarks, SizeOrPenalty, cap_size
+from . import sampling as _sampling
+from .candidates import Candidates
+from .scores import Dictionary
 
 LEAST_LEVEL_ROWS = 64
 """Least rows of an intermediate dictionary.

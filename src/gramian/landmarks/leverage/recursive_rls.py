@@ -9,12 +9,12 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from .. import _linalg as la
-from ..operators import KernelOperator
-from ._candidates import Candidates, row_keys
-from ._selecting import LEAST_LEVEL_ROWS, Level, LeverageSelector, draw_exactly, draw_independently
-from .base import SizeOrPenalty, selectors
-from .leverage import Dictionary, Scorer, gram, own_scores
+from ... import _linalg as la
+from ...operators import KernelOperator
+from ..base import SizeOrPenalty, selectors
+from .candidates import Candidates, row_keys
+from .scores import Dictionary, Scorer, gram, own_scores
+from .selecting import LEAST_LEVEL_ROWS, Level, LeverageSelector, draw_exactly, draw_independently
 
 SCORE_OVERESTIMATE = 1.5
 """The 3/2 of algorithm 2, which makes every estimate an upper bound with high probability."""

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import torch
 
-from ..operators import KernelOperator
-from . import _sampling
-from ._candidates import Candidates
-from ._selecting import CANDIDATES_PER_ROW, Level, draw_independently
-from .base import selectors
+from ...operators import KernelOperator
+from ..base import selectors
+from . import sampling as _sampling
 from .bless import PathSelector
-from .leverage import Dictionary, Scorer
+from .candidates import Candidates
+from .scores import Dictionary, Scorer
+from .selecting import CANDIDATES_PER_ROW, Level, draw_independently
 
 
 @selectors.register("bless_r")

@@ -12,13 +12,13 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from .._checks import as_positive
-from ..operators import KernelOperator, largest_diagonal
-from . import _sampling
-from ._candidates import Candidates
-from ._selecting import CANDIDATES_PER_ROW, LEAST_LEVEL_ROWS, Level, LeverageSelector, draw_exactly
-from .base import cap_size, selectors
-from .leverage import Dictionary, Scorer
+from ..._checks import as_positive
+from ...operators import KernelOperator, largest_diagonal
+from ..base import cap_size, selectors
+from . import sampling as _sampling
+from .candidates import Candidates
+from .scores import Dictionary, Scorer
+from .selecting import CANDIDATES_PER_ROW, LEAST_LEVEL_ROWS, Level, LeverageSelector, draw_exactly
 
 SMALLEST_PENALTY = 1e-13
 """Least penalty, relative to the largest k(x, x), in a search for m rows: rounding dominates."""

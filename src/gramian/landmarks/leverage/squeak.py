@@ -8,13 +8,13 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from .._checks import as_count
-from ..operators import KernelOperator, largest_diagonal
-from . import _sampling
-from ._candidates import Candidates, group_keys, keys_of
-from ._selecting import Level, LeverageSelector
-from .base import selectors
-from .leverage import Dictionary, own_scores, spectrum
+from ..._checks import as_count
+from ...operators import KernelOperator, largest_diagonal
+from ..base import selectors
+from . import sampling as _sampling
+from .candidates import Candidates, group_keys, keys_of
+from .scores import Dictionary, own_scores, spectrum
+from .selecting import Level, LeverageSelector
 
 
 @selectors.register("squeak")

@@ -12,10 +12,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from .._sparse import is_sparse
-from ..data import RowSource
-from ..operators import KernelOperator
-from .leverage import Dictionary, Scorer
+from ..._sparse import is_sparse
+from ...data import RowSource
+from ...operators import KernelOperator
+from .scores import Dictionary, Scorer
 
 KEY_BLOCK_NUMBERS = 1 << 17
 """Numbers in a block whose keys are computed at once: a megabyte, which stays in the cache."""

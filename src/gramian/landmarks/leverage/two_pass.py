@@ -8,13 +8,13 @@ from typing import ClassVar
 
 import torch
 
-from .._checks import as_count
-from ..operators import KernelOperator, largest_diagonal
-from . import _sampling
-from ._candidates import Candidates
-from ._selecting import Level, LeverageSelector, draw_exactly, draw_independently
-from .base import selectors
-from .leverage import Dictionary, Scorer, spectrum
+from ..._checks import as_count
+from ...operators import KernelOperator, largest_diagonal
+from ..base import selectors
+from . import sampling as _sampling
+from .candidates import Candidates
+from .scores import Dictionary, Scorer, spectrum
+from .selecting import Level, LeverageSelector, draw_exactly, draw_independently
 
 
 @selectors.register("two_pass")

@@ -8,14 +8,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .. import _linalg as la
-from .._checks import as_bytes, readable_bytes
-from .._errors import TextError
-from .._spectrum import Spectrum
-from ..operators import KernelOperator
-from ._candidates import Candidates
-from ._selecting import Level, LeverageSelector, draw_exactly, draw_independently
-from .base import selectors
+from ... import _linalg as la
+from ..._checks import as_bytes, readable_bytes
+from ..._errors import TextError
+from ..._spectrum import Spectrum
+from ...operators import KernelOperator
+from ..base import selectors
+from .candidates import Candidates
+from .selecting import Level, LeverageSelector, draw_exactly, draw_independently
 
 
 def exact_scores(

@@ -15,11 +15,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from .. import _linalg as la
-from .._spectrum import Spectrum
-from ..data import Cast, Value, as_rows
-from ..operators import KernelOperator, diagonal
-from .base import Landmarks
+from ... import _linalg as la
+from ..._spectrum import Spectrum
+from ...data import Cast, Value, as_rows
+from ...operators import KernelOperator, diagonal
+from ..base import Landmarks
 
 SOLVED_ENTRIES = 1 << 19
 """Entries against a dictionary that are solved for at once on the host, with three copies."""

@@ -1,0 +1,1 @@
+"""Selection of landmarks by leverage scores."""
