@@ -45,7 +45,8 @@ def slow(monkeypatch, said, name):
 
 
 def test_a_piped_run_says_where_it_is(gramian, train, tmp_path, monkeypatch, said):
-    for name in ("cli.commands.fit.open_training", "fitting.fit.start", "fitting.result.solve"):
+    steps = ("cli.commands.fit.open_training", "fitting.methods.squared_error.chosen")
+    for name in (*steps, "fitting.methods.run.solve"):
         slow(monkeypatch, said, f"gramian.{name}")
     monkeypatch.setattr(
         "gramian.callbacks.Validate.__call__",

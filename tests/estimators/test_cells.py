@@ -19,6 +19,7 @@ from gramian._processes import processes_pay, run_apart
 from gramian.callbacks import Checkpoint
 from gramian.cells import KMeansCells, MedianSplits, RandomCells
 from gramian.fitting.cells import fit as by_cells
+from gramian.fitting.cells import memory as cell_memory
 from gramian.fitting.cells import problems as cell_fits
 from gramian.fitting.cells import solver as cell_solver
 from gramian.model import CellCenters, KernelModel, load_model
@@ -382,7 +383,7 @@ def test_when_processes_pay(monkeypatch):
 
 def test_rows_in_a_file_are_the_same(monkeypatch):
     a = ridge(100).fit(X, Y)
-    monkeypatch.setattr(by_cells, "MEMORY_SHARE", 10**12)
+    monkeypatch.setattr(cell_memory, "MEMORY_SHARE", 10**12)
     b = ridge(100).fit(X, Y)
     np.testing.assert_array_equal(a.dual_coef_, b.dual_coef_)
     np.testing.assert_array_equal(a.predict(X), b.predict(X))

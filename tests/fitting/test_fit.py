@@ -16,7 +16,7 @@ from gramian import KernelRidge, KernelRidgeClassifier
 from gramian.data import as_rows
 from gramian.fitting import FitSettings, Fitted, Generators, TrainingData, fit
 from gramian.fitting.inputs.targets import classes_of, coded_data
-from gramian.fitting.partial_fit import go_on
+from gramian.fitting.partial_fit import partial_fit
 from gramian.fitting.plans.placed_data import PlacedData
 from gramian.fitting.plans.plan import plan
 from gramian.kernels import Polynomial
@@ -164,7 +164,7 @@ class TestTrainingData:
         alone = fitted(settings(landmarks=landmarks), replace(data(X[1:], Y[1:])))
         assert torch.allclose(found.model.coef, alone.model.coef, rtol=1e-6)
         streaming = settings(solver="eigenpro3", penalty=0, landmarks=119)
-        rows = go_on(streaming, given, rng=rng()).index
+        rows = partial_fit(streaming, given, rng=rng()).index
         assert rows is not None
         assert int(rows.max()) < 119
 
@@ -224,22 +224,22 @@ class TestAnEarlierFit:
 class TestGoingOn:
     def test_passes_once_and_keeps_the_centers(self) -> None:
         given = settings(solver="eigenpro3", penalty=0)
-        first = go_on(given, data(X[:60], Y[:60]), rng=rng())
-        second = go_on(given, data(X[60:], Y[60:]), rng=rng(), before=first)
+        first = partial_fit(given, data(X[:60], Y[:60]), rng=rng())
+        second = partial_fit(given, data(X[60:], Y[60:]), rng=rng(), before=first)
         assert second.model.centers is first.model.centers
         assert second.iteration == 2 * first.iteration > 0
         assert len(second.history) > len(first.history)
 
     def test_refuses_other_targets(self) -> None:
         given = settings(solver="eigenpro3", penalty=0)
-        first = go_on(given, data(), rng=rng())
+        first = partial_fit(given, data(), rng=rng())
         two = TrainingData(as_rows(X), torch.from_numpy(np.c_[Y, Y]))
         with pytest.raises(ValueError, match="2 columns, but the first call had 1"):
-            go_on(given, two, rng=rng(), before=first)
+            partial_fit(given, two, rng=rng(), before=first)
 
     def test_has_no_path_of_penalties(self) -> None:
         with pytest.raises(ValueError, match="has no path of penalties; give other landmarks"):
-            go_on(settings(penalty="auto", landmarks="bless_r"), data(), rng=rng())
+            partial_fit(settings(penalty="auto", landmarks="bless_r"), data(), rng=rng())
 
 
 class TestWhatAFitFellShortOf:

@@ -1,28 +1,76 @@
-"""go_on: one pass over more rows, with the centers of the first call, as `partial_fit` does."""
+"""partial_fit: one pass over more rows, with the centers of the first call."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from .. import solvers
 from .._parameter_types import SolverLike
-from ..problems import FullProblem, NystromProblem, Problem
+from ..data import RowSource
+from ..problems import NystromProblem, Problem
 from ..solvers import Result, Solver, State, max_iterations, solve
 from ..solvers.loop.stopping import Row
-from .choice.landmarks import centers_on_host, chosen, kept_in_file, problem_of
-from .choice.prepared import prepare
+from .choice.landmarks import chosen, kept_in_file, problem_of
 from .inputs.features import check_units
 from .inputs.training_data import TrainingData
+from .methods.base import Prepared, Start
+from .methods.prepare import prepare
+from .methods.run import check_not_diverged
+from .methods.squared_error import SquaredError
 from .plans.placed_data import PlacedData
-from .result import Fitted, check_not_diverged
+from .result import Fitted
 from .settings.generators import Generators
 from .settings.settings import FitSettings
 
 
-def go_on(
+@dataclass(frozen=True)
+class MoreRows(SquaredError):
+    """Squared errors of more rows, with the kernel and the centers of the first call.
+
+    Attributes
+    ----------
+    earlier : Fitted or None
+        The fit so far; None in the first call.
+    """
+
+    earlier: Fitted | None
+
+    def before(
+        self, settings: FitSettings, data: TrainingData, fitted: Fitted | None
+    ) -> Fitted | None:
+        """Return the fit so far."""
+        return self.earlier
+
+    def expected_time(self, *_: object) -> None:
+        """Expect no long fit of a single pass."""
+
+    def start(self, prepared: Prepared, rng: Generators) -> Start:
+        """Return the problem with the centers of the first call, or with new landmarks."""
+        settings, before = prepared.settings, self.earlier
+        if before is not None:
+            size = replace(prepared.size, m=len(before.model.centers))
+            placed = replace(prepared, size=size).place()
+            problem = _with_centers(before, placed, settings.one_penalty)
+            state = State(before.iteration, before.model.coef)
+            penalty, engine = settings.one_penalty, placed.K.engine
+            return Start(problem, None, penalty, engine, prepared.solver, state)
+        placed = prepared.place()
+        landmarks = chosen(placed.K, settings.landmarks, rng.landmarks)
+        landmarks = kept_in_file(landmarks, settings.centers_file)
+        first = problem_of(placed.K, placed.data, landmarks, settings.one_penalty)
+        return Start(first, landmarks, settings.one_penalty, placed.K.engine, prepared.solver)
+
+    def centers(self, prepared: Prepared, start: Start) -> RowSource | Tensor:
+        """Return the centers of the first call, not a copy of them."""
+        earlier = self.earlier
+        return super().centers(prepared, start) if earlier is None else earlier.model.centers
+
+
+def partial_fit(
     settings: FitSettings, data: TrainingData, *, rng: Generators, before: Fitted | None = None
 ) -> Fitted:
     """Pass once over the rows, from the coefficients so far.
@@ -30,7 +78,7 @@ def go_on(
     Parameters
     ----------
     settings : FitSettings
-        With a solver that streams, see `can_go_on`, and no path of penalties.
+        With a solver that streams, see `supports_partial_fit`, and no path of penalties.
     data : TrainingData
         Of any number of rows.
     rng : Generators
@@ -43,6 +91,30 @@ def go_on(
         If the penalty is "auto", the settings ask for early stopping, or there are not as many
         targets as in the first call.
     """
+    _check(settings)
+    check_units(settings, data.rows)
+    # later calls may bring rows of other quantiles
+    own = replace(settings.with_plain_inputs(), time_limit=None)
+    if before is not None:
+        own = replace(own, kernel=before.model.kernel, lengthscale="median")
+    method = MoreRows(before)
+    prepared = prepare(method, own, data, rng, decodes=False)
+    start = method.start(prepared, rng)
+    earlier = [] if before is None else before.history
+    result = _next_epoch(prepared.solver, start.problem, start.state, earlier, rng.solver)
+    check_not_diverged(result)
+    model = method.model(prepared, start, result.state.coef.cpu(), None)
+    fitted = prepared.fitted(start, result, model)
+    user_settings = replace(settings, callbacks=(), tol=prepared.settings.tol)
+    if before is None:
+        return replace(fitted, settings=user_settings)
+    user_settings = replace(user_settings, landmarks=before.settings.landmarks)
+    model = replace(fitted.model, target=before.model.target)
+    return replace(fitted, model=model, settings=user_settings, index=before.index)
+
+
+def _check(settings: FitSettings) -> None:
+    """Raise ValueError for settings that need all rows at once."""
     if settings.searches_penalty:
         raise ValueError("partial_fit has no path of penalties; give other landmarks, or a penalty")
     if settings.early_stopping:
@@ -50,47 +122,10 @@ def go_on(
             "partial_fit passes once over the rows and does not stop early; give "
             "early_stopping=False"
         )
-    check_units(settings, data.rows)
-    data = data.without_zero_weights()
-    plain = settings.with_plain_inputs()  # other calls may see other rows
-    p = prepare(plain, data, rng, before=before, is_single_pass=True)
-    asked, penalty = replace(settings, tol=p.settings.tol), p.settings.one_penalty
-    size = p.size if before is None else replace(p.size, m=len(before.model.centers))
-    placed = PlacedData.place(p.data, p.kernel, p.engine, p.solver, size, p.settings.limit)
-    problem: FullProblem | NystromProblem
-    if before is None:
-        found = chosen(placed.K, p.settings.landmarks, rng.landmarks)
-        landmarks = kept_in_file(found, settings.centers_file)
-        problem = problem_of(placed.K, placed.data, landmarks, penalty)
-        centers = centers_on_host(landmarks, p.data.rows)
-        index = None if found is None else found.index
-        state, history, target = None, [], data.target
-        learned = p.scaling.features.learned
-    else:
-        problem = _with_centers(before, placed, penalty)
-        centers, index = before.model.centers, before.index
-        state, history = State(before.iteration, before.model.coef), before.history
-        target, learned = before.model.target, before.learned
-        asked = replace(asked, landmarks=before.settings.landmarks)
-    result = _next_epoch(p.solver, problem, state, history, rng.solver)
-    check_not_diverged(result)
-    coef = result.state.coef.cpu()
-    probabilities = p.probabilities
-    model = p.data.model(placed.K.kernel, centers, coef, target=target, probabilities=probabilities)
-    return Fitted.of(
-        result,
-        p.scaling.model(model),
-        asked,
-        p.solver,
-        placed.K.engine,
-        penalty=penalty,
-        index=index,
-        learned=learned,
-    )
 
 
-def can_go_on(given: SolverLike) -> bool:
-    """Return whether a solver, or the solver of that name, can go on with other rows."""
+def supports_partial_fit(given: SolverLike) -> bool:
+    """Return whether a solver, or the solver of that name, can be fitted to rows in parts."""
     if isinstance(given, Solver):
         return given.streams
     return given in solvers.names() and solvers.make(given).streams

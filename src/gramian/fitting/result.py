@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import logging
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -14,20 +11,20 @@ from jaxtyping import Int
 from torch import Tensor
 
 from .._errors import Text, TextError
-from .._parameter_types import Callbacks
-from ..callbacks import Checkpoint
 from ..metric import LearnedMetric
 from ..model import KernelModel
 from ..operators import Engine
-from ..problems import Problem
-from ..solvers import Interrupted, Result, Solver, State, Stop, solve
-from ..solvers.loop.loop import row_of
-from ..solvers.loop.metrics import BATCH_ERROR, PREDICTION_ERROR, RESIDUAL, VALID_ERROR, VALID_RMSE
+from ..solvers import Solver
+from ..solvers.loop.metrics import (
+    BATCH_ERROR,
+    PREDICTION_ERROR,
+    RESIDUAL,
+    VALID_ERROR,
+    VALID_RMSE,
+)
 from ..solvers.loop.stopping import Row, StopReason
 from .choice.penalty_path import PathRow
 from .settings.settings import FitSettings
-
-logger = logging.getLogger("gramian")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -74,14 +71,14 @@ class Fitted:
     solver: Solver[Any, Any]
     engine: Engine
     penalty: float
-    path: list[PathRow] | None
-    path_ended_at_best: bool
-    index: Int[Tensor, " m"] | None
     iteration: int
     reason: StopReason
     history: list[Row]
-    solver_settings: dict[str, Any]
     metrics: Row
+    path: list[PathRow] | None = None
+    path_ended_at_best: bool = False
+    index: Int[Tensor, " m"] | None = None
+    solver_settings: dict[str, Any] = field(default_factory=dict)
     best_iteration: int | None = None
     held_out: Int[Tensor, " r"] | None = None
     learned: LearnedMetric | None = None
@@ -101,43 +98,6 @@ class Fitted:
                 self.reason,
             )
         return (self.penalty,)
-
-    @classmethod
-    def of(
-        cls,
-        result: Result,
-        model: KernelModel,
-        settings: FitSettings,
-        solver: Solver[Any, Any],
-        engine: Engine,
-        *,
-        penalty: float,
-        index: Int[Tensor, " m"] | None,
-        path: list[PathRow] | None = None,
-        path_ended_at_best: bool = False,
-        best: State | None = None,
-        held_out: Int[Tensor, " r"] | None = None,
-        learned: LearnedMetric | None = None,
-    ) -> Fitted:
-        """Return the outcome of a run of the solver; `best` is what is kept of it."""
-        return cls(
-            model=model,
-            settings=replace(settings, callbacks=()),
-            solver=solver,
-            engine=engine,
-            penalty=penalty,
-            path=path,
-            path_ended_at_best=path_ended_at_best,
-            index=index,
-            iteration=result.state.iteration,
-            reason=result.reason,
-            history=result.history,
-            solver_settings=dict(getattr(result.state, "settings", {})),
-            metrics=row_of(result.state if best is None else best),
-            best_iteration=None if best is None else best.iteration,
-            held_out=held_out,
-            learned=learned,
-        )
 
     @property
     def landmark_rows(self) -> Int[Tensor, " m"] | None:
@@ -229,99 +189,4 @@ class Fitted:
         return (
             f"predictions that are off by an estimated {100 * error:.2g} % of the standard "
             f"deviation of the target, above {tol}"
-        )
-
-
-class InterruptedFit(KeyboardInterrupt):
-    """An interruption of a fit that had a state already.
-
-    Attributes
-    ----------
-    fitted : Fitted
-        What the fit had come to: its best state if it may stop early, else the last one. The
-        reason is "interrupted".
-    """
-
-    def __init__(self, fitted: Fitted) -> None:
-        super().__init__(f"interrupted at iteration {fitted.iteration}")
-        self.fitted = fitted
-
-    @classmethod
-    def of(cls, error: Interrupted, fitted: Callable[[Result], Fitted]) -> KeyboardInterrupt:
-        """Return the interruption of a fit; a plain one if its model would be of no use.
-
-        That is one with coefficients that are not finite, or still zero, where solvers start.
-        """
-        found = fitted(error.result)
-        return cls(found) if _is_useful(found.model.coef) else KeyboardInterrupt()
-
-
-@contextlib.contextmanager
-def keeping_model(fitted: Callable[[Result], Fitted]) -> Iterator[None]:
-    """Give what ends a fit the model until then: see `InterruptedFit` and `model_until`."""
-    try:
-        yield
-    except Interrupted as error:
-        raise InterruptedFit.of(error, fitted) from error
-    except Exception as error:
-        result = vars(error).pop("result", None)
-        if isinstance(result, Result) and _is_useful(result.state.coef):
-            with contextlib.suppress(Exception):  # the first error is the one to see
-                vars(error)["fitted"] = fitted(result)
-        raise
-
-
-def run(
-    problem: Problem,
-    solver: Solver[Any, Any],
-    fitted: Callable[[Result], Fitted],
-    *,
-    stop: Sequence[Stop],
-    callbacks: Callbacks,
-    state: State | None,
-    rng: torch.Generator,
-) -> Result:
-    """Run the solver of a fit: `solve`, with the model kept if an error ends it.
-
-    Raises
-    ------
-    FloatingPointError
-        If the solver diverged.
-    InterruptedFit
-        If it is interrupted, as by Ctrl-C, when the solver has a state. Of another error see
-        `model_until`.
-    """
-    with keeping_model(fitted):
-        result = solve(problem, solver, stop=stop, callbacks=callbacks, state=state, rng=rng)
-    check_not_diverged(result)
-    return result
-
-
-def saved_state(callbacks: Callbacks, problem: Problem, solver: Solver[Any, Any]) -> State | None:
-    """Return the state of the first checkpoint among the callbacks that has one."""
-    for callback in callbacks:
-        if isinstance(callback, Checkpoint):
-            state = callback.restore(problem, solver)
-            if state is not None:
-                logger.info("going on from %s, iteration %d", callback.path, state.iteration)
-                return state
-    return None
-
-
-def model_until(error: Exception) -> Fitted | None:
-    """Return the model of a fit that an error ended; None if it had no useful state."""
-    return vars(error).get("fitted")
-
-
-def _is_useful(coef: Tensor) -> bool:
-    """Return whether coefficients are finite, and not still zero, where solvers start."""
-    return bool(coef.isfinite().all() and coef.any())
-
-
-def check_not_diverged(result: Result) -> None:
-    """Raise FloatingPointError if the solver diverged."""
-    if result.reason == "diverged":
-        raise FloatingPointError(
-            f"the solver diverged at iteration {result.state.iteration}; raise the penalty, "
-            "use float64 data, or rescale targets whose squares overflow"
         )

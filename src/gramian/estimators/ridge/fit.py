@@ -76,7 +76,7 @@ def continue_fit(estimator: KernelRidgeModel, settings: FitSettings, data: Train
         raise ValueError("partial_fit has no rows to hold back for intervals; leave conformal out")
     rng = Generators.seeded(estimator._state(), folds=False)
     estimator._training = None  # the rows of earlier calls are gone
-    fitted = fitting.go_on(settings, data, rng=rng, before=_last_fit(estimator))
+    fitted = fitting.partial_fit(settings, data, rng=rng, before=_last_fit(estimator))
     _set_attributes(estimator, fitted)
     return fitted
 
@@ -142,7 +142,7 @@ def solver_streams(parameters: FitParameters) -> bool:
     AttributeError
         If its solver cannot: scikit-learn then says that there is no ``partial_fit``.
     """
-    if not fitting.can_go_on(parameters.solver):
+    if not fitting.supports_partial_fit(parameters.solver):
         raise AttributeError(
             f"partial_fit needs solver='eigenpro3' or 'sketchysaga', not {parameters.solver!r}"
         )

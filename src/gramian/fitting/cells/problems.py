@@ -8,7 +8,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -16,17 +16,14 @@ from torch import Tensor
 
 from ..._linalg.threads import one_thread_if_small
 from ..._processes import BYTES, processes_pay, run_apart
-from ..._workers import default_threads, run
+from ..._workers import run
 from ...callbacks import Checkpoint
 from ...callbacks.journal import Journal, another_problem
-from ...data import Elsewhere, as_rows
+from ...data import as_rows
 from ...data.rows.digest import digest, tensor_digest
-from ...kernels import Kernel
-from ...operators import Engine
-from ...solvers import Solver
 from ...solvers.loop.stopping import Stop, StopReason
 from ..inputs.training_data import TrainingData
-from ..settings.settings import FitSettings
+from ..methods.base import Prepared
 from .rows import CellRows
 from .solver import CellSolver, CellTask, SolvedCell
 
@@ -52,29 +49,17 @@ class CellProblems:
 
     Attributes
     ----------
-    settings : FitSettings
-        With values.
-    asked : FitSettings
-    data : TrainingData
-        All of it, as the kernel sees it.
+    prepared : Prepared
+        With all rows.
     rows : CellRows
-    kernel : Kernel
-    engine : Engine
-    shift : float
     rng : torch.Generator
-    ends : float
-        The time of `time.monotonic` at which the fit is to end.
+    workers : int, default=1
+        Cells that are solved at once.
     """
 
-    settings: FitSettings
-    asked: FitSettings
-    data: TrainingData
+    prepared: Prepared
     rows: CellRows
-    kernel: Kernel
-    engine: Engine
-    shift: float
     rng: torch.Generator
-    ends: float
     workers: int = 1
     seed: int = field(init=False)
     _stopped: threading.Event = field(init=False, default_factory=threading.Event)
@@ -84,22 +69,17 @@ class CellProblems:
         seed = 0 if one else int(torch.randint(2**62, (), generator=self.rng))
         object.__setattr__(self, "seed", seed)
 
-    def solver(self, cell: int) -> Solver[Any, Any]:
-        """Return the solver of a cell."""
-        here = self.rows.bounds(cell)
-        rows = Elsewhere(self.data.rows, here.stop - here.start)
-        return self._solver_of_cells().solver(rows, self.data.targets.shape[1])[0]
-
     def journal(self, checkpoint: Checkpoint) -> Journal:
         """Return the journal in the file of a checkpoint."""
         cells = {**self.rows.cells.tensors(), "starts": self.rows.starts}
+        data, settings = self.prepared.data, self.prepared.settings
         about = {
             "fit": "by cells",
-            "kernel": json.dumps(self.kernel.to_dict()),
-            "shape": str((*self.data.rows.shape, *self.data.targets.shape, self.rows.X.dtype)),
-            "ridge": repr(self.shift),
-            "solver": repr(self.settings.solver),
-            "tol": repr((self.settings.tol, self.settings.max_iter)),
+            "kernel": json.dumps(self.prepared.kernel.to_dict()),
+            "shape": str((*data.rows.shape, *data.targets.shape, self.rows.X.dtype)),
+            "ridge": repr(settings.one_penalty * data.total),
+            "solver": repr(settings.solver),
+            "tol": repr((settings.tol, settings.max_iter)),
             "cells": " ".join(tensor_digest(each) for each in cells.values()),
         }
         return Journal(checkpoint.path, about, resume=checkpoint.resume)
@@ -141,13 +121,15 @@ class CellProblems:
         states = {cell: self._read_cell(journal, cell, self._data(cell)) for cell in cells}
         fresh = [cell for cell, (saved, _) in states.items() if saved is None]
         tasks = (self._task(cell) for cell in fresh)
-        every = run_apart(self.workers, self._solver_of_cells(), tasks, logger=logger)
+        every = run_apart(
+            self.workers, CellSolver.of(self.prepared, self.workers), tasks, logger=logger
+        )
         for saved, data_digest in states.values():
             yield (saved, None) if saved is not None else (next(every), data_digest)
 
     def _work(self, journal: Journal | None) -> Callable[[int], Told]:
         """Return what solves a cell; with the digest of its data, if it is to be kept."""
-        solver = self._solver_of_cells(self._rule)
+        solver = CellSolver.of(self.prepared, self.workers, self._rule)
 
         def work(cell: int) -> Told:
             if self._stopped.is_set():
@@ -177,12 +159,12 @@ class CellProblems:
         return solved, own
 
     def _data(self, cell: int) -> TrainingData:
-        return self.rows.of(cell, self.data)
+        return self.rows.of(cell, self.prepared.data)
 
     def _task(self, cell: int, data: TrainingData | None = None) -> CellTask:
         """Return what a cell is solved from; without its data given, with copies that are sent."""
         waiting = len(self.rows) - cell
-        left = (self.ends - time.monotonic()) * min(1.0, self.workers / waiting)
+        left = (self.prepared.ends - time.monotonic()) * min(1.0, self.workers / waiting)
         rng = self.rng
         if len(self.rows) > 1:
             rng = torch.Generator().manual_seed(self.seed ^ cell)
@@ -192,27 +174,16 @@ class CellProblems:
             data = TrainingData(rows, found.targets, found.weights)
         return CellTask(data, time.monotonic() + left, rng)
 
-    def _solver_of_cells(self, rule: Stop | None = None) -> CellSolver:
-        settings, asked = (replace(one, callbacks=()) for one in (self.settings, self.asked))
-        if settings.limit is not None:
-            settings = replace(settings, memory_limit=max(1, settings.limit // self.workers))
-        return CellSolver(settings, asked, self.kernel, self.engine, self.shift, rule, self.workers)
-
     @property
     def _apart(self) -> bool:
         """Whether there is memory for processes."""
-        limit = self.settings.limit
+        limit = self.prepared.settings.limit
         return limit is None or 2 * self.workers * BYTES <= limit
 
     @property
     def _rule(self) -> Stop:
         """Stops the solvers when nobody waits for the cells any more."""
         return lambda history: "callback" if self._stopped.is_set() else None
-
-
-def workers_of(cells: int, engine: Engine) -> int:
-    """Return how many cells are solved at once: as many as torch has threads, on the host."""
-    return min(default_threads(), cells) if engine.device_bytes() is None else 1
 
 
 def _solved_cell(

@@ -189,10 +189,14 @@ class ProblemsThere(CellProblems):
 
     def solved(self, journal: Journal | None = None) -> Iterator[SolvedCell]:
         """Yield all cells, in order, as they arrive; their rows are centers from then on."""
-        data, rows = self.data, self.rows
-        until = math.inf if math.isinf(self.ends) else time.time() + self.ends - time.monotonic()
+        data, rows, ends = self.prepared.data, self.rows, self.prepared.ends
+        until = math.inf if math.isinf(ends) else time.time() + ends - time.monotonic()
         solve = _Solved(
-            self._solver_of_cells(), dict(rows.kept), data.weights is not None, self.seed, until
+            CellSolver.of(self.prepared, self.workers),
+            dict(rows.kept),
+            data.weights is not None,
+            self.seed,
+            until,
         )
         size = _size(data.rows)
         every = data.rows.by_group(rows.members, solve, len(rows), *_beside(data), size=size)

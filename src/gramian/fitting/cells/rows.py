@@ -51,6 +51,10 @@ class CellRows:
         """Return where the rows of a cell are."""
         return slice(int(self.starts[cell]), int(self.starts[cell + 1]))
 
+    def count(self, cell: int) -> int:
+        """Return the number of rows of a cell."""
+        return int(self.starts[cell + 1] - self.starts[cell])
+
     def of(self, cell: int, data: TrainingData) -> TrainingData:
         """Return the training data of a cell, of all of it."""
         here = self.bounds(cell)

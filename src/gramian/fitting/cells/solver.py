@@ -17,11 +17,11 @@ from ...solvers import Result, Solver, solve
 from ...solvers.loop.metrics import RESIDUAL
 from ...solvers.loop.stopping import Row, Stop, StopReason
 from ..choice.landmarks import problem_of
-from ..choice.start import stopping
 from ..inputs.training_data import TrainingData
+from ..methods.base import Prepared
+from ..methods.run import check_not_diverged, stopping_rules
 from ..plans.memory import FitSize
 from ..plans.placed_data import PlacedData
-from ..result import check_not_diverged
 from ..settings import resolve
 from ..settings.settings import FitSettings
 
@@ -76,7 +76,7 @@ class CellSolver:
     Attributes
     ----------
     settings, asked : FitSettings
-        As in `CellProblems`, with the memory for one cell.
+        As in `Prepared`, with the memory for one cell.
     kernel : Kernel
     engine : Engine
     shift : float
@@ -93,6 +93,17 @@ class CellSolver:
     shift: float
     rule: Stop | None = None
     workers: int = 1
+
+    @classmethod
+    def of(cls, prepared: Prepared, workers: int, rule: Stop | None = None) -> CellSolver:
+        """Return the solver of each cell of a fit."""
+        settings, asked = (
+            replace(each, callbacks=()) for each in (prepared.settings, prepared.user_settings)
+        )
+        if settings.limit is not None:
+            settings = replace(settings, memory_limit=max(1, settings.limit // workers))
+        shift = settings.one_penalty * prepared.data.total
+        return cls(settings, asked, prepared.kernel, prepared.engine, shift, rule, workers)
 
     def __call__(self, task: CellTask) -> SolvedCell:
         """Solve a cell."""
@@ -124,7 +135,7 @@ class CellSolver:
         solver, size = replace(self, settings=own).solver(data.rows, data.targets.shape[1])
         placed = PlacedData.place(data, self.kernel, self.engine, solver, size, own.limit)
         problem = problem_of(placed.K, placed.data, None, own.one_penalty)
-        stop = stopping(own, solver, len(data.rows), task.ends)
+        stop = stopping_rules(own, solver, len(data.rows), task.ends)
         if self.rule is not None:
             stop = [self.rule, *stop]
         return solve(problem, solver, stop=stop, rng=task.rng)

@@ -80,7 +80,7 @@ class Watch:
         )
 
 
-def looking_at(
+def with_validation(
     settings: FitSettings, held: HeldOut | None, solver: Solver[Any, Any], n: int
 ) -> FitSettings:
     """Return settings with a look at the rows that a fit to n rows has held out, if it has.

@@ -13,8 +13,13 @@ from ...data import Elsewhere, RowSource, decoded_bytes, subset
 from ...kernels import Gaussian, Linear
 from ...operators import factor_bytes
 from ...solvers import Solver
-from ..cells.fit import in_file, partition_of, passes_bytes, rows_bytes
-from ..cells.problems import workers_of
+from ..cells.memory import (
+    partition_of,
+    passes_bytes,
+    rows_bytes,
+    temporary_file_bytes,
+    workers_of,
+)
 from ..choice import selection
 from ..inputs.kernel_matrix import NAME as PRECOMPUTED
 from ..inputs.kernel_matrix import cost_of_objects, planned
@@ -132,7 +137,7 @@ def _of_cells(settings: FitSettings, rows: RowSource, targets: int) -> Plan:
         If that does not fit in ``memory_limit``.
     """
     partition, n = partition_of(settings.cells), len(rows)
-    disk = in_file(settings, partition, rows, targets)
+    disk = temporary_file_bytes(settings, partition, rows, targets)
     count = partition.inflated(n) / min(partition.rows, n)
     workers = workers_of(math.ceil(count), resolve.engine_for(settings, rows))
     one = plan(*_one_cell(settings, rows), targets, workers=workers)
@@ -165,7 +170,7 @@ def check_memory(settings: FitSettings, rows: RowSource, targets: int = 1) -> No
     if settings.kernel == PRECOMPUTED:
         settings, rows = planned(settings, rows)
     if settings.cells is not None:
-        in_file(settings, partition_of(settings.cells), rows, targets)
+        temporary_file_bytes(settings, partition_of(settings.cells), rows, targets)
         settings, rows = _one_cell(settings, rows)
     settings = resolve.automatic(settings, rows.shape[0])
     engine = resolve.engine_for(settings, rows)

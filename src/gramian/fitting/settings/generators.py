@@ -23,9 +23,9 @@ class Generators:
     kernel, landmarks, solver : torch.Generator
         For the sample of the median heuristic, the selector and the solver.
     folds : torch.Generator or None
-        For the folds of a path of penalties; None where there is none, as in `go_on`.
+        For the folds of a path of penalties; None where there is none, as in `partial_fit`.
     held_out : torch.Generator or None
-        For the rows that are held out to stop early; None as in `go_on`.
+        For the rows that are held out to stop early; None as in `partial_fit`.
     encoding : torch.Generator or None
         For the folds of the means of levels, and the sample of medians; None likewise.
     maps : torch.Generator or None
@@ -51,7 +51,7 @@ class Generators:
         ----------
         state : RandomState
         folds : bool, default=True
-            Whether rows may be held out, and tables be encoded: not in `go_on`.
+            Whether rows may be held out, and tables be encoded: not in `partial_fit`.
         """
         seeds = state.randint(2**31 - 1, size=6 if folds else 3)
         made = cls(*(torch.Generator().manual_seed(int(seed)) for seed in seeds))

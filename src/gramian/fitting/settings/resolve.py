@@ -221,6 +221,8 @@ def solver_for(chosen: FitSettings, asked: FitSettings, size: FitSize) -> Solver
     asked : FitSettings
     size : FitSize
     """
+    if chosen.is_nonlinear:
+        return newton(asked.solver)
     if chosen.searches_penalty:
         return solver(asked.solver, size, chosen.limit)
     tiny = chosen.one_penalty * size.n < TINY_SHIFT

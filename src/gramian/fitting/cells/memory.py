@@ -1,0 +1,91 @@
+"""Memory of a fit by cells: bytes of rows, passes and temporary files, and cells solved at once."""
+
+from __future__ import annotations
+
+from ..._checks import as_count, readable_bytes
+from ..._errors import SETTING_FORM, ParameterError, TextError
+from ..._parameter_types import CellsLike
+from ..._workers import default_threads
+from ...cells import MedianSplits, Partition, partitions
+from ...data import RowSource
+from ...operators import Engine
+from ..plans.machine import machine_memory
+from ..settings.settings import FitSettings, is_integer
+from .rows import BLOCK_BYTES, BYTES_PER_ROW
+
+MEMORY_SHARE = 2
+"""Rows by cells are held in memory if so many times their bytes fit there."""
+
+BLOCK_SHARE = 8
+"""Of the memory, one part in so many is for rows that are routed at once, at most."""
+
+
+def partition_of(given: CellsLike) -> Partition:
+    """Return the partition that the parameter ``cells`` means.
+
+    Raises
+    ------
+    ValueError
+        If it is none of a number of rows, the name of a partition, and a partition.
+    """
+    if isinstance(given, Partition):
+        return given
+    if is_integer(given):
+        return MedianSplits(rows=as_count(given, "cells"))
+    if isinstance(given, str):
+        return partitions.make(given)
+    problem = (
+        "is none of: None, the rows of a cell, the name of a partition "
+        f"({', '.join(partitions)}), an object of gramian.cells"
+    )
+    raise ParameterError("cells", given, problem, form=SETTING_FORM)
+
+
+def rows_bytes(partition: Partition, rows: RowSource, targets: int) -> int:
+    """Return the bytes of all rows by cells, of their numbers and of their coefficients."""
+    n, d = rows.shape
+    return int(partition.inflated(n) * (d * rows.dtype.itemsize + 8 + 8 * targets))
+
+
+def passes_bytes(settings: FitSettings, rows: RowSource, targets: int) -> int:
+    """Return the bytes of passes over rows in files: targets, given and scaled, and blocks.
+
+    Of rows on other machines none are here.
+    """
+    n, d = rows.shape
+    if rows.remote:
+        return 0
+    blocks = min(routed_block_bytes(settings), n * (BYTES_PER_ROW + 3 * d * rows.dtype.itemsize))
+    return 2 * 8 * n * targets + blocks
+
+
+def routed_block_bytes(settings: FitSettings) -> int:
+    """Return the bytes of a block of rows that are routed to their cells at once."""
+    limit = settings.limit
+    return BLOCK_BYTES if limit is None else min(BLOCK_BYTES, limit // BLOCK_SHARE)
+
+
+def temporary_file_bytes(
+    settings: FitSettings, partition: Partition, rows: RowSource, targets: int
+) -> int:
+    """Return the bytes of temporary files of a fit by cells: 0 if all of it fits in memory.
+
+    Raises
+    ------
+    ValueError
+        If targets and blocks of rows alone do not fit in ``memory_limit``.
+    """
+    limit = machine_memory() if settings.limit is None else settings.limit
+    least = passes_bytes(settings, rows, targets)
+    if least > limit:
+        raise TextError(
+            f"a fit by cells holds targets and blocks of rows, in {readable_bytes(least)}, and "
+            f"{{memory_limit}} is {readable_bytes(limit)}; raise it"
+        )
+    need = rows_bytes(partition, rows, targets)
+    return need if MEMORY_SHARE * need > limit else 0
+
+
+def workers_of(cells: int, engine: Engine) -> int:
+    """Return how many cells are solved at once: as many as torch has threads, on the host."""
+    return min(default_threads(), cells) if engine.device_bytes() is None else 1

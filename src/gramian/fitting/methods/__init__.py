@@ -1,0 +1,1 @@
+"""Methods: from prepared data to a problem, and from its solution to a model."""

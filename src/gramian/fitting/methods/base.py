@@ -1,0 +1,190 @@
+"""Method: a kind of fit, from prepared data to a problem, and from its solution to a model."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from jaxtyping import Float
+from torch import Tensor
+
+from ..._errors import Text
+from ...data import RowSource
+from ...kernels import Kernel
+from ...landmarks import Landmarks
+from ...model import KernelModel, Probabilities
+from ...operators import Engine
+from ...problems import Problem
+from ...solvers import Result, Solver, State
+from ...solvers.loop.loop import row_of
+from ..choice.penalty_path import PathRow
+from ..held_out.folds import Fold
+from ..held_out.values import HeldValues
+from ..inputs.scaling import Scaling
+from ..inputs.training_data import HeldOut, TrainingData
+from ..plans.memory import FitSize
+from ..plans.placed_data import PlacedData
+from ..result import Fitted
+from ..settings.generators import Generators
+from ..settings.settings import FitSettings
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A fit in which only landmarks, and the penalty of a path, are left to choose.
+
+    Attributes
+    ----------
+    user_settings : FitSettings
+        As the user gave them, with a number as tolerance.
+    settings : FitSettings
+        With values in place of "auto".
+    data : TrainingData
+        Rows as the kernel sees them, targets as the solver does; without held-out rows.
+    scaling : Scaling
+        Maps of features and targets to `data`.
+    kernel : Kernel
+    solver : Solver
+    engine : Engine
+    size : FitSize
+    ends : float
+        The time of `time.monotonic` at which the fit ends.
+    held_out : HeldOut or None
+        Rows by which the fit stops early.
+    folds : sequence of Fold, or None
+        Of a path of penalties, where a splitter or pairs define them.
+    probabilities : Probabilities or None
+        The map to probabilities of classes, from rows that the choices have held out.
+    before : Fitted or None
+        The earlier fit that this one starts from.
+    """
+
+    user_settings: FitSettings
+    settings: FitSettings
+    data: TrainingData
+    scaling: Scaling
+    kernel: Kernel
+    solver: Solver[Any, Any]
+    engine: Engine
+    size: FitSize
+    ends: float
+    held_out: HeldOut | None = None
+    folds: Sequence[Fold] | None = None
+    probabilities: Probabilities | None = None
+    before: Fitted | None = None
+
+    def place(self) -> PlacedData:
+        """Keep the data where the fit computes; only the caller may hold them: they may move."""
+        return PlacedData.place(
+            self.data, self.kernel, self.engine, self.solver, self.size, self.settings.limit
+        )
+
+    def fitted(
+        self, start: Start, result: Result, model: KernelModel, best: State | None = None
+    ) -> Fitted:
+        """Return the outcome of a run of the solver; `best` is the state that it keeps, if any."""
+        learned = self.scaling.features.learned if self.before is None else self.before.learned
+        return Fitted(
+            model=model,
+            settings=replace(self.user_settings, callbacks=()),
+            solver=self.solver,
+            engine=start.engine,
+            penalty=start.penalty,
+            path=self.scaling.path(start.path),
+            path_ended_at_best=start.ended_at_best,
+            index=None if start.landmarks is None else start.landmarks.index,
+            iteration=result.state.iteration,
+            reason=result.reason,
+            history=result.history,
+            solver_settings=dict(getattr(result.state, "settings", {})),
+            metrics=row_of(result.state if best is None else best),
+            best_iteration=None if best is None else best.iteration,
+            held_out=None if self.held_out is None else self.held_out.index,
+            learned=learned,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """A problem, and the inputs of its solver.
+
+    Attributes
+    ----------
+    problem : Problem
+    landmarks : Landmarks or None
+        None if all rows are centers.
+    penalty : float
+    engine : Engine
+        Of products with all rows.
+    solver : Solver
+        With the factor of the path of penalties, if there was one.
+    state : State or None
+        The state to start from.
+    path : list of dict, or None
+        A row for each penalty that was tried; None if the penalty was given.
+    ended_at_best : bool
+        Whether the last penalty of the path was the best one.
+    held_values : HeldValues or None
+        Predictions of held-out rows at the best penalty, of classes.
+    """
+
+    problem: Problem
+    landmarks: Landmarks | None
+    penalty: float
+    engine: Engine
+    solver: Solver[Any, Any]
+    state: State | None = None
+    path: list[PathRow] | None = None
+    ended_at_best: bool = False
+    held_values: HeldValues | None = None
+
+
+class Method(ABC):
+    """A kind of fit: the problem that it makes of prepared data, and the model of its solution."""
+
+    def before(
+        self, settings: FitSettings, data: TrainingData, fitted: Fitted | None
+    ) -> Fitted | None:
+        """Return the earlier fit that this one starts from; None by default."""
+        return None
+
+    def expected_time(
+        self, settings: FitSettings, rows: RowSource, solver: Solver[Any, Any], size: FitSize
+    ) -> Text | None:
+        """Return a warning about a fit that takes long; None by default."""
+        return None
+
+    def for_choices(
+        self, settings: FitSettings, data: TrainingData
+    ) -> tuple[FitSettings, TrainingData]:
+        """Return settings and data by which kernel, lengthscale and penalty are chosen."""
+        return settings, data
+
+    def after_choices(
+        self, settings: FitSettings, data: TrainingData
+    ) -> tuple[FitSettings, TrainingData]:
+        """Return settings and data of the fit, from the settings and data of the choices."""
+        return settings, data
+
+    @abstractmethod
+    def start(self, prepared: Prepared, rng: Generators) -> Start:
+        """Return the problem, with landmarks and a penalty."""
+
+    @abstractmethod
+    def model(
+        self,
+        prepared: Prepared,
+        start: Start,
+        coef: Float[Tensor, "m t"],
+        held_values: HeldValues | None,
+    ) -> KernelModel:
+        """Return the model of the coefficients, for rows and targets as the user gave them.
+
+        `held_values` are predictions of held-out rows, if there are any.
+        """
+
+    def diagnosis(self, prepared: Prepared, start: Start, result: Result) -> str | None:
+        """Return a warning about a fit that explains little; None by default."""
+        return None

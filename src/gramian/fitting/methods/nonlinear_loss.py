@@ -1,0 +1,192 @@
+"""NonlinearLoss: another loss than the square, minimised by Newton's method at landmarks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import cast
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ... import losses
+from ..._errors import SETTING_FORM, ParameterError
+from ...data import gathered
+from ...landmarks import Landmarks
+from ...losses import Logistic, Loss, Softmax
+from ...losses.links import IDENTITY
+from ...model import KernelModel, LogOdds
+from ...operators import KernelOperator
+from ...problems import LossProblem
+from ..choice import loss_penalty
+from ..choice.landmarks import centers_on_host, chosen, kept_in_file, nystrom_problem
+from ..held_out.values import HeldValues
+from ..inputs.training_data import TrainingData
+from ..settings import resolve
+from ..settings.generators import Generators
+from ..settings.loss import SQUARED
+from ..settings.settings import FitSettings
+from .base import Method, Prepared, Start
+
+DEFAULT_TOLERANCE = 1e-4
+"""``tol="auto"``: the objective then exceeds its minimum by about 1e-8 of its total decrease."""
+
+
+@dataclass(frozen=True, eq=False)
+class NonlinearLoss(Method):
+    """A convex problem in the coefficients of the landmarks.
+
+    Attributes
+    ----------
+    settings : FitSettings
+        As they were given.
+    loss : Loss
+        In its unit.
+    unit : float
+        Of the targets.
+    targets : Tensor of shape (n, t)
+        In that unit.
+
+    Notes
+    -----
+    Kernel and lengthscale that are "auto" are chosen by squared errors, of codes of classes or of
+    `Loss.surrogate` of the targets, as in a fit with that loss. A penalty that is "auto" is chosen
+    by the loss itself on rows that are held out of a sample, from fits with decreasing penalties
+    that start from each other.
+    """
+
+    settings: FitSettings
+    loss: Loss
+    unit: float
+    targets: Float[Tensor, "n t"]
+
+    @classmethod
+    def of(cls, settings: FitSettings, data: TrainingData) -> NonlinearLoss:
+        """Return the loss of the settings, in the unit of the targets.
+
+        Raises
+        ------
+        ValueError
+            If the loss is not defined for the targets.
+        """
+        data = data.without_zero_weights()
+        loss, y = loss_for(settings.loss, data), data.targets.double()
+        loss.check(y)
+        unit = loss.unit(y, ones_or(data))
+        return cls(settings, loss.for_unit(unit), unit, y / unit)
+
+    def for_choices(
+        self, settings: FitSettings, data: TrainingData
+    ) -> tuple[FitSettings, TrainingData]:
+        """Return settings of a fit of squared errors, and targets whose errors stand for losses."""
+        plain = replace(settings, loss=SQUARED, solver="auto")
+        if data.coded:
+            return plain, data
+        surrogate = self.loss.surrogate(data.targets.double(), ones_or(data))
+        return plain, replace(data, targets=surrogate)
+
+    def after_choices(
+        self, settings: FitSettings, data: TrainingData
+    ) -> tuple[FitSettings, TrainingData]:
+        """Return settings of the loss, and targets in its unit."""
+        tol = DEFAULT_TOLERANCE if isinstance(self.settings.tol, str) else self.settings.tol
+        own = replace(settings, loss=self.settings.loss, solver=self.settings.solver, tol=tol)
+        return own, replace(data, targets=self.targets)
+
+    def start(self, prepared: Prepared, rng: Generators) -> Start:
+        """Return the problem, with landmarks and a penalty chosen by the loss if it is "auto"."""
+        settings, placed = prepared.settings, prepared.place()
+        landmarks = chosen(placed.K, settings.landmarks, rng.landmarks)
+        landmarks = all_rows(placed.K) if landmarks is None else landmarks
+        placed = placed.with_landmarks(len(landmarks.weight))
+        K, landmarks = placed.K, kept_in_file(landmarks, settings.centers_file) or landmarks
+        data, loss, penalty = placed.data, self.loss, settings.one_penalty
+        offset = loss.constant(data.targets.double(), ones_or(data)).to(K.device)
+        if self.settings.chooses_penalty:
+            m = len(landmarks.weight)
+            penalty = loss_penalty.chosen(K, data, loss, penalty, m, rng.choice, prepared.ends)
+        problem = loss_problem(K, data, landmarks, penalty, loss, offset)
+        return Start(problem, landmarks, penalty, K.engine, prepared.solver)
+
+    def model(
+        self,
+        prepared: Prepared,
+        start: Start,
+        coef: Float[Tensor, "m t"],
+        held_values: HeldValues | None,
+    ) -> KernelModel:
+        """Return the model, of the link of the loss."""
+        data, loss = prepared.data, self.loss
+        offset = cast("LossProblem", start.problem).offset.cpu()
+        model = data.model(
+            prepared.kernel,
+            centers_on_host(start.landmarks, data.rows),
+            coef,
+            target_shift=self.unit * offset,
+            target_scale=torch.full((len(offset),), self.unit, dtype=torch.float64),
+            target=data.target if data.coded or data.target is None else loss.names(data.target),
+            probabilities=LogOdds() if data.coded else None,
+            link=None if data.coded or loss.link is IDENTITY else loss.link,
+        )
+        return prepared.scaling.features.model(model)
+
+
+def loss_for(given: str | Loss, data: TrainingData) -> Loss:
+    """Return the loss that a parameter means for these data.
+
+    Raises
+    ------
+    ValueError
+        If it is one of classes and targets are numbers, or the other way round.
+    """
+    loss = resolve.loss(given)
+    if loss.of_classes is not data.coded:
+        known = [
+            name for name in losses.names() if type(losses.make(name)).of_classes is data.coded
+        ]
+        what = "classes" if data.coded else "numbers"
+        problem = f"is not for {what}; known: squared, {', '.join(known)}"
+        raise ParameterError("loss", given, problem, form=SETTING_FORM)
+    t = data.targets.shape[1]
+    if isinstance(loss, Logistic) and t > 1:
+        return Softmax()
+    if isinstance(loss, Softmax) and t == 1:
+        return Logistic()
+    return loss
+
+
+def loss_problem(
+    K: KernelOperator,
+    data: TrainingData,
+    found: Landmarks,
+    penalty: float,
+    loss: Loss,
+    offset: Float[Tensor, " q"],
+) -> LossProblem:
+    """Return the problem with these landmarks as centers."""
+    at = nystrom_problem(K, data, found, penalty)
+    return LossProblem(
+        at.K,
+        at.targets,
+        penalty,
+        at.weights,
+        at.landmark_weight,
+        at.coverage,
+        at.index,
+        loss=loss,
+        offset=offset,
+    )
+
+
+def all_rows(K: KernelOperator) -> Landmarks:
+    """Return all rows as landmarks."""
+    index = torch.arange(K.shape[0])
+    taken = gathered(K.rows, index, K.host_bytes)
+    return Landmarks(taken, torch.ones(len(index), dtype=torch.float64), index)
+
+
+def ones_or(data: TrainingData) -> Float[Tensor, " n"]:
+    """Return the weights of the rows; ones for unweighted data."""
+    if data.weights is not None:
+        return data.weights.double()
+    return data.targets.new_ones(len(data.targets), dtype=torch.float64)

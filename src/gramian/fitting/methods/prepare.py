@@ -1,0 +1,113 @@
+"""prepare: settings without "auto" and scaled data, from the settings and data of a fit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ...data import decoded_once
+from ...model import Probabilities
+from ..choice.choose import choose
+from ..diagnosis import warn
+from ..held_out.divide import divide
+from ..held_out.early_stopping import with_validation
+from ..inputs.scaling import Scaling
+from ..inputs.training_data import TrainingData
+from ..plans.memory import FitSize
+from ..result import Fitted
+from ..settings import resolve
+from ..settings.generators import Generators
+from ..settings.settings import FitSettings
+from .base import Method, Prepared
+
+
+def prepare(
+    method: Method,
+    settings: FitSettings,
+    data: TrainingData,
+    rng: Generators,
+    before: Fitted | None = None,
+    *,
+    decodes: bool = True,
+) -> Prepared:
+    """Hold rows out, scale the data, and replace each "auto" of the settings by a value.
+
+    Parameters
+    ----------
+    method : Method
+    settings : FitSettings
+    data : TrainingData
+    rng : Generators
+    before : Fitted, optional
+        An earlier fit, from which this one may start.
+    decodes : bool, default=True
+        Whether rows of a file are decoded once, for several passes.
+
+    Raises
+    ------
+    ValueError
+        If the settings do not suit the data.
+    """
+    ends = settings.deadline()
+    parts = divide(settings, data, rng)
+    train, n = parts.train, len(parts.train.rows)
+    resolved = resolve.automatic(settings, n)
+    solver, size = resolve.solver_and_size(resolved, train.rows, train.targets.shape[1])
+    warn(method.expected_time(resolved, train.rows, solver, size))
+    resolved = with_validation(resolved, parts.held_out, solver, n)
+    before = method.before(settings, train, before)
+    resolved, train = method.for_choices(resolved, train)
+    if decodes and not size.full:
+        train = replace(train, rows=decoded_once(train.rows))
+    scaling, resolved, train, probabilities = _scale_and_choose(
+        resolved, train, size, rng, ends, before
+    )
+    resolved, train = method.after_choices(resolved, train)
+    size = replace(size, d=train.rows.width)
+    kernel = resolve.kernel(resolved.kernel, resolved.lengthscale)
+    kernel = resolve.kernel_for(kernel, train.rows, rng.kernel)
+    solver = resolve.solver_for(resolved, settings, size)
+    engine = resolve.engine_for(resolved, train.rows, kernel)
+    return Prepared(
+        replace(settings, tol=resolved.tol),
+        resolved,
+        train,
+        scaling,
+        kernel,
+        resolve.storing(solver, size, resolved.limit, engine, kernel),
+        engine,
+        size,
+        ends,
+        parts.held_out,
+        parts.folds,
+        probabilities,
+        before,
+    )
+
+
+def _scale_and_choose(
+    settings: FitSettings,
+    unscaled: TrainingData,
+    size: FitSize,
+    rng: Generators,
+    ends: float,
+    before: Fitted | None,
+) -> tuple[Scaling, FitSettings, TrainingData, Probabilities | None]:
+    """Return the scaling, settings with values, scaled data, and probabilities of held-out rows."""
+    earlier = None if before is None else before.model
+    kernel = resolve.kernel(settings.kernel, settings.lengthscale)
+    scaling = Scaling.of(settings, unscaled, earlier, kernel=kernel, rng=rng.maps)
+    resolved, data = scaling.apply(settings, unscaled)
+    choice = choose(
+        resolved,
+        data,
+        landmarks=None if size.full else size.m,
+        rng=rng.choice,
+        ends=ends,
+        mapped=scaling.features.metric,
+        before=before,
+    )
+    resolved = choice.settings
+    if resolved.uses_quantiles and not settings.uses_quantiles:
+        scaling = scaling.with_quantiles(unscaled, rng.maps)
+        resolved, data = scaling.apply(resolved.with_points_of(settings), unscaled)
+    return scaling, resolved, data, choice.shares if earlier is None else earlier.probabilities

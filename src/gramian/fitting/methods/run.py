@@ -1,0 +1,134 @@
+"""run: the solver of a fit, whose model is kept if an error ends it."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..._parameter_types import Callbacks
+from ...callbacks import Checkpoint
+from ...problems import Problem
+from ...solvers import (
+    Interrupted,
+    Result,
+    Solver,
+    State,
+    Stop,
+    deadline,
+    max_iterations,
+    solve,
+    tolerance,
+)
+from ..result import Fitted
+from ..settings.settings import FitSettings
+
+logger = logging.getLogger("gramian")
+
+
+class InterruptedFit(KeyboardInterrupt):
+    """An interruption of a fit that had a state already.
+
+    Attributes
+    ----------
+    fitted : Fitted
+        The model of its best state if it may stop early, else of the last one. The reason is
+        "interrupted".
+    """
+
+    def __init__(self, fitted: Fitted) -> None:
+        super().__init__(f"interrupted at iteration {fitted.iteration}")
+        self.fitted = fitted
+
+    @classmethod
+    def of(cls, error: Interrupted, fitted: Callable[[Result], Fitted]) -> KeyboardInterrupt:
+        """Return the interruption of a fit; a plain one if its model would be of no use.
+
+        That is one with coefficients that are not finite, or still zero, where solvers start.
+        """
+        found = fitted(error.result)
+        return cls(found) if _is_useful(found.model.coef) else KeyboardInterrupt()
+
+
+@contextlib.contextmanager
+def keeping_model(fitted: Callable[[Result], Fitted]) -> Iterator[None]:
+    """Give what ends a fit the model until then: see `InterruptedFit` and `model_until`."""
+    try:
+        yield
+    except Interrupted as error:
+        raise InterruptedFit.of(error, fitted) from error
+    except Exception as error:
+        result = vars(error).pop("result", None)
+        if isinstance(result, Result) and _is_useful(result.state.coef):
+            with contextlib.suppress(Exception):  # the first error is the one to see
+                vars(error)["fitted"] = fitted(result)
+        raise
+
+
+def run(
+    problem: Problem,
+    solver: Solver[Any, Any],
+    fitted: Callable[[Result], Fitted],
+    *,
+    stop: Sequence[Stop],
+    callbacks: Callbacks,
+    state: State | None,
+    rng: torch.Generator,
+) -> Result:
+    """Run the solver of a fit: `solve`, with the model kept if an error ends it.
+
+    Raises
+    ------
+    FloatingPointError
+        If the solver diverged.
+    InterruptedFit
+        If it is interrupted, as by Ctrl-C, when the solver has a state. Of another error see
+        `model_until`.
+    """
+    with keeping_model(fitted):
+        result = solve(problem, solver, stop=stop, callbacks=callbacks, state=state, rng=rng)
+    check_not_diverged(result)
+    return result
+
+
+def saved_state(callbacks: Callbacks, problem: Problem, solver: Solver[Any, Any]) -> State | None:
+    """Return the state of the first checkpoint among the callbacks that has one."""
+    for callback in callbacks:
+        if isinstance(callback, Checkpoint):
+            state = callback.restore(problem, solver)
+            if state is not None:
+                logger.info("going on from %s, iteration %d", callback.path, state.iteration)
+                return state
+    return None
+
+
+def model_until(error: Exception) -> Fitted | None:
+    """Return the model of a fit that an error ended; None if it had no useful state."""
+    return vars(error).get("fitted")
+
+
+def _is_useful(coef: Tensor) -> bool:
+    """Return whether coefficients are finite, and not still zero, where solvers start."""
+    return bool(coef.isfinite().all() and coef.any())
+
+
+def check_not_diverged(result: Result) -> None:
+    """Raise FloatingPointError if the solver diverged."""
+    if result.reason == "diverged":
+        raise FloatingPointError(
+            f"the solver diverged at iteration {result.state.iteration}; raise the penalty, "
+            "use float64 data, or rescale targets whose squares overflow"
+        )
+
+
+def stopping_rules(
+    settings: FitSettings, solver: Solver[Any, Any], n: int, ends: float
+) -> list[Stop]:
+    """Return the stopping rules of a fit to n rows that ends at a time of `time.monotonic`."""
+    iterations = math.ceil(settings.max_iter * solver.iterations_per_pass(n))
+    return [tolerance(float(settings.tol)), max_iterations(iterations), deadline(ends)]

@@ -1,0 +1,194 @@
+"""SquaredError: kernel ridge regression, with landmarks or all rows as centers."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from dataclasses import replace
+from typing import Any, cast
+
+from jaxtyping import Float
+from torch import Tensor
+
+from ..._errors import Text
+from ..._parameter_types import LandmarksLike, MetricLike
+from ...data import RowSource
+from ...landmarks import Landmarks, Selector
+from ...landmarks.leverage.bless import SMALLEST_PENALTY
+from ...metric import Metric
+from ...model import KernelModel, same_encoding
+from ...problems import NystromProblem
+from ...solvers import Result, Solver, State
+from ..choice import penalty_path, selection
+from ..choice.landmarks import (
+    centers_on_host,
+    chosen,
+    kept_in_file,
+    nystrom_problem,
+    of_earlier_fit,
+    problem_of,
+)
+from ..diagnosis import diagnosed, long_fit
+from ..held_out import folds as held_out
+from ..held_out.folds import Fold
+from ..held_out.values import HeldValues
+from ..inputs.training_data import TrainingData
+from ..plans.memory import FitSize
+from ..plans.placed_data import PlacedData
+from ..result import Fitted
+from ..settings import resolve
+from ..settings.generators import Generators
+from ..settings.settings import FitSettings
+from .base import Method, Prepared, Start
+from .run import stopping_rules
+
+
+class SquaredError(Method):
+    """A linear system in the coefficients of the centers."""
+
+    def before(
+        self, settings: FitSettings, data: TrainingData, fitted: Fitted | None
+    ) -> Fitted | None:
+        """Return an earlier fit of the same features and landmarks, for a warm start."""
+        return fitted if fitted is not None and _starts_warm(settings, data, fitted) else None
+
+    def expected_time(
+        self, settings: FitSettings, rows: RowSource, solver: Solver[Any, Any], size: FitSize
+    ) -> Text | None:
+        """Return `long_fit`."""
+        return long_fit(settings, rows, solver, size)
+
+    def start(self, prepared: Prepared, rng: Generators) -> Start:
+        """Return the problem, with landmarks and penalty chosen if they are "auto"."""
+        if prepared.settings.searches_penalty:
+            return _start_of_path(prepared, rng)
+        settings, before, placed = prepared.settings, prepared.before, prepared.place()
+        if before is None or settings.landmarks is None:
+            landmarks = chosen(placed.K, settings.landmarks, rng.landmarks)
+        else:
+            landmarks = of_earlier_fit(before.model.centers, before.index, placed.K)
+        placed = placed.with_landmarks(0 if landmarks is None else len(landmarks.weight))
+        start = _start(prepared, placed, landmarks, settings.one_penalty)
+        return start if before is None else replace(start, state=_first_state(before, start))
+
+    def model(
+        self,
+        prepared: Prepared,
+        start: Start,
+        coef: Float[Tensor, "m t"],
+        held_values: HeldValues | None,
+    ) -> KernelModel:
+        """Return the model, whose probabilities of classes come from held-out rows."""
+        data = prepared.data
+        probabilities = None
+        if data.coded:
+            probabilities = prepared.probabilities if held_values is None else held_values.shares()
+        centers = self.centers(prepared, start)
+        model = data.model(prepared.kernel, centers, coef, probabilities=probabilities)
+        return prepared.scaling.model(model)
+
+    def centers(self, prepared: Prepared, start: Start) -> RowSource | Tensor:
+        """Return the centers of the model: landmarks, or all rows."""
+        centers: RowSource | Tensor = centers_on_host(start.landmarks, prepared.data.rows)
+        return centers
+
+    def diagnosis(self, prepared: Prepared, start: Start, result: Result) -> str | None:
+        """Return `diagnosed`, unless the fit has chosen the penalty: it found no better one."""
+        if prepared.user_settings.chooses_penalty:
+            return None
+        return diagnosed(start.problem, result, prepared.settings.callbacks, prepared.data.coded)
+
+
+def _start(
+    prepared: Prepared,
+    placed: PlacedData,
+    landmarks: Landmarks | None,
+    penalty: float,
+) -> Start:
+    settings, solver = prepared.settings, prepared.solver
+    spare = 0
+    if not solver.closed_form:
+        spare = resolve.spare_bytes(solver, prepared.size, settings.limit)
+    landmarks = kept_in_file(landmarks, settings.centers_file)
+    problem = problem_of(
+        placed.K, placed.data, landmarks, penalty, settings.penalties, spare_bytes=spare
+    )
+    return Start(problem, landmarks, penalty, placed.K.engine, solver)
+
+
+def _first_state(before: Fitted, start: Start) -> State | None:
+    """Return the coefficients of an earlier fit; None if other centers or targets have others."""
+    problem, coef = start.problem, before.model.coef
+    shape = (problem.K.shape[1], problem.targets.shape[1])
+    return State(0, coef) if coef.shape == shape else None
+
+
+def _start_of_path(prepared: Prepared, rng: Generators) -> Start:
+    """Return the penalty, and its landmarks, with the smallest error on held-out rows."""
+    settings, placed = prepared.settings, prepared.place()
+    n, folds = placed.K.shape[0], prepared.folds
+    if folds is None:
+        folds = _drawn_folds(settings, placed.data, rng)
+    selector = selection.path_selector(settings.landmarks, n)
+    levels = selector.select_path(placed.K, rng=rng.landmarks)
+    placed = placed.with_landmarks(penalty_path.largest(levels))
+
+    def problem(landmarks: Landmarks, penalty: float) -> NystromProblem:
+        return nystrom_problem(placed.K, placed.data, landmarks, penalty)
+
+    # With a number of landmarks, the path continues until smaller penalties no longer help.
+    smallest = math.inf if selector.m is None else SMALLEST_PENALTY
+    solver = resolve.path_solver(placed.solver)
+    rules = stopping_rules(settings, solver, n, prepared.ends)
+    search = penalty_path.Search(
+        placed.K, problem, solver, rules, folds, placed.data.coded, smallest, ends=prepared.ends
+    )
+    best, path = penalty_path.search(search, levels)
+    start = _start(prepared, placed, best.function.landmarks, best.penalty)
+    return replace(
+        start,
+        solver=best.solver,
+        state=best.start(len(folds)),
+        path=path,
+        ended_at_best=best.row is path[-1],
+        held_values=penalty_path.held_values(search, best) if search.coded else None,
+    )
+
+
+def _drawn_folds(settings: FitSettings, data: TrainingData, rng: Generators) -> list[Fold]:
+    if rng.folds is None:
+        raise ValueError("a path of penalties needs a generator for its folds")
+    classes = held_out.labels(data.targets).cpu() if data.coded else None
+    return held_out.folds(len(data.targets), cast("int | None", settings.cv), rng.folds, classes)
+
+
+def _starts_warm(settings: FitSettings, data: TrainingData, before: Fitted) -> bool:
+    """Return whether a fit starts from the landmarks and coefficients of an earlier one."""
+    return (
+        bool(settings.warm_start)
+        and _same_features(before.model, data)
+        and _same_choice(settings.landmarks, before.settings.landmarks)
+        and settings.standardize == before.settings.standardize
+        and _same_metric(settings.metric, before.settings.metric)
+        and settings.scales_targets == before.settings.scales_targets
+    )
+
+
+def _same_features(model: KernelModel, data: TrainingData) -> bool:
+    """Return whether centers of a model are rows of the same features: the same columns, too."""
+    return (
+        same_encoding(model.encoding, data.encoding)
+        and model.features == data.rows.shape[1]
+        and model.centers.sparse == data.rows.sparse
+        and model.feature_names == data.feature_names
+    )
+
+
+def _same_choice(a: LandmarksLike, b: LandmarksLike) -> bool:
+    comparable = all(isinstance(v, numbers.Integral | str | Selector) for v in (a, b))
+    return a is b or (comparable and a == b)
+
+
+def _same_metric(a: MetricLike, b: MetricLike) -> bool:
+    comparable = all(isinstance(v, str | Metric) for v in (a, b))
+    return a is b or (comparable and a == b)
