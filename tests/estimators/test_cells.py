@@ -19,9 +19,9 @@ from gramian._processes import processes_pay, run_apart
 from gramian.callbacks import Checkpoint
 from gramian.cells import KMeansCells, MedianSplits, RandomCells
 from gramian.fitting.cells import fit as by_cells
-from gramian.fitting.cells import memory as cell_memory
 from gramian.fitting.cells import problems as cell_fits
 from gramian.fitting.cells import solver as cell_solver
+from gramian.fitting.plans import cells as cell_memory
 from gramian.model import CellCenters, KernelModel, load_model
 from gramian.problems import Problem
 

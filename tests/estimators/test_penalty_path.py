@@ -184,7 +184,7 @@ def task(folds: int | None = None, **changes: Any) -> tuple[Any, Any]:
 
     stop = [tolerance(1e-11), max_iterations(300)]
     levels = Bless(penalty=1e-2).select_path(K, rng=rng)
-    return replace(penalty_path.Search(K, problem, Falkon(), stop, held), **changes), levels
+    return replace(penalty_path.PathSettings(K, problem, Falkon(), stop, held), **changes), levels
 
 
 class TestTheSearch:
@@ -212,7 +212,7 @@ class TestTheSearch:
         K = Gaussian(1.0)(torch.from_numpy(X), torch.from_numpy(X)).numpy()
         y, j = np.stack([Y, TRUTH], axis=1), level.dictionary.index.numpy()
         for fold, error in zip(search.folds, row["fold_errors"], strict=True):
-            held, train = fold.scored, np.setdiff1d(np.arange(N), fold.left_out.numpy())
+            held, train = fold.validation, fold.train.numpy()
             A, ridge = K[np.ix_(train, j)], len(train) * level.penalty * K[np.ix_(j, j)]
             coef = np.linalg.lstsq(A.T @ A + ridge, A.T @ y[train], rcond=None)[0]
             difference = K[np.ix_(held.numpy(), j)] @ coef - y[held.numpy()]
@@ -262,7 +262,7 @@ class TestTheSearch:
 class TestHeldBackRows:
     def test_a_fifth(self):
         (fold,) = held_out.folds(23, None, torch.Generator().manual_seed(0))
-        held = fold.scored
+        held = fold.validation
         assert len(held) == 5
         assert bool((held.diff() > 0).all())
 
@@ -277,7 +277,7 @@ class TestHeldBackRows:
         classes = torch.tensor([0] * 40 + [1] * 8 + [2] * 4)
         classes = classes[torch.randperm(52, generator=torch.Generator().manual_seed(0))]
         for fold in held_out.folds(52, 4, torch.Generator().manual_seed(1), classes):
-            assert classes[fold.scored].bincount().tolist() == [10, 2, 1]
+            assert classes[fold.validation].bincount().tolist() == [10, 2, 1]
 
     @pytest.mark.parametrize("coded", [False, True])
     def test_the_error_is_weighted(self, coded):

@@ -570,10 +570,12 @@ class TestManyRows:
         self.fit(cv=cv).fit(self.X, self.Y, weights)
         (found,) = seen
         X, stays = self.X[weights > 0], weights[far] > 0
-        held = X[found.folds[0].held]
+        held = X[found.folds[0].validation]
         np.testing.assert_array_equal(held, self.X[far][stays])
-        np.testing.assert_array_equal(X[found.folds[1].held], np.delete(self.X[:9], 7, axis=0))
-        assert len(found.folds[0].learn) + len(held) == 899
+        np.testing.assert_array_equal(
+            X[found.folds[1].validation], np.delete(self.X[:9], 7, axis=0)
+        )
+        assert len(found.folds[0].train) + len(held) == 899
 
     def test_landmarks_that_are_no_better_are_not_taken(self, monkeypatch):
         monkeypatch.setattr(search_plan, "HELD_BYTES", 0)

@@ -216,7 +216,7 @@ class TestWhatIsChosen:
         real = held_choice.full_fit
 
         def watched(material: Any, *args: Any, **others: Any) -> Any:
-            seen.append([sorted(split.held.tolist()) for split in material.splits])
+            seen.append([sorted(split.validation.tolist()) for split in material.splits])
             return real(material, *args, **others)
 
         monkeypatch.setattr(held_choice, "full_fit", watched)
@@ -277,7 +277,7 @@ class TestTheFit:
         assert f"penalty {est.penalty_:.3g}" in said[0]
 
     def test_the_solver_follows_the_penalty(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("gramian.fitting.settings.resolve.PCG_FROM", 100)
+        monkeypatch.setattr("gramian.fitting.plans.solver_choice.PCG_FROM", 100)
         noise = RNG.standard_normal(1100)
         assert isinstance(KernelRidge(**AUTO).fit(MANY, noise).solver_, PCG)
         tiny = KernelRidge(**AUTO).fit(X, np.sin(X[:, 0]))

@@ -13,8 +13,8 @@ from plain import PLAIN
 from gramian import KernelRidge, KernelRidgeClassifier, kernels
 from gramian.callbacks import Validate
 from gramian.data import as_rows
-from gramian.fitting import diagnosis
-from gramian.fitting.settings import resolve
+from gramian.fitting.methods import diagnosis
+from gramian.fitting.plans import solver_choice
 from gramian.landmarks import Bless
 from gramian.operators import KernelOperator
 from gramian.problems import FullProblem
@@ -140,7 +140,7 @@ def test_what_may_be_long_is_told_by_the_size(monkeypatch, n, m, asked):
     plan = Seconds(5400)
     monkeypatch.setattr(diagnosis, "plan", plan)
     settings, rows = KernelRidge(landmarks=30, **PLAIN)._settings(), as_rows(X)
-    solver, size = resolve.solver_and_size(settings, rows, 1)
+    solver, size = solver_choice.solver_and_size(settings, rows, 1)
     found = diagnosis.long_fit(settings, rows, solver, replace(size, n=n, m=m))
     assert (plan.asked, found is not None) == (asked, bool(asked))
 

@@ -24,7 +24,7 @@ from gramian.fitting.held_out import splits
 from gramian.fitting.held_out.divide import divide
 from gramian.fitting.held_out.folds import share
 from gramian.fitting.inputs.targets import classes_of, coded_data
-from gramian.fitting.settings import resolve
+from gramian.fitting.plans import solver_choice
 from gramian.fitting.settings.generators import Generators
 
 N = 40
@@ -182,15 +182,15 @@ class TestSplitters:
         folds = divide(path(cv), data(), generators()).folds
         assert folds is not None
         for fold, (train, test) in zip(folds, cv.split(X), strict=True):
-            assert fold.scored.tolist() == sorted(test.tolist())
-            assert fold.left_out.tolist() == np.setdiff1d(np.arange(N), train).tolist()
+            assert fold.validation.tolist() == sorted(test.tolist())
+            assert fold.train.tolist() == sorted(train.tolist())
 
     def test_classes_are_told(self):
         coded = coded_data(as_rows(X), LABELS, classes_of(LABELS))
         folds = divide(path(StratifiedKFold(2)), coded, generators()).folds
         expected = list(StratifiedKFold(2).split(X, LABELS))
         assert folds is not None
-        assert [f.scored.tolist() for f in folds] == [test.tolist() for _, test in expected]
+        assert [f.validation.tolist() for f in folds] == [test.tolist() for _, test in expected]
 
     @pytest.mark.parametrize("form", [list, tuple, iter])
     def test_pairs(self, form):
@@ -198,7 +198,7 @@ class TestSplitters:
         pairs = list(GroupKFold(4).split(X, Y, groups))
         folds = divide(path(form(pairs)), data(), generators()).folds
         assert folds is not None
-        assert [f.scored.tolist() for f in folds] == [test.tolist() for _, test in pairs]
+        assert [f.validation.tolist() for f in folds] == [test.tolist() for _, test in pairs]
 
     def test_a_splitter_splits_what_is_there(self):
         weights = torch.ones(N).double()
@@ -206,7 +206,7 @@ class TestSplitters:
         given = path(KFold(3), early_stopping=True, validation_fraction=0.2)
         folds = divide(given, data(weights=weights), generators()).folds
         assert folds is not None
-        assert torch.cat([fold.scored for fold in folds]).tolist() == list(range(24))
+        assert torch.cat([fold.validation for fold in folds]).tolist() == list(range(24))
 
     def test_numbers_of_pairs_are_those_of_all_rows(self):
         weights = torch.ones(N)
@@ -219,8 +219,8 @@ class TestSplitters:
         held = {10 + int(i) for i in parts.held_out.index}
         stays = [i for i in range(10, N) if i not in held]
         for fold, (train, test) in zip(parts.folds, pairs, strict=True):
-            assert [stays[i] for i in fold.scored] == [i for i in test if i in stays]
-            assert [stays[i] for i in fold.left_out] == [i for i in stays if i not in train]
+            assert [stays[i] for i in fold.validation] == [i for i in test if i in stays]
+            assert [stays[i] for i in fold.train] == [i for i in stays if i in train]
 
     @pytest.mark.parametrize(
         ("cv", "fits"),
@@ -234,8 +234,8 @@ class TestSplitters:
     )
     def test_a_plan_knows_the_number_of_fits(self, cv, fits):
         given = path(cv if not isinstance(cv, list) else [tuple(map(list, p)) for p in cv])
-        assert resolve.fits_per_level(given, N) == pytest.approx(fits)
-        assert resolve.solver_and_size(given, as_rows(X), 1)[1].fits == pytest.approx(fits)
+        assert solver_choice.fits_per_level(given, N) == pytest.approx(fits)
+        assert solver_choice.solver_and_size(given, as_rows(X), 1)[1].fits == pytest.approx(fits)
 
     def test_a_given_penalty_needs_no_folds(self):
         assert divide(settings(cv=KFold(900)), data(), generators()).folds is None
@@ -264,7 +264,7 @@ class TestSplitters:
 
     def test_a_plan_of_unknown_groups_is_refused(self):
         with pytest.raises(ValueError, match="a splitter that needs groups is given as its pairs"):
-            resolve.fits_per_level(path(LeaveOneGroupOut()), N)
+            solver_choice.fits_per_level(path(LeaveOneGroupOut()), N)
 
     def test_a_splitter_without_splits(self):
         class Empty:

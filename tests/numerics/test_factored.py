@@ -161,7 +161,7 @@ def test_a_fit_with_all_rows_keeps_factors(spare, monkeypatch, rng):
     for module in ("gramian._sparse.rows", "gramian.data.rows.array"):
         monkeypatch.setattr(f"{module}.WIDE", 20)
     monkeypatch.setattr(Factors, "product", lambda *given: asked.append(0) or product(*given))
-    monkeypatch.setattr("gramian.fitting.settings.resolve.spare_bytes", lambda *given: spare)
+    monkeypatch.setattr("gramian.fitting.plans.solver_choice.spare_bytes", lambda *given: spare)
     rows = scipy.sparse.csr_array(X)
     found = KernelRidge("linear", solver="pcg", random_state=0, **settings).fit(rows, y)
     np.testing.assert_allclose(found.predict(rows), expected.predict(X), atol=1e-3)
@@ -178,7 +178,7 @@ def test_a_fit_keeps_factors(spare, monkeypatch, rng):
     for module in ("gramian._sparse.rows", "gramian.data.rows.array"):
         monkeypatch.setattr(f"{module}.WIDE", 20)
     monkeypatch.setattr(Factors, "normal", lambda *given: asked.append(0) or normal(*given))
-    monkeypatch.setattr("gramian.fitting.settings.resolve.spare_bytes", lambda *given: spare)
+    monkeypatch.setattr("gramian.fitting.plans.solver_choice.spare_bytes", lambda *given: spare)
     rows = scipy.sparse.csr_array(X)
     found = KernelRidge("linear", solver="falkon", random_state=0, **settings).fit(rows, y)
     np.testing.assert_allclose(found.predict(rows), expected.predict(X), atol=1e-3)

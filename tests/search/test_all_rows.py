@@ -48,12 +48,12 @@ class TestNextRound:
         for split, map_, kernel, coef in zip(
             material.splits, stem.maps, fit.kernels, fit.coefs, strict=True
         ):
-            X = material.X[split.learn]
+            X = material.X[split.train]
             x = X.clone().requires_grad_()
             r = 3**0.5 * torch.cdist(map_.forth(x), map_.forth(X)) / kernel.lengthscale
             values = ((1 + r) * (-r).exp()) @ coef
             G = torch.autograd.grad(values.sum(), x)[0]
-            w = 1.0 if not weights else material.weights[split.learn][:, None]
+            w = 1.0 if not weights else material.weights[split.train][:, None]
             M = (G * w).T @ G
             expected.append(M / M.diagonal().max())
         expected = torch.stack(expected).mean(dim=0)

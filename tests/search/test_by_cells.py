@@ -53,7 +53,7 @@ def by_sample(n: int = 1200, *, t: int = 1, weighted: bool = False, **how: objec
     sample = Material.of(X[index], Y[index], some, rng=rng)
     found = Search(sample, how.get("space", SPACE), how.get("clock", Clock()))
     list(found.sampled_steps())
-    held = index[sample.splits[0].held]
+    held = index[sample.splits[0].validation]
     learn = torch.ones(n, dtype=torch.bool)
     learn[held] = False
     whole = Material.of(X, Y, w, splits=[Split(learn.nonzero()[:, 0], held)], rng=rng)
@@ -74,7 +74,7 @@ class TestAllCells:
         trials = list(search.steps())
         found, total = search.models[0], 0
         assert found.cells.count >= 4
-        w, learn = search.material.weights, search.material.splits[0].learn
+        w, learn = search.material.weights, search.material.splits[0].train
         for number, index in enumerate(found.cells.members(search.material.X[learn], rng=None)):
             rows_of = learn[index]
             a, b = found.starts[number], found.starts[number + 1]
@@ -122,7 +122,7 @@ class TestAllCells:
     def test_values_are_those_of_the_held_out_rows(self):
         search = by_sample()
         list(search.steps())
-        found, held = search.models[0], search.material.splits[0].held
+        found, held = search.models[0], search.material.splits[0].validation
         Z, values = search.material.X[held], torch.zeros(len(held), 1, dtype=torch.float64)
         for share in found.cells.route(Z):
             a, b = found.starts[share.cell], found.starts[share.cell + 1]
@@ -169,7 +169,7 @@ class TestFolds:
         number = {tuple(row): i % 10 for i, row in enumerate(X.tolist())}
         return [
             tuple({number[tuple(pilot.material.X[i].tolist())] for i in part.tolist()}
-                  for part in (split.learn, split.held))
+                  for part in (split.train, split.validation))
             for split in pilot.material.splits
         ]  # fmt: skip
 
@@ -192,8 +192,8 @@ class TestFolds:
         search = by_sample(1200, folds=[Split(torch.arange(20, 1200), some)])
         list(search.steps())
         for split in search.pilot.material.splits:
-            total = len(split.learn) + len(split.held)
-            assert len(split.held) == total // 5
+            total = len(split.train) + len(split.validation)
+            assert len(split.validation) == total // 5
 
 
 class TestSeveral:

@@ -90,16 +90,16 @@ class TestSplits:
     def test_each_of_few_rows_is_held_out_once(self, n, coded, rng):
         found = random_splits(torch.eye(3)[label(n, rng)], coded, rng)
         assert len(found) == 5
-        assert torch.equal(torch.cat([s.held for s in found]).sort().values, torch.arange(n))
+        assert torch.equal(torch.cat([s.validation for s in found]).sort().values, torch.arange(n))
         for split in found:
-            both = torch.cat([split.learn, split.held])
+            both = torch.cat([split.train, split.validation])
             assert torch.equal(both.sort().values, torch.arange(n))
 
     @pytest.mark.parametrize(("n", "held"), [(1500, 300), (30_000, 2000)])
     def test_a_part_of_many_rows_is(self, n, held, rng):
         (found,) = random_splits(torch.randn(n, 1, generator=rng), False, rng)
-        assert len(found.held) == held
-        both = torch.cat([found.learn, found.held])
+        assert len(found.validation) == held
+        both = torch.cat([found.train, found.validation])
         assert torch.equal(both.sort().values, torch.arange(n))
 
     @pytest.mark.parametrize("n", [100, 2000])
@@ -108,13 +108,13 @@ class TestSplits:
         place = label(n, rng).clamp(max=classes - 1)
         codes = torch.eye(3)[place] if classes == 3 else 2.0 * place[:, None] - 1
         for split in random_splits(codes, True, rng):
-            share = place[split.held].bincount() / len(split.held)
+            share = place[split.validation].bincount() / len(split.validation)
             torch.testing.assert_close(share, place.bincount() / n, atol=0.021, rtol=0)
 
     def test_rows_to_learn_from_are_in_random_order(self, rng):
         for n in (100, 2000):
             for split in random_splits(torch.randn(n, 1), False, rng):
-                assert not torch.equal(split.learn, split.learn.sort().values)
+                assert not torch.equal(split.train, split.train.sort().values)
 
     def test_no_more_folds_than_rows(self, rng):
         assert len(random_folds(torch.randn(3, 1), False, 5, rng)) == 3
@@ -123,7 +123,7 @@ class TestSplits:
         place = torch.zeros(40, dtype=torch.int64)
         place[7] = 1
         found = random_splits(2.0 * place[:, None] - 1, True, rng)
-        assert sum(7 in split.held for split in found) == 1
+        assert sum(7 in split.validation for split in found) == 1
 
 
 class TestMaterial:
@@ -138,9 +138,9 @@ class TestMaterial:
     def test_a_sample_keeps_rows_together(self, material):
         for split in material.splits:
             found = material.sample("standard", split)
-            assert torch.equal(found.X, material.X[split.learn])
+            assert torch.equal(found.X, material.X[split.train])
             assert torch.equal(found.Y[:, 0] + 1, found.weights)
-            assert torch.equal(found.held_Y[:, 0] + 1, found.held_weights)
+            assert torch.equal(found.validation_Y[:, 0] + 1, found.validation_weights)
 
     def test_what_is_held_out(self, material):
         assert torch.equal(material.truth[:, 0].long(), material.held)

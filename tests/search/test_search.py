@@ -406,7 +406,7 @@ class TestEnds:
         fit = max(found.fits, key=lambda each: each.stem.recipe.rounds)
         member = findings.refit(found.material, fit, 1.0, clock=Clock(), ends=0.0, most=0.0)
         assert not member.all_rows
-        held = found.material.splits[0].held
+        held = found.material.splits[0].validation
         Z = X[held] if member.map is None else member.map.forth(X[held])
         K = member.kernel(Z, member.centers)
         torch.testing.assert_close(K @ member.coef, fit.values[: len(held)], atol=1e-6, rtol=0)

@@ -30,7 +30,7 @@ from ..data import (
 from ..data.tables.frame_rows import warn_of_rounded_columns
 from ..fitting import FitSettings
 from ..fitting.inputs.objects import Calls, ObjectRows, between
-from ..fitting.settings.remote import check_remote, check_remote_landmarks
+from ..fitting.plans.remote_checks import check_remote, check_remote_landmarks
 from ..model import Model
 from . import dask_collections
 from .base import is_function, is_matrix

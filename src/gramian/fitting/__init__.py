@@ -7,18 +7,18 @@ estimators and the command line check what users give, turn it into `FitSettings
 
 from __future__ import annotations
 
+from .._machine import machine_memory
 from .fit import fit
 from .held_out.divide import holds_out
-from .inputs.table import table_data
 from .inputs.training_data import TrainingData
 from .methods.run import InterruptedFit, model_until
 from .partial_fit import partial_fit, supports_partial_fit
-from .plans.machine import machine_memory
 from .plans.plan import check_memory, plan
 from .plans.result import Plan
 from .result import Fitted
 from .settings.generators import Generators
 from .settings.settings import FitSettings
+from .table_data import table_data
 from .uncertainty.whole_rows import Divided, Whole, WholeRows, whole_of
 
 __all__ = [

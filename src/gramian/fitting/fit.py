@@ -7,12 +7,12 @@ from dataclasses import replace
 from ..callbacks import announce, stages
 from ..solvers import Result
 from .cells.fit import fit_cells
-from .diagnosis import warn
 from .held_out.early_stopping import Watch
 from .inputs.features import check_units
 from .inputs.kernel_matrix import NAME, linear_model, looked_up
 from .inputs.training_data import TrainingData
 from .methods.base import Method, Prepared
+from .methods.diagnosis import warn
 from .methods.nonlinear_loss import NonlinearLoss
 from .methods.prepare import prepare
 from .methods.run import InterruptedFit, run, saved_state, stopping_rules

@@ -23,7 +23,7 @@ from ..solvers.loop.metrics import (
     VALID_RMSE,
 )
 from ..solvers.loop.stopping import Row, StopReason
-from .choice.penalty_path import PathRow
+from .inputs.scaling import PathRow
 from .settings.settings import FitSettings
 
 

@@ -284,7 +284,7 @@ class Model(ABC):
 
 @dataclass(frozen=True)
 class KernelPart(Model):
-    """The fields of a `KernelModel`: all that files, cells and variances need of it."""
+    """Kernel, centers, coefficients and maps of a `KernelModel`, without its predictions."""
 
     kernel: Kernel
     centers: Any  # a RowSource once constructed

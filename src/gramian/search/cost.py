@@ -37,9 +37,9 @@ def of_sample(material: Material, landmarks: int, rows: int) -> float:
     """Return the kernel evaluations of one kernel's fits to a sample of each split."""
     total = 0.0
     for split in material.splits:
-        n = min(rows, len(split.learn))
+        n = min(rows, len(split.train))
         m = min(landmarks, n)
-        total += (n + m + len(split.held)) * float(m)
+        total += (n + m + len(split.validation)) * float(m)
     return total
 
 
@@ -47,7 +47,7 @@ def of_fit(material: Material) -> float:
     """Return the kernel evaluations of fits to each split with all rows as centers."""
     total = 0.0
     for split in material.splits:
-        n, v = float(len(split.learn)), float(len(split.held))
+        n, v = float(len(split.train)), float(len(split.validation))
         if n <= DIRECT_ROWS:
             total += n * n + v * n
         else:
@@ -67,7 +67,7 @@ def seconds_of_evaluation(
 
     Time a product with `columns` columns, or the evaluation of entries to be `stored`.
     """
-    index = material.splits[0].learn[: 2 * PROBE_ROWS]
+    index = material.splits[0].train[: 2 * PROBE_ROWS]
     X = take_rows(material.inputs(stem.recipe.inputs), index)
     X = X if stem.maps[0] is None else stem.maps[0].forth(X)
     rows = slice_rows(X, 0, PROBE_ROWS)
@@ -92,7 +92,7 @@ def seconds_of_fit(material: Material, stem: Stem, engine: str | Engine) -> floa
     pair_seconds = seconds_of_evaluation(material, stem, engine, columns=t * shifts, stored=stored)
     evaluations, factor, products = 0.0, 0.0, 0.0
     for split in material.splits:
-        n, v = float(len(split.learn)), float(len(split.held))
+        n, v = float(len(split.train)), float(len(split.validation))
         entries, rank = n * n if stored else SOME_ITERATIONS * n * n / 2, min(PATH_RANK, n / 2)
         evaluations += entries + n * rank + 2 * v * n
         factor += n * rank * rank
@@ -115,7 +115,7 @@ def landmarks_within(
     for m in sizes:
         total = 0.0
         for split in material.splits:
-            n, v = len(split.learn), len(split.held)
+            n, v = len(split.train), len(split.validation)
             total += (n + v + m) * m * pair_seconds + (
                 n + 10 * m / 3
             ) * m * m / MULTIPLICATIONS_PER_SECOND

@@ -27,10 +27,18 @@ MOST_DIFFERENT = 1e3
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Indices of the training rows, in random order, and of the held-out rows."""
+    """A division of rows into training rows and validation rows.
 
-    learn: Int[Tensor, " n"]
-    held: Int[Tensor, " v"]
+    Attributes
+    ----------
+    train : Tensor of shape (n,)
+        Row numbers, in random order where a sample of them is taken.
+    validation : Tensor of shape (v,)
+        Row numbers.
+    """
+
+    train: Int[Tensor, " n"]
+    validation: Int[Tensor, " v"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,11 +145,11 @@ class Material:
 
     def sample(self, inputs: str, split: Split, rows: int | None = None) -> Sample:
         """Return the rows of a split, with the first `rows` training rows, all by default."""
-        w, learn = self.weights, split.learn[:rows]
+        w, learn = self.weights, split.train[:rows]
         return Sample(
             self._rows(inputs, learn), self.Y[learn],
-            self._rows(inputs, split.held), self.Y[split.held],
-            None if w is None else w[learn], None if w is None else w[split.held],
+            self._rows(inputs, split.validation), self.Y[split.validation],
+            None if w is None else w[learn], None if w is None else w[split.validation],
         )  # fmt: skip
 
     def _rows(self, inputs: str, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
@@ -161,7 +169,7 @@ class Material:
     @cached_property
     def held(self) -> Int[Tensor, " v"]:
         """Indices of all held-out rows, split by split."""
-        return torch.cat([split.held for split in self.splits])
+        return torch.cat([split.validation for split in self.splits])
 
     @property
     def truth(self) -> Float[Tensor, "v t"]:

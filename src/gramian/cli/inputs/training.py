@@ -24,7 +24,7 @@ from ...data import (
     subset,
 )
 from ...fitting import Divided, FitSettings, Generators, TrainingData, Whole, whole_of
-from ...fitting.held_out.divide import in_memory_if_few
+from ...fitting.held_out.divide import hold_sequential
 from ...fitting.inputs.targets import class_codes, classes_of, target_tensor
 from ..options import parsing
 from ..options.options import FitOptions
@@ -132,7 +132,7 @@ class Training:
         if self.other is None and self.keep is not None:
             rows = subset(rows, torch.from_numpy(np.flatnonzero(~self.keep)))
         check_finite(rows, f"the held-out rows of {source.table.where}")
-        return in_memory_if_few(rows, None)
+        return hold_sequential(rows, None)
 
 
 @dataclass(frozen=True)

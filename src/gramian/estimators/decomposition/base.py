@@ -25,12 +25,11 @@ from ..._parameter_types import (
 from ...approximations import FeatureMap, KernelColumns, NystromMap
 from ...data import RowSource
 from ...fitting import machine_memory
-from ...fitting.choice import selection
 from ...fitting.choice.landmarks import given_points
 from ...fitting.inputs.kernel_matrix import announce_calls, check_matrix_settings, of_matrix
 from ...fitting.inputs.objects import ObjectRows
 from ...fitting.plans.memory import LEAST_BLOCKS
-from ...fitting.settings import resolve
+from ...fitting.settings import resolve, selection
 from ...kernels import Kernel
 from ...landmarks import Landmarks
 from ...operators import KernelOperator

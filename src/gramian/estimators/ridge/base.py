@@ -18,8 +18,8 @@ from ..._parameter_types import EngineLike, Inputs, KernelLike, MemoryLimit, Met
 from ...data import RowSource
 from ...engines import Engine
 from ...fitting import FitSettings, Fitted, TrainingData, machine_memory
-from ...fitting.choice.penalty_path import PathRow
 from ...fitting.inputs.kernel_matrix import NAME as PRECOMPUTED
+from ...fitting.inputs.scaling import PathRow
 from ...fitting.uncertainty.conformal import draws_of
 from ...fitting.uncertainty.leave_one_out import LeftOut, left_out
 from ...fitting.uncertainty.refit import Again

@@ -6,8 +6,8 @@ import reprlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ...fitting.held_out.splits import is_pairs, is_splitter
 from ...fitting.settings.settings import is_integer
+from ...fitting.settings.splitters import is_pairs, is_splitter
 from ...kernels import names as names_of_kernels
 from ...kernels._lengthscale import medians
 from ...kernels.base import kernels

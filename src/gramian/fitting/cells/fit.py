@@ -23,11 +23,12 @@ from ..choice.choose import Chosen, choose
 from ..inputs.scaling import Scaling
 from ..inputs.training_data import TrainingData
 from ..methods.base import Prepared
+from ..plans import solver_choice
+from ..plans.cells import partition_of, routed_block_bytes, temporary_file_bytes, workers_of
 from ..result import Fitted
 from ..settings import resolve
 from ..settings.generators import Generators
 from ..settings.settings import FitSettings
-from .memory import partition_of, routed_block_bytes, temporary_file_bytes, workers_of
 from .problems import CellProblems
 from .remote import ProblemsThere, cell_rows_there
 from .rows import CellRows, rows_by_cell
@@ -92,7 +93,7 @@ def _prepare(
     kernel = resolve.kernel_for(kernel, near, rng.kernel)
     engine = resolve.engine_for(settings, data.rows, kernel)
     cell = Elsewhere(data.rows, rows.count(rows.usual))
-    solver, size = resolve.solver_and_size(settings, cell, data.targets.shape[1])
+    solver, size = solver_choice.solver_and_size(settings, cell, data.targets.shape[1])
     prepared = Prepared(
         user_settings, settings, data, scaling, kernel, solver, engine, size, ends,
         probabilities=choice.shares,

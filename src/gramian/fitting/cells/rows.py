@@ -13,15 +13,10 @@ from ..._workers import one_thread_each
 from ...cells import Cells, Partition
 from ...data import RowSource, as_rows, scratch
 from ..inputs.training_data import TrainingData
+from ..plans.cells import BLOCK_BYTES, BYTES_PER_ROW
 
 SAMPLE_ROWS, SAMPLE_OF_A_CELL = 100_000, 50
 """Rows that cells are grown from: so many, and more where each cell would have few of them."""
-
-BLOCK_BYTES = 1 << 28
-"""Memory for rows that are routed at once: each cell then has many of them."""
-
-BYTES_PER_ROW = 200
-"""Of a row that is routed, beside three copies of it: cells and numbers, before they are sorted."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,9 +20,9 @@ from ..choice.landmarks import problem_of
 from ..inputs.training_data import TrainingData
 from ..methods.base import Prepared
 from ..methods.run import check_not_diverged, stopping_rules
+from ..plans import solver_choice
 from ..plans.memory import FitSize
 from ..plans.placed_data import PlacedData
-from ..settings import resolve
 from ..settings.settings import FitSettings
 
 logger = logging.getLogger("gramian")
@@ -125,10 +125,14 @@ class CellSolver:
 
     def solver(self, rows: RowSource, targets: int) -> tuple[Solver[Any, Any], FitSize]:
         """Return the solver of a cell, of which shape and type of the rows are looked at."""
-        _, size = resolve.solver_and_size(self.settings, rows, targets)
-        found, limit = resolve.solver_for(self.settings, self.asked, size), self.settings.limit
-        share = self.workers if limit is None else 1  # a limit is that of one cell already
-        return resolve.storing(found, size, limit, self.engine, self.kernel, share), size
+        _, size = solver_choice.solver_and_size(self.settings, rows, targets)
+        solver = solver_choice.after_choices(self.settings, self.asked, size)
+        limit = self.settings.limit
+        sharing = self.workers if limit is None else 1  # a limit is already the limit of one cell
+        solver = solver_choice.with_stored_entries(
+            solver, size, limit, self.engine, self.kernel, sharing
+        )
+        return solver, size
 
     def _result(self, task: CellTask, shift: float) -> Result:
         data, own = task.data, replace(self.settings, penalty=shift / task.data.total)

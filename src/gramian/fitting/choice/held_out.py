@@ -163,7 +163,7 @@ class HeldOutChoice:
 
         Not for a fit to many rows, which float64 would take too long.
         """
-        few = self.rows <= MOST_DIRECT and len(self.material.splits[0].learn) > DIRECT_ROWS
+        few = self.rows <= MOST_DIRECT and len(self.material.splits[0].train) > DIRECT_ROWS
         if self.landmarks is not None or self.penalties is not None or not few:
             return scored
         least = self._diagonal(scored.kernel) * SHIFTS[-1]
@@ -189,7 +189,7 @@ class HeldOutChoice:
         if self.penalties is not None:
             return tuple(p * self.total for p in self.penalties)
         scale = self._diagonal(kernel)
-        least = min(len(split.learn) for split in self.material.splits)
+        least = min(len(split.train) for split in self.material.splits)
         shifts: Sequence[float] = DIRECT_SHIFTS if least <= DIRECT_ROWS else SHIFTS[1:]
         if near is None and self.screen(kernel).penalty >= NOISE * scale:
             shifts = LARGE_SHIFTS
@@ -216,7 +216,7 @@ class HeldOutChoice:
                     engine=self.engine, meter=self.clock.meter,
                 )
             )  # fmt: skip
-            sizes.append(len(split.held))
+            sizes.append(len(split.validation))
         penalty, loss = _best_of_all(fits, sizes)
         held = self._held([fit.values for fit in fits])
         return Scored(kernel, penalty * n / self.total, loss, self.inputs, held=held)

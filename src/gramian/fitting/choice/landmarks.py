@@ -17,7 +17,7 @@ from ...landmarks import Landmarks
 from ...operators import KernelOperator
 from ...problems import FullProblem, NystromProblem
 from ..inputs.training_data import TrainingData
-from . import selection
+from ..settings import selection
 
 
 def chosen(K: KernelOperator, given: LandmarksLike, rng: torch.Generator) -> Landmarks | None:

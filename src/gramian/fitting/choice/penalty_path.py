@@ -7,7 +7,6 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TypedDict
 
 import torch
 from jaxtyping import Float
@@ -17,10 +16,11 @@ from ...landmarks import Landmarks, Level, landmarks_of
 from ...operators import KernelOperator
 from ...preconditioners import FalkonFactor
 from ...problems import NystromProblem
+from ...search import Split
 from ...solvers import Falkon, State, Stop, solve
 from ..held_out import folds as held_out
-from ..held_out.folds import Fold
 from ..held_out.values import HeldValues
+from ..inputs.scaling import PathRow
 
 logger = logging.getLogger("gramian")
 
@@ -41,21 +41,8 @@ nothing at the first of them.
 """
 
 
-class PathRow(TypedDict):
-    """A level of the path, as the user is told of it; see `KernelRidge.path_`."""
-
-    penalty: float
-    landmarks: int
-    effective_dimension: float
-    error: float
-    fold_errors: list[float]
-    iterations: int
-    kernel_evaluations: int
-    seconds: float
-
-
 @dataclass(frozen=True)
-class Prepared(Falkon):
+class FactoredFalkon(Falkon):
     """FALKON with a factor that is there already: that of all rows, for a part of them."""
 
     prepared: FalkonFactor = field(kw_only=True)
@@ -65,7 +52,7 @@ class Prepared(Falkon):
 
 
 @dataclass(frozen=True)
-class Search:
+class PathSettings:
     """Settings by which the levels of a path are fitted and scored.
 
     Attributes
@@ -75,8 +62,8 @@ class Search:
         ``problem(landmarks, penalty)`` returns the problem on all n rows.
     solver : Falkon
     stop : sequence of stopping rules
-    folds : sequence of Fold
-        Which rows each fit leaves out, and is scored on.
+    folds : sequence of Split
+        The rows of each fit, and the rows that score it.
     coded : bool
         Whether targets are class codes: levels are then compared by the share of rows whose
         class is wrong, and by the squared error of the codes where that is the same.
@@ -93,7 +80,7 @@ class Search:
     problem: Callable[[Landmarks, float], NystromProblem]
     solver: Falkon
     stop: Sequence[Stop]
-    folds: Sequence[Fold]
+    folds: Sequence[Split]
     coded: bool = False
     smallest: float = math.inf
     warm: bool = True
@@ -117,7 +104,7 @@ class FittedLevel:
     ----------
     function : Function
     penalty : float
-    solver : Prepared
+    solver : FactoredFalkon
         With the factor of this level, for the fit to all rows.
     error : tuple of two floats
         What levels are compared by, the smaller the better.
@@ -127,7 +114,7 @@ class FittedLevel:
 
     function: Function
     penalty: float
-    solver: Prepared
+    solver: FactoredFalkon
     error: tuple[float, float]
     row: PathRow
 
@@ -137,7 +124,7 @@ class FittedLevel:
         return State(0, coef.reshape(len(coef), folds, -1).mean(dim=1))
 
 
-def search(task: Search, levels: Sequence[Level]) -> tuple[FittedLevel, list[PathRow]]:
+def search(task: PathSettings, levels: Sequence[Level]) -> tuple[FittedLevel, list[PathRow]]:
     """Fit and score the levels of a path, from the largest penalty down.
 
     Parameters
@@ -195,13 +182,13 @@ def search(task: Search, levels: Sequence[Level]) -> tuple[FittedLevel, list[Pat
     return best, rows
 
 
-def held_values(task: Search, best: FittedLevel) -> HeldValues:
+def held_values(task: PathSettings, best: FittedLevel) -> HeldValues:
     """Return predictions of all held-out rows at a level. Cost: those of one prediction."""
     problem = task.problem(best.function.landmarks, best.penalty)
     parts = best.function.coef.chunk(len(task.folds), dim=1)
     each = zip(task.folds, parts, strict=True)
-    values = torch.cat([problem.K.at(fold.scored) @ coef.double() for fold, coef in each]).cpu()
-    held = torch.cat([fold.scored for fold in task.folds])
+    values = torch.cat([problem.K.at(fold.validation) @ coef.double() for fold, coef in each]).cpu()
+    held = torch.cat([fold.validation for fold in task.folds])
     weights = None if problem.weights is None else problem.weights[held].cpu()
     return HeldValues(values, problem.targets[held].double().cpu(), weights)
 
@@ -231,7 +218,7 @@ def _for_smaller(fitted: FittedLevel) -> FalkonFactor | None:
 
 
 def _fit_level(
-    task: Search, level: Level, before: Function | None, factor: FalkonFactor | None = None
+    task: PathSettings, level: Level, before: Function | None, factor: FalkonFactor | None = None
 ) -> FittedLevel:
     clock, evaluations = time.perf_counter(), task.K.meter.evaluations
     landmarks = landmarks_of(task.K, level)
@@ -239,7 +226,7 @@ def _fit_level(
     # The factor depends on the landmarks, not on the rows: one is good for all folds.
     factor = task.solver.factor(problem) if factor is None else factor
     given = task.solver
-    solver = Prepared(
+    solver = FactoredFalkon(
         given.preconditioner_penalty, given.refine, given.store_bytes, prepared=factor
     )
     starts = _starts(problem, level, factor, before, len(task.folds))
@@ -280,21 +267,22 @@ def _starts(
 
 
 @dataclass(frozen=True)
-class _Fold:
+class _FoldFit:
     coef: Float[Tensor, "m t"]
     error: tuple[float, float]
     iterations: int
 
 
 def _fit_fold(
-    task: Search,
+    task: PathSettings,
     problem: NystromProblem,
-    solver: Prepared,
-    fold: Fold,
+    solver: FactoredFalkon,
+    fold: Split,
     start: State | None,
-) -> _Fold:
-    result = solve(held_out.without(problem, fold.left_out), solver, stop=task.stop, state=start)
+) -> _FoldFit:
+    left_out = held_out.other_rows(len(problem.targets), fold.train)
+    result = solve(held_out.without(problem, left_out), solver, stop=task.stop, state=start)
     coef, iterations = result.state.coef, result.state.iteration
     if result.reason == "diverged":
-        return _Fold(torch.zeros_like(coef), (math.inf, math.inf), iterations)
-    return _Fold(coef, held_out.error(problem, fold.scored, coef, task.coded), iterations)
+        return _FoldFit(torch.zeros_like(coef), (math.inf, math.inf), iterations)
+    return _FoldFit(coef, held_out.error(problem, fold.validation, coef, task.coded), iterations)

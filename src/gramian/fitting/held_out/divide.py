@@ -10,12 +10,14 @@ from torch import Tensor
 
 from ..._errors import TextError
 from ...callbacks import Validate
-from ...data import RowSource, as_rows, complement, subset
+from ...data import RowSource, complement, subset
+from ...search import Split
+from ..inputs.memory import in_memory
 from ..inputs.training_data import HeldOut, TrainingData
 from ..settings.generators import Generators
 from ..settings.settings import FitSettings
 from . import splits
-from .folds import Fold, labels, other_rows, share
+from .folds import labels, other_rows, share
 
 HELD_BYTES = 64 << 20
 """Up to this size, held-out rows of a sequential source are kept in memory."""
@@ -34,13 +36,13 @@ class Parts:
         Without rows of weight zero, and without those that are held out.
     held_out : HeldOut or None
         None if the fit holds no rows out: it does not stop early, or a `Validate` has others.
-    folds : list of Fold, or None
+    folds : list of Split, or None
         Folds of `train`, where a splitter or pairs say them.
     """
 
     train: TrainingData
     held_out: HeldOut | None = None
-    folds: list[Fold] | None = None
+    folds: list[Split] | None = None
 
 
 def divide(settings: FitSettings, data: TrainingData, rng: Generators) -> Parts:
@@ -61,7 +63,7 @@ def divide(settings: FitSettings, data: TrainingData, rng: Generators) -> Parts:
     held = data.held_out
     if held is None and holds_out(settings):
         index = drawn(settings, len(data.rows), labels(data.targets) if data.coded else None, rng)
-        rows = in_memory_if_few(subset(data.rows, index), settings.limit)
+        rows = hold_sequential(subset(data.rows, index), settings.limit)
         held = HeldOut(index, data.part(index, rows))
         data = data.part(other_rows(len(data.rows), index), complement(data.rows, index))
     train = replace(data, held_out=None)
@@ -92,11 +94,12 @@ def drawn(
     return index
 
 
-def in_memory_if_few(rows: RowSource, limit: int | None) -> RowSource:
-    """Return rows of a sequential source in memory, if they are few: they are read each time."""
-    most = HELD_BYTES if limit is None else min(HELD_BYTES, limit // HELD_SHARE)
-    if rows.random_access or rows.shape[0] * rows.shape[1] * rows.dtype.itemsize > most:
+def hold_sequential(rows: RowSource, limit: int | None) -> RowSource:
+    """Return held-out rows of a sequential source in memory, if they are few.
+
+    Each validation reads all of them.
+    """
+    if rows.random_access:
         return rows
-    held = as_rows(rows.take(torch.arange(len(rows))))
-    held.feature_names = rows.feature_names
-    return held
+    most_bytes = HELD_BYTES if limit is None else min(HELD_BYTES, limit // HELD_SHARE)
+    return in_memory(rows, most_bytes)[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
 from jaxtyping import Float, Int, Shaped
@@ -11,25 +11,10 @@ from torch import Tensor
 from ..._errors import TextError
 from ...data import Targets, brought_here, complement, part_of
 from ...problems import NystromProblem
+from ...search import Split
 
 HELD_OUT = 5
 """One row in so many is held out if there is a single split."""
-
-
-@dataclass(frozen=True)
-class Fold:
-    """A fit to some rows, and a score on others.
-
-    Attributes
-    ----------
-    left_out : Tensor of shape (_,)
-        Numbers, increasing, of the rows that it is not fitted to.
-    scored : Tensor of shape (_,)
-        Numbers, increasing, of those that it is scored on: mostly the same.
-    """
-
-    left_out: Int[Tensor, " _"]
-    scored: Int[Tensor, " _"]
 
 
 def other_rows(n: int, index: Int[Tensor, " k"]) -> Int[Tensor, " _"]:
@@ -76,7 +61,7 @@ def labels(values: Targets) -> Int[Tensor, " n"]:
 
 def folds(
     n: int, cv: int | None, rng: torch.Generator, classes: Int[Tensor, " n"] | None = None
-) -> list[Fold]:
+) -> list[Split]:
     """Return the folds of a path: each leaves out the rows that it is scored on.
 
     Parameters
@@ -96,7 +81,7 @@ def folds(
         )
     order = _mixed(n, rng, classes)
     parts = [order[i::count].sort().values for i in range(count)]
-    return [Fold(part, part) for part in (parts[:1] if cv is None else parts)]
+    return [Split(other_rows(n, part), part) for part in (parts[:1] if cv is None else parts)]
 
 
 def share(

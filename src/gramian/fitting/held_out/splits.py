@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import reprlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -15,26 +15,8 @@ from ..._errors import SETTING_FORM, ParameterError
 from ...search import Split
 from ...search.material import random_folds
 from ..inputs.training_data import TrainingData
-from .folds import Fold, labels, other_rows
-
-
-def is_splitter(cv: object) -> bool:
-    """Return whether a value has what scikit-learn's splitters have."""
-    return callable(getattr(cv, "split", None)) and callable(getattr(cv, "get_n_splits", None))
-
-
-def is_pairs(cv: object) -> bool:
-    """Return whether a value looks like pairs of row numbers; `folds_of` looks at the numbers."""
-    if isinstance(cv, str | bytes) or not isinstance(cv, Sequence) or not cv:
-        return False
-    return all(not isinstance(pair, str) and _length(pair) == 2 for pair in cv)
-
-
-def _length(value: object) -> int:
-    try:
-        return len(value)  # type: ignore[arg-type]
-    except TypeError:
-        return -1
+from ..settings.splitters import is_pairs, is_splitter
+from .folds import labels
 
 
 def count_of(cv: Any, n: int) -> float:
@@ -48,7 +30,7 @@ def count_of(cv: Any, n: int) -> float:
         return float(cv.get_n_splits(_placeholder(n)))
 
 
-def folds_of(cv: Any, data: TrainingData) -> list[Fold]:
+def folds_of(cv: Any, data: TrainingData) -> list[Split]:
     """Return the folds of a splitter or of pairs.
 
     A splitter splits the rows that are there: it is given numbers in place of them, and the
@@ -75,7 +57,7 @@ def folds_of(cv: Any, data: TrainingData) -> list[Fold]:
             _left(_numbers(part, given, k, name), stays, k, name)
             for part, name in zip(pair, ("train", "test"), strict=True)
         )
-        folds.append(Fold(other_rows(n, train), test))
+        folds.append(Split(train, test))
     return folds
 
 
@@ -83,8 +65,7 @@ def given_splits(cv: Any, data: TrainingData) -> list[Split]:
     """Return the splits of a splitter or of pairs, increasing; none of a number or of None."""
     if not (is_splitter(cv) or is_pairs(cv)):
         return []
-    n = len(data.rows)
-    return [Split(other_rows(n, fold.left_out), fold.scored) for fold in folds_of(cv, data)]
+    return folds_of(cv, data)
 
 
 def search_splits(cv: Any, data: TrainingData, rng: torch.Generator) -> list[Split]:
@@ -105,7 +86,7 @@ def search_splits(cv: Any, data: TrainingData, rng: torch.Generator) -> list[Spl
     n = len(data.rows)
     if is_splitter(cv) or is_pairs(cv):
         return [
-            Split(fold.learn[torch.randperm(len(fold.learn), generator=rng)], fold.held)
+            Split(fold.train[torch.randperm(len(fold.train), generator=rng)], fold.validation)
             for fold in given_splits(cv, data)
         ]
     if int(cv) > n:

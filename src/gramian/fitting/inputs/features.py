@@ -14,7 +14,7 @@ from ...metric import LearnedMetric, Metric
 from ...model import KernelModel
 from ..settings import resolve
 from ..settings.settings import FitSettings
-from .memory import in_memory
+from .memory import in_memory, shared_bytes
 from .training_data import TrainingData
 
 LEARNING_BYTES = 1 << 30
@@ -137,7 +137,9 @@ class FeatureMaps:
     def held(self, rows: RowSource, limit: int | None) -> tuple[RowSource, int]:
         """Return the same, in memory if that is worth it, and the bytes that they take there."""
         mapped = self.rows(rows)
-        return in_memory(mapped, limit) if self.costly and not rows.sparse else (mapped, 0)
+        if not self.costly or rows.sparse or rows.remote:
+            return mapped, 0
+        return in_memory(mapped, shared_bytes(limit))
 
     def model(self, model: KernelModel) -> KernelModel:
         """Return a model of mapped rows with these maps."""

@@ -19,8 +19,7 @@ from ...kernels import Kernel, Linear
 from ...kernels.base import Prepared, Side
 from ...landmarks import Selector
 from ...model import KernelModel
-from ..choice import selection
-from ..settings import resolve
+from ..settings import selection
 from ..settings.settings import FitSettings
 from .entries import Entries, Given
 from .objects import CallCost, ObjectRows, check_memory_of_calls, cost_of
@@ -99,7 +98,7 @@ def looked_up(settings: FitSettings, data: TrainingData) -> tuple[FitSettings, T
     n = len(data.rows)
     _check_settings(settings, data.rows)
     if isinstance(data.rows, ObjectRows):
-        given = resolve.automatic(settings, n).landmarks
+        given = selection.with_all_rows(settings, n).landmarks
         check_memory_of_calls(data.rows.calls, selection.landmark_count(given, n), settings.limit)
         announce_calls(data.rows, given)
     kernel, numbers = of_matrix(data.rows)

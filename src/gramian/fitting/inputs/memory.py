@@ -1,31 +1,38 @@
-"""Rows that are held in memory, so that what makes them is not done anew in each pass."""
+"""Rows in memory, for sources that are slow to read or to map in each pass."""
 
 from __future__ import annotations
 
 import torch
 
+from ..._machine import machine_memory
 from ...data import RowSource, as_rows
-from ..plans.machine import machine_memory
 
 MEMORY_SHARE = 8
-"""Rows are held in memory if they take no more than one in so many bytes of it."""
+"""Rows are held in memory if they take at most this part of it: one in eight bytes."""
+
+BLOCK_ENTRIES = 1 << 20
+"""Entries of a block that is read at once."""
 
 
-def in_memory(rows: RowSource, limit: int | None) -> tuple[RowSource, int]:
-    """Return rows, in memory if they are few and not remote, and the bytes that they take there.
+def shared_bytes(limit: int | None) -> int:
+    """Return the bytes that rows in memory may take, of a limit or of the machine's memory."""
+    return (machine_memory() if limit is None else limit) // MEMORY_SHARE
+
+
+def in_memory(rows: RowSource, most_bytes: int) -> tuple[RowSource, int]:
+    """Return dense rows in memory if they fit, and the bytes that they take there.
 
     Parameters
     ----------
     rows : RowSource of shape (n, d)
-        Dense.
-    limit : int or None
-        The memory, in bytes; that of the machine if None.
+    most_bytes : int
+        Larger rows stay where they are; then the second result is 0.
     """
     need = len(rows) * rows.shape[1] * rows.dtype.itemsize
-    if rows.remote or MEMORY_SHARE * need > (machine_memory() if limit is None else limit):
+    if need > most_bytes:
         return rows, 0
     out = torch.empty(rows.shape, dtype=rows.dtype)
-    for part, block in rows.blocks(max(1, (1 << 20) // rows.shape[1])):
+    for part, block in rows.blocks(max(1, BLOCK_ENTRIES // rows.shape[1])):
         out[part] = block
     held = as_rows(out)
     held.feature_names = rows.feature_names

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypedDict
 
 import torch
 
@@ -22,11 +22,23 @@ from ...data import (
 )
 from ...kernels import Kernel
 from ...model import KernelModel
-from ..choice import selection
-from ..choice.penalty_path import PathRow
+from ..settings import selection
 from ..settings.settings import FitSettings
 from .features import FeatureMaps
 from .training_data import TrainingData
+
+
+class PathRow(TypedDict):
+    """A level of the path, as the user is told of it; see `KernelRidge.path_`."""
+
+    penalty: float
+    landmarks: int
+    effective_dimension: float
+    error: float
+    fold_errors: list[float]
+    iterations: int
+    kernel_evaluations: int
+    seconds: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,8 +120,7 @@ class Scaling:
         """
         rows, taken = self.features.held(data.rows, settings.limit)
         settings = self.settings(settings, data)
-        if settings.limit is not None and taken:
-            settings = replace(settings, memory_limit=max(1, settings.limit - taken))
+        settings = settings.with_less_memory(taken)
         return settings, replace(data, rows=rows, targets=self.scaled(data.targets))
 
     def rows(self, rows: RowSource) -> RowSource:

@@ -17,12 +17,11 @@ from ...landmarks import Landmarks
 from ...model import KernelModel, Probabilities
 from ...operators import Engine
 from ...problems import Problem
+from ...search import Split
 from ...solvers import Result, Solver, State
 from ...solvers.loop.loop import row_of
-from ..choice.penalty_path import PathRow
-from ..held_out.folds import Fold
 from ..held_out.values import HeldValues
-from ..inputs.scaling import Scaling
+from ..inputs.scaling import PathRow, Scaling
 from ..inputs.training_data import HeldOut, TrainingData
 from ..plans.memory import FitSize
 from ..plans.placed_data import PlacedData
@@ -53,7 +52,7 @@ class Prepared:
         The time of `time.monotonic` at which the fit ends.
     held_out : HeldOut or None
         Rows by which the fit stops early.
-    folds : sequence of Fold, or None
+    folds : sequence of Split, or None
         Of a path of penalties, where a splitter or pairs define them.
     probabilities : Probabilities or None
         The map to probabilities of classes, from rows that the choices have held out.
@@ -71,7 +70,7 @@ class Prepared:
     size: FitSize
     ends: float
     held_out: HeldOut | None = None
-    folds: Sequence[Fold] | None = None
+    folds: Sequence[Split] | None = None
     probabilities: Probabilities | None = None
     before: Fitted | None = None
 

@@ -7,17 +7,18 @@ from dataclasses import replace
 from ...data import decoded_once
 from ...model import Probabilities
 from ..choice.choose import choose
-from ..diagnosis import warn
 from ..held_out.divide import divide
 from ..held_out.early_stopping import with_validation
 from ..inputs.scaling import Scaling
 from ..inputs.training_data import TrainingData
+from ..plans import solver_choice
 from ..plans.memory import FitSize
 from ..result import Fitted
-from ..settings import resolve
+from ..settings import resolve, selection
 from ..settings.generators import Generators
 from ..settings.settings import FitSettings
 from .base import Method, Prepared
+from .diagnosis import warn
 
 
 def prepare(
@@ -50,8 +51,8 @@ def prepare(
     ends = settings.deadline()
     parts = divide(settings, data, rng)
     train, n = parts.train, len(parts.train.rows)
-    resolved = resolve.automatic(settings, n)
-    solver, size = resolve.solver_and_size(resolved, train.rows, train.targets.shape[1])
+    resolved = selection.with_all_rows(settings, n)
+    solver, size = solver_choice.solver_and_size(resolved, train.rows, train.targets.shape[1])
     warn(method.expected_time(resolved, train.rows, solver, size))
     resolved = with_validation(resolved, parts.held_out, solver, n)
     before = method.before(settings, train, before)
@@ -65,23 +66,13 @@ def prepare(
     size = replace(size, d=train.rows.width)
     kernel = resolve.kernel(resolved.kernel, resolved.lengthscale)
     kernel = resolve.kernel_for(kernel, train.rows, rng.kernel)
-    solver = resolve.solver_for(resolved, settings, size)
+    solver = solver_choice.after_choices(resolved, settings, size)
     engine = resolve.engine_for(resolved, train.rows, kernel)
+    solver = solver_choice.with_stored_entries(solver, size, resolved.limit, engine, kernel)
     return Prepared(
-        replace(settings, tol=resolved.tol),
-        resolved,
-        train,
-        scaling,
-        kernel,
-        resolve.storing(solver, size, resolved.limit, engine, kernel),
-        engine,
-        size,
-        ends,
-        parts.held_out,
-        parts.folds,
-        probabilities,
-        before,
-    )
+        replace(settings, tol=resolved.tol), resolved, train, scaling, kernel, solver, engine,
+        size, ends, parts.held_out, parts.folds, probabilities, before,
+    )  # fmt: skip
 
 
 def _scale_and_choose(

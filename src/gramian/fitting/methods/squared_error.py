@@ -18,8 +18,9 @@ from ...landmarks.leverage.bless import SMALLEST_PENALTY
 from ...metric import Metric
 from ...model import KernelModel, same_encoding
 from ...problems import NystromProblem
+from ...search import Split
 from ...solvers import Result, Solver, State
-from ..choice import penalty_path, selection
+from ..choice import penalty_path
 from ..choice.landmarks import (
     centers_on_host,
     chosen,
@@ -28,18 +29,18 @@ from ..choice.landmarks import (
     of_earlier_fit,
     problem_of,
 )
-from ..diagnosis import diagnosed, long_fit
 from ..held_out import folds as held_out
-from ..held_out.folds import Fold
 from ..held_out.values import HeldValues
 from ..inputs.training_data import TrainingData
+from ..plans import solver_choice
 from ..plans.memory import FitSize
 from ..plans.placed_data import PlacedData
 from ..result import Fitted
-from ..settings import resolve
+from ..settings import selection
 from ..settings.generators import Generators
 from ..settings.settings import FitSettings
 from .base import Method, Prepared, Start
+from .diagnosis import diagnosed, long_fit
 from .run import stopping_rules
 
 
@@ -108,7 +109,7 @@ def _start(
     settings, solver = prepared.settings, prepared.solver
     spare = 0
     if not solver.closed_form:
-        spare = resolve.spare_bytes(solver, prepared.size, settings.limit)
+        spare = solver_choice.spare_bytes(solver, prepared.size, settings.limit)
     landmarks = kept_in_file(landmarks, settings.centers_file)
     problem = problem_of(
         placed.K, placed.data, landmarks, penalty, settings.penalties, spare_bytes=spare
@@ -138,9 +139,9 @@ def _start_of_path(prepared: Prepared, rng: Generators) -> Start:
 
     # With a number of landmarks, the path continues until smaller penalties no longer help.
     smallest = math.inf if selector.m is None else SMALLEST_PENALTY
-    solver = resolve.path_solver(placed.solver)
+    solver = solver_choice.path_solver(placed.solver)
     rules = stopping_rules(settings, solver, n, prepared.ends)
-    search = penalty_path.Search(
+    search = penalty_path.PathSettings(
         placed.K, problem, solver, rules, folds, placed.data.coded, smallest, ends=prepared.ends
     )
     best, path = penalty_path.search(search, levels)
@@ -155,7 +156,7 @@ def _start_of_path(prepared: Prepared, rng: Generators) -> Start:
     )
 
 
-def _drawn_folds(settings: FitSettings, data: TrainingData, rng: Generators) -> list[Fold]:
+def _drawn_folds(settings: FitSettings, data: TrainingData, rng: Generators) -> list[Split]:
     if rng.folds is None:
         raise ValueError("a path of penalties needs a generator for its folds")
     classes = held_out.labels(data.targets).cpu() if data.coded else None

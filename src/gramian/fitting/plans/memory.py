@@ -8,10 +8,10 @@ from typing import Any
 
 from ..._checks import readable_bytes
 from ..._errors import TextError
+from ..._machine import machine_memory
 from ...landmarks import Selector
 from ...operators import strip_rows
 from ...solvers import BLOCK_BYTES, PCG, ProblemSize, Solver
-from .machine import machine_memory
 
 LEAST_BLOCKS = 48 << 20
 """Memory for blocks of rows below which tiles no longer fit."""

@@ -7,10 +7,10 @@ from typing import Any
 
 from ..._checks import readable_bytes
 from ..._errors import TextError
+from ..._machine import machine_memory
 from ...data import ArrayRows, RowSource
 from ...operators import Engine
 from ...solvers import BLOCK_BYTES, Solver
-from .machine import machine_memory
 from .memory import (
     FitSize,
     chosen_bytes,

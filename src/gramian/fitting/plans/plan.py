@@ -10,23 +10,17 @@ import torch
 
 from ... import solvers
 from ...data import Elsewhere, RowSource, decoded_bytes, subset
-from ...kernels import Gaussian, Linear
+from ...kernels import Gaussian, Kernel, Linear
 from ...operators import factor_bytes
 from ...solvers import Solver
-from ..cells.memory import (
-    partition_of,
-    passes_bytes,
-    rows_bytes,
-    temporary_file_bytes,
-    workers_of,
-)
-from ..choice import selection
 from ..inputs.kernel_matrix import NAME as PRECOMPUTED
 from ..inputs.kernel_matrix import cost_of_objects, planned
 from ..inputs.objects import ObjectRows
-from ..settings import resolve
+from ..plans import solver_choice
+from ..settings import resolve, selection
 from ..settings.settings import FitSettings
 from .calibration import calibrated_seconds
+from .cells import partition_of, passes_bytes, rows_bytes, temporary_file_bytes, workers_of
 from .memory import FitSize
 from .placement import Placement
 from .remote import cells_there, seconds_there, spread_plan
@@ -70,51 +64,52 @@ def plan(settings: FitSettings, rows: RowSource, targets: int = 1, *, workers: i
         return _of_matrix(settings, rows, targets)
     if settings.cells is not None:
         return _of_cells(settings, rows, targets)
-    settings = resolve.automatic(settings, rows.shape[0])
+    settings = selection.with_all_rows(settings, rows.shape[0])
     selection.require_count(settings.landmarks, rows.shape[0])
-    solver, size = resolve.solver_and_size(settings, rows, targets)
-    count = min(settings.max_iter, ASSUMED_ITERATIONS)
-    iterations = 1 if solver.closed_form else count
-    rng = torch.Generator().manual_seed(0)
-    kernel = resolve.kernel(settings.kernel, settings.lengthscale)
-    if rows.entries is not None:  # dense rows of as many numbers stand in, without their columns
-        kernel = Linear() if kernel.bilinear else Gaussian()
-    kernel = kernel.resolve(torch.rand(50, rows.width, generator=rng))
-    engine = resolve.engine_for(settings, rows)
-    solver = resolve.storing(solver, size, settings.limit, engine, kernel, workers)
-    where = Placement.of(engine, solver, size, settings.limit)
-    host, there = where.bytes_with_blocks(engine, solver, size)
+    solver, size = solver_choice.solver_and_size(settings, rows, targets)
+    kernel, engine = _kernel(settings, rows), resolve.engine_for(settings, rows)
+    solver = solver_choice.with_stored_entries(
+        solver, size, settings.limit, engine, kernel, workers
+    )
+    placement = Placement.of(engine, solver, size, settings.limit)
+    host_bytes, device_bytes = placement.bytes_with_blocks(engine, solver, size)
     if not solver.closed_form:
-        host += min(factor_bytes(kernel, rows), resolve.spare_bytes(solver, size, settings.limit))
-    pairs, here = evaluations(solver, size, iterations), not rows.remote
-    found = Plan(
+        spare = solver_choice.spare_bytes(solver, size, settings.limit)
+        host_bytes += min(factor_bytes(kernel, rows), spare)
+    iterations = 1 if solver.closed_form else min(settings.max_iter, ASSUMED_ITERATIONS)
+    pairs, dtype = evaluations(solver, size, iterations), rows.dtype
+    # workers of a cluster evaluate the kernel of remote rows: `seconds_there` adds their time
+    own_size, own_pairs = (replace(size, selector=None), 0) if rows.remote else (size, pairs)
+    seconds = calibrated_seconds(
+        solver, own_size, iterations, own_pairs, kernel, engine, dtype, placement.device
+    )
+    local_plan = Plan(
         solver=solvers.name_of(solver),
         landmarks=None if size.full else size.m,
-        memory_bytes=host,
+        memory_bytes=host_bytes,
         kernel_evaluations=pairs,
-        seconds=calibrated_seconds(
-            solver,
-            size if here else replace(size, selector=None),
-            iterations,
-            pairs if here else 0,
-            kernel,
-            engine,
-            rows.dtype,
-            where.device,
-        ),
+        seconds=seconds,
         iterations=iterations,
-        device=where.device,
-        device_bytes=there,
+        device=placement.device,
+        device_bytes=device_bytes,
         kept_bytes=solver.kept_bytes(size),
         disk_bytes=0 if size.full else decoded_bytes(rows),
     )
     spread = rows.spread()
     if spread is None:
-        return found
-    found = replace(
-        found, seconds=found.seconds + seconds_there(found, spread, rows, size, kernel, engine)
-    )
-    return spread_plan(found, spread, size, host - where.host_bytes)
+        return local_plan
+    seconds += seconds_there(local_plan, spread, rows, size, kernel, engine)
+    remote_plan = replace(local_plan, seconds=seconds)
+    return spread_plan(remote_plan, spread, size, host_bytes - placement.host_bytes)
+
+
+def _kernel(settings: FitSettings, rows: RowSource) -> Kernel:
+    """Return a kernel that costs as much as the kernel of the fit."""
+    kernel = resolve.kernel(settings.kernel, settings.lengthscale)
+    if rows.entries is not None:  # dense rows of as many numbers replace them, without columns
+        kernel = Linear() if kernel.bilinear else Gaussian()
+    rng = torch.Generator().manual_seed(0)
+    return kernel.resolve(torch.rand(50, rows.width, generator=rng))
 
 
 def _of_matrix(settings: FitSettings, rows: RowSource, targets: int) -> Plan:
@@ -172,6 +167,6 @@ def check_memory(settings: FitSettings, rows: RowSource, targets: int = 1) -> No
     if settings.cells is not None:
         temporary_file_bytes(settings, partition_of(settings.cells), rows, targets)
         settings, rows = _one_cell(settings, rows)
-    settings = resolve.automatic(settings, rows.shape[0])
+    settings = selection.with_all_rows(settings, rows.shape[0])
     engine = resolve.engine_for(settings, rows)
-    Placement.of(engine, *resolve.solver_and_size(settings, rows, targets), settings.limit)
+    Placement.of(engine, *solver_choice.solver_and_size(settings, rows, targets), settings.limit)

@@ -118,7 +118,7 @@ def search_journal(
     ValueError
         If the file is no journal, or belongs to a search of other data or settings.
     """
-    parts = [part for split in material.splits for part in (split.learn, split.held)]
+    parts = [part for split in material.splits for part in (split.train, split.validation)]
     about = {
         "fit": "a search",
         "rows": digest(data.rows),

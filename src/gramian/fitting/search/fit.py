@@ -1,4 +1,4 @@
-"""automatic: a search for a model, from training data of any kind to the model of all rows."""
+"""search_fit: a search for a model, from training data of any kind to the model of all rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ...data import Standardizer
 from ...model import AverageModel, KernelModel, Model
-from ...search import CellSearch, Clock, Effort, Member, Search, Trial, Watcher
+from ...search import CellSearch, Clock, Effort, Material, Member, Search, Trial, Watcher
 from ..held_out.splits import given_splits
 from ..inputs.training_data import TrainingData
 from .data import ScaledData, check_data, material_of, score_of, search_journal
@@ -84,8 +84,35 @@ def search_fit(data: TrainingData, settings: SearchSettings, rng: torch.Generato
     if settings.checkpoint is not None:
         journal = search_journal(settings.checkpoint, settings, data, material, rng)
         clock.steps.keep(journal, started=clock.started, rng=rng, meter=clock.meter)
+    search = _search(settings, material, scaled, clock)
+    by_cells = _cell_search(settings, search, scaled, index)
+    steps = search.steps() if by_cells is None else _by_cells(search, by_cells)
+    trials, interrupted = _watched(steps, settings.watchers, search)
+    if interrupted:
+        clock.steps.end()
+    members, interrupted = _last_fits(search, by_cells, scaled, index, interrupted, settings)
+    models = [scaled.model(member, material) for member in members]
+    model = _model(models, members)
+    if data.coded:
+        held_values = held_out(search, by_cells, members, model, scaled, index)
+        probabilities = held_values.shares()
+        model = _model([replace(part, probabilities=probabilities) for part in models], members)
+    refits = [search.record("refit", member) for member in members]
+    interrupted = not _were_shown(refits, settings.watchers) or interrupted
+    scale = scaled.of_targets.scale
+    unit = float(scale[0]) if len(scale) == 1 else 1.0
+    return Searched(
+        model, trials + refits, members, clock.meter.evaluations, clock.seconds, interrupted, unit,
+        material.truth, scaled.of_targets,
+    )  # fmt: skip
+
+
+def _search(
+    settings: SearchSettings, material: Material, scaled: ScaledData, clock: Clock
+) -> Search:
+    """Return the search on a sample of the rows, or on all of them."""
     machine = settings.space.machine
-    found = Search(
+    return Search(
         material,
         settings.space,
         clock,
@@ -94,36 +121,30 @@ def search_fit(data: TrainingData, settings: SearchSettings, rng: torch.Generato
         score=score_of(settings, material, scaled.of_targets),
         apart=settings.memory_limit is None,
     )
-    by_cells = None
-    if index is not None:
-        most = rows_by_cells(scaled.rows, scaled.targets.shape[1], settings.memory_limit)
-        folds = given_splits(settings.cv, data)
-        by_cells = cell_search(found, scaled.rows, scaled.targets, data.weights, index, most, folds)
-    steps = found.steps() if by_cells is None else _by_cells(found, by_cells)
-    trials, interrupted = _watched(steps, settings.watchers, found)
-    if interrupted:
-        clock.steps.end()
-    members, interrupted = _last_fits(found, by_cells, scaled, index, interrupted, settings)
-    models = [scaled.model(member, material) for member in members]
-    model = _model(models, members)
-    if data.coded:
-        held = held_out(found, by_cells, members, model, scaled, index)
-        chances = held.shares()
-        model = _model([replace(one, probabilities=chances) for one in models], members)
-    refits = [found.record("refit", member) for member in members]
-    trials += refits
+
+
+def _cell_search(
+    settings: SearchSettings, search: Search, scaled: ScaledData, index: Int[Tensor, " s"] | None
+) -> CellSearch | None:
+    """Return the search by cells of the rows beyond a sample; None if there are none."""
+    if index is None:
+        return None
+    data, rows, targets = scaled.data, scaled.rows, scaled.targets
+    most = rows_by_cells(rows, targets.shape[1], settings.memory_limit)
+    return cell_search(
+        search, rows, targets, data.weights, index, most, given_splits(settings.cv, data)
+    )
+
+
+def _were_shown(trials: Sequence[Trial], watchers: Sequence[Watcher]) -> bool:
+    """Show trials to the watchers; return False if Ctrl-C came before the end."""
     try:
-        for trial in refits:
-            for watcher in settings.watchers:
+        for trial in trials:
+            for watcher in watchers:
                 watcher(trial)
     except KeyboardInterrupt:
-        interrupted = True
-    scale = scaled.of_targets.scale
-    unit = float(scale[0]) if len(scale) == 1 else 1.0
-    return Searched(
-        model, trials, members, clock.meter.evaluations, clock.seconds, interrupted, unit,
-        material.truth, scaled.of_targets,
-    )  # fmt: skip
+        return False
+    return True
 
 
 def _watched(

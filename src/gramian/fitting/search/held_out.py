@@ -48,7 +48,7 @@ def held_out(
     elif any(member.all_rows for member in members):
         values = found.expected()
     else:
-        held = material.splits[0].held
+        held = material.splits[0].validation
         rows = subset(scaled.data.rows, held if index is None else index[held])
         v, weights = len(held), material.held_weights
         truth = material.truth[:v].double() * scale.scale + scale.mean

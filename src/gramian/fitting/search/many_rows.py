@@ -66,7 +66,7 @@ def cell_search(
     n = len(some)
     if n < len(rows):
         logger.info("memory for %d of %d rows, which cells are made of", n, len(rows))
-    held = index[sample.splits[0].held]
+    held = index[sample.splits[0].validation]
     free = torch.ones(n, dtype=torch.bool)
     free[index] = False
     others = free.nonzero()[:, 0]
@@ -85,8 +85,8 @@ def cell_search(
     )
     place = torch.full((len(rows),), -1)
     place[some] = torch.arange(n)
-    found = [Split(*(_places(place, part) for part in (fold.learn, fold.held))) for fold in folds]
-    return CellSearch(search, material.mapped_as(sample), found)
+    places = [Split(_places(place, fold.train), _places(place, fold.validation)) for fold in folds]
+    return CellSearch(search, material.mapped_as(sample), places)
 
 
 def _places(place: Int[Tensor, " n"], index: Int[Tensor, " k"]) -> Int[Tensor, " _"]:
@@ -141,7 +141,7 @@ def with_landmarks(
     """
     material = search.material
     stem, split = search.least(), material.splits[0]
-    held, order = index[split.held].sort()
+    held, order = index[split.validation].sort()
     stays = torch.ones(len(rows), dtype=torch.bool)
     stays[held] = False
     mapped: RowSource = rows
@@ -155,7 +155,7 @@ def with_landmarks(
     kernel = stem.fits[0].kernel
     fitted = Complement(mapped, held)
     K = KernelOperator(kernel, fitted, fitted, search.engine, meter=search.clock.meter)
-    penalty = stem.penalty * len(split.learn) / len(rows)
+    penalty = stem.penalty * len(split.train) / len(rows)
     landmarks = torch.randperm(len(fitted), generator=material.rng)[:m].sort().values
     w = None if weights is None else weights[stays]
     problem = NystromProblem.at(K, landmarks, targets[stays].to(rows.dtype), penalty, w)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ... import losses
 from ..._checks import did_you_mean
 from ..._errors import SETTING_FORM, UNKNOWN_FORM, ParameterError, Text, TextError
 from ..._parameter_types import LossLike
+from ..._parameters import FitParameters
 from ...callbacks import Validate
 from ...solvers import Newton
-
-if TYPE_CHECKING:
-    from .settings import FitSettings
 
 SQUARED = "squared"
 """The loss of kernel ridge regression, for which fits are linear systems."""
@@ -23,8 +19,8 @@ def is_squared(given: LossLike) -> bool:
     return isinstance(given, str) and given == SQUARED
 
 
-def check_loss(settings: FitSettings) -> None:
-    """Raise ValueError for a loss that is unknown, or settings that do not go with it."""
+def check_loss(settings: FitParameters, *, searches_penalty: bool) -> None:
+    """Raise ValueError for an unknown loss, or settings that exclude it."""
     given = settings.loss
     is_newton = isinstance(settings.solver, Newton) or settings.solver == "newton"
     if is_squared(given):
@@ -41,7 +37,7 @@ def check_loss(settings: FitSettings) -> None:
     if not (is_newton or settings.solver == "auto"):
         problem = Text("is minimised by {solver='newton'}, not {!r}", settings.solver)
         raise ParameterError("loss", given, problem, form=SETTING_FORM)
-    if settings.searches_penalty:
+    if searches_penalty:
         remedy = "give a penalty, or their number"
         raise ParameterError("loss", given, "has no path of landmarks", remedy, SETTING_FORM)
     for name, unused in (("early_stopping", False), ("warm_start", False), ("cells", None)):

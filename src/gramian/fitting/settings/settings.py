@@ -21,8 +21,8 @@ from ...kernels import Kernel
 from ...landmarks import PathSelector
 from ...landmarks.base import selectors
 from ...solvers import Falkon
-from ..held_out import splits
 from .loss import check_loss, is_squared
+from .splitters import is_pairs, is_splitter
 
 
 @dataclass(eq=False)
@@ -65,7 +65,7 @@ class FitSettings(FitParameters):
             self._check_path()
         if self.cells is not None:
             self._check_cells()
-        check_loss(self)
+        check_loss(self, searches_penalty=self.searches_penalty)
         self._check_penalty()
 
     def _check_penalty(self) -> None:
@@ -213,7 +213,7 @@ class FitSettings(FitParameters):
     @property
     def names_folds(self) -> bool:
         """Whether ``cv`` is a splitter or pairs, and says itself which rows are in which fold."""
-        return splits.is_splitter(self.cv) or splits.is_pairs(self.cv)
+        return is_splitter(self.cv) or is_pairs(self.cv)
 
     @property
     def scales_targets(self) -> bool:
@@ -225,6 +225,12 @@ class FitSettings(FitParameters):
     def uses_quantiles(self) -> bool:
         """Whether features are made normal by their quantiles, once they are standardised."""
         return isinstance(self.standardize, str) and self.standardize == "quantile"
+
+    def with_less_memory(self, taken_bytes: int) -> FitSettings:
+        """Return settings whose memory limit, if there is one, leaves out bytes in use."""
+        if self.limit is None:
+            return self
+        return replace(self, memory_limit=max(1, self.limit - taken_bytes))
 
     @property
     def limit(self) -> int | None:

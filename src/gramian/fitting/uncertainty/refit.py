@@ -15,13 +15,13 @@ from ..._parameter_types import LandmarksLike, SolverLike
 from ...data import ArrayRows, RowSource, as_rows, gathered
 from ...model import AverageModel, KernelPart, Model
 from ...model.file.format import CENTER_BYTES
-from ..choice import selection
 from ..choice.choose import TOLERANCE as NOISY
 from ..fit import fit
 from ..inputs.training_data import TrainingData
+from ..plans.solver_choice import PCG_FROM, TINY_SHIFT
 from ..result import Fitted
+from ..settings import selection
 from ..settings.generators import Generators
-from ..settings.resolve import PCG_FROM, TINY_SHIFT
 from ..settings.settings import FitSettings
 
 TOLERANCE = 1e-4

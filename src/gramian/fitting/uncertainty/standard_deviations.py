@@ -10,10 +10,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ..._machine import machine_memory
 from ...model import AverageModel, KernelPart, Model
 from ...model.uncertainty.variance import Variance
 from ..inputs.training_data import TrainingData
-from ..plans.machine import machine_memory
 from .closed_form import Solved, solved_exactly
 from .leave_one_out import LeftOut, summed
 

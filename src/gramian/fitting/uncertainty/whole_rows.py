@@ -21,13 +21,13 @@ from ...data import (
 )
 from ..held_out.divide import holds_out
 from ..held_out.folds import labels, other_rows
-from ..inputs.table import encoded_rows, table_data
 from ..inputs.targets import coded_data, training_targets
 from ..inputs.training_data import TrainingData
 from ..plans.plan import check_memory
+from ..plans.remote_checks import check_remote
 from ..settings.generators import Generators
-from ..settings.remote import check_remote
 from ..settings.settings import FitSettings
+from ..table_data import encoded_rows, table_data
 
 
 @dataclass(frozen=True, eq=False)

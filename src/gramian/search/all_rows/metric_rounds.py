@@ -53,7 +53,7 @@ def next_round(
     for split, map_, kernel, coef in zip(
         material.splits, stem.maps, fit.kernels, fit.coefs, strict=True
     ):
-        X, index = inputs[split.learn], split.learn[:s]
+        X, index = inputs[split.train], split.train[:s]
         X = X if map_ is None else map_.forth(X)
         K = KernelOperator(kernel, X[:s], X, engine, meter=meter, **BLOCK_MEMORY)
         root = None if w is None else w[index].sqrt()

@@ -110,7 +110,7 @@ def refit(
     # The coefficients of the first split need its map and its lengthscale.
     if coef is None:
         map_, kernel, coef = fit.stem.maps[0], fit.kernels[0], fit.coefs[0]
-        learn, penalty = material.splits[0].learn, fit.penalty
+        learn, penalty = material.splits[0].train, fit.penalty
         X = take_rows(_mapped(material, fit, map_), learn)
     inputs = fit.recipe.inputs
     return Member(
@@ -170,7 +170,7 @@ def _coefficients(
     start = None
     if len(material.splits) == 1:
         start = torch.zeros_like(material.Y, dtype=torch.float64)
-        start[material.splits[0].learn] = fit.coefs[0]
+        start[material.splits[0].train] = fit.coefs[0]
     double = fit.shift < SHIFTS[-1]
     aim = max(fit.residual, SOLVED_RESIDUAL)
     problem = replace(problem.double() if double else problem, penalty=penalty)

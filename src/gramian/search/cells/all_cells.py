@@ -135,7 +135,7 @@ class AllCells:
 
         If time suffices for `most` rows only, divide a random subset.
         """
-        learn, rng = self.material.splits[0].learn, self.material.rng
+        learn, rng = self.material.splits[0].train, self.material.rng
         if most is not None and most < len(learn):
             logger.info("time for %d of %d rows", most, len(learn))
             learn = learn[torch.randperm(len(learn), generator=rng)[:most].sort().values]
@@ -221,7 +221,7 @@ class AllCells:
         division = self.divided(fit.stem, rows, most)
         if math.isinf(self.clock.budget.seconds):
             return division, None
-        n, shrunk = len(self.material.splits[0].learn), False
+        n, shrunk = len(self.material.splits[0].train), False
         for _ in range(MAX_RESTARTS):
             started, index = self.clock.steps.read_clock(), division.members[0]
             held_rows = self._routed(division, Z)[0][0]
@@ -262,7 +262,7 @@ class AllCells:
     ) -> CellTask:
         """Return a cell in random order: its first rows become columns and parts."""
         order = torch.randperm(len(index), generator=rng)
-        held_rows = self.material.splits[0].held[seen]
+        held_rows = self.material.splits[0].validation[seen]
         sample = self._sample(Z, index[order], held_rows)
         return CellTask(sample, order, time.monotonic() + left, rng)
 
@@ -270,7 +270,7 @@ class AllCells:
         """Return the held-out rows of each cell, and their weights."""
         none = (torch.empty(0, dtype=torch.int64), torch.empty(0, dtype=torch.float64))
         routed = dict.fromkeys(range(len(division.members)), none)
-        for share in division.cells.route(Z[self.material.splits[0].held]):
+        for share in division.cells.route(Z[self.material.splits[0].validation]):
             routed[share.cell] = (share.index, share.weight)
         return routed
 
@@ -283,7 +283,7 @@ class AllCells:
         routed: Routed,
     ) -> CellFits:
         """Join the cells and their predictions of the held-out rows."""
-        held_rows, members = self.material.splits[0].held, division.members
+        held_rows, members = self.material.splits[0].validation, division.members
         values = torch.zeros(len(held_rows), self.material.Y.shape[1], dtype=torch.float64)
         for cell, cell_fit in enumerate(found):
             held_index, weight = routed[cell]

@@ -94,7 +94,7 @@ class CellSearch:
         stems = self._stems()
         if not stems:
             return
-        rows = cell_sizes.rows_expected(self.search, stems[0], len(self.material.splits[0].learn))
+        rows = cell_sizes.rows_expected(self.search, stems[0], len(self.material.splits[0].train))
         self.pilot = self._timely_pilot(stems, min(rows, PILOT_ROWS))
         for trial in fits(self.pilot):
             clock = self.search.clock
@@ -162,7 +162,7 @@ class CellSearch:
     @property
     def total(self) -> float:
         """Total weight of the training rows."""
-        learn, w = self.material.splits[0].learn, self.material.weights
+        learn, w = self.material.splits[0].train, self.material.weights
         return float(len(learn) if w is None else w[learn].sum())
 
     def expected(self) -> Float[Tensor, "v t"]:
@@ -192,7 +192,7 @@ class CellSearch:
 
     def _affordable(self, fit: FullFit, rows: int) -> tuple[int, int]:
         """Return the affordable rows of a cell, and in total, by the seconds of a measured cell."""
-        clock, n = self.search.clock, len(self.material.splits[0].learn)
+        clock, n = self.search.clock, len(self.material.splits[0].train)
         if math.isinf(clock.budget.seconds) or self.pilot is None:
             return rows, n
         pilot = self.pilot.material
@@ -230,10 +230,10 @@ class CellSearch:
         some = torch.randperm(len(alike), generator=rng)[:PILOT_CELLS].tolist()
         cells = [alike[c][torch.randperm(len(alike[c]), generator=rng)] for c in some]
         cell_splits = [self._parted(cell, number) for number, cell in enumerate(cells)]
-        cells = [torch.cat([part.learn, part.held]) for part in cell_splits]
+        cells = [torch.cat([part.train, part.validation]) for part in cell_splits]
         splits, first = [], 0
         for part in cell_splits:
-            learn, held_count = len(part.learn), len(part.held)
+            learn, held_count = len(part.train), len(part.validation)
             numbers = torch.arange(first, first + learn + held_count)
             splits.append(Split(numbers[:learn], numbers[learn:]))
             first += learn + held_count
@@ -267,7 +267,9 @@ class CellSearch:
         held_count = min(PILOT_HELD, len(cell) // 5)
         turn = number % max(1, len(self.folds))
         for fold in (*self.folds[turn:], *self.folds[:turn]):
-            learn, held_rows = (cell[torch.isin(cell, part)] for part in (fold.learn, fold.held))
+            learn, held_rows = (
+                cell[torch.isin(cell, part)] for part in (fold.train, fold.validation)
+            )
             if len(held_rows) >= LEAST_HELD and len(learn) >= LEAST_SHARE * len(cell):
                 return Split(learn, held_rows[:held_count])
         return Split(cell[held_count:], cell[:held_count])

@@ -237,7 +237,7 @@ def _stem(
     fits: Sequence[SampleFit],
 ) -> Stem:
     """Return the stem with the penalty of least mean loss over the splits."""
-    sizes = [len(split.held) for split in material.splits]
+    sizes = [len(split.validation) for split in material.splits]
     paths = [dict(fit.losses) for fit in fits]
     shared = [p for p in paths[0] if all(p in path for path in paths)]
     losses = tuple(

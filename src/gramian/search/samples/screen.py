@@ -102,7 +102,7 @@ def metrics(search: Findings) -> Iterator[Trial]:
     ends = search.clock.seconds + seconds
     latest = search.clock.seconds + METRIC_AT_MOST * search.clock.left
     screen_seconds = search.clock.seconds / (len(screen) * len(search.material.splits))
-    n = len(search.material.splits[0].learn)
+    n = len(search.material.splits[0].train)
     least_landmarks = min(n, search.effort.screen_landmarks, search.effort.machine.landmarks)
     search.effort = search.effort.within(
         seconds, screen_seconds, METRIC_FITS * len(search.material.splits), n

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from ...data import (
+from ..data import (
     Encoding,
     FittedEncoding,
     RowSource,
@@ -22,17 +22,19 @@ from ...data import (
     is_table,
     subset,
 )
-from ..choice import selection
-from ..held_out.divide import drawn, in_memory_if_few
-from ..held_out.folds import other_rows
-from ..plans.plan import check_memory
-from ..settings import resolve
-from ..settings.generators import Generators
-from ..settings.remote import check_remote
-from ..settings.settings import FitSettings
-from .memory import in_memory
-from .targets import class_codes, labels_of, target_tensor
-from .training_data import HeldOut, TrainingData
+from .held_out.divide import drawn, hold_sequential
+from .held_out.folds import other_rows
+from .inputs.memory import in_memory, shared_bytes
+from .inputs.targets import class_codes, labels_of, target_tensor
+from .inputs.training_data import HeldOut, TrainingData
+from .plans.plan import check_memory
+from .plans.remote_checks import check_remote
+from .settings import resolve, selection
+from .settings.generators import Generators
+from .settings.settings import FitSettings
+
+BOOKKEEPING_BYTES = 2
+"""Bytes of a row for its fold, and for whether it counts."""
 
 SAMPLE_SHARE = 4
 """Of the memory limit goes to the sample for medians and quantiles: one in so many bytes."""
@@ -81,18 +83,12 @@ def table_data(
     Cost: a pass over the table, and one more if it is held.
     """
     _check_numbers_fit(given, settings, classes)
-    index, held = _kept(keep, weights), None
+    index, held_out = _kept(keep, weights), None
     if hold_out:
-        index, held, others = _divided(given, settings, rng, classes, index)
+        index, numbers, others = _divided(given, settings, rng, classes, index)
+    encoding = None if given.table.remote else _encoding(given, settings, rng, classes, index)
+    rows, row_bytes = _training_rows(given, encoding, index, settings.limit)
     y = given.y if index is None else given.y[index.numpy()]
-    found = None if given.table.remote else _encoding(given, settings, rng, classes, index)
-    rows = _rows(given, found)
-    if index is not None:
-        rows = subset(rows, index)
-    if found is None:
-        check_finite(rows, given.table.where)
-    rows, taken = in_memory(rows, settings.limit)
-    labels = None if classes is None else labels_of(classes)
     targets = _targets(y, classes, rows.dtype)
     if classes is None:
         check_magnitude(targets, torch.float64 if settings.scales_targets else rows.dtype)
@@ -100,22 +96,30 @@ def table_data(
         rows,
         targets,
         _at(weights, index),
-        labels,
+        None if classes is None else labels_of(classes),
         rows.feature_names if given.table.named else None,
-        encoding=None if found is None or found.encoding.plain else found.encoding,
+        encoding=None if encoding is None or encoding.encoding.plain else encoding.encoding,
         target=given.target,
         numbers=index,
         given=len(given.y),
     )
-    if held is not None:
-        data = replace(
-            data, held_out=HeldOut(held, encoded_rows(given, data, weights, others, classes))
-        )
+    if hold_out:
+        held_out = HeldOut(numbers, encoded_rows(given, data, weights, others, classes))
     settings = _encoded_landmarks(settings, data.encoding)
-    if settings.limit is None:
-        return data, settings
-    taken += given.y.nbytes + targets.nbytes + 2 * len(given.y)  # the last: folds, and who counts
-    return data, replace(settings, memory_limit=max(1, settings.limit - taken))
+    taken = row_bytes + given.y.nbytes + targets.nbytes + BOOKKEEPING_BYTES * len(given.y)
+    return replace(data, held_out=held_out), settings.with_less_memory(taken)
+
+
+def _training_rows(
+    given: TrainingTable, encoding: FittedEncoding | None, index: Tensor | None, limit: int | None
+) -> tuple[RowSource, int]:
+    """Return the rows to learn from, encoded and in memory if they fit, and their bytes there."""
+    rows = _rows(given, encoding)
+    if index is not None:
+        rows = subset(rows, index)
+    if encoding is None:
+        check_finite(rows, given.table.where)
+    return (rows, 0) if rows.remote else in_memory(rows, shared_bytes(limit))
 
 
 def _divided(
@@ -147,7 +151,7 @@ def encoded_rows(
     """Return rows that had no say in the encoding, encoded as those of a new table are."""
     encoded = like.encoding
     source = given.table.rows(given.columns) if encoded is None else encoded.rows(given.table)
-    rows = in_memory_if_few(subset(source, index), None)
+    rows = hold_sequential(subset(source, index), None)
     check_finite(rows, f"the held-out rows of {given.table.where}")
     targets = _targets(given.y[index.numpy()], classes, rows.dtype)
     return TrainingData(rows, targets, _at(weights, index), like.classes, like.feature_names)

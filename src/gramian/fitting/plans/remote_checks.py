@@ -7,9 +7,9 @@ from ..._parameter_types import LandmarksLike
 from ...callbacks import Checkpoint
 from ...data import RowSource
 from ...landmarks import Selector
-from ..choice import selection
-from . import resolve
-from .settings import FitSettings
+from ..plans import solver_choice
+from ..settings import selection
+from ..settings.settings import FitSettings
 
 
 def check_remote(settings: FitSettings, rows: RowSource) -> None:
@@ -29,7 +29,7 @@ def check_remote(settings: FitSettings, rows: RowSource) -> None:
     if settings.cells is not None:
         _check_cells(settings)
         return
-    resolve.solver_and_size(resolve.automatic(settings, len(rows)), rows, 1)
+    solver_choice.solver_and_size(selection.with_all_rows(settings, len(rows)), rows, 1)
 
 
 def _check_cells(settings: FitSettings) -> None:

@@ -10,16 +10,16 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from .._errors import Text
-from .._parameter_types import Callbacks
-from ..callbacks import Validate
-from ..data import RowSource
-from ..problems import FullProblem, Problem
-from ..solvers import Result, Solver
-from .choice import selection
-from .plans.memory import FitSize
-from .plans.plan import ASSUMED_ITERATIONS, evaluations, plan
-from .settings.settings import FitSettings
+from ..._errors import Text
+from ..._parameter_types import Callbacks
+from ...callbacks import Validate
+from ...data import RowSource
+from ...problems import FullProblem, Problem
+from ...solvers import Result, Solver
+from ..plans.memory import FitSize
+from ..plans.plan import ASSUMED_ITERATIONS, evaluations, plan
+from ..settings import selection
+from ..settings.settings import FitSettings
 
 logger = logging.getLogger("gramian")
 
@@ -139,7 +139,7 @@ def long_fit(
     rows : RowSource of shape (n, d)
     solver : Solver
     size : FitSize
-        As `resolve.solver_and_size` gives them.
+        As `solver_choice.solver_and_size` gives them.
 
     Notes
     -----

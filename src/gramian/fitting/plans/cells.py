@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from ..._checks import as_count, readable_bytes
 from ..._errors import SETTING_FORM, ParameterError, TextError
+from ..._machine import machine_memory
 from ..._parameter_types import CellsLike
 from ..._workers import default_threads
 from ...cells import MedianSplits, Partition, partitions
 from ...data import RowSource
 from ...operators import Engine
-from ..plans.machine import machine_memory
 from ..settings.settings import FitSettings, is_integer
-from .rows import BLOCK_BYTES, BYTES_PER_ROW
+
+BLOCK_BYTES = 1 << 28
+"""Memory for rows that are routed at once: each cell then has many of them."""
+
+BYTES_PER_ROW = 200
+"""Of a row that is routed, beside three copies of it: cells and numbers, before they are sorted."""
 
 MEMORY_SHARE = 2
 """Rows by cells are held in memory if so many times their bytes fit there."""

@@ -3,18 +3,53 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ... import landmarks
+from ... import landmarks, solvers
 from ..._errors import SETTING_FORM, ParameterError
 from ..._parameter_types import LandmarksLike
 from ...data import RowSource, as_rows, check_finite
 from ...data.formats import is_table_name
 from ...landmarks import PathSelector, RecursiveRLS, Selector, Uniform
-from ..settings.settings import is_integer
+from ...problems import FullProblem, NystromProblem
+from ...solvers import Solver
+from .settings import FitSettings, is_integer
+
+ALL_ROWS = 10_000
+"""Rows up to which landmarks="auto" takes all rows as centers."""
+
+ALL_ROWS_OF_CHOICE = 30_000
+"""Rows up to which landmarks="auto" takes all where the penalty is chosen."""
+
+ALL_ROWS_OF_LOSS = 2_000
+"""The same for another loss than the square, where each Newton step factorises their matrix."""
+
+
+def with_all_rows(settings: FitSettings, n: int) -> FitSettings:
+    """Return settings in which landmarks="auto" has become all rows, where it means that.
+
+    All rows up to 10,000, if the solver takes them: landmarks save little there, and cost accuracy.
+    Up to 30,000 where the penalty is chosen, as PCG then ends after few iterations.
+    All rows of any number, if it takes nothing else. Up to 2,000 with another loss than the square.
+    """
+    if not (isinstance(settings.landmarks, str) and settings.landmarks == "auto"):
+        return settings
+    if settings.is_nonlinear:
+        few = n <= ALL_ROWS_OF_LOSS and settings.centers_file is None
+        return replace(settings, landmarks=None) if few else settings
+    given = settings.solver
+    most = ALL_ROWS_OF_CHOICE if settings.chooses_penalty else ALL_ROWS
+    if isinstance(given, str) and given == "auto":
+        everything = n <= most and settings.centers_file is None
+    else:
+        found = given if isinstance(given, Solver) else solvers.make(str(given))
+        few = n <= ALL_ROWS or not found.takes(NystromProblem)
+        everything = found.takes(FullProblem) and few
+    return replace(settings, landmarks=None) if everything else settings
 
 
 def selector(given: LandmarksLike, n: int, sequential: bool = False) -> Selector | RowSource | None:

@@ -1,0 +1,24 @@
+"""Values of ``cv`` that define folds: splitters of scikit-learn, and pairs of row numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def is_splitter(cv: object) -> bool:
+    """Return whether a value has what scikit-learn's splitters have."""
+    return callable(getattr(cv, "split", None)) and callable(getattr(cv, "get_n_splits", None))
+
+
+def is_pairs(cv: object) -> bool:
+    """Return whether a value looks like pairs of row numbers; `folds_of` looks at the numbers."""
+    if isinstance(cv, str | bytes) or not isinstance(cv, Sequence) or not cv:
+        return False
+    return all(not isinstance(pair, str) and _length(pair) == 2 for pair in cv)
+
+
+def _length(value: object) -> int:
+    try:
+        return len(value)  # type: ignore[arg-type]
+    except TypeError:
+        return -1
