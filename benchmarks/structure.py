@@ -38,10 +38,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.structure", description=__doc__)
     parser.add_argument("--files", action="store_true", help="list the files that the fits enter")
     options = parser.parse_args()
-    trees = {path: ast.parse(path.read_text()) for path in sorted(PACKAGE.rglob("*.py"))}
+    trees = parse_package()
     print_sizes(list(trees))
     print_fits(options.files)
     print_shapes(trees)
+
+
+def parse_package() -> dict[Path, ast.Module]:
+    """Return the syntax trees of all modules, by their files."""
+    return {path: ast.parse(path.read_text()) for path in sorted(PACKAGE.rglob("*.py"))}
 
 
 def print_sizes(paths: list[Path]) -> None:
@@ -100,18 +105,8 @@ def entered_functions(fit: Callable[[], object]) -> set[tuple[str, object]]:
 
 def print_shapes(trees: dict[Path, ast.Module]) -> None:
     """Print long functions and files, import circles, full folders, `Any` and ignores."""
-    functions = [
-        (path, node)
-        for path, tree in trees.items()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    ]
-    long_functions = [
-        f"{path.relative_to(PACKAGE)}:{node.name} {count_code(node)}"
-        for path, node in functions
-        if count_code(node) > LONG_FUNCTION_LINES
-    ]
-    print_list(f"functions over {LONG_FUNCTION_LINES} lines, without docstrings", long_functions)
+    title = f"functions over {LONG_FUNCTION_LINES} lines, without docstrings"
+    print_list(title, long_functions(trees))
     long_files = [
         f"{path.relative_to(PACKAGE)} {count_lines(path)}"
         for path in trees
@@ -122,9 +117,30 @@ def print_shapes(trees: dict[Path, ast.Module]) -> None:
     print_list("import circles", [f"{len(circle)}: {' '.join(circle)}" for circle in circles])
     folder, entries = Counter(path.parent for path in trees).most_common(1)[0]
     print(f"entries of the fullest folder: {entries} in {folder.relative_to(PACKAGE.parent)}")
-    print("parameters and returns of type Any:", count_any(functions))
+    print("parameters and returns of type Any:", count_any(functions(trees)))
     ignores = sum(len(IGNORE_COMMENT.findall(path.read_text())) for path in trees)
     print("ignores:", ignores)
+
+
+def functions(
+    trees: dict[Path, ast.Module],
+) -> list[tuple[Path, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    """Return all functions and methods, with their files."""
+    return [
+        (path, node)
+        for path, tree in trees.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+
+
+def long_functions(trees: dict[Path, ast.Module]) -> list[str]:
+    """Return functions over 40 lines, docstrings not counted, and their lines."""
+    return [
+        f"{path.relative_to(PACKAGE)}:{node.name} {count_code(node)}"
+        for path, node in functions(trees)
+        if count_code(node) > LONG_FUNCTION_LINES
+    ]
 
 
 def print_list(title: str, items: list[str]) -> None:
@@ -164,10 +180,13 @@ def import_circles(trees: dict[Path, ast.Module]) -> list[list[str]]:
     An import of a name from a package counts as one of the module that has it.
     """
     modules = {module_name(path): path for path in trees}
+    compiled = {module_name(path): path for path in PACKAGE.rglob("*.pyi")}
     graph = {
-        name: set(imported_modules(name, trees[path], modules, path.name == "__init__.py"))
+        name: set(
+            imported_modules(name, trees[path], modules | compiled, path.name == "__init__.py")
+        )
         for name, path in modules.items()
-    }
+    } | {name: set() for name in compiled}
     return [sorted(group) for group in strong_components(graph) if len(group) > 1]
 
 

@@ -19,13 +19,13 @@ from gramian import landmarks as selectors
 from gramian.callbacks import Checkpoint, Validate
 from gramian.fitting.choice import penalty_path
 from gramian.fitting.held_out import folds as held_out
-from gramian.fitting.held_out.folds import Fold
 from gramian.fitting.plans import calibration
 from gramian.kernels import Gaussian
 from gramian.landmarks import Bless, BlessR, RPCholesky, Uniform
 from gramian.landmarks.base import SizeOrPenalty
 from gramian.operators import KernelOperator
 from gramian.problems import NystromProblem
+from gramian.search import Split
 from gramian.solvers import PCG, Direct, Falkon, max_iterations, tolerance
 
 N = 150
@@ -205,7 +205,7 @@ class TestTheSearch:
     def test_errors_are_those_of_the_dense_algebra(self, apart):
         search, levels = task(3)
         if apart:  # as in a series: later rows are tested, some are in neither part
-            fold = Fold(torch.arange(60, N), torch.arange(90, 140))
+            fold = Split(torch.arange(60), torch.arange(90, 140))
             search = replace(search, folds=[fold, *search.folds])
         _, rows = penalty_path.search(search, levels)
         level, row = levels[-1], rows[-1]
@@ -268,7 +268,7 @@ class TestHeldBackRows:
 
     @pytest.mark.parametrize("cv", [2, 3, 23])
     def test_folds_are_all_rows(self, cv):
-        parts = [f.scored for f in held_out.folds(23, cv, torch.Generator().manual_seed(0))]
+        parts = [f.validation for f in held_out.folds(23, cv, torch.Generator().manual_seed(0))]
         assert len(parts) == cv
         assert torch.equal(torch.cat(parts).sort().values, torch.arange(23))
         assert max(map(len, parts)) - min(map(len, parts)) <= 1

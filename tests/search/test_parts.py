@@ -140,7 +140,7 @@ class TestMaterial:
             found = material.sample("standard", split)
             assert torch.equal(found.X, material.X[split.train])
             assert torch.equal(found.Y[:, 0] + 1, found.weights)
-            assert torch.equal(found.validation_Y[:, 0] + 1, found.validation_weights)
+            assert torch.equal(found.held_Y[:, 0] + 1, found.held_weights)
 
     def test_what_is_held_out(self, material):
         assert torch.equal(material.truth[:, 0].long(), material.held)

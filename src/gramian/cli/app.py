@@ -2,12 +2,45 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from .inputs.cluster import on_cluster
+from .options.arguments import (
+    CheckpointSeconds,
+    ConformalMethod,
+    Coverage,
+    Dask,
+    Data,
+    Debug,
+    Engine,
+    EscapesFormulas,
+    FitCheckpoint,
+    FitsDeviations,
+    FloatType,
+    HistoryFile,
+    Json,
+    KeptColumns,
+    Memory,
+    Model,
+    ModelFile,
+    NewTable,
+    OptionalModel,
+    PageFile,
+    PredictionsFile,
+    ReliabilityPicture,
+    SampleName,
+    SamplePart,
+    ShellName,
+    SingleMetric,
+    TrainingTable,
+    TrialsFile,
+    TruthColumn,
+    TunedModelFile,
+    WritesDeviations,
+    WritesProbabilities,
+)
 from .options.decorator import options_from
 from .options.options import FitOptions, TuneOptions
 from .outputs.report import show
@@ -17,25 +50,6 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-
-TABLE = "as .parquet, .csv or .npy; `gramian info` lists all formats."
-"""Not asked of the formats: ``--help`` waits for none of them."""
-
-Data = Annotated[Path, typer.Argument(help=f"Table, {TABLE}")]
-Model = Annotated[Path, typer.Argument(help="A model that `gramian fit` wrote.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-Memory = Annotated[str, typer.Option(help="Memory for predictions, beside data and libraries.")]
-Engine = Annotated[
-    str, typer.Option(help="auto, native, torch, triton, torch:cuda:1, triton:cuda:0,1.")
-]
-Dask = Annotated[
-    str | None,
-    typer.Option(
-        help="Where the files of DATA, a folder, are read: a Dask scheduler, as "
-        "tls://scheduler:8786, or local:4 for so many processes here."
-    ),
-]
-OUTPUT = "What comes out"
 
 
 def _version(asked: bool) -> bool:
@@ -49,7 +63,7 @@ def _version(asked: bool) -> bool:
 
 @app.callback()
 def gramian(
-    debug: Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")] = False,
+    debug: Debug = False,
     version: Annotated[
         bool,
         typer.Option(
@@ -65,45 +79,12 @@ def gramian(
 def fit(
     data: Data,
     options: FitOptions,
-    out: Annotated[Path, typer.Option(help="File for the model.", rich_help_panel=OUTPUT)],
-    checkpoint: Annotated[
-        Path | None,
-        typer.Option(
-            help="File for the state of the fit; a fit that finds it goes on from it.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = None,
-    checkpoint_every: Annotated[
-        float,
-        typer.Option(
-            help="Seconds between two states in that file; the last one is always written.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = 60.0,
-    history: Annotated[
-        Path | None,
-        typer.Option(
-            help=".json or .csv, one row per iteration since the start or the resumption; of a "
-            "search, one per trial.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = None,
-    std: Annotated[
-        bool,
-        typer.Option(
-            "--std",
-            help="Find what `gramian predict --std` needs, too: some 2 n³ operations for n rows.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = False,
-    conformal: Annotated[
-        str | None,
-        typer.Option(
-            help="Find what `gramian predict --interval` needs, too: split holds back a fifth of "
-            "the rows for it, cv+ fits five times.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = None,
+    out: ModelFile,
+    checkpoint: FitCheckpoint = None,
+    checkpoint_every: CheckpointSeconds = 60.0,
+    history: HistoryFile = None,
+    std: FitsDeviations = False,
+    conformal: ConformalMethod = None,
     as_json: Json = False,
 ) -> None:
     """Find a model for a table and save it; or make one fit, if an option describes the model.
@@ -132,16 +113,8 @@ def fit(
 def tune(
     data: Data,
     options: TuneOptions,
-    out: Annotated[
-        Path | None, typer.Option(help="File for the model.", rich_help_panel=OUTPUT)
-    ] = None,
-    checkpoint: Annotated[
-        Path | None,
-        typer.Option(
-            help="File for the finished trials; a search that finds it resumes after them.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = None,
+    out: TunedModelFile = None,
+    checkpoint: TrialsFile = None,
     as_json: Json = False,
 ) -> None:
     """Search as `gramian fit` does, and say what was tried, and what each step gained.
@@ -168,41 +141,12 @@ def plan(data: Data, options: FitOptions, as_json: Json = False) -> None:
 def predict(
     model: Model,
     data: Data,
-    out: Annotated[
-        Path,
-        typer.Option(
-            help=f"File for predictions, {TABLE} With --dask also a new folder, which gets a "
-            "file for each of DATA."
-        ),
-    ],
-    keep: Annotated[
-        str | None, typer.Option(help="Columns of DATA to write beside predictions, as id,date.")
-    ] = None,
-    proba: Annotated[
-        bool,
-        typer.Option("--proba", help="Of classes: a column with the probability of each, too."),
-    ] = False,
-    std: Annotated[
-        bool,
-        typer.Option(
-            "--std", help="Of numbers: a column with the standard deviation, if the fit had --std."
-        ),
-    ] = False,
-    interval: Annotated[
-        float | None,
-        typer.Option(
-            help="Share of new rows, such as 0.9, whose truth is between two more columns, or in a "
-            "set of classes, if the fit had --conformal."
-        ),
-    ] = None,
-    escape_formulas: Annotated[
-        bool,
-        typer.Option(
-            "--escape-formulas",
-            help="In text, such as .csv: an apostrophe before texts that begin with =, +, -, @, "
-            "which spreadsheets would compute; numbers stay.",
-        ),
-    ] = False,
+    out: PredictionsFile,
+    keep: KeptColumns = None,
+    proba: WritesProbabilities = False,
+    std: WritesDeviations = False,
+    interval: Coverage = None,
+    escape_formulas: EscapesFormulas = False,
     memory_limit: Memory = "1GB",
     engine: Engine = "auto",
     dask: Dask = None,
@@ -223,23 +167,9 @@ def predict(
 def evaluate(
     model: Model,
     data: Data,
-    target: Annotated[
-        str | None, typer.Option(help="Column with the truth; that of the training by default.")
-    ] = None,
-    metric: Annotated[
-        str | None,
-        typer.Option(
-            help="Only this one: rmse, mae, r2; error, accuracy, balanced_accuracy, macro_f1, auc, "
-            "log_loss, brier, calibration_error (of the class predicted, in 15 bins)."
-        ),
-    ] = None,
-    reliability: Annotated[
-        Path | None,
-        typer.Option(
-            help=".png, .svg or .pdf for a picture: how often classes came true, by their "
-            "probability. Needs matplotlib."
-        ),
-    ] = None,
+    target: TruthColumn = None,
+    metric: SingleMetric = None,
+    reliability: ReliabilityPicture = None,
     memory_limit: Memory = "1GB",
     engine: Engine = "auto",
     dask: Dask = None,
@@ -257,17 +187,9 @@ def evaluate(
 def report(
     model: Model,
     data: Data,
-    out: Annotated[Path, typer.Option(help="File for the page, .html.")],
-    target: Annotated[
-        str | None, typer.Option(help="Column with the truth; that of the training by default.")
-    ] = None,
-    train: Annotated[
-        Path | None,
-        typer.Option(
-            help="Table of the training: linear ridge and fits with other numbers of landmarks "
-            "learn from it, and the residual of the fit is measured. Without it, from DATA."
-        ),
-    ] = None,
+    out: PageFile,
+    target: TruthColumn = None,
+    train: TrainingTable = None,
     memory_limit: Memory = "1GB",
     engine: Engine = "auto",
     as_json: Json = False,
@@ -280,7 +202,7 @@ def report(
 
 @app.command()
 def info(
-    model: Annotated[Path | None, typer.Argument(help="A model that `gramian fit` wrote.")] = None,
+    model: OptionalModel = None,
     as_json: Json = False,
 ) -> None:
     """Describe a model; without one, this installation and machine."""
@@ -292,10 +214,8 @@ def info(
 @app.command()
 def convert(
     source: Data,
-    target: Annotated[Path, typer.Argument(help=f"New file, {TABLE}")],
-    dtype: Annotated[
-        str, typer.Option(help="For floating-point columns: float32, float64 or keep.")
-    ] = "keep",
+    target: NewTable,
+    dtype: FloatType = "keep",
     as_json: Json = False,
 ) -> None:
     """Rewrite a table in another format, a little at a time."""
@@ -306,9 +226,9 @@ def convert(
 
 @app.command()
 def sample(
-    name: Annotated[str, typer.Argument(help="california_housing or energy.")],
-    out: Annotated[Path, typer.Argument(help=f"New file, {TABLE}")],
-    part: Annotated[str, typer.Option(help="Rows: all, train or test.")] = "all",
+    name: SampleName,
+    out: NewTable,
+    part: SamplePart = "all",
     as_json: Json = False,
 ) -> None:
     """Write a data set that ships with gramian, to try things on."""
@@ -319,7 +239,7 @@ def sample(
 
 @app.command()
 def completion(
-    shell: Annotated[str, typer.Argument(help="bash, zsh, fish, powershell or pwsh.")],
+    shell: ShellName,
 ) -> None:
     """Print a script that lets a shell complete: eval "$(gramian completion bash)"."""
     from .commands.completion import show as run

@@ -96,14 +96,18 @@ def largest_residual(
     E: Tensor,
     ridge: float,
     weights: Tensor | None,
-    features: Tensor | None = None,
-) -> float:
+    features_bytes: int = 0,
+) -> tuple[float, Tensor | None]:
     """Return the largest residual diagonal entry of all rows, for scaled eigenvectors E.
 
-    K(X, X_s) E, multiplied by the roots of the sample's weights, is written to `features`.
-    Cost: n s kernel evaluations and 2 n s q operations, in one pass over the rows.
+    The second result is K(X, X_s) E, multiplied by the roots of the sample's weights; None if it
+    takes more than `features_bytes`. Cost: n s kernel evaluations and 2 n s q operations, in one
+    pass over the rows.
     """
-    largest, s = 0.0, len(sample.index)
+    largest, s, shape = 0.0, len(sample.index), (K.shape[0], E.shape[1])
+    features = None
+    if shape[0] * shape[1] * K.dtype.itemsize <= features_bytes:
+        features = torch.empty(shape, dtype=K.dtype, device=K.device)
     U = (sample.root[:, None] * E).to(K.dtype)
     k = diagonal(K, K.rows)
     k = k if weights is None else k * weights.to(k)
@@ -119,4 +123,4 @@ def largest_residual(
         inside = (sample.index >= rows.start) & (sample.index < rows.stop)
         B[sample.index[inside] - rows.start] += ridge * E[inside.to(E.device)]
         largest = max(largest, float((k[rows] + ridge - B.square().sum(dim=1)).max()))
-    return largest
+    return largest, features

@@ -171,48 +171,30 @@ class EigenProFactor:
         rng : torch.Generator
         """
         n = K.shape[0]
-        s = min(n, subsample or automatic_subsample(n, K.memory_bytes))
-        order = torch.randperm(n, generator=rng)
-        sample = Sample.take(K, order[:s], weights, change)
-        fresh = sample if s == n else Sample.take(K, order[n - s :], weights, change)
+        sample, fresh = draw_samples(K, subsample, weights, change, rng)
+        s = len(sample.index)
         diagonal = largest_diagonal(K, weights) + float(ridge)
-        most = min(s - 1, most_eigenpairs(s, n, most) if rank is None else rank)
-        coarse = rank is None and K.dtype == torch.float32
-        values, vectors = compute_eigenpairs(
-            sample, float(ridge), min(most + 1, s), rng, coarse=coarse
-        )
-        values = (values / s).clamp(min=0)
-        q = automatic_rank(values, most, diagonal, n) if rank is None else most
-        values, V = values[: q + 1], vectors[:, :q]
+        values, V = _flattened_eigenpairs(sample, rank, most, float(ridge), diagonal, rng)
         residual = ResidualMatrix.build(fresh, sample, V, float(ridge), n)
         rounding = COMMON_ROUNDING[K.dtype] * diagonal
-        has_all_rows, least = change is None, BETA_ROUNDING * torch.finfo(K.dtype).eps
+        has_all_rows = change is None
+        floor = BETA_ROUNDING * torch.finfo(K.dtype).eps if has_all_rows else UNSEEN_SHARE
         if rank is None:
-            # Lower values would not allow longer steps, and flattened directions would stall.
-            measured = residual.scale((flattening(values, float(exponent)) / s).sqrt()).diagonal()
-            beta = max(measured, (least if has_all_rows else UNSEEN_SHARE) * diagonal)
-            stall_level = beta / min(target_batch(n), CONTRACTION_EPOCHS * n)
+            scale = (flattening(values, float(exponent)) / s).sqrt()
+            stall_level = stalling_eigenvalue(residual.scale(scale), floor * diagonal, n)
             values[-1] = max(float(values[-1]), stall_level + rounding, DECAY_MARGIN * decay)
         scale = (flattening(values, float(exponent)) / s).sqrt()
         residual = residual.scale(scale)
-        features = None
+        measured, features = residual.diagonal(), None
         if has_all_rows:
-            if n * q * K.dtype.itemsize <= features_bytes:
-                features = torch.empty(n, q, dtype=K.dtype, device=K.device)
-            measured = largest_residual(K, sample, V * scale, float(ridge), weights, features)
-            beta = max(measured, least * diagonal)
-        else:
-            beta = max(residual.diagonal(), UNSEEN_SHARE * diagonal)
-        return cls(
-            points=sample.rows,
-            index=sample.index,
-            vectors=sample.root[:, None] * (V * scale),
-            values=values,
-            beta=beta,
-            top=max(POWER_SAFETY * residual.largest(rng), rounding),
-            longest=math.inf if has_all_rows else 1 / (UNSEEN_SHARE * diagonal),
-            features=features,
-        )
+            measured, features = largest_residual(
+                K, sample, V * scale, float(ridge), weights, features_bytes
+            )
+        beta = max(measured, floor * diagonal)
+        top = max(POWER_SAFETY * residual.largest(rng), rounding)
+        longest = math.inf if has_all_rows else 1 / (UNSEEN_SHARE * diagonal)
+        vectors = sample.root[:, None] * (V * scale)
+        return cls(sample.rows, sample.index, vectors, values, beta, top, longest, features)
 
     @property
     def rank(self) -> int:
@@ -245,3 +227,48 @@ class EigenProFactor:
             "top": self.top,
             "beta": self.beta,
         }
+
+
+def stalling_eigenvalue(residual: ResidualMatrix, least: float, n: int) -> float:
+    """Return the eigenvalue below which flattened directions would stall.
+
+    Lower values would not allow longer steps either.
+    """
+    beta = max(residual.diagonal(), least)
+    return beta / min(target_batch(n), CONTRACTION_EPOCHS * n)
+
+
+def draw_samples(
+    K: KernelOperator,
+    subsample: int | None,
+    weights: Float[Tensor, " n"] | None,
+    change: Callable[[Tensor], Tensor] | None,
+    rng: torch.Generator,
+) -> tuple[Sample, Sample]:
+    """Return rows for the eigenvectors, and fresh rows for their residual.
+
+    They come from the two ends of one random order, so that they overlap as little as n allows.
+    """
+    n = K.shape[0]
+    s = min(n, subsample or automatic_subsample(n, K.memory_bytes))
+    order = torch.randperm(n, generator=rng)
+    sample = Sample.take(K, order[:s], weights, change)
+    return sample, sample if s == n else Sample.take(K, order[n - s :], weights, change)
+
+
+def _flattened_eigenpairs(
+    sample: Sample,
+    rank: int | None,
+    most: int,
+    ridge: float,
+    diagonal: float,
+    rng: torch.Generator,
+) -> tuple[Float[Tensor, " _"], Float[Tensor, "s q"]]:
+    """Return q + 1 eigenvalues of K_SS / s, descending, and the first q eigenvectors."""
+    n, s = sample.K.shape[0], len(sample.index)
+    most = min(s - 1, most_eigenpairs(s, n, most) if rank is None else rank)
+    coarse = rank is None and sample.K.dtype == torch.float32
+    values, V = compute_eigenpairs(sample, ridge, min(most + 1, s), rng, coarse=coarse)
+    values = (values / s).clamp(min=0)
+    q = automatic_rank(values, most, diagonal, n) if rank is None else most
+    return values[: q + 1], V[:, :q]

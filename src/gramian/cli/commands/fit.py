@@ -65,16 +65,7 @@ def fit(
         if std:
             check_std(ready.settings, ready.data.coded)
         remark(task.reason(training.y, options))  # once nothing is to be refused
-        try:
-            fitted = _fitted(ready, options, saved, shown)
-        except InterruptedFit as error:
-            error.add_note(_saved_anyway(error.fitted, ready, options, out, history, start))
-            raise
-        except Exception as error:
-            if (until := fitting.model_until(error)) is not None:
-                outcome = _saved_anyway(until, ready, options, out, history, start)
-                message("warning", f"an error ends the fit; {outcome}")
-            raise
+        fitted = _fit_or_save(ready, options, saved, shown, out, history, start)
     report = _saved(fitted, ready, options, out, history, start)
     if std:
         save_with_std(load_model(out), out, ready.data, fitted.closed_form, settings.limit)
@@ -86,6 +77,26 @@ def fit(
 
         save_with_intervals(out, learned, ready.back, again, conformal, options.seed)
     return report
+
+
+def _fit_or_save(
+    ready: Prepared,
+    options: FitOptions,
+    checkpoint: Checkpoint | None,
+    shown: Sequence[Callable[..., Any]],
+    *files: Any,
+) -> Fitted:
+    """Fit; save the model of the last state if an interruption or an error ends the fit."""
+    try:
+        return _fitted(ready, options, checkpoint, shown)
+    except InterruptedFit as error:
+        error.add_note(_saved_anyway(error.fitted, ready, options, *files))
+        raise
+    except Exception as error:
+        if (until := fitting.model_until(error)) is not None:
+            outcome = _saved_anyway(until, ready, options, *files)
+            message("warning", f"an error ends the fit; {outcome}")
+        raise
 
 
 def _saved(

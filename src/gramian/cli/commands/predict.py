@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,36 +49,30 @@ def predict(
     workers write.
     """
     start = time.perf_counter()
-    parts = in_folder and not is_table_name(out.name)
-    if parts:
+    output_format = None
+    if in_folder and not is_table_name(out.name):
         _check_folder(out, keep)
     else:
         check_outputs({"out": out}, [model, data])
-        written = format_to_write(out)  # refuses a name that says no such format, before any work
-    if escape_formulas and (parts or not written.text):
+        output_format = format_to_write(out)
+    if escape_formulas and (output_format is None or not output_format.text):
         raise ValueError(f"--escape-formulas is for text, and {out} is none; leave it out")
     loaded = load_model(model)
     _check(loaded, model, proba, std, interval)
-    kept = [] if keep is None else split_names(keep)
-    table = loaded.table(data)
+    kept, table = [] if keep is None else split_names(keep), loaded.table(data)
     if kept:
         check_kept(out, table, kept, _names(loaded, proba, std, interval))
     rows = open_for_model(loaded, table)
-    memory = as_bytes(memory_limit)
-    predicted = Predicted(loaded, engine, memory, proba, std, interval)
-    if parts:
+    predicted = Predicted(loaded, engine, as_bytes(memory_limit), proba, std, interval)
+    if output_format is None:
         rows.write(out, predicted)  # type: ignore[attr-defined]
-        seconds = time.perf_counter() - start
-        return {"predictions": out, "rows": len(rows), "seconds": seconds}
-    columns = predicted(rows)
-    if proba and not written.named:
-        del columns["prediction"]  # labels may be texts
-    if not kept:
-        write_table(out, columns, escape_formulas=escape_formulas)
     else:
-        write_beside(out, table, kept, columns, escape_formulas=escape_formulas)
-    seconds = time.perf_counter() - start
-    return {"predictions": out, "rows": len(rows), "seconds": seconds}
+        columns = predicted(rows)
+        if proba and not output_format.named:
+            del columns["prediction"]  # labels may be texts
+        write = partial(write_beside, out, table, kept) if kept else partial(write_table, out)
+        write(columns, escape_formulas=escape_formulas)
+    return {"predictions": out, "rows": len(rows), "seconds": time.perf_counter() - start}
 
 
 @dataclass(frozen=True, eq=False)

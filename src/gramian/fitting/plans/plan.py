@@ -68,27 +68,25 @@ def plan(settings: FitSettings, rows: RowSource, targets: int = 1, *, workers: i
     selection.require_count(settings.landmarks, rows.shape[0])
     solver, size = solver_choice.solver_and_size(settings, rows, targets)
     kernel, engine = _kernel(settings, rows), resolve.engine_for(settings, rows)
-    solver = solver_choice.with_stored_entries(
-        solver, size, settings.limit, engine, kernel, workers
-    )
-    placement = Placement.of(engine, solver, size, settings.limit)
+    limit = settings.limit
+    solver = solver_choice.with_stored_entries(solver, size, limit, engine, kernel, workers)
+    placement = Placement.of(engine, solver, size, limit)
     host_bytes, device_bytes = placement.bytes_with_blocks(engine, solver, size)
     if not solver.closed_form:
-        spare = solver_choice.spare_bytes(solver, size, settings.limit)
+        spare = solver_choice.spare_bytes(solver, size, limit)
         host_bytes += min(factor_bytes(kernel, rows), spare)
     iterations = 1 if solver.closed_form else min(settings.max_iter, ASSUMED_ITERATIONS)
     pairs, dtype = evaluations(solver, size, iterations), rows.dtype
     # workers of a cluster evaluate the kernel of remote rows: `seconds_there` adds their time
     own_size, own_pairs = (replace(size, selector=None), 0) if rows.remote else (size, pairs)
-    seconds = calibrated_seconds(
-        solver, own_size, iterations, own_pairs, kernel, engine, dtype, placement.device
-    )
     local_plan = Plan(
         solver=solvers.name_of(solver),
         landmarks=None if size.full else size.m,
         memory_bytes=host_bytes,
         kernel_evaluations=pairs,
-        seconds=seconds,
+        seconds=calibrated_seconds(
+            solver, own_size, iterations, own_pairs, kernel, engine, dtype, placement.device
+        ),
         iterations=iterations,
         device=placement.device,
         device_bytes=device_bytes,
@@ -98,8 +96,8 @@ def plan(settings: FitSettings, rows: RowSource, targets: int = 1, *, workers: i
     spread = rows.spread()
     if spread is None:
         return local_plan
-    seconds += seconds_there(local_plan, spread, rows, size, kernel, engine)
-    remote_plan = replace(local_plan, seconds=seconds)
+    remote_seconds = seconds_there(local_plan, spread, rows, size, kernel, engine)
+    remote_plan = replace(local_plan, seconds=local_plan.seconds + remote_seconds)
     return spread_plan(remote_plan, spread, size, host_bytes - placement.host_bytes)
 
 

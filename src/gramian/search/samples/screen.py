@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -129,18 +129,23 @@ def metrics(search: Findings) -> Iterator[Trial]:
             return
         if search.space.machine is None or search.material.X.shape[1] == 1:
             yield _again(search, search.best_of(screen, group))
-            yield from _other_kernels(search, group)
-            continue
-        stem = _learner(search, screen, group)
-        started = search.clock.steps.read_clock()
-        learn = partial(learned, search.material, stem, search.effort, search.engine)
-        stems = search.clock.steps.run(
-            f"metric {stem.recipe}", partial(learn, search.clock.meter, goes_on)
-        )
-        search.stems += stems
-        for learned_stem in stems:
-            yield search.sampled("metric", learned_stem, started)
+        else:
+            yield from _learned_metrics(search, _learner(search, screen, group), goes_on)
         yield from _other_kernels(search, group)
+
+
+def _learned_metrics(
+    search: Findings, stem: Stem, goes_on: Callable[[float], bool]
+) -> Iterator[Trial]:
+    """Learn metrics with the gradients of a stem, and yield a trial of each."""
+    started = search.clock.steps.read_clock()
+    learn = partial(learned, search.material, stem, search.effort, search.engine)
+    stems = search.clock.steps.run(
+        f"metric {stem.recipe}", partial(learn, search.clock.meter, goes_on)
+    )
+    search.stems += stems
+    for learned_stem in stems:
+        yield search.sampled("metric", learned_stem, started)
 
 
 def _learner(search: Findings, stems: list[Stem], group: tuple[str, ...]) -> Stem:
