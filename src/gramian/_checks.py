@@ -7,6 +7,7 @@ import math
 import numbers
 import re
 from collections.abc import Iterable, Sequence
+from typing import TypeGuard
 
 from ._display import escape_controls
 from ._errors import SETTING_FORM, ParameterError
@@ -44,14 +45,23 @@ def as_bytes(limit: object, name: str = "memory_limit") -> int:
     return int(size)
 
 
+def is_integer(value: object) -> TypeGuard[int]:
+    """Return whether a value is a whole number, and no boolean."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def is_real(value: object) -> TypeGuard[float]:
+    """Return whether a value is a real number, and no boolean."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
 def as_count(value: object, name: str) -> int:
     """Return a whole number of at least 1; ValueError if `value`, called `name`, is none."""
-    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-    if not whole or int(value) < 1:  # type: ignore[call-overload]
+    if not is_integer(value) or value < 1:
         raise ParameterError(name, value, "a whole number of at least 1")
-    if int(value) >= 2**63:  # type: ignore[call-overload]
+    if value >= 2**63:
         raise ParameterError(name, value, "below 2**63")
-    return int(value)  # type: ignore[call-overload,no-any-return]
+    return int(value)
 
 
 def check_count_or_auto(value: object, name: str) -> None:
@@ -66,18 +76,16 @@ def check_count_or_auto(value: object, name: str) -> None:
 
 def as_positive(value: object, name: str) -> float:
     """Return a finite number above zero; ValueError if `value`, called `name`, is none."""
-    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not real or not 0 < float(value) < math.inf:  # type: ignore[arg-type]
+    if not is_real(value) or not 0 < float(value) < math.inf:
         raise ParameterError(name, value, "positive and finite")
-    return float(value)  # type: ignore[arg-type]
+    return float(value)
 
 
 def as_share(value: object, name: str, *, example: float = 0.9) -> float:
     """Return a number between 0 and 1, without both; ValueError if `value` is none."""
-    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not real or not 0 < float(value) < 1:  # type: ignore[arg-type]
+    if not is_real(value) or not 0 < float(value) < 1:
         raise ParameterError(name, value, f"between 0 and 1, such as {example:g}")
-    return float(value)  # type: ignore[arg-type]
+    return float(value)
 
 
 def readable_bytes(size: int | float) -> str:

@@ -8,6 +8,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -140,7 +141,7 @@ def _is_at(path: Path, file: BinaryIO) -> bool:
     return os.path.samestat(os.fstat(file.fileno()), path.stat())
 
 
-def _contents(path: Path, file: BinaryIO, verify: bool, most: int) -> Contents:
+def _contents(path: Path, file: BufferedReader, verify: bool, most: int) -> Contents:
     header = _header(file)
     layout = _layout(path, header)
     metadata = layout.pop("__metadata__")
@@ -182,14 +183,14 @@ def _blank(header: bytes, digest: str) -> bytes:
     return header.replace(digits, ZEROS.encode())
 
 
-def _read(file: BinaryIO, layout: dict[str, Any], found: Any) -> dict[str, Tensor]:
+def _read(file: BufferedReader, layout: dict[str, Any], found: Any) -> dict[str, Tensor]:
     """Read tensors into memory of their own, which is aligned as that of fresh ones is."""
     tensors = {}
     for name, about in sorted(layout.items(), key=lambda item: item[1]["data_offsets"]):
         with _damage():
             tensor = torch.empty(about["shape"], dtype=_dtype(name, about["dtype"]))
             data = _bytes(tensor)
-            if file.readinto(data) < len(data):  # type: ignore[attr-defined]
+            if file.readinto(data) < len(data):
                 raise ValueError("it was cut off while it was read")
             if tensor.dtype == torch.bool and max(data, default=0) > 1:
                 raise ValueError(f"{name} holds what is neither true nor false")
@@ -200,7 +201,8 @@ def _read(file: BinaryIO, layout: dict[str, Any], found: Any) -> dict[str, Tenso
 
 def _mapped(path: Path) -> dict[str, Tensor]:
     with _damage(), safe_open(path, framework="pt") as file:
-        return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        names: list[str] = file.keys()
+        return {name: file.get_tensor(name) for name in names}
 
 
 def _dtype(name: str, called: str) -> torch.dtype:
@@ -214,7 +216,7 @@ def _bytes(tensor: Tensor) -> memoryview:
     flat = tensor.reshape(-1)
     if flat.stride(0) != 1:  # a single number may have any stride, and is called contiguous
         flat = flat.clone(memory_format=torch.contiguous_format).as_strided(flat.shape, (1,))
-    return memoryview(flat.view(torch.uint8).numpy())  # type: ignore[arg-type]
+    return flat.view(torch.uint8).numpy().data
 
 
 @contextlib.contextmanager

@@ -206,9 +206,9 @@ def _restore(cls: type, values: dict[str, Any], tensors: dict[str, Tensor], pref
         hint = hints[f.name]
         if f.metadata.get(ADDED_LATER) and f.name not in values and prefix + f.name not in tensors:
             continue
-        if is_dataclass(hint):
+        if isinstance(hint, type) and is_dataclass(hint):
             nested = (values.pop(f.name), tensors, f"{prefix}{f.name}.")
-            restored[f.name] = _restore(hint, *nested)  # type: ignore[arg-type]
+            restored[f.name] = _restore(hint, *nested)
         elif hasattr(hint, "dim_str"):
             restored[f.name] = tensors.pop(prefix + f.name)
         else:

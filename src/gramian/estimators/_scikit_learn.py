@@ -5,7 +5,9 @@ That is half of its time. Both are imported when they are first used.
 
 from __future__ import annotations
 
+import importlib
+
 from .._imports import deferred
 
 with deferred("scipy.stats", "pandas"):
-    import sklearn.base  # noqa: F401
+    importlib.import_module("sklearn.base")

@@ -176,7 +176,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         names = _check_feature_names_in(self, input_features)
         columns = zip(self.encoding_.columns, names, strict=True)
-        named = tuple(replace(one, name=str(name)) for one, name in columns)  # type: ignore[type-var]
+        named = tuple(replace(one, name=str(name)) for one, name in columns)
         return np.asarray(replace(self.encoding_, columns=named).feature_names, dtype=object)
 
     def save(self, path: str | Path) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -158,13 +159,21 @@ def no_value_yet(lengthscale: object) -> ParameterError:
     return ParameterError("lengthscale", lengthscale, problem, remedy, SETTING_FORM)
 
 
+def lengthscale_of(kernel: Kernel) -> Lengthscale:
+    """Return the lengthscale of a kernel; TypeError if it has none."""
+    if not isinstance(kernel, LengthscaleKernel):
+        raise TypeError(f"{kernel!r} has no lengthscale")
+    lengthscale: Lengthscale = kernel.lengthscale
+    return lengthscale
+
+
 def checked_lengthscale(lengthscale: object) -> Lengthscale:
     """Return a lengthscale as it is kept; ValueError if it is none."""
     factor = medians(lengthscale)
     if isinstance(lengthscale, str) and factor is not None and 0 < factor < math.inf:
         return lengthscale
     if isinstance(lengthscale, numbers.Real) or getattr(lengthscale, "ndim", None) == 0:
-        values = [float(lengthscale)]  # type: ignore[arg-type]
+        values = [float(np.asarray(lengthscale))]
         result: Lengthscale = values[0]
     elif isinstance(lengthscale, Iterable) and not isinstance(lengthscale, str):
         values = [float(value) for value in lengthscale]

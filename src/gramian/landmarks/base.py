@@ -5,8 +5,8 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, field
-from typing import ClassVar
+from dataclasses import KW_ONLY, Field, dataclass, field
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float, Int
@@ -66,6 +66,8 @@ class Selector(ABC):
     takes_remote : bool
         Whether it passes over remote rows without transferring them.
     """
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]  # every subclass is a dataclass
 
     dense_points: ClassVar[bool] = False
     takes_remote: ClassVar[bool] = False

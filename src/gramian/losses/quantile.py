@@ -122,7 +122,7 @@ class Quantile(Loss):
 
     @property
     def _taus(self) -> tuple[float, ...]:
-        return self.levels  # type: ignore[return-value]
+        return (self.levels,) if isinstance(self.levels, int | float) else tuple(self.levels)
 
     def _levels(self, f: Tensor) -> Tensor:
         taus = torch.tensor(self._taus, dtype=f.dtype, device=f.device)

@@ -30,12 +30,9 @@ def entries(
     Cost: entries and slopes forward, two products backward; two matrices of n m numbers. At equal
     points, a kernel with a kink counts as flat, like the diagonal of K_mm.
     """
-    l1 = isinstance(kernel, L1Laplacian)
-    K: Tensor = (
-        _L1Entries.apply(X, Z)  # type: ignore[no-untyped-call]
-        if l1
-        else _RadialEntries.apply(kernel, X, Z)  # type: ignore[no-untyped-call]
-    )
+    is_l1 = isinstance(kernel, L1Laplacian)
+    function, arguments = (_L1Entries, (X, Z)) if is_l1 else (_RadialEntries, (kernel, X, Z))
+    K: Tensor = function.apply(*arguments)  # type: ignore[no-untyped-call]
     return K
 
 

@@ -30,6 +30,7 @@ from .._checks import as_count, as_positive
 from ..data import LinearMap
 from ..engines import Engine
 from ..kernels import Kernel
+from ..kernels._lengthscale import lengthscale_of
 from ..paths.sample import MEDIAN_ROWS, Sample
 from ._entries import is_differentiable
 from .base import LearnedMetric, Round, SampledMetric, metrics
@@ -203,7 +204,7 @@ class LengthscaleDescent(SampledMetric):
 
     def _start(self, kernel: Kernel, sample: Sample, rows: Rows, frame: _Frame) -> Parameters:
         """Return the lengthscale of the kernel, and the first distinct rows as landmarks."""
-        lengthscale = kernel.resolve(sample.X[:MEDIAN_ROWS]).lengthscale  # type: ignore[attr-defined]
+        lengthscale = lengthscale_of(kernel.resolve(sample.X[:MEDIAN_ROWS]))
         inverse = 1 / torch.tensor(lengthscale, dtype=torch.float64)
         Z = rows.X[: 2 * self.landmarks].unique(dim=0)
         if len(Z) > self.landmarks:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import Field, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from jaxtyping import Bool, Float
 from torch import Tensor
@@ -56,6 +56,8 @@ class Model(ABC):
     conformal : Conformal or None
         What makes intervals of predictions, or sets of classes.
     """
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]  # every subclass is a dataclass
 
     feature_names: tuple[str, ...] | None
     classes: tuple[Label, ...] | None

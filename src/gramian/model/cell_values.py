@@ -12,6 +12,7 @@ from torch import Tensor
 from ..cells import Cells, Share
 from ..data import RowSource
 from ..data.rows.base import comfortable_size
+from ..operators import Engine
 from .base import KernelPart
 
 ROUTED = 1 << 24
@@ -22,14 +23,24 @@ Parts = Callable[[int], KernelPart]
 
 
 def values_by_cell(
-    cells: Cells, part: Parts, rows: RowSource, t: int, engine: object, memory_bytes: object
+    cells: Cells,
+    part: Parts,
+    rows: RowSource,
+    t: int,
+    engine: str | Engine,
+    memory_bytes: int | str,
 ) -> Float[Tensor, "n t"]:
     """Return the values at mapped rows: those of their cells, by their weights."""
     return rows.map(_Values(cells, part, t, engine, memory_bytes), size=_size(rows))
 
 
 def gradients_by_cell(
-    cells: Cells, part: Parts, rows: RowSource, t: int, engine: object, memory_bytes: object
+    cells: Cells,
+    part: Parts,
+    rows: RowSource,
+    t: int,
+    engine: str | Engine,
+    memory_bytes: int | str,
 ) -> Float[Tensor, "n t k"]:
     """Return the gradients at mapped rows, those of the weights included."""
     values = _Gradients(cells, part, t, engine, memory_bytes)
@@ -43,8 +54,8 @@ class _Values:
     cells: Cells
     part: Parts
     t: int
-    engine: object
-    memory_bytes: object
+    engine: str | Engine
+    memory_bytes: int | str
 
     def __call__(self, X: Float[Tensor, "b k"]) -> Tensor:
         """Return them."""
@@ -69,10 +80,10 @@ class _Gradients(_Values):
 
 
 def _gradient(
-    model: KernelPart, X: Tensor, share: Share, engine: object, memory_bytes: object
+    model: KernelPart, X: Tensor, share: Share, engine: str | Engine, memory_bytes: int | str
 ) -> Float[Tensor, "b t k"]:
     X = X[share.index]
-    found = model.gradient(X, engine=engine, memory_bytes=memory_bytes)  # type: ignore[arg-type]
+    found = model.gradient(X, engine=engine, memory_bytes=memory_bytes)
     found = share.weight[:, None, None] * found
     if share.slope is not None and bool(share.slope.any()):
         values = _predicted(model, X, engine, memory_bytes)
@@ -80,8 +91,10 @@ def _gradient(
     return found
 
 
-def _predicted(model: KernelPart, X: Tensor, engine: object, memory_bytes: object) -> Tensor:
-    return model.predict(X, engine=engine, memory_bytes=memory_bytes)  # type: ignore[arg-type]
+def _predicted(
+    model: KernelPart, X: Tensor, engine: str | Engine, memory_bytes: int | str
+) -> Tensor:
+    return model.predict(X, engine=engine, memory_bytes=memory_bytes)
 
 
 def _size(rows: RowSource) -> int:

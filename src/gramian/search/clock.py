@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import numbers
 import re
 import time
 from dataclasses import dataclass, field
 
+from .._checks import is_real
 from .._errors import ParameterError
 from ..operators import CostMeter
 from .steps import Steps
@@ -52,9 +52,8 @@ class Budget:
             match = re.fullmatch(rf"\s*({number})\s*([a-z]+)\s*", given.lower(), re.ASCII)
             if match and match[2] in SECONDS_PER_UNIT and float(match[1]) > 0:
                 return cls(seconds=float(match[1]) * SECONDS_PER_UNIT[match[2]])
-        real = isinstance(given, numbers.Real) and not isinstance(given, bool)
-        if real and float(given) >= 1:  # type: ignore[arg-type]
-            return cls(evaluations=float(given))  # type: ignore[arg-type]
+        if is_real(given) and float(given) >= 1:
+            return cls(evaluations=float(given))
         expected = "a time such as '30 s' or '2 min', a number of kernel evaluations, or 'auto'"
         raise ParameterError("budget", given, expected)
 

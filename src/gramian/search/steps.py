@@ -116,7 +116,8 @@ class Steps:
         if self._store is None:
             return compute()
         if (replayed := self._replay_step(name)) is not None:
-            return replayed[0]  # type: ignore[no-any-return]
+            earlier: Result = replayed[0]
+            return earlier
         spent, self._is_computing = self._meter.evaluations, True
         try:
             result = compute()

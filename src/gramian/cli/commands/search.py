@@ -207,8 +207,7 @@ def saved(done: Outcome, out: Path | None) -> dict[str, Any]:
 
 
 def _with_info(model: Model, info: dict[str, Any]) -> Model:
-    found: Model = replace(model, info=info)  # type: ignore[type-var]
-    return found
+    return replace(model, info=info)
 
 
 def _about(done: Outcome) -> dict[str, Any]:

@@ -38,7 +38,7 @@ def options_from(options: type) -> Callable[[Callable[..., None]], Callable[...,
             "context", inspect.Parameter.KEYWORD_ONLY, annotation=Context
         )
         parameters.append(in_context)
-        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        vars(run)["__signature__"] = inspect.Signature(parameters)
         run.__annotations__ = {argument.name: argument.annotation for argument in parameters}
         run.__name__, run.__doc__ = command.__name__, command.__doc__
         return run

@@ -53,7 +53,12 @@ def misspelt(error: Exception, context: Any) -> str | None:
     if option is not None:
         known = [name for given in context.command.params for name in given.opts]
         return f"No such option: {option}{_option(option, known)}"
-    command = re.match(r"No such command '([^']*)'", str(error.format_message()))  # type: ignore[attr-defined]
+    format_message = getattr(error, "format_message", None)
+    command = (
+        re.match(r"No such command '([^']*)'", format_message())
+        if callable(format_message)
+        else None
+    )
     if command is None:
         return None
     known = list(getattr(context.command, "commands", ()))

@@ -50,7 +50,7 @@ def save_with_intervals(
     """Find what makes intervals of a model that was saved, and save it once more."""
     model = load_model(out)
     found = made(method, again(model), data, held, lambda: np.random.RandomState(seed))
-    replace(model, conformal=found).save(out)  # type: ignore[type-var]
+    replace(model, conformal=found).save(out)
 
 
 def check_level(given: float, model: Model, path: Path) -> None:

@@ -10,8 +10,8 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Iterator
+from io import FileIO
 from pathlib import Path
-from typing import BinaryIO
 
 import torch
 from jaxtyping import Float, Int
@@ -99,7 +99,7 @@ class _File:
 
     def __init__(self) -> None:
         # a buffer could find the disk full when the file is closed
-        self._file: BinaryIO = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
+        self._file: FileIO = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
         weakref.finalize(self, self._file.close)
         self._lock = threading.Lock()
 
@@ -138,7 +138,7 @@ class _File:
             return os.preadv(self._file.fileno(), [out], place)
         with self._lock:  # Windows, where no process is forked
             self._file.seek(place)
-            return self._file.readinto(out)  # type: ignore[attr-defined,no-any-return]
+            return self._file.readinto(out)
 
 
 def decoded_once(rows: RowSource) -> RowSource:

@@ -176,7 +176,7 @@ def chosen_landmarks(
         index = torch.arange(n)
         return Landmarks(K.points(index), torch.ones(n, dtype=torch.float64), index)
     if isinstance(given, str) and m is not None:
-        selector = replace(selector, m=m)  # type: ignore[type-var]
+        selector = replace(selector, m=m)
     return selector.select(K, rng=rng)
 
 

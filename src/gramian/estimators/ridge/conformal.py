@@ -61,7 +61,7 @@ def _calibrate(
     """Calibrate by the fit itself, by folds, or by a new fit to fewer rows."""
     data = data.without_zero_weights()
     conformal = made(estimator.conformal, estimator._refit(data), data, held, estimator._state)
-    estimator.model_ = replace(estimator.model_, conformal=conformal)  # type: ignore[type-var]
+    estimator.model_ = replace(estimator.model_, conformal=conformal)
     return conformal
 
 

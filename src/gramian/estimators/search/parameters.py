@@ -6,7 +6,7 @@ import reprlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ...fitting.settings.settings import is_integer
+from ..._checks import is_integer
 from ...fitting.settings.splitters import is_pairs, is_splitter
 from ...kernels import names as names_of_kernels
 from ...kernels._lengthscale import medians

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from ...kernels import Kernel, medians
+from ...kernels._lengthscale import lengthscale_of
 from ..held_out.values import HeldValues
 
 GAIN = 2e-3
@@ -158,7 +159,7 @@ def walk(kernel: Kernel, score: Comparison, *, moves: bool = True, fine: bool = 
 
 def times(kernel: Kernel, factor: float) -> Kernel:
     """Return a kernel whose lengthscale is a text, that many times as large."""
-    found = medians(kernel.lengthscale)  # type: ignore[attr-defined]
+    found = medians(lengthscale_of(kernel))
     if found is None:
         raise ValueError(f"{kernel!r} has a lengthscale of its own")
     return kernel.set_params(lengthscale=f"{found * factor!r} median")

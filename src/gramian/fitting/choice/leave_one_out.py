@@ -14,6 +14,7 @@ from ..._sparse import dense
 from ...data import RowSource, Subset, as_rows
 from ...engines import Engine
 from ...kernels import Kernel, medians
+from ...kernels._lengthscale import lengthscale_of
 from ...operators import KernelOperator
 from ...paths.leave_one_out import Spectrum
 from ..held_out.values import HeldValues
@@ -192,7 +193,10 @@ class LeaveOneOut:
 
 
 def _lengthscale(kernel: Kernel) -> float:
-    return float(kernel.lengthscale)  # type: ignore[attr-defined]
+    lengthscale = lengthscale_of(kernel)
+    if not isinstance(lengthscale, float):
+        raise TypeError(f"{kernel!r} has no single lengthscale")
+    return lengthscale
 
 
 def _weighted_squares(Y: Float[Tensor, "n t"], weights: Float[Tensor, " n"] | None) -> float:

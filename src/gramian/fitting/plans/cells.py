@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..._checks import as_count, readable_bytes
+from ..._checks import as_count, is_integer, readable_bytes
 from ..._errors import SETTING_FORM, ParameterError, TextError
 from ..._machine import machine_memory
 from ..._parameter_types import CellsLike
@@ -10,7 +10,7 @@ from ..._workers import default_threads
 from ...cells import MedianSplits, Partition, partitions
 from ...data import RowSource
 from ...operators import Engine
-from ..settings.settings import FitSettings, is_integer
+from ..settings.settings import FitSettings
 
 BLOCK_BYTES = 1 << 28
 """Memory for rows that are routed at once: each cell then has many of them."""

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ... import landmarks, solvers
+from ..._checks import is_integer
 from ..._errors import SETTING_FORM, ParameterError
 from ..._parameter_types import LandmarksLike
 from ...data import RowSource, as_rows, check_finite
@@ -17,7 +18,7 @@ from ...data.formats import is_table_name
 from ...landmarks import PathSelector, RecursiveRLS, Selector, Uniform
 from ...problems import FullProblem, NystromProblem
 from ...solvers import Solver
-from .settings import FitSettings, is_integer
+from .settings import FitSettings
 
 ALL_ROWS = 10_000
 """Rows up to which landmarks="auto" takes all rows as centers."""

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-import numbers
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import FrozenInstanceError, dataclass, replace
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 
 from ..._atomic import check_output
-from ..._checks import as_bytes, as_count, as_positive
+from ..._checks import as_bytes, as_count, as_positive, is_integer, is_real
 from ..._errors import SETTING_FORM, ParameterError, Text
 from ..._parameter_types import *  # `get_type_hints` looks for types of inherited fields here
 from ..._parameters import FitParameters
@@ -72,7 +71,7 @@ class FitSettings(FitParameters):
         given: Any = self.penalty
         if isinstance(given, Sequence | np.ndarray) and not isinstance(given, str | bytes):
             self._check_penalties()
-        elif not _is_auto(given) and not (_is_number(given) and 0 <= float(given) < math.inf):
+        elif not _is_auto(given) and not (is_real(given) and 0 <= float(given) < math.inf):
             remedy = "it is the ridge per sample, scikit-learn's alpha / n, or 'auto'"
             raise ParameterError("penalty", given, "finite and at least 0", remedy)
 
@@ -99,8 +98,10 @@ class FitSettings(FitParameters):
     @property
     def one_penalty(self) -> float:
         """The penalty, once it is chosen; where targets have their own, their geometric mean."""
+        if is_real(self.penalty):
+            return float(self.penalty)
         if self.penalties is None:
-            return float(self.penalty)  # type: ignore[arg-type]
+            raise ValueError(f"the penalty is not chosen yet: {self.penalty!r}")
         return math.exp(sum(map(math.log, self.penalties)) / len(self.penalties))
 
     def deadline(self) -> float:
@@ -110,7 +111,7 @@ class FitSettings(FitParameters):
     def _check_stopping(self) -> None:
         _check_flag("early_stopping", self.early_stopping)
         share = self.validation_fraction
-        if not (_is_number(share) and 0 < share < 1):
+        if not (is_real(share) and 0 < share < 1):
             raise ParameterError("validation_fraction", share, "between 0 and 1")
         as_count(self.patience, "patience")
         if self.time_limit is not None:
@@ -247,8 +248,7 @@ def _is_auto(given: object) -> bool:
 
 
 def _check_tolerance(given: object) -> None:
-    known = isinstance(given, numbers.Real) and not isinstance(given, bool)
-    if not (_is_auto(given) or (known and 0 <= float(given) < math.inf)):  # type: ignore[arg-type]
+    if not (_is_auto(given) or (is_real(given) and 0 <= float(given) < math.inf)):
         raise ParameterError("tol", given, "a finite number of at least 0, or 'auto'")
 
 
@@ -265,12 +265,3 @@ def check_callbacks(given: object) -> None:
     for callback in given:
         if isinstance(callback, Checkpoint):
             check_output(callback.path)
-
-
-def is_integer(value: object) -> TypeGuard[int]:
-    """Return whether a value is a whole number, and no boolean."""
-    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 
 
 def is_splitter(cv: object) -> bool:
@@ -19,6 +19,6 @@ def is_pairs(cv: object) -> bool:
 
 def _length(value: object) -> int:
     try:
-        return len(value)  # type: ignore[arg-type]
+        return len(value) if isinstance(value, Sized) else -1
     except TypeError:
         return -1

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import Field, asdict, dataclass
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float, Int
@@ -28,6 +28,8 @@ POWERS = (0.25, 8.0)
 class Probabilities(ABC):
     """A map from decision values to probabilities of classes; a frozen value that JSON can hold."""
 
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]  # every subclass is a dataclass
+
     @abstractmethod
     def log(self, values: Float[Tensor, "n t"]) -> Float[Tensor, "n k"]:
         """Return the logarithms of the probabilities.
@@ -44,7 +46,7 @@ class Probabilities(ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the name of the map and its parameters."""
-        return {"kind": maps.name_of(self), **asdict(self)}  # type: ignore[call-overload]
+        return {"kind": maps.name_of(self), **asdict(self)}
 
 
 maps: Registry[Probabilities] = Registry("map to probabilities")

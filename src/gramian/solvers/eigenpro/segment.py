@@ -80,4 +80,5 @@ class Product:
 
     def __matmul__(self, v: Tensor) -> Tensor:
         """Return the product, from the right to the left."""
-        return self.left @ (self.right @ v)  # type: ignore[no-any-return]
+        product: Tensor = self.left @ (self.right @ v)
+        return product

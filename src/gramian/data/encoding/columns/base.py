@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import Field, dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -49,6 +49,8 @@ class ColumnEncoding(ABC):
     name : str
         Of the column.
     """
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]  # every subclass is a dataclass
 
     code: ClassVar[str]
     name: str
