@@ -122,7 +122,7 @@ def nystrom_error(
     return frobenius_error(K, features) if norm == "frobenius" else trace_error(K, features)
 
 
-def _kernel(kernel: Any, lengthscale: Lengthscale, given: object) -> Kernel:
+def _kernel(kernel: OptionalKernel, lengthscale: Lengthscale, given: object) -> Kernel:
     if not isinstance(given, FeatureMap):
         return resolve.kernel(kernel, lengthscale)
     if kernel is None or isinstance(kernel, Kernel):

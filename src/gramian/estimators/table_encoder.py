@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -165,7 +165,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         array = validate_data(self, X, dtype="numeric", ensure_all_finite="allow-nan", reset=False)
         return _array(self.encoding_.rows(array_table(array)))
 
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+    def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> np.ndarray:
         """Return the names of the features, such as ``town=Rome`` or ``age missing``.
 
         Parameters

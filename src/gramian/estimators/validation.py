@@ -116,7 +116,7 @@ def unlabelled_rows(estimator: BaseEstimator, X: RowsLike, *, least: int = 1) ->
     return rows
 
 
-def object_rows(kernel: Callable[[Any, Any], float], X: Any) -> ObjectRows:
+def object_rows(kernel: Callable[[Any, Any], float], X: RowsLike) -> ObjectRows:
     """Return the matrix of a function of each two objects, of which nothing is computed yet."""
     return ObjectRows(Calls(kernel, objects_of(X)))
 

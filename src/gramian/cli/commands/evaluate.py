@@ -60,7 +60,11 @@ def evaluate(
 
 
 def _pinball(
-    loaded: Model, rows: RowSource, y: Any, levels: tuple[float, ...], settings: Mapping[str, Any]
+    loaded: Model,
+    rows: RowSource,
+    y: np.ndarray | RemoteColumns,
+    levels: tuple[float, ...],
+    settings: Mapping[str, Any],
 ) -> np.ndarray:
     """Return the sums of the errors of quantiles, of which sums come here if rows are elsewhere."""
     if isinstance(y, RemoteColumns):
@@ -70,7 +74,11 @@ def _pinball(
 
 
 def _answers(
-    loaded: Model, rows: RowSource, y: Any, settings: Mapping[str, Any], metric: str | None
+    loaded: Model,
+    rows: RowSource,
+    y: np.ndarray | RemoteColumns,
+    settings: Mapping[str, Any],
+    metric: str | None,
 ) -> Summed:
     """Return predictions beside the truth, of which sums come here if rows are elsewhere."""
     if isinstance(y, RemoteColumns):

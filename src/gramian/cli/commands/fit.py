@@ -18,7 +18,7 @@ from ...callbacks import Checkpoint, Validate
 from ...callbacks.state_file import check_is_checkpoint
 from ...fitting import Fitted, InterruptedFit
 from ...fitting.uncertainty.refit import Again
-from ...model import Model, load_model
+from ...model import Label, Model, load_model
 from ...solvers.loop.metrics import VALID_ERROR, VALID_RMSE
 from ..inputs import task
 from ..inputs.training import Prepared, Training, open_training
@@ -228,7 +228,7 @@ def _about(ready: Prepared, options: FitOptions, fitted: Fitted, seconds: float)
     }
 
 
-def _baseline(training: Training) -> Any:
+def _baseline(training: Training) -> Label:
     """Return the best constant prediction: the mean of the target, or the largest class."""
     return metrics.best_constant(training.y, training.classification)
 

@@ -20,7 +20,7 @@ from ...fitting import Generators
 from ...fitting.search.fit import Searched, search_fit
 from ...fitting.search.settings import SearchSettings
 from ...fitting.uncertainty.refit import Again
-from ...model import Model, load_model
+from ...model import Label, Model, load_model
 from ...search import Member, Recipe, Trial
 from ..inputs import task
 from ..inputs.training import Prepared, open_training
@@ -62,7 +62,7 @@ class Outcome:
         return self.found.model.classes
 
     @property
-    def constant(self) -> Any:
+    def constant(self) -> Label:
         """The best constant prediction: the mean of the target, or the largest class."""
         return metrics.best_constant(self.ready.training.y, self.classes is not None)
 

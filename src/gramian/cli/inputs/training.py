@@ -6,7 +6,6 @@ import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -16,6 +15,7 @@ from torch import Tensor
 from ... import fitting
 from ...data import (
     Encoding,
+    RemoteColumns,
     RowSource,
     TrainingTable,
     check_finite,
@@ -54,11 +54,13 @@ class Training:
     back: np.ndarray | None = None
 
     @functools.cached_property
-    def y(self) -> Any:
+    def y(self) -> np.ndarray | RemoteColumns:
         """The target in the rows that are learned from: of rows on a cluster it stays there."""
         if self.keep is None and self.back is None:
-            return self.given.y
-        return np.asarray(self.given.y)[self.learned]
+            every: np.ndarray | RemoteColumns = self.given.y
+            return every
+        learned: np.ndarray = np.asarray(self.given.y)[self.learned]
+        return learned
 
     @property
     def learned(self) -> np.ndarray:
@@ -156,7 +158,7 @@ class Prepared:
     held_out: RowSource | None
     back: TrainingData | None = None
 
-    def encoded(self, y: Any) -> Tensor:
+    def encoded(self, y: np.ndarray) -> Tensor:
         """Return other targets as numbers, or as the codes of the classes of the training rows."""
         dtype, classes = self.data.rows.dtype, self.training.classes
         return target_tensor(y, dtype) if classes is None else class_codes(y, classes, dtype)

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from ...data import RemoteColumns, comfortable_size
-from ...model import Probabilities
+from ...model import Label, Probabilities
 from ...model.evaluation.agreement import Errors, Sums
 from ...model.evaluation.class_sums import ChanceSums
 from ...model.evaluation.ranks import Ranks
@@ -52,7 +52,7 @@ class Answers:
         """The task that these are answers to: regression or classification."""
         return CLASSIFICATION_TASK if self.classes else REGRESSION_TASK
 
-    def constant(self, value: Any) -> Answers:
+    def constant(self, value: Label) -> Answers:
         """Return the answers of somebody who always says the same."""
         values = None if self.values is None else np.zeros_like(self.values)
         predicted = np.full(len(self.y), value)
@@ -107,7 +107,7 @@ class RegressionThere:
     errors: Sums
     classes = ()
 
-    def constant(self, value: Any) -> RegressionThere:
+    def constant(self, value: Label) -> RegressionThere:
         """Return the answers of somebody who always says the same: a pass over the truth."""
         table = torch.tensor([[float(value)]], dtype=torch.float64)
         same = self.y.looked_up(np.zeros(1), table).rows
@@ -138,7 +138,7 @@ class ClassesThere:
     area: tuple[float, float]
     chance_sums: ChanceSums | None
 
-    def constant(self, value: Any) -> ClassesThere:
+    def constant(self, value: Label) -> ClassesThere:
         """Return the answers of somebody who always says the same."""
         area = math.nan if math.isnan(self.area[0]) else 0.5
         return replace(self, tally=self.tally.always(value), area=(area, 0.0), chance_sums=None)
@@ -166,11 +166,12 @@ def mean_area(ranks: Sequence[Ranks]) -> tuple[float, float]:
     return areas, off
 
 
-def constant_of(answers: Summed) -> Any:
+def constant_of(answers: Summed) -> Label:
     """Return the mean of the truth, or its largest class."""
     if not answers.classes:
         return float(answers.errors.mean)
-    return answers.tally.labels[answers.tally.rows.argmax()].item()
+    largest: Label = answers.tally.labels[answers.tally.rows.argmax()].item()
+    return largest
 
 
 def answers_of(

@@ -11,12 +11,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from ..._checks import did_you_mean
 from ...data import RemoteColumns
+from ...model import Label
 from ...model.evaluation.class_sums import ChanceSums
 from . import calibration
 from .answers import CLASSIFICATION_TASK, REGRESSION_TASK, Summed
@@ -129,7 +129,7 @@ def check(name: str, task: str | None = None) -> None:
     raise ValueError(f"unknown --metric {name!r}; known: {', '.join(names)}{hint}")
 
 
-def measured(answers: Summed, constant: Any, names: Iterable[str] = ()) -> dict[str, float]:
+def measured(answers: Summed, constant: Label, names: Iterable[str] = ()) -> dict[str, float]:
     """Return metrics of answers, most beside that of always giving the same one.
 
     Parameters
@@ -155,17 +155,19 @@ def measured(answers: Summed, constant: Any, names: Iterable[str] = ()) -> dict[
     return found
 
 
-def best_constant(y: np.ndarray | RemoteColumns, classification: bool) -> Any:
+def best_constant(y: np.ndarray | RemoteColumns, classification: bool) -> Label:
     """Return the mean of numbers, or the largest class of labels."""
     if isinstance(y, RemoteColumns):
         if not classification:
             return float(y.mean())
         counts = y.counts()[1].numpy()
-        return y.classes()[counts.argmax()].item()
+        largest: Label = y.classes()[counts.argmax()].item()
+        return largest
     if not classification:
         return float(y.mean(dtype=np.float64))
     classes, counts = np.unique(y, return_counts=True)
-    return classes[counts.argmax()].item()
+    most_frequent: Label = classes[counts.argmax()].item()
+    return most_frequent
 
 
 def remarks(answers: Summed) -> list[str]:

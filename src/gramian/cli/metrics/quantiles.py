@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -22,7 +21,9 @@ def levels_of(loss: LossLike) -> list[float] | None:
     return [float(levels)] if isinstance(levels, int | float) else list(levels)
 
 
-def errors_of_quantiles(sums: np.ndarray, rows: int, levels: Sequence[float]) -> Any:
+def errors_of_quantiles(
+    sums: np.ndarray, rows: int, levels: Sequence[float]
+) -> dict[str, dict[str, float]]:
     """Return the mean pinball loss of each level, and the share of targets that are not above it.
 
     Parameters

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from ...model import Label
+
 
 @dataclass(frozen=True, eq=False)
 class Tally:
@@ -38,7 +40,7 @@ class Tally:
         counts = np.bincount(pairs, minlength=len(labels) * len(said))
         return cls(labels, np.searchsorted(labels, said), counts.reshape(len(labels), -1))
 
-    def always(self, label: Any) -> Tally:
+    def always(self, label: Label) -> Tally:
         """Return that of somebody who always says the same."""
         labels = np.union1d(self.labels, [label])
         rows = np.zeros(len(labels), np.int64)

@@ -20,7 +20,7 @@ def options_from(options: type) -> Callable[[Callable[..., None]], Callable[...,
     names = {option.name for option in fields(options)} - {"parameters", "given"}
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        def run(context: Any, **values: Any) -> None:  # a class of typer's own, not Context itself
+        def run(context: Context, **values: Any) -> None:
             given_names = frozenset(name for name in values if is_given(context, name))
             own = {name: values.pop(name) for name in names}
             fit = {option.name: values.pop(option.name) for option in parameters_of(options)}
@@ -46,7 +46,7 @@ def options_from(options: type) -> Callable[[Callable[..., None]], Callable[...,
     return decorate
 
 
-def is_given(context: Any, name: str) -> bool:
+def is_given(context: Context, name: str) -> bool:
     """Return whether a parameter of a command was given, be it with its default value."""
     source = context.get_parameter_source(name)
     return source is not None and source.name not in ("DEFAULT", "DEFAULT_MAP")

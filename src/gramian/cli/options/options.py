@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Annotated, Any
 
 from typer import Option
+from typer.models import OptionInfo
 
 from ..._parameters import COMPUTATION_PANEL, FIT_PANEL, MODEL_PANEL, Parameter, option_parameters
 from . import parsing
@@ -30,8 +31,9 @@ class Task(StrEnum):
     CLASSIFICATION = "classification"
 
 
-def _option(panel: str, help: str, *names: str) -> Any:
-    return Option(*names, help=help, rich_help_panel=panel)
+def _option(panel: str, help: str, *names: str) -> OptionInfo:
+    option: OptionInfo = Option(*names, help=help, rich_help_panel=panel)
+    return option
 
 
 Target = Annotated[str, _option(DATA, "Column to predict; in a .npy file, its number.")]

@@ -193,7 +193,7 @@ OPTION_READERS: dict[str, Callable[[Any], Any]] = {
 """Functions that read the text of an option, by the parameter; others are taken as they are."""
 
 
-def read(name: str, value: Any) -> Any:
+def read(name: str, value: object) -> Any:
     """Return the value of a parameter of a fit from the value of its option."""
     return OPTION_READERS[name](value) if name in OPTION_READERS else value
 

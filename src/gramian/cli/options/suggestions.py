@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+
+from typer import Context
 
 from ..._checks import did_you_mean
 from ..._synonyms import ours
@@ -39,7 +40,7 @@ ELSEWHERE = {
 """Options by the names that they have elsewhere, beside the parameters of Python."""
 
 
-def misspelt(error: Exception, context: Any) -> str | None:
+def misspelt(error: Exception, context: Context) -> str | None:
     """Return a text on an option or a command that there is not; None for other errors.
 
     Parameters

@@ -88,7 +88,7 @@ def confusion(tally: Tally) -> Confusion | LargestConfusions:
     )
 
 
-def _label(label: Any) -> str:
+def _label(label: object) -> str:
     return escape_controls(str(label))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...model import Probabilities
+from ...model import Label, Probabilities
 from ..metrics import metrics
 from ..metrics.answers import answers_of
 
@@ -30,7 +30,7 @@ def held_out_errors(
     y: np.ndarray,
     values: np.ndarray,
     classes: Iterable[Any] | None,
-    constant: Any,
+    constant: Label,
     metric: str,
     probabilities: Probabilities | None = None,
 ) -> dict[str, Any]:

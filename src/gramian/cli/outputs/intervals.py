@@ -123,7 +123,11 @@ def coverage(
 
 
 def _of_intervals(
-    model: Model, conformal: Conformal, rows: RowSource, y: Any, settings: Mapping[str, Any]
+    model: Model,
+    conformal: Conformal,
+    rows: RowSource,
+    y: np.ndarray | RemoteColumns,
+    settings: Mapping[str, Any],
 ) -> Covered:
     if isinstance(y, RemoteColumns):
         there = intervals_at(rows, model, conformal, LEVEL, **settings)
@@ -133,7 +137,11 @@ def _of_intervals(
 
 
 def _of_sets(
-    model: Model, conformal: Conformal, rows: RowSource, y: Any, settings: Mapping[str, Any]
+    model: Model,
+    conformal: Conformal,
+    rows: RowSource,
+    y: np.ndarray | RemoteColumns,
+    settings: Mapping[str, Any],
 ) -> torch.Tensor:
     classes = np.asarray(model.classes)
     if isinstance(y, RemoteColumns):

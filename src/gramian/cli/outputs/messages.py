@@ -57,7 +57,7 @@ def message(kind: str, text: object) -> None:
     typer.echo(f"gramian: {kind}: {line}" if kind else f"gramian: {line}", err=True)
 
 
-def write_option(mark: str, value: Any) -> str:
+def write_option(mark: str, value: object) -> str:
     """Write a mark of a text as an option of the command line."""
     name, has_setting, setting = mark.partition("=")
     if mark in OPTION_TEXTS or name not in OPTIONS:

@@ -43,12 +43,12 @@ def show(report: Report, as_json: bool) -> None:
             typer.echo(line)
 
 
-def to_json(value: Any) -> str:
+def to_json(value: object) -> str:
     """Return JSON, with null for what has no value there, such as infinity."""
     return json.dumps(_finite(value), allow_nan=False, ensure_ascii=False)
 
 
-def _finite(value: Any) -> Any:
+def _finite(value: object) -> object:
     if isinstance(value, Table):
         return _finite(value.to_dict())
     if isinstance(value, Mapping):
@@ -70,7 +70,7 @@ def lines_of(report: Report, prefix: str = "") -> Iterator[tuple[str, str]]:
             yield name, _text(value)
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):

@@ -6,6 +6,7 @@ import contextlib
 import signal
 import threading
 from collections.abc import Iterator
+from types import FrameType
 from typing import Any
 
 REASONS = {"SIGTERM": "terminated (SIGTERM)", "SIGHUP": "the terminal was closed (SIGHUP)"}
@@ -34,7 +35,7 @@ def stoppable() -> Iterator[list[int]]:
     before: dict[int, Any] = {}
     came: list[int] = []
 
-    def stop(number: int, _frame: Any) -> None:
+    def stop(number: int, _frame: FrameType | None) -> None:
         came.append(number)
         raise Stopped(number)
 

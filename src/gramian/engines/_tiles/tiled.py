@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 import torch
 from jaxtyping import Float
@@ -17,6 +18,8 @@ from .factored import PART_ROWS, across, down, pays, residual_down
 from .ranges import PARTS_PER_THREAD, bounds_of, steps, sum_of
 from .sizes import TILE_COLUMNS, TileSizes
 from .tiles import Tiles
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -178,13 +181,13 @@ class Tiled(TileSizes):
         return Tiles.build(kernel, x, z, diagonal)
 
     def _over_rows(
-        self, part: Callable[[tuple[int, int]], Tensor | None], tiles: Tiles, rows: int
-    ) -> Iterator[Tensor]:
+        self, part: Callable[[tuple[int, int]], Result], tiles: Tiles, rows: int
+    ) -> Iterator[Result]:
         threads = self.workers()
         bounds = bounds_of(tiles.n, rows, threads * PARTS_PER_THREAD)
         if not self.on_host:
-            return map(part, bounds)  # type: ignore[arg-type]
-        return run(threads, part, bounds, tiles.stop)  # type: ignore[arg-type]
+            return map(part, bounds)
+        return run(threads, part, bounds, tiles.stop)
 
 
 def is_empty(x: Tensor, z: Tensor) -> bool:

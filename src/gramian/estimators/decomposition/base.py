@@ -120,7 +120,7 @@ class NystromEstimator(FeatureTransformer):
         announce_calls(rows, self.landmarks, m)
         return of_matrix(rows)
 
-    def _kernel_kept(self, kernel: Kernel, rows: RowSource, index: torch.Tensor | None) -> Any:
+    def _kernel_kept(self, kernel: Kernel, rows: RowSource, index: torch.Tensor | None) -> object:
         """Return what `kernel_` is; of a given matrix the map is then one of rows of others."""
         if has_features(self.kernel) or index is None:
             return kernel

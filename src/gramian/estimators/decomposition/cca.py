@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -30,9 +29,10 @@ from ..._parameter_types import (
 from ...approximations import FeatureMap, Moments
 from ...data import RowSource
 from ...fitting.settings import resolve
+from ...kernels import Kernel
 from .. import validation
 from ..base import as_numpy, restore_on_error
-from ..types import RowsLike
+from ..types import RowsLike, Values
 from .base import NystromEstimator, component_count
 from .block_statistics import Projected
 
@@ -180,7 +180,7 @@ class KernelCCA(NystromEstimator):
         self.landmark_index_ = as_numpy(chosen.index)
         self.landmark_index_y_ = as_numpy(chosen_y.index)
 
-    def _kernel_of_y(self) -> Any:
+    def _kernel_of_y(self) -> Kernel:
         if self.kernel_y is None:
             given = self.lengthscale if self.lengthscale_y is None else self.lengthscale_y
             return resolve.kernel(self.kernel, given)
@@ -204,7 +204,7 @@ class KernelCCA(NystromEstimator):
         self.x_weights_, self.y_weights_ = (left * sign).numpy(), (right * sign).numpy()
         self.x_mean_, self.y_mean_ = moments.mean[:s].numpy(), moments.mean[s:].numpy()
 
-    def transform(self, X: RowsLike, y: RowsLike | None = None) -> Any:
+    def transform(self, X: RowsLike, y: RowsLike | None = None) -> Values | tuple[Values, Values]:
         """Return the values of the functions.
 
         Parameters

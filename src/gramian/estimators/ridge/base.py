@@ -23,6 +23,7 @@ from ...fitting.inputs.scaling import PathRow
 from ...fitting.uncertainty.conformal import draws_of
 from ...fitting.uncertainty.leave_one_out import LeftOut, left_out
 from ...fitting.uncertainty.refit import Again
+from ...kernels import Kernel
 from ...metric import Metric
 from ...model import Model
 from ...solvers import Solver, StopReason
@@ -66,6 +67,7 @@ class KernelRidgeModel(BaseEstimator):
     objects_: list[Any]
     penalty_: float | np.ndarray
     path_: list[PathRow] | None
+    kernel_: KernelLike | tuple[Kernel, ...]
     n_iter_: int
     stop_reason_: StopReason
     history_: list[dict[str, Any]]

@@ -237,7 +237,7 @@ def compute_class_weight(
     return np.array([float(given.get(label, 1.0)) for label in classes.tolist()])
 
 
-def as_column(y: TargetsLike | RemoteColumns) -> Any:
+def as_column(y: TargetsLike | RemoteColumns) -> np.ndarray | RemoteColumns:
     """Return labels of shape (n,), with scikit-learn's warning for a column of them."""
     if isinstance(y, RemoteColumns):
         return y

@@ -126,11 +126,12 @@ def _set_attributes(estimator: KernelRidgeModel, fitted: Fitted) -> None:
 
 def _keep_objects(estimator: KernelRidgeModel, rows: ObjectRows) -> None:
     """Keep the objects that predictions depend on: centers that have a coefficient."""
-    is_used = estimator.dual_coef_.reshape(len(rows), -1).any(axis=1)
+    coef = np.asarray(estimator.dual_coef_)
+    is_used = np.atleast_1d(coef.reshape(len(rows), -1).any(axis=1))
     is_used[0] |= not is_used.any()  # a model has a center
     used = np.flatnonzero(is_used)
     estimator.model_ = only_columns(estimator._fitted.model, torch.from_numpy(used))
-    estimator.dual_coef_ = estimator.dual_coef_[used]
+    estimator.dual_coef_ = coef[used]
     estimator.objects_ = [rows.calls.objects[i] for i in used.tolist()]
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from ...metric import LearnedMetric
 from ...model import Model, by_column
+
+T = TypeVar("T")
 
 
 def feature_importances(model: Model, names: Iterable[str] | None, memory_bytes: int) -> np.ndarray:
@@ -31,7 +33,7 @@ def feature_importances(model: Model, names: Iterable[str] | None, memory_bytes:
     return np.array([by_name.get(name, 0.0) for name in columns])
 
 
-def one_or_all(values: Iterable[Any]) -> Any:
+def one_or_all(values: Iterable[T]) -> T | tuple[T, ...]:
     """Return the only value of a model, or the values of all models of an average."""
     items = tuple(values)
     return items[0] if len(items) == 1 else items

@@ -51,14 +51,16 @@ def is_remote(X: object) -> TypeGuard[RowSource]:
     return isinstance(X, RowSource) and X.remote
 
 
-def remote_r2(estimator: KernelRidgeModel, X: RowSource, y: Any, sample_weight: Weights) -> float:
+def remote_r2(
+    estimator: KernelRidgeModel, X: RowSource, y: TargetsLike, sample_weight: Weights
+) -> float:
     """Return R2 of rows on other machines."""
     sums: Sums = _fold_remote(estimator, X, Errors(), _numbers, y, sample_weight)
     return sums.r2
 
 
 def remote_accuracy(
-    estimator: KernelRidgeModel, X: RowSource, y: Any, sample_weight: Weights
+    estimator: KernelRidgeModel, X: RowSource, y: TargetsLike, sample_weight: Weights
 ) -> float:
     """Return the share of rows on other machines whose label is right."""
     classes: np.ndarray = estimator.classes_
@@ -71,8 +73,8 @@ def _fold_remote(
     estimator: KernelRidgeModel,
     X: RowSource,
     fold: Folding[T],
-    encode: Callable[[Any], Tensor],
-    y: Any,
+    encode: Callable[[TargetsLike | RemoteColumns], Tensor | RemoteColumns],
+    y: TargetsLike,
     sample_weight: Weights,
 ) -> T:
     """Fold predictions and truth in one pass over the rows, of which sums come back."""
@@ -86,14 +88,14 @@ def _fold_remote(
     return values.fold(fold, *rowwise, size=comfortable_size(rows))
 
 
-def _numbers(y: Any) -> Any:
+def _numbers(y: TargetsLike | RemoteColumns) -> Tensor | RemoteColumns:
     """Return a numeric truth as a tensor or as remote columns."""
     if isinstance(y, RemoteColumns):
         return y
     return torch.from_numpy(np.ascontiguousarray(y, dtype=np.float64))
 
 
-def _class_numbers(classes: np.ndarray, y: Any) -> Any:
+def _class_numbers(classes: np.ndarray, y: TargetsLike | RemoteColumns) -> Tensor | RemoteColumns:
     """Return the number of the class of each row, -1 of a label that is not one of them.
 
     Parameters

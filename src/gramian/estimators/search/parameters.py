@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from ..._checks import is_integer
 from ...fitting.settings.splitters import is_pairs, is_splitter
@@ -65,7 +64,7 @@ def multiples_of(given: object) -> tuple[float, ...] | None:
     return tuple(sorted({multiple for multiple in found if multiple is not None}))
 
 
-def folds_of(given: Any) -> object:
+def folds_of(given: object) -> object:
     """Return ``cv``, checked; pairs that can be read once only as a list."""
     cv = tuple(given) if isinstance(given, Iterator) else given
     if cv is None or is_splitter(cv) or is_pairs(cv) or (is_integer(cv) and cv >= 2):

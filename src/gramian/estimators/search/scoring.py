@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 from torch import Tensor
@@ -140,7 +139,7 @@ def _labels(values: Tensor) -> np.ndarray:
     return found
 
 
-def _numpy(weights: Tensor | None) -> Any:
+def _numpy(weights: Tensor | None) -> np.ndarray | None:
     return None if weights is None else weights.numpy()
 
 

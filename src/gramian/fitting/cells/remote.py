@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from ...callbacks import Checkpoint
 from ...callbacks.journal import Journal
 from ...cells import Cells, Partition
 from ...data import Folding, RowNumbers, RowSource, Value, as_rows, comfortable_size, scratch
@@ -181,7 +182,7 @@ class ProblemsThere(CellProblems):
 
     rows: CellRowsThere
 
-    def journal(self, checkpoint: Any) -> Journal:
+    def journal(self, checkpoint: Checkpoint) -> Journal:
         """Refuse: what is known of a cell is told by its rows."""
         raise ValueError(
             "a fit by cells of rows on other machines has no checkpoint: leave Checkpoint out"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import torch
 from jaxtyping import Int, Shaped
@@ -108,6 +107,6 @@ def nystrom_problem(
     )
 
 
-def centers_on_host(found: Landmarks | None, rows: RowSource) -> Any:
+def centers_on_host(found: Landmarks | None, rows: RowSource) -> RowSource | Tensor:
     """Return the centers of a model: landmarks, or all rows as they were given."""
     return rows if found is None else found.points.cpu()

@@ -5,32 +5,34 @@ from __future__ import annotations
 import contextlib
 import reprlib
 from collections.abc import Iterator
-from typing import Any
 
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from ..._checks import is_integer
 from ..._errors import SETTING_FORM, ParameterError
 from ...search import Split
 from ...search.material import random_folds
 from ..inputs.training_data import TrainingData
-from ..settings.splitters import is_pairs, is_splitter
+from ..settings.splitters import is_pairs, is_splitter, length
 from .folds import labels
 
 
-def count_of(cv: Any, n: int) -> float:
+def count_of(cv: object, n: int) -> float:
     """Return the fits that splits of n rows ask for, in units of one fit to all rows.
 
     A splitter does not say how many rows it trains on before it sees them: each counts as one.
     """
     if is_pairs(cv):
-        return float(sum(len(train) for train, _ in cv)) / n
+        return float(sum(length(train) for train, _ in cv)) / n
+    if not is_splitter(cv):
+        raise TypeError(f"cv={_short(cv)} defines no folds")
     with _in_words(cv):
         return float(cv.get_n_splits(_placeholder(n)))
 
 
-def folds_of(cv: Any, data: TrainingData) -> list[Split]:
+def folds_of(cv: object, data: TrainingData) -> list[Split]:
     """Return the folds of a splitter or of pairs.
 
     A splitter splits the rows that are there: it is given numbers in place of them, and the
@@ -46,13 +48,15 @@ def folds_of(cv: Any, data: TrainingData) -> list[Split]:
     n = len(data.rows)
     if is_splitter(cv):
         with _in_words(cv):
-            cv, given, stays = list(cv.split(_placeholder(n), _targets(data))), n, None
-        if not cv:
+            pairs, given, stays = list(cv.split(_placeholder(n), _targets(data))), n, None
+        if not pairs:
             raise ValueError("cv has no splits")
+    elif is_pairs(cv):
+        pairs, given, stays = list(cv), n if data.given is None else data.given, data.numbers
     else:
-        given, stays = n if data.given is None else data.given, data.numbers
+        raise TypeError(f"cv={_short(cv)} defines no folds")
     folds = []
-    for k, pair in enumerate(cv):
+    for k, pair in enumerate(pairs):
         train, test = (
             _left(_numbers(part, given, k, name), stays, k, name)
             for part, name in zip(pair, ("train", "test"), strict=True)
@@ -61,14 +65,14 @@ def folds_of(cv: Any, data: TrainingData) -> list[Split]:
     return folds
 
 
-def given_splits(cv: Any, data: TrainingData) -> list[Split]:
+def given_splits(cv: object, data: TrainingData) -> list[Split]:
     """Return the splits of a splitter or of pairs, increasing; none of a number or of None."""
     if not (is_splitter(cv) or is_pairs(cv)):
         return []
     return folds_of(cv, data)
 
 
-def search_splits(cv: Any, data: TrainingData, rng: torch.Generator) -> list[Split]:
+def search_splits(cv: object, data: TrainingData, rng: torch.Generator) -> list[Split]:
     """Return the splits of a search, with rows to fit in random order.
 
     Parameters
@@ -89,7 +93,9 @@ def search_splits(cv: Any, data: TrainingData, rng: torch.Generator) -> list[Spl
             Split(fold.train[torch.randperm(len(fold.train), generator=rng)], fold.validation)
             for fold in given_splits(cv, data)
         ]
-    if int(cv) > n:
+    if not is_integer(cv):
+        raise TypeError(f"cv={_short(cv)} defines no folds")
+    if cv > n:
         problem = f"folds need as many rows, and there are {n}"
         raise ParameterError("cv", cv, problem, "give a smaller number", SETTING_FORM)
     return random_folds(data.targets.cpu(), data.coded, int(cv), rng)
@@ -124,19 +130,19 @@ def _in_words(cv: object) -> Iterator[None]:
         ) from error
 
 
-def _placeholder(n: int) -> Any:
+def _placeholder(n: int) -> object:
     """Return an array of n rows that takes no memory."""
     return torch.zeros(1, 1).expand(n, 1).numpy()
 
 
-def _targets(data: TrainingData) -> Any:
+def _targets(data: TrainingData) -> object:
     if data.coded:
         return labels(data.targets).cpu().numpy()
     y = data.targets.cpu().numpy()
     return y[:, 0] if y.shape[1] == 1 else y
 
 
-def _numbers(given: Any, n: int, split: int, part: str) -> Int[Tensor, " k"]:
+def _numbers(given: object, n: int, split: int, part: str) -> Int[Tensor, " k"]:
     """Return row numbers, increasing."""
     what = f"split {split} of cv: the rows to {part} on"
     try:

@@ -23,8 +23,15 @@ class Entries(ABC):
     dtype : torch.dtype
     """
 
-    count: int
-    dtype: torch.dtype
+    @property
+    @abstractmethod
+    def count(self) -> int:
+        """The number n."""
+
+    @property
+    @abstractmethod
+    def dtype(self) -> torch.dtype:
+        """The type of the entries."""
 
     @abstractmethod
     def block(self, rows: Int[Tensor, " b"], columns: Int[Tensor, " m"]) -> Float[Tensor, "b m"]:
@@ -47,13 +54,11 @@ class Given(Entries):
     matrix: Float[Tensor, "n n"]
 
     @property
-    def count(self) -> int:  # type: ignore[override]
-        """The number n."""
+    def count(self) -> int:
         return len(self.matrix)
 
     @property
-    def dtype(self) -> torch.dtype:  # type: ignore[override]
-        """That of the matrix."""
+    def dtype(self) -> torch.dtype:
         return self.matrix.dtype
 
     def block(self, rows: Int[Tensor, " b"], columns: Int[Tensor, " m"]) -> Float[Tensor, "b m"]:

@@ -65,8 +65,12 @@ class Calls(Entries):
 
     dtype = torch.float64
 
+    @property
+    def count(self) -> int:
+        return len(self.objects)
+
     def __init__(self, function: PairFunction, objects: Sequence[Any]) -> None:
-        self.function, self.objects, self.count = function, objects, len(objects)
+        self.function, self.objects = function, objects
         self.calls = 0
         self._columns: dict[int, np.ndarray] = {}
         self._diagonal = np.full(self.count, np.nan)
@@ -241,7 +245,7 @@ def between(
     return torch.from_numpy(values)
 
 
-def value_of(function: PairFunction, a: Any, b: Any, which: str) -> float:
+def value_of(function: PairFunction, a: object, b: object, which: str) -> float:
     """Return the value of a function, which must be a finite number."""
     value = function(a, b)
     try:

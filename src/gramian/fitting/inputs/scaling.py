@@ -8,6 +8,7 @@ from typing import Any, TypedDict
 
 import torch
 
+from ..._parameter_types import LandmarksLike
 from ...callbacks import Validate
 from ...data import (
     Cast,
@@ -148,7 +149,7 @@ class Scaling:
             landmarks = self._points(landmarks, data.rows)
         return replace(settings, landmarks=landmarks, callbacks=callbacks)
 
-    def _points(self, landmarks: Any, rows: RowSource) -> Any:
+    def _points(self, landmarks: LandmarksLike, rows: RowSource) -> LandmarksLike:
         """Return landmarks that were given as points, as the kernel sees them."""
         if self.features.empty:
             return landmarks

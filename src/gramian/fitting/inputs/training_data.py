@@ -124,7 +124,7 @@ class TrainingData:
         return replace(self, targets=brought_here(self.targets), weights=weights)
 
     def model(
-        self, kernel: Kernel, centers: Any, coef: Float[Tensor, "m t"], **parts: Any
+        self, kernel: Kernel, centers: RowSource | Tensor, coef: Float[Tensor, "m t"], **parts: Any
     ) -> KernelModel:
         """Return the model that predicts these targets from such rows; `parts` are its others."""
         names = {"feature_names": self.feature_names, "target": self.target}

@@ -90,8 +90,7 @@ class SquaredError(Method):
 
     def centers(self, prepared: Prepared, start: Start) -> RowSource | Tensor:
         """Return the centers of the model: landmarks, or all rows."""
-        centers: RowSource | Tensor = centers_on_host(start.landmarks, prepared.data.rows)
-        return centers
+        return centers_on_host(start.landmarks, prepared.data.rows)
 
     def diagnosis(self, prepared: Prepared, start: Start, result: Result) -> str | None:
         """Return `diagnosed`, unless the fit has chosen the penalty: it found no better one."""

@@ -11,7 +11,13 @@ import torch
 from ... import kernels, losses
 from ... import metric as metrics
 from ..._errors import SETTING_FORM, UNKNOWN_FORM, ParameterError, Text, TextError
-from ..._parameter_types import KernelLike, Lengthscale, LossLike, MetricLike, SolverLike
+from ..._parameter_types import (
+    Lengthscale,
+    LossLike,
+    MetricLike,
+    OptionalKernel,
+    SolverLike,
+)
 from ..._sparse import dense
 from ...data import LinearMap, RowSource
 from ...kernels import Kernel
@@ -29,7 +35,7 @@ MEDIAN_SAMPLE = 1000
 """Rows from which the median heuristic is computed."""
 
 
-def kernel(given: KernelLike, lengthscale: Lengthscale) -> Kernel:
+def kernel(given: OptionalKernel, lengthscale: Lengthscale) -> Kernel:
     """Return the kernel of that name with that lengthscale, or the kernel object itself.
 
     For "auto" one stands in that costs as much as others: what is chosen takes its place.

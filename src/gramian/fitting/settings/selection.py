@@ -127,7 +127,7 @@ def automatic_landmarks(n: int) -> int:
     return min(n, max(100, math.ceil(math.sqrt(n) * math.log(n)))) if n > 1 else 1
 
 
-def points(given: Any, d: int | None = None) -> RowSource:
+def points(given: LandmarksLike, d: int | None = None) -> RowSource:
     """Return the points that were given as landmarks, of d features if that is known."""
     found = _point_rows(given)
     if d is not None and found.shape[1] != d:

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Sized
+from typing import TypeGuard
+
+from ..._parameter_types import Indices, Splitter
 
 
-def is_splitter(cv: object) -> bool:
+def is_splitter(cv: object) -> TypeGuard[Splitter]:
     """Return whether a value has what scikit-learn's splitters have."""
     return callable(getattr(cv, "split", None)) and callable(getattr(cv, "get_n_splits", None))
 
 
-def is_pairs(cv: object) -> bool:
+def is_pairs(cv: object) -> TypeGuard[Sequence[tuple[Indices, Indices]]]:
     """Return whether a value looks like pairs of row numbers; `folds_of` looks at the numbers."""
     if isinstance(cv, str | bytes) or not isinstance(cv, Sequence) or not cv:
         return False
-    return all(not isinstance(pair, str) and _length(pair) == 2 for pair in cv)
+    return all(not isinstance(pair, str) and length(pair) == 2 for pair in cv)
 
 
-def _length(value: object) -> int:
+def length(value: object) -> int:
+    """Return the length of a value; -1 if it has none."""
     try:
         return len(value) if isinstance(value, Sized) else -1
     except TypeError:
