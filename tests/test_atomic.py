@@ -13,9 +13,9 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from gramian import _atomic
-from gramian._atomic import check_output, write_atomically
-from gramian._tensors import write_tensors
+from gramian._files import atomic as _atomic
+from gramian._files.atomic import check_output, write_atomically
+from gramian._files.tensors import write_tensors
 
 
 def leftovers(folder: Path) -> list[str]:
@@ -179,7 +179,7 @@ def test_a_new_name_is_flushed_with_its_folder(tmp_path, monkeypatch):
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from gramian._atomic import write_atomically
+from gramian._files.atomic import write_atomically
 
 def write(part: Path) -> None:
     part.write_bytes(b"half")

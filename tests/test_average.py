@@ -18,7 +18,7 @@ from torch import Tensor
 
 import gramian
 from gramian import AverageModel, KernelModel, KernelRidge, KernelRidgeClassifier, kernels
-from gramian._tensors import write_tensors
+from gramian._files.tensors import write_tensors
 from gramian.data import LinearMap, as_rows
 from gramian.model import load_model
 

@@ -21,7 +21,7 @@ from squares import with_squares
 from torch import Tensor
 
 from gramian import kernels, solvers
-from gramian._tensors import write_tensors
+from gramian._files.tensors import write_tensors
 from gramian.callbacks import (
     Checkpoint,
     LogProgress,

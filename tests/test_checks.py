@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gramian._checks import as_bytes, as_count, readable_bytes
+from gramian._messages.checks import as_bytes, as_count, readable_bytes
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from gramian._checks import it_has, listed
-from gramian._display import (
+from gramian._messages.checks import it_has, listed
+from gramian._messages.display import (
     display_lines,
     display_text,
     escape_controls,

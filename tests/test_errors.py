@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from gramian._errors import (
+from gramian._messages.errors import (
     SETTING_FORM,
     UNKNOWN_FORM,
     ParameterError,

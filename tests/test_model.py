@@ -20,8 +20,9 @@ import torch
 from safetensors.torch import safe_open, save_file
 from torch import Tensor
 
-from gramian import KernelModel, _tensors, kernels
-from gramian._tensors import write_tensors
+from gramian import KernelModel, kernels
+from gramian._files import tensors as _tensors
+from gramian._files.tensors import write_tensors
 from gramian.data import LinearMap, QuantileMap, Standardizer, as_rows
 from gramian.engines.torch_engine import TorchEngine
 from gramian.operators import KernelOperator

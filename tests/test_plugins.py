@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from gramian import KernelModel, KernelRidge, kernels, landmarks, solvers
-from gramian._plugins import plugins
+from gramian._registries.plugins import plugins
 from gramian.cli import main
 from gramian.kernels.base import kernels as registry
 from gramian.landmarks.base import selectors

@@ -15,7 +15,7 @@ from safetensors.torch import safe_open
 from torch import Tensor
 
 from gramian import AverageModel, KernelModel, KernelRidge, KernelRidgeClassifier
-from gramian._tensors import write_tensors
+from gramian._files.tensors import write_tensors
 from gramian.fitting.inputs.targets import class_codes
 from gramian.model import Model, Shares, load_model
 from gramian.model.uncertainty.probabilities import (

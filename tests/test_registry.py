@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from gramian import kernels
-from gramian._registry import Registry
+from gramian._registries.registry import Registry
 
 
 class Tool:

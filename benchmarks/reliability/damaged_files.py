@@ -14,7 +14,7 @@ import torch
 from safetensors import safe_open
 from torch import Tensor
 
-from gramian._tensors import write_tensors
+from gramian._files.tensors import write_tensors
 from gramian.cli.main import BUG, explained
 
 Edit = Callable[[dict[str, Any], dict[str, Tensor]], Any]

@@ -22,7 +22,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ._errors import ParameterError
+from ._messages.errors import ParameterError
 from .data import RowNumbers, RowWeights, Standardizer, Targets, columns_there, range_of
 from .losses import Loss
 from .model import KernelModel

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gramian import KernelRidge
-from gramian._errors import (
+from gramian._messages.errors import (
     MUST_BE_FORM,
     SETTING_FORM,
     UNKNOWN_FORM,
@@ -16,7 +16,7 @@ from gramian._errors import (
     Text,
     write_message,
 )
-from gramian._parameters import Parameter, option_parameters
+from gramian._parameters.parameters import Parameter, option_parameters
 from gramian.cli.outputs.messages import write_option
 from gramian.landmarks import RPCholesky
 

@@ -15,7 +15,7 @@ import pytest
 from plain import PLAIN, PLAIN_OPTIONS
 
 from gramian import KernelModel, KernelRidge
-from gramian._tensors import read_tensors, write_tensors
+from gramian._files.tensors import read_tensors, write_tensors
 
 FIT = ("--target", "y", "--landmarks", "20")
 

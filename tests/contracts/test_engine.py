@@ -15,7 +15,8 @@ import torch
 from formulas import suited
 from torch import Tensor
 
-from gramian import _workers, kernels
+from gramian import kernels
+from gramian._parallel import workers as _workers
 from gramian.data import SparseRows
 from gramian.engines import covering, native_engine
 from gramian.engines._compiled.kernels import instructions

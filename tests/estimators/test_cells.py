@@ -14,8 +14,8 @@ import torch
 from safetensors import safe_open
 
 from gramian import KernelRidge, KernelRidgeClassifier
-from gramian._checks import readable_bytes
-from gramian._processes import processes_pay, run_apart
+from gramian._messages.checks import readable_bytes
+from gramian._parallel.processes import processes_pay, run_apart
 from gramian.callbacks import Checkpoint
 from gramian.cells import KMeansCells, MedianSplits, RandomCells
 from gramian.fitting.cells import fit as by_cells

@@ -14,7 +14,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 import gramian
 from gramian import KernelRidge, KernelRidgeClassifier, KernelRidgeCV
-from gramian._tensors import write_tensors
+from gramian._files.tensors import write_tensors
 from gramian.data import sample_path
 from gramian.fitting.uncertainty.closed_form import solved_exactly
 from gramian.fitting.uncertainty.standard_deviations import calibrated

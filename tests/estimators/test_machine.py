@@ -7,8 +7,8 @@ import resource
 
 import pytest
 
-from gramian import _machine as machine
-from gramian._machine import machine_memory
+from gramian._parallel import machine as machine
+from gramian._parallel.machine import machine_memory
 
 WHOLE = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 V2, V1 = "memory.max", "memory.limit_in_bytes"

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from gramian import KernelRidge, kernels
 from gramian import _linalg as la
-from gramian._spectrum import Spectrum
+from gramian._linalg.spectrum import Spectrum
 from gramian.data import as_rows
 from gramian.kernels import Polynomial
 from gramian.operators import KernelOperator

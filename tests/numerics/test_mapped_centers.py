@@ -19,7 +19,7 @@ from plain import PLAIN
 from safetensors.torch import load_file
 
 from gramian import KernelRidge, kernels
-from gramian._tensors import write_tensors
+from gramian._files.tensors import write_tensors
 from gramian.data import ArrayRows, as_rows, gathered, scratch, stored
 from gramian.data.formats import memory_map as mapped
 from gramian.fitting.plans import memory

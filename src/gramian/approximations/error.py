@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from .. import _linalg as la
-from .._checks import readable_bytes
+from .._messages.checks import readable_bytes
 from ..operators import KernelOperator
 from .base import FeatureMap
 

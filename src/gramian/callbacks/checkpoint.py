@@ -8,9 +8,9 @@ import weakref
 from pathlib import Path
 from typing import Any
 
-from .._atomic import check_local, check_output
-from .._checks import as_count, as_positive
-from .._errors import TextError
+from .._files.atomic import check_local, check_output
+from .._messages.checks import as_count, as_positive
+from .._messages.errors import TextError
 from ..problems import Problem
 from ..solvers import Solver, State
 from ..solvers.loop.state import move_state

@@ -26,8 +26,8 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from .._atomic import write_atomically
-from .._errors import TextError
+from .._files.atomic import write_atomically
+from .._messages.errors import TextError
 from .state_file import JOURNAL_START, KEY, KEY_WITHIN_BYTES, check_is_checkpoint
 
 logger = logging.getLogger("gramian")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from .._checks import as_count
+from .._messages.checks import as_count
 from ..problems import Problem
 from ..solvers import State, StopReason
 from ..solvers.loop.metrics import VALID_ERROR, VALID_RMSE

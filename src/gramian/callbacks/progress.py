@@ -6,7 +6,7 @@ import logging
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from .._checks import as_count
+from .._messages.checks import as_count
 from ..problems import Problem
 from ..solvers import State
 from ..solvers.loop.metrics import PASSES, PREDICTION_ERROR, RESIDUAL

@@ -16,8 +16,8 @@ from typing import Any, get_type_hints
 
 from torch import Tensor
 
-from .._atomic import check_local
-from .._tensors import DamagedFile, read_tensors, write_tensors
+from .._files.atomic import check_local
+from .._files.tensors import DamagedFile, read_tensors, write_tensors
 from ..problems import Problem
 from ..solvers import State
 from ..solvers.base import solvers

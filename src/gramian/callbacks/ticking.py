@@ -9,7 +9,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, TypeVar
 
-from .._checks import as_positive
+from .._messages.checks import as_positive
 
 EVERY_SECONDS = 30.0
 

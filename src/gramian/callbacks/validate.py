@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .._checks import as_count
+from .._messages.checks import as_count
 from ..data import as_rows
 from ..engines import covering_within
 from ..problems import Problem

@@ -10,8 +10,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from .._registry import Registry
-from .._workers import one_thread_each
+from .._parallel.workers import one_thread_each
+from .._registries.registry import Registry
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .._checks import as_count
+from .._messages.checks import as_count
 from .base import Partition, partitions
 from .tree import TreeCells
 

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from .._workers import default_threads, run
+from .._parallel.workers import default_threads, run
 from .base import Cells, Share, check_names, kinds
 
 AT_ONCE = 1 << 18

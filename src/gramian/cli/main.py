@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import typer
 
-from .._display import display_lines
+from .._messages.display import display_lines
 from .app import app
 from .commands.completion import answer_shell
 from .options.suggestions import misspelt

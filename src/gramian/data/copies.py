@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .._errors import TextError
+from .._messages.errors import TextError
 from .remote.columns import RemoteColumns
 from .rows.base import RowSource, comfortable_size
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from .._errors import Text, TextError
+from .._messages.errors import Text, TextError
 
 
 def check_device(device: str, what: str | Text) -> None:

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .._errors import TextError
+from .._messages.errors import TextError
 from ..data import Cast, RowSource
 from ..kernels import Kernel
 from ._devices import check_device

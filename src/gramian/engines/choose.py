@@ -6,8 +6,8 @@ import re
 
 import torch
 
-from .._checks import did_you_mean
-from .._errors import UNKNOWN_FORM, ParameterError, Text
+from .._messages.checks import did_you_mean
+from .._messages.errors import UNKNOWN_FORM, ParameterError, Text
 from ..kernels import Kernel
 from ._compiled.kernels import instructions
 from ._devices import check_device

@@ -9,9 +9,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .._errors import Text, TextError
+from .._messages.errors import Text, TextError
+from .._parallel.workers import default_threads, run
 from .._sparse import is_sparse
-from .._workers import default_threads, run
 from ..kernels import Kernel
 from ._compiled.bfloat16 import CHOICES, piece_bytes
 from ._compiled.kernels import (

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .._errors import Text
+from .._messages.errors import Text
 from .._sparse import is_sparse
 from ..kernels import Kernel
 from ..kernels._lengthscale import LengthscaleKernel

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._checks import as_bytes, as_count
-from .._parameter_types import (
+from .._messages.checks import as_bytes, as_count
+from .._parameters.types import (
     EngineLike,
     Lengthscale,
     MemoryLimit,

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from torch import Tensor
 
-from .._synonyms import meant_by
+from .._registries.synonyms import meant_by
 from ..fitting.inputs.kernel_matrix import NAME as PRECOMPUTED
 from ..kernels import Kernel
 

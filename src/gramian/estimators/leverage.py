@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from .. import landmarks
-from .._checks import as_bytes, as_positive
-from .._parameter_types import EngineLike, KernelLike, Lengthscale, MemoryLimit, RandomState
+from .._messages.checks import as_bytes, as_positive
+from .._parameters.types import EngineLike, KernelLike, Lengthscale, MemoryLimit, RandomState
 from ..data import RowSource
 from ..fitting.settings import resolve
 from ..landmarks import Selector

@@ -18,7 +18,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from .._parameter_types import Count, Number, RandomState
+from .._parameters.types import Count, Number, RandomState
 from ..data import RowSource, Table, as_table, is_table
 from ..data.encoding import (
     Encoding,

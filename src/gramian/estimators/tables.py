@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 
-from .._checks import listed
+from .._messages.checks import listed
 from ..data import (
     RemoteColumns,
     RowSource,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from scipy.sparse import sparray, spmatrix
     from sklearn.base import TransformerMixin
 
-    from .._parameter_types import LandmarksLike
+    from .._parameters.types import LandmarksLike
     from ..approximations import FeatureMap
     from ..data import RowSource, Table
 

@@ -13,8 +13,8 @@ from sklearn.utils import check_array, check_consistent_length, check_random_sta
 from sklearn.utils.validation import _check_sample_weight, validate_data
 from torch import Tensor
 
-from .._checks import listed
-from .._parameter_types import RandomState
+from .._messages.checks import listed
+from .._parameters.types import RandomState
 from ..data import (
     RemoteColumns,
     RowSource,

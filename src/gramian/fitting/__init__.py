@@ -7,7 +7,7 @@ estimators and the command line check what users give, turn it into `FitSettings
 
 from __future__ import annotations
 
-from .._machine import machine_memory
+from .._parallel.machine import machine_memory
 from .fit import fit
 from .held_out.divide import holds_out
 from .inputs.training_data import TrainingData

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from .. import solvers
-from .._parameter_types import SolverLike
+from .._parameters.types import SolverLike
 from ..data import RowSource
 from ..problems import NystromProblem, Problem
 from ..solvers import Result, Solver, State, max_iterations, solve

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from .._errors import Text, TextError
+from .._messages.errors import Text, TextError
 from ..metric import LearnedMetric
 from ..model import KernelModel
 from ..operators import Engine

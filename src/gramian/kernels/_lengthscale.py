@@ -15,9 +15,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .._errors import SETTING_FORM, ParameterError
+from .._messages.errors import SETTING_FORM, ParameterError
+from .._parallel.workers import one_thread_each
 from .._sparse import distances, is_sparse, scale_columns
-from .._workers import one_thread_each
 from .base import Kernel
 
 CDIST_FEATURES = 32

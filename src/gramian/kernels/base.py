@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .._registry import Registry
+from .._registries.registry import Registry
 from .._sparse import is_sparse
 
 Prepared = tuple[Tensor, ...]

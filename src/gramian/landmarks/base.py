@@ -12,9 +12,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from .._checks import as_count, as_positive
-from .._errors import TextError
-from .._registry import Registry
+from .._messages.checks import as_count, as_positive
+from .._messages.errors import TextError
+from .._registries.registry import Registry
 from ..data import RowSource
 from ..operators import KernelOperator
 

@@ -11,9 +11,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from .. import _linalg as la
-from .._checks import as_count, as_positive
+from .._linalg.spectrum import Spectrum
+from .._messages.checks import as_count, as_positive
 from .._sparse import is_sparse, squared_norms
-from .._spectrum import Spectrum
 from ..data import Folding, RowSource, Value, as_rows, gathered
 from ..operators import KernelOperator
 from .base import Landmarks, SizeOrPenalty, cap_size, selectors

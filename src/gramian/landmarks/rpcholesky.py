@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from .._checks import as_count
+from .._messages.checks import as_count
 from ..lowrank import ZERO_RESIDUAL_SHARE, PartialCholesky, pivoted_cholesky
 from ..operators import KernelOperator
 from .base import Landmarks, SizeOrPenalty, cap_size, selectors

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .._registry import Registry
+from .._registries.registry import Registry
 from .links import IDENTITY, Link
 
 L = TypeVar("L", bound="Loss")

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .._checks import as_positive
+from .._messages.checks import as_positive
 from .base import Loss, clip_targets, losses, spread, weighted_median
 
 ROUNDS = 200

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from .._checks import listed
+from .._messages.checks import listed
 from .base import Loss, clip_targets, losses, spread, weighted_quantile
 from .links import IDENTITY, SORTED, Link
 

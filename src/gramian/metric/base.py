@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .._registry import Registry
+from .._registries.registry import Registry
 from ..data import LinearMap, RowSource
 from ..kernels import Kernel
 from ..operators import Engine

@@ -26,7 +26,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from .. import _linalg as la
-from .._checks import as_count, as_positive
+from .._messages.checks import as_count, as_positive
 from ..data import LinearMap
 from ..engines import Engine
 from ..kernels import Kernel

@@ -35,7 +35,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .._checks import as_count
+from .._messages.checks import as_count
 from ..data import LinearMap
 from ..engines import Engine
 from ..kernels import Kernel

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from .._checks import as_bytes
+from .._messages.checks import as_bytes
 from ..data import Encoding
 from ..engines import Engine
 from .base import KernelPart, Label, Model

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from .._checks import listed
+from .._messages.checks import listed
 from ..data import (
     Encoding,
     LinearMap,

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from .._checks import as_bytes, listed
+from .._messages.checks import as_bytes, listed
 from ..data import RowSource, Subset, as_rows
 from ..data.rows.base import comfortable_size
 from ..losses.links import IDENTITY

@@ -10,8 +10,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from .._parallel.workers import Stop, run
 from .._sparse import Columns, Kept, cast, is_wide
-from .._workers import Stop, run
 from ..data import PER_ENTRY, RowSource, RowWeights, Targets
 from ..kernels import Kernel
 

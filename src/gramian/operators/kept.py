@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from .._workers import default_threads, run
+from .._parallel.workers import default_threads, run
 from ..data import Complement, RowSource, Subset
 from ..engines import Engine
 from ..engines._tiles.ranges import PARTS_PER_THREAD, bounds_of, sum_of

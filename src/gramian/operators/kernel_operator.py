@@ -11,8 +11,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from .._parallel.workers import default_threads
 from .._sparse import dense, is_sparse
-from .._workers import default_threads
 from ..data import (
     BlockFn,
     RowNumbers,

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .._errors import TextError
+from .._messages.errors import TextError
 from .._sparse import cast, dense
 from ..data import ArrayRows, Numbering, RowNumbers, RowSource, RowWeights, Targets
 from ..engines import Engine

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import did_you_mean, listed
+from .._messages.checks import did_you_mean, listed
 from ._drawing import Axes, Display, Estimator, check_shows
 
 QUANTITIES = {

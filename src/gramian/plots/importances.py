@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks import as_count
+from .._messages.checks import as_count
 from ._drawing import Axes, Display, Estimator
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks import as_count
+from .._messages.checks import as_count
 from .._sparse import dense
 from ..approximations import FeatureMap, NystromMap
 from ..data import RowSource, Select, Subset, as_rows, as_table, is_table

@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks import as_count
+from .._messages.checks import as_count
 from ..estimators.tables import with_truth
 from ..estimators.types import RowsLike, TargetsLike
 from ._drawing import Array, Axes, Display, Estimator

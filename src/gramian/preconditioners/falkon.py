@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from .. import _linalg as la
-from .._spectrum import Spectrum
+from .._linalg.spectrum import Spectrum
 from ..problems import LossProblem, NystromProblem
 from ._root import Root
 

@@ -7,8 +7,8 @@ import re
 import time
 from dataclasses import dataclass, field
 
-from .._checks import is_real
-from .._errors import ParameterError
+from .._messages.checks import is_real
+from .._messages.errors import ParameterError
 from ..operators import CostMeter
 from .steps import Steps
 

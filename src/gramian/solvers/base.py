@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import torch
 
-from .._errors import TextError
-from .._registry import Registry
+from .._messages.errors import TextError
+from .._registries.registry import Registry
 from ..data import RowSource
 from ..problems import FullProblem, Problem
 from .cost import ProblemSize

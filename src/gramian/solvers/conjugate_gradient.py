@@ -10,8 +10,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from .._errors import TextError
 from .._linalg import condition_of_lanczos
+from .._messages.errors import TextError
 from .loop.metrics import RESIDUAL
 from .loop.state import State, starting_coef
 from .loop.stopping import StopReason

@@ -25,7 +25,7 @@ def script(shell: str) -> str:
     from typer.completion import get_completion_script  # type: ignore[attr-defined]
 
     if shell not in SHELLS:
-        from ..._checks import did_you_mean
+        from ..._messages.checks import did_you_mean
 
         raise ValueError(
             f"unknown shell {shell!r}; known: {', '.join(SHELLS)}{did_you_mean(shell, SHELLS)}"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..._checks import as_bytes
+from ..._messages.checks import as_bytes
 from ...data import RemoteColumns, RowSource
 from ...model import Model, load_model
 from ...model.evaluation.agreement import Pinball

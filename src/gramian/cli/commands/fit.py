@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ... import __version__, fitting, solvers
-from ..._atomic import write_atomically
+from ..._files.atomic import write_atomically
 from ...callbacks import Checkpoint, Validate
 from ...callbacks.state_file import check_is_checkpoint
 from ...fitting import Fitted, InterruptedFit

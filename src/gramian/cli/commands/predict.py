@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..._checks import as_bytes
+from ..._messages.checks import as_bytes
 from ...data import RowSource, check_kept, split_names, write_beside, write_table
 from ...data.formats import format_to_write
 from ...data.formats.base import is_table_name

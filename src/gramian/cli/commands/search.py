@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from ... import __version__
-from ..._atomic import write_atomically
+from ..._files.atomic import write_atomically
 from ...callbacks import Checkpoint
 from ...fitting import Generators
 from ...fitting.search.fit import Searched, search_fit

@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from ..._display import without_secrets
+from ..._messages.display import without_secrets
 from ...callbacks import Checkpoint
 from ...search import Member, Trial
 from ...search.gains import gains

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..._checks import it_has, listed
+from ..._messages.checks import it_has, listed
 from ...data import RowSource, Table, check_finite
 from ...model import Model
 

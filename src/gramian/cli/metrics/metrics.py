@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..._checks import did_you_mean
+from ..._messages.checks import did_you_mean
 from ...data import RemoteColumns
 from ...model import Label
 from ...model.evaluation.class_sums import ChanceSums

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..._parameter_types import LossLike
+from ..._parameters.types import LossLike
 from ...losses import Quantile
 
 LEVELS = "levels"

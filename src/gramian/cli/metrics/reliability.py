@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ..._atomic import write_atomically
+from ..._files.atomic import write_atomically
 from ...model.evaluation.class_sums import ChanceSums
 from ...plots._drawing import check_matplotlib
 from ...plots.reliability import PREDICTED, ReliabilityDisplay

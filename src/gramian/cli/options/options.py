@@ -1,7 +1,8 @@
 """Options of a fit and of a search.
 
-Each field of a class is an option of its commands. `gramian._parameters` declares the options that
-set a parameter of a fit: `FitSettings` gets the given ones, and has the defaults of the others.
+Each field of a class is an option of its commands. `gramian._parameters.parameters` declares the
+options that set a parameter of a fit: `FitSettings` gets the given ones, and has the defaults of
+the others.
 """
 
 from __future__ import annotations
@@ -15,7 +16,13 @@ from typing import Annotated, Any
 from typer import Option
 from typer.models import OptionInfo
 
-from ..._parameters import COMPUTATION_PANEL, FIT_PANEL, MODEL_PANEL, Parameter, option_parameters
+from ..._parameters.parameters import (
+    COMPUTATION_PANEL,
+    FIT_PANEL,
+    MODEL_PANEL,
+    Parameter,
+    option_parameters,
+)
 from . import parsing
 
 DATA, SEARCH = "What to learn from", "The search"

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..._checks import did_you_mean
+from ..._messages.checks import did_you_mean
 
 if TYPE_CHECKING:
     from ...landmarks import Selector

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from ... import kernels, solvers
-from ..._checks import did_you_mean
+from ..._messages.checks import did_you_mean
 from ...fitting import FitSettings, Generators
 from ...metric import Metric
 from ...metric.base import metrics

@@ -6,8 +6,8 @@ import re
 
 from typer import Context
 
-from ..._checks import did_you_mean
-from ..._synonyms import ours
+from ..._messages.checks import did_you_mean
+from ..._registries.synonyms import ours
 from ..outputs.messages import OPTIONS
 
 COMMANDS = {

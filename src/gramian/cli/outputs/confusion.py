@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._display import escape_controls
+from ..._messages.display import escape_controls
 from ..metrics.tally import Tally
 
 MOST_CLASSES = 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ..._atomic import check_output
+from ..._files.atomic import check_output
 from ...data.formats import format_of
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..._checks import as_share
+from ..._messages.checks import as_share
 from ...data import RemoteColumns, RowSource, comfortable_size
 from ...fitting import Divided, TrainingData, Whole
 from ...fitting.uncertainty.conformal import check_method, draws_of, held_back, made

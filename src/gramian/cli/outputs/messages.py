@@ -10,9 +10,9 @@ from typing import Any
 
 import typer
 
-from ..._display import display_text
-from ..._errors import short_repr, write_argument, write_message
-from ..._parameters import option_parameters
+from ..._messages.display import display_text
+from ..._messages.errors import short_repr, write_argument, write_message
+from ..._parameters.parameters import option_parameters
 
 OPTIONS = {
     **{option.name: f"--{option.name.replace('_', '-')}" for option in option_parameters()},

@@ -10,7 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import typer
 
-from ..._display import escape_controls, escape_json_controls, without_secrets
+from ..._messages.display import escape_controls, escape_json_controls, without_secrets
 
 Report = Mapping[str, Any]
 """Names and values: texts, numbers, lists, and reports within reports. None: nothing to say.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..._errors import Text
+from ..._messages.errors import Text
 from ...fitting import FitSettings, TrainingData
 from ...fitting.uncertainty.standard_deviations import with_variance
 from ...model import Model

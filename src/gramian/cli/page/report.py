@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ..._atomic import write_atomically
-from ..._checks import as_bytes
+from ..._files.atomic import write_atomically
+from ..._messages.checks import as_bytes
 from ...model import load_model
 from ...plots._drawing import check_matplotlib
 from ..inputs.truth import Truth, truth_of

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ... import __version__
-from ..._display import without_secrets
+from ..._messages.display import without_secrets
 from ..metrics.metrics import CONSTANT
 from ..outputs.report import lines_of
 from . import pictures

@@ -13,7 +13,7 @@ from distributed.security import Security
 
 import dask
 
-from ..._display import without_secrets
+from ..._messages.display import without_secrets
 from ..remote.cluster import FOLDER_CLIENT
 
 WAIT = 10.0

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..._checks import listed
-from ..._display import without_secrets
+from ..._messages.checks import listed
+from ..._messages.display import without_secrets
 from ..formats.parquet_file import parquet_paths
 from ..formats.partitions import keys_of
 from ..rows.base import RowSource

@@ -17,7 +17,7 @@ from torch import Tensor
 
 import dask
 
-from ..._atomic import check_output
+from ..._files.atomic import check_output
 from ..remote.columns import RemoteColumns
 from ..rows.base import Elsewhere, RowSource, Spread, check_index, check_size, slices
 from ..rows.file_stamp import FileStamp

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import distributed
 
-from ..._checks import listed
-from ..._errors import TextError
+from ..._messages.checks import listed
+from ..._messages.errors import TextError
 from ..formats.parquet_folder import ParquetPieces
 from ..remote.columns import RemoteColumns
 from ..rows.arrow import Columns

@@ -18,8 +18,8 @@ from torch import Tensor
 
 import dask
 
-from ..._checks import readable_bytes
-from ..._errors import TextError
+from ..._messages.checks import readable_bytes
+from ..._messages.errors import TextError
 from .part import Part, seen
 from .serialize import is_large, packed, received
 

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ..._display import display_text
-from ..._tensors import DamagedFile, read_tensors, write_tensors
+from ..._files.tensors import DamagedFile, read_tensors, write_tensors
+from ..._messages.display import display_text
 from .table_encoding import Encoding
 
 FORMAT = 1

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..._checks import listed
+from ..._messages.checks import listed
 from ..tables.base import Table, check_columns
 from .columns.folded_means import SMOOTHING
 from .columns.numeric import Numbers

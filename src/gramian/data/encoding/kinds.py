@@ -7,8 +7,8 @@ from typing import Literal
 
 import pyarrow as pa
 
-from ..._checks import listed
-from ..._errors import Text
+from ..._messages.checks import listed
+from ..._messages.errors import Text
 
 Kind = Literal[
     "number", "boolean", "category", "ordered", "date", "zoned date", "time", "duration", "nothing"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..._checks import as_count, did_you_mean
+from ..._messages.checks import as_count, did_you_mean
 from .columns.folded_means import SMOOTHING
 from .columns.numeric import NUMBERS, Numbers
 

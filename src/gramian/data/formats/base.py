@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 import pyarrow as pa
 
-from ..._registry import Registry
+from ..._registries.registry import Registry
 from ..rows.arrow import TableRows
 from ..rows.base import RowSource
 from ..tables.base import Table, check_columns

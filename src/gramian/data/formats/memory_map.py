@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ..._atomic import write_atomically
+from ..._files.atomic import write_atomically
 from ..rows.array import ArrayRows, as_tensor
 from ..rows.base import RowSource, comfortable_size, slices
 from ..rows.dtypes import NUMPY_OF

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from ..._atomic import write_atomically
-from ..._checks import listed
+from ..._files.atomic import write_atomically
+from ..._messages.checks import listed
 from ..formats import Column, WritableFormat, format_of, format_to_write
 from ..formats.csv.format import without_formulas
 from ..rows.base import RowSource

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.fs
 
-from ..._display import without_secrets
+from ..._messages.display import without_secrets
 from ..formats import Parquet, format_of
 from ..formats.object_store import RemotePath
 from ..rows.temporary import remove_with

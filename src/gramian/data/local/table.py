@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..._display import display_text
+from ..._messages.display import display_text
 from ..formats import format_of
 from ..formats.csv.format import Csv
 from ..formats.object_store import address_of

@@ -13,8 +13,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ..._checks import it_has, listed
-from ..._errors import SETTING_FORM, ParameterError, Text
+from ..._messages.checks import it_has, listed
+from ..._messages.errors import SETTING_FORM, ParameterError, Text
 from .array import check_matrix
 from .base import RowSource, check_index, slices
 from .dtypes import WIDE_INTEGERS, common_float, float_for, warn_of_rounding

@@ -13,7 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import pyarrow as pa
 
-from ..._display import display_text
+from ..._messages.display import display_text
 
 
 @runtime_checkable

@@ -9,8 +9,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ..._checks import it_has, listed
-from ..._errors import SETTING_FORM, ParameterError, TextError
+from ..._messages.checks import it_has, listed
+from ..._messages.errors import SETTING_FORM, ParameterError, TextError
 from .base import RowSource, check_here, check_index, check_size, slices
 from .transform import Blockwise
 

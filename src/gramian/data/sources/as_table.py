@@ -6,7 +6,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from ..._display import display_text
+from ..._messages.display import display_text
 from ..formats.object_store import is_uri
 from ..local.table import local_table
 from ..remote.cluster import client_of

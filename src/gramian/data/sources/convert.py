@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from ..._atomic import check_output, write_atomically
+from ..._files.atomic import check_output, write_atomically
 from ..formats import WritableFormat, format_to_write
 from ..formats.object_store import is_uri
 from ..rows.arrow_compute import pc

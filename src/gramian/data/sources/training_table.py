@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..._checks import listed
-from ..._errors import TextError
+from ..._messages.checks import listed
+from ..._messages.errors import TextError
 from ..tables import Table
 from ..tables.base import check_columns
 from ..tables.target import target_column

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ..._checks import it_has, listed
+from ..._messages.checks import it_has, listed
 from ..remote.columns import RemoteColumns
 from ..rows.array import check_matrix
 from ..rows.arrow import Columns, fill

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..._checks import it_has, listed
+from ..._messages.checks import it_has, listed
 from ..rows.array import ArrayRows, check_matrix
 from ..rows.arrow import TableRows
 from ..rows.base import RowSource

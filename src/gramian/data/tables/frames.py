@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..._checks import listed
+from ..._messages.checks import listed
 from ..rows.arrow import check_buffers
 
 

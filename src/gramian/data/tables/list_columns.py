@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from ..._errors import TextError
+from ..._messages.errors import TextError
 from ..rows.arrow_compute import pc
 from .base import Table
 

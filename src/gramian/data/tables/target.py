@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from ..._checks import listed
+from ..._messages.checks import listed
 from ..rows.arrow import to_numpy
 from .base import Table, check_columns
 

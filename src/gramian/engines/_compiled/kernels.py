@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 import torch
 from torch import Tensor
 
-from ..._workers import run
+from ..._parallel.workers import run
 from ...kernels import ChiSquared, Kernel, L1Laplacian, Radial, Tanimoto
 from ...kernels._lengthscale import LengthscaleKernel
 from ...kernels.base import kernels

@@ -9,8 +9,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ..._parallel.workers import run
 from ..._sparse import is_sparse
-from ..._workers import run
 from ...kernels import Kernel
 from .ranges import PARTS_PER_THREAD, bounds_of, steps
 from .sizes import TILE_COLUMNS, TileSizes

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from ..._workers import default_threads
+from ..._parallel.workers import default_threads
 
 TILE_BYTES = 1 << 22
 """Size of a tile on the CPU, which stays in the cache."""

@@ -11,8 +11,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ..._parallel.workers import run
 from ..._sparse import slice_rows
-from ..._workers import run
 from ...kernels import Kernel
 from .factored import PART_ROWS, across, down, pays, residual_down
 from .ranges import PARTS_PER_THREAD, bounds_of, steps, sum_of

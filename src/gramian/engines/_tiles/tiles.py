@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from ..._parallel.workers import Stop
 from ..._sparse import Columns, cast, is_sparse, slice_rows, transposed
-from ..._workers import Stop
 from ...kernels import Kernel
 from ...kernels.base import Prepared, Side
 from .precision import ROUNDING_LIMIT

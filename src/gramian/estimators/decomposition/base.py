@@ -12,8 +12,8 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from ..._checks import as_bytes, as_count, readable_bytes
-from ..._parameter_types import (
+from ..._messages.checks import as_bytes, as_count, readable_bytes
+from ..._parameters.types import (
     EngineLike,
     KernelLike,
     LandmarksLike,

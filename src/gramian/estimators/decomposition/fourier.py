@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 
-from ..._checks import as_count
-from ..._parameter_types import Count, KernelLike, Lengthscale, MemoryLimit, RandomState
+from ..._messages.checks import as_count
+from ..._parameters.types import Count, KernelLike, Lengthscale, MemoryLimit, RandomState
 from ...approximations import FourierMap
 from ...data import is_collection
 from .. import dask_collections, validation

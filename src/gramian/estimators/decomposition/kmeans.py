@@ -11,8 +11,8 @@ from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from ..._checks import as_count
-from ..._parameter_types import (
+from ..._messages.checks import as_count
+from ..._parameters.types import (
     Count,
     EngineLike,
     KernelLike,

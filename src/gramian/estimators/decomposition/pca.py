@@ -10,8 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from ... import _linalg as la
-from ..._checks import as_count, as_positive
-from ..._parameter_types import (
+from ..._messages.checks import as_count, as_positive
+from ..._parameters.types import (
     EngineLike,
     Flag,
     KernelLike,

@@ -13,8 +13,15 @@ from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ..._checks import as_bytes
-from ..._parameter_types import EngineLike, Inputs, KernelLike, MemoryLimit, MetricLike, RandomState
+from ..._messages.checks import as_bytes
+from ..._parameters.types import (
+    EngineLike,
+    Inputs,
+    KernelLike,
+    MemoryLimit,
+    MetricLike,
+    RandomState,
+)
 from ...data import RowSource
 from ...engines import Engine
 from ...fitting import FitSettings, Fitted, TrainingData, machine_memory

@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from ..._checks import as_share
+from ..._messages.checks import as_share
 from ...data import RemoteColumns, RowSource, RowWeights, is_collection
 from ...fitting import FitSettings, Generators, TrainingData, Whole, WholeRows, whole_of
 from ...fitting.inputs.targets import as_labels, classes_of, coded_data

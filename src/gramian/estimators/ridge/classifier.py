@@ -11,8 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 from torch import Tensor
 
-from ..._parameter_types import *  # `get_type_hints` looks for types of inherited fields here
-from ..._parameters import FitParameters
+from ..._parameters.parameters import FitParameters
+from ..._parameters.types import *  # `get_type_hints` looks for types of inherited fields here
 from ...fitting import Generators
 from ...fitting.inputs.targets import class_codes
 from ..base import restore_on_error

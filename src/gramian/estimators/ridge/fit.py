@@ -13,8 +13,8 @@ from sklearn.utils import check_array, check_consistent_length
 from torch import Tensor
 
 from ... import fitting
-from ..._errors import Text
-from ..._parameters import FitParameters
+from ..._messages.errors import Text
+from ..._parameters.parameters import FitParameters
 from ...callbacks import Validate
 from ...data import RowSource
 from ...fitting import FitSettings, Fitted, Generators, TrainingData, Whole

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sklearn.base import is_classifier
 
 from ... import fitting
-from ..._checks import as_count
+from ..._messages.checks import as_count
 from ...data import as_rows
 from ...fitting import Plan
 from .. import tables, validation

@@ -9,7 +9,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from ..._checks import as_share
+from ..._messages.checks import as_share
 from ...data import columns_there, is_collection
 from ...fitting import FitSettings, Generators, TrainingData, Whole, WholeRows, whole_of
 from ...fitting.inputs.targets import training_targets

@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 
-from ..._parameter_types import *  # `get_type_hints` looks for types of inherited fields here
-from ..._parameters import FitParameters
+from ..._parameters.parameters import FitParameters
+from ..._parameters.types import *  # `get_type_hints` looks for types of inherited fields here
 from ...fitting import Generators, TrainingData
 from ...fitting.inputs.targets import target_tensor, training_targets
 from .. import validation

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from sklearn.base import is_classifier
 
-from ..._checks import as_bytes, as_count, as_share
-from ..._parameter_types import (
+from ..._messages.checks import as_bytes, as_count, as_share
+from ..._parameters.types import (
     Callbacks,
     EngineLike,
     Folds,

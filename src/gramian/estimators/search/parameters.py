@@ -5,7 +5,7 @@ from __future__ import annotations
 import reprlib
 from collections.abc import Iterator, Sequence
 
-from ..._checks import is_integer
+from ..._messages.checks import is_integer
 from ...fitting.settings.splitters import is_pairs, is_splitter
 from ...kernels import names as names_of_kernels
 from ...kernels._lengthscale import medians

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 from torch import Tensor
 
-from ..._checks import did_you_mean
+from ..._messages.checks import did_you_mean
 from ...fitting import TrainingData
 from ...fitting.search.fit import Searched
 from ...model import Probabilities, Shares

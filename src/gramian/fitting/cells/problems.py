@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from ..._linalg.threads import one_thread_if_small
-from ..._processes import BYTES, processes_pay, run_apart
-from ..._workers import run
+from ..._parallel.processes import BYTES, processes_pay, run_apart
+from ..._parallel.workers import run
 from ...callbacks import Checkpoint
 from ...callbacks.journal import Journal, another_problem
 from ...data import as_rows
@@ -90,7 +90,8 @@ class CellProblems:
         Notes
         -----
         Several are solved at once where there are more cells than workers, each on one thread: by
-        threads, or by processes where these end earlier, see `gramian._processes.processes_pay`.
+        threads, or by processes where these end earlier, see
+        `gramian._parallel.processes.processes_pay`.
         """
         several = self.workers > 1
         with one_thread_if_small(0 if several else math.inf):

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ..._workers import one_thread_each
+from ..._parallel.workers import one_thread_each
 from ...cells import Cells, Partition
 from ...data import RowSource, as_rows, scratch
 from ..inputs.training_data import TrainingData

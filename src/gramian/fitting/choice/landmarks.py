@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Int, Shaped
 from torch import Tensor
 
-from ..._parameter_types import FileLike, LandmarksLike
+from ..._parameters.types import FileLike, LandmarksLike
 from ..._sparse import are_equal
 from ...data import Cast, RowSource, as_rows, check_finite, gathered, stored
 from ...landmarks import Landmarks

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from ..._errors import TextError
+from ..._messages.errors import TextError
 from ...callbacks import Validate
 from ...data import RowSource, complement, subset
 from ...search import Split

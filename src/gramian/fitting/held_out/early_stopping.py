@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..._parameter_types import Callbacks
+from ..._parameters.types import Callbacks
 from ...callbacks import Checkpoint, KeepBest, Validate
 from ...problems import Problem
 from ...solvers import Result, Solver, State, Stop

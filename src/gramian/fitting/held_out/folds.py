@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
-from ..._errors import TextError
+from ..._messages.errors import TextError
 from ...data import Targets, brought_here, complement, part_of
 from ...problems import NystromProblem
 from ...search import Split

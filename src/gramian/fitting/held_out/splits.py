@@ -10,8 +10,8 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from ..._checks import is_integer
-from ..._errors import SETTING_FORM, ParameterError
+from ..._messages.checks import is_integer
+from ..._messages.errors import SETTING_FORM, ParameterError
 from ...search import Split
 from ...search.material import random_folds
 from ..inputs.training_data import TrainingData

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from ..._errors import SETTING_FORM, ParameterError, Text
+from ..._messages.errors import SETTING_FORM, ParameterError, Text
 from ...callbacks import announce, stages
 from ...data import LinearMap, QuantileMap, RowSource, Standardizer
 from ...kernels import Kernel

@@ -11,8 +11,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ..._errors import SETTING_FORM, ParameterError
-from ..._parameter_types import LandmarksLike, Lengthscale
+from ..._messages.errors import SETTING_FORM, ParameterError
+from ..._parameters.types import LandmarksLike, Lengthscale
 from ...callbacks import Validate
 from ...data import RowSource, as_rows
 from ...kernels import Kernel, Linear

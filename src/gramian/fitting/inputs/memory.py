@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from ..._machine import machine_memory
+from ..._parallel.machine import machine_memory
 from ...data import RowSource, as_rows
 
 MEMORY_SHARE = 8

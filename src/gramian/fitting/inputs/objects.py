@@ -20,7 +20,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ..._checks import readable_bytes
+from ..._messages.checks import readable_bytes
 from ...data import RowSource
 from .entries import Entries
 

@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 
 import torch
 
-from ..._parameter_types import LandmarksLike
+from ..._parameters.types import LandmarksLike
 from ...callbacks import Validate
 from ...data import (
     Cast,

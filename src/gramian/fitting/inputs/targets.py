@@ -8,7 +8,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from ..._errors import TextError
+from ..._messages.errors import TextError
 from ...data import RemoteColumns, RowSource, RowWeights, Targets, check_magnitude
 from ...model import Label
 from .training_data import TrainingData

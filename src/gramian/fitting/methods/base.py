@@ -10,7 +10,7 @@ from typing import Any
 from jaxtyping import Float
 from torch import Tensor
 
-from ..._errors import Text
+from ..._messages.errors import Text
 from ...data import RowSource
 from ...kernels import Kernel
 from ...landmarks import Landmarks

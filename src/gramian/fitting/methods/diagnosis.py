@@ -10,8 +10,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ..._errors import Text
-from ..._parameter_types import Callbacks
+from ..._messages.errors import Text
+from ..._parameters.types import Callbacks
 from ...callbacks import Validate
 from ...data import RowSource
 from ...problems import FullProblem, Problem

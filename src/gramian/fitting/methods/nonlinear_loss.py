@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ... import losses
-from ..._errors import SETTING_FORM, ParameterError
+from ..._messages.errors import SETTING_FORM, ParameterError
 from ...data import gathered
 from ...landmarks import Landmarks
 from ...losses import Logistic, Loss, Softmax

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..._parameter_types import Callbacks
+from ..._parameters.types import Callbacks
 from ...callbacks import Checkpoint
 from ...problems import Problem
 from ...solvers import (

@@ -10,8 +10,8 @@ from typing import Any, cast
 from jaxtyping import Float
 from torch import Tensor
 
-from ..._errors import Text
-from ..._parameter_types import LandmarksLike, MetricLike
+from ..._messages.errors import Text
+from ..._parameters.types import LandmarksLike, MetricLike
 from ...data import RowSource
 from ...landmarks import Landmarks, Selector
 from ...landmarks.leverage.bless import SMALLEST_PENALTY

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ..._checks import as_count, is_integer, readable_bytes
-from ..._errors import SETTING_FORM, ParameterError, TextError
-from ..._machine import machine_memory
-from ..._parameter_types import CellsLike
-from ..._workers import default_threads
+from ..._messages.checks import as_count, is_integer, readable_bytes
+from ..._messages.errors import SETTING_FORM, ParameterError, TextError
+from ..._parallel.machine import machine_memory
+from ..._parallel.workers import default_threads
+from ..._parameters.types import CellsLike
 from ...cells import MedianSplits, Partition, partitions
 from ...data import RowSource
 from ...operators import Engine

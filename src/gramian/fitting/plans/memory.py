@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..._checks import readable_bytes
-from ..._errors import TextError
-from ..._machine import machine_memory
+from ..._messages.checks import readable_bytes
+from ..._messages.errors import TextError
+from ..._parallel.machine import machine_memory
 from ...landmarks import Selector
 from ...operators import strip_rows
 from ...solvers import BLOCK_BYTES, PCG, ProblemSize, Solver

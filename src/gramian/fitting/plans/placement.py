@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..._checks import readable_bytes
-from ..._errors import TextError
-from ..._machine import machine_memory
+from ..._messages.checks import readable_bytes
+from ..._messages.errors import TextError
+from ..._parallel.machine import machine_memory
 from ...data import ArrayRows, RowSource
 from ...operators import Engine
 from ...solvers import BLOCK_BYTES, Solver

@@ -16,9 +16,9 @@ from ...solvers import Solver
 from ..inputs.kernel_matrix import NAME as PRECOMPUTED
 from ..inputs.kernel_matrix import cost_of_objects, planned
 from ..inputs.objects import ObjectRows
-from ..plans import solver_choice
 from ..settings import resolve, selection
 from ..settings.settings import FitSettings
+from . import solver_choice
 from .calibration import calibrated_seconds
 from .cells import partition_of, passes_bytes, rows_bytes, temporary_file_bytes, workers_of
 from .memory import FitSize

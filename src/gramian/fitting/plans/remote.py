@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from functools import partial
 
-from ..._workers import default_threads
+from ..._parallel.workers import default_threads
 from ...data import RowSource, Spread
 from ...engines import Engine
 from ...kernels import Kernel

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from ..._errors import SETTING_FORM, ParameterError, Text, TextError
-from ..._parameter_types import LandmarksLike
+from ..._messages.errors import SETTING_FORM, ParameterError, Text, TextError
+from ..._parameters.types import LandmarksLike
 from ...callbacks import Checkpoint
 from ...data import RowSource
 from ...landmarks import Selector
-from ..plans import solver_choice
 from ..settings import selection
 from ..settings.settings import FitSettings
+from . import solver_choice
 
 
 def check_remote(settings: FitSettings, rows: RowSource) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..._checks import readable_bytes
+from ..._messages.checks import readable_bytes
 
 
 @dataclass(frozen=True)

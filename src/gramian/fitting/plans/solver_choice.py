@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, cast
 
 from ... import solvers
-from ..._machine import machine_memory
-from ..._parameter_types import SolverLike
+from ..._parallel.machine import machine_memory
+from ..._parameters.types import SolverLike
 from ...data import RowSource
 from ...kernels import Kernel
 from ...landmarks import Selector

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ..._errors import TextError
+from ..._messages.errors import TextError
 from ...callbacks import Checkpoint
 from ...callbacks.journal import Journal
 from ...data import RowSource, Standardizer, as_rows, subset

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import torch
 
 from ... import _linalg as la
-from ..._checks import readable_bytes
-from ..._errors import TextError
+from ..._messages.checks import readable_bytes
+from ..._messages.errors import TextError
 from ...data import RowSource, as_rows
 from ...engines import Engine, choose_engine
 from ...kernels import Kernel

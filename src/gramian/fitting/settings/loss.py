@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ... import losses
-from ..._checks import did_you_mean
-from ..._errors import SETTING_FORM, UNKNOWN_FORM, ParameterError, Text, TextError
-from ..._parameter_types import LossLike
-from ..._parameters import FitParameters
+from ..._messages.checks import did_you_mean
+from ..._messages.errors import SETTING_FORM, UNKNOWN_FORM, ParameterError, Text, TextError
+from ..._parameters.parameters import FitParameters
+from ..._parameters.types import LossLike
 from ...callbacks import Validate
 from ...solvers import Newton
 

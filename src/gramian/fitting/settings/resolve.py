@@ -10,14 +10,8 @@ import torch
 
 from ... import kernels, losses
 from ... import metric as metrics
-from ..._errors import SETTING_FORM, UNKNOWN_FORM, ParameterError, Text, TextError
-from ..._parameter_types import (
-    Lengthscale,
-    LossLike,
-    MetricLike,
-    OptionalKernel,
-    SolverLike,
-)
+from ..._messages.errors import SETTING_FORM, UNKNOWN_FORM, ParameterError, Text, TextError
+from ..._parameters.types import Lengthscale, LossLike, MetricLike, OptionalKernel, SolverLike
 from ..._sparse import dense
 from ...data import LinearMap, RowSource
 from ...kernels import Kernel

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from ... import landmarks, solvers
-from ..._checks import is_integer
-from ..._errors import SETTING_FORM, ParameterError
-from ..._parameter_types import LandmarksLike
+from ..._messages.checks import is_integer
+from ..._messages.errors import SETTING_FORM, ParameterError
+from ..._parameters.types import LandmarksLike
 from ...data import RowSource, as_rows, check_finite
 from ...data.formats import is_table_name
 from ...landmarks import PathSelector, RecursiveRLS, Selector, Uniform

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from ..._atomic import check_output
-from ..._checks import as_bytes, as_count, as_positive, is_integer, is_real
-from ..._errors import SETTING_FORM, ParameterError, Text
-from ..._parameter_types import *  # `get_type_hints` looks for types of inherited fields here
-from ..._parameters import FitParameters
+from ..._files.atomic import check_output
+from ..._messages.checks import as_bytes, as_count, as_positive, is_integer, is_real
+from ..._messages.errors import SETTING_FORM, ParameterError, Text
+from ..._parameters.parameters import FitParameters
+from ..._parameters.types import *  # `get_type_hints` looks for types of inherited fields here
 from ...callbacks import Checkpoint
 from ...kernels import Kernel
 from ...landmarks import PathSelector

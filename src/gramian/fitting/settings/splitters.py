@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence, Sized
 from typing import TypeGuard
 
-from ..._parameter_types import Indices, Splitter
+from ..._parameters.types import Indices, Splitter
 
 
 def is_splitter(cv: object) -> TypeGuard[Splitter]:

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ... import _linalg as la
-from ..._errors import SETTING_FORM, ParameterError, TextError
+from ..._messages.errors import SETTING_FORM, ParameterError, TextError
 from ..._sparse import are_equal
 from ...data import RowSource
 from ...model import KernelPart

@@ -11,8 +11,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ... import _checks
-from ..._errors import ParameterError
+from ..._messages import checks as _checks
+from ..._messages.errors import ParameterError
 from ...data import as_rows
 from ...model import KernelPart, Model
 from ...model.uncertainty.conformal import Calibrated, Conformal, set_scores

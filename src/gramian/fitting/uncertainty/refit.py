@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ..._parameter_types import LandmarksLike, SolverLike
+from ..._parameters.types import LandmarksLike, SolverLike
 from ...data import ArrayRows, RowSource, as_rows, gathered
 from ...model import AverageModel, KernelPart, Model
 from ...model.file.format import CENTER_BYTES

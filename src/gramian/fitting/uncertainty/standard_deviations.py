@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ..._machine import machine_memory
+from ..._parallel.machine import machine_memory
 from ...model import AverageModel, KernelPart, Model
 from ...model.uncertainty.variance import Variance
 from ..inputs.training_data import TrainingData

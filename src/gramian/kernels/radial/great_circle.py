@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ..._checks import as_positive
+from ..._messages.checks import as_positive
 from ..base import Prepared, kernels
 from .base import Radial, deepest
 from .gaussian import Gaussian

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ..._checks import as_positive
+from ..._messages.checks import as_positive
 from ...operators import KernelOperator, largest_diagonal
 from ..base import cap_size, selectors
 from . import sampling as _sampling

@@ -9,9 +9,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ... import _linalg as la
-from ..._checks import as_bytes, readable_bytes
-from ..._errors import TextError
-from ..._spectrum import Spectrum
+from ..._linalg.spectrum import Spectrum
+from ..._messages.checks import as_bytes, readable_bytes
+from ..._messages.errors import TextError
 from ...operators import KernelOperator
 from ..base import selectors
 from .candidates import Candidates

@@ -16,7 +16,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ... import _linalg as la
-from ..._spectrum import Spectrum
+from ..._linalg.spectrum import Spectrum
 from ...data import Cast, Value, as_rows
 from ...operators import KernelOperator, diagonal
 from ..base import Landmarks

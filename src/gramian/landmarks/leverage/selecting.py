@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ..._checks import as_positive
+from ..._messages.checks import as_positive
 from ...operators import KernelOperator
 from ..base import Landmarks, SizeOrPenalty, cap_size
 from . import sampling as _sampling

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from ..._checks import as_count
+from ..._messages.checks import as_count
 from ...operators import KernelOperator, largest_diagonal
 from ..base import selectors
 from . import sampling as _sampling

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import torch
 
-from ..._checks import as_count
+from ..._messages.checks import as_count
 from ...operators import KernelOperator, largest_diagonal
 from ..base import selectors
 from . import sampling as _sampling

@@ -22,7 +22,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..._tensors import write_tensors
+from ..._files.tensors import write_tensors
 from ...data import RowSource, gathered
 from ...data.rows.array import ArrayRows
 from ..base import KernelPart, Model

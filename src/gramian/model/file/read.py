@@ -11,8 +11,8 @@ from typing import Any
 import scipy.sparse
 from torch import Tensor
 
-from ..._display import display_text
-from ..._tensors import DamagedFile, read_tensors
+from ..._files.tensors import DamagedFile, read_tensors
+from ..._messages.display import display_text
 from ...data import Encoding, LinearMap, QuantileMap, RowSource, Standardizer, as_rows, check_finite
 from ...kernels import from_dict
 from ...losses import link_of

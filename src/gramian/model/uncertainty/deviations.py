@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from ..._checks import readable_bytes
+from ..._messages.checks import readable_bytes
 from ...data import RowSource
 from ...engines import Engine
 from ...operators import KernelOperator

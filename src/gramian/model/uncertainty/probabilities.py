@@ -12,8 +12,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from ..._checks import as_positive
-from ..._registry import Registry
+from ..._messages.checks import as_positive
+from ..._registries.registry import Registry
 
 LEAST_SHARE = 1e-3
 """Shares of classes are clipped to this and 1."""

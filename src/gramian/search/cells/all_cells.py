@@ -14,8 +14,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ..._linalg.threads import one_thread_if_small
-from ..._processes import processes_pay, run_apart
-from ..._workers import default_threads, run
+from ..._parallel.processes import processes_pay, run_apart
+from ..._parallel.workers import default_threads, run
 from ...cells import Cells, MedianSplits, divided
 from ...data import LinearMap
 from ...engines import Engine

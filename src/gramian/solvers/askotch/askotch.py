@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from ..._checks import as_count, as_positive, check_count_or_auto
+from ..._messages.checks import as_count, as_positive, check_count_or_auto
 from ...problems import FullProblem
 from ..base import Solver, solvers
 from ..cost import ProblemSize

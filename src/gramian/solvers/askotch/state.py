@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ..._errors import Text
+from ..._messages.errors import Text
 from ..loop.state import ADDED_LATER, State
 from ..loop.stopping import StopReason
 from .blocks import Block

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from ..._checks import check_count_or_auto
+from ..._messages.checks import check_count_or_auto
 from ...data import Batches
 from ...problems import NystromProblem
 from ..base import Solver, solvers

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ... import _linalg as la
-from ..._checks import as_count, check_count_or_auto
+from ..._messages.checks import as_count, check_count_or_auto
 from ...data import EPOCH_STRIDE, Shuffle
 from ...operators import KernelOperator, materialize
 from ...preconditioners import EigenProFactor, cholesky_with_jitter_

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from ..._checks import as_count, as_positive, check_count_or_auto
+from ..._messages.checks import as_count, as_positive, check_count_or_auto
 from ...lowrank import block_columns
 from ...operators import KernelOperator
 from ...preconditioners import EigenProFactor

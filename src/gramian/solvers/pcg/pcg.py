@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from ..._checks import check_count_or_auto
+from ..._messages.checks import check_count_or_auto
 from ...operators import triangle_entries
 from ...preconditioners import InverseOfEach, LowRankInverse
 from ...problems import FullProblem

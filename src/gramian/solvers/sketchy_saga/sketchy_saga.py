@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from ..._checks import as_count, as_positive, check_count_or_auto
+from ..._messages.checks import as_count, as_positive, check_count_or_auto
 from ...data import Batches
 from ...problems import NystromProblem
 from ..base import Solver, solvers

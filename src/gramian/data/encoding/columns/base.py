@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from torch import Tensor
 
-from ...._errors import Text
+from ...._messages.errors import Text
 from ..kinds import Kind
 from ..moments import Summary
 from ..saved import Saved

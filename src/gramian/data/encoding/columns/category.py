@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from ...._errors import TextError
+from ...._messages.errors import TextError
 from ..kinds import LEAVE_OUT
 from ..moments import Summary
 from ..values import coded

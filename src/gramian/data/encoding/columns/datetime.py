@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from ...._errors import Text
+from ...._messages.errors import Text
 from ...rows.arrow_compute import pc
 from ..kinds import LEAVE_OUT, Kind
 from ..moments import Summary

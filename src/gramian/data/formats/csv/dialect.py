@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from ...._checks import listed
+from ...._messages.checks import listed
 from .encodings import compression_of, decoded, encoding_of, first_bytes
 
 SEPARATORS = ("\t", ";", "|", ",")

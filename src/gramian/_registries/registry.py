@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import Any, Generic, TypeVar, cast
 
-from ._checks import did_you_mean
-from ._plugins import EntryPoint, load, package_of, plugins
+from .._messages.checks import did_you_mean
+from .plugins import EntryPoint, load, package_of, plugins
 
 T = TypeVar("T")
 Cls = TypeVar("Cls", bound=type[Any])

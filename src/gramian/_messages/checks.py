@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TypeGuard
 
-from ._display import escape_controls
-from ._errors import SETTING_FORM, ParameterError
+from .display import escape_controls
+from .errors import SETTING_FORM, ParameterError
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 

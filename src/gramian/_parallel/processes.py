@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import torch
 
-from ._workers import become_worker
+from .workers import become_worker
 
 A = TypeVar("A")
 B = TypeVar("B")

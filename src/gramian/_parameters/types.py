@@ -7,14 +7,14 @@ from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from torch import Tensor
 
-from .cells import Partition
-from .data import LinearMap, RowSource
-from .kernels import Kernel
-from .landmarks import Selector
-from .losses import Loss
-from .metric import Metric
-from .operators import Engine
-from .solvers import Solver
+from ..cells import Partition
+from ..data import LinearMap, RowSource
+from ..kernels import Kernel
+from ..landmarks import Selector
+from ..losses import Loss
+from ..metric import Metric
+from ..operators import Engine
+from ..solvers import Solver
 
 __all__ = [
     "Callbacks",

@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # the help of the command line does not wait for torch
-    from ._parameter_types import (
+    from .types import (
         Callbacks,
         CellsLike,
         Count,

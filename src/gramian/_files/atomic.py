@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from ._display import display_text
+from .._messages.display import display_text
 
 if sys.platform != "win32":  # where what a kill left behind is not removed
     import fcntl

@@ -16,7 +16,7 @@ import torch
 from safetensors import safe_open
 from torch import Tensor
 
-from ._atomic import write_atomically
+from .atomic import write_atomically
 
 DTYPES = {
     torch.bool: "BOOL",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from ._checks import did_you_mean
+from .._messages.checks import did_you_mean
 
 PENALTY = "penalty = alpha / n, with n rows"
 PER_ROW = "per row: that of a sum of squares is divided by the number of rows"

@@ -1,0 +1,1 @@
+"""Files: atomic writing, and tensors with a digest."""

@@ -1,0 +1,1 @@
+"""Checks of arguments, and the texts of errors and numbers."""

@@ -1,0 +1,1 @@
+"""Parameters of fits: types, constraints, help and names, declared once."""

@@ -1,0 +1,1 @@
+"""Registries of classes by name, with plugins and synonyms."""
