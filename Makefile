@@ -49,7 +49,7 @@ demo: $(STAMP)
 
 quick: $(STAMP)
 	@OMP_NUM_THREADS=1 $(PYTEST) -m "not slow" tests/contracts tests/test_problems.py \
-	  tests/test_solve.py $(ARGS)
+	  tests/solvers/test_loop.py $(ARGS)
 
 # Without compiled tiles what tests them would be skipped: that must be meant.
 # There are as many processes as cores: more threads would only wait for each other.
@@ -69,7 +69,7 @@ test-torch: $(STAMP)
 	@GRAMIAN_NATIVE=0 $(PURE)/bin/python -m pip --disable-pip-version-check --quiet \
 	  install --no-deps --force-reinstall .
 	@OMP_NUM_THREADS=1 $(PURE)/bin/python -m pytest -n logical --maxprocesses 8 --dist worksteal \
-	  tests/contracts/test_operator.py tests/cli/test_commands.py tests/test_model.py $(ARGS)
+	  tests/contracts/test_operator.py tests/cli/test_commands.py tests/model/test_kernel_model.py $(ARGS)
 
 # What older processors and more threads compute: our tiles, and the code paths of torch, MKL and
 # OpenBLAS. Each library has a switch of its own, and those of other makers' processors do nothing.

@@ -32,8 +32,8 @@ PRECISIONS = ("ieee", "3xtf32", "3xbf16")
 COLUMNS, CHECKED = 10_000, 500
 CONTRACTS = {
     "tests/contracts/test_engine.py": "triton",
-    "tests/numerics/test_triton.py": "",
-    "tests/numerics/test_device.py": "",
+    "tests/engines/test_triton_engine.py": "",
+    "tests/engines/test_device.py": "",
 }
 """Files of tests that run on the card, and those of them by name, all if empty."""
 

@@ -12,7 +12,7 @@ import pytest
 
 pytestmark = pytest.mark.slow  # processes of their own
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 def blocks(page: str, language: str) -> list[str]:

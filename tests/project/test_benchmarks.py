@@ -20,7 +20,7 @@ import torch
 
 from gramian.data import sample_path
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 OPTIONS = {"quick": False, "fresh": False, "forget": []}
 
 

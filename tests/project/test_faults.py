@@ -12,7 +12,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning
 
 @pytest.fixture
 def faults(monkeypatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[1]))
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2]))
     from benchmarks.reliability import faults
 
     return faults

@@ -25,7 +25,7 @@ from gramian._parameters.parameters import option_parameters
 from gramian.cli import main
 from gramian.cli.app import app
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SOURCES = sorted(Path(gramian.__file__).parent.rglob("*.py"))
 PAGES = {path.stem: path.read_text("utf-8") for path in sorted((ROOT / "docs").glob("*.md"))}
 REFERENCE = sorted((ROOT / "docs" / "api").glob("*.rst"))
@@ -134,7 +134,7 @@ def test_code_for_a_cluster_runs_on_one_of_this_process(tmp_path, monkeypatch, c
         shutil.copytree(lake, tmp_path / "new")
         for command in lines_of(text)[
             :2
-        ]:  # `local:4` starts processes: tests/dask/test_dask_cli.py
+        ]:  # `local:4` starts processes: tests/data/dask/test_commands.py
             assert main(command) == 0, capsys.readouterr().err
         assert pq.read_table(tmp_path / "predicted").num_rows == 200
 

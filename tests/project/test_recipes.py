@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 NATIVE = "gramian.engines._native"
 BLOCK = re.compile(r"^```(python|diff)\n# (\S+)\n(.*?)^```$", re.M | re.S)
 
@@ -41,7 +41,7 @@ from gramian import KernelRidge
 
 
 def test_plan_of_what_was_added():
-    assert Path(gramian.__file__).is_relative_to(Path(__file__).parents[1])
+    assert Path(gramian.__file__).is_relative_to(Path(__file__).parents[2])
     X = np.random.default_rng(0).standard_normal((500, 3))
     est = KernelRidge("cauchy", solver="heavy_ball", penalty=1e-2, max_iter=3, tol=0.0)
     planned = est.plan(X)
