@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
+from remote import Remote
 from sklearn import metrics as sk
 
 from gramian import KernelModel
@@ -21,7 +22,6 @@ from gramian.model.evaluation.class_sums import Classified
 from gramian.model.evaluation.coverage import Covering
 from gramian.model.evaluation.ranks import Ranks
 from gramian.model.uncertainty.probabilities import LogOdds
-from remote import Remote
 
 OWN = ("--lengthscale", "2", "--landmarks", "20")
 RNG = np.random.default_rng(3)

@@ -11,7 +11,7 @@ from types import ModuleType
 
 import pytest
 
-TESTS = Path(__file__).parent
+TESTS = Path(__file__).parents[1]
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 
 pytestmark = pytest.mark.slow  # processes of their own
 
-PROGRAM = Path(__file__).parent / "typed" / "user_program.py"
+PROGRAM = Path(__file__).parents[1] / "typed" / "user_program.py"
 
 
 def test_mypy_strict(tmp_path):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from remote import Remote
 
 from gramian import KernelRidge, KernelRidgeClassifier, load
 from gramian.callbacks import Checkpoint
 from gramian.cells import KMeansCells, MedianSplits, RandomCells
 from gramian.data import as_rows
-from remote import Remote
 
 N, D, ROWS = 2000, 3, 300
 GIVEN = {

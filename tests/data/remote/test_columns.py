@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from remote import Remote
 
 from gramian import KernelRidge, KernelRidgeClassifier
 from gramian.callbacks import Checkpoint
@@ -21,7 +22,6 @@ from gramian.data import (
 from gramian.landmarks import Bless
 from gramian.model.evaluation.agreement import Confusion, Errors
 from gramian.solvers import EigenPro3, Falkon
-from remote import Remote
 
 N, M, D = 3000, 60, 4
 MEDIAN_ROWS = 1000

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from remote import Remote
 
 from gramian import KernelKMeans, KernelPCA, NystromTransformer, RandomFourierFeatures
 from gramian.approximations import Moments, RunningMoments
-from remote import Remote
 
 N, M, D = 3000, 40, 3
 PROMISED = M + 1000

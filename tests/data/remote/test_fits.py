@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from remote import Remote
 
 from gramian import (
     KernelRidge,
@@ -17,7 +18,6 @@ from gramian.callbacks import Checkpoint, Validate
 from gramian.engines import TorchEngine
 from gramian.landmarks import Bless, selectors
 from gramian.solvers import EigenPro3, Falkon, solvers
-from remote import Remote
 
 N, M, D = 3000, 60, 4
 MEDIAN_ROWS = 1000

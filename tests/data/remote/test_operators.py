@@ -6,6 +6,7 @@ import pickle
 
 import pytest
 import torch
+from remote import Remote
 
 from gramian.data import as_rows
 from gramian.engines import NativeEngine, TorchEngine
@@ -18,7 +19,6 @@ from gramian.operators.block_functions import (
     Normal,
     Product,
 )
-from remote import Remote
 
 N, M, D, T = 120, 17, 3, 2
 ENGINES = [TorchEngine(tile_bytes=1 << 12, threads=1), NativeEngine(threads=1)]

@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
+from remote import Remote, Traffic, delivered
 
 from gramian.data import (
     ArrayRows,
@@ -33,7 +34,6 @@ from gramian.data import (
     subset,
 )
 from gramian.data.rows.digest import digest
-from remote import Remote, Traffic, delivered
 
 N, D = 90, 3
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from remote import Remote
 
 from gramian import (
     KernelCCA,
@@ -27,7 +28,6 @@ from gramian.landmarks import (
     selectors,
 )
 from gramian.operators import KernelOperator
-from remote import Remote
 
 N, D = 1500, 3
 
