@@ -149,7 +149,7 @@ def _next_epoch(
     earlier: list[Row],
     rng: torch.Generator,
 ) -> Result:
-    """Return the result of a whole epoch, however many states that has; its history goes on."""
+    """Return the result of a whole epoch, of one or several states, with the history so far."""
     done = 0 if state is None else state.iteration
     last = done + getattr(solver, "states_per_epoch", 1)
     result = solve(problem, solver, stop=[max_iterations(last)], state=state, rng=rng)

@@ -29,7 +29,7 @@ from .settings.settings import FitSettings
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Fitted:
-    """The outcome of a fit: what predicts, what was chosen, and why the solver stopped.
+    """Outcome of a fit: the model, the choices, and the reason why the solver stopped.
 
     Attributes
     ----------
@@ -54,14 +54,14 @@ class Fitted:
     history : list of dict
         A row per state.
     solver_settings : dict
-        What the solver has chosen by itself, like batch and step.
+        Automatic choices of the solver, such as batch and step.
     metrics : dict
         The row of the history of the coefficients that were kept.
     best_iteration : int or None
         The iteration of these coefficients, if they are the best on held-out rows; None without
         early stopping: they are the last.
     held_out : Tensor of shape (r,), or None
-        Numbers, increasing, of the rows that the fit held out, among those of positive weight.
+        Numbers, increasing, of the rows that the fit held out, among rows of positive weight.
     learned : LearnedMetric or None
         The metric, if it was learned.
     """
@@ -118,7 +118,7 @@ class Fitted:
         return float(self.metrics.get(VALID_ERROR, self.metrics[VALID_RMSE]))
 
     def stalled(self) -> Text | None:
-        """Return a warning if the solver could not go on although it was not at its end."""
+        """Return a warning if the solver made no progress before it reached its tolerance."""
         if self.reason != "no_progress":
             return None
         if BATCH_ERROR in self.history[-1]:

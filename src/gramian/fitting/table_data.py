@@ -37,7 +37,7 @@ BOOKKEEPING_BYTES = 2
 """Bytes of a row for its fold, and for whether it counts."""
 
 SAMPLE_SHARE = 4
-"""Of the memory limit goes to the sample for medians and quantiles: one in so many bytes."""
+"""The sample for medians and quantiles takes at most a quarter of the memory limit."""
 
 
 def table_data(
@@ -60,20 +60,20 @@ def table_data(
     classes : ndarray of labels, optional
         Of a classification, sorted. None: the target is numbers.
     weights : Tensor of shape (n,), optional
-        Rows of weight zero are not looked at.
+        Rows of weight zero are ignored.
     keep : Tensor of bool of shape (n,), optional
-        The rows to learn from, all by default: others have no say in the encoding either.
+        The training rows, all by default. Other rows do not affect the encoding either.
     hold_out : bool, default=False
-        Whether rows are to be held out of these to stop early; see `holds_out`.
+        Whether to hold out some of these rows for early stopping; see `holds_out`.
 
     Returns
     -------
     data : TrainingData
-        Held in memory if that takes no more than an eighth of it, and else read in each pass: what
-        a small table is stored in then makes no difference to the fit.
+        In memory if the rows take at most an eighth of it, and else read in each pass. The file
+        format of a small table then makes no difference to the fit.
     settings : FitSettings
-        With landmarks that were given as a table encoded, and with what is held, and the targets
-        as they were read and scaled, taken off the memory limit.
+        With encoded landmarks, if they were given as a table, and with a memory limit that leaves
+        out the rows in memory, and the targets as read and as scaled.
 
     Notes
     -----
@@ -129,7 +129,7 @@ def _divided(
     classes: np.ndarray | None,
     index: Tensor | None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the rows to learn from, the numbers of the others among those of `index`, and these.
+    """Split `index` into training rows, positions of held-out rows, and held-out rows.
 
     The rows held out are those that `divide` would hold out of an array.
     """
@@ -148,7 +148,7 @@ def encoded_rows(
     index: Tensor,
     classes: np.ndarray | None,
 ) -> TrainingData:
-    """Return rows that had no say in the encoding, encoded as those of a new table are."""
+    """Return held-out rows, encoded as the rows of a new table."""
     encoded = like.encoding
     source = given.table.rows(given.columns) if encoded is None else encoded.rows(given.table)
     rows = hold_sequential(subset(source, index), None)
@@ -177,7 +177,7 @@ def _at(weights: Tensor | None, index: Tensor | None) -> Tensor | None:
 def _check_numbers_fit(
     given: TrainingTable, settings: FitSettings, classes: np.ndarray | None
 ) -> None:
-    """Refuse what cannot fit in memory before a pass over a table of numbers; others are read."""
+    """Raise ValueError, before a pass over a table of numbers, if a fit exceeds the memory."""
     if given.table.remote:
         check_remote(settings, given.table.rows(given.columns))
     if columns_are_numbers(given.table, given.columns):

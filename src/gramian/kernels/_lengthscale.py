@@ -8,7 +8,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -159,9 +159,16 @@ def no_value_yet(lengthscale: object) -> ParameterError:
     return ParameterError("lengthscale", lengthscale, problem, remedy, SETTING_FORM)
 
 
+@runtime_checkable
+class HasLengthscale(Protocol):
+    """A kernel with a parameter ``lengthscale``."""
+
+    lengthscale: Any
+
+
 def lengthscale_of(kernel: Kernel) -> Lengthscale:
     """Return the lengthscale of a kernel; TypeError if it has none."""
-    if not isinstance(kernel, LengthscaleKernel):
+    if not isinstance(kernel, HasLengthscale):
         raise TypeError(f"{kernel!r} has no lengthscale")
     lengthscale: Lengthscale = kernel.lengthscale
     return lengthscale

@@ -8,10 +8,9 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import dask
 import distributed
 from distributed.security import Security
-
-import dask
 
 from ..._messages.display import without_secrets
 from ..remote.cluster import FOLDER_CLIENT

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import dask
 import dask.array as da
 import numpy as np
-
-import dask
 
 from .rows import check_one_chunk
 

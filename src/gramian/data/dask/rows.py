@@ -9,13 +9,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
+import dask
 import distributed
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
-
-import dask
 
 from ..._files.atomic import check_output
 from ..remote.columns import RemoteColumns

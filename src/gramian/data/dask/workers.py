@@ -10,13 +10,12 @@ from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from typing import Any, TypeVar
 
+import dask
 import distributed
 from dask.utils import parse_timedelta
 from distributed.client import CancelledError, FuturesCancelledError
 from distributed.comm import CommClosedError
 from torch import Tensor
-
-import dask
 
 from ..._messages.checks import readable_bytes
 from ..._messages.errors import TextError

@@ -35,7 +35,7 @@ from .rows import CellRows, rows_by_cell
 from .solver import CellSolver
 
 WORST: tuple[StopReason, ...] = ("converged", "no_progress", "max_iterations", "time_limit")
-"""Reasons to stop, the worse the later: that of the fit is the worst of a cell."""
+"""Reasons to stop, from best to worst. The reason of the fit is the worst of its cells."""
 
 
 def fit_cells(settings: FitSettings, data: TrainingData, *, rng: Generators) -> Fitted:
@@ -51,7 +51,7 @@ def fit_cells(settings: FitSettings, data: TrainingData, *, rng: Generators) -> 
     Raises
     ------
     ValueError
-        If the settings do not go with cells, or rows are sparse.
+        If the settings exclude cells, or rows are sparse.
     FloatingPointError
         If the solver diverges in a cell with larger ridges, too.
     """

@@ -129,7 +129,7 @@ class CellProblems:
             yield (saved, None) if saved is not None else (next(every), data_digest)
 
     def _work(self, journal: Journal | None) -> Callable[[int], Told]:
-        """Return what solves a cell; with the digest of its data, if it is to be kept."""
+        """Return a function that solves a cell, and digests its data if there is a journal."""
         solver = CellSolver.of(self.prepared, self.workers, self._rule)
 
         def work(cell: int) -> Told:
@@ -163,7 +163,7 @@ class CellProblems:
         return self.rows.of(cell, self.prepared.data)
 
     def _task(self, cell: int, data: TrainingData | None = None) -> CellTask:
-        """Return what a cell is solved from; without its data given, with copies that are sent."""
+        """Return the task of a cell; without `data`, with copies that another process gets."""
         waiting = len(self.rows) - cell
         left = (self.prepared.ends - time.monotonic()) * min(1.0, self.workers / waiting)
         rng = self.rng

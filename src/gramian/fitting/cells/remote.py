@@ -69,7 +69,7 @@ class _Counts(Folding[Tensor]):
 
 @dataclass(frozen=True, eq=False)
 class CellRowsThere(CellRows):
-    """The rows of all cells, which are elsewhere until a cell is solved and its rows are centers.
+    """Remote rows of all cells. The rows of a solved cell arrive as its centers.
 
     Attributes
     ----------
@@ -82,10 +82,10 @@ class CellRowsThere(CellRows):
     kept: Mapping[int, Tensor]
 
     def of(self, cell: int, data: TrainingData) -> TrainingData:
-        """Return the training data of a cell, here: to choose kernel and penalty by."""
+        """Return the training data of a cell in memory, to choose kernel and penalty."""
         return self._brought(cell, data)
 
-    @functools.lru_cache(maxsize=1)  # noqa: B019  it is frozen, and goes with the fit
+    @functools.lru_cache(maxsize=1)  # noqa: B019  the object is frozen, and ends with the fit
     def _brought(self, cell: int, data: TrainingData) -> TrainingData:
         only = Members(self.members.cells, self.members.seed, self.members.copied, cell)
         fetch = _Fetched(self.kept.get(cell), data.weights is not None)
@@ -117,7 +117,7 @@ def cell_rows_there(
 
     Notes
     -----
-    Cost: the sample comes here, and a pass over the rows where they are.
+    Cost: a pass over the remote rows, and the transfer of the sample.
     """
     cells, seed = grow_cells(partition, rows, unused, rng)
     counts = rows.fold(_Counts(Members(cells, seed)), size=_size(rows))
@@ -178,12 +178,12 @@ class _Solved(Value):
 
 
 class ProblemsThere(CellProblems):
-    """The problems of cells whose rows are elsewhere, and are solved there."""
+    """Problems of cells of remote rows, which the workers solve."""
 
     rows: CellRowsThere
 
     def journal(self, checkpoint: Checkpoint) -> Journal:
-        """Refuse: what is known of a cell is told by its rows."""
+        """Raise ValueError: a journal identifies cells by their rows, which are remote."""
         raise ValueError(
             "a fit by cells of rows on other machines has no checkpoint: leave Checkpoint out"
         )

@@ -1,4 +1,4 @@
-"""CellRows: the rows of all cells, those of one after the other, in memory or in a file."""
+"""CellRows: the rows of all cells, cell by cell, in memory or in a file."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ..inputs.training_data import TrainingData
 from ..plans.cells import BLOCK_BYTES, BYTES_PER_ROW
 
 SAMPLE_ROWS, SAMPLE_OF_A_CELL = 100_000, 50
-"""Rows that cells are grown from: so many, and more where each cell would have few of them."""
+"""Smallest sample from which cells are grown; larger if each cell would have few rows of it."""
 
 
 @dataclass(frozen=True, eq=False)
 class CellRows:
-    """The rows of all cells; a row in a band of two is there twice.
+    """Rows of all cells; a row in a band of two cells occurs twice.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ def rows_by_cell(
     unused: Sequence[int] = (),
     rng: torch.Generator,
 ) -> CellRows:
-    """Grow cells from a sample of the rows, and write each row where those of its cells are.
+    """Grow cells from a sample of the rows, and write each row to its cells.
 
     Parameters
     ----------
@@ -90,9 +90,8 @@ def rows_by_cell(
     Cost: three passes over the rows, for the sample, for the size of each cell, and to write them;
     two if there are few. Memory besides: `block_bytes`, and the sample.
 
-    Of a cell that could not be divided, as its rows are all the same, random ones are taken, as
-    many as others have. A cell that has no row, as rounding may leave it, has those of the cell
-    beside it.
+    A cell whose rows are all equal cannot be divided: it keeps as many random rows as other cells
+    have. A cell without rows, which rounding may leave, gets the rows of its neighbour.
     """
     with one_thread_each():  # many small operations; those on rows have workers
         cells, seed = grow_cells(partition, rows, unused, rng)
@@ -173,7 +172,7 @@ def _write(found: CellRows, routed: _Routed, kept: dict[int, Tensor]) -> None:
 
 
 def _gathered(rows: RowSource, size: int) -> Iterator[tuple[int, Float[Tensor, "b d"]]]:
-    """Yield blocks of at least so many rows but for the last, and the number of their first row.
+    """Yield blocks of `least` rows or more, except the last, and the number of their first row.
 
     Sources give smaller ones, of which each cell would have a row or two.
     """
@@ -221,7 +220,7 @@ def sample_of(partition: Partition, n: int, rng: torch.Generator) -> Int[Tensor,
 
 
 def some_of(n: int, most: int, rng: torch.Generator) -> Int[Tensor, " k"]:
-    """Return at most so many random numbers below n, increasing and without repeats."""
+    """Return at most `most` random numbers below n, increasing and without repeats."""
     if n <= most:
         return torch.arange(n)
     if n <= 8 * most:
@@ -232,7 +231,7 @@ def some_of(n: int, most: int, rng: torch.Generator) -> Int[Tensor, " k"]:
 
 
 def filled(counts: Int[Tensor, " c"]) -> Int[Tensor, " c"]:
-    """Return the sizes of cells, that of an empty one from the cell beside it."""
+    """Return the sizes of cells; an empty cell has the size of its neighbour."""
     sizes = counts.clone()
     for cell in (counts == 0).nonzero()[:, 0].tolist():
         sizes[cell] = counts[beside(counts, cell)]

@@ -124,7 +124,7 @@ class CellSolver:
         raise FloatingPointError("the solver diverged in a cell")
 
     def solver(self, rows: RowSource, targets: int) -> tuple[Solver[Any, Any], FitSize]:
-        """Return the solver of a cell, of which shape and type of the rows are looked at."""
+        """Return the solver of a cell, by the shape and the type of its rows."""
         _, size = solver_choice.solver_and_size(self.settings, rows, targets)
         solver = solver_choice.after_choices(self.settings, self.asked, size)
         limit = self.settings.limit

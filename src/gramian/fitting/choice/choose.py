@@ -1,4 +1,4 @@
-"""choose: settings in which what is "auto" of kernel, lengthscale and penalty has values."""
+"""choose: settings with values for an "auto" kernel, lengthscale and penalty."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ from .leave_one_out import LeaveOneOut
 logger = logging.getLogger("gramian")
 
 FEW_ROWS = 1000
-"""Up to so many rows each is left out once, in closed form; of more, a part is held out."""
+"""Number of rows up to which each row is left out once, in closed form."""
 
 MOST_ROWS = 8_000
-"""Rows by which is chosen; of more, a random sample."""
+"""Largest sample of rows for the choice."""
 
 MOST_SPARSE = 4_000
-"""Of sparse rows, which become dense."""
+"""Largest sample of sparse rows, which become dense."""
 
 LEAST_ROWS = 50
-"""No fewer, whatever the memory is."""
+"""Smallest sample, for any memory limit."""
 
 LEAST_MEMORY = 1 << 30
-"""Memory that fits to the sample may take; with a lower limit, few rows are left out one by one."""
+"""Memory limit below which the choice leaves out single rows of a small sample."""
 
 BYTES_PER_PAIR = 100
-"""Of rows that are left out one by one: a matrix of float64, its vectors, and what LAPACK takes."""
+"""Bytes of a pair of rows in leave-one-out: entries, eigenvectors and LAPACK's workspace."""
 
 TOLERANCE = 5e-3
-"""Relative residual from which on the error falls no more, if a target is mostly noise."""
+"""Relative residual below which the error of a noisy target no longer falls."""
 
 TOLERANCE_OF_LOSS = 0.05
-"""The residual is at most this share of the root of the loss, where the target is not."""
+"""Largest relative residual of a target with little noise, relative to the root of the loss."""
 
 USUAL_TOLERANCE = 1e-6
 """``tol="auto"`` for a penalty that was given."""
@@ -56,15 +56,15 @@ USUAL_TOLERANCE = 1e-6
 
 @dataclass(frozen=True)
 class Chosen:
-    """What was chosen by rows that fits to others did not see.
+    """Settings chosen by the errors of held-out rows.
 
     Attributes
     ----------
     settings : FitSettings
         With values.
     shares : Shares or None
-        The map to probabilities of classes that these rows ask for; None if they are no classes,
-        or nothing was chosen.
+        The map to probabilities of classes, fitted to these rows; None for a regression, or if the
+        settings leave nothing open.
     """
 
     settings: FitSettings
@@ -86,7 +86,7 @@ def choose(
     Parameters
     ----------
     settings : FitSettings
-        What they give stays.
+        Their values other than "auto" stay.
     data : TrainingData
         As the fit sees them: scaled, mapped, without rows that are held out to stop early.
     landmarks : int or None
@@ -98,7 +98,7 @@ def choose(
     mapped : LinearMap, optional
         The metric. Where features are mixed, the l1 distance means nothing.
     before : Fitted, optional
-        An earlier fit that this one goes on from: what it has chosen stays.
+        An earlier fit that this one continues: its choices stay.
 
     Notes
     -----
@@ -135,7 +135,7 @@ def choose(
 
 
 def _as_before(settings: FitSettings, before: Fitted) -> FitSettings:
-    """Return settings with what an earlier fit has chosen."""
+    """Return settings with the choices of an earlier fit."""
     if settings.chooses_kernel or settings.chooses_lengthscale:
         settings = replace(settings, kernel=before.model.kernel, lengthscale="median")
     if settings.chooses_penalty:

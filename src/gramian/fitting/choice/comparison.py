@@ -1,4 +1,4 @@
-"""Choices of a kernel, its lengthscale and a penalty: what is tried, and how it is compared."""
+"""Comparison of kernels, lengthscales and penalties."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STEP = 2.0
 """Ratio of lengthscales that are tried one after the other."""
 
 FARTHEST = 32.0
-"""Lengthscales are at most so many times as large or small as the one tried first."""
+"""Largest ratio of a lengthscale, or its inverse, to the first one."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Comparison(Protocol):
     def __call__(self, kernel: Kernel, near: Scored | None = None) -> Scored:
         """Return the best penalty of a kernel, with as many centers as the fit will have.
 
-        `near` is that of the next lengthscale: penalties far from it may be left out.
+        `near` is the result of the nearest lengthscale: penalties far from it may be left out.
         """
 
     def beyond(self, scored: Scored) -> Scored:

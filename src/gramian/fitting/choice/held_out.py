@@ -34,22 +34,22 @@ from .comparison import Scored, failed, first_of_ties
 
 SCREEN_ROWS = 4000
 SCREEN_LANDMARKS = 500
-"""Rows and landmarks by which kernels are compared: what is best does not depend on them."""
+"""Rows and landmarks of the comparison of kernels; the best kernel hardly depends on them."""
 
 MOST_LANDMARKS = 1000
 """Landmarks by which lengthscale and penalty are chosen for a fit with more of them."""
 
 MOST_TARGETS = 8
-"""Of more targets, so many random combinations are compared: errors are as large in the mean."""
+"""Random combinations that replace a larger number of targets; their mean error is the same."""
 
 NOISE = 3e-2
-"""A penalty of the screen from which on larger ones are tried with all rows as centers, too."""
+"""Best penalty above which larger ones are tried with all rows as centers, too."""
 
 FALLING = 0.9
-"""Smaller penalties are tried where the last one has less than so many times the loss before it."""
+"""Ratio of successive losses below which smaller penalties are tried."""
 
 WINDOW = 3.5
-"""Penalties that are tried with the next lengthscale: up to so many times as large or small."""
+"""Largest ratio of a penalty, or its inverse, to the best penalty of the last lengthscale."""
 
 MOST_DIRECT = 10_000
 """Rows of a fit up to which penalties are tried for which float32 is too coarse."""
@@ -90,7 +90,7 @@ class HeldOutChoice:
     inputs : str, default="standard"
         Or "quantile".
     every : Tensor of shape (n, t), optional
-        All targets, where those of `material` are combinations of them.
+        All targets, if `material` has combinations of them.
     """
 
     material: Material

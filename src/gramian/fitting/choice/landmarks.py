@@ -1,4 +1,4 @@
-"""Landmarks of a fit: chosen, given as points, kept in a file, or those of the fit before."""
+"""Landmarks of a fit: from a selector, from given points, from a file, or from an earlier fit."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def problem_of(
     *,
     spare_bytes: int = 0,
 ) -> FullProblem | NystromProblem:
-    """Return the problem with these landmarks as centers, with all rows if there are none.
+    """Return the problem with landmarks as centers, or with all rows as centers for None.
 
     Factors of the kernel matrix, if it has any, are in memory if they take no more than
     `spare_bytes`.

@@ -56,7 +56,7 @@ class LeaveOneOut:
         Sum of squared differences of targets of equal rows: the coefficients of these are that
         over the shift, and cancel.
     centers : int
-        The first so many rows; all if it is n.
+        Number of the first rows to use; all if it is n.
     engine : str or Engine
     penalties : sequence of float, or None
         Those that may be chosen.

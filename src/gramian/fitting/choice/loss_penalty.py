@@ -69,8 +69,8 @@ def chosen(
 
     Notes
     -----
-    Rows times penalty is what is chosen, and stays for more rows. Cost: about 9 penalties with two
-    Newton steps each, on 8,000 rows.
+    The sample chooses the product of rows and penalty, which is the same for all rows. Cost: about
+    9 penalties with two Newton steps each, on 8,000 rows.
     """
     if rng is None:
         raise ValueError("a choice of the penalty needs a generator")

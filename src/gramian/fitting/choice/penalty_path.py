@@ -43,7 +43,7 @@ nothing at the first of them.
 
 @dataclass(frozen=True)
 class FactoredFalkon(Falkon):
-    """FALKON with a factor that is there already: that of all rows, for a part of them."""
+    """FALKON for a part of the rows, with the known factor of all rows."""
 
     prepared: FalkonFactor = field(kw_only=True)
 
@@ -68,8 +68,8 @@ class PathSettings:
         Whether targets are class codes: levels are then compared by the share of rows whose
         class is wrong, and by the squared error of the codes where that is the same.
     smallest : float, optional
-        Where to go on with the landmarks of the last level, down to this penalty: as for a number
-        of landmarks, which ends a path long before the best penalty for so many.
+        Penalty down to which the path continues with the landmarks of the last level. A number of
+        landmarks ends the levels long before the best penalty for these landmarks.
     warm : bool, default=True
         Whether a level starts from the function of the last one.
     ends : float, default=inf
@@ -107,9 +107,9 @@ class FittedLevel:
     solver : FactoredFalkon
         With the factor of this level, for the fit to all rows.
     error : tuple of two floats
-        What levels are compared by, the smaller the better.
+        Criterion of the comparison of levels; smaller is better.
     row : dict
-        What the user is told.
+        Entry of ``path_``.
     """
 
     function: Function
@@ -148,8 +148,8 @@ def search(task: PathSettings, levels: Sequence[Level]) -> tuple[FittedLevel, li
     Cost: at each level m² kernel evaluations and about m³ operations once, and a fit and the
     predictions of each fold. Memory: 16 m² bytes, the factors of two levels.
 
-    Beyond the path landmarks are the same, and mostly the factor: `Falkon` takes a larger penalty
-    inside it than that of the problem, and no smaller one if that falls.
+    Beyond the last level the landmarks stay the same, and mostly the factor: `Falkon` accepts a
+    factor of a larger penalty than the penalty of the problem.
     """
     enough = CHEAP_SHARE * levels[-1].effective_dimension
     best: FittedLevel | None = None
@@ -183,7 +183,7 @@ def search(task: PathSettings, levels: Sequence[Level]) -> tuple[FittedLevel, li
 
 
 def held_values(task: PathSettings, best: FittedLevel) -> HeldValues:
-    """Return predictions of all held-out rows at a level. Cost: those of one prediction."""
+    """Return predictions of all held-out rows at a level. Cost: one prediction of each row."""
     problem = task.problem(best.function.landmarks, best.penalty)
     parts = best.function.coef.chunk(len(task.folds), dim=1)
     each = zip(task.folds, parts, strict=True)
@@ -194,12 +194,12 @@ def held_values(task: PathSettings, best: FittedLevel) -> HeldValues:
 
 
 def largest(levels: Sequence[Level]) -> int:
-    """Return the landmarks of the largest level: mostly, not always, the last one."""
+    """Return the number of landmarks of the largest level, which is mostly the last one."""
     return max(len(level.dictionary) for level in levels)
 
 
 def _and_beyond(levels: Sequence[Level], smallest: float) -> Iterator[Level]:
-    """Yield the levels, and the last one at smaller penalties; its dimension is that of no row."""
+    """Yield the levels, and the last one at smaller penalties, whose dimension is unknown."""
     yield from levels
     penalty = levels[-1].penalty / RATIO_BEYOND_PATH
     while penalty >= smallest:
@@ -212,7 +212,7 @@ def _progress(before: tuple[float, float], after: tuple[float, float]) -> bool:
 
 
 def _for_smaller(fitted: FittedLevel) -> FalkonFactor | None:
-    """Return the factor of a level if it is that of a smaller penalty with the same landmarks."""
+    """Return the factor of a level if it also serves smaller penalties of the same landmarks."""
     factor = fitted.solver.prepared
     return factor if factor.penalty > fitted.penalty else None
 

@@ -23,7 +23,7 @@ HELD_BYTES = 64 << 20
 """Up to this size, held-out rows of a sequential source are kept in memory."""
 
 HELD_SHARE = 8
-"""Of a memory limit, no more than one in so many of its bytes."""
+"""Part of a memory limit that held-out rows may take: one in eight bytes."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Watch: the looks of a fit at held-out rows, and the state that it keeps in the end."""
+"""Early stopping: validation on held-out rows during a fit, and the best state."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class Watch:
 
     @classmethod
     def of(cls, settings: FitSettings) -> Watch:
-        """Return the callbacks that the settings ask for, with those of early stopping.
+        """Return the callbacks of the settings, and the callbacks and rules of early stopping.
 
-        To be called once the checkpoints have been read, of which one may have a best state.
+        Call it after the checkpoints are read: a checkpoint may have a best state.
         """
         given = list(settings.callbacks)
         if not settings.early_stopping:
@@ -48,14 +48,13 @@ class Watch:
         checkpoints = [callback for callback in given if isinstance(callback, Checkpoint)]
         keep = KeepBest(settings.patience, looks[-1].every, checkpoints)
         others = [callback for callback in given if not isinstance(callback, Validate)]
-        # what the looks find is there when the others are called, and in the checkpoints
+        # Validation comes first: the other callbacks, and the checkpoints, see its metrics.
         return cls([*looks, keep, *others], [keep.rule], looks[-1], keep)
 
     def kept(self, problem: Problem, result: Result) -> State | None:
         """Return the best state; None if the fit does not stop early.
 
-        The last state is looked at, whether or not it was its turn; not after an interruption,
-        when somebody waits for the end.
+        The last state is validated, too, unless the user has interrupted the fit and waits.
         """
         if self.keep is None or self.look is None:
             return None

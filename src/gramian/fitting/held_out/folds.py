@@ -14,7 +14,7 @@ from ...problems import NystromProblem
 from ...search import Split
 
 HELD_OUT = 5
-"""One row in so many is held out if there is a single split."""
+"""A single split holds out one row in five."""
 
 
 def other_rows(n: int, index: Int[Tensor, " k"]) -> Int[Tensor, " _"]:

@@ -35,7 +35,7 @@ def count_of(cv: object, n: int) -> float:
 def folds_of(cv: object, data: TrainingData) -> list[Split]:
     """Return the folds of a splitter or of pairs.
 
-    A splitter splits the rows that are there: it is given numbers in place of them, and the
+    A splitter splits the rows of the data: it gets numbers in place of them, and the
     targets, classes as 0, 1, ... Pairs are numbers of the rows that were given, of which some may
     have weight zero, or be held out for early stopping.
 
@@ -43,7 +43,7 @@ def folds_of(cv: object, data: TrainingData) -> list[Split]:
     ------
     ValueError
         If there is no fold, or one has no row to train or to test on, a row twice, or numbers
-        that are those of no row.
+        beyond the rows.
     """
     n = len(data.rows)
     if is_splitter(cv):
@@ -78,7 +78,7 @@ def search_splits(cv: object, data: TrainingData, rng: torch.Generator) -> list[
     Parameters
     ----------
     cv : int, splitter or pairs
-        A number: so many shuffled folds, each class with its share of them.
+        A number of shuffled folds, each with the same share of each class.
     data : TrainingData
     rng : torch.Generator
 

@@ -1,4 +1,4 @@
-"""HeldValues: predictions of rows that a fit did not see, beside the truth."""
+"""HeldValues: predictions and true values of rows that a fit did not see."""
 
 from __future__ import annotations
 

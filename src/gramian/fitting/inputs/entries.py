@@ -1,4 +1,4 @@
-"""Entries: where those of a kernel matrix come from, that are looked up and not computed."""
+"""Entries: sources of kernel entries that are looked up instead of computed."""
 
 from __future__ import annotations
 

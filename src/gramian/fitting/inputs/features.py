@@ -1,4 +1,4 @@
-"""FeatureMaps: what is done to the features before the kernel sees them."""
+"""FeatureMaps: standardisation, quantile map and metric of the features."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .memory import in_memory, shared_bytes
 from .training_data import TrainingData
 
 LEARNING_BYTES = 1 << 30
-"""Memory in which a metric is learned, or that of the fit if it is less."""
+"""Largest memory for learning a metric."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +66,7 @@ class FeatureMaps:
         return maps.with_quantiles(data.rows, rng) if settings.uses_quantiles else maps
 
     def with_quantiles(self, rows: RowSource, rng: torch.Generator | None) -> FeatureMaps:
-        """Return these maps and that of quantiles of rows, as they are given."""
+        """Return these maps and the map of quantiles of unmapped rows."""
         return replace(self, quantiles=QuantileMap.fit(self.rows(rows), rng=_needed(rng)))
 
     @classmethod
@@ -125,7 +125,7 @@ class FeatureMaps:
 
     @property
     def costly(self) -> bool:
-        """Whether rows are not to be mapped anew in each pass."""
+        """Whether mapping rows again in each pass would be slow."""
         return self.quantiles is not None or self.metric is not None
 
     def rows(self, rows: RowSource) -> RowSource:
@@ -158,7 +158,7 @@ def check_units(settings: FitSettings, rows: RowSource) -> None:
     Parameters
     ----------
     settings : FitSettings
-        As they were asked for: what is "auto" changes none of them.
+        As the user gave them; an "auto" changes no such feature.
     rows : RowSource of shape (n, d)
     """
     kernel, d = resolve.kernel(settings.kernel, settings.lengthscale), rows.shape[1]

@@ -55,7 +55,7 @@ class Precomputed(Kernel):
         return frozenset(range(d))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return its name alone: a model of it is that of `linear_model`."""
+        """Return the name alone; `linear_model` gives the model that a file can hold."""
         return {"name": NAME}
 
     def prepare(self, points: Tensor, side: Side) -> Prepared:
@@ -93,7 +93,7 @@ def looked_up(settings: FitSettings, data: TrainingData) -> tuple[FitSettings, T
     Raises
     ------
     ValueError
-        If it is none of a kernel, or there are settings that need rows.
+        If it is not the matrix of a kernel, or if settings need rows.
     """
     n = len(data.rows)
     _check_settings(settings, data.rows)
@@ -132,7 +132,7 @@ def of_matrix(rows: RowSource) -> tuple[Precomputed, RowSource]:
 
 
 def announce_calls(rows: RowSource, landmarks: LandmarksLike, named: int | None = None) -> None:
-    """Log a warning of what it costs to call a kernel, if the rows are objects.
+    """Log a warning with the cost of kernel calls, if the rows are objects.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def announce_calls(rows: RowSource, landmarks: LandmarksLike, named: int | None 
 def cost_of_objects(
     rows: ObjectRows, landmarks: LandmarksLike, named: int | None = None
 ) -> CallCost:
-    """Return what the calls of a fit will take; parameters are those of `announce_calls`."""
+    """Return the cost of the calls of a fit; parameters as in `announce_calls`."""
     n = len(rows)
     m = selection.landmark_count(landmarks, n, named)
     found = selection.selector(landmarks, n)

@@ -30,7 +30,7 @@ PairFunction = Callable[[Any, Any], float]
 logger = logging.getLogger("gramian")
 
 LONG_SECONDS = 10.0
-"""Seconds of calls above which predictions say before what they will take."""
+"""Expected seconds of calls above which predictions warn beforehand."""
 
 MEASURED_SECONDS = 0.1
 """Time for which calls are counted, to know their speed."""
@@ -39,7 +39,7 @@ MEASURED_CALLS = 1000
 """The most calls for it."""
 
 MEASURED_OBJECTS = 32
-"""Of so many objects: a function that keeps something of each is slower when it meets it first."""
+"""Objects of the measurement; a function that caches objects is slower on the first call."""
 
 COMPARED_PAIRS = 10
 """Pairs of which the function must give the same number in both orders."""
@@ -139,14 +139,14 @@ class ObjectRows(RowSource):
 
 @dataclass(frozen=True)
 class CallCost:
-    """What the calls of a function will take.
+    """Expected cost of the calls of a function.
 
     Attributes
     ----------
     name : str
         Of the function.
     calls : int
-        How many there will be, about: what is chosen may ask for more.
+        Expected number; automatic choices may need more.
     per_second : float
         Measured on a few pairs.
     """
@@ -170,7 +170,7 @@ class CallCost:
 
 
 def cost_of(calls: Calls, landmarks: int | None, selection: int = 0) -> CallCost:
-    """Return what a fit will take of calls, from the time of a few.
+    """Return the expected cost of the calls of a fit, from the time of a few.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ def cost_of(calls: Calls, landmarks: int | None, selection: int = 0) -> CallCost
 
 
 def _some_pairs(n: int) -> Iterator[tuple[int, int]]:
-    """Yield pairs of a few of n objects: what a function keeps of an object is soon there."""
+    """Yield pairs of a few of n objects, so that a function has soon cached all of them."""
     some = [k * n // min(n, MEASURED_OBJECTS) for k in range(min(n, MEASURED_OBJECTS))]
     for step in range(len(some)):
         for k, i in enumerate(some):
@@ -215,7 +215,7 @@ def _some_pairs(n: int) -> Iterator[tuple[int, int]]:
 
 
 def check_memory_of_calls(calls: Calls, landmarks: int | None, limit: int | None) -> None:
-    """Raise ValueError if the entries that are kept do not fit in so many bytes."""
+    """Raise ValueError if the cached entries do not fit in a number of bytes."""
     m = calls.count if landmarks is None else min(landmarks, calls.count)
     need = 8 * calls.count * m
     if limit is not None and need > limit:

@@ -1,4 +1,4 @@
-"""Scaling: features and targets brought to mean 0 and deviation 1, and what a model says of it."""
+"""Scaling: features and targets with mean 0 and deviation 1, and the model in original units."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .training_data import TrainingData
 
 
 class PathRow(TypedDict):
-    """A level of the path, as the user is told of it; see `KernelRidge.path_`."""
+    """A level of the path of penalties; see `KernelRidge.path_`."""
 
     penalty: float
     landmarks: int
@@ -52,14 +52,13 @@ class Scaling:
     targets : Standardizer or None
         Of t columns; None if targets are as they are given, as codes of classes always are.
     encoding : Encoding or None
-        What makes rows of tables.
+        Encoding of tables as rows.
 
     Notes
     -----
     Means and deviations are weighted: a weight that is a whole number is a repeated row. A feature
     or a target that does not vary becomes zero, so that a constant target is predicted exactly.
-    Sparse rows stay as they are, as counts and shares of words should, and so do those of an
-    encoding, which has scaled them.
+    Sparse rows, such as counts of words, are not scaled. An encoding has scaled its rows already.
     """
 
     features: FeatureMaps
@@ -83,16 +82,15 @@ class Scaling:
         settings : FitSettings
         data : TrainingData
         before : KernelModel, optional
-            A model that the fit goes on from: its scaling stays, that of targets if there are as
-            many.
+            A model that the fit continues. Its scaling stays; of targets, if there are as many.
         kernel : Kernel
-            That of the fit, whose lengthscale may be "median".
+            Kernel of the fit, whose lengthscale may be "median".
         rng : torch.Generator or None
-            For the sample of quantiles, and what a metric draws.
+            For the sample of quantiles, and for the metric.
 
         Notes
         -----
-        Cost: a pass over the rows, and what it takes to learn a metric, unless there is a model.
+        Cost: a pass over the rows, and the learning of a metric, unless there is a model.
         """
         if before is not None:
             features, targets = FeatureMaps.of_model(before), _of_targets(before)

@@ -40,7 +40,7 @@ def _there(y: RemoteColumns, dtype: torch.dtype) -> Targets:
 
 
 def target_tensor(y: ArrayLike, dtype: torch.dtype) -> Float[Tensor, "n t"]:
-    """Return numeric targets as a tensor of shape (n, t); float32 stays float32 beside float32."""
+    """Return numeric targets as a tensor of shape (n, t), of float32 if rows are, too."""
     y = np.asarray(y)
     narrow = y.dtype == np.float32 and dtype == torch.float32
     y = np.ascontiguousarray(y, dtype=np.float32 if narrow else np.float64)
@@ -107,7 +107,7 @@ def class_codes(y: np.ndarray, classes: np.ndarray, dtype: torch.dtype) -> Float
     Raises
     ------
     ValueError
-        If a label is none of the classes.
+        If a label is not a class.
     """
     place = np.searchsorted(classes, y).clip(max=len(classes) - 1)
     unknown = classes[place] != y

@@ -48,8 +48,8 @@ class TrainingData:
     ----------
     rows : RowSource of shape (n, d)
     targets : Tensor of shape (n, t)
-        Numbers, or the codes of classes; see `class_codes`. Of remote rows `RemoteColumns` may
-        stand in for them, and for weights.
+        Numbers, or the codes of classes; see `class_codes`. Targets and weights of remote rows
+        may be `RemoteColumns`.
     weights : Tensor of shape (n,), or None
         Weights of the rows; None if all are one. `fit` leaves out rows of weight zero.
     classes : tuple of k labels, or None
@@ -60,11 +60,11 @@ class TrainingData:
     target : tuple of str, or None
         Names of the columns that are predicted.
     held_out : HeldOut or None
-        Rows that are held out already; they are none of these.
+        Held-out rows, which `rows` does not contain.
     numbers : Tensor of shape (n,), or None
         Numbers, increasing, that the rows have among those that were given; None if they are all.
     given : int or None
-        How many were given, if not n.
+        Number of the rows before some were left out, if not n.
 
     Raises
     ------

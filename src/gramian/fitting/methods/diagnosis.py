@@ -31,13 +31,13 @@ TRAINING_ROWS = 2000
 
 
 LONG_SECONDS = 600.0
-"""Seconds above which a fit says before what it will take."""
+"""Expected seconds above which a fit warns beforehand."""
 
 SLOW_OPERATIONS = 1e9
 """Floating-point operations per second that any machine manages: below, nothing is measured."""
 
 OPERATIONS_PER_ENTRY = 40
-"""Floating-point operations of a kernel entry, beside two for each feature."""
+"""Floating-point operations of a kernel entry, in addition to two for each feature."""
 
 
 def warn(text: str | Text | None) -> None:

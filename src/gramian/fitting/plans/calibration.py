@@ -18,7 +18,7 @@ from ...solvers import Solver
 from .memory import FitSize
 
 PRODUCTS_PER_STEP = 4
-"""Small products, in time, of which a step of a block method consists beside its work."""
+"""Small products that take as long as the overhead of a step of a block method."""
 
 READ_BYTES = 1 << 24
 """Bytes of a matrix with which the speed of reading is measured."""

@@ -16,13 +16,13 @@ BLOCK_BYTES = 1 << 28
 """Memory for rows that are routed at once: each cell then has many of them."""
 
 BYTES_PER_ROW = 200
-"""Of a row that is routed, beside three copies of it: cells and numbers, before they are sorted."""
+"""Bytes of a routed row in addition to three copies: cells and numbers, before sorting."""
 
 MEMORY_SHARE = 2
-"""Rows by cells are held in memory if so many times their bytes fit there."""
+"""Rows by cells are held in memory if twice their bytes fit there."""
 
 BLOCK_SHARE = 8
-"""Of the memory, one part in so many is for rows that are routed at once, at most."""
+"""Rows that are routed at once take at most one part in eight of the memory."""
 
 
 def partition_of(given: CellsLike) -> Partition:
@@ -31,7 +31,7 @@ def partition_of(given: CellsLike) -> Partition:
     Raises
     ------
     ValueError
-        If it is none of a number of rows, the name of a partition, and a partition.
+        If it is not a number of rows, the name of a partition, or a partition.
     """
     if isinstance(given, Partition):
         return given
@@ -55,7 +55,7 @@ def rows_bytes(partition: Partition, rows: RowSource, targets: int) -> int:
 def passes_bytes(settings: FitSettings, rows: RowSource, targets: int) -> int:
     """Return the bytes of passes over rows in files: targets, given and scaled, and blocks.
 
-    Of rows on other machines none are here.
+    Remote rows take no local memory.
     """
     n, d = rows.shape
     if rows.remote:

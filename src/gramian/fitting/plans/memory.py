@@ -27,7 +27,7 @@ class FitSize(ProblemSize):
         Fits at each level of a path of penalties, in units of one to all rows; 0 if the penalty
         is given.
     selector : Selector or None
-        What chooses the landmarks; None if they are given.
+        Selector of the landmarks; None for given points or all rows.
     """
 
     fits: float = 0.0
@@ -70,7 +70,7 @@ def dense_bytes(solver: Solver[Any, Any], size: FitSize, mapped: bool = False) -
 def chosen_bytes(solver: Solver[Any, Any], size: FitSize, blocks: int) -> int:
     """Return the bytes that are taken of the memory for blocks, as many as there are.
 
-    By the solver, or before it by a selector that looks at kernel entries: two strips of them.
+    The solver takes them, or before it a selector that evaluates two strips of kernel entries.
     """
     looks = size.selection_evaluations > 0
     strips = 2 * 8 * size.m * min(size.n, strip_rows(size.m, 8, blocks)) if looks else 0
@@ -78,7 +78,7 @@ def chosen_bytes(solver: Solver[Any, Any], size: FitSize, blocks: int) -> int:
 
 
 def divided(limit: int | None, solver: Solver[Any, Any], size: FitSize) -> tuple[int, int]:
-    """Return the bytes for what a solver keeps, and those left for blocks of rows.
+    """Return the bytes that a solver keeps, and the remaining bytes for blocks of rows.
 
     Centers of a streaming solver that take more than the blocks are in a file, see
     `KernelOperator.points`, and do not count.
@@ -107,7 +107,7 @@ def divided(limit: int | None, solver: Solver[Any, Any], size: FitSize) -> tuple
 
 
 def _what_fits(free: int, solver: Solver[Any, Any], size: FitSize) -> str:
-    """Return a template of how many centers would fit, or what the limit would have to be."""
+    """Return a template with the number of centers, or the limit, that would suffice."""
     fits = _most(size.m, lambda m: dense_bytes(solver, _with_centers(size, m)) <= free)
     if fits == 0:
         least = least_blocks(size) + dense_bytes(solver, _with_centers(size, 1))

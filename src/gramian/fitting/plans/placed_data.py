@@ -22,7 +22,7 @@ class PlacedData:
     Attributes
     ----------
     given : TrainingData
-        As they came: what is placed again if more landmarks than foreseen need the room.
+        Data before placement, to place again if more landmarks than expected need the memory.
     data : TrainingData
     K : KernelOperator of shape (n, n)
     solver : Solver

@@ -20,7 +20,7 @@ from .memory import (
 )
 
 SHARE_OF_BLOCKS = 4
-"""One part of so many of a device's memory stays free for blocks, however many rows there are."""
+"""One part in four of a device's memory stays free for blocks."""
 
 BLOCK_ROWS = 1024
 """Rows of a block for which there must be room on a device."""
@@ -31,7 +31,7 @@ COPIED_AT_ONCE = 1 << 26
 
 @dataclass(frozen=True)
 class Placement:
-    """The device of an engine if what a solver keeps fits there, else the host.
+    """Device of an engine if the state of a solver fits there, else the host.
 
     Attributes
     ----------
@@ -40,11 +40,11 @@ class Placement:
     with_rows : bool
         Whether the rows are copied there, once; else they are sent in each pass.
     host_bytes, device_bytes : int
-        What a solver keeps on each, rows included; without blocks.
+        Bytes that a solver keeps on each, rows included, blocks excluded.
     block_bytes : int
         Memory for blocks of rows, on the device if the engine has one.
     host_blocks : int
-        Memory of the host for what is put together there.
+        Memory of the host for blocks that are assembled there.
     """
 
     device: str
@@ -71,9 +71,9 @@ class Placement:
         solver : Solver
         size : FitSize
         limit : int or None
-            Bytes of the host; what the device allows is the engine's to say.
+            Bytes of the host; the engine states the memory of the device.
         held : int, default=0
-            Bytes of the device that are taken already, by what is placed.
+            Bytes of the device that placed data already take.
 
         Raises
         ------

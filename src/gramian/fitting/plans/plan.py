@@ -1,4 +1,4 @@
-"""The plan of a fit: what it takes is known before anything is computed."""
+"""plan: memory, kernel evaluations and seconds of a fit before it starts."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _kernel(settings: FitSettings, rows: RowSource) -> Kernel:
 
 
 def _of_matrix(settings: FitSettings, rows: RowSource, targets: int) -> Plan:
-    """Return the plan of a fit to a kernel matrix, with what it takes to call a function for it."""
+    """Return the plan of a fit to a kernel matrix, with the calls of a kernel function."""
     one = plan(*planned(settings, rows), targets)
     if not isinstance(rows, ObjectRows):
         return one

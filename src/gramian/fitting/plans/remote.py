@@ -15,14 +15,14 @@ from .memory import FitSize
 from .result import Plan
 
 LIBRARY_BYTES = 650 << 20
-"""Of a worker process that has only just imported this one, measured."""
+"""Bytes of a worker process after importing this package, measured."""
 
 TASK_SECONDS = 0.002
-"""That client and scheduler take for a task, measured on a busy machine."""
+"""Seconds of client and scheduler for a task, measured on a busy machine."""
 
 LOOKS = 5
-"""Readings of all rows before the fit: for what is not finite, for means and deviations, for some
-rows anywhere, for landmarks; and some of targets, which take as long together."""
+"""Passes over all rows before the fit: for values that are not finite, for means and deviations,
+for a sample, for landmarks; and passes over targets, which take as long together as one."""
 
 CALIBRATED_THERE = 1.0
 """Seconds in which the speed of workers is measured."""
@@ -31,7 +31,7 @@ ROWS_THERE = 1 << 16
 """Rows of the products by which it is measured: small ones, on a busy machine, mostly wait."""
 
 TASK_BYTES = 2048
-"""Of a task beside its vectors."""
+"""Bytes of a task in addition to its vectors."""
 
 
 def seconds_there(
@@ -48,10 +48,10 @@ def seconds_there(
 
 
 def spread_plan(one: Plan, spread: Spread, size: FitSize, blocks: int) -> Plan:
-    """Return the plan of rows on other machines, from that of rows here.
+    """Return the plan of remote rows, from the plan of local rows.
 
-    Blocks are there, one for each task that runs, with centers and a vector; and so are targets,
-    unless they were given as an array, which counts as data.
+    Each running task of a worker has a block, the centers and a vector. Targets are on the
+    workers, too, unless they were given as an array, which counts as data.
     """
     if not spread.workers:
         raise ConnectionError("the cluster has no worker: start some")
@@ -69,7 +69,7 @@ def spread_plan(one: Plan, spread: Spread, size: FitSize, blocks: int) -> Plan:
 
 
 def cells_there(one: Plan, spread: Spread, rows: RowSource, count: int, held: int) -> Plan:
-    """Return the plan of cells that workers solve, and whose rows and coefficients come here."""
+    """Return the plan of cells that workers solve, and whose rows and coefficients they send."""
     if not spread.workers:
         raise ConnectionError("the cluster has no worker: start some")
     running = math.ceil(spread.slots / spread.workers)

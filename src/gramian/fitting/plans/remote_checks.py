@@ -1,4 +1,4 @@
-"""What is refused of rows on other machines, before any of them is read."""
+"""Checks of settings for remote rows, before any row is read."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def check_remote(settings: FitSettings, rows: RowSource) -> None:
 
 
 def _check_cells(settings: FitSettings) -> None:
-    """Raise ValueError for what a fit by cells cannot do with rows on other machines."""
+    """Raise ValueError for settings that a fit by cells of remote rows does not support."""
     if any(isinstance(callback, Checkpoint) for callback in settings.callbacks):
         raise TextError(
             "a fit by cells of rows on other machines has no checkpoint: leave {Checkpoint} "

@@ -17,21 +17,21 @@ class Plan:
     landmarks : int or None
         None if all rows are centers.
     memory_bytes : int
-        Peak of what the fit allocates, beside the data it is given and the libraries.
+        Peak of the memory that the fit allocates, without the given data and the libraries.
     kernel_evaluations : int
         Of `iterations` iterations, setup included.
     seconds : float
         For these on this machine, after a calibration of half a second.
     iterations : int
-        What is assumed of an iterative solver; 1 for a closed form.
+        Assumed iterations of an iterative solver; 1 for a closed form.
     device : str
-        Where vectors and factors are: that of the engine if they fit there, else "cpu".
+        Place of vectors and factors: the device of the engine if they fit, else "cpu".
     device_bytes : int
-        Peak of what the fit allocates on the device of the engine, which `memory_bytes` does not
-        count; 0 if it computes on the host, or on several devices.
+        Peak of the memory on the device of the engine, which `memory_bytes` does not count; 0 if
+        it computes on the host, or on several devices.
     kept_bytes : int
         Of `memory_bytes`, for kernel entries that are evaluated once and read in each iteration; 0
-        if they are evaluated anew.
+        if each iteration evaluates them.
     cells : int
         Their number, about; 0 without cells.
     disk_bytes : int
@@ -42,7 +42,7 @@ class Plan:
     worker_bytes : int
         Memory of each worker, libraries included.
     tasks, pass_bytes : int
-        Of a pass over the rows, and what is sent and comes back in it.
+        Tasks of a pass over the rows, and the bytes that it sends and receives.
     """
 
     solver: str

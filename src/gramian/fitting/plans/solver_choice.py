@@ -112,8 +112,8 @@ def with_stored_entries(
 ) -> Solver[Any, Any]:
     """Return a solver that keeps kernel entries, if that pays and there is memory.
 
-    Half of what the rest leaves of a limit, a quarter of the machine's without one; of several
-    workers each has its part. Kernels whose matrix has two thin factors need no entries.
+    Entries take at most half of the free bytes of a limit, or a quarter of the machine's memory
+    without one, divided among workers. A matrix with two thin factors needs no entries.
     """
     if not engine.on_host or not size.targets_here:
         return found
@@ -123,7 +123,7 @@ def with_stored_entries(
 
 
 def spare_bytes(found: Solver[Any, Any], size: FitSize, limit: int | None, workers: int = 1) -> int:
-    """Return half of what a solver and blocks of rows leave, for what is kept to save seconds."""
+    """Return the bytes for stored entries: half of the memory that solver and blocks leave free."""
     memory = machine_memory() // 2 if limit is None else limit
     free = memory // workers - dense_bytes(found, size) - BLOCK_BYTES
     return max(0, free // 2)
@@ -161,7 +161,7 @@ def full_solver(
     is ahead for the first 90 s (0.061 against 2.5 % wrong labels, PCG after 15 iterations), and
     PCG is what converges; with 500,000 rows PCG ended its first iteration when ASkotch was two
     thirds of its way from 0.97 to 0.10.
-    Where between them the best limit lies was not measured.
+    The best limit between these numbers of rows was not measured.
     """
     need = dense_bytes(solvers.Direct(), size) + least_blocks(size)
     if size.n <= direct_rows and (limit is None or need <= limit):

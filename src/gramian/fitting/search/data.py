@@ -26,7 +26,7 @@ MOST_ROWS = 20_000
 
 @dataclass(frozen=True, eq=False)
 class ScaledData:
-    """Training data as a search sees them, and what was done to them."""
+    """Training data as a search sees them, and their scaling."""
 
     data: TrainingData
     rows: RowSource
@@ -42,7 +42,9 @@ class ScaledData:
             features = Standardizer.fit(rows, weights=data.weights)
             rows = features.apply(rows)
         of_targets = Standardizer.fit(as_rows(data.targets), weights=data.weights)
-        if data.coded:  # their scale is that of errors; their mean is what nothing is known by
+        if (
+            data.coded
+        ):  # Codes stay on the scale of errors; their mean is the best constant prediction.
             of_targets = Standardizer(of_targets.mean, torch.ones_like(of_targets.scale))
         targets = of_targets.scaled(data.targets)
         return cls(data, rows, targets, features, of_targets)

@@ -15,8 +15,8 @@ from ...search import CellSearch, Clock, Effort, Material, Member, Search, Trial
 from ..held_out.splits import given_splits
 from ..inputs.training_data import TrainingData
 from .data import ScaledData, check_data, material_of, score_of, search_journal
+from .final_fit import cell_search, members_of_cells, with_landmarks
 from .held_out import held_out
-from .many_rows import cell_search, members_of_cells, with_landmarks
 from .plan import rows_by_cells
 from .settings import SearchSettings
 
@@ -38,7 +38,7 @@ class Searched:
     interrupted : bool
         Whether it was ended by Ctrl-C.
     unit : float
-        Of the square root of a loss, in that of the target: 1 for classes and several targets.
+        Of the square root of a loss, in units of the target; 1 for classes and several targets.
     truth : Tensor of shape (v, t)
         Targets of the held-out rows, as the values of trials are.
     targets : Standardizer
@@ -126,7 +126,7 @@ def _search(
 def _cell_search(
     settings: SearchSettings, search: Search, scaled: ScaledData, index: Int[Tensor, " s"] | None
 ) -> CellSearch | None:
-    """Return the search by cells of the rows beyond a sample; None if there are none."""
+    """Return the search by cells of the rows beyond a sample; None if the sample has all rows."""
     if index is None:
         return None
     data, rows, targets = scaled.data, scaled.rows, scaled.targets
@@ -150,7 +150,7 @@ def _were_shown(trials: Sequence[Trial], watchers: Sequence[Watcher]) -> bool:
 def _watched(
     steps: Iterator[Trial], watchers: Sequence[Watcher], found: Search
 ) -> tuple[list[Trial], bool]:
-    """Return the trials until the end, or that of a watcher, and whether Ctrl-C came before."""
+    """Return the trials until the end, or until a watcher ends them, and whether Ctrl-C did."""
     trials: list[Trial] = []
     try:
         for trial in steps:
@@ -165,7 +165,7 @@ def _watched(
 
 
 def _by_cells(found: Search, by_cells: CellSearch) -> Iterator[Trial]:
-    """Yield the trials on a sample, and those of the cells that all rows are divided into.
+    """Yield the trials on a sample, and the trials of cells of all rows.
 
     Where cells are no better than that, all rows of the sample become centers.
     """

@@ -1,4 +1,4 @@
-"""held_out: what the result of a search predicts of rows that it was not fitted to."""
+"""Predictions of held-out rows by the result of a search."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def held_out(
 
     Notes
     -----
-    Where held-out rows were fitted to in the end, these are the predictions by the fits without
-    them, of all splits together. Else the search, or the model itself, has not seen those of the
-    first split. Cost: nothing, or a prediction of these.
+    If the final fit has seen the held-out rows, these are the predictions of fits without them, of
+    all splits. Otherwise the search, or the model, has not seen the validation rows of the first
+    split. Cost: nothing, or a prediction of these rows.
     """
     scale, material = scaled.of_targets, found.material
     if by_cells is not None and members[0].cells is not None:

@@ -42,7 +42,7 @@ MEMBERS = 2
 """Fits to all rows at the end, about."""
 
 FIT_SECONDS = 0.01
-"""Seconds that each fit of few rows takes beside its work."""
+"""Overhead of a fit of few rows, in seconds."""
 
 ENOUGH_SECONDS = 0.2
 CALIBRATION_ROWS = 1500
@@ -63,7 +63,7 @@ class SearchPlan:
     fitted_rows : int
         Of the last fit: all, or as many as memory holds to be divided into cells.
     memory_bytes : int
-        Peak of what it allocates, beside the data it is given and the libraries, about.
+        Approximate peak of the memory, without the given data and the libraries.
     kernel_evaluations : float
         About, without a budget of them.
     seconds : float
@@ -160,7 +160,7 @@ def plan_search(settings: SearchSettings, rows: RowSource, targets: int = 1) -> 
 
 
 def _search_work(settings: SearchSettings, s: int, fitted: int, d: int, t: int) -> _Work:
-    """Return the work on a sample of s rows, and of fits with so many rows as centers."""
+    """Return the work on a sample of s rows, and of fits with all of these rows as centers."""
     space, effort = settings.space, Effort()
     times = FOLDS if s < FEW_ROWS else 1
     learned = 4 * s // 5 if s < FEW_ROWS else s - min(2000, s // 5)
@@ -189,7 +189,7 @@ def _full(n: int, t: int) -> _Work:
 
 
 def _last_work(s: int, n: int, held: int, t: int) -> _Work:
-    """Return the work of fitting more rows than were searched on: so many by cells, or all."""
+    """Return the work of the final fit to more rows than the sample: by cells, or to all."""
     if n == s:
         return _Work()
     if held:
@@ -220,7 +220,7 @@ def rows_by_cells(rows: RowSource, targets: int, limit: int | None = None) -> in
 
 
 def _copies(n: int) -> float:
-    """Return how often rows are there that become cells: as they are, mapped, and with bands."""
+    """Return the number of copies of rows of cells: unmapped, mapped, and with bands."""
     return 2 + inflated(n, USUAL_ROWS) / n
 
 
@@ -263,7 +263,7 @@ def _seconds(work: _Work, kernel: Kernel, engine: Engine, rows: RowSource, t: in
 
 
 def _of_dense(kernel: Kernel, engine: Engine, rows: RowSource, t: int) -> tuple[float, float]:
-    """Return the seconds of an entry in products with few columns, and with those of all shifts."""
+    """Return the seconds of an entry in products with few columns, and with all shifts."""
     rng = torch.Generator().manual_seed(0)
     x = torch.randn(CALIBRATION_ROWS, rows.shape[1], dtype=rows.dtype, generator=rng)
     kernel = kernel.resolve(x[:500])

@@ -32,7 +32,7 @@ class SearchSettings:
         Loss of predictions, given true targets and weights of held-out rows, by which fits are
         compared; the mean squared error if None.
     memory_limit : int, optional
-        Bytes that it may take beside the data it is given, about.
+        Approximate limit of the memory, without the given data.
     watchers : sequence of callables
         Called with each `Trial`; one that returns True ends the search.
     checkpoint : Checkpoint, optional

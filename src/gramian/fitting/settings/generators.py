@@ -8,28 +8,28 @@ import numpy as np
 import torch
 
 MAPS = 0x6D617073
-"""Turns the seed of the kernel's sample into that of the maps of features."""
+"""Mask that turns the seed of the kernel's sample into the seed of the maps of features."""
 
 CHOICE = 0x63686F69
-"""Turns it into that of the choice of kernel, lengthscale and penalty."""
+"""Mask that turns it into the seed of the choice of kernel, lengthscale and penalty."""
 
 
 @dataclass(frozen=True)
 class Generators:
-    """Independent generators, so that the draws of one step do not move those of another.
+    """Independent generators, so that the draws of a step do not change the draws of others.
 
     Attributes
     ----------
     kernel, landmarks, solver : torch.Generator
         For the sample of the median heuristic, the selector and the solver.
     folds : torch.Generator or None
-        For the folds of a path of penalties; None where there is none, as in `partial_fit`.
+        For the folds of a path of penalties; None in `partial_fit`, which has no path.
     held_out : torch.Generator or None
         For the rows that are held out to stop early; None as in `partial_fit`.
     encoding : torch.Generator or None
         For the folds of the means of levels, and the sample of medians; None likewise.
     maps : torch.Generator or None
-        For the sample of quantiles of features, and what a metric that is learned draws.
+        For the sample of quantiles of features, and for a learned metric.
     choice : torch.Generator or None
         For the rows by which kernel, lengthscale and penalty are chosen.
     """

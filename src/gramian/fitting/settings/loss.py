@@ -1,4 +1,4 @@
-"""check_loss: whether a loss is one, and goes with the other settings of a fit."""
+"""check_loss: whether a loss is known, and suits the other settings of a fit."""
 
 from __future__ import annotations
 

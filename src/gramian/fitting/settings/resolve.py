@@ -32,7 +32,7 @@ MEDIAN_SAMPLE = 1000
 def kernel(given: OptionalKernel, lengthscale: Lengthscale) -> Kernel:
     """Return the kernel of that name with that lengthscale, or the kernel object itself.
 
-    For "auto" one stands in that costs as much as others: what is chosen takes its place.
+    For "auto" it is a kernel of usual cost, which the choice replaces.
     """
     if isinstance(given, Kernel):
         if not (isinstance(lengthscale, str) and lengthscale in ("median", "auto")):
@@ -62,12 +62,12 @@ def kernel(given: OptionalKernel, lengthscale: Lengthscale) -> Kernel:
 
 
 def metric(given: MetricLike) -> Metric | LinearMap | None:
-    """Return the metric that is to be learned, or the map that was given, if any.
+    """Return the metric to learn, or the given map, if any.
 
     Raises
     ------
     ValueError
-        If it is none of these: the message says what is known.
+        If it is not known; the message lists the known values.
     """
     if given is None or isinstance(given, Metric | LinearMap):
         return given
@@ -115,5 +115,5 @@ def newton(given: SolverLike) -> Newton:
 
 
 def loss(given: LossLike) -> Loss:
-    """Return the loss that a parameter means; `FitSettings` has refused what is none."""
+    """Return the loss that a parameter names; `FitSettings` has checked it."""
     return given if isinstance(given, Loss) else losses.make(given)

@@ -58,7 +58,7 @@ def selector(given: LandmarksLike, n: int, sequential: bool = False) -> Selector
 
     "auto" is the accelerated recursion for rows with random access, uniform for others, over which
     the recursion would pass about as often as the solver. Measured on six real sets with 500 and
-    2,000 landmarks: its test error is 0.94 and 0.97 of that of uniform landmarks in the mean, 1.03
+    2,000 landmarks: its test error is 0.94 and 0.97 of the error of uniform ones in the mean, 1.03
     and 1.01 at worst, in 1.24 and 1.0 times the CPU seconds of the fit, and it misses a cluster of
     1 % of the rows in 2 % of the cases with ten landmarks, uniform in 85 %. Pivoted Cholesky (0.87
     and 0.95) takes 1.9 to 2.4 times as long and 8 n m bytes. See docs/benchmarks.md.
@@ -145,5 +145,5 @@ def _point_rows(given: Any) -> RowSource:
         )
         raise ParameterError("landmarks", given, problem, form=SETTING_FORM)
     rows = as_rows(given)
-    check_finite(rows, "landmarks")  # those in files are looked at once they are read
+    check_finite(rows, "landmarks")  # Points in files are checked when they are read.
     return rows

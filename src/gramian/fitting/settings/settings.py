@@ -36,7 +36,7 @@ class FitSettings(FitParameters):
     ------
     ValueError
         If a number, ``memory_limit`` or ``cv`` cannot be used, or ``penalty="auto"`` with landmarks
-        of a path of penalties goes with a solver or a warm start that have none.
+        of a path of penalties meets a solver or a warm start without a path.
     """
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -76,7 +76,7 @@ class FitSettings(FitParameters):
             raise ParameterError("penalty", given, "finite and at least 0", remedy)
 
     def _check_penalties(self) -> None:
-        """Keep penalties of targets as a tuple; ValueError if they are none, or cannot be used."""
+        """Store penalties of targets as a tuple; ValueError for values that are not penalties."""
         given: Any = self.penalty
         each = np.asarray(given)
         numbers_alone = each.dtype.kind in "iuf" and each.ndim == 1 and len(each) > 0
@@ -130,7 +130,7 @@ class FitSettings(FitParameters):
             )
 
     def _check_path(self) -> None:
-        """Raise ValueError for settings that do not go with a path of penalties."""
+        """Raise ValueError for settings that exclude a path of penalties."""
         if not (isinstance(self.solver, Falkon) or self.solver in ("auto", "falkon")):
             problem = Text("goes along its path with {solver='falkon'}, not {!r}", self.solver)
             remedy = Text("leave {solver} out, or give a number")
@@ -145,7 +145,7 @@ class FitSettings(FitParameters):
             )
 
     def _check_cells(self) -> None:
-        """Raise ValueError for settings that do not go with cells."""
+        """Raise ValueError for settings that exclude cells."""
         told = isinstance(self.landmarks, str) and self.landmarks == "auto"
         if not (self.landmarks is None or told):
             problem = Text("does not go with {cells}, which have all their rows as centers")
@@ -208,7 +208,7 @@ class FitSettings(FitParameters):
         )
 
     def with_plain_inputs(self) -> FitSettings:
-        """Return settings that make no features normal unless told so."""
+        """Return settings that map features to quantiles only for ``standardize="quantile"``."""
         return replace(self, standardize=True) if self.chooses_inputs else self
 
     @property

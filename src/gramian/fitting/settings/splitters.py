@@ -14,7 +14,7 @@ def is_splitter(cv: object) -> TypeGuard[Splitter]:
 
 
 def is_pairs(cv: object) -> TypeGuard[Sequence[tuple[Indices, Indices]]]:
-    """Return whether a value looks like pairs of row numbers; `folds_of` looks at the numbers."""
+    """Return whether a value is a sequence of pairs; `folds_of` checks their row numbers."""
     if isinstance(cv, str | bytes) or not isinstance(cv, Sequence) or not cv:
         return False
     return all(not isinstance(pair, str) and length(pair) == 2 for pair in cv)

@@ -1,4 +1,4 @@
-"""Exactly: a fit solved once more in closed form, for what its factors say of each row."""
+"""Closed-form refit in float64, for leverages, leave-one-out residuals and the evidence."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ from ..plans.memory import FitSize, divided
 from .center_removal import CenterRemoval
 
 SAME_FUNCTION = 0.05
-"""A model whose values are off by a larger share from those of its system does not solve it."""
+"""Largest relative distance of the values of a model from the solution of its system."""
 
 SAME_ROWS = 1e-4
-"""Rows that are mapped anew are the centers of a model up to so much of their size."""
+"""Largest relative distance of mapped rows from the centers of a model that they equal."""
 
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    r"""A kernel ridge regression solved exactly, and each row by the others.
+    r"""A kernel ridge regression solved exactly, and the residual of each row without it.
 
     With H the matrix that maps targets to values at the rows, the residual of row i without it is
     :math:`(y - H y)_i / (1 - H_{ii})`, as in `gramian.paths.leave_one_out.Spectrum`: a row of
@@ -81,7 +81,7 @@ class Solved:
 def solved_exactly(
     model: KernelPart, data: TrainingData, penalty: float, limit: int | None
 ) -> Solved:
-    """Solve the system of a model once more, by factorisation in float64.
+    """Solve the system of a model by factorisation in float64.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def solved_exactly(
         Of its fit, rows of weight zero left out.
     penalty : float
     limit : int, optional
-        Bytes of memory, if not those of the machine.
+        Bytes of memory; by default the memory of the machine.
 
     Raises
     ------
@@ -101,7 +101,7 @@ def solved_exactly(
     Notes
     -----
     All rows as centers: n² kernel evaluations, n³ operations, 8 n² bytes. Landmarks: 2 n m + m²
-    kernel evaluations in two passes over the rows, some 5 n m² operations, 40 m² bytes.
+    kernel evaluations in two passes over the rows, about 5 n m² operations, 40 m² bytes.
     """
     if data.rows.remote:
         raise TextError(

@@ -22,20 +22,20 @@ from ..settings.generators import Generators
 from .refit import Again, errors_of_halves, parts_of
 
 CONFORMAL = 0x636F6E66
-"""Turns the seed of a fit into that of the division of its rows."""
+"""Mask that turns the seed of a fit into the seed of the calibration split."""
 
 METHODS = ("split", "cv+")
 FOLDS = 5
 """Folds of CV+."""
 
 HELD_BACK, MOST_HELD_BACK = 5, 4000
-"""One row of so many is held back, and at most so many rows."""
+"""The split holds out one row in five, and at most 4,000 rows."""
 
 LEAST_ROWS = 20
-"""Rows with fewer of which there is nothing to divide."""
+"""Smallest number of rows that can be divided."""
 
 PENALTIES = tuple(10.0 ** (-e / 2) for e in range(0, 10))
-"""Of the spread, per row, decreasing: from what leaves hardly more than a constant."""
+"""Penalties of the spread, per row, decreasing; the first one leaves little but a constant."""
 
 RISES = 2
 """Penalties in a row that are no better, after which smaller ones are not tried."""
@@ -101,16 +101,16 @@ def made(
     held: TrainingData | None,
     state: Callable[[], np.random.RandomState],
 ) -> Conformal:
-    """Return what makes intervals or sets of a model.
+    """Return the calibration of intervals or sets of a model.
 
     Parameters
     ----------
     method : "split", "cv+" or None
-        None: rows of the fit are held back only now, and the others fitted anew.
+        None: some rows of the fit are held out now, and the model is refitted to the others.
     again : Again
         Of the model.
     data : TrainingData
-        The rows of its fit, those of weight zero left out.
+        The rows of its fit, without rows of weight zero.
     held : TrainingData or None
         With "split": the rows that were held back.
     state : callable
@@ -146,7 +146,7 @@ def check_outputs(model: Model, data: TrainingData) -> None:
 def split(
     again: Again, learned: TrainingData, held: TrainingData, rng: Generators, draws: torch.Generator
 ) -> Conformal:
-    """Return what makes intervals, or sets, of a model that has not seen the held-back rows.
+    """Return the calibration of intervals or sets by rows that the model has not seen.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def split(
     learned : TrainingData
         The rows of its fit.
     held : TrainingData
-        Held-back rows. Weights are not looked at.
+        Calibration rows. Their weights are ignored.
     rng : Generators
     draws : torch.Generator
         Divides the rows.
@@ -183,7 +183,7 @@ def split(
 
 
 def cross(again: Again, data: TrainingData, rng: Generators, draws: torch.Generator) -> Conformal:
-    """Return what makes intervals, or sets, by five fits that each leave out a fold.
+    """Return the calibration of intervals or sets by five fits that each leave out a fold.
 
     Parameters
     ----------

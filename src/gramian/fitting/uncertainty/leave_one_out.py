@@ -46,7 +46,7 @@ def left_out(
     penalties : sequence of float
         Of each kernel model that it is made of.
     limit : int, optional
-        Bytes of memory, if not those of the machine.
+        Bytes of memory; by default the memory of the machine.
 
     Raises
     ------
@@ -73,7 +73,7 @@ def left_out(
 
 
 def summed(model: Model, data: TrainingData, solved: Iterable[Solved]) -> LeftOut:
-    """Return what follows from the solutions of each kernel model that a model is made of."""
+    """Combine the exact solutions of the kernel models of a model."""
     seen = data.without_zero_weights()
     left = off = torch.zeros_like(seen.targets, dtype=torch.float64)
     free, evidence = 0.0, math.nan

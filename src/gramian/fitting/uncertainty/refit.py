@@ -33,7 +33,7 @@ MOST_ITERATIONS = 100
 
 @dataclass(frozen=True, eq=False)
 class Again:
-    """What fits anew with all choices made.
+    """Frozen configuration of a fitted model, to refit it to other rows or targets.
 
     Attributes
     ----------
@@ -41,11 +41,11 @@ class Again:
     shifts : tuple of float
         N times the penalty, of each of the models that it is made of.
     settings : FitSettings
-        Engine, memory, loss, iterations; what it says of the model is not used.
+        Engine, memory, loss, iterations; its settings of the model are ignored.
     whole : int
         Rows of the fit of the model: with as many centers, all rows are centers.
     fresh : bool, default=False
-        Whether landmarks are chosen anew.
+        Whether to select new landmarks.
     """
 
     model: Model
@@ -58,7 +58,7 @@ class Again:
     def of_fit(
         cls, model: Model, fitted: Fitted, settings: FitSettings, data: TrainingData
     ) -> Again:
-        """Return what fits anew as one fit did: with as many iterations, if it was stopped early.
+        """Build the refit of a fitted model, with its early-stopped iteration count.
 
         Parameters
         ----------
@@ -84,9 +84,9 @@ class Again:
         return cls(model, (fitted.penalty * data.total,), settings, n)
 
     def to_fewer(self, data: TrainingData, rng: Generators) -> Again:
-        """Return the same of a model fitted to some of the rows, the only ones it has seen.
+        """Return the refit of a model that has seen only some of the rows.
 
-        Landmarks are chosen anew among them, unless they were given as points.
+        New landmarks are selected among them, unless they were given as points.
         """
         fresh = replace(self, fresh=True).fitted(data, rng)
         return replace(self, model=fresh, whole=len(data.targets))
@@ -147,7 +147,7 @@ class Again:
         solver: SolverLike | None = None,
     ) -> KernelPart:
         rows = part.prepared(data.rows)
-        if not (rows.sparse or rows.remote):  # each pass would map them anew
+        if not (rows.sparse or rows.remote):  # otherwise each pass would map them again
             rows = as_rows(gathered(rows, torch.arange(len(rows)), CENTER_BYTES))
         seen = replace(data, rows=rows, encoding=None, feature_names=None, held_out=None)
         settled = _settled(settings, part, shift / data.total, self.whole)
@@ -199,7 +199,7 @@ def _settled(settings: FitSettings, part: KernelPart, penalty: float, whole: int
 
 
 def _anew(settings: FitSettings, part: KernelPart, n: int) -> LandmarksLike:
-    """Return what chooses landmarks as those of a model were; themselves, if they were given."""
+    """Return the value of ``landmarks`` for a refit: the points, if they were given as such."""
     given, m = settings.landmarks, min(len(part.centers), n)
     if selection.are_points(given):
         points: RowSource = part.centers
@@ -220,7 +220,7 @@ def _same(part: KernelPart, found: KernelPart) -> bool:
 
 
 def parts_of(index: Int[Tensor, " n"], count: int) -> Sequence[Int[Tensor, " _"]]:
-    """Return so many parts of a random order, each increasing."""
+    """Return `count` parts of a random order, each increasing."""
     return [part.sort().values for part in index.chunk(count)]
 
 

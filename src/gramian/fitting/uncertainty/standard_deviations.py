@@ -27,7 +27,7 @@ LOG_ODDS = [0.25 * step * math.log(10) for step in range(-20, 21)]
 def with_variance(
     model: Model, data: TrainingData, penalties: Sequence[float], limit: int | None
 ) -> tuple[Model, LeftOut]:
-    r"""Return a model that knows the standard deviations of its predictions.
+    r"""Return a model with the standard deviations of its predictions.
 
     Parameters
     ----------
@@ -38,12 +38,12 @@ def with_variance(
     penalties : sequence of float
         Of each kernel model that it is made of.
     limit : int, optional
-        Bytes of memory, if not those of the machine.
+        Bytes of memory; by default the memory of the machine.
 
     Returns
     -------
     Model, LeftOut
-        The same function, and what is known of rows that are left out.
+        The same function, and leave-one-out predictions.
 
     Raises
     ------
@@ -52,11 +52,11 @@ def with_variance(
 
     Notes
     -----
-    :math:`a\,v(x) + b` is fitted to the squares of leave-one-out residuals of the model: each row
-    is predicted by the others, and so is v there, by the closed form of `solved_exactly`. That is
-    out of sample, no row is lost, and nothing is fitted anew. Kernel, penalty and landmarks may
-    have been chosen with the same rows, which is not undone. Of an average the residuals are those
-    of the average, and v is the weighted mean of those of its models, which get the same numbers.
+    :math:`a\,v(x) + b` is fitted to the squared leave-one-out residuals of the model, and to v of
+    each row without it, by the closed form of `solved_exactly`. These are out of sample, no row is
+    lost, and nothing is refitted. Kernel, penalty and landmarks may have been chosen with the same
+    rows; this is not corrected. For an average, the residuals are the residuals of the average, v
+    is the weighted mean over its models, and all models get the same a and b.
 
     In range of the training, see `IN_RANGE`, that is all. Residuals there have about the same v,
     and hardly determine a. Beyond, c is added for each unit of v. It is so large that a + c is no

@@ -40,7 +40,7 @@ class Divided:
     settings : FitSettings
         Those that are left for the fit.
     others : TrainingData or None
-        Rows that are held back: none of them has a say in the encoding either.
+        Held-out rows, which do not affect the encoding either.
     learn : Tensor of shape (k,), or None
         Numbers of the others among all of positive weight; None if they are all.
     """
@@ -109,8 +109,7 @@ def whole_of(
 ) -> Whole:
     """Return all rows of a table: `WholeTable`, or rows and targets that stay on other machines.
 
-    Parameters are those of `WholeTable`. Where `keep` says that some rows are left out, the targets
-    come here.
+    Parameters are the same as in `WholeTable`. If `keep` leaves out rows, the targets are gathered.
     """
     there = columns_there(given.y)
     if there is not None and keep is None:
@@ -128,7 +127,7 @@ def _remote_data(
     classes: np.ndarray | None,
     weights: RowWeights | None,
 ) -> TrainingData:
-    """Return rows and targets that stay where they are; ValueError for what cannot be fitted."""
+    """Return remote rows and targets; ValueError if they cannot be fitted."""
     rows = given.table.rows(given.columns)
     check_remote(settings, rows)
     t = y.rows.shape[1] if classes is None or len(classes) == 2 else len(classes)
@@ -145,7 +144,7 @@ def _remote_data(
 
 @dataclass(frozen=True, eq=False)
 class WholeTable(Whole):
-    """A table, whose encoding is learned anew without the rows that are held back.
+    """A table, whose encoding is learned without the held-out rows.
 
     Attributes
     ----------

@@ -24,7 +24,7 @@ from ...solvers import Falkon, deadline, max_iterations, solve
 logger = logging.getLogger("gramian")
 
 HELD_OUT = (50, 10_000)
-"""One row in so many is held out from all cells, and at most so many."""
+"""Cells hold out one row in 50, and at most 10,000 rows."""
 
 LANDMARKS = (10_000, 5_000, 2_000)
 """Numbers of landmarks beyond, as the time that is left allows."""
@@ -57,7 +57,7 @@ def cell_search(
     most : int
         Rows that memory holds.
     folds : sequence of Split, optional
-        How lengthscale and penalty are to be chosen: numbers of rows that are fitted, and held out.
+        Row numbers that choose lengthscale and penalty.
     """
     sample = search.material
     if most <= len(index):
@@ -190,7 +190,7 @@ def _solve(
 
 
 def _losses(search: Findings, values: Tensor) -> tuple[float, float]:
-    """Return the loss of predictions of the first held-out rows, and that of the result on them."""
+    """Return the losses of predictions and of the result on the first held-out rows."""
     material, expected = search.material, search.expected()
     if len(material.splits) == 1:
         return search.loss_of(values), search.loss_of(expected)
