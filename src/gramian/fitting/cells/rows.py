@@ -172,7 +172,7 @@ def _write(found: CellRows, routed: _Routed, kept: dict[int, Tensor]) -> None:
 
 
 def _gathered(rows: RowSource, size: int) -> Iterator[tuple[int, Float[Tensor, "b d"]]]:
-    """Yield blocks of `least` rows or more, except the last, and the number of their first row.
+    """Yield blocks of at least `size` rows, except the last, and the number of their first row.
 
     Sources give smaller ones, of which each cell would have a row or two.
     """
