@@ -328,6 +328,7 @@ def resident() -> int:
 def all_lost(folder: str) -> Row:
     """Return how long a fit waits for workers that never come."""
     import dask
+
     from gramian.data.dask import DaskRows
 
     with client_of(2) as client:
