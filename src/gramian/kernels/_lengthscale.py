@@ -8,9 +8,8 @@ import re
 from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, SupportsFloat, runtime_checkable
 
-import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -179,8 +178,9 @@ def checked_lengthscale(lengthscale: object) -> Lengthscale:
     factor = medians(lengthscale)
     if isinstance(lengthscale, str) and factor is not None and 0 < factor < math.inf:
         return lengthscale
-    if isinstance(lengthscale, numbers.Real) or getattr(lengthscale, "ndim", None) == 0:
-        values = [float(np.asarray(lengthscale))]
+    is_scalar = isinstance(lengthscale, numbers.Real) or getattr(lengthscale, "ndim", None) == 0
+    if is_scalar and isinstance(lengthscale, SupportsFloat):
+        values = [float(lengthscale)]
         result: Lengthscale = values[0]
     elif isinstance(lengthscale, Iterable) and not isinstance(lengthscale, str):
         values = [float(value) for value in lengthscale]
