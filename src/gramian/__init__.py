@@ -106,7 +106,7 @@ _HOME = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is asked for: torch and scikit-learn take seconds, `gramian --help` none."""
+    """Import a public name at its first use: importing torch and scikit-learn takes seconds."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     home = f"{__name__}.{_HOME.get(name, name)}"

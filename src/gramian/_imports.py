@@ -19,7 +19,7 @@ _lock = threading.RLock()
 class WhenUsed(ModuleType):
     """Stands for a module, which is imported when something of it is asked for.
 
-    What is got, set, deleted or listed is that of the module; only `is` can tell them apart.
+    Its attributes are the attributes of the module; only `is` distinguishes them.
     """
 
     def __getattr__(self, name: str) -> Any:
@@ -53,9 +53,9 @@ def _removed(stand_in: WhenUsed) -> None:
 def deferred(*names: str) -> Iterator[None]:
     """Let import statements have modules that are imported when they are first used.
 
-    Only while this is open, only for modules that are installed and not yet imported, and for all
-    threads: what they get in this time works, too. Where it is open in two threads, or a child is
-    forked meanwhile, stand-ins leave `sys.modules` at the first use.
+    Only in this context, only for modules that are installed and not yet imported, and for all
+    threads: a module that another thread imports in this time works, too. If two threads use the
+    context, or a child is forked in it, stand-ins leave `sys.modules` at the first use.
     """
     stand_ins = [_stand_in(name) for name in names if name not in sys.modules]
     with _lock:
@@ -69,7 +69,7 @@ def deferred(*names: str) -> Iterator[None]:
 
 
 def _stand_in(name: str) -> WhenUsed | None:
-    """Return the stand-in of a module, with its spec, which importlib asks for."""
+    """Return the stand-in of a module, with the spec that importlib needs."""
     spec = find_spec(name)
     if spec is None:
         return None
@@ -82,7 +82,7 @@ def _stand_in(name: str) -> WhenUsed | None:
 def uncollected() -> Iterator[None]:
     """Keep the garbage collector from walking through all of torch again and again.
 
-    Nor does it when it is on again: what is there then counts as old, as if it had been looked at.
+    Nor after it is enabled again: existing objects then count as old.
     """
     was_on = gc.isenabled()
     gc.disable()

@@ -1,7 +1,7 @@
-"""Problems: what is minimised, with all rows or m landmarks as centers.
+"""Problems: objectives with all rows or m landmarks as centers.
 
-`FullProblem` and `NystromProblem` say what is to be solved; solvers say how. Both are linear
-systems, and minimise
+`FullProblem` and `NystromProblem` define linear systems, which solvers solve. Their solutions
+minimise
 
     (1 / N) sum_i w_i (f(x_i) - y_i)² + penalty · ‖f‖²,    N = sum_i w_i,
 
@@ -34,7 +34,7 @@ class _Ridge:
     """Base of the problems: a matrix, targets, a penalty and observation weights.
 
     Vectors and matrices that solvers keep are on the device of the targets; row numbers are on the
-    host. Targets and weights may be `RemoteColumns`, which lie with remote rows.
+    host. Targets and weights may be `RemoteColumns`, which are stored with remote rows.
     """
 
     K: KernelOperator
@@ -77,7 +77,7 @@ class _Ridge:
 
     @property
     def total(self) -> float:
-        """N, the sum of the weights: the number of rows if there are none."""
+        """N, the sum of the weights, or the number of rows without weights."""
         if self.weights is None:
             return float(self.K.shape[0])
         return float(self.weights.sum(dtype=torch.float64))
@@ -92,7 +92,7 @@ class _Ridge:
 
     @property
     def relative_mean(self) -> float:
-        """The largest mean of a target in units of its spread. Cost: that of `spread`."""
+        """The largest mean of a target in units of its spread. Cost: the same as `spread`."""
         mean, spread = self._moments
         return float((mean.abs() / spread).max())
 
@@ -272,7 +272,7 @@ class NystromProblem(_AtLandmarks):
     weights : Tensor of shape (n,), optional
         Observation weights, at least zero; ones if None.
     landmark_weight : Tensor of shape (m,), optional
-        What a landmark stands for, relative to 1/m of the rows: 1 / (n · its probability) of
+        Share of the rows that a landmark represents, relative to 1/m: 1 / (n · its probability) of
         being drawn, times its own observation weight over the mean one. Only preconditioners
         use it; the solution does not depend on it.
     coverage : float, optional
@@ -316,7 +316,7 @@ class NystromProblem(_AtLandmarks):
     def double(self) -> NystromProblem:
         """Return the same problem with kernel entries computed in float64.
 
-        Targets keep their dtype: products take them in that of the entries, block by block.
+        Targets keep their dtype; products convert them to the dtype of the entries, block by block.
         """
         return replace(self, K=self.K.double())
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from .._messages.display import display_text
 
-if sys.platform != "win32":  # where what a kill left behind is not removed
+if sys.platform != "win32":  # on Windows, files of killed processes are not removed
     import fcntl
 
 
@@ -79,13 +79,13 @@ def check_output(path: str | Path, *, folder: bool = False) -> None:
 
 
 def write_atomically(path: str | Path, write: Callable[[Path], None]) -> None:
-    """Let `write` fill a new file beside `path`, then put it in the place of `path`.
+    """Let `write` fill a new file in the folder of `path`, then replace `path` by it.
 
     Parameters
     ----------
     path : str or Path
-        A file that is there keeps its permissions and, as far as this user may, its owner; a
-        symbolic link stays, and the file it points to is replaced. See `check_output`.
+        An existing file keeps its permissions and, as far as this user may, its owner; a
+        symbolic link stays, and its target is replaced. See `check_output`.
     write : callable
         Given the path of the temporary file, writes it.
 
@@ -99,8 +99,8 @@ def write_atomically(path: str | Path, write: Callable[[Path], None]) -> None:
 
     Notes
     -----
-    The temporary file is hidden, ``.NAME.xxxxxxxx.part``. It is locked while it is written: those
-    without a lock are what a killed process left behind, and the next call for `path` removes them.
+    The temporary file is hidden, ``.NAME.xxxxxxxx.part``, and locked while it is written. A file
+    without a lock is a remainder of a killed process; the next call for `path` removes it.
     """
     target = Path(os.path.realpath(path))
     try:
@@ -142,8 +142,8 @@ def _check_regular(target: Path) -> None:
 
 
 def _new_part(target: Path, before: os.stat_result | None) -> tuple[Path, int]:
-    """Return the path of a new file beside `target`, and its descriptor, which holds its lock."""
-    mode = 0o666 if before is None else 0o600  # less what the system's umask forbids
+    """Return the path of a new file in the folder of `target`, and its descriptor with the lock."""
+    mode = 0o666 if before is None else 0o600  # the system's umask removes permissions
     flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_CLOEXEC", 0)
     while True:
         part = target.parent / f".{target.name}.{secrets.token_hex(4)}.part"

@@ -32,7 +32,7 @@ KEY = "sha256"
 """Metadata with the digest of the file, in which these digits themselves count as zeros."""
 
 READ_BYTES = 1 << 26
-"""Files up to this size are read into memory; larger ones are mapped, unless told otherwise."""
+"""Default size up to which files are read into memory; larger ones are mapped."""
 
 WRITE_BYTES = 1 << 22
 """Bytes that are written, and digested, at once."""
@@ -70,11 +70,11 @@ def write_tensors(
 ) -> None:
     """Write a safetensors file atomically; OSError as in `write_atomically`.
 
-    Nothing is copied, other than by the library of that name, which would need the memory of all
-    tensors twice over: those that are mapped from files stay there. They are contiguous and in the
-    memory of the CPU. The digest costs as much as writing does, about 1.7 GB/s.
+    Nothing is copied, unlike in the library safetensors, which would need twice the memory of all
+    tensors: mapped tensors stay in their files. Tensors are contiguous and in the memory of the
+    CPU. The digest costs as much as writing, about 1.7 GB/s.
     """
-    # the format wants each tensor to start at a multiple of its item size: the widest come first
+    # In this format each tensor starts at a multiple of its item size: the widest come first.
     ordered = sorted(tensors.items(), key=lambda item: (-item[1].itemsize, item[0]))
     header: dict[str, object] = {"__metadata__": {KEY: ZEROS, **metadata}}
     start = 0
@@ -113,7 +113,7 @@ def read_tensors(path: Path, *, verify: bool = True, most: int | None = None) ->
     most : int, optional
         Bytes of a file that is read into memory, `READ_BYTES` unless given.
     verify : bool, default=True
-        Whether the digest is compared, where there is one: about 1.7 GB/s. What is mapped is then
+        Whether to compare the digest, if the file has one: about 1.7 GB/s. Mapped tensors are then
         read once.
 
     Raises
@@ -184,7 +184,7 @@ def _blank(header: bytes, digest: str) -> bytes:
 
 
 def _read(file: BufferedReader, layout: dict[str, Any], found: Any) -> dict[str, Tensor]:
-    """Read tensors into memory of their own, which is aligned as that of fresh ones is."""
+    """Read tensors into new memory, with the alignment of new tensors."""
     tensors = {}
     for name, about in sorted(layout.items(), key=lambda item: item[1]["data_offsets"]):
         with _damage():
@@ -221,7 +221,7 @@ def _bytes(tensor: Tensor) -> memoryview:
 
 @contextlib.contextmanager
 def _damage() -> Iterator[None]:
-    """Turn whatever the library, or what it is built on, makes of a damaged file into one error."""
+    """Raise one kind of error for all errors that a damaged file causes in the library."""
     try:
         yield
     except OSError:

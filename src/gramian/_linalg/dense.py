@@ -172,7 +172,7 @@ def add_outer_(P: Float[Tensor, "q q"], S: Float[Tensor, "q s"], times: float = 
 
 
 def times_transpose_(R: Float[Tensor, "m m"]) -> None:
-    """Replace the upper triangular R in the upper triangle by that of R R'. m³ / 3 operations."""
+    """Replace the upper triangular R by the upper triangle of R R'. m³ / 3 operations."""
     if by_blocks(R):
         on_device.times_transpose_(R)
         return
@@ -290,8 +290,8 @@ def top_eigenpairs(A: Float[Tensor, "m m"], k: int) -> tuple[Tensor, Tensor]:
     Parameters
     ----------
     A : Tensor of shape (m, m)
-        Symmetric; it is spoilt. Cost: 4/3 m³ + 2 m² k operations, LAPACK's `syevr`, in its dtype:
-        in float32 in half the seconds, eigenvalues to some 1e-6 of the largest.
+        Symmetric; overwritten. Cost: 4/3 m³ + 2 m² k operations, LAPACK's `syevr`, in its dtype:
+        in float32 in half the seconds, eigenvalues to about 1e-6 of the largest.
     k : int
     """
     if is_on_device(A):
@@ -315,8 +315,8 @@ def eigenpairs(A: Float[Tensor, "m m"]) -> tuple[Float[Tensor, " m"], Float[Tens
     """Return all eigenvalues of a symmetric finite matrix, increasing, with vectors as columns.
 
     By LAPACK's `syevd`, of 128 rows or more through SciPy: torch's took 1.4 to 1.8 times as long at
-    1,000 to 2,000 rows (MKL beside OpenBLAS, on an EPYC). Cost: up to 9 m³ operations, 24 m² bytes;
-    A is kept.
+    1,000 to 2,000 rows (MKL against OpenBLAS, on an EPYC). Cost: up to 9 m³ operations, 24 m²
+    bytes; A is kept.
     """
     if _is_for_torch(A):
         values, vectors = torch.linalg.eigh(A)

@@ -1,8 +1,8 @@
-"""Dense factorisations in float64 on a device, in place: those of `dense` for a GPU.
+"""Dense factorisations in float64 on a device, in place: the functions of `dense` for a GPU.
 
 torch offers factorisations that copy, and none of products of triangles. These go block by block
-through matrix products, which is where a device is fast, and need nothing beside the matrix but a
-few panels of 1,024 rows. They follow the contracts of their namesakes in `dense`.
+through matrix products, at which a device is fast, and need only a few panels of 1,024 rows in
+addition to the matrix. They follow the contracts of their namesakes in `dense`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 BLOCK_ROWS = 1024
-"""Rows of a block: enough for a product to be fast, little beside the matrix."""
+"""Rows of a block: enough for a fast product, and few compared with the matrix."""
 
 
 def cholesky_(A: Float[Tensor, "m m"]) -> int:
@@ -36,12 +36,12 @@ def cholesky_(A: Float[Tensor, "m m"]) -> int:
 
 
 def times_transpose_(R: Float[Tensor, "m m"]) -> None:
-    """Replace the upper triangular R in the upper triangle by that of R R'."""
+    """Replace the upper triangular R by the upper triangle of R R'."""
     for i in _blocks(len(R)):
         corner = R[i, i].triu()
         square = corner @ corner.t() + R[i, i.stop :] @ R[i, i.stop :].t()
         for j in _blocks(len(R), i.stop):
-            # what is still to the right is that of R
+            # Blocks further to the right still belong to R.
             R[i, j] = R[i, j] @ R[j, j].triu().t() + R[i, j.stop :] @ R[j, j.stop :].t()
         _set_upper(R[i, i], square)
 
@@ -51,7 +51,7 @@ def invert_triangle_(R: Float[Tensor, "m m"]) -> None:
     for j in _blocks(len(R)):
         units = torch.eye(j.stop - j.start, dtype=R.dtype, device=R.device)
         corner = torch.linalg.solve_triangular(R[j, j], units, upper=True)
-        for i in _blocks(j.start):  # what is above and to the left is inverted already
+        for i in _blocks(j.start):  # blocks above and to the left are inverted already
             inside = slice(i.stop, j.start)
             R[i, j] = R[i, i].triu() @ R[i, j] + R[i, inside] @ R[inside, j]
         R[: j.start, j] = -(R[: j.start, j] @ corner)
@@ -104,5 +104,5 @@ def _blocks(m: int, start: int = 0) -> Iterator[slice]:
 
 
 def _set_upper(corner: Tensor, values: Tensor) -> None:
-    """Write the upper triangle of a block; what is below its diagonal stays."""
+    """Write the upper triangle of a block; entries below its diagonal stay."""
     corner.copy_(values.triu() + corner.tril(-1))

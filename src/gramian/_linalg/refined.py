@@ -20,7 +20,7 @@ MOST_STEPS = 30
 """Steps of refinement, as in LAPACK's `dsposv`."""
 
 LEAST_GAIN = 0.5
-"""A step leaves at most so much of the residual, or there are no more."""
+"""Largest ratio of successive residuals; at a larger one refinement ends."""
 
 ROUNDING_UNITS = 4
 """The residual of a solution, in units of the rounding of its products."""

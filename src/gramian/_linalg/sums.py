@@ -9,7 +9,7 @@ from torch import Tensor
 from .dense import is_on_device
 
 FLOAT32_TERMS = 1024
-"""Terms of a sum that are added in float32 before it goes on in float64."""
+"""Terms of a sum that are added in float32 before partial sums are added in float64."""
 
 
 def summed(E: Float[Tensor, "n m"], v: Float[Tensor, "m t"]) -> Float[Tensor, "n t"]:

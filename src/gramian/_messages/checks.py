@@ -23,7 +23,7 @@ def as_bytes(limit: object, name: str = "memory_limit") -> int:
     limit : int or str
         kB, MB, GB, TB are powers of 1000; KiB, MiB, GiB, TiB of 1024.
     name : str
-        What is being read, for the error.
+        Name of the parameter, for the error.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def is_real(value: object) -> TypeGuard[float]:
 
 
 def as_count(value: object, name: str) -> int:
-    """Return a whole number of at least 1; ValueError if `value`, called `name`, is none."""
+    """Return a whole number of at least 1; raise ValueError for another `value` of `name`."""
     if not is_integer(value) or value < 1:
         raise ParameterError(name, value, "a whole number of at least 1")
     if value >= 2**63:
@@ -75,14 +75,14 @@ def check_count_or_auto(value: object, name: str) -> None:
 
 
 def as_positive(value: object, name: str) -> float:
-    """Return a finite number above zero; ValueError if `value`, called `name`, is none."""
+    """Return a finite number above zero; raise ValueError for another `value` of `name`."""
     if not is_real(value) or not 0 < float(value) < math.inf:
         raise ParameterError(name, value, "positive and finite")
     return float(value)
 
 
 def as_share(value: object, name: str, *, example: float = 0.9) -> float:
-    """Return a number between 0 and 1, without both; ValueError if `value` is none."""
+    """Return a number between 0 and 1, exclusive; raise ValueError for another `value`."""
     if not is_real(value) or not 0 < float(value) < 1:
         raise ParameterError(name, value, f"between 0 and 1, such as {example:g}")
     return float(value)
@@ -109,7 +109,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def it_has(names: Sequence[str], wanted: str) -> str:
-    """Return the names that something has, and the one nearest to what was wanted."""
+    """Return a text with the known names, and the name nearest to the wanted one."""
     return f"it has {listed(names)}{did_you_mean(wanted, names)}"
 
 

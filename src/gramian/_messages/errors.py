@@ -71,7 +71,7 @@ class Text:
 
 
 class TextError(ValueError):
-    """Error whose text names parameters; arguments are those of `Text`."""
+    """Error whose text names parameters; arguments as for `Text`."""
 
     def __init__(self, template: str, *values: Any) -> None:
         super().__init__(Text(template, *values))

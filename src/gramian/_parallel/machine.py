@@ -13,7 +13,7 @@ ROOT = Path("/")
 """Folder of /proc and /sys; tests have others."""
 
 SECONDS = 1.0
-"""Limits of groups are read again after so long: a fit asks for them ten times."""
+"""Seconds for which limits of groups are cached: a fit reads them ten times."""
 
 
 def machine_memory() -> int:
@@ -32,7 +32,7 @@ def _group_limits(root: Path, moment: int) -> tuple[int, ...]:
     """Return the limits of the control groups around this process, versions 2 and 1."""
     found = []
     for path in _limit_files(root):
-        with contextlib.suppress(OSError, ValueError):  # there is none, or it says "max"
+        with contextlib.suppress(OSError, ValueError):  # no such file, or the limit "max"
             found.append(int(path.read_text()))
     return tuple(found)
 

@@ -1,4 +1,4 @@
-"""Processes that compute beside each other, where threads would wait for each other's Python."""
+"""Parallel processes, for work in which threads would wait for the interpreter lock."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ BYTES = 400_000_000
 
 
 def processes_pay(seconds: float, items: int, workers: int) -> bool:
-    """Return whether processes end before threads do, with items of so many seconds each.
+    """Return whether processes end before threads do, with items of `seconds` each.
 
     Not in a process that another one has started: its end would wait for theirs, for minutes.
     """
@@ -54,13 +54,12 @@ def run_apart(
     items : iterable
         Taken when they are needed, in any thread.
     logger : logging.Logger
-        What is logged to it there is logged to it here.
+        Its records in the processes are logged in this process.
 
     Notes
     -----
     Processes compute with one thread each, to the bits of a thread. They stay for the next call,
-    and end when nothing has been asked of them for five minutes. If the caller does not go on, what
-    they are at is given up.
+    and end after five idle minutes. If the caller stops iterating, current items are abandoned.
     """
     from joblib import Parallel, delayed
 
@@ -79,7 +78,7 @@ def run_apart(
 def _called(
     function: Callable[[A], B], item: A, name: str, level: int
 ) -> tuple[B, list[logging.LogRecord]]:
-    """Return a result, and what was logged meanwhile."""
+    """Return a result, and the records that were logged meanwhile."""
     torch.set_num_threads(1)
     become_worker()
     with _recorded(logging.getLogger(name), level) as records:
@@ -88,7 +87,7 @@ def _called(
 
 @contextmanager
 def _recorded(logger: logging.Logger, level: int) -> Iterator[list[logging.LogRecord]]:
-    """Keep what is logged, and show it to nobody."""
+    """Collect log records without showing them."""
     kept = _Kept()
     before = logger.handlers, logger.propagate, logger.level
     logger.handlers, logger.propagate = [kept], False

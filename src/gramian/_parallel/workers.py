@@ -20,7 +20,7 @@ _thread = threading.local()
 
 
 def become_worker() -> None:
-    """Let this thread be one of those that compute beside each other: it has no workers."""
+    """Mark this thread as a parallel worker, which has no workers of its own."""
     # The flag is one of the thread, not of the process. Kernel entries that underflow would
     # otherwise run 20 to 40 times slower.
     torch.set_flush_denormal(True)
@@ -47,7 +47,7 @@ class _OneThreadEach:
         self.forget()
 
     def forget(self) -> None:
-        """Start with no caller inside, as in a forked child, where none of them goes on."""
+        """Forget all callers, as in a forked child, in which none of them continues."""
         self._lock = threading.Lock()
         self._inside = 0
         self._before = 1
@@ -79,7 +79,7 @@ def _start_afresh() -> None:
     # A forked child has the executors of its parent but not their threads.
     _pool.cache_clear()
     one_thread_each.forget()
-    # Nor those of OpenMP: with the one of GCC, the first operation of torch that wants them waits
+    # Nor the threads of OpenMP: with GCC's, the first operation of torch that needs them waits
     # for ever, where the thread that forked had used them. torch's own workers do the same.
     torch.set_num_threads(1)
 
@@ -98,7 +98,7 @@ class Stop:
         self._set.set()
 
     def check(self) -> None:
-        """Raise RuntimeError if the work is to be stopped."""
+        """Raise RuntimeError if the work must stop."""
         if self._set.is_set():
             raise RuntimeError("stopped: the result is incomplete")
 
@@ -116,7 +116,7 @@ def run(
     An outer pool over rows beats torch's inner threads, which meet at a barrier after every
     operation and so collapse on a busy machine.
 
-    On Ctrl-C, and when the caller does not go on or an item fails, `stop` is called, which should
+    On Ctrl-C, or if the caller stops iterating or an item fails, `stop` is called, which should
     end all items that are under way or yet to begin: the process could not end before them.
 
     A worker has no workers of its own: called in one, the items are computed there. So are those

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint as EntryPoint
-else:  # or that of importlib_metadata, which finds packages in its place once it is imported
+else:  # importlib_metadata has another class, and replaces importlib's once it is imported
     EntryPoint = Any
 
 
@@ -21,8 +21,7 @@ def _of_path(group: str, _path: tuple[str, ...]) -> dict[str, EntryPoint]:
 def plugins(group: str) -> dict[str, EntryPoint]:
     """Return the entry points of a group by their names; none is loaded.
 
-    The metadata of all packages are read when they are first asked for, and once more where
-    `sys.path` has changed.
+    The metadata of all packages are read at the first use, and again after a change of `sys.path`.
     """
     return _of_path(group, tuple(sys.path))
 

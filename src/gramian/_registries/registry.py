@@ -24,13 +24,13 @@ has the base class, and the name of that."""
 class Registry(Generic[T]):
     """The public list of one kind of thing (kernels, solvers, selectors).
 
-    A name that is not there is looked up among the entry points of other packages, see `GROUPS`,
-    whose class is loaded then. What is here goes first.
+    An unknown name is looked up among the entry points of other packages, see `GROUPS`, whose class
+    is then loaded. Registered classes take precedence.
 
     Parameters
     ----------
     kind : str
-        What the registered classes are, for error messages.
+        Kind of the registered classes, for error messages.
     elsewhere : mapping of str to str, optional
         Names that other libraries have for some of them, for error messages.
     """
@@ -53,7 +53,7 @@ class Registry(Generic[T]):
         return add
 
     def __getitem__(self, name: str) -> type[T]:
-        """Return the class called `name`; ValueError with the nearest names if there is none."""
+        """Return the class called `name`; raise ValueError with near names if it is unknown."""
         if name not in self._classes and name in self._plugins():
             self._load(name)
         if name not in self._classes:
@@ -62,7 +62,7 @@ class Registry(Generic[T]):
         return self._classes[name]
 
     def names(self) -> tuple[str, ...]:
-        """Return the names of what is registered, then those that other packages add."""
+        """Return the registered names, then the names that other packages add."""
         return *self._classes, *(name for name in self._plugins() if name not in self._classes)
 
     def needs(self, obj: object) -> str | None:

@@ -42,7 +42,7 @@ ELSEWHERE: dict[str, tuple[str, str]] = {
     "backend": ("engine", "such as torch:cuda"),
     "max_memory": ("memory_limit", "such as 500MB"),
 }
-"""Our name and the formula, or what it counts, by the names elsewhere."""
+"""Our name, and its formula or unit, by the names in other libraries."""
 
 
 def ours(name: str) -> tuple[str, str]:

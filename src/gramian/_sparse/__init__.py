@@ -1,4 +1,4 @@
-"""Compressed sparse rows of torch: what it lacks of them, and products."""
+"""Compressed sparse rows of torch: operations that torch lacks, and products."""
 
 from .kept import Kept
 from .products import Columns, normal, product, times, transposed, transposed_times

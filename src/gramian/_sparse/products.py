@@ -32,8 +32,7 @@ class Columns:
     Attributes
     ----------
     rows : Tensor of shape (m, u)
-        These rows, of which columns without entries are left out; what is left is in no order that
-        says anything.
+        These rows, without columns that have no entries; the order of columns is arbitrary.
     """
 
     def __init__(self, x: Tensor) -> None:
@@ -116,7 +115,7 @@ def product(left: Tensor, right: Tensor, out: Tensor | None = None) -> Tensor:
 
 
 _RIGHT_SIDES = WeakTensorKeyDictionary()
-"""Compiled right sides of products, kept for as long as their tensors are there."""
+"""Compiled right sides of products, for the lifetime of their tensors."""
 
 
 def _right_side(x: Tensor) -> Any:

@@ -1,16 +1,16 @@
-"""Callbacks: what happens after each iteration, beside solving.
+"""Callbacks: functions that a solver or a search calls after each step.
 
-Any callable ``callback(problem, state)`` will do. What it adds to ``state.metrics`` becomes a
-column of the history, which the stopping rules see; returning True asks to stop. One that has a
-method ``finish()`` is told when the run has ended, whatever ended it; one that has a method
-``stage(name)``, what a fit does before it iterates. Its time is not counted as the solver's.
+A callback is a callable ``callback(problem, state)``. Entries that it adds to ``state.metrics``
+become columns of the history, which the stopping rules see. If it returns True, the solver stops.
+A method ``finish()`` is called after the run, also after an error; a method ``stage(name)`` before
+each stage of a fit. The solver's seconds do not include the time of callbacks.
 
 `Validate` adds the error on held-out rows, `KeepBest` keeps the state where that was smallest,
 `Checkpoint` saves the state to a file and resumes from it, `ProgressBar`, `ProgressLines` and
 `LogProgress` tell a person how far it is.
 
 The callbacks of a search, ``callback(trial)``, are called with each `gramian.search.Trial`, and end
-it by returning True: `SearchBar` and `SearchLines` say what was tried and what each step gained.
+it by returning True: `SearchBar` and `SearchLines` show the trials and the gain of each step.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Checkpoint: the state of a solver in a file, from which it goes on exactly."""
+"""Checkpoint: the state of a solver in a file, for exact resumption."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ logger = logging.getLogger("gramian")
 class Checkpoint:
     """Save the state now and then; resume from the file after a crash.
 
-    Run the same fit again after it was killed, and it goes on from the last saved state to the
+    The same fit, run again after it was killed, resumes from the last saved state. It ends in the
     same result: to the last bit on the same machine with as many threads, to rounding elsewhere.
     The file is replaced only once the new one is complete, so a kill in mid-write does no harm. The
     last state is saved in any case, also when the run ends early: Ctrl-C loses nothing but the
@@ -39,26 +39,26 @@ class Checkpoint:
     every : int, default=1
         Iterations between two saves.
     resume : bool, default=True
-        Whether estimators go on from the file if it exists.
+        Whether estimators resume from the file if it exists.
     every_seconds : float, optional
-        Seconds that have to pass between two saves, beside `every`.
+        Least seconds between two saves, in addition to `every`.
 
     Attributes
     ----------
     best : State or None
-        The best state so far, which is saved with the last one: a `KeepBest` sets it, and goes on
-        from that of the file.
+        The best state so far, which is saved with the last one. A `KeepBest` sets it, and starts
+        from the best state of the file.
 
     Notes
     -----
     A checkpoint of another problem is refused: all rows, centers, targets and weights are compared
     by their digests, and kernel, shapes, penalty and the class of the solver. Landmarks drawn at
-    random need a ``random_state``. What is not compared: parameters of the solver (another
+    random need a ``random_state``. Not compared are parameters of the solver (another
     preconditioner starts from the coefficients), a function that augments batches, the engine. The
     file has a digest of its own, so that damage is noticed.
 
-    A resumed solver also compares what the state says with the problem, see `Solver.verify`:
-    for what digests cannot see.
+    A resumed solver also compares the state with the problem, see `Solver.verify`, because digests
+    do not detect all differences.
 
     A state that cannot be written, as the disk is full, is a warning in the log: the fit continues,
     and the next one is tried.
@@ -68,7 +68,7 @@ class Checkpoint:
     search, as of `KernelRidgeCV`: they are not repeated, and their seconds count as before.
 
     Cost: one pass over the rows for their digest, when a state is first saved or read, at about
-    1.5 GB/s (rows in a Parquet file: what a pass over it costs); one pass of the solver after a
+    1.5 GB/s (rows in a Parquet file: a pass over the file); one pass of the solver after a
     resumption.
 
     Examples
@@ -81,7 +81,7 @@ class Checkpoint:
     >>> whole = est.fit(X, y).dual_coef_
     >>> est = est.set_params(callbacks=[Checkpoint("fit.state")], tol=0.2).fit(X, y)
     >>> begun = est.n_iter_
-    >>> est = est.set_params(tol="auto").fit(X, y)  # goes on from the file
+    >>> est = est.set_params(tol="auto").fit(X, y)  # resumes from the file
     >>> est.history_[0]["iteration"] == begun, bool((est.dual_coef_ == whole).all())
     (True, True)
     """
@@ -130,7 +130,7 @@ class Checkpoint:
             return
         (problem, state), self._waiting = self._waiting, None  # what fails is not tried again
         if not bool(state.coef.isfinite().all()):
-            return  # nobody wants to go on from there
+            return  # a resumption from such a state is of no use
         about = self._fingerprint(problem)
         try:
             check_is_checkpoint(self.path)

@@ -12,7 +12,7 @@ from ..problems import LossProblem, Problem
 
 
 def fingerprint(problem: Problem) -> dict[str, str]:
-    """Return digests of what makes two problems the same, by the names of their parts.
+    """Return digests of the parts that identify a problem, by their names.
 
     All rows, centers, targets and weights are digested: a single entry that differs is found. So
     are kernel, shape, type and penalty. Engine, device, threads and memory are left out, with which

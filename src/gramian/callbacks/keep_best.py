@@ -34,8 +34,8 @@ class KeepBest:
     every : int, default=1
         Iterations between two looks, as in `Validate`.
     checkpoints : sequence of Checkpoint, default=()
-        They save the best state beside the last one. A run that goes on from such a file has
-        the same best state and as much patience left. List them after this callback.
+        They save the best state with the last one. A run that resumes from such a file has the
+        same best state and the same remaining patience. List them after this callback.
 
     Attributes
     ----------

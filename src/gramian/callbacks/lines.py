@@ -18,7 +18,7 @@ class ProgressLines(Ticking):
     Stage, iteration, metrics and seconds in one line, also while a stage or an iteration lasts for
     minutes: a thread says it, which ends with the context. Nothing is said of shorter fits.
 
-    Take it for logs: of batch jobs, or where nobody looks at a terminal.
+    Use it for logs, such as the logs of batch jobs.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class ProgressLines(Ticking):
     >>> X, y = load_diabetes(return_X_y=True)
     >>> with ProgressLines(print, every_seconds=30) as lines:
     ...     est = KernelRidge(landmarks=100, callbacks=[lines], random_state=0).fit(X, y)
-    >>> lines.line().split(":")[0] == f"iterating {est.n_iter_}"  # what it would have said
+    >>> lines.line().split(":")[0] == f"iterating {est.n_iter_}"  # the next line
     True
     """
 

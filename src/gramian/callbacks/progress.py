@@ -117,11 +117,11 @@ class ProgressBar:
             self._progress = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave what is on the terminal out of copies and pickles."""
+        """Leave the terminal display out of copies and pickles."""
         return {"total": self.total, "description": self.description, "_progress": None}
 
     def stage(self, name: str) -> None:
-        """Say before the bar what is done now."""
+        """Show the stage before the bar."""
         if self._progress is not None:
             self._progress.update(self._task, description=name)
 

@@ -1,4 +1,4 @@
-"""SearchBar, SearchLines: what a search tries, and what each of its steps gains, while it works."""
+"""SearchBar, SearchLines: progress of a search, with the gain of each step."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ STEPS = {
     "cells": "fitting all cells",
     "refit": "fitting held-out rows, too",
 }
-"""What a search does, by the steps of its trials."""
+"""Activities of a search, by the steps of its trials."""
 
 
 class SearchLines(Ticking):
-    """Say every half minute what a search tries and has gained, inside a ``with`` statement.
+    """Log the trials and gains of a search every half minute, inside a ``with`` statement.
 
     One of the ``callbacks`` of `KernelRidgeCV`; silent outside of the statement. A line has the
     step, the number of trials and the last of them, and the error after each step with the share
@@ -52,7 +52,7 @@ class SearchLines(Ticking):
     >>> X, y = load_diabetes(return_X_y=True)
     >>> with SearchLines(print, every_seconds=30) as lines:
     ...     est = KernelRidgeCV(budget=2_000_000, callbacks=[lines], random_state=0).fit(X, y)
-    >>> "trial" in lines.line()  # what it would have said
+    >>> "trial" in lines.line()  # the next line
     True
     """
 
@@ -63,7 +63,7 @@ class SearchLines(Ticking):
         self._at, self._trials = READING, list[Trial]()
 
     def stage(self, name: str) -> None:
-        """Keep in mind what is done before the search."""
+        """Store the stage before the search."""
         self._at = name
 
     def __call__(self, trial: Trial) -> None:
@@ -71,7 +71,7 @@ class SearchLines(Ticking):
         self._trials = [*self._trials, trial]  # a new list: the thread may be reading the last
 
     def line(self) -> str:
-        """Return the step, the last trial and what was gained until now."""
+        """Return the step, the last trial and the gain so far."""
         trials = self._trials
         if not trials:
             return self._at
@@ -136,11 +136,11 @@ class SearchBar:
             self._progress = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave what is on the terminal out of copies and pickles."""
+        """Leave the terminal display out of copies and pickles."""
         return {"seconds": self.seconds, "_progress": None, "_trials": []}
 
     def stage(self, name: str) -> None:
-        """Say before the bar what is done now."""
+        """Show the stage before the bar."""
         if self._progress is not None:
             self._progress.update(self._task, description=name)
 

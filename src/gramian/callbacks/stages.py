@@ -1,4 +1,4 @@
-"""Stages: a callback that has a method ``stage(name)`` is told what the fit does next."""
+"""Stages of a fit: announced to callbacks that have a method ``stage(name)``."""
 
 from __future__ import annotations
 

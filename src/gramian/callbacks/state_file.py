@@ -1,7 +1,7 @@
-"""The file of a state: what is in it, and what must hold before a solver goes on from it.
+"""File of a solver state: its format, and the checks before a solver resumes from it.
 
 A safetensors file with the tensors of the state, row after row, as a `State` holds them; in its
-metadata a JSON header with its class, all other values and what the caller says about it, and a
+metadata a JSON header with its class, all other values and the description by the caller, and a
 digest of the file. Format 3 holds the best state, too. Format 1, without the digest, is read too.
 """
 
@@ -43,11 +43,11 @@ class Saved:
     ----------
     state : State
     about : dict of str to str
-        What was said about it.
+        Description by the caller.
     version : int
         The format of the file.
     best : State or None
-        The coefficients with the smallest error on held-out rows, if that was looked at.
+        The coefficients with the smallest error on held-out rows, if it was measured.
     """
 
     state: State
@@ -62,7 +62,7 @@ def save_state(
     about: dict[str, str] | None = None,
     best: State | None = None,
 ) -> None:
-    """Write a state to a file atomically, and the best one beside it; see `load_state`."""
+    """Write a state, and the best one, to a file atomically; see `load_state`."""
     tensors: dict[str, Tensor] = {}
     values = _flatten(state, "", tensors)
     header: dict[str, Any] = {"format": WITHOUT_BEST, "type": type(state).__name__}
@@ -85,7 +85,7 @@ def load_state(path: str | Path) -> State:
 
 
 def read_state(path: Path) -> Saved:
-    """Return what is in a checkpoint; errors are those of `load_state`."""
+    """Read a checkpoint. Raises the same errors as `load_state`."""
     check_is_checkpoint(path)
     try:
         contents = read_tensors(path, most=sys.maxsize)  # of which nothing may change later
@@ -199,7 +199,7 @@ def _flatten(state: Any, prefix: str, tensors: dict[str, Tensor]) -> dict[str, A
 
 
 def _restore(cls: type, values: dict[str, Any], tensors: dict[str, Tensor], prefix: str) -> Any:
-    """Return a state, and take what it is made of out of `values` and `tensors`."""
+    """Return a state from its parts, and remove them from `values` and `tensors`."""
     hints = get_type_hints(cls)
     restored = {}
     for f in fields(cls):

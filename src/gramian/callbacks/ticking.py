@@ -19,7 +19,7 @@ T = TypeVar("T", bound="Ticking")
 class Ticking(ABC):
     """Say a line every half minute inside a ``with`` statement; silent outside.
 
-    A thread says it, which ends with the context. Nothing is said of what is over before.
+    A thread logs the lines, and ends with the context. Shorter runs are not logged.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class Ticking(ABC):
     ) -> None:
         if self._ended is not None and self._thread is not None:
             self._ended.set()
-            self._thread.join()  # so that nothing is said after what follows
+            self._thread.join()  # so that no line follows later output
             self._ended = self._thread = None
 
     def __getstate__(self) -> dict[str, Any]:

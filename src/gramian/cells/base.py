@@ -51,7 +51,7 @@ class Cells(ABC):
     @property
     @abstractmethod
     def features(self) -> int | None:
-        """The number of features that rows must have; None if they are not looked at."""
+        """The number of features that rows must have; None if cells do not depend on features."""
 
     @abstractmethod
     def route(self, X: Float[Tensor, "n d"], *, slopes: bool = False) -> Iterator[Share]:
@@ -112,7 +112,7 @@ class Partition(ABC):
         return 1.5 * self.rows
 
     def inflated(self, n: int) -> float:
-        """Return the rows of all cells together, about: those of bands are in several."""
+        """Return the approximate rows of all cells together: rows in bands are in several cells."""
         return float(n)
 
     @abstractmethod
@@ -148,9 +148,8 @@ def divided(
 
     Notes
     -----
-    Of a cell that could not be divided, as its rows are all the same, random ones are taken, as
-    many as others have. A cell that has no row, as rounding may leave it, has those of the cell
-    beside it.
+    A cell whose rows are all equal cannot be divided: it keeps as many random rows as other cells
+    have. A cell without rows, which rounding may leave, gets the rows of its neighbour.
     """
     n = len(X)
     some = torch.randperm(n, generator=rng)[:most] if n > most else torch.arange(n)
@@ -186,7 +185,7 @@ def cells_from_parts(kind: object, tensors: Mapping[str, Tensor]) -> Cells:
 
 
 def check_names(tensors: Mapping[str, Tensor], names: tuple[str, ...]) -> None:
-    """Refuse other tensors than those of these names, and numbers that are not finite."""
+    """Raise ValueError unless the tensors have these names and finite numbers."""
     if set(tensors) != set(names):
         raise ValueError(f"cells have the tensors {', '.join(names)}, not {', '.join(tensors)}")
     for name, tensor in tensors.items():

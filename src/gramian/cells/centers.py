@@ -35,8 +35,8 @@ class CenterCells(Cells):
     ----------
     centers : Tensor of shape (c, d)
     width : Tensor of shape ()
-        A cell's weight falls linearly, to zero where its center is so much farther than the
-        nearest one; before weights are divided by their sum. 0: rows have one cell.
+        The weight of a cell falls linearly to zero where its center is farther than the nearest one
+        by this distance; then weights are divided by their sum. 0: rows have one cell.
     """
 
     centers: Float[Tensor, "c d"]

@@ -42,7 +42,7 @@ class MedianSplits(Partition):
     rows : int, default=10_000
         Of a cell, at most, but for rows that are all the same.
     overlap : float, default=0.05
-        Share of the rows of a split that lie in its band, and belong to both sides: predictions
+        Share of the rows of a split that are in its band, and belong to both sides: predictions
         are blended across it, linearly. 0: predictions jump.
 
     Notes

@@ -92,7 +92,7 @@ class TreeCells(Cells):
         slopes: bool = False,
         limit: float | int = math.inf,
     ) -> tuple[Tensor, ...]:
-        """Return cells, rows, weights and slopes; those of each cell by increasing row."""
+        """Return cells, rows, weights and slopes, ordered by row within each cell."""
         parts = X.split(max(1, AT_ONCE // X.shape[1]))
         descents = (_Descent(self, part, weights, slopes, limit) for part in parts)
         outcomes: list[tuple[Tensor, ...]] = []
@@ -171,9 +171,9 @@ class _Descent:
         return -1 - leaf, row, weight[:, 0] if self.weights else weight, slope
 
     def _below(self, at: Tensor, row: Tensor, weight: Tensor, slope: Tensor) -> tuple[Tensor, ...]:
-        """Return the same one level further down; a row in a band goes on twice.
+        """Return the same one level further down; a row in a band continues twice.
 
-        Rows that are at the same split are there by increasing number.
+        Rows at the same split are ordered by number.
         """
         if not len(at):
             return at, row, weight, slope

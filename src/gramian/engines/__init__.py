@@ -7,8 +7,8 @@ into tiles that fit the cache.
 `TritonEngine` has fused tiles for NVIDIA GPUs; `NativeEngine` has compiled tiles for this CPU,
 where a C++ compiler was there to build them; `TorchEngine` is the reference, runs everywhere and
 knows GPUs. `MultiDeviceEngine` divides rows among several of them, as on a machine with several
-GPUs. None of them knows another one: what they share lies below them, and `choose_engine`, which
-knows all, above.
+GPUs. Engines do not import each other: shared code is below them, and `choose_engine`, which
+imports all, above.
 
 Entries are computed in the dtype of the rows. Sums run in float64, and where float32 distances
 would lose digits the engine computes those in float64 too.

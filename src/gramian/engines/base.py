@@ -31,7 +31,8 @@ class Engine(ABC):
     kernel entries are computed. Sums run in float64. `diagonal` says that the two share rows:
     row i of `x` is row ``i + diagonal`` of `z`, where the entry is then exactly k(z, z).
 
-    Arguments may be on any device. A result is on that of `x` if it has its rows, else of `z`.
+    Arguments may be on any device. A result is on the device of `x` if it has the rows of `x`,
+    else on the device of `z`.
 
     Attributes
     ----------
@@ -52,7 +53,7 @@ class Engine(ABC):
             return rows
         if rows.remote:
             return rows.each(self.feed)
-        if isinstance(rows, Cast):  # there: what is sent is narrower mostly
+        if isinstance(rows, Cast):  # cast on the device: the source is mostly narrower
             return Cast(self.feed(rows.rows), rows.dtype)
         return DeviceRows(rows, self.device)
 
@@ -176,7 +177,7 @@ class Engine(ABC):
 
     @abstractmethod
     def workspace_bytes(self, m: int, d: int, t: int, itemsize: int) -> int:
-        """Return the bytes that a call needs beside what grows with the rows of `x`."""
+        """Return the bytes of a call that do not grow with the rows of `x`."""
 
     @abstractmethod
     def row_bytes(self, d: int, t: int, itemsize: int) -> int:

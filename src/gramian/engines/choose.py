@@ -1,4 +1,4 @@
-"""The choice of an engine by its name, or by what it has tiles for."""
+"""Choice of an engine by its name, or by the kernels that it supports."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DEVICES = r"cpu|cuda(:\d{1,2}(,\d{1,2})*)?"
 """Device suffixes accepted in names of engines: cpu, cuda, cuda:0, cuda:0,1."""
 
 NAMES = ("auto", "native", "native:fast", "torch", "torch:cpu", "torch:cuda", "triton")
-"""Names of engines, to find the one nearest to what was given."""
+"""Names of engines, to suggest the one nearest to an unknown name."""
 
 ELSEWHERE = {
     "cpu": "native or torch:cpu",
@@ -60,7 +60,7 @@ def choose_engine(
     dtype : torch.dtype
         The dtype of the rows, float32 or float64.
     kernel : Kernel, optional
-        What is to be computed; if None, whether the engine has tiles for it is not asked.
+        Kernel to compute. If None, the engine need not have tiles for it.
     sparse : bool, default=False
         Whether rows are sparse.
 
@@ -83,9 +83,9 @@ def choose_engine(
 
 
 def covering(engine: Engine, kernel: Kernel, *, dtype: torch.dtype, sparse: bool) -> Engine:
-    """Return an engine if it covers this, else that of torch on the same devices.
+    """Return an engine if it supports the kernel, else the torch engine on the same devices.
 
-    For what follows from an operator whose engine was chosen, such as the same in float64.
+    For operators that are derived from another one, such as the same operator in float64.
     """
     if engine.covers(kernel, dtype=dtype, sparse=sparse):
         return engine

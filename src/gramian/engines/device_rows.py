@@ -15,7 +15,7 @@ from ..data import ArrayRows, RowSource
 from ..data.rows.prefetch import prefetch
 
 Event = Any
-"""A `torch.cuda.Event`, or what stands for one; None where there is nothing to wait for."""
+"""A `torch.cuda.Event` or a simulated one; None if there is nothing to wait for."""
 
 
 @functools.cache
@@ -27,7 +27,7 @@ def _stream(device: torch.device) -> Any:
 class Staging:
     """Two buffers of pinned memory, one being filled while the other is sent.
 
-    A copy from pinned memory runs at the speed of the bus, and beside what the device computes.
+    A copy from pinned memory runs at the speed of the bus, while the device computes.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class Staging:
         self._stream = _stream(device) if device.type == "cuda" else None
 
     def send(self, block: Float[Tensor, "b d"]) -> tuple[Tensor, Event]:
-        """Return a block on the device, and the event after which it is there; None if it is.
+        """Return a block on the device, and the event of its arrival; None if it was there before.
 
         Waits until the buffer that is its turn has been sent.
         """
@@ -82,8 +82,8 @@ def copied(rows: RowSource, size: int) -> ArrayRows:
 class DeviceRows(RowSource):
     """The rows of another source, with blocks on a device.
 
-    A thread reads a block and sends it while the one before is used: two are on the device at
-    once, and two in pinned memory. Blocks that are there already are passed on.
+    A thread reads and sends a block while the last one is used: two blocks are on the device, and
+    two in pinned memory. Blocks on the device are passed on.
 
     Parameters
     ----------
@@ -100,14 +100,14 @@ class DeviceRows(RowSource):
 
     def blocks(self, size: int) -> Iterator[tuple[slice, Float[Tensor, "b d"]]]:
         """Walk over the rows; see `RowSource.blocks`."""
-        if size >= self.shape[0]:  # nothing to compute beside the only copy
+        if size >= self.shape[0]:  # no computation could overlap the only copy
             yield from ((rows, block.to(self.device)) for rows, block in self.rows.blocks(size))
             return
         for rows, block, event in prefetch(self._sent(size)):
             if event is not None:
                 stream = torch.cuda.current_stream(self.device)
                 event.wait(stream)
-                block.record_stream(stream)  # its memory is that of another stream
+                block.record_stream(stream)  # another stream has allocated its memory
             yield rows, block
 
     def take(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:

@@ -37,7 +37,8 @@ class MultiDeviceEngine(Engine):
 
     Notes
     -----
-    `symmetric` computes each pair of rows twice, and says so: the two are on different devices.
+    `symmetric` computes each pair of rows twice, and counts it twice, because the two rows are on
+    different devices.
     """
 
     engines: tuple[Engine, ...]
@@ -68,7 +69,7 @@ class MultiDeviceEngine(Engine):
     def device_bytes(self) -> int | None:
         limits = [engine.device_bytes() for engine in self.engines]
         known = [limit for limit in limits if limit is not None]
-        # `workspace_bytes` is that of all engines together
+        # `workspace_bytes` is the sum over all engines
         return min(known) * len(self.engines) if known else None
 
     def matvec(
@@ -130,7 +131,7 @@ class MultiDeviceEngine(Engine):
         return torch.cat(self._over_engines(part, x.shape[0]))
 
     def workspace_bytes(self, m: int, d: int, t: int, itemsize: int) -> int:
-        # all of them, as if they had one memory: results meet in that of the rows
+        # The sum, as if engines shared one memory: results meet on the device of the rows.
         return sum(engine.workspace_bytes(m, d, t, itemsize) for engine in self.engines)
 
     def row_bytes(self, d: int, t: int, itemsize: int) -> int:

@@ -45,7 +45,7 @@ PART_SUM_BYTES = 1 << 22
 """A sum over rows, for all columns, of which there may be several per thread."""
 
 GRADIENT_SUMS = 1024
-"""Sums of a row of `gradients` that are there at once: of v, and of v times each feature."""
+"""Simultaneous sums of a row of `gradients`: of v, and of v times each feature."""
 
 GRADIENT_BYTES = 6000
 """Bytes that each of them takes of a worker: for a chunk of columns, and for a block of rows."""
@@ -77,12 +77,12 @@ class NativeEngine(Engine):
 
     With AMX, for radial kernels of float32 rows, inner products may be sums of products of bfloat16
     pieces, of rows that are centered: of three pieces the six largest products, as precise as
-    float32, or of two the three largest. They are used only where an estimate of the error, from
-    the features and how far columns lie from their mean in lengthscales (`split_error`),
-    keeps the promise of the precision; pairs near each other are computed from differences if the
-    kernel has a kink; elsewhere the tiles are those of float32 or float64.
+    float32, or of two the three largest. They are used only if an estimate of the error, from
+    the features and the distances of columns from their mean in lengthscales (`split_error`),
+    is within the documented precision; pairs near each other are computed from differences if
+    the kernel has a kink; otherwise tiles of float32 or float64 are used.
 
-    There are tiles for the kernels that gramian ships, but those of angles (cosine, periodic,
+    There are tiles for the kernels of gramian, except kernels of angles (cosine, periodic,
     haversine), and for positive multiples of them; Tanimoto's and the chi-squared kernel have
     entries here and gradients by torch. For other kernels, sums and products of kernels, and sparse
     rows `covers` is False, and this engine is refused.
@@ -308,7 +308,7 @@ class NativeEngine(Engine):
 
 def _refuse_negative(kernel: Kernel, points: Tensor) -> None:
     """Raise ValueError, in the words of the kernel, if a feature is below 0."""
-    if bool(points.min() < 0):  # without the memory of what is compared one by one
+    if bool(points.min() < 0):  # needs less memory than an element-wise comparison
         kernel.prepare(points[(points < 0).any(dim=1).nonzero()[0]], "left")
 
 

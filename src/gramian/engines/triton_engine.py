@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("gramian")
 
 LEAST_VERSION = (3, 4)
-"""The first triton that has what is used here; torch 2.8 brings it."""
+"""The first triton version with all functions in use; torch 2.8 installs it."""
 
 MISSING = Text(
     "TritonEngine needs the package triton, 3.4 or later, which is not installed: `pip install "
@@ -54,16 +54,16 @@ class TritonEngine(Engine):
     in float64 beyond it, in an order that is fixed: there are no atomic additions.
 
     Squared distances come from norms and a product, or from differences where features are few or
-    the product would lose digits; where float32 cannot keep entries right to 6e-6, tiles are those
-    of `TorchEngine` in float64, on the same device. There are none for float64 or sparse rows, nor
+    the product would lose digits; if float32 cannot keep entries right to 6e-6, `TorchEngine`
+    computes tiles in float64 on the same device. There are no tiles for float64 or sparse rows, nor
     for kernels without a fused profile (linear and polynomial ones, sums and products, kernels
     registered elsewhere): `covers` is False, and this engine is refused.
 
     `gradients` are fused for smooth kernels of the Euclidean distance, with ``"3xtf32"`` in place
     of ``"3xbf16"``; for the Laplacians tiles of `TorchEngine` compute them on the same device.
 
-    `normal` computes entries a second time instead of storing them; or, with many features, keeps
-    those of some rows, where that is cheaper by arithmetic. `symmetric` evaluates each pair once.
+    `normal` computes entries twice instead of storing them; or, with many features, stores
+    the entries of some rows, if that needs less arithmetic. `symmetric` evaluates each pair once.
 
     Parameters
     ----------

@@ -37,8 +37,8 @@ To add a kernel of the distance, subclass `Radial`, give `scale` and `profile`, 
 engines, estimators, the command line and the contract tests find it by its name. For fused tiles on
 a GPU, give its profile once more in Triton's language, in `gramian.engines._fused.profiles`.
 
-A package adds kernels by entry points of the group ``gramian.kernels``, whose names are those of
-the kernels; solvers and selectors of landmarks likewise, by ``gramian.solvers`` and
+A package adds kernels by entry points of the group ``gramian.kernels``, with the names of the
+kernels; solvers and selectors of landmarks likewise, by ``gramian.solvers`` and
 ``gramian.landmarks``::
 
     [project.entry-points."gramian.kernels"]
@@ -49,7 +49,7 @@ from __future__ import annotations
 
 from typing import Any
 
-# The names of kernels are in the order of these imports: those of the distance come first.
+# The names of kernels are in the order of these imports: kernels of the distance come first.
 from ._lengthscale import medians
 from .base import Kernel, from_dict, kernels
 from .radial.base import Radial
@@ -79,7 +79,7 @@ def make(name: str, **parameters: Any) -> Kernel:
     name : str
         One of `names`.
     **parameters
-        Those of the class: ``lengthscale``, and what it adds.
+        Parameters of the class: ``lengthscale`` and others.
 
     Raises
     ------

@@ -24,5 +24,5 @@ def sums_of_rows(
 
 
 def with_ones(rows: Tensor) -> Tensor:
-    """Return rows with a last column of ones, whose sum is that of the weights alone."""
+    """Return rows with a last column of ones, whose weighted sum is the sum of the weights."""
     return torch.cat([rows, torch.ones_like(rows[:, :1])], dim=1)

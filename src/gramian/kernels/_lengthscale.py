@@ -20,10 +20,10 @@ from .._sparse import distances, is_sparse, scale_columns
 from .base import Kernel
 
 CDIST_FEATURES = 32
-"""Features up to which `torch.cdist` is faster than `torch.pdist`, which looks at half as many."""
+"""Features up to which `torch.cdist` is faster than `torch.pdist`, for twice as many pairs."""
 
 BLOCK_ROWS = 50
-"""Rows whose distances among themselves are those of `torch.pdist` even so."""
+"""Rows up to which `torch.pdist` computes the distances in any case."""
 
 Lengthscale = float | tuple[float, ...] | str
 """A text is "median", or a multiple of it such as "2 median"."""
@@ -40,7 +40,7 @@ class LengthscaleKernel(Kernel):
         replaced by `resolve`.
     """
 
-    lengthscale: Any = 1.0  # a whole number, a list, an array too: what is kept is a Lengthscale
+    lengthscale: Any = 1.0  # also a whole number, a list or an array; converted to a Lengthscale
 
     norm: ClassVar[float] = 2.0
     """The p of the distance whose median is the median heuristic."""
@@ -108,7 +108,7 @@ class LengthscaleKernel(Kernel):
         return self.scaled(points)
 
     def _inverse(self, like: Tensor) -> Tensor:
-        """Return one over the lengthscale, as it is multiplied with what is like `like`."""
+        """Return one over the lengthscale, in the dtype and on the device of `like`."""
         return 1 / torch.tensor(self.lengthscale, dtype=like.dtype, device=like.device)
 
     @abstractmethod
@@ -174,7 +174,7 @@ def lengthscale_of(kernel: Kernel) -> Lengthscale:
 
 
 def checked_lengthscale(lengthscale: object) -> Lengthscale:
-    """Return a lengthscale as it is kept; ValueError if it is none."""
+    """Return a valid lengthscale in its stored form; raise ValueError for another value."""
     factor = medians(lengthscale)
     if isinstance(lengthscale, str) and factor is not None and 0 < factor < math.inf:
         return lengthscale

@@ -71,9 +71,9 @@ class Kernel(ABC):
         return False
 
     def as_given(self, d: int) -> frozenset[int]:
-        """Return the numbers of those of d features whose units and zero mean something.
+        """Return the numbers of the features, of d, whose units and zero have a meaning.
 
-        Estimators do not standardise them. By default there are none.
+        Estimators do not standardise them. By default the set is empty.
         """
         return frozenset()
 
@@ -224,7 +224,7 @@ class Kernel(ABC):
         Parameters
         ----------
         deep : bool, default=True
-            Whether those of the kernels that this one is made of are there, too, as in
+            Whether to include the parameters of the parts of a kernel, such as
             ``first__lengthscale``.
         """
         own = {f.name: getattr(self, f.name) for f in fields(self)}
@@ -312,7 +312,7 @@ def from_dict(description: Mapping[str, Any]) -> Kernel:
     Raises
     ------
     ValueError
-        If there is no such kernel: if another package has it, the message says which.
+        If the kernel is unknown. The message names the package that has it, if any.
     """
     name, needs = description["name"], description.get(NEEDS)
     if needs is not None and name not in kernels:

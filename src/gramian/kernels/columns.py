@@ -94,7 +94,7 @@ class Columns(OfOne):
         return replace(self, kernel=self.kernel.resolve(self.chosen(sample)))
 
     def prepare(self, points: Tensor, side: Side) -> Prepared:
-        """Return what the kernel makes of its features, and a column that tells how many all are.
+        """Return the prepared features of the kernel, and a column with the number of all features.
 
         Of that many gradients are made.
         """

@@ -96,8 +96,8 @@ class _Pair(Kernel):
 class Sum(_Pair):
     """The sum k1(x, z) + k2(x, z).
 
-    Take it where effects add up: a trend and what is left, or features apart; ``k1 + k2`` makes
-    one.
+    Use it for effects that add up: a trend and its residual, or separate features; ``k1 + k2``
+    creates one.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Loss: what a prediction costs beside a target, with its slope and curvature."""
+"""Loss: the cost of a prediction for a target, with its slope and curvature."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Loss(ABC):
     r"""A convex function of a prediction f and a target y; a frozen value.
 
     Fits minimise :math:`\frac1N \sum_i w_i \ell(f(x_i), y_i) + \frac\lambda2 \|f\|^2`, N the sum of
-    the weights. Half the squared error is such a loss: with it the penalty means what it means in
-    kernel ridge regression.
+    the weights. Half the squared error is such a loss, for which the penalty has the same meaning
+    as in kernel ridge regression.
 
     All verbs take float64 tensors: `f` of shape (n, q), `y` of shape (n, t), divided by `unit`. To
     bring a loss of one's own: a frozen dataclass with `values`, `slopes`, `curvatures`, `constant`.
@@ -50,7 +50,7 @@ class Loss(ABC):
 
     @property
     def link(self) -> Link:
-        """The map of values f to what is predicted."""
+        """The map from values f to predictions."""
         return IDENTITY
 
     def check(self, y: Float[Tensor, "n t"]) -> None:
@@ -129,7 +129,7 @@ def weighted_mean(y: Float[Tensor, "n t"], weights: Float[Tensor, " n"]) -> Floa
 def weighted_quantile(
     y: Float[Tensor, " n"], weights: Float[Tensor, " n"], level: float
 ) -> Float[Tensor, ""]:
-    """Return the least value below or at which a share `level` of the weight lies."""
+    """Return the least value with a share `level` of the weight at or below it."""
     order = y.argsort()
     below = weights[order].cumsum(dim=0)
     place = int(torch.searchsorted(below, level * float(below[-1])))

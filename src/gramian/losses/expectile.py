@@ -19,8 +19,8 @@ ROUNDS = 100
 class Expectile(Loss):
     r"""Half the square, times :math:`\tau` below the target and :math:`1 - \tau` above it.
 
-    Take it as a quantile that also weighs how far beyond it values lie. A fit costs two to five
-    times one by squared errors.
+    Use it as a quantile that also weighs the distances of values beyond it. A fit costs two to
+    five times one by squared errors.
 
     Parameters
     ----------

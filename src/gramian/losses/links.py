@@ -1,4 +1,4 @@
-"""Links: what makes predictions of the values of a model."""
+"""Links: maps from the values of a model to predictions."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ LINKS = {link.name: link for link in (IDENTITY, EXP, SORTED)}
 
 
 def link_of(name: str) -> Link:
-    """Return the link of that name; ValueError if there is none."""
+    """Return the link of that name; raise ValueError if it is unknown."""
     if name not in LINKS:
         raise ValueError(f"unknown link {name!r}; known: {', '.join(sorted(LINKS))}")
     return LINKS[name]

@@ -23,8 +23,8 @@ class Quantile(Loss):
     Its minimiser has a share :math:`\tau` of the targets below it. Of several levels there is an
     output each, and predictions are sorted, so that they do not cross.
 
-    Take it for what is not exceeded in a share of all cases, and for the median. It is the slowest
-    of the losses.
+    Use it for values that a share of all cases does not exceed, and for the median. It is the
+    slowest of the losses.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Models: what predicts, of one kernel or the mean of several, and the file that it is kept in."""
+"""Models: predictors of one kernel or the mean of several, and their files."""
 
 from __future__ import annotations
 

@@ -36,12 +36,12 @@ class AverageModel(Model):
     weights : tuple of float
         Of each model: at least 0, of sum 1.
     models : tuple of KernelPart
-        Of the same features, classes, encoding, targets and map to probabilities. What they know as
-        ``info`` is not saved with them.
+        With the same features, classes, encoding, targets and map to probabilities. Their ``info``
+        is not saved.
     info : mapping, optional
-        What is worth keeping about the average, as JSON.
+        Facts about the average that JSON can hold.
     conformal : Conformal, optional
-        What makes intervals of predictions, or sets of classes.
+        Calibration of prediction intervals, or of sets of classes.
 
     Raises
     ------
@@ -50,8 +50,9 @@ class AverageModel(Model):
 
     Notes
     -----
-    A prediction costs those of all models, and gradients are means, too. Memory and the file hold
-    the centers of each model, for each has mapped them in its way, and the encoding once.
+    A prediction costs as much as the predictions of all models. Gradients are means, too. Memory
+    and the file hold the encoding once, and the centers of each model, which has mapped them by
+    its own maps.
     """
 
     weights: tuple[float, ...]

@@ -1,4 +1,4 @@
-"""Model: what predicts, of whatever it is made; and how rows and tables reach it."""
+"""Model: base class of predictors, which accept rows and tables."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ class Model(ABC):
     info : mapping
         What else is worth keeping, as JSON.
     probabilities : Probabilities or None
-        What makes probabilities of decision values; None: `Shares` to the power 1, of a classifier.
+        Map from decision values to probabilities; None for `Shares` to the power 1 in a classifier.
     conformal : Conformal or None
-        What makes intervals of predictions, or sets of classes.
+        Calibration of prediction intervals, or of sets of classes.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]  # every subclass is a dataclass
@@ -79,7 +79,7 @@ class Model(ABC):
 
     @property
     def features(self) -> int:
-        """Number d of features that rows must have: those of the encoding, if there is one."""
+        """Number d of features that rows must have; with an encoding, of encoded rows."""
         return self.parts[0].features
 
     @property
@@ -133,7 +133,7 @@ class Model(ABC):
     def out_of_range(
         self, X: Any, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
     ) -> Bool[Tensor, " n"]:
-        """Return which rows are so far from those of the training that errors may be of any size.
+        """Return which rows are so far from the training rows that errors may be of any size.
 
         Parameters
         ----------
@@ -195,13 +195,13 @@ class Model(ABC):
         Parameters
         ----------
         path : str or Path
-            Replaced only once the new file is complete. It keeps its permissions; of a symbolic
-            link, what it points to is replaced.
+            Replaced only once the new file is complete. It keeps its permissions; the target of a
+            symbolic link is replaced.
 
         Raises
         ------
         OSError
-            If it cannot be written; what was there before is unchanged.
+            If it cannot be written; an earlier file is unchanged.
         ValueError
             If its parts do not fit together, so that `load_model` would refuse it.
         """
@@ -241,7 +241,7 @@ class Model(ABC):
         return Shares() if self.probabilities is None else self.probabilities
 
     def rows(self, X: Any) -> RowSource:
-        """Return rows of what is to be predicted: columns of a table are taken by their names.
+        """Return rows for predictions. Columns of a table are selected by name.
 
         Parameters
         ----------
@@ -274,7 +274,7 @@ class Model(ABC):
         return rows
 
     def table(self, X: Any) -> Table:
-        """Return `as_table` of what is to be predicted.
+        """Return the table for predictions, by `as_table`.
 
         Columns of a file of text that were levels in training, or labels, are read as text: a file
         of a few rows may hold only such as look like numbers.
@@ -310,7 +310,7 @@ class KernelPart(Model):
 
     @abstractmethod
     def prepared(self, rows: RowSource) -> RowSource:
-        """Check rows against this model, and do to them what was done to those of training.
+        """Check rows against this model, and map them as the training rows.
 
         They are standardised, made normal by their quantiles and mapped by the metric: all that
         there is of these.

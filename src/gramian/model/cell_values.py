@@ -30,7 +30,7 @@ def values_by_cell(
     engine: str | Engine,
     memory_bytes: int | str,
 ) -> Float[Tensor, "n t"]:
-    """Return the values at mapped rows: those of their cells, by their weights."""
+    """Return the values at mapped rows: weighted sums over their cells."""
     return rows.map(_Values(cells, part, t, engine, memory_bytes), size=_size(rows))
 
 
@@ -42,7 +42,7 @@ def gradients_by_cell(
     engine: str | Engine,
     memory_bytes: int | str,
 ) -> Float[Tensor, "n t k"]:
-    """Return the gradients at mapped rows, those of the weights included."""
+    """Return the gradients at mapped rows, with the gradients of the weights."""
     values = _Gradients(cells, part, t, engine, memory_bytes)
     return rows.map(values, size=comfortable_size(rows))
 

@@ -1,4 +1,4 @@
-"""Importances of the columns of a table, from those of the features that they are encoded as."""
+"""Importances of the columns of a table, from the importances of their encoded features."""
 
 from __future__ import annotations
 

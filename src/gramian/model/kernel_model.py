@@ -27,7 +27,7 @@ GRADIENT_ROWS = 2000
 """Centers at which the importances of features are measured, if none were learned."""
 
 PROBED_CENTERS = 256
-"""Centers at which predictions with float32 entries are compared with those of float64 ones."""
+"""Centers that compare predictions of float32 entries with predictions of float64 entries."""
 
 VISIBLE_ROUNDING = 1e-3
 """Share of the spread of predictions from which on rounding of entries counts as visible."""
@@ -44,7 +44,7 @@ class KernelModel(KernelPart):
         m rows of k features: prepared as new rows are, see `prepared`.
     coef : Tensor of shape (m, t)
     standardizer : Standardizer, optional
-        What is done to rows before the kernel sees them.
+        Standardisation of rows before the kernel.
     target_shift, target_scale : Tensor of shape (t,), optional
         Predictions are ``target_shift + target_scale * (K @ coef)``; 0 and 1 if None;
         scales are positive.
@@ -60,23 +60,23 @@ class KernelModel(KernelPart):
     info : mapping, optional
         What else is worth keeping, as JSON: version, training rows, validation error.
     quantiles : QuantileMap, optional
-        What makes features normal, after the standardizer or the encoding.
+        Map of features to normal quantiles, after the standardizer or the encoding.
     metric : LinearMap, optional
-        What is done to the d features last, and makes k of them: that of a learned metric.
+        Last map, from d to k features, such as a learned metric.
     importances : Tensor of shape (d,), optional
         Shares of the features, if the metric was learned.
     cells : CellCenters, optional
         The centers of each cell, if there are cells: a row is predicted by those that it belongs
         to, by its weights in them.
     probabilities : Probabilities, optional
-        What makes probabilities of decision values, if this is a classifier.
+        Map from decision values to probabilities, if this is a classifier.
     link : Link, optional
-        What makes predictions of values, after they are scaled and shifted: e to the power of them,
-        where a logarithm was learned. None: they are the predictions.
+        Map from scaled and shifted values to predictions, such as the exponential if the model
+        predicts logarithms. None: the values are the predictions.
     variance : Variance, optional
-        What makes standard deviations of predictions.
+        Standard deviations of predictions.
     conformal : Conformal, optional
-        What makes intervals of predictions, or sets of classes.
+        Calibration of prediction intervals, or of sets of classes.
     """
 
     def __post_init__(self) -> None:
@@ -119,15 +119,15 @@ class KernelModel(KernelPart):
         Raises
         ------
         ValueError
-            If the number or the names of the features are not those of training, or
+            If the number or the names of the features differ from the training, or
             `memory_bytes` is no size.
 
         Notes
         -----
         Cost: n m kernel evaluations; in the first call with float32 rows 512 m more. Kernel entries
         are float32 if rows and centers are, unless predictions at 256 centers differ by more than
-        1e-3 of their spread from those of float64 entries: large coefficients that nearly cancel,
-        as small penalties and smooth kernels have them, magnify the rounding of entries.
+        1e-3 of their spread from predictions with float64 entries: large coefficients that nearly
+        cancel, as with small penalties and smooth kernels, magnify the rounding of entries.
         """
         return (self.link or IDENTITY).map(self._unlinked(self.rows(X), engine, memory_bytes))
 
@@ -225,7 +225,7 @@ class KernelModel(KernelPart):
         return total / total.sum() if bool(total.any()) else total
 
     def _to_features(self, gradients: Float[Tensor, "b t k"]) -> Float[Tensor, "b t d"]:
-        """Return gradients with respect to what the metric maps, in the units of the targets."""
+        """Return gradients with respect to features before the metric, in units of targets."""
         found = gradients if self.metric is None else self.metric.back(gradients)
         return found if self.target_scale is None else found * self.target_scale[:, None]
 
@@ -243,7 +243,7 @@ class KernelModel(KernelPart):
         return known
 
     def prepared(self, rows: RowSource) -> RowSource:
-        """Check rows against this model, and do to them what was done to those of training.
+        """Check rows against this model, and map them as the training rows.
 
         They are standardised, made normal by their quantiles and mapped by the metric: all that
         there is of these.
@@ -292,8 +292,8 @@ class KernelModel(KernelPart):
         ----------
         path : str or Path
         verify : bool, default=True
-            Whether the digest of the file is compared, and the centers are looked at for NaN: two
-            passes over the file, at about 1.7 and 10 GB/s. False spares them where centers are
+            Whether to compare the digest of the file, and to check the centers for NaN: two passes
+            over the file, at about 1.7 and 10 GB/s. False spares them where centers are
             mapped and huge.
 
         Raises
@@ -310,7 +310,7 @@ class KernelModel(KernelPart):
         such a file with `save`, or by renaming, while it is in use. Whoever cuts it off in place
         ends the processes that use it, by a signal of the system (SIGBUS).
 
-        The digest notices damage, and not malice: who can write the file can compute it anew.
+        The digest detects damage, but not manipulation: a writer of the file can compute it again.
         """
         found = read_model(Path(path), verify)
         if found.weights is not None:

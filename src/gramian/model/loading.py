@@ -15,7 +15,7 @@ from .kernel_model import KernelModel
 def load_model(path: str | Path, *, verify: bool = True) -> Model:
     """Read a model, or an average of models, written by `save`.
 
-    Parameters, errors and notes are those of `KernelModel.load`.
+    Parameters, errors and notes are the same as for `KernelModel.load`.
     """
     saved = read_model(Path(path), verify)
     conformal = conformal_of(saved)

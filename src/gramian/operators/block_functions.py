@@ -1,4 +1,4 @@
-"""What the products of a kernel operator do with one block of rows: values that can be sent.
+"""Functions of one block of rows in products of a kernel operator, which workers can receive.
 
 Each pickles by plain pickle and holds no more than it needs, so that rows on other machines may be
 sent it; see `gramian.data.Folding`.
@@ -126,13 +126,13 @@ class Entries(OneSide):
 
 @dataclass(frozen=True, eq=False)
 class Changed(Value):
-    """What becomes of a strip of entries, for `RowSource.map`.
+    """Function of a strip of entries, for `RowSource.map`.
 
     Attributes
     ----------
     entries : Entries
     change : callable
-        Of a strip, and what comes along with the rows. A value, where rows are remote.
+        Function of a strip and of the row-aligned arguments. A value, if rows are remote.
     numbered : bool
         Whether the numbers of the rows come along first, which are columns as well.
     """
@@ -142,7 +142,7 @@ class Changed(Value):
     numbered: bool
 
     def __call__(self, block: Tensor, *rowwise: Any) -> Tensor:
-        """Return what comes of one block."""
+        """Return the result of one block."""
         at, others = (rowwise[:1], rowwise[1:]) if self.numbered else ((), rowwise)
         return self.change(self.entries(block, *at), *others)
 

@@ -1,4 +1,4 @@
-"""Budget: how many rows to hold and to stream in so many bytes; the only memory formulas."""
+"""Budget: numbers of rows to hold and to stream in a memory limit; the only memory formulas."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Budget:
         return self.holds_beside(n, n)
 
     def holds_beside(self, n: int, m: int) -> bool:
-        """Return whether n rows can be computed with at once beside m held ones."""
+        """Return whether the memory suffices for n rows at once and m held ones."""
         workspace = self.engine.workspace_bytes(m, self.d, self.t, self.itemsize)
         return workspace + n * self._row_bytes() <= self.memory_bytes
 
@@ -66,9 +66,9 @@ class Budget:
             )
 
     def streamed(self, m: int, *, result: int = 0) -> int:
-        """Return how many rows to stream at once beside m held ones.
+        """Return the number of rows to stream at once, with m held ones.
 
-        `result` is what a row of the result takes in bytes, if that is much.
+        `result` is the bytes of a row of the result, if they matter.
         """
         workspace = self.engine.workspace_bytes(m, self.d, self.t, self.itemsize)
         size = (self.memory_bytes - workspace) // (self._row_bytes() + result)

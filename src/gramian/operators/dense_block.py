@@ -47,7 +47,7 @@ class DenseBlock:
 
 
 def materialize(K: KernelOperator, memory_bytes: int) -> KernelOperator | DenseBlock:
-    """Return K with its entries stored if they fit into so many bytes, else K as it is.
+    """Return K with its entries stored if they fit into `memory_bytes`, else K unchanged.
 
     Cost: if they are stored, n m kernel evaluations now and none later.
     """

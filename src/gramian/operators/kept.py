@@ -25,7 +25,7 @@ STRIP_ROWS = 256
 class Kept(ABC):
     """The entries of the matrix of a kernel between two row sources.
 
-    An operator derived from that of these sources uses them where it has the same columns.
+    An operator derived from the operator of these sources uses them if it has the same columns.
 
     Attributes
     ----------
@@ -167,7 +167,7 @@ class KeptTriangle(Kept):
         return self if same else None
 
     def product(self, v: Float[Tensor, "m t"]) -> Float[Tensor, "n t"]:
-        """Return K v in float64; an entry beside the diagonal is read once for both its sides."""
+        """Return K v in float64; an off-diagonal entry is read once for both its sides."""
         vectors = transposed(v, self.strips[0].dtype)
         workers = min(default_threads(), len(self.strips))
 

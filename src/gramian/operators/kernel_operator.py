@@ -35,15 +35,15 @@ from .mirrored import evaluations, mirrored
 from .streaming import CostMeter, Streaming
 
 MOST_TAKEN = 1 << 23
-"""Numbers of remote rows up to which they are brought here when they are selected."""
+"""Entries of selected remote rows up to which they are gathered in memory."""
 
 
 @dataclass(frozen=True, init=False)
 class KernelOperator(Streaming):
     """The n x m matrix k(rows, cols), of which no more than a tile is ever stored.
 
-    ``K @ v``, ``K.T @ u``, ``K[i]``, ``K[i, j]``, `diag`, `dense` and `normal` do what they do
-    for a matrix. Where both sides are the same row source, the diagonal is exactly k(x, x).
+    ``K @ v``, ``K.T @ u``, ``K[i]``, ``K[i, j]``, `diag`, `dense` and `normal` have the same
+    meaning as for a matrix. If both sides are the same row source, the diagonal is exactly k(x, x).
 
     Parameters
     ----------
@@ -55,13 +55,13 @@ class KernelOperator(Streaming):
         derived from another has the engine of torch on the same device then, as `double` may with
         `TritonEngine`.
     memory_bytes : int, default=2**30
-        Budget for blocks and workspace; the vectors of a product are the caller's. On a device,
-        that of the engine counts if it is less.
+        Budget for blocks and workspace; the caller provides the vectors of a product. On a device,
+        the budget of the engine counts if it is less.
     meter : CostMeter, optional
         Shared by all operators derived from this one.
     host_bytes : int, optional
-        Budget for what is put together on the host; `memory_bytes` if None, which may be that of
-        a device.
+        Budget for blocks that are assembled on the host; `memory_bytes` if None, which may be the
+        budget of a device.
     device : str or torch.device, default="cpu"
         Where entries go that are returned, and where those who use this operator keep vectors.
         Products are where their vector is, wherever they are computed.
@@ -69,7 +69,7 @@ class KernelOperator(Streaming):
         That of the operator this one is derived from, which `dataclasses.replace` passes on: an
         engine that is inherited was not asked for with these rows, and may be replaced.
     kept : Kept, optional
-        Entries that are there already, see `keeping`; dropped where they are not of these rows.
+        Stored entries, see `keeping`; dropped if they belong to other rows.
 
     Attributes
     ----------
@@ -138,7 +138,7 @@ class KernelOperator(Streaming):
         return found if self.factors is None else found.factored(self.factors.nbytes)
 
     def keeping(self, memory_bytes: int, *, whole: bool = True) -> KernelOperator:
-        """Return this operator with its entries evaluated and kept, if so many bytes hold them.
+        """Return this operator with all entries evaluated and stored, if `memory_bytes` suffice.
 
         Products with `normal`, with this operator and with some of its rows then read them.
 
@@ -146,8 +146,8 @@ class KernelOperator(Streaming):
         ----------
         memory_bytes : int
         whole : bool, default=True
-            False: of rows with themselves only the lower triangle is kept, for products with all
-            rows; others evaluate anew.
+            False: of rows with themselves only the lower triangle is stored, for products with all
+            rows; other products evaluate the entries again.
 
         Notes
         -----
@@ -287,7 +287,7 @@ class KernelOperator(Streaming):
         )
 
     def dense(self) -> Float[Tensor, "n m"]:
-        """Return the matrix. Cost: n m kernel evaluations, and n m numbers beside the budget.
+        """Return the matrix. Cost: n m kernel evaluations; memory: n m numbers and the budget.
 
         Of rows with themselves, of many features and on the host, about half as many.
         """
@@ -304,7 +304,7 @@ class KernelOperator(Streaming):
         return out
 
     def strips(self) -> Iterator[tuple[slice, Float[Tensor, "b m"]]]:
-        """Yield blocks of rows of the matrix, in order: for what cannot do with products."""
+        """Yield blocks of rows of the matrix, in order, for algorithms that need its entries."""
         self._count()
         z = self._hold(self.cols, 1)
         size = strip_rows(z.shape[0], z.itemsize, self.memory_bytes)
@@ -354,11 +354,11 @@ class KernelOperator(Streaming):
         return found
 
     def fitting_device(self, size: int) -> KernelOperator:
-        """Return this operator, on the host if its device may have no room for so many bytes."""
+        """Return this operator, on the host if its device may not have `size` free bytes."""
         return self if size <= self.memory_bytes else replace(self, device=torch.device("cpu"))
 
     def on_device(self, points: Tensor) -> Tensor:
-        """Return points on the device of this operator, but for what is mapped or sparse."""
+        """Return points on the device of this operator, unless they are mapped or sparse."""
         small = points.numel() * points.itemsize <= self.memory_bytes
         return points if is_sparse(points) or not small else points.to(self.device)
 
@@ -415,7 +415,7 @@ def _row_numbers(side: RowSource, key: Any) -> Int[Tensor, " k"]:
 
 
 def _floating(v: Tensor) -> Tensor:
-    """Return a vector whose dtype can hold a product, which that of whole numbers would cut off."""
+    """Return a vector of floating-point numbers, because integers would truncate a product."""
     if v.is_complex():
         raise TypeError(f"a kernel matrix is multiplied by real vectors, not by {v.dtype}")
     return v if v.is_floating_point() else v.double()

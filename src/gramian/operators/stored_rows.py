@@ -14,8 +14,8 @@ from ..engines import compiled_tiles
 from ..engines.stored_products import multiply
 
 BLOCK_ROWS, BLOCK_COLUMNS = 256, 1024
-"""Of a block that torch reads from memory once, and from the cache for its second product; so many
-columns are the terms of a sum in float32."""
+"""Size of a block that torch reads from memory once, and from the cache for its second product;
+its columns are the terms of a sum in float32."""
 
 COMPILED_TARGETS = 16
 """Targets up to which the compiled products are faster, by a tenth there and up to four times."""
@@ -96,7 +96,7 @@ class StoredRows:
         out[:, own] += v[:, own] @ E[:, own].t()
 
     def _compiled(self, t: int) -> bool:
-        """Return whether the compiled products are there and shall be used for so many targets."""
+        """Return whether to use the compiled products for t targets."""
         wanted = t <= COMPILED_TARGETS if self.compiled is None else self.compiled
         able = t > 0 and bool(compiled_tiles()) and self.entries.is_contiguous()
         return wanted and able

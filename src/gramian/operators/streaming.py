@@ -25,7 +25,7 @@ from .mirrored import FEATURES
 logger = logging.getLogger("gramian")
 
 GRADIENT_COPIES = 3
-"""Copies of the gradients of a block: sums, what was moved to the host, and in the dtype asked."""
+"""Copies of the gradients of a block: sums, on the host, and in the requested dtype."""
 
 
 @dataclass
@@ -42,7 +42,7 @@ class CostMeter:
 class Streaming:
     """One side of the matrix is held where the engine computes, the other streamed in blocks.
 
-    Attributes are those of `KernelOperator`, which says what is computed; here is how.
+    Attributes as for `KernelOperator`, which defines the products; this class computes them.
     """
 
     kernel: Kernel
@@ -138,7 +138,7 @@ class Streaming:
         return self.fed_rows().map(fn, *self._row_numbers(), size=size)
 
     def _stream_gradients(self, rows: RowSource, v: Tensor) -> Tensor:
-        """Return gradients at rows that need not be those of this operator, all columns held."""
+        """Return gradients at any rows, with all columns held in memory."""
         (s, d), t = rows.shape, v.shape[1]
         if d != self.cols.shape[1]:
             raise ValueError(
@@ -153,7 +153,7 @@ class Streaming:
 
     @property
     def _keeps(self) -> bool:
-        """Whether entries may be kept: on the host, of rows that are here."""
+        """Whether entries may be stored: on the host, of local rows."""
         here = not (self.rows.remote or self.cols.remote)
         return here and self.engine.on_host and self.device.type == "cpu"
 

@@ -41,7 +41,7 @@ class Display:
     ----------
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
-        Both are there after drawing.
+        Set by drawing.
     """
 
     ax_: Axes
@@ -65,7 +65,7 @@ def check_shows(estimator: Estimator, display: str, attribute: str, wanted: str)
     sklearn.exceptions.NotFittedError
         If it is not fitted.
     ValueError
-        If it has no such attribute; the message says which estimators are `wanted`.
+        If it has no such attribute; the message names the estimators that have it.
     """
     check_is_fitted(estimator)
     found = getattr(estimator, attribute, None)

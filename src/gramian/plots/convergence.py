@@ -19,7 +19,7 @@ QUANTITIES = {
     "batch_mse": "mean squared error of the batches",
     "best_error": "least error on held-out rows so far",
 }
-"""What is shown, the first that there is, and what it is called."""
+"""Columns of the history, of which the first present one is shown, and their labels."""
 
 LIMITED_QUANTITIES = {name: QUANTITIES[name] for name in ("prediction_error", "rel_residual")}
 """Quantities that a tolerance limits, the first that there is."""
@@ -44,7 +44,7 @@ class ConvergenceDisplay(Display):
     x, y : ndarray of shape (k,)
         One number for each state that is shown.
     x_name, y_name : str
-        What they are, as in the history of an estimator.
+        Their names in the history of an estimator.
     goal : float or None, default=None
         The residual at which the fit was to stop, drawn as a line.
     name : str or None, default=None
@@ -55,7 +55,7 @@ class ConvergenceDisplay(Display):
     line_ : matplotlib Line2D
     goal_line_ : matplotlib Line2D or None
     ax_, figure_ : matplotlib Axes and Figure
-        They are there after drawing.
+        Set by drawing.
 
     Examples
     --------
@@ -171,8 +171,8 @@ def _is_search(history: Sequence[Mapping[str, Any]]) -> bool:
 def _of_search(history: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the least error of a search after each of its trials.
 
-    Fits of samples and of all rows have different held-out rows: the steps that are last count,
-    from the first of them on, or all if there is none.
+    Fits of samples and of all rows have different held-out rows: the steps from the first fit of
+    all rows on count, or all steps without such a fit.
     """
     last = [row for row in history if row["step"] in ("fit", "cells", "average")]
     rows, least = [], np.inf

@@ -1,4 +1,4 @@
-"""ImportanceDisplay: which features a model looks at."""
+"""ImportanceDisplay: importances of the features of a model."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ImportanceDisplay(Display):
     ----------
     bars_ : matplotlib BarContainer
     ax_, figure_ : matplotlib Axes and Figure
-        They are there after drawing.
+        Set by drawing.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""LandmarkDisplay: where landmarks lie among the rows, and what they do not explain."""
+"""LandmarkDisplay: positions of landmarks among the rows, and unexplained shares."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ SHOWN_ROWS = 5000
 class LandmarkDisplay(Display):
     """Rows and landmarks in two of the features, rows shaded by what landmarks leave unexplained.
 
-    The unexplained share of a row x is what is left of k(x, x) when x is projected, in the space of
-    the kernel, on the landmarks: near 0 the model can say what it likes there, near 1 it says
-    nothing but its mean.
+    The unexplained share of a row x is the share of k(x, x) that remains after projection on the
+    landmarks, in the space of the kernel. Near 0 the model can take any value at x, near 1 it can
+    only predict its mean.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class LandmarkDisplay(Display):
     points_, landmarks_ : matplotlib PathCollection
     colorbar_ : matplotlib Colorbar or None
     ax_, figure_ : matplotlib Axes and Figure
-        They are there after drawing.
+        Set by drawing.
 
     Examples
     --------
@@ -103,8 +103,8 @@ class LandmarkDisplay(Display):
         Raises
         ------
         ValueError
-            If there are no landmarks, or they are no rows of X; if X is not what was fitted, or has
-            no such columns.
+            If there are no landmarks, or they are not rows of X; if X is not the training data, or
+            lacks the columns.
         ImportError
             If matplotlib is not installed.
 

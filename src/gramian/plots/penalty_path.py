@@ -42,7 +42,7 @@ class PenaltyPathDisplay(Display):
     line_, chosen_line_ : matplotlib Line2D
     fold_lines_ : list of matplotlib Line2D
     ax_, figure_ : matplotlib Axes and Figure
-        They are there after drawing.
+        Set by drawing.
 
     Examples
     --------
@@ -79,8 +79,8 @@ class PenaltyPathDisplay(Display):
         Parameters
         ----------
         estimator : KernelRidge or KernelRidgeClassifier with a path, or one of their searches
-            A path is there with ``penalty="auto"`` and landmarks of ``BlessR`` or ``Bless``. Of a
-            search: all penalties of its best fit.
+            ``penalty="auto"`` with landmarks of ``BlessR`` or ``Bless`` gives a path. Of a search,
+            all penalties of its best fit are shown.
         name : str, optional
         ax : matplotlib Axes, optional
             New ones by default.
@@ -173,6 +173,6 @@ def _of_search(table: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray, float]
 
 
 def _recipe(table: Mapping[str, Any], row: int) -> tuple[str, float]:
-    """Return what a fit of a search had besides its penalty, and when it ended."""
+    """Return the parameters of a fit of a search except its penalty, and its end time."""
     others = {name: value for name, value in table["params"][row].items() if name != "penalty"}
     return repr(others), float(table["elapsed"][row])

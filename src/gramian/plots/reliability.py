@@ -1,4 +1,4 @@
-"""ReliabilityDisplay: how often what was predicted with a probability came true."""
+"""ReliabilityDisplay: observed frequencies of predicted probabilities."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ class Reliability:
 class ReliabilityDisplay(Display):
     """The share of rows that came true, by the probability that was predicted.
 
-    Probabilities that are right lie on the diagonal; as bins of few rows scatter, their vertical
-    lines cross it nine times in ten. Of two classes those of the second one are
-    shown, of several those of the class that is predicted.
+    Correct probabilities are on the diagonal; bins of few rows scatter, but nine in ten of their
+    vertical lines cross it. For two classes, the probabilities of the second one are shown; for
+    several, the probabilities of the predicted class.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class ReliabilityDisplay(Display):
     bars_ : matplotlib BarContainer or None
         Of the numbers of rows.
     ax_, figure_ : matplotlib Axes and Figure
-        They are there after drawing.
+        Set by drawing.
 
     See Also
     --------
@@ -109,7 +109,7 @@ class ReliabilityDisplay(Display):
         rows_ax: Axes | None = None,
         **line_kw: Any,
     ) -> ReliabilityDisplay:
-        """Draw the probabilities of a fitted classifier beside the truth.
+        """Draw the probabilities of a fitted classifier against the observed frequencies.
 
         Parameters
         ----------
@@ -167,7 +167,7 @@ class ReliabilityDisplay(Display):
         rows_ax: Axes | None = None,
         **line_kw: Any,
     ) -> ReliabilityDisplay:
-        """Draw probabilities beside the truth.
+        """Draw probabilities against the observed frequencies.
 
         Parameters
         ----------
@@ -262,7 +262,7 @@ def reliability_of(
 
 
 def wilson(share: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ends of Wilson's interval of 90 % for a share that was seen in so many rows.
+    """Return the ends of Wilson's interval of 90 % for a share observed in `rows` rows.
 
     Parameters
     ----------

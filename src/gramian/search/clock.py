@@ -41,7 +41,7 @@ class Budget:
         Raises
         ------
         ValueError
-            If the setting is none of these.
+            If the setting is not one of them.
         """
         if given is None or given == "auto":
             return cls()

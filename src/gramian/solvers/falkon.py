@@ -298,7 +298,7 @@ class _System:
 
         It is the distance from the solution in the norm of B'H B, whose square is the mean squared
         error on the rows plus the penalty of the error. Visible rounding is added. The residual of
-        a warm start may lie along small eigenvalues, which no Ritz value resolves at first: until
+        a warm start may be along small eigenvalues, which no Ritz value resolves at first: until
         `EARLY_STEPS` the bound of `FalkonFactor.least_eigenvalue` counts.
         """
         smallest, _ = extremes_of_lanczos(cg.lanczos[:, 0], cg.lanczos[:, 1])

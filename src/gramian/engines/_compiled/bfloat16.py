@@ -42,7 +42,7 @@ CHOICES = {
 }
 """Ways to split numbers that each precision tries, in order.
 
-Pairs per second of `normal` and t = 1 beside float32 tiles, measured on one core with AMX: six
+Pairs per second of `normal` and t = 1 relative to float32 tiles, measured on one core with AMX: six
 products (of three pieces) 0.8, 0.9, 1.2 and 1.2 times as many at d = 4, 18, 90 and 784; three
 products 0.8, 1.2, 1.8, 2.6 times. A step of the unit takes 32 features, used or not.
 """

@@ -29,7 +29,7 @@ T = TypeVar("T")
 MODULE = "gramian.engines._native"
 
 PACKED_COLUMNS = 48
-"""Columns are packed in whole blocks of so many, whatever the instruction set."""
+"""Columns of a packed block, for all instruction sets."""
 
 PART_NUMBERS = 1 << 16
 """Coordinates that a worker packs at least: fewer are not worth waking it."""
@@ -77,7 +77,7 @@ def has_compiled_slopes(kernel: Kernel) -> bool:
 
 
 def tile_name(kernel: Kernel) -> str:
-    """Return the name of the tiles of a kernel: that of the kernel, unless it has several."""
+    """Return the name of the tiles of a kernel: the name of the kernel, unless it has several."""
     if isinstance(kernel, Tanimoto):
         return f"tanimoto_{kernel.counts}"
     return "chi2" if isinstance(kernel, ChiSquared) else kernels.name_of(kernel)
@@ -109,7 +109,7 @@ class TileSettings:
 
 @dataclass(frozen=True)
 class _Columns:
-    """Columns, where they are moved to, and by what they are scaled."""
+    """Columns with the offset and the scale that tiles apply to them."""
 
     z: Tensor
     origin: Tensor
@@ -193,7 +193,7 @@ class Compiled:
         return packed
 
     def rowwise(self, values: Tensor | None) -> Tensor | None:
-        """Return numbers that go with the rows in the dtype of the tiles, row by row."""
+        """Return row-aligned numbers in the dtype of the tiles, row by row."""
         return None if values is None else values.detach().to(self.dtype).contiguous()
 
 
@@ -215,8 +215,8 @@ def distances(kernel: Kernel, reach: float, d: int, dtype: torch.dtype) -> tuple
     l1 Laplacian. Only points near each other have large entries, and are as far out.
 
     Distances from norms and a product (a sum of maxima, for the l1 distance) are fastest and
-    lose what cancels, see `Radial.rounding`. Differences only lose what the coordinates were
-    rounded by: no kernel here changes by more than r does, so that an entry is off by eps times
+    lose digits by cancellation, see `Radial.rounding`. Differences lose only the rounding of the
+    coordinates: no kernel here changes by more than r does, so that an entry is off by eps times
     the norm at most.
     """
     if not isinstance(kernel, Radial | L1Laplacian):

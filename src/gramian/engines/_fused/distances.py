@@ -38,7 +38,7 @@ PIECE_BITS: dict[str, int] = {"3xtf32": 11, "3xbf16": BFLOAT16_BITS}
 def squared_error(way: str, reach: float, fourth: float, d: int) -> float:
     """Return the error of squared distances from norms and a product of rows near each other.
 
-    Parameters are those of `choose`.
+    Parameters as for `choose`.
     """
     error = product_error(torch.finfo(torch.float32).eps, reach, d)
     if way in PIECE_BITS:
@@ -49,9 +49,9 @@ def squared_error(way: str, reach: float, fourth: float, d: int) -> float:
 def choose(kernel: Kernel, reach: float, fourth: float, d: int, precision: str) -> Distance | None:
     """Return how to compute distances, None if no way in float32 is good enough.
 
-    Products are cheapest and lose what cancels. With few features, and where the kernel turns a
-    rounding error into its square root, differences are used instead: they lose only what the
-    coordinates were rounded by.
+    Products are cheapest and lose digits by cancellation. With few features, and if the kernel
+    turns a rounding error into its square root, differences are used instead: they lose only the
+    rounding of the coordinates.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ from .profiles import SLOPES
 def gradients(kernel: Radial, x: Tensor, z: Tensor, v: Tensor, K: Fused) -> Tensor:
     """Return the gradients of K v at the rows of x, (b, t, d) in float64.
 
-    Slopes take the place of entries, and v that of its products with each feature and with one.
+    Slopes replace entries, and products of v with each feature and with one replace v.
     For every `TARGETS` of these columns slopes are computed again.
 
     Parameters

@@ -1,4 +1,4 @@
-"""The memory that products of fused tiles may take beside their rows."""
+"""The memory that products of fused tiles may take in addition to their rows."""
 
 from __future__ import annotations
 

@@ -30,8 +30,8 @@ SPAN = 4096
 """Columns that one program adds up at least."""
 
 TUNED_PAIRS = 1 << 34
-"""Entries of a product from which on tuning pays: it compiles five programs, some 0.7 s each on an
-H200, and this is 0.03 s of entries there."""
+"""Least entries of a product for tuning, which compiles five programs of about 0.7 s on an H200;
+these entries take 0.03 s there."""
 
 PROGRAMS = SPLIT_ROWS // ROWS
 """Programs wanted: where rows make fewer, columns are split too. Some for each of 132 cores."""
@@ -58,7 +58,7 @@ class Fused:
         precision: str,
         tuned: bool,
     ) -> Fused | None:
-        """Center, scale and lay out the rows; None if float32 would lose digits however it is done.
+        """Center, scale and lay out the rows; return None if float32 would lose digits in any case.
 
         Raises
         ------
@@ -105,11 +105,11 @@ class Fused:
     def symmetric(self, v: Tensor) -> Tensor:
         """Return the product with v of rows with themselves, each pair evaluated once.
 
-        That is so for up to `SYMMETRIC_TARGETS` columns of v; for more, once for so many each.
+        This holds for up to `SYMMETRIC_TARGETS` columns of v; more are processed in such groups.
 
         Programs share the columns, and columns the rows of many programs: sums for both are kept
-        apart in memory, `SCRATCH_BYTES` of those for columns (more only if those of one tile of
-        rows are more), and then added up in order.
+        apart in memory, and then added up in order. Sums for columns take `SCRATCH_BYTES`, or more
+        if the sums of one tile of rows do.
         Atomic additions would move as many numbers, in an order that changes from run to run.
         """
         return self._by_targets(self._symmetric, v, SYMMETRIC_TARGETS)
@@ -159,7 +159,7 @@ class Fused:
         return total[: self.left.n, : v.shape[1]]
 
     def _strip(self, packed: Tensor, start: int, rows: int) -> tuple[Tensor, Tensor]:
-        """Return the sums of so many rows, and of the columns from the first of them on."""
+        """Return the sums of `rows` rows, and of the columns from the first of them on."""
         width, columns = packed.shape[0], packed.shape[1] - start
         span = _span(rows, columns)
         by_row = packed.new_empty(-(-columns // span), rows, width, dtype=torch.float64)

@@ -2,7 +2,7 @@
 
 s is what the kernel in `gramian.kernels` calls s: the squared distance in lengthscales times its
 `scale`; the distance itself for the l1 Laplacian. Rounding may have moved it past zero. `shape` is
-the parameter that a kernel has beside the lengthscale, 0 if none. A NaN has to stay one.
+the parameter of a kernel other than the lengthscale, 0 if it has none. A NaN stays a NaN.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ TUNING = threading.Lock()
 def autotuned(program: Any, shapes: tuple[Tile, ...], device: torch.device) -> Any:
     """Return a program that tries the tiles in its first call with such shapes, and keeps one.
 
-    Each trial writes all of the results, so that it does not matter what the last one left there.
+    Each trial writes all results, so that earlier results do not matter.
     A tuner keeps its arguments while it runs: start it under `TUNING`. Each device has its own.
     """
     configs = [

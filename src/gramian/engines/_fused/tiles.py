@@ -9,8 +9,8 @@ however distances are computed (`DISTANCE`):
 - ``"difference"``, ``"absolute"``: sums of squared or absolute differences, one feature after the
   other.
 
-Rows, columns and features come padded to whole tiles, so that nothing is masked but what is
-written to the matrix itself. Numbers of rows and all offsets are 64-bit. A product is summed in
+Rows, columns and features are padded to whole tiles, so that only writes to the matrix itself
+are masked. Numbers of rows and all offsets are 64-bit. A product is summed in
 float32 within a tile and in float64 beyond it; there are no atomic operations, and each run gives
 the same bits.
 """
@@ -26,7 +26,7 @@ import triton.language as tl
 INTERPRETED = tl.constexpr(triton.knobs.runtime.interpret)
 
 # A sum across the threads of a tile takes as long as the tile's entries. With one target, each
-# thread therefore adds up its own entries of so many tiles first.
+# thread therefore adds up its own entries of several tiles first.
 TILES_PER_SUM = tl.constexpr(8)
 
 # So few features of the rows stay in registers, where the loop over them is unrolled.
@@ -36,7 +36,7 @@ UNROLLED_FEATURES = tl.constexpr(4)
 @triton.jit
 @no_type_check
 def rounded(a, BITS: tl.constexpr):
-    """Round to so many bits less, as a float32."""
+    """Round off `BITS` bits, as a float32."""
     half: tl.constexpr = 1 << (BITS - 1)
     return ((a.to(tl.int32, bitcast=True) + half) & -(2 * half)).to(tl.float32, bitcast=True)
 
@@ -134,7 +134,7 @@ def entries(
 def times(
     K, v, v_target, cols, PRECISION: tl.constexpr, T: tl.constexpr, BM: tl.constexpr
 ):  # fmt: skip
-    """Return the product of a tile with BM rows and those of v that its columns have."""
+    """Return the product of a tile of BM rows with the rows of v for its columns."""
     if T == 1:
         return tl.sum(K * tl.load(v + cols)[None, :], axis=1)[:, None]
     targets = tl.arange(0, T).to(tl.int64)
@@ -189,9 +189,9 @@ def symmetric(
 ):  # fmt: skip
     """Write what BM rows from `first` on and a span of columns, from there on, add to K v.
 
-    Tiles left of the diagonal are left out: of those right of it, K v_j goes to the sums of the
-    rows, `out`, (splits, rows, T), and K' v_i to those of the columns, `across`, (tiles of rows,
-    columns, T). Those on it, which are whole squares, go to the rows only.
+    Tiles left of the diagonal are skipped. For tiles right of it, K v_j is added to the sums of the
+    rows, `out`, (splits, rows, T), and K' v_i to the sums of the columns, `across`, (tiles of rows,
+    columns, T). Tiles on the diagonal, which are whole squares, are added to the rows only.
     """
     top = first + tl.program_id(0).to(tl.int64) * BM
     rows = top + tl.arange(0, BM)

@@ -49,7 +49,7 @@ def residual_down(
     targets: Float[Tensor, "n t"] | None,
     known: Columns | None = None,
 ) -> Float[Tensor, "d t"]:
-    """Return x' W (x w - y) in float64; see `Engine.normal` for what may be left out.
+    """Return x' W (x w - y) in float64; see `Engine.normal` for the optional arguments.
 
     Of sparse rows in the columns that are `known`, if these are given.
     """

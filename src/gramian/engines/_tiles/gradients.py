@@ -34,7 +34,7 @@ def check_gradients(kernel: Kernel, x: Tensor) -> None:
 
 @dataclass(frozen=True)
 class TiledGradients(TileSizes):
-    """Gradients of an engine, by torch; arguments are those of `Engine.gradients`.
+    """Gradients of an engine, by torch; arguments as for `Engine.gradients`.
 
     Where float32 distances would lose digits, and for kernels with a kink at zero, tiles are
     computed in float64.

@@ -18,5 +18,5 @@ def unscaled(kernel: Kernel) -> tuple[float, Kernel]:
 
 
 def parameters(kernel: LengthscaleKernel) -> list[float]:
-    """Return the parameters of a kernel beside the lengthscale, in the order of its fields."""
+    """Return the parameters of a kernel except the lengthscale, in the order of its fields."""
     return [float(getattr(kernel, f.name)) for f in fields(kernel) if f.name != "lengthscale"]

@@ -1,4 +1,4 @@
-"""Ranges of rows for the workers of an engine, and the sum of what they return."""
+"""Ranges of rows for the workers of an engine, and the sum of their results."""
 
 from __future__ import annotations
 

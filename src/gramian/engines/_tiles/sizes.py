@@ -21,7 +21,7 @@ ALL_TILES_BYTES = 1 << 27
 """The tiles of all workers together: with more than 32 of them, a tile becomes smaller."""
 
 TEMPORARY_TILES = 2
-"""Tiles that the steps from distances to a kernel may take beside the one they fill."""
+"""Temporary tiles of the steps from distances to a kernel, in addition to the result."""
 
 SYMMETRIC_BYTES = 1 << 20
 """Size of a square tile of the symmetric product, which is read twice: half the cache of a core."""
@@ -32,7 +32,7 @@ MIN_STRIP_ROWS = 32
 
 @dataclass(frozen=True)
 class TileSizes:
-    """Size of the tiles on a device, and how many of them are there at once.
+    """Size of the tiles on a device, and the number of simultaneous tiles.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Tiled(TileSizes):
-    """The four products of an engine, by torch; arguments are those of `Engine`."""
+    """The four products of an engine, by torch; arguments as for `Engine`."""
 
     def matvec(
         self,
@@ -116,7 +116,7 @@ class Tiled(TileSizes):
         def part(worker: int) -> Tensor:
             out = v.new_zeros(n, v.shape[1], dtype=torch.float64)
             buffer = v.new_empty(columns[0][1] ** 2)
-            # one strip of so many, because they become shorter towards the end
+            # Workers take strips in turn, because strips become shorter towards the end.
             for number in range(worker, len(columns), threads):
                 i, i_end, _ = columns[number]
                 left, v_i = tiles.row(i, i_end), v[i:i_end]

@@ -117,7 +117,7 @@ class Linear(InnerProduct):
 class Polynomial(InnerProduct):
     r"""Polynomial kernel :math:`(x^\top z / \ell^2 + c)^p`.
 
-    Take it where products of up to p features matter, as those of pixels do. An entry costs d
+    Use it if products of up to p features matter, such as products of pixels. An entry costs d
     multiplications.
 
     Parameters

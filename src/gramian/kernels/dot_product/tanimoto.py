@@ -33,15 +33,15 @@ class Tanimoto(LengthscaleKernel):
     vectors, also called Jaccard's. Two rows of zeros have 1, so that each row has 1 with itself;
     RDKit says 1 in older releases, and 0 in later ones and of counts.
 
-    Take it for sets: fingerprints of molecules, or other features that are there or not. An entry
-    costs d multiplications, or d differences with ``"minmax"``.
+    Use it for sets: fingerprints of molecules, or other features that are present or absent. An
+    entry costs d multiplications, or d differences with ``"minmax"``.
 
     Parameters
     ----------
     lengthscale : float, sequence of d floats, or str, default=1.0
         One number cancels, and ``"median"`` means 1; one per feature weighs the features.
     counts : {"product", "minmax"}, default="product"
-        What is shared, where features are no bits. ``"product"``:
+        Measure of the intersection of features that are not bits. ``"product"``:
         :math:`x^\top z / (\|x\|^2 + \|z\|^2 - x^\top z)`, of dense or sparse rows. ``"minmax"``:
         :math:`\sum \min(x, z) / \sum \max(x, z)`, RDKit's similarity of count vectors; d
         differences per entry, of dense rows.
@@ -92,7 +92,7 @@ class Tanimoto(LengthscaleKernel):
         return self if self.medians is None else replace(self, lengthscale=self.medians)
 
     def prepare(self, points: Tensor, side: Side) -> Prepared:
-        """Return rows and what they have: their squared norms, or their sums for "minmax"."""
+        """Return rows and their sizes: squared norms, or sums for "minmax"."""
         x = self.scaled(points)
         check_nonnegative(points, "Tanimoto")
         if self.counts == "product":
@@ -111,7 +111,7 @@ class Tanimoto(LengthscaleKernel):
         return shared.div_(total)
 
     def _shared(self, left: Prepared, right: Prepared, out: Tensor) -> tuple[Tensor, Tensor]:
-        """Return what two rows share, in `out`, and what they have together; both 1 if nothing."""
+        """Return intersections, in `out`, and unions of rows; both are 1 for empty unions."""
         (x, a), (z, b) = left, right
         total = (a + b.t()).to(out.dtype)
         if self.counts == "product":
@@ -138,7 +138,7 @@ class Tanimoto(LengthscaleKernel):
         v: Float[Tensor, "m t"],
         weights: Float[Tensor, "b m"] | None = None,
     ) -> Float[Tensor, "b t d"]:
-        """Return gradients, see `Kernel.gradients`; 0 at rows of zeros, of those of zeros."""
+        """Return gradients, see `Kernel.gradients`; 0 between rows of zeros."""
         if not self.differentiable:
             return super().gradients(left, right, v, weights)
         (x, _), (z, _) = left, right

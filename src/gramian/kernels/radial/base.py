@@ -84,7 +84,7 @@ class Radial(LengthscaleKernel):
     def prepare(self, points: Tensor, side: Side) -> Prepared:
         """Return rows whose inner products are s: [-2 scale x, ``|x|²`` scale, 1] and so on for z.
 
-        The norms stand last, so that they are added last: the sum then loses fewest digits.
+        The norms come last, so that they are added last: the sum then loses fewest digits.
         """
         x = self.scaled(points)
         norms = self.scale * squared_norms(x)
@@ -114,8 +114,8 @@ class Radial(LengthscaleKernel):
     ) -> Float[Tensor, "b t d"]:
         """Return gradients, see `Kernel.gradients`: of s they are 2 scale (x - z) / lengthscale.
 
-        What is subtracted is x times a sum and a sum of z: digits of ``|x| / |x - z|`` are lost,
-        where `rounding` bounds ``|x|`` in lengthscales. Next to a kink pairs much nearer than that
+        The difference of x times a sum and a sum of z loses digits of ``|x| / |x - z|``, where
+        `rounding` bounds ``|x|`` in lengthscales. Next to a kink, pairs much nearer than that
         count; those nearer than ``SAME |x|`` count as equal, and the others keep 5 digits in
         float64.
         """

@@ -52,7 +52,7 @@ def recompute_near(
         Rows as `Radial.prepare` makes them.
     scale : float
     ratio : float
-        Entries below so many times their error are replaced.
+        Entries below this multiple of their error are replaced.
 
     Returns
     -------
@@ -75,7 +75,7 @@ def recompute_near(
 
 
 def _in_float64(left: Tensor, right: Tensor, scale: float) -> Tensor:
-    """Return ``scale * |x - z|²`` with norms of its own: those of the rows have float32 digits."""
+    """Return ``scale * |x - z|²`` with norms in float64; the norms of the rows are in float32."""
     x, z = left[:, :-2].double() / (-2 * scale), right[:, :-2].double()
     x_norms, z_norms = ((side * side).sum(dim=1) for side in (x, z))
     return torch.mm(x, z.t()).mul_(-2).add_(x_norms[:, None]).add_(z_norms).mul_(scale)

@@ -83,7 +83,8 @@ class Haversine(Mapped):
     degrees : bool, default=True
         Whether features are in degrees; else in radians.
     radius : float, default=6371.0088
-        That of the Earth, in kilometres. 1: distances are those of scikit-learn.
+        Radius of the sphere; by default of the Earth, in kilometres. With 1, distances are the same
+        as in scikit-learn.
 
     References
     ----------

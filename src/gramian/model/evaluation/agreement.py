@@ -45,7 +45,7 @@ class Sums:
 
 @dataclass(frozen=True)
 class Errors(Folding[Sums]):
-    """The folding of `Sums`: of values, with the truth and maybe weights beside them."""
+    """Fold of `Sums` over predictions, true values and optional weights."""
 
     def __call__(self, start: int, block: Tensor, *beside: Any) -> Sums:
         """Compare one block."""

@@ -1,4 +1,4 @@
-"""Sums over rows that measures of classes are made of: who is taken for whom, and chances."""
+"""Sums over rows for metrics of classes: confusion counts and scores of probabilities."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ChanceSums:
 
     @classmethod
     def of(cls, chances: Float[Tensor, "n k"], true: Int[Tensor, " n"]) -> ChanceSums:
-        """Return those of some rows, by the numbers of their classes; -1 is of none of them."""
+        """Return the sums of some rows, by the numbers of their classes; -1 is an unknown class."""
         p, true = chances.double()[true >= 0], true[true >= 0]
         hit = torch.nn.functional.one_hot(true, p.shape[1]).double()
         eps = torch.finfo(p.dtype).eps
@@ -60,7 +60,7 @@ class ChanceSums:
         )
 
     def __add__(self, other: ChanceSums) -> ChanceSums:
-        """Return those of the rows of both."""
+        """Return the sums of the rows of both."""
         return ChanceSums(
             self.rows + other.rows,
             self.logs + other.logs,
@@ -83,7 +83,7 @@ class ClassSums:
     Attributes
     ----------
     counts : Tensor of shape (l, k)
-        Rows by the number of their label and that of the class that they are taken for.
+        Rows by the number of their label and the number of their predicted class.
     chances : ChanceSums
     ranks : tuple of Ranks
         Of the decision values of each class, or of the second of two, whose rows are marked; empty
@@ -97,7 +97,7 @@ class ClassSums:
 
 @dataclass(frozen=True, eq=False)
 class Classified(Value, Folding[ClassSums]):
-    """The folding of `ClassSums`: of decision values, with the numbers of labels beside them.
+    """Fold of `ClassSums` over decision values and numbers of labels.
 
     Cost: l k numbers in a result, and for the areas up to 6 MB a class, 25 MB in all, sorted in
     each merge. Few values, as of small parts, take less.

@@ -36,7 +36,7 @@ class Covered:
 
 @dataclass(frozen=True)
 class Covering(Folding[Covered]):
-    """The folding of `Covered`: of the ends of intervals, with the truth beside them.
+    """Fold of `Covered` over the ends of intervals and true values.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class Covering(Folding[Covered]):
 
 @dataclass(frozen=True)
 class CoveringSets(Folding[Tensor]):
-    """The folding of sets of classes, with the number of the true one beside them; -1 is in none.
+    """Fold over sets of classes and numbers of true classes; -1 is in no set.
 
     Returns three numbers: rows, those whose truth is in the set, and the classes in all sets.
     """

@@ -46,7 +46,7 @@ class Asked(Blockwise):
 def predicted(rows: RowSource, model: Model, **settings: Any) -> RowSource:
     """Return the predictions of a model, of shape (n, t), wherever rows are.
 
-    On remote rows each pass computes them anew, and nothing comes here.
+    Each pass over remote rows computes them on the workers, and sends nothing to the client.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Ranks: how marked rows lie among all, by a value; a histogram that needs no range."""
+"""Ranks: positions of marked rows among all, by a value; a histogram that needs no range."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _MAGNITUDE = (1 << 63) - 1
 class Ranks:
     """Rows of which some are marked, in bins of their values.
 
-    Bins are equal leading bits of float64 numbers, whose order that of such bits is. Each distinct
-    value has one of its own while there are no more than `MOST`; then the last bits are dropped,
-    as few as will do. A bin is hence narrow where values are small or lie close together, whatever
+    Bins are equal leading bits of float64 numbers, whose order is the order of such bits. Each
+    distinct value has a bin while there are no more than `MOST`; then the fewest possible last bits
+    are dropped. A bin is hence narrow where values are small or near each other, whatever
     their range is, and results for the same parts have the same bits.
 
     Attributes
@@ -40,7 +40,7 @@ class Ranks:
 
     @classmethod
     def of(cls, values: Float[Tensor, " n"], marked: Bool[Tensor, " n"], most: int = MOST) -> Ranks:
-        """Return the bins of some rows; of no more than so many, at least two.
+        """Return the bins of some rows, at most `most` and at least two.
 
         Raises
         ------
@@ -78,9 +78,9 @@ class Ranks:
         return area, float((marked * others).sum()) / 2 / pairs if self.dropped else 0.0
 
     def shares(self, parts: int) -> list[float]:
-        """Return the share of marked rows in each of so many equal parts of the rows, by value.
+        """Return the share of marked rows in each of `parts` equal parts of the rows, by value.
 
-        Parts are as long as those of `numpy.array_split`; those without rows are left out. Rows of
+        Parts are as long as in `numpy.array_split`; empty parts are left out. Rows of
         a bin that a cut divides go to both sides in proportion: while each value has its bin, this
         is only where rows that are equal have to be divided.
         """
@@ -112,7 +112,7 @@ class Ranks:
 
 
 def _ordered(values: Float[Tensor, " n"]) -> Int[Tensor, " n"]:
-    """Return integers in the order of float64 numbers: their bits, those of negative ones turned.
+    """Return integers in the order of float64 numbers: their bits, inverted for negative ones.
 
     Minus zero is zero.
     """

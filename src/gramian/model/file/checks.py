@@ -1,4 +1,4 @@
-"""Checks of the parts of a model: they fit together, and hold what can be believed."""
+"""Checks of the parts of a model: shapes, types and finite numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""conformal_of: what makes intervals, from the file of a model."""
+"""conformal_of: the calibration of intervals, from the file of a model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def register_builder(name: str, build: Callable[..., Any]) -> None:
 
 
 def conformal_of(saved: Saved) -> Conformal | None:
-    """Return what was saved with a model to make intervals or sets; None if there was nothing."""
+    """Return the saved calibration of intervals or sets; None if the file has none."""
     if saved.conformal is None:
         return None
     return Conformal(tuple(_calibrated(part) for part in saved.conformal))

@@ -1,8 +1,8 @@
-"""The file of a model: what is in it, and how it is written.
+"""Format of the file of a model, and writing it.
 
 A safetensors file with the tensors ``coef``, ``centers`` (or the three parts of sparse ones) and,
-if there are, ``target_shift``, ``target_scale``, ``importances`` and those of a quantile map, a
-metric, cells, an encoding and a variance; in its metadata a JSON header with all the rest, and a
+if there are, ``target_shift``, ``target_scale``, ``importances`` and tensors of a quantile map,
+a metric, cells, an encoding and a variance; in its metadata a JSON header with the rest, and a
 digest of the file. An average has these of each model, their names after its number, and what
 models have in common, as the encoding, once.
 
@@ -148,7 +148,7 @@ def unnamed(start: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def parts_of(header: dict[str, Any], tensors: Iterable[str]) -> list[str]:
-    """Return the names of what a model has and others do not have."""
+    """Return the names of the optional parts of a model."""
     there = [name for name in (*SHARED, *OPTIONAL) if header.get(name) is not None]
     for number, one in enumerate(header.get("members", [])):
         there += [f"{number}.{name}" for name in OPTIONAL if one[name] is not None]

@@ -1,4 +1,4 @@
-"""Reading the file of a model, and believing it: see `file` for what is in it."""
+"""Read and check the file of a model; see `format` for its contents."""
 
 from __future__ import annotations
 
@@ -228,7 +228,7 @@ def _conformal(
     shared: dict[str, Any],
     known: list[dict[str, Tensor]],
 ) -> list[SavedPart]:
-    """Return the contents of the parts; functions without centers have those of the model."""
+    """Return the contents of the parts; a function without centers has the centers of the model."""
     found = []
     for number, header in enumerate(headers):
         own = unnamed(f"{number}.", tensors)

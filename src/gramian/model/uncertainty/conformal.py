@@ -48,7 +48,7 @@ class Calibrated:
         Increasing along columns. Of a regression: errors of the held-back rows over their spread;
         of classes, (c, 1): see `set_scores`.
     values : Model or None
-        The function; None if it is that of the model itself.
+        The function; None for the function of the model itself.
     spread : KernelModel or None
         The logarithm of the spread of errors; None of classes, or if it is the same everywhere.
     """
@@ -67,7 +67,7 @@ class Calibrated:
 
 @dataclass(frozen=True, eq=False)
 class Conformal:
-    r"""What makes intervals of the predictions of a model, or sets of its classes.
+    r"""Calibration of prediction intervals of a model, or of sets of its classes.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class Conformal:
     -----
     With one part, scores :math:`R_1 \le \dots \le R_c` and k = ⌈(c + 1) level⌉ the interval is
     :math:`f(x) \pm R_k s(x)`. If rows can be exchanged, a share of at least ``level`` of new rows
-    lies within, over all draws of all rows, whatever f and s are. With several parts and n scores
+    is inside, over all draws of all rows, for any f and s. With several parts and n scores
     the ends are the ⌊(n + 1) (1 - level)⌋-th smallest :math:`f_k(x) - R_i s_k(x)`, of the part k
     that has the score i, and the ⌈(n + 1) level⌉-th smallest :math:`f_k(x) + R_i s_k(x)`: proved is
     a share of 1 - 2 (1 - level), about, and found mostly ``level``.
@@ -145,14 +145,16 @@ class Conformal:
 
         Notes
         -----
-        A class is in the set if its score, see `set_scores`, is not above the quantile of those of
-        the true classes of held-back rows [3]_; the likeliest is always there. There is no
-        randomisation as in [3]_: whoever asks twice gets the same set.
-        Of several parts a class is in the set if its score is above those of fewer than ⌈(n + 1)
-        level⌉ of all held-back rows, each by its part.
+        A class is in the set if its score, see `set_scores`, is not above the quantile of the
+        scores of the true classes of calibration rows [3]_. The likeliest class is always in the
+        set. Unlike [3]_ there is no randomisation, so that a repeated call gives the same set.
+        With several parts, a class is in the set if its score is above the scores of fewer than
+        ⌈(n + 1) level⌉ of all calibration rows, each by its part.
         """
         least = torch.zeros(chances[0].shape, dtype=torch.int64)
-        for part, p in zip(self.parts, chances, strict=True):  # scores below that of the class
+        for part, p in zip(
+            self.parts, chances, strict=True
+        ):  # calibration scores below the score of the class
             mine = _class_scores(p)
             least += torch.searchsorted(part.scores[:, 0].contiguous(), mine)
         found = least < math.ceil(level * (self.count + 1) - 1e-9)

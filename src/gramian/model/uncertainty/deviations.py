@@ -15,7 +15,7 @@ from .factors import RowFactors, diagonal_of
 from .variance import Variance
 
 LEAST_BLOCKS, MOST_BLOCKS = 48 << 20, 1 << 30
-"""Memory for blocks of rows, beside a factor."""
+"""Memory for blocks of rows, in addition to a factor."""
 
 
 def unexplained(
@@ -28,8 +28,8 @@ def unexplained(
     Raises
     ------
     ValueError
-        If the model has no variance, or all rows are centers and their factor, which must be
-        computed anew, exceeds the memory.
+        If the model has no variance, or all rows are centers and their factor, which this method
+        recomputes, exceeds the memory.
     """
     if model.variance is None:
         raise ValueError(
@@ -51,7 +51,7 @@ def unexplained(
         model.kernel, model.prepared(rows), model.centers, engine, blocks // 3
     ).double()
     diagonal = diagonal_of(K)
-    # a strip, and two more of its size: what is solved for, and squares
+    # A strip, and two more of its size: the solution and the squares.
     return model.variance, K.over_strips(factors.unexplained, diagonal)
 
 

@@ -1,4 +1,4 @@
-"""Factors: of the matrix that a fit has solved, for what is left unexplained of a row."""
+"""Factors of the matrix of a fit, for the residual variance of a row."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class RowFactors:
     Attributes
     ----------
     ridge : Tensor of shape (1,) or (n,)
-        What is added to the diagonal of K.
+        Ridge on the diagonal of K.
     inverse : Tensor of shape (n, n), or None
         :math:`R^{-1}`, upper triangular, of the Cholesky factor R of that matrix. Files and copies
-        do not hold these n² numbers: it is computed anew when it is needed.
+        do not hold these n² numbers: they are recomputed when needed.
     """
 
     ridge: Float[Tensor, " _"]
@@ -50,7 +50,7 @@ class RowFactors:
         return len(self.ridge) in (1, m)
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return what a file holds."""
+        """Return the tensors of a file."""
         return {"ridge": self.ridge}
 
     def found(self, K: KernelOperator) -> Float[Tensor, "n n"]:
@@ -141,7 +141,7 @@ class LandmarkFactors:
         return int(self.index.max()) < m
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return what a file holds."""
+        """Return the tensors of a file."""
         return {"index": self.index, "T": self.T, "R": self.R}
 
     def features(self, K: Float[Tensor, "b m"]) -> Float[Tensor, "b q"]:

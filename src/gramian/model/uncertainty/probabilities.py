@@ -53,7 +53,7 @@ maps: Registry[Probabilities] = Registry("map to probabilities")
 
 
 def probabilities_from(given: Mapping[str, Any]) -> Probabilities:
-    """Return the map that `Probabilities.to_dict` gave; ValueError or TypeError if it is none."""
+    """Return the map of `Probabilities.to_dict`; ValueError or TypeError if it is not valid."""
     parameters = dict(given)
     return maps.make(parameters.pop("kind"), **parameters)
 
@@ -68,8 +68,8 @@ class Shares(Probabilities):
     Parameters
     ----------
     power : float, default=1.0
-        The exponent a, of values on rows that the fit did not see: above 1 where values are too
-        timid, as those of a large penalty, and below 1 where they are too bold.
+        The exponent a, fitted to held-out rows: above 1 if values are too small, as with a large
+        penalty, and below 1 if they are too large.
     """
 
     power: float = 1.0
@@ -103,9 +103,9 @@ class Shares(Probabilities):
         Notes
         -----
         The loss is convex in a. To its sum over the rows :math:`a - 1 - \log a` is added, which is
-        0 at 1 and about what one row has: a few rows that are all right would ask for the largest
-        power there is. The log loss of the rows is hence no larger than that of a = 1. The row of
-        the least weight counts as one: weights may have any scale, or say how often rows are there.
+        0 at 1 and about the loss of one row: otherwise a few correct rows would need an infinite
+        power. The log loss of the rows is hence no larger than for a = 1. The row of the least
+        weight counts as one: weights may have any scale, or count repeated rows.
         """
         from scipy.optimize import brentq  # a tenth of a second, for those who need it
 
@@ -128,7 +128,7 @@ class Shares(Probabilities):
 @maps.register("log_odds")
 @dataclass(frozen=True)
 class LogOdds(Probabilities):
-    """Log odds of the second class, or logarithms of odds of each: what the log loss estimates."""
+    """Log odds of the second class, or log odds of each class, as the log loss estimates them."""
 
     def log(self, values: Float[Tensor, "n t"]) -> Float[Tensor, "n k"]:
         f = values.double()
@@ -141,7 +141,7 @@ def shares_of(values: Float[Tensor, "n t"]) -> Float[Tensor, "n k"]:
     """Return the shares of classes that values of their codes stand for, in float64.
 
     (1 - f) / 2 and (1 + f) / 2 of codes of -1 and 1, else f (k - 1) / k + 1 / k of the balanced
-    codes of k classes: 1 for the code of a class, and 0 for those of others.
+    codes of k classes: 1 for the code of a class, and 0 for the codes of others.
     """
     f = values.double()
     if f.shape[1] == 1:

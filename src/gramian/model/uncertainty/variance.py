@@ -1,4 +1,4 @@
-"""Variance: what a fit leaves unexplained of a row, and the standard deviations that follow."""
+"""Variance: residual variance of a row after a fit, and standard deviations of predictions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Variance:
     scale, noise : Tensor of shape (t,)
         The a and b of each target, in its units squared; at least 0.
     beyond : Tensor of shape (t,)
-        The c: what is added out of range, where a and b were not calibrated; at least 0.
+        The slope c out of range, where a and b were not calibrated; at least 0.
     limit : float
         A row is out of range if v(x) is not below it.
     factors : RowFactors or LandmarkFactors
@@ -48,7 +48,7 @@ class Variance:
                 raise ValueError(f"{name} of a variance must be finite and not negative")
 
     def check(self, m: int, t: int) -> None:
-        """Refuse what is not of m centers and t targets: ValueError."""
+        """Raise ValueError unless the shapes are for m centers and t targets."""
         if any(getattr(self, name).shape != (t,) for name in NUMBERS):
             raise ValueError(f"the variance is not that of {t} targets")
         if not self.factors.fits(m):

@@ -37,7 +37,7 @@ WORTHWHILE_LOSS_RATIO = 1.15
 """Largest ratio of the sample loss to the least one for a fit of a further stem."""
 
 REFIT_SECONDS_RATIO = 0.8
-"""Estimated ratio of the seconds of the last fit to those of the fit that chose its penalty."""
+"""Estimated ratio of the seconds of the last fit to the seconds of the choice of its penalty."""
 
 MANY_ROWS = 5000
 """Rows above which the limit on fits with all rows is halved."""
@@ -207,7 +207,7 @@ def _fit(
 
 
 def _most(search: Findings) -> float:
-    """Return the limit on evaluations, less those of the last fit if the budget covers them."""
+    """Return the limit on evaluations, minus the last fit's if the budget covers them."""
     refit = of_refit(search.material)
     enough = search.clock.allows(0.0, of_fit(search.material) + refit)
     return search.clock.budget.evaluations - (refit if enough else 0.0)

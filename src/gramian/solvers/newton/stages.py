@@ -13,7 +13,7 @@ FIRST_PENALTY = 0.1
 """First penalty, relative to the mean curvature times the mean of the kernel's diagonal."""
 
 WIDEST_KINK = 1.0
-"""Width of a kink while the penalty falls, in units of the target: most rows lie within it."""
+"""Width of a kink while the penalty falls, in units of the target: it contains most rows."""
 
 WIDTH_DECREASE = 3.0
 """Factor by which the width decreases from stage to stage."""
