@@ -22,7 +22,7 @@ from ..lib.sets import errors
 from ..lib.timing import clock
 from .accuracy_contenders import CONTENDERS
 from .accuracy_sets import Table, load
-from .final_fit_contenders import MANY_ROWS
+from .many_rows_contenders import MANY_ROWS
 from .probabilities_contenders import PROBABILITIES
 
 LIMIT = 1800

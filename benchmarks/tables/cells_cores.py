@@ -22,7 +22,7 @@ from ..lib.tables import Tables, asked
 from ..lib.timing import clock
 from .accuracy_sets import load, path_of
 from .cells import RIDGE
-from .final_fit_contenders import searched
+from .many_rows_contenders import searched
 
 FITS, SEARCHES = "Threads and processes", "Searches by the clock"
 SET, CELL_ROWS, REPEATS = "nycflights", (1250, 2500, 5000), 3

@@ -12,7 +12,7 @@ from ..lib.results import Row
 from ..lib.tables import Tables, asked
 from .accuracy_fit import Job, in_own_process
 from .accuracy_sets import path_of
-from .final_fit_contenders import name_of
+from .many_rows_contenders import name_of
 
 SPREAD, FITS = "Spread", "Each fit"
 SETS = ("nycflights", "bathy_celt", "skin", "beijing_pm25")

@@ -12,7 +12,7 @@ from .accuracy_contenders import HELD_BACK, PATIENCE, TREES
 from .accuracy_fit import Job, in_own_process
 from .accuracy_report import Grid, side_by_side
 from .accuracy_sets import path_of
-from .final_fit_contenders import (
+from .many_rows_contenders import (
     BUDGETS,
     CHOICE,
     CHOICE_ROWS,
@@ -25,7 +25,7 @@ from .final_fit_contenders import (
     TOLERANCE,
     name_of,
 )
-from .final_fit_means import mean_of
+from .many_rows_means import mean_of
 
 FITS, BOTH, ASKED, MEANS = "Each fit", "Error / CPU seconds", "As asked for", "With trees"
 TITLES = (BOTH, ASKED, MEANS, FITS)

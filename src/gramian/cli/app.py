@@ -117,9 +117,9 @@ def tune(
     checkpoint: TrialsFile = None,
     as_json: Json = False,
 ) -> None:
-    """Search as `gramian fit` does, and say what was tried, and what each step gained.
+    """Search as `gramian fit` does, and show the trials and the gain of each step.
 
-    The last line is a command that makes the best fit once more without a search.
+    The last line is a command that repeats the best fit without a search.
     """
     from .commands.tune import tune as run
 
@@ -129,7 +129,7 @@ def tune(
 @app.command()
 @options_from(FitOptions)
 def plan(data: Data, options: FitOptions, as_json: Json = False) -> None:
-    """Say what a fit, or a search, would need: rows, memory, kernel evaluations, seconds."""
+    """Show the cost of a fit, or of a search: rows, memory, kernel evaluations, seconds."""
     from .commands.plan import plan as run
 
     with on_cluster(options.dask, data, options.dask_patience, options.dask_keep):
@@ -175,7 +175,7 @@ def evaluate(
     dask: Dask = None,
     as_json: Json = False,
 ) -> None:
-    """Compare predictions with the truth, and with what a constant would have reached."""
+    """Compare predictions with the truth, and with the best constant prediction."""
     from .commands.evaluate import evaluate as run
 
     with on_cluster(dask, data):
@@ -194,7 +194,7 @@ def report(
     engine: Engine = "auto",
     as_json: Json = False,
 ) -> None:
-    """Write what a model is worth on a table as one HTML page, with pictures. Needs matplotlib."""
+    """Write the performance of a model on a table as one HTML page. Needs matplotlib."""
     from .page import report as run
 
     show(run(model, data, target, out, train, memory_limit, engine), as_json)
@@ -218,7 +218,7 @@ def convert(
     dtype: FloatType = "keep",
     as_json: Json = False,
 ) -> None:
-    """Rewrite a table in another format, a little at a time."""
+    """Rewrite a table in another format, in bounded memory."""
     from .commands.convert import convert as run
 
     show(run(source, target, dtype), as_json)

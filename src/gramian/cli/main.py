@@ -24,7 +24,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     argv : sequence of str, optional
-        Arguments without the name of the program; those of the process by default.
+        Arguments without the name of the program; by default the arguments of the process.
 
     Returns
     -------

@@ -2,8 +2,8 @@
 
 `KernelRidge` and `KernelRidgeClassifier` are the two statistical models; ``landmarks=`` and
 ``solver=`` choose the numerics, as scikit-learn's ``Ridge(solver=...)`` does. They validate what
-users pass, hand it down, and keep what comes back; all computing happens in the layers below.
-``est.plan(X)`` says what a fit will need before anything is computed.
+users pass, hand it down, and keep the results; all computing happens in the layers below.
+``est.plan(X)`` returns the cost of a fit before it starts.
 """
 
 from __future__ import annotations

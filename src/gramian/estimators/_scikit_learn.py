@@ -1,4 +1,4 @@
-"""scikit-learn without what it imports for a helper or two: SciPy's distributions, and pandas.
+"""Import of scikit-learn without SciPy's distributions and pandas, which few functions need.
 
 That is half of its time. Both are imported when they are first used.
 """

@@ -49,7 +49,7 @@ def nystrom_error(
     Parameters
     ----------
     kernel : str, Kernel or None
-        A name needs its `lengthscale`. None: that of the map or transformer given.
+        A name needs its `lengthscale`. None: the kernel of the given map or transformer.
     X : array-like, sparse matrix, DataFrame, Arrow table, tensor, path or RowSource
         n rows of d features.
     landmarks : int, str, array of shape (m, d), Selector, FeatureMap or transformer
@@ -60,7 +60,7 @@ def nystrom_error(
     lengthscale : float, sequence of d floats, or "median", default="median"
         As in `KernelRidge`.
     sample : int or None, default=None
-        A number: the norm for so many random rows and columns, from their dense matrix; it is
+        A number of random rows and columns, for whose dense matrix the norm is computed; it is
         not scaled up. None: for all rows, without a matrix: the spectral norm by the Lanczos
         method to three digits, the others exactly. The trace norm is then for projections only,
         not for random Fourier features.

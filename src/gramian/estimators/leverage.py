@@ -89,7 +89,7 @@ def leverage_scores(
 
     Notes
     -----
-    Cost: that of the selector, then for each row as many kernel evaluations as the dictionary has
+    Cost: the selector, then for each row as many kernel evaluations as the dictionary has
     rows, s, and s² operations in float64. "exact": n² and 2 n³ / 3.
 
     References
@@ -124,7 +124,7 @@ def effective_dimension(
 
     About as many landmarks, times a small factor, do what all rows would at that penalty.
 
-    Parameters are those of `leverage_scores`.
+    Parameters as in `leverage_scores`.
 
     Returns
     -------

@@ -38,13 +38,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     Parameters
     ----------
     numbers : {"standard", "quantile", "raw"}, default="standard"
-        What is done to numbers: mean 0 and scale 1; made normal by 1,000 quantiles, ending at 3,
-        and standardised again; nothing.
+        Map of numbers: to mean 0 and scale 1; to normal values by 1,000 quantiles, ending at 3,
+        and standardised again; none.
     max_levels : int, default=20
-        Categories of up to so many levels become a column of 0 and 1 for each; those of more
+        Categories of up to this number of levels become a column of 0 and 1 for each; others
         become the mean of the targets in each level, and the logarithm of its count.
     smoothing : float, default=20
-        The mean of a level is taken as if it had so many rows more, of the overall mean.
+        Number of rows with the overall mean that are added to each level.
     random_state : int, RandomState or None, default=None
         For the folds of `fit_transform`, and for the sample of medians and quantiles if there are
         more than 100,000 rows.
@@ -52,7 +52,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     Attributes
     ----------
     encoding_ : Encoding
-        What became of each column; ``encoding_.describe()`` says it in words.
+        Encoding of each column; ``encoding_.describe()`` describes it.
     n_features_in_ : int
         Columns of the table.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -107,7 +107,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return tags
 
     def fit(self, X: RowsLike, y: TargetsLike | None = None) -> TableEncoder:
-        """Learn what becomes of each column.
+        """Learn the encoding of each column.
 
         Parameters
         ----------
@@ -131,7 +131,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return self
 
     def fit_transform(self, X: RowsLike, y: TargetsLike | None = None, **params: Any) -> np.ndarray:
-        """Learn what becomes of each column, and encode each row without its own target.
+        """Learn the encoding of each column, and encode each row without its own target.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Tables in the estimators: which input is one, and what is kept of its columns."""
+"""Tables in the estimators: which inputs are tables, and their names of columns."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def is_by_name(X: object, y: object, columns: object) -> bool:
     """Return whether columns of X are taken by their names, and encoded where they need it.
 
     That is so if the target or the columns are named, and for a table with anything but numbers.
-    Frames of numbers with values of y beside them follow scikit-learn's rules instead.
+    Frames of numbers with a separate y follow scikit-learn's rules instead.
     """
     if isinstance(columns, str):
         raise TypeError(f"columns must be a list of names, as [{columns!r}], not a text")
@@ -54,7 +54,7 @@ def _are_names(y: object) -> TypeGuard[str | tuple[str, ...]]:
 
 
 def refuse_in_parts(estimator: BaseEstimator, X: RowsLike, y: TargetsLike | None) -> None:
-    """Refuse what `partial_fit` cannot go on with: tables by name, and models that were loaded."""
+    """Raise an error for tables by name and loaded models, which `partial_fit` does not support."""
     model = getattr(estimator, "model_", None)
     if model is not None and not hasattr(estimator, "_fitted"):
         raise ValueError("a model that was loaded predicts, and cannot be gone on with: fit anew")

@@ -61,10 +61,10 @@ def training_rows(
 ) -> tuple[RowSource, Any]:
     """Return rows and targets, and set ``n_features_in_`` and ``feature_names_in_``.
 
-    What a fit cannot do with remote rows is refused first.
+    Settings that remote rows do not support raise an error first.
 
-    Columns that have names or come from a file must not equal the target. What an array without
-    names holds, its owner has put together; and standardised rows are compared before they are.
+    Columns that have names or come from a file must not equal the target. Arrays without names are
+    not compared, and standardised rows are compared before standardisation.
     """
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
@@ -135,14 +135,14 @@ def objects_of(X: Any) -> list[Any]:
 
 
 def _forget_features(estimator: BaseEstimator) -> None:
-    """Remove what an earlier fit to rows has said of their features."""
+    """Remove the attributes that an earlier fit has set for features."""
     for name in ("n_features_in_", "feature_names_in_"):
         if hasattr(estimator, name):
             delattr(estimator, name)
 
 
 def second_view(y: RowsLike | None) -> RowSource:
-    """Return rows that belong to those of X; numbers of shape (n,) are one feature."""
+    """Return the rows of the second view; numbers of shape (n,) are one feature."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
     if is_source(y):
@@ -228,7 +228,7 @@ def weight_tensor(sample_weight: Weights, n: int) -> RowWeights | None:
 
 
 def _weights_there(given: RemoteColumns, n: int) -> RowWeights:
-    """Return observation weights that stay with their rows; ValueError for what is none."""
+    """Return observation weights that stay with remote rows; raise ValueError for other columns."""
     if len(given) != n or given.rows.shape[1] != 1 or given.labels is not None:
         raise ValueError(f"sample_weight must be {n} numbers, not {given!r}")
     if not given.facts.finite:

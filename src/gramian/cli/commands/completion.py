@@ -1,4 +1,4 @@
-"""`gramian completion`: what a shell needs to complete commands and options; no file is changed."""
+"""`gramian completion`: scripts by which shells complete commands; no file is changed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import typer
 
 SHELLS = ("bash", "zsh", "fish", "powershell", "pwsh")
 VARIABLE = "_GRAMIAN_COMPLETE"
-"""The environment variable by which the script of a shell asks for completions."""
+"""The environment variable by which the script of a shell requests completions."""
 
 HOW = {
     "bash": 'eval "$(gramian completion bash)"',

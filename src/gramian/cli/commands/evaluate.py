@@ -1,4 +1,4 @@
-"""`gramian evaluate`: the errors of a model on a table, beside those of a constant."""
+"""`gramian evaluate`: the errors of a model and of a constant on a table."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _pinball(
     levels: tuple[float, ...],
     settings: Mapping[str, Any],
 ) -> np.ndarray:
-    """Return the sums of the errors of quantiles, of which sums come here if rows are elsewhere."""
+    """Return the sums of the errors of quantiles; remote rows are summed on the workers."""
     if isinstance(y, RemoteColumns):
         return pinball_there(loaded, rows, y, levels, settings)
     truth = torch.from_numpy(y.astype(np.float64))
@@ -80,7 +80,7 @@ def _answers(
     settings: Mapping[str, Any],
     metric: str | None,
 ) -> Summed:
-    """Return predictions beside the truth, of which sums come here if rows are elsewhere."""
+    """Return predictions and the truth; for remote rows, sums of them."""
     if isinstance(y, RemoteColumns):
         return answers_there(loaded, rows, y, settings, area=metric in (None, "auc"))
     values = loaded.predict(rows, **settings).numpy()
@@ -89,7 +89,7 @@ def _answers(
 
 
 def _task(loaded: Model, model: Path, metric: str | None, reliability: Path | None) -> str:
-    """Return the task of a model; ValueError for what is asked of another one."""
+    """Return the task of a model; raise ValueError for options of the other task."""
     classification = loaded.classes is not None
     if reliability is not None and not classification:
         raise ValueError(f"--reliability is of probabilities, and {model} is a regression")
@@ -100,7 +100,7 @@ def _task(loaded: Model, model: Path, metric: str | None, reliability: Path | No
 
 
 def measured(loaded: Model, answers: Summed, metric: str | None) -> Report:
-    """Return the metrics, beside those of a constant, and what there is to say about them."""
+    """Return the metrics of the model and of a constant, and remarks on them."""
     constant = loaded.info.get("baseline")
     if constant is None:
         constant = constant_of(answers)

@@ -64,7 +64,7 @@ def fit(
         fitting.check_memory(ready.settings, ready.data.rows, ready.training.targets)
         if std:
             check_std(ready.settings, ready.data.coded)
-        remark(task.reason(training.y, options))  # once nothing is to be refused
+        remark(task.reason(training.y, options))  # after all checks
         fitted = _fit_or_save(ready, options, saved, shown, out, history, start)
     report = _saved(fitted, ready, options, out, history, start)
     if std:
@@ -122,7 +122,7 @@ def _saved(
 def _saved_anyway(
     fitted: Fitted, ready: Prepared, options: FitOptions, out: Path, *more: Any
 ) -> str:
-    """Write what an interrupted fit has come to, and return what there is to say about it."""
+    """Write the model of an interrupted fit, and return a note about it."""
     kept = fitted.iteration if fitted.best_iteration is None else fitted.best_iteration
     try:
         _saved(fitted, ready, options, out, *more)
@@ -152,7 +152,7 @@ def check_files(data: Path, options: FitOptions, outputs: Mapping[str, Path | No
 
 @contextlib.contextmanager
 def _resumable(checkpoint: Path | None) -> Iterator[None]:
-    """Say how to go on if the user interrupts."""
+    """Show how to resume if the user interrupts."""
     try:
         yield
     except KeyboardInterrupt as error:
@@ -234,7 +234,7 @@ def _baseline(training: Training) -> Label:
 
 
 def _validation(ready: Prepared, fitted: Fitted, metric: str | None) -> dict[str, Any] | None:
-    """Return the error on the held-out rows, beside that of the best constant."""
+    """Return the errors of the model and of the best constant on the held-out rows."""
     training, y, found = ready.training, ready.training.held_out_y, fitted.metrics
     model, other_loss = fitted.model, ready.settings.is_nonlinear
     if y is None or ready.held_out is None or not (other_loss or VALID_RMSE in found):

@@ -1,4 +1,4 @@
-"""`gramian info`: what a model is; or what is installed, and on what machine."""
+"""`gramian info`: description of a model, or of the installation and the machine."""
 
 from __future__ import annotations
 

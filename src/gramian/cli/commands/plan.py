@@ -1,4 +1,4 @@
-"""`gramian plan`: what a fit would need, before anything is computed."""
+"""`gramian plan`: cost of a fit before it starts."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def predict(
     escape_formulas: bool = False,
     in_folder: bool = False,
 ) -> Report:
-    """Write one column, ``prediction``, of numbers or labels, beside those of the table to keep.
+    """Write a column, ``prediction``, of numbers or labels, and the columns of the table to keep.
 
     With `proba`, one more for each class: ``probability_`` and its label. A file without names of
     columns has these alone. With `std` a standard deviation for each prediction: ``_std``.

@@ -40,7 +40,7 @@ from .fit import check_files, check_metric, write_history
 
 @dataclass(frozen=True)
 class Outcome:
-    """A search on a table, and what came of it.
+    """A search on a table, and its result.
 
     Attributes
     ----------
@@ -110,7 +110,7 @@ def fit(
     conformal: str | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> Report:
-    """Search for a model, save it, and report what was found."""
+    """Search for a model, save it, and report on it."""
     check(options)
     path = None if checkpoint is None else checkpoint.path
     check_files(data, options, {"out": out, "checkpoint": path, "history": history})
@@ -190,7 +190,7 @@ class _ReportedInterrupt(KeyboardInterrupt):
 
 
 def stop_if_interrupted(done: Outcome, kept: str) -> None:
-    """End the command as one that was interrupted, and say what is kept, if the search was."""
+    """End the command as interrupted, with a note on the saved model, if the search was."""
     if done.found.interrupted:
         with contextlib.suppress(OSError):
             message("", f"interrupted; {kept}")

@@ -1,4 +1,4 @@
-"""`gramian tune`: a search, and what can be learned from it."""
+"""`gramian tune`: a search, and a report on its trials."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ INPUTS = {
 medians make up for it."""
 
 DIRECT_ROWS = 3000
-"""Rows beyond which the command asks for the solver that the search has used."""
+"""Rows above which the printed command names the solver of the search."""
 
 
 def tune(
@@ -86,7 +86,7 @@ def _compared(done: Outcome) -> list[Trial]:
 
 
 def gain_rows(done: Outcome) -> list[dict[str, Any]]:
-    """Return a row for each step: what was tried, the error after it, and its share less."""
+    """Return a row for each step: its trials, the error after it, and the relative gain."""
     name = "rmse" if done.classes is None else "rmse_of_codes"
     return [
         {
@@ -99,15 +99,15 @@ def gain_rows(done: Outcome) -> list[dict[str, Any]]:
 
 
 def command(data: Path, options: FitOptions, member: Member, rows: int) -> str:
-    """Return the command that fits a member once more, without a search.
+    """Return the command that repeats the fit of a member, without a search.
 
-    The metric is learned anew, from other draws; the penalty, per row, is that of all rows.
+    It learns the metric again, from other draws; the penalty, per row, is for all rows.
 
     Parameters
     ----------
     data : Path
     options : FitOptions
-        Of the search: what it learned from is what the fit learns from.
+        Options of the search, which also name the data of the fit.
     member : Member
     rows : int
         That are learned from.
@@ -132,7 +132,7 @@ def command(data: Path, options: FitOptions, member: Member, rows: int) -> str:
 
 
 def _given(options: FitOptions) -> list[str]:
-    """Return the options that say what is learned from, and where, as they were given."""
+    """Return the options for data and engine, as they were given."""
     words = ["--target", options.target]
     for name in ("features", "drop", "validation", "metric"):
         value = getattr(options, name)

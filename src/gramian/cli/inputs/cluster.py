@@ -22,7 +22,7 @@ def on_cluster(
     given : str or None
         The value of ``--dask``.
     data : Path
-        What is read: a folder, whose files are the parts.
+        A folder, whose files are the parts.
     patience : str, optional
         The value of ``--dask-patience``.
     keep : bool, default=False
@@ -31,7 +31,7 @@ def on_cluster(
     Raises
     ------
     ValueError
-        If the value is none, the data are no folder, or Dask is not installed.
+        If the value is not valid, the data are not a folder, or Dask is not installed.
     ConnectionError
         If no scheduler answers.
     """

@@ -8,14 +8,14 @@ from ...data import RemoteColumns
 from ..options.options import FitOptions, Task
 
 FEW_LABELS = 20
-"""Whole numbers of at most so many distinct values may be codes of classes."""
+"""Largest number of distinct values of whole numbers that may be codes of classes."""
 
 AT_ONCE = 1 << 16
-"""Targets that are looked at together."""
+"""Targets in a batch."""
 
 
 def is_classification(y: np.ndarray | RemoteColumns, options: FitOptions) -> bool:
-    """Return whether labels are to be learned: as asked for, or as text and booleans say."""
+    """Return whether the target is a class: by the option, or for text and booleans."""
     texts = y.labels if isinstance(y, RemoteColumns) else y if y.dtype.kind == "U" else None
     if options.task is Task.REGRESSION and texts is not None:
         raise ValueError(
@@ -57,7 +57,7 @@ def reason(y: np.ndarray | RemoteColumns, options: FitOptions) -> str | None:
 
 
 def possible_labels(y: np.ndarray | RemoteColumns) -> np.ndarray | None:
-    """Return the distinct values of numbers that may be codes of classes; None if they are none.
+    """Return the distinct values of numbers that may be codes of classes; None for others.
 
     Two values of any kind, or at most 20 whole numbers, each in two rows in the mean. Targets are
     read until there are too many: mostly the first thousands.
@@ -73,7 +73,7 @@ def possible_labels(y: np.ndarray | RemoteColumns) -> np.ndarray | None:
 
 
 def _possible(seen: np.ndarray, count: int) -> np.ndarray | None:
-    """Return the distinct values, if they may be codes of classes of so many rows."""
+    """Return the distinct values, if they may be codes of classes of `count` rows."""
     seen = np.unique(seen)
     whole = bool((seen == np.floor(seen)).all())
     few = 2 <= len(seen) <= (FEW_LABELS if whole else 2)

@@ -55,7 +55,7 @@ class Training:
 
     @functools.cached_property
     def y(self) -> np.ndarray | RemoteColumns:
-        """The target in the rows that are learned from: of rows on a cluster it stays there."""
+        """The target of the training rows; it stays on a cluster with its rows."""
         if self.keep is None and self.back is None:
             every: np.ndarray | RemoteColumns = self.given.y
             return every
@@ -104,7 +104,7 @@ class Training:
     ) -> Prepared:
         """Encode the table, without the rows that `divide` holds back for intervals.
 
-        Costs a pass over it, which finds what cannot be used.
+        Costs a pass over it, which checks its values.
         """
         whole = whole_of(
             self.given,

@@ -1,4 +1,4 @@
-"""A table with the truth, beside the model that is to be compared with it."""
+"""A table with the truth, for comparison with a model."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Truth:
     name : str
         Of the target.
     y : ndarray of shape (n,), or RemoteColumns
-        Numbers, or labels; of rows on a cluster they stay there.
+        Numbers, or labels; they stay on a cluster with their rows.
     rows : RowSource of shape (n, d)
     """
 
@@ -35,7 +35,7 @@ class Truth:
 
 
 def truth_of(loaded: Model, model: Path, data: Path, target: str | None) -> Truth:
-    """Return the truth of a table for a model; ValueError in words if there is none.
+    """Return the truth of a table for a model; raise ValueError if the table has none.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def truth_of(loaded: Model, model: Path, data: Path, target: str | None) -> Trut
     model, data : Path
         Where the model comes from, and the table.
     target : str or None
-        None: the column that the model was trained on, if it says which.
+        None: the column that the model was trained on, if the model names it.
     """
     name = target or _target(loaded)
     if name is None:

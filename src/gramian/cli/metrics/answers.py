@@ -1,4 +1,4 @@
-"""Answers: predictions beside the truth, as the sums that metrics are made of."""
+"""Answers: predictions and the truth, or sums of them, for metrics."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from .tally import Tally
 REGRESSION_TASK, CLASSIFICATION_TASK = "regression", "classification"
 
 ALL = 1 << 62
-"""Bins of `Ranks` that are as many as there are values: areas of rows that are here are exact."""
+"""Unlimited bins of `Ranks`: areas of local rows are exact."""
 
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """Predictions beside the truth, both here.
+    """Predictions and the truth in memory.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class Answers:
 
     @cached_property
     def tally(self) -> Tally:
-        """Who is taken for whom."""
+        """Confusion counts."""
         return Tally.of(self.y, self.predicted, self.classes)
 
     @cached_property
@@ -95,7 +95,7 @@ class Answers:
 
 @dataclass(frozen=True, eq=False)
 class RegressionThere:
-    """Numbers that are predicted elsewhere, beside the truth there, as sums.
+    """Sums of remote predictions and truth of a regression.
 
     Attributes
     ----------
@@ -123,7 +123,7 @@ class RegressionThere:
 
 @dataclass(frozen=True, eq=False)
 class ClassesThere:
-    """Classes that are predicted elsewhere, beside the truth there, as sums.
+    """Sums of remote predictions and truth of a classification.
 
     Attributes
     ----------
@@ -150,7 +150,7 @@ class ClassesThere:
 
 
 Summed: TypeAlias = Answers | RegressionThere | ClassesThere
-"""Answers as metrics take them: sums over rows that are here or elsewhere."""
+"""Arguments of metrics: local answers, or sums over remote rows."""
 
 
 def mean_area(ranks: Sequence[Ranks]) -> tuple[float, float]:
@@ -190,7 +190,7 @@ def answers_of(
     classes : iterable of labels, optional
         Those of the model; None for a regression.
     probabilities : Probabilities, optional
-        What makes probabilities of decision values.
+        Map from decision values to probabilities.
     """
     if classes is None:
         return Answers(y.astype(np.float64), values[:, 0])

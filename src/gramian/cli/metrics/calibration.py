@@ -1,4 +1,4 @@
-"""Probabilities beside what came true: log loss, Brier score, calibration error, of their sums.
+"""Metrics of probabilities: log loss, Brier score and calibration error, from sums.
 
 They are of the rows of classes that the training had, and NaN without any.
 """
@@ -17,7 +17,7 @@ from ...plots.reliability import Reliability
 
 
 def sums_of(y: np.ndarray, chances: np.ndarray, classes: Sequence[Any]) -> ChanceSums:
-    """Return the sums of rows that are here.
+    """Return the sums of local rows.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def sums_of(y: np.ndarray, chances: np.ndarray, classes: Sequence[Any]) -> Chanc
 
 
 def numbers_of(y: np.ndarray, classes: Sequence[Any]) -> np.ndarray:
-    """Return the number of the class of each label; -1 of a label that is none."""
+    """Return the number of the class of each label; -1 for an unknown label."""
     labels = np.asarray(classes)
     place = np.searchsorted(labels, y).clip(max=len(labels) - 1)
     return np.where(labels[place] == y, place, -1)

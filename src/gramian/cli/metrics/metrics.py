@@ -53,7 +53,7 @@ def _r2(answers: Summed) -> float:
 
 
 def _of_chances(measure: Callable[[ChanceSums], float]) -> Metric:
-    """Return a metric of probabilities; NaN where there are none."""
+    """Return a metric of probabilities; NaN without probabilities."""
 
     def of(answers: Summed) -> float:
         return math.nan if answers.chance_sums is None else measure(answers.chance_sums)
@@ -130,7 +130,7 @@ def check(name: str, task: str | None = None) -> None:
 
 
 def measured(answers: Summed, constant: Label, names: Iterable[str] = ()) -> dict[str, float]:
-    """Return metrics of answers, most beside that of always giving the same one.
+    """Return metrics of answers, and most of them also for a constant answer.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ def best_constant(y: np.ndarray | RemoteColumns, classification: bool) -> Label:
 
 
 def remarks(answers: Summed) -> list[str]:
-    """Return remarks on metrics that do not mean what they mostly do."""
+    """Return remarks on metrics with an unusual meaning."""
     if not answers.classes:
         same = not bool(answers.errors.spread > 0)
         return [f"all targets are {float(answers.errors.mean):g}: r2 is undefined"] if same else []

@@ -31,7 +31,7 @@ def check_picture(path: Path | None) -> None:
 def draw(path: Path, sums: ChanceSums, classes: tuple[Any, ...]) -> None:
     """Draw the share of rows that came true by their probability, above how many rows there are.
 
-    Of two classes, the probability of the second one; of several, that of the one predicted.
+    For two classes, the probability of the second one; for several, of the predicted one.
     """
     from matplotlib.figure import Figure
 

@@ -1,4 +1,4 @@
-"""Answers, intervals and sets for rows of a cluster: sums over them come here, and nothing else."""
+"""Answers, intervals and sets for rows of a cluster, which only sends sums."""
 
 from __future__ import annotations
 

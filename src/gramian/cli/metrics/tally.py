@@ -21,9 +21,9 @@ class Tally:
     labels : ndarray of shape (l,)
         Sorted: of the rows, and of the training.
     said : ndarray of shape (k,)
-        The places among them of what is predicted.
+        Positions of the predicted labels among them.
     counts : ndarray of shape (l, k)
-        Rows by what they are and what they are taken for.
+        Rows by true and predicted label.
     """
 
     labels: np.ndarray
@@ -32,7 +32,7 @@ class Tally:
 
     @classmethod
     def of(cls, y: np.ndarray, predicted: np.ndarray, classes: Sequence[Any]) -> Tally:
-        """Return that of labels and predictions, which are among the classes or all the same."""
+        """Count labels and predictions, which are among the classes or all the same."""
         there = np.unique(predicted) if len(predicted) else predicted
         said = np.union1d(np.asarray(classes), there)
         labels = np.union1d(said, y)
@@ -41,7 +41,7 @@ class Tally:
         return cls(labels, np.searchsorted(labels, said), counts.reshape(len(labels), -1))
 
     def always(self, label: Label) -> Tally:
-        """Return that of somebody who always says the same."""
+        """Return the counts of a constant prediction."""
         labels = np.union1d(self.labels, [label])
         rows = np.zeros(len(labels), np.int64)
         rows[np.searchsorted(labels, self.labels)] = self.rows
@@ -55,7 +55,7 @@ class Tally:
 
     @cached_property
     def right(self) -> np.ndarray:
-        """Rows of each label that are taken for what they are."""
+        """Correctly predicted rows of each label."""
         found = np.zeros(len(self.labels), np.int64)
         found[self.said] = self.counts[self.said, np.arange(len(self.said))]
         return found
@@ -67,13 +67,13 @@ class Tally:
 
     @property
     def balanced_accuracy(self) -> float:
-        """The mean share of each label that is right, of the labels that are there."""
+        """The mean recall of the labels that occur."""
         there = self.rows > 0
         return float((self.right[there] / self.rows[there]).mean())
 
     @property
     def macro_f1(self) -> float:
-        """The mean of F1 of each label that is there or is predicted."""
+        """The mean F1 of the labels that occur or are predicted."""
         both = self.rows.copy()
         both[self.said] += self.counts.sum(axis=0)
         some = both > 0

@@ -47,6 +47,6 @@ def options_from(options: type) -> Callable[[Callable[..., None]], Callable[...,
 
 
 def is_given(context: Context, name: str) -> bool:
-    """Return whether a parameter of a command was given, be it with its default value."""
+    """Return whether a parameter of a command was given, even with its default value."""
     source = context.get_parameter_source(name)
     return source is not None and source.name not in ("DEFAULT", "DEFAULT_MAP")

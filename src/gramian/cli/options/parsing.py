@@ -25,7 +25,7 @@ OF_LOSS = {"huber": "delta", "quantile": "levels", "expectile": "level"}
 
 
 def names(text: str) -> tuple[str, ...]:
-    """Return the names in a text with commas; ValueError if one is there twice."""
+    """Return the names in a text with commas; raise ValueError for a repeated name."""
     found = tuple(name for part in text.split(",") if (name := part.strip()))
     twice = next((name for name in found if found.count(name) > 1), None)
     if twice is not None:

@@ -1,4 +1,4 @@
-"""The settings that the options describe, and what they cannot say whatever the data are."""
+"""Settings from options, and checks of options that need no data."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _metric(options: FitOptions) -> Metric | str | None:
 
 
 def generators(options: FitOptions) -> Generators:
-    """Return the generators of a fit, as those of an estimator with this ``random_state``."""
+    """Return the generators of a fit, as for an estimator with this ``random_state``."""
     return Generators.seeded(np.random.RandomState(options.seed))
 
 

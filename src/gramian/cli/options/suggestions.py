@@ -37,7 +37,7 @@ ELSEWHERE = {
     "metrics": "--metric",
     "scoring": "--metric",
 }
-"""Options by the names that they have elsewhere, beside the parameters of Python."""
+"""Options by their names in other programs, in addition to the parameters of Python."""
 
 
 def misspelt(error: Exception, context: Context) -> str | None:

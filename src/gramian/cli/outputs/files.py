@@ -12,7 +12,7 @@ from ...data.formats import format_of
 def check_outputs(
     outputs: Mapping[str, Path | None], inputs: Sequence[Path] = (), *, folder: bool = False
 ) -> None:
-    """Refuse what could not be written after hours of work, or would overwrite what is read.
+    """Raise an error for output files that cannot be written, or that are also inputs.
 
     Parameters
     ----------

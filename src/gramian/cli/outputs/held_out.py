@@ -34,21 +34,21 @@ def held_out_errors(
     metric: str,
     probabilities: Probabilities | None = None,
 ) -> dict[str, Any]:
-    """Return one metric on held-out rows, beside that of the best constant.
+    """Return one metric on held-out rows, for the model and for the best constant.
 
     Parameters
     ----------
     y : ndarray of shape (n,)
         Numbers in the units of the file, or labels.
     values : ndarray of shape (n, t)
-        What the model says, in the same units; decision values for labels.
+        Predictions, in the same units; decision values for labels.
     classes : iterable of labels, optional
         None for a regression.
     constant : number or label
         The mean of the training targets, or their largest class.
     metric : str
     probabilities : Probabilities, optional
-        Of a classifier: what makes them of its values.
+        Map from the decision values of a classifier to probabilities.
     """
     answers = answers_of(y, values, classes, probabilities)
     return {"rows": len(y), **metrics.measured(answers, constant, [metric])}

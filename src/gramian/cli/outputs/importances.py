@@ -9,7 +9,7 @@ MOST_IMPORTANT = 10
 
 
 def importances(model: Model, *, measured: bool = False) -> dict[str, float] | None:
-    """Return the largest importances; None if there are none.
+    """Return the largest importances; None if the model has none.
 
     Parameters
     ----------

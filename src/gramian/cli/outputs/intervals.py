@@ -1,4 +1,4 @@
-"""Intervals and sets: made with a fit, written beside predictions, and compared with the truth."""
+"""Intervals and sets: calibrated with a fit, written with predictions, and evaluated."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from ..metrics.calibration import numbers_of
 from .messages import message
 
 SET, BETWEEN = "set", "|"
-"""The column of sets of classes, and what is between their labels there."""
+"""The column of sets of classes, and the separator of their labels."""
 
 LEVEL = 0.9
-"""The level that `gramian evaluate` looks at."""
+"""The level that `gramian evaluate` reports."""
 
 
 def divided(whole: Whole, method: str | None, seed: int) -> Divided:
@@ -47,7 +47,7 @@ def save_with_intervals(
     method: str,
     seed: int,
 ) -> None:
-    """Find what makes intervals of a model that was saved, and save it once more."""
+    """Calibrate the intervals of a saved model, and save it again."""
     model = load_model(out)
     found = made(method, again(model), data, held, lambda: np.random.RandomState(seed))
     replace(model, conformal=found).save(out)
@@ -91,8 +91,8 @@ def interval_columns(
 
 
 def conformal_of(model: Model) -> Conformal:
-    """Return what makes intervals of a model that has it."""
-    assert model.conformal is not None  # `check_level` has looked
+    """Return the calibration of a model that has one."""
+    assert model.conformal is not None  # checked by `check_level`
     return model.conformal
 
 
@@ -102,8 +102,8 @@ def coverage(
     """Return how often intervals, or sets, of a level of 0.9 hold the truth, and their size.
 
     Of intervals with different widths also by thirds of these, see `Ranks.shares`. Of rows on a
-    cluster sums come here, and widths in as many bins as `Ranks` has: with no more different widths
-    thirds are those of rows that are here, and else those of the rows of two bins may be off.
+    cluster, sums are sent, and widths in as many bins as `Ranks` has: with more distinct widths the
+    thirds may be off by the rows of two bins.
     """
     conformal = model.conformal
     if conformal is None or conformal.least_level() < LEVEL:
@@ -154,7 +154,7 @@ def _of_sets(
 
 
 def intervals_in_words(conformal: Conformal | None) -> str | None:
-    """Return what makes intervals on a line; None if nothing does."""
+    """Return a line about the calibration of intervals; None without one."""
     if conformal is None:
         return None
     folds = len(conformal.parts)

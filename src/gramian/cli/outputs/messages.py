@@ -101,12 +101,12 @@ def remark(text: str | None) -> None:
 def messages_on_stderr(remarks: bool = True) -> Iterator[None]:
     """Say warnings and the library's log in one line each, while the context lasts.
 
-    Warnings that are not meant for users, such as those of deprecated functions, are left out.
+    Warnings that are not meant for users, such as deprecation warnings, are left out.
 
     Parameters
     ----------
     remarks : bool, default=True
-        Whether to say what is no warning, too.
+        Whether to write remarks, too.
     """
     logger, log = logging.getLogger("gramian"), _Log(0 if remarks else logging.WARNING)
     level = logger.level

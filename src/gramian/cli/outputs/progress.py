@@ -43,7 +43,7 @@ def progress(
 def search_progress(
     seconds: float, every_seconds: float = EVERY_SECONDS
 ) -> Iterator[list[Callable[..., Any]]]:
-    """Show on stderr what a search tries and gains, while the context lasts.
+    """Show the trials and gains of a search on stderr, during the context.
 
     Parameters
     ----------

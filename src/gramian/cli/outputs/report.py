@@ -1,4 +1,4 @@
-"""Reports: what a command found out, for people or for programs."""
+"""Reports: results of commands, for people or for programs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def show(report: Report, as_json: bool) -> None:
 
 
 def to_json(value: object) -> str:
-    """Return JSON, with null for what has no value there, such as infinity."""
+    """Return JSON, with null for values that JSON does not have, such as infinity."""
     return json.dumps(_finite(value), allow_nan=False, ensure_ascii=False)
 
 
@@ -61,7 +61,7 @@ def _finite(value: object) -> object:
 
 
 def lines_of(report: Report, prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the name and the text of each entry, those of reports within it, too."""
+    """Yield the name and the text of each entry, also of nested reports."""
     for key, value in report.items():
         name = f"{prefix}{escape_controls(key.replace('_', ' '))}"
         if isinstance(value, Mapping):

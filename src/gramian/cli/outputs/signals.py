@@ -13,7 +13,7 @@ REASONS = {"SIGTERM": "terminated (SIGTERM)", "SIGHUP": "the terminal was closed
 
 
 class Stopped(KeyboardInterrupt):
-    """An interruption by another signal than that of Ctrl-C."""
+    """An interruption by a signal other than the signal of Ctrl-C."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -53,7 +53,7 @@ def stoppable() -> Iterator[list[int]]:
 def reason(error: BaseException) -> str:
     """Return who ended a command, in words."""
     first: BaseException | None = error
-    while first is not None:  # a fit says what it has come to, on account of the first one
+    while first is not None:  # an interrupted fit raises its own error from the first one
         if isinstance(first, Stopped):
             return REASONS[signal.Signals(first.number).name]
         first = first.__cause__

@@ -1,4 +1,4 @@
-"""`--std`: standard deviations of a model, found at the fit and written beside predictions."""
+"""`--std`: standard deviations of a model, computed at the fit and written with predictions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...model import Model
 
 
 def check_std(settings: FitSettings, classes: bool) -> None:
-    """Refuse `--std` of what can have no deviations, before any work."""
+    """Raise ValueError, before any work, if a model cannot have standard deviations."""
     if classes:
         raise ValueError("--std is of a regression, and this is a classification; leave it out")
     given = {
@@ -34,12 +34,12 @@ def save_with_std(
     penalties: Callable[[], Sequence[float]],
     limit: int | None,
 ) -> None:
-    """Find the deviations of a model that was saved, and save it once more.
+    """Compute the standard deviations of a saved model, and save it again.
 
     Raises
     ------
     ValueError
-        If there are none; the model stays as it was saved.
+        If they do not exist; the saved model stays.
     """
     try:
         found, _ = with_variance(model, data, penalties(), limit)

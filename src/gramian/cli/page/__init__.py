@@ -1,4 +1,4 @@
-"""`gramian report`: what a model is worth on a table, as one HTML page that needs no network."""
+"""`gramian report`: the performance of a model on a table, as one HTML page without links."""
 
 from __future__ import annotations
 

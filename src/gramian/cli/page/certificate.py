@@ -18,7 +18,7 @@ MOST_ENTRIES = 2_000_000_000
 
 @dataclass(frozen=True)
 class Certificate:
-    """A relative residual, or why there is none.
+    """A relative residual, or the reason why it was not measured.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""The page: one HTML text with its style and its pictures, which asks nobody for anything."""
+"""The page: one HTML text with its style and its pictures, which loads nothing else."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _section(one: Section) -> str:
 
 
 def _prose(text: str) -> str:
-    """Return a paragraph in which what stands between backticks is code."""
+    """Return a paragraph in which text between backticks is code."""
     return re.sub("`([^`]+)`", r"<code>\1</code>", escape(text))
 
 

@@ -71,7 +71,7 @@ class Measurements:
 
     @cached_property
     def errors(self) -> Report:
-        """Metrics, beside those of a constant."""
+        """Metrics of the model and of a constant."""
         return measured(self.model, self.answers, None)
 
     @cached_property

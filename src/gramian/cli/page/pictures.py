@@ -1,4 +1,4 @@
-"""Pictures of the page: SVG that stands in the page itself, without addresses of anything else."""
+"""Pictures of the page: inline SVG without links."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ else:
 OURS, OTHERS = "#1f6f8b", "#9aa5ad"
 
 FEW_POINTS = 3000
-"""Rows that are drawn as points; of more, so many at equal distances."""
+"""Most rows that are drawn as points; of more rows, an evenly spaced sample."""
 
 LEAST_OF_GROUP = 20
 """Rows that a median is taken of, where there are as many."""
@@ -59,7 +59,7 @@ def drawn(draw: Callable[[Axes], object], width: float = 4.4, height: float = 3.
 
 
 def _inline(svg: str) -> str:
-    """Return the element alone: HTML knows its dialects, and an id is there once in a page."""
+    """Return the element alone, without the declarations of a file, and with unique ids."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r' xmlns(:\w+)?="[^"]*"', "", svg).replace("xlink:href", "href")
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.S)
@@ -90,7 +90,7 @@ def parity(ax: Axes, answers: Answers) -> None:
 
 
 def residuals(ax: Axes, answers: Answers) -> None:
-    """Draw what is left of the truth over the predictions, with medians of ten parts at most."""
+    """Draw residuals over predictions, with the medians of at most ten parts."""
     left = answers.y - answers.predicted
     some = _few(len(left))
     ax.axhline(0, color=OTHERS, linewidth=1)
@@ -162,7 +162,7 @@ def importances(ax: Axes, shares: Mapping[str, float]) -> None:
 
 
 def learning_curve(ax: Axes, curve: LearningCurve, what: str, others: Mapping[str, float]) -> None:
-    """Draw the error over the number of landmarks, beside errors of others."""
+    """Draw the error over the number of landmarks, and the errors of other models."""
     ax.plot(curve.landmarks, curve.errors, color=OURS, marker="o", markersize=4)
     for (name, value), style in zip(others.items(), (":", "--", "-."), strict=False):
         ax.axhline(value, color=OTHERS, linestyle=style, label=name)

@@ -1,4 +1,4 @@
-"""From a model and a table to the page: what is measured, and in which order it is told."""
+"""From a model and a table to the page: measurements, and the order of its sections."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _found(
     memory_limit: str,
     engine: str,
 ) -> Measurements:
-    """Check what was given, and predict; nothing is refused after that."""
+    """Check the arguments, and predict; later steps raise no errors about arguments."""
     check_outputs({"out": out}, [model, data, *([] if train is None else [train])])
     if out.suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"--out {out} is no page; give a file that ends in .html")

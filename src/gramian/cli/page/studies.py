@@ -24,7 +24,7 @@ ALPHAS = np.geomspace(1e-3, 1e6, 19)
 LEAST_LANDMARKS, MOST_LANDMARKS = 25, 1600
 
 SPECTRUM_ROWS = 2000
-"""Rows whose kernel matrix has its eigenvalues computed: some 2 seconds."""
+"""Rows of the kernel matrix for its eigenvalues, which take about 2 seconds."""
 
 PENALTIES = np.geomspace(1e-10, 1.0, 61)
 
@@ -85,8 +85,7 @@ def learning_curve(
 
     Notes
     -----
-    Cost: about twice that of the last fit, with half as many landmarks as there are rows, 1,600 at
-    most.
+    Cost: about twice the cost of the last fit, with half as many landmarks as rows, at most 1,600.
     """
     kind = KernelRidgeClassifier if classes else KernelRidge
     sizes = landmark_numbers(len(learn.y))
@@ -116,7 +115,7 @@ def landmark_numbers(n: int) -> list[int]:
 
 @dataclass(frozen=True, eq=False)
 class Spectrum:
-    """Eigenvalues of a kernel matrix of k rows, divided by k, and what they mean at a penalty.
+    """Eigenvalues of a kernel matrix of k rows, divided by k, and effective dimensions.
 
     Attributes
     ----------
@@ -128,9 +127,9 @@ class Spectrum:
 
     @classmethod
     def of(cls, part: KernelPart, rows: RowSource, most: int) -> Spectrum:
-        """Return that of a model's kernel on the first rows, as it sees them.
+        """Return the spectrum of a model's kernel on the first mapped rows.
 
-        Cost: k² kernel evaluations and some 2 k³ operations for k rows.
+        Cost: k² kernel evaluations and about 2 k³ operations for k rows.
         """
         rows = Subset(rows, torch.arange(min(len(rows), most)))
         K = KernelOperator(part.kernel, rows, rows).double().dense()
@@ -143,7 +142,7 @@ class Spectrum:
         return found
 
     def effective_dimension(self, penalty: float) -> float:
-        """Return that of one penalty."""
+        """Return the effective dimension at one penalty."""
         return float(self.effective_dimensions(np.array([penalty]))[0])
 
 
@@ -152,8 +151,8 @@ def residual(
 ) -> float:
     """Return the relative residual of the coefficients of a model, in float64, largest of targets.
 
-    That of (K + n penalty I) coef = y if all rows are centers; with landmarks that of the normal
-    equations, (K_nm' K_nm + n penalty K_mm) coef = K_nm' y.
+    Residual of (K + n penalty I) coef = y if all rows are centers; with landmarks, residual of the
+    normal equations, (K_nm' K_nm + n penalty K_mm) coef = K_nm' y.
 
     Parameters
     ----------

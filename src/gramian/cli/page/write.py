@@ -1,4 +1,4 @@
-"""What the page says: its sections, in words, tables and pictures."""
+"""Sections of the page: text, tables and pictures."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         return resolve.kernel_for(resolve.kernel(self.kernel, self.lengthscale), rows, rng)
 
     def _blocks(self, used: int, what: str) -> int:
-        """Return the bytes left for blocks of rows beside `used` ones; ValueError if too few."""
+        """Return the free bytes for blocks of rows beyond `used`; raise ValueError if too few."""
         free = self._room() - used
         if free < LEAST_BLOCKS:
             allowed = "this process may use" if self.memory_limit is None else "memory_limit allows"
@@ -87,7 +87,7 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         return min(free, BLOCK_BYTES)
 
     def _result(self, rows: RowSource, columns: int) -> int:
-        """Return the memory for blocks beside a result of so many columns."""
+        """Return the memory for blocks, with a result of `columns` columns."""
         used = len(rows) * columns * rows.dtype.itemsize
         what = f"the {len(rows):,} x {columns:,} result (transform fewer rows at a time)"
         free = self._blocks(used, what)
@@ -153,9 +153,9 @@ class NystromEstimator(FeatureTransformer):
         return mapping, chosen
 
     def _passes(self, *maps: NystromMap | KernelColumns, more: int = 0) -> int:
-        """Return the memory for blocks of each map, beside the maps, all moments and `more`.
+        """Return the memory for blocks of each map, without the maps, all moments and `more` bytes.
 
-        Half of what is left is for the copies that are made of a block of features.
+        Half of it is for the copies of a block of features.
         """
         held = sum(8 * mapping.normalizer.numel() for mapping in maps)
         width = sum(mapping.width for mapping in maps)

@@ -37,7 +37,7 @@ class Projected(Value):
     vectors: Float[Tensor, "s k"]
 
     def __call__(self, block: Tensor) -> Float[Tensor, "b k"]:
-        """Return those of one block."""
+        """Return the values of one block."""
         F = self.map.apply(block)
         return ((F.double() - self.mean) @ self.vectors).to(F.dtype)
 
@@ -54,7 +54,7 @@ class MomentsOfFeatures(Value, Folding[MomentsAndTrace]):
     map: FeatureMap
 
     def __call__(self, start: int, block: Tensor, *rowwise: Tensor) -> MomentsAndTrace:
-        """Return those of a first block."""
+        """Return the sums of a first block."""
         return self.add((RunningMoments(), torch.zeros((), dtype=torch.float64)), start, block)
 
     def merge(self, a: MomentsAndTrace, b: MomentsAndTrace) -> MomentsAndTrace:
@@ -63,7 +63,7 @@ class MomentsOfFeatures(Value, Folding[MomentsAndTrace]):
         return a[0], a[1] + b[1]
 
     def add(self, total: MomentsAndTrace, start: int, block: Tensor, *_: Tensor) -> MomentsAndTrace:
-        """Add those of the next block."""
+        """Add the sums of the next block."""
         moments, trace = total
         moments.add(self.map.apply(block))
         return moments, trace + self.map.kernel.diag(block).double().sum()
@@ -83,7 +83,7 @@ class ProductsOfCodes(Value, Folding[Products]):
     features: FeatureMap
 
     def __call__(self, start: int, block: Tensor, *rowwise: Tensor) -> Products:
-        """Return those of a first block."""
+        """Return the sums of a first block."""
         s = self.features.width
         gram = la.by_columns(torch.zeros(s, s, dtype=torch.float64))
         moment = torch.zeros(block.shape[1], s, dtype=torch.float64).t()
@@ -94,7 +94,7 @@ class ProductsOfCodes(Value, Folding[Products]):
         return a[0] + b[0], a[1].add_(b[1]), a[2].add_(b[2])
 
     def add(self, total: Products, start: int, block: Tensor, *rowwise: Tensor) -> Products:
-        """Add those of the next block."""
+        """Add the sums of the next block."""
         count, gram, moment = total
         H = self.features.apply(self.codes(block).double())
         part = (block.double().t() @ H).t()
@@ -115,7 +115,7 @@ class ToCenters(Value):
     centers: Float[Tensor, "k s"]
 
     def __call__(self, block: Tensor) -> Float[Tensor, "b k"]:
-        """Return those of one block."""
+        """Return the values of one block."""
         return squared_distances(self.map.apply(block), self.centers)
 
 
@@ -124,7 +124,7 @@ class Distances(ToCenters):
     """The distances themselves, in the dtype of the rows."""
 
     def __call__(self, block: Tensor) -> Float[Tensor, "b k"]:
-        """Return those of one block."""
+        """Return the values of one block."""
         F = self.map.apply(block)
         return squared_distances(F, self.centers).sqrt().to(F.dtype)
 
@@ -134,7 +134,7 @@ class NearestCenter(ToCenters):
     """The number of the nearest center."""
 
     def __call__(self, block: Tensor) -> Int[Tensor, " b"]:
-        """Return those of one block."""
+        """Return the values of one block."""
         return super().__call__(block).argmin(dim=1).int()
 
 
@@ -143,7 +143,7 @@ class Inertia(ToCenters):
     """The sum of the squared distances from the nearest centers, each times its weight if any."""
 
     def __call__(self, block: Tensor, *rowwise: Tensor) -> Float[Tensor, ""]:
-        """Return that of one block."""
+        """Return the sum of one block."""
         least = super().__call__(block).min(dim=1).values
         return least @ rowwise[0].double() if rowwise else least.sum()
 

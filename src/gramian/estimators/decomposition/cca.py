@@ -59,7 +59,7 @@ class KernelCCA(NystromEstimator):
     engine : str or Engine, default="auto"
         See `gramian.operators.choose_engine`.
     memory_limit : int, str or None, default=None
-        Bytes that a call may allocate. None: what the machine has.
+        Bytes that a call may allocate. None: the memory of the machine.
     random_state : int, RandomState or None, default=None
         For random landmarks and the median heuristic.
 
@@ -87,13 +87,13 @@ class KernelCCA(NystromEstimator):
     Features are centered, which is centering in the space of the kernel. Signs are such that the
     largest entry of each of the ``x_weights_`` is positive.
 
-    Cost of `fit`: twice that of `NystromTransformer`; one pass over both views at once, n m
+    Cost of `fit`: twice as much as `NystromTransformer`; one pass over both views at once, n m
     kernel evaluations each; about 20 (s_x + s_y)³ operations and 40 (s_x + s_y)² bytes; no memory
     that grows with n.
 
     With landmarks drawn by their ridge leverage scores for the ridges :math:`n \epsilon \lambda_x`
     and :math:`n \epsilon \lambda_y` of the unnormalised matrices, the correlation is within about
-    :math:`\epsilon` of that of the exact kernels [1]_.
+    :math:`\epsilon` of the correlation of the exact kernels [1]_.
 
     References
     ----------

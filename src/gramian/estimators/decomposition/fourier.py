@@ -29,7 +29,7 @@ class RandomFourierFeatures(FeatureTransformer):
     n_components : int, default=100
         Number of features s.
     memory_limit : int, str or None, default=None
-        Bytes that `transform` may allocate. None: what the machine has.
+        Bytes that `transform` may allocate. None: the memory of the machine.
     random_state : int, RandomState or None, default=None
         For the waves and the median heuristic.
 

@@ -33,7 +33,7 @@ from .block_statistics import Distances, Inertia, NearestCenter
 from .lloyd import Lloyd
 
 MOST_REMOTE_ROWS = 10_000
-"""Remote rows that are brought here to find where to start."""
+"""Remote rows that are gathered to find initial centers."""
 
 
 @dataclass(eq=False, repr=False)
@@ -65,8 +65,8 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
     engine : str or Engine, default="auto"
         See `gramian.operators.choose_engine`.
     memory_limit : int, str or None, default=None
-        Bytes that a call may allocate. None: what the machine has. If the features of all rows
-        do not fit into a quarter of it, they are computed again in each iteration.
+        Bytes that a call may allocate. None: the memory of the machine. If the features of all
+        rows do not fit into a quarter of it, they are computed again in each iteration.
     random_state : int, RandomState or None, default=None
         For random landmarks, the median heuristic and the first centers.
 
@@ -90,10 +90,10 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
 
     Notes
     -----
-    Cost of `fit`: that of `NystromTransformer`; the features, n m kernel evaluations and 2 n m s
+    Cost of `fit`: a fit of `NystromTransformer`; the features, n m kernel evaluations and 2 n m s
     operations; n s k operations an iteration; n s numbers of memory. If these do not fit:
     KMeans on the features of as many random rows as do, then iterations over all rows, each
-    with their features anew, one pass.
+    with new features, one pass.
 
     With landmarks drawn by their ridge leverage scores for the ridge :math:`\frac{\epsilon}{k}
     \sum_{i>k} \sigma_i(K)` of the unnormalised matrix (here ``n * penalty``), whose effective
@@ -252,7 +252,7 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
         y : None
             Ignored.
         sample_weight : array-like of shape (n,), optional
-            Each distance counts so many times.
+            Factors of the distances.
         """
         rows, centers = self._new(X)
         size, weights = (

@@ -15,7 +15,7 @@ from .block_statistics import squared_distances
 
 @dataclass(frozen=True)
 class Lloyd:
-    """Clusters of features, and where the iteration stands.
+    """Clusters of features, and the state of the iteration.
 
     Attributes
     ----------

@@ -30,7 +30,7 @@ class NystromTransformer(NystromEstimator):
     r"""Features whose inner products are the Nystrom approximation of a kernel.
 
     :math:`\hat K = K_{nm} K_{mm}^+ K_{mn}` for m landmarks: a linear method on these features
-    does what a kernel method does with :math:`\hat K`.
+    equals a kernel method with :math:`\hat K`.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class NystromTransformer(NystromEstimator):
         See `gramian.operators.choose_engine`.
     memory_limit : int, str or None, default=None
         Bytes that `fit` or `transform` may allocate, such as ``"500MB"``; the given data and the
-        libraries are not counted. None: what the machine has.
+        libraries are not counted. None: the memory of the machine.
     random_state : int, RandomState or None, default=None
         For random landmarks and the median heuristic.
 

@@ -34,7 +34,7 @@ from .block_statistics import MomentsOfFeatures, Projected
 from .preimage import PreImage
 
 ROUNDING_UNITS = 100
-"""Features of equal rows differ by at most so many units of rounding."""
+"""Largest difference of the features of equal rows, in units of rounding."""
 
 
 @dataclass(eq=False, repr=False)
@@ -42,7 +42,7 @@ class KernelPCA(NystromEstimator):
     r"""Kernel principal component analysis on data of any size.
 
     The exact principal components of the Nystrom approximation :math:`\hat K`, centered; with all
-    rows as landmarks, those of K.
+    rows as landmarks, the components of K.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class KernelPCA(NystromEstimator):
     engine : str or Engine, default="auto"
         See `gramian.operators.choose_engine`.
     memory_limit : int, str or None, default=None
-        Bytes that a call may allocate. None: what the machine has.
+        Bytes that a call may allocate. None: the memory of the machine.
     random_state : int, RandomState or None, default=None
         For random landmarks and the median heuristic.
 
@@ -74,8 +74,8 @@ class KernelPCA(NystromEstimator):
     explained_variance_ : ndarray of shape (k,)
         Variance of each component over the training rows: ``eigenvalues_ / (n - 1)``.
     explained_variance_ratio_ : ndarray of shape (k,)
-        As a share of the variance in the space of the kernel. What the landmarks miss counts as
-        variance that is not explained.
+        As a share of the variance in the space of the kernel. Variance beyond the span of the
+        landmarks counts as not explained.
     map_ : NystromMap
     mean_ : ndarray of shape (s,)
         Of the features.
@@ -96,7 +96,7 @@ class KernelPCA(NystromEstimator):
     scikit-learn's; in the space of the features this is plain centering. The sign of a component
     is arbitrary: here the largest entry of an eigenvector is positive.
 
-    Cost of `fit`: that of `NystromTransformer`, then one pass over the rows: n m kernel
+    Cost of `fit`: a fit of `NystromTransformer`, then one pass over the rows: n m kernel
     evaluations, 3 n m² operations, 40 m² bytes, no memory that grows with n. Of `transform`: n m
     evaluations and 2 n m² operations. Pre-images: one more pass, twice the work.
 
@@ -258,7 +258,7 @@ class KernelPCA(NystromEstimator):
 
         Notes
         -----
-        Most points in the space of the kernel are the image of no row; what is returned is the
+        Most points in the space of the kernel are the image of no row; the result is the
         prediction of a kernel ridge regression from components to rows (Gaussian kernel of the
         median lengthscale of the components, with the same landmarks).
 

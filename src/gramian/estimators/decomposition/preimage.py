@@ -36,7 +36,7 @@ class PreImage:
     def build(
         cls, codes: Projected, features: NystromMap, rows: RowSource, size: int, penalty: float
     ) -> PreImage:
-        """Return the regression from the codes of rows to these, in blocks of so many.
+        """Return the regression from the codes of rows to the rows, in blocks.
 
         Notes
         -----

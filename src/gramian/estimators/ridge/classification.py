@@ -71,7 +71,7 @@ class KernelClassifier(ClassifierMixin, KernelRidgeModel):
         sample_weight: Weights,
         known: np.ndarray | None = None,
     ) -> tuple[RowWeights | None, np.ndarray]:
-        """Return the weights of rows, those of their classes included, and the classes."""
+        """Return the weights of rows, times the weights of their classes, and the classes."""
         if isinstance(y, RemoteColumns):
             return self._weights_there(y, sample_weight, known)
         check_classification_targets(y)
@@ -121,7 +121,7 @@ class KernelClassifier(ClassifierMixin, KernelRidgeModel):
 
         Shares of classes, which the square loss on their codes estimates, to a power; see `Shares`.
         Where the fit has compared kernels, penalties or iterations on rows that it had held out,
-        the power is that of the least log loss there; else it is 1.
+        the power minimises the log loss on these rows; else it is 1.
 
         Parameters
         ----------
@@ -231,7 +231,7 @@ def chosen_labels(values: np.ndarray, classes: np.ndarray) -> np.ndarray:
 def compute_class_weight(
     given: dict[Any, float] | Literal["balanced"], classes: np.ndarray, counts: np.ndarray
 ) -> np.ndarray:
-    """Return scikit-learn's weight of each class, from how often it is there."""
+    """Return scikit-learn's weight of each class, from its frequency."""
     if isinstance(given, str):
         return np.asarray(counts.sum() / (len(classes) * counts), dtype=np.float64)
     return np.array([float(given.get(label, 1.0)) for label in classes.tolist()])

@@ -33,15 +33,15 @@ class KernelRidgeClassifier(KernelClassifier, FitParameters):
     Parameters
     ----------
     kernel, lengthscale, penalty, landmarks, standardize, metric, cells, cv, solver, max_iter, tol
-        As in `KernelRidge`. Held-out rows have the same share of each class, to one row. What is
-        ``"auto"`` is chosen by the squared error of the codes, penalties of the path of `BlessR` by
-        the share of rows in a wrong class, and where that is the same by the squared error.
+        As in `KernelRidge`. Held-out rows have the same share of each class, to one row. Values
+        ``"auto"`` are chosen by the squared error of the codes; penalties of the path of `BlessR`
+        by the share of rows in a wrong class, and where that is the same by the squared error.
     loss : str or Loss, default="squared"
         Of the codes of classes. ``"logistic"``: the log loss (several classes: softmax), minimised
         by `Newton`, whose values are log odds and `predict_proba` their probabilities. It pays for
         rare classes and for probabilities near 0 and 1, at several times the cost. Kernel and
         lengthscale that are "auto" are chosen by squared errors, the penalty by the log loss on
-        rows that are held out. Cells, early stopping and warm starts do not go with it.
+        held-out rows. It excludes cells, early stopping and warm starts.
     memory_limit, callbacks, warm_start, centers_file, random_state
         As in `KernelRidge`; codes of classes are not standardised. A `Validate` callback takes
         labels.
@@ -72,10 +72,9 @@ class KernelRidgeClassifier(KernelClassifier, FitParameters):
     Notes
     -----
     `decision_function` estimates shares of classes: f is near its code for a class that is certain.
-    `predict_proba` makes probabilities of it. Their power is fitted to rows that were held out, by
-    the log loss with the weights of these: to those of early stopping; else to those that kernel,
-    lengthscale and penalty were chosen by, where any of these is ``"auto"``. Where nothing was held
-    out, it is 1.
+    `predict_proba` turns it into probabilities. Their power is fitted to held-out rows, by the
+    weighted log loss: to the rows of early stopping; else to the rows that chose kernel,
+    lengthscale and penalty, if any of these is ``"auto"``. Without held-out rows it is 1.
 
     Examples
     --------
@@ -174,7 +173,7 @@ class KernelRidgeClassifier(KernelClassifier, FitParameters):
 
 
 def _known_classes(given: Labels, before: np.ndarray | None) -> np.ndarray:
-    """Return the classes of `partial_fit`: those of the first call."""
+    """Return the classes of `partial_fit`, which the first call defines."""
     if given is None and before is None:
         raise ValueError("classes must be given in the first call of partial_fit: all labels")
     if given is None or before is None:

@@ -92,9 +92,9 @@ class KernelRegressor(RegressorMixin, KernelRidgeModel):
         Notes
         -----
         Cost: n m kernel evaluations. Deviations: n m more in float64 and 2 n m² operations. The
-        first call solves the system once more in float64, with all rows as centers n³ operations
-        and 8 n² bytes, with m landmarks some 5 n m² and 40 m², and calibrates them by the residuals
-        of each row when it is left out: see `with_variance` in
+        first call solves the system again in float64, with all rows as centers n³ operations
+        and 8 n² bytes, with m landmarks about 5 n m² and 40 m², and calibrates them by the
+        leave-one-out residuals: see `with_variance` in
         `gramian.fitting.uncertainty.standard_deviations`. It needs the rows of the training; the
         deviations are then part of the model, and of its file.
         """
@@ -145,21 +145,21 @@ class KernelRegressor(RegressorMixin, KernelRidgeModel):
         Raises
         ------
         ValueError
-            If the level is none, there are no rows to hold back, or they are no longer known.
+            If the level is not valid, there are no rows to hold out, or they are no longer known.
 
         Notes
         -----
         f(x) ± q s(x): q is a quantile of the errors of held-back rows over their spread s, which a
         ridge regression of the logarithms of errors has learned: see `split` in
         `gramian.fitting.uncertainty.conformal`. With ``conformal="split"`` these rows have chosen
-        nothing, and a share of at least ``level`` of new rows lies within if rows can be exchanged.
-        Without, the first call holds back rows of the training, and fits the others anew with the
-        kernel, the metric and the penalty that were chosen with all: the interval is around that
-        function, and what is proved is proved of it only as far as those choices do not count.
+        nothing, and a share of at least ``level`` of new rows is inside if rows can be exchanged.
+        Without it, the first call holds out training rows, and refits to the others with the
+        kernel, the metric and the penalty that all rows have chosen: the interval is around that
+        function, and the guarantee holds only as far as these choices do not matter.
         ``conformal="cv+"`` has five fits, and loses no row; it takes longer.
 
-        Each target has an interval of its own: all of them hold less often. Weights are those of
-        the fits; each row that is held back counts as one, if its weight is not zero.
+        Each target has an interval of its own: all of them hold less often. Weights apply to the
+        fits; each held-out row counts as one, if its weight is not zero.
 
         Intervals are as wide far from the data as where f and s tend to there: `out_of_range`, and
         deviations of ``predict(X, return_std=True)``, grow.

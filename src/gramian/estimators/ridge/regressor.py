@@ -36,7 +36,7 @@ class KernelRidge(KernelRegressor, FitParameters):
         function ``k(a, b)`` of two objects of any type: X is a list of n objects, and it is called
         in Python for each pair, which a warning tells the cost of first; see docs/kernels.md.
     lengthscale : float, sequence of d floats, or str, default="auto"
-        In the units of the features, which are standardised unless told otherwise; one for all, or
+        In the units of the features, which are standardised by default; one for all, or
         one each. ``"median"``: the median distance within 1,000 random rows, mapped by the metric
         if there is one; ``"2 median"``: a multiple of it; ``"auto"``: the best multiple. The
         Gaussian kernel's ``gamma`` in scikit-learn is ``1 / (2 * lengthscale**2)``.
@@ -47,7 +47,7 @@ class KernelRidge(KernelRegressor, FitParameters):
         sequence: one for each target, of ``"direct"``, ``"pcg"`` and ``"falkon"``, which share the
         kernel matrix; closed forms and intervals have one for all.
     landmarks : None, int, "auto", array of shape (m, d), path or Selector, default="auto"
-        The centers. None: all rows. A number: so many random distinct rows. The name of a
+        The centers. None: all rows. A number: that many random distinct rows. The name of a
         selector, one of `gramian.landmarks.names`: ``sqrt(n) * log(n)`` rows, chosen by it.
         ``"auto"``: all rows up to 30,000 (10,000 with a penalty that is given), if the solver takes
         them, and of any number if it takes nothing else. Beyond, and for solvers that need
@@ -56,17 +56,17 @@ class KernelRidge(KernelRegressor, FitParameters):
         all. Points, or the path of a table of them, are in the units of X.
     standardize : bool, "quantile" or "auto", default="auto"
         Whether features are given mean 0 and deviation 1 first, by the rows of the fit and their
-        weights. Not those of sparse rows, nor those that a kernel takes as they are given, such as
-        counts by ``"tanimoto"``. ``"quantile"``: they are then made normal by up to 1,000
+        weights. Sparse rows stay as they are, and so do features that a kernel takes as given, such
+        as counts by ``"tanimoto"``. ``"quantile"``: they are then made normal by up to 1,000
         quantiles of 20,000 rows, which takes the weight from far values; features of two values
         stay, and sparse rows are refused. ``"auto"``: True, or ``"quantile"`` if kernels,
         lengthscales or penalties are compared by rows that are held out and it is better there. The
         model keeps the maps: predictions take rows as X has them.
     standardize_target : bool or None, default=None
         Whether numeric targets are, too; None: as the features. A target that does not vary is
-        predicted exactly. With both False the function is that of scikit-learn's `KernelRidge`.
+        predicted exactly. With both False the function is the same as scikit-learn's `KernelRidge`.
     metric : None, "learned", Metric, LinearMap or array, default=None
-        A linear map of the features, after they are standardised: distances are those of mapped
+        A linear map of the features, after they are standardised: distances are between mapped
         rows. ``"learned"``, or an object of `gramian.metric`: from a sample of the rows, before the
         fit. An array of shape (d, k), or (d,) for a factor each: the map itself. Sparse rows take
         factors only.
@@ -82,11 +82,11 @@ class KernelRidge(KernelRegressor, FitParameters):
         is predicted and its logarithm learned. Minimised by `Newton`, at several times the cost,
         with all rows as centers up to 2,000, and landmarks beyond. The penalty means the same: half
         the square is a loss. Kernel and lengthscale that are "auto" are chosen by squared errors,
-        the penalty by the loss on rows that are held out. Cells, early stopping and warm starts do
-        not go with it.
+        the penalty by the loss on held-out rows. It excludes cells, early stopping and warm
+        starts.
     cv : None, int, splitter or iterable of pairs, default=None
-        For what is ``"auto"``, without effect otherwise. None: a random fifth of the rows is held
-        out to compare, 2,000 at most; up to 1,000 rows each is left out once. A number: so many
+        Folds for values ``"auto"``, without effect otherwise. None: a random fifth of the rows is
+        held out, 2,000 at most; up to 1,000 rows each is left out once. A number of
         shuffled folds, each held out once. A splitter of scikit-learn, such as
         ``TimeSeriesSplit(5)``, or pairs of row numbers to train and to test on: folds may overlap,
         and need not have all rows. One that needs groups is given as ``list(splitter.split(X, y,
@@ -109,21 +109,21 @@ class KernelRidge(KernelRegressor, FitParameters):
         See `gramian.operators.choose_engine`.
     memory_limit : int, str or None, default=None
         Bytes that a fit or a prediction may allocate, such as ``"500MB"``; the given data and the
-        libraries are not counted. None: what the machine has.
+        libraries are not counted. None: the memory of the machine.
     callbacks : sequence of callables, default=()
         See `gramian.callbacks`.
     warm_start : bool, default=False
         Whether `fit` starts from the landmarks and coefficients of the last fit.
     centers_file : str, Path or None, default=None
         A ``.npy`` file for the landmarks, standardised if features are, which are then mapped from
-        there, and stay there. None: they are in memory; or, if they take more than the memory for
-        blocks (half of what is left beside factors, at most 1 GiB), in a temporary file that goes
-        with the model, in the folder that ``TMPDIR`` names.
+        this file. None: they are in memory; or, if they take more than the memory for
+        blocks (half of the memory besides factors, at most 1 GiB), in a temporary file for the
+        lifetime of the model, in the folder that ``TMPDIR`` names.
     early_stopping : bool, default=False
         Whether rows are held out to stop when the error on them no longer falls; see the notes.
     validation_fraction : float, default=0.1
         Share of the rows that early stopping holds out. Without effect if there is a `Validate`
-        among the callbacks: its rows are looked at then, and none are held out.
+        among the callbacks, whose rows are used instead.
     patience : int, default=5
         Looks in a row without a new minimum of the error after which early stopping ends the fit.
     time_limit : float or None, default=None
@@ -147,7 +147,7 @@ class KernelRidge(KernelRegressor, FitParameters):
     landmark_index_ : ndarray of shape (m,), or None
         Row numbers of the landmarks, among the rows of positive weight.
     solver_settings_ : dict
-        What the solver has chosen, like batch and step, if it does.
+        Automatic choices of the solver, such as batch and step, if any.
     penalty_ : float, or ndarray of shape (t,)
         The one given, or the one chosen; of each target if so given.
     path_ : list of dict, or None
@@ -168,7 +168,7 @@ class KernelRidge(KernelRegressor, FitParameters):
         labels, ``valid_error``. It is the least of all iterations, and so optimistic; other rows
         give an honest estimate.
     solver_, engine_, kernel_ : object
-        What was chosen; the kernel with its lengthscale.
+        The chosen ones; the kernel with its lengthscale.
     objects_ : list
         Of a kernel that is a function: the objects that predictions compare new ones with.
     metric_ : ndarray of shape (d, k) or (d,), or None
@@ -180,8 +180,8 @@ class KernelRidge(KernelRegressor, FitParameters):
     loo_predictions_, gcv_, log_marginal_likelihood_
         Of the rows of the training, each without itself; see docs/deviations.md.
     feature_importances_ : ndarray of shape (d,)
-        Shares of the features of ``feature_names_in_`` in how predictions vary, of sum 1; those of
-        encoded columns are summed. Of a learned metric: its diagonal. Else, computed when asked
+        Shares of the features of ``feature_names_in_`` in the variation of predictions, of sum 1,
+        summed over encoded columns. Of a learned metric: its diagonal. Else, computed at the first
         for: mean squares of the gradients at up to 2,000 centers, with respect to the features as
         they are scaled. They describe the model and are no causal claim.
     n_features_in_ : int
@@ -190,19 +190,19 @@ class KernelRidge(KernelRegressor, FitParameters):
 
     See Also
     --------
-    sklearn.kernel_ridge.KernelRidge : The same function with ``penalty = alpha / n``, up to what a
-        dense n x n matrix allows.
+    sklearn.kernel_ridge.KernelRidge : The same function with ``penalty = alpha / n``, for as many
+    rows as a dense n x n matrix allows.
 
     Notes
     -----
-    The encoding of a table looks at all rows that count once, whatever their weights, and so do
-    quantiles: weights go into the fit, and into the standardisation of tables of numbers. Along a
+    The encoding of a table, and quantiles, use each row of positive weight once: weights affect
+    only the fit, and the standardisation of tables of numbers. Along a
     path of penalties means of the target in the levels of a category come from other rows, not from
     other folds: with columns of many levels, and ``cv`` of groups or times, use `TableEncoder` in a
     pipeline.
 
-    Errors of a path and on held-out rows are in units of the targets; of several standardised
-    targets, those of a path are shares of their variances.
+    Errors of a path and on held-out rows are in units of the targets; for several standardised
+    targets, errors of a path are shares of their variances.
 
     Kernel, lengthscale and penalty that are ``"auto"`` are chosen before the fit, on at most 8,000
     rows and at about its cost. Kernels (Laplacian, Matern 3/2, Gaussian, and the Laplacian of the
@@ -213,14 +213,14 @@ class KernelRidge(KernelRegressor, FitParameters):
     leave-one-out errors, in closed form; where all rows are centers, kernels are compared
     by the geometric mean of that error and of the spread under the marginal likelihood, which also
     measures a kernel away from the rows. The product of rows and penalty is chosen, and stays
-    for more rows. What is given restricts the choice: ``KernelRidge("gaussian",
-    lengthscale="median", penalty=1e-6)`` chooses nothing. `kernel_` and `penalty_` say what was
-    chosen, as does the log. With ``warm_start``, and in later calls of `partial_fit`, the first
+    for more rows. Given values restrict the choice: ``KernelRidge("gaussian",
+    lengthscale="median", penalty=1e-6)`` chooses nothing. `kernel_`, `penalty_` and the log show
+    the choices. With ``warm_start``, and in later calls of `partial_fit`, the first
     choice stays. `KernelRidgeCV` searches further.
 
     With ``cells`` each cell has the same kernel and the same ridge, the penalty times the number of
-    all rows, so that one cell is the plain fit; what is ``"auto"`` is chosen by one cell, at its
-    density. Predictions are those of the cells that a row belongs to, by weights that sum to one
+    all rows, so that one cell is the plain fit; one cell chooses values ``"auto"``, at its
+    density. Predictions are weighted means over the cells of a row, by weights that sum to one
     and change linearly across bands. Where the solver diverges in a cell its ridge is raised
     tenfold, which the log says. `history_` has a row for each cell, the one of largest residual
     last. Landmarks, callbacks that look at iterations, early stopping and warm starts do not go
@@ -228,7 +228,7 @@ class KernelRidge(KernelRegressor, FitParameters):
 
     Several cells are solved at once, one on each core: by threads, or where cells are short and
     many by processes of 0.4 GB each, if ``memory_limit`` has room for them. Rows are held in
-    memory, those of one cell after the other, or in a temporary file where they and their
+    memory, cell by cell, or in a temporary file if they and their
     coefficients would take more than half of ``memory_limit``: three passes over `X`, which may be
     a Parquet file larger than memory.
 
@@ -237,7 +237,7 @@ class KernelRidge(KernelRegressor, FitParameters):
     not held out at one after the other, starting from the last function, and compared by the mean
     squared error (weighted by ``sample_weight``) on those that are, until three in a row are no
     better, though not before a quarter of the effective dimension; then at the best to all rows.
-    With `m` landmarks they go on beyond the end of the path, each penalty a quarter of the last.
+    With `m` landmarks fits continue beyond the end of the path, each penalty a quarter of the last.
     Preconditioners are built once for each penalty. Landmarks are chosen among all rows: they do
     not look at targets. If the last penalty of all is the best, there is a warning.
 
@@ -246,7 +246,7 @@ class KernelRidge(KernelRegressor, FitParameters):
     the fit, and there is no further fit to all rows. A solver with a closed form has one state;
     its error is measured. A `Checkpoint` keeps the best state, too. With ``warm_start`` give a
     ``random_state``: otherwise rows that the last fit has learned from are held out.
-    ``penalty="auto"`` divides what is not held out.
+    ``penalty="auto"`` divides the other rows.
 
     Examples
     --------
@@ -317,7 +317,7 @@ class KernelRidge(KernelRegressor, FitParameters):
         Parameters
         ----------
         X, y, sample_weight : as in `fit`
-            Of any number of rows. Kernel and landmarks are those of the first call.
+            Of any number of rows. Kernel and landmarks of the first call stay.
 
         Returns
         -------

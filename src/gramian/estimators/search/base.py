@@ -75,7 +75,7 @@ class KernelRidgeSearch(KernelRidgeModel):
         columns: Columns = None,
         targets: int = 1,
     ) -> SearchPlan:
-        """Say what a search will need, before anything is computed.
+        """Return the expected cost of a search.
 
         Parameters
         ----------

@@ -17,9 +17,8 @@ from .base import KernelRidgeSearch, refuse_remote
 class KernelRidgeClassifierCV(KernelClassifier, KernelRidgeSearch):
     """Classification by least squares on class codes that chooses everything by itself.
 
-    Codes are those of `KernelRidgeClassifier`, less their mean; the search is that of
-    `KernelRidgeCV`. The power of the probabilities is that of the least log loss on the rows that
-    the search has held out.
+    Codes as in `KernelRidgeClassifier`, minus their mean; the search as in `KernelRidgeCV`. The
+    power of the probabilities minimises the log loss on the rows that the search has held out.
 
     Parameters
     ----------
@@ -82,7 +81,7 @@ class KernelRidgeClassifierCV(KernelClassifier, KernelRidgeSearch):
         ------
         ValueError
             If there is one class only, the input or a parameter cannot be used, there are fewer
-            than five rows, or rows are sparse and a parameter asks for a map of them.
+            than five rows, or rows are sparse and a parameter requires a map of them.
         """
         settings, seed = self._search_settings(classes=True), self._seed()
         refuse_remote(X)

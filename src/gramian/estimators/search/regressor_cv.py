@@ -64,8 +64,8 @@ class KernelRidgeCV(KernelRegressor, KernelRidgeSearch):
         `Checkpoint` keeps each finished trial, and the last fits: the same search, with the same
         `random_state`, resumes after a kill, to the same bits unless the budget is a time.
     conformal : "split", "cv+" or None, default=None
-        As in `KernelRidge`. The folds of ``"cv+"`` do not search anew: they have the kernels, maps
-        and penalties that the search has found.
+        As in `KernelRidge`. The folds of ``"cv+"`` do not repeat the search: they have its kernels,
+        maps and penalties.
     random_state : int, RandomState or None, default=None
 
     Attributes
@@ -91,13 +91,13 @@ class KernelRidgeCV(KernelRegressor, KernelRidgeSearch):
         ``"screen"``, ``"metric"``, ``"kernel"`` and ``"landmarks"`` are fits with few landmarks;
         they have no score if one other than the squared error was asked for.
     history_ : list of dict
-        What was tried, in this order, its error and what it gained over what came before.
+        Trials in their order, with errors and gains over earlier trials.
     members_ : list of (weight, dict)
-        Of the mean; one of weight 1 if it is none.
+        Of the mean; a single one of weight 1 if the model is not a mean.
     kernel_evaluations_ : int
     interrupted_ : bool
         Whether Ctrl-C ended the search: the model is the best until then.
-    kernel_, dual_coef_, metric_ : of the model; tuples of those of its members if it is a mean
+    kernel_, dual_coef_, metric_ : of the model; for a mean, tuples with an item for each member
     loo_predictions_, gcv_
         Of the rows of the training, each without itself; see docs/deviations.md.
     feature_importances_ : ndarray of shape (d,)
@@ -111,7 +111,7 @@ class KernelRidgeCV(KernelRegressor, KernelRidgeSearch):
 
     Notes
     -----
-    Beyond 20,000 rows it chooses inputs, metric and kernels on a random sample of so many, and
+    Beyond 20,000 rows it chooses inputs, metric and kernels on a random sample of 20,000, and
     divides all rows into cells, each with a fit of its own (see ``cells`` of `KernelRidge`).
     Lengthscale and penalty are chosen by three of the cells, at full density; the budget says how
     large cells are, from 1,000 to 40,000 rows, 10,000 without one. Where there is more time, cells
@@ -159,7 +159,7 @@ class KernelRidgeCV(KernelRegressor, KernelRidgeSearch):
         ------
         ValueError
             If the input or a parameter cannot be used, there are fewer than five rows, or rows are
-            sparse and a parameter asks for a map of them.
+            sparse and a parameter requires a map of them.
         """
         settings, seed = self._search_settings(classes=False), self._seed()
         refuse_remote(X)

@@ -97,7 +97,7 @@ def best_index(table: dict[str, Any]) -> int:
 
 
 def history(found: Searched, scoring: Scoring) -> list[dict[str, Any]]:
-    """Return a row for each trial: what was tried, its error, and what it gained."""
+    """Return a row for each trial: its parameters, error and gain."""
     rows: list[dict[str, Any]] = []
     least: dict[bool, float] = {True: math.inf, False: math.inf}
     for trial in found.trials:

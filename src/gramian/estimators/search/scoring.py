@@ -148,7 +148,7 @@ def _negative(loss: float, unit: float) -> float:
 
 
 def _complement(loss: float, unit: float) -> float:
-    """Return 1 - loss: shares of what is right; and R2, as the variance of all targets is 1."""
+    """Return 1 - loss: an accuracy, or R2, because the variance of all targets is 1."""
     return 1 - loss
 
 
