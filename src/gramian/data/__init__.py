@@ -1,12 +1,12 @@
-"""Row sources, tables and what is done to rows.
+"""Row sources, tables and maps of rows.
 
 Everything that gramian learns from is a `RowSource`: n rows of d features that may be in memory, in
 a file that is mapped, or in a directory of files larger than memory. Two verbs hide the difference:
 `blocks(size)` walks over all rows in order, a block at a time, and `take(index)` gathers some of
-them. All algorithms are written with these two and with what follows from them: `map` concatenates
-``f(block)`` over the blocks, `sum` adds it up, and `fold` merges it in another way. Where rows are
-`remote`, on the machines of a cluster, these three and `each` send a small value there, and a block
-never comes here.
+them. All algorithms use these two and methods built on them: `map` concatenates ``f(block)`` over
+the blocks, `sum` adds it up, and `fold` merges it in another way. For `remote` rows, on the
+machines of a cluster, these three and `each` send a small value to the workers, and no block is
+sent back.
 
 >>> import numpy as np, torch
 >>> rows = as_rows(np.arange(10.0).reshape(5, 2))
@@ -25,7 +25,7 @@ every pass (`random_access` is False, and `take` costs a pass). Nothing is copie
 cannot be a matrix of numbers is refused here, in words, and nowhere else.
 
 `as_table` is the only entrance of columns of any type: of frames, of files of all formats, text
-among them, and of addresses on object stores. A `Table` is read like rows, a little at a time.
+among them, and of addresses on object stores. A `Table` is read like rows, in batches.
 
 Blocks are tensors of float32 or float64: float32 stays float32; small integers and booleans become
 float32, which holds them exactly; everything wider becomes float64. A block may be a view of your
@@ -35,8 +35,8 @@ Sources can be wrapped: `Standardized` scales the features on the way (a `Standa
 and scale in one pass), a `QuantileMap` makes them normal, a `LinearMap` multiplies them by a matrix
 or by scales; `Subset`, `Complement` and `Select` pick rows and columns, `Cast` changes the type.
 `Batches` gives shuffled mini-batches of any source; `noise`, `mixup` and `crop_flip`
-change them. `decoded_once` keeps what a first pass over a file has decoded. `gathered` takes rows
-into memory, or into a file that is mapped if they are too many. `check_finite` looks for missing
+change them. `decoded_once` caches the decoded rows of a file. `gathered` takes rows into memory,
+or into a file that is mapped if they are too many. `check_finite` looks for missing
 values, and for the target among the features. For the command line, `open_rows`, `read_targets`,
 `feature_columns`, `write_table` and `convert` read and write whole tables; `sample_path` finds the
 small real data sets that ship with the package.

@@ -26,7 +26,7 @@ class FiniteCheck:
     names : tuple of str, optional
         Feature names for the message.
     copies : CopyCheck, optional
-        What looks at the same blocks for columns that equal a target.
+        Check of the same blocks for columns that equal a target.
     """
 
     names: tuple[str, ...] | None = None
@@ -45,7 +45,7 @@ class FiniteCheck:
         block : Tensor of shape (b, d)
             Dense or sparse.
         targets : Tensor of shape (b, t), optional
-            What a dense block must not contain, in the type in which numbers are compared.
+            Columns that a dense block must not contain, in the type of the comparison.
 
         Returns
         -------
@@ -70,7 +70,7 @@ class FiniteCheck:
         return False
 
     def merge(self, other: FiniteCheck) -> FiniteCheck:
-        """Add what a check of later rows has seen; return this one."""
+        """Add the counts of later rows, and return this check."""
         self.nans += other.nans
         self.infinities += other.infinities
         self.first = other.first if self.first is None else self.first
@@ -145,7 +145,7 @@ class _Looked(Folding[FiniteCheck]):
         return self.add(FiniteCheck(self.names), start, block, *targets)
 
     def merge(self, a: FiniteCheck, b: FiniteCheck) -> FiniteCheck:
-        """Add what was seen."""
+        """Merge the counts of two parts."""
         return a.merge(b)
 
     def add(self, total: FiniteCheck, start: int, block: Tensor, *targets: Any) -> FiniteCheck:
@@ -165,7 +165,7 @@ def check_magnitude(targets: Targets, dtype: torch.dtype, what: str = "y") -> No
     Parameters
     ----------
     targets : Tensor of shape (n, t)
-        Numbers. A column of zeros is fine, and so are small numbers beside larger ones.
+        Numbers. A column of zeros is valid, and so are small numbers next to larger ones.
     dtype : torch.dtype
         That of the rows, and so of products with the kernel matrix.
     what : str

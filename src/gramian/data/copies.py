@@ -40,7 +40,7 @@ class CopyCheck:
         Returns
         -------
         bool
-            False if no column can be a target any more: further blocks need not be looked at.
+            False if no column can equal a target any more: further blocks need no check.
         """
         y = targets
         if self._pairs is None:  # nearly always the first row tells them apart

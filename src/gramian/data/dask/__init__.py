@@ -1,4 +1,4 @@
-"""Rows that lie with the workers of a Dask cluster, and what is done to them there.
+"""Rows on the workers of a Dask cluster, and passes over them.
 
 `DaskRows` are `RowSource` of files that workers read, or of a dask collection. Nothing else of
 gramian imports dask (``pip install gramian[dask]``).

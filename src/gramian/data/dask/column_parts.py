@@ -50,7 +50,7 @@ def column_parts(
     sources : sequence of Future or callable
         Of arrays of shape (n,) or (n, t).
     homes : sequence of Part, optional
-        The rows that they go with: where those are kept, these are, too.
+        The aligned rows: a worker that keeps them keeps these, too.
     """
     client = workers.client
     told = workers.results(client.map(about, sources, pure=False))

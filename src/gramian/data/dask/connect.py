@@ -67,7 +67,7 @@ def connection(
     ConnectionError
         If no scheduler answers.
     ValueError
-        If `address` asks for processes and cryptography is not installed.
+        If `address` requests processes and cryptography is not installed.
 
     Warns
     -----

@@ -1,8 +1,8 @@
 """by_group: rows put together by group on the workers, and a task for each group.
 
 Each part is split once, into as many pieces as there are bundles of neighbouring groups; a bundle
-is put together of its pieces, in the order of the parts, and the tasks of its groups run there.
-What is lost with a worker is split and put together again.
+is assembled from its pieces, in the order of the parts, and the tasks of its groups run on the same
+worker. The pieces of a lost worker are split and assembled again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PIECES = 20_000
 BUNDLES_PER_SLOT = 4
 
 Piece = dict[int, tuple[Tensor, ...]]
-"""The rows of some groups, and what goes with them."""
+"""The rows of some groups, and their row-aligned numbers."""
 
 
 def by_group(
@@ -83,10 +83,10 @@ def by_group(
 
 
 def bundles_of(count: int, parts: int, slots: int, held: int, memory: int) -> int:
-    """Return how many bundles there are of so many groups.
+    """Return the number of bundles of `count` groups.
 
     Four for each task that runs at once, as far as `PIECES` allows; more where a bundle would take
-    over a quarter of a worker's memory, which its pieces take beside it.
+    over a quarter of a worker's memory, because its pieces take as much.
 
     Parameters
     ----------
@@ -143,5 +143,5 @@ def bundle(pieces: Sequence[Piece]) -> Piece:
 
 
 def solved(data: bytes, shared: Any, found: Piece, group: int) -> Any:
-    """Do what is to be done with one group."""
+    """Return the result of one group."""
     return unpacked(data, shared)(group, *found[group])

@@ -1,4 +1,4 @@
-"""`lazily`: what a method gives for a dask collection, as a dask array yet to be computed."""
+"""`lazily`: lazy predictions for Dask collections."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def lazily(estimator: Any, method: str, collection: Any) -> Any:
 
     Notes
     -----
-    The method is called here with a row or two of zeros, for the type and shape of what it gives.
+    The client calls the method with a row or two of zeros, for the type and shape of the result.
     """
     check_one_chunk(collection)
     array = hasattr(collection, "chunks")

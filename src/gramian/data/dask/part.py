@@ -40,7 +40,7 @@ See `Workers.value`. The numbers are a tensor, a task that has it, or None if al
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Some of the rows: where they are, and what is done to them there.
+    """A part of the rows: its place, and its changes.
 
     Attributes
     ----------
@@ -134,7 +134,7 @@ def stitched(sources: Sequence[RowSource], cuts: Sequence[tuple[int, int]]) -> R
 
 
 def as_array(values: Any) -> np.ndarray:
-    """Return an array of what a partition holds; texts as NumPy's own."""
+    """Return the values of a partition as an array; texts as NumPy's own."""
     x = np.asarray(values)
     if x.dtype.kind == "O":
         texts = [isinstance(one, str) for one in x.flat]
@@ -151,7 +151,7 @@ def as_array(values: Any) -> np.ndarray:
 
 
 def beside_of(numbers: Any) -> Any:
-    """Return numbers that go with the rows of a part: a tensor, also of what lies with workers."""
+    """Return the row-aligned numbers of a part as a tensor, also if they are on workers."""
     if not isinstance(numbers, tuple):
         return numbers
     flat, source, changes = numbers
@@ -187,7 +187,7 @@ def head_of(piece: Any) -> RowSource | None:
 
 
 def changed(source: Any, changes: Changes) -> RowSource:
-    """Return the rows of a part as they are to be seen."""
+    """Return the rows of a part with its changes."""
     rows = local_rows(source() if isinstance(source, partial) else source)
     for data, shared, index in changes:
         change = unpacked(data, shared)
@@ -213,7 +213,7 @@ def mapped(
 
 
 def written(source: Any, changes: Changes, data: bytes, shared: Any, path: str) -> None:
-    """Write a file of what becomes of one part."""
+    """Write the result of one part to a file."""
     write_table(path, unpacked(data, shared)(changed(source, changes)))
 
 

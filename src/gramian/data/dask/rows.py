@@ -1,4 +1,4 @@
-"""DaskRows: rows of parts that lie with the workers of a cluster; a pass is a graph of tasks."""
+"""DaskRows: rows in parts on the workers of a cluster; a pass is a graph of tasks."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ FAN_IN = 16
 
 
 class DaskRows(RowSource):
-    """Rows of parts that lie with the workers of a Dask cluster.
+    """Rows in parts on the workers of a Dask cluster.
 
     Made by `open` and `of`. What passes over all rows is sent to them; a result of all parts is
     merged in their order, by a tree that only depends on their number: bits do not depend on the
@@ -65,8 +65,8 @@ class DaskRows(RowSource):
 
     Notes
     -----
-    A pass sends a tensor of 4 kB or more once, to the scheduler, from where each worker has it
-    once; what is smaller goes with each task. Nothing lies with workers that cannot be made again.
+    A pass sends a tensor of 4 kB or more once to the scheduler, which gives it once to each
+    worker; smaller values are sent with each task. Workers hold nothing that cannot be recreated.
     """
 
     remote = True
@@ -166,7 +166,7 @@ class DaskRows(RowSource):
         return cls(workers, parts, there[0][1])
 
     def column(self, name: str) -> RemoteColumns:
-        """Return a column of the files that these rows are of, such as the target: it stays there.
+        """Return a column of the files of these rows, such as the target; it stays on the workers.
 
         Parameters
         ----------
@@ -211,7 +211,7 @@ class DaskRows(RowSource):
         return out
 
     def map(self, fn: BlockFn, *rowwise: Rowwise, size: int) -> Tensor:
-        """See `RowSource.map`: what it gives comes here."""
+        """See `RowSource.map`: the client gets the result."""
         value = self.workers.value(fn, len(self.parts))
         found = self.workers.results(self.tasks(mapped, value, rowwise, size))
         return torch.cat(found)
@@ -266,7 +266,7 @@ class DaskRows(RowSource):
         return sum(each) / count * len(self)
 
     def spread(self) -> Spread:
-        """See `RowSource.spread`: of the workers that are there now."""
+        """See `RowSource.spread`: for the present workers."""
         threads = self.workers.client.nthreads()
         tasks = level = len(self.parts)
         while level > 1:
@@ -325,7 +325,7 @@ class DaskRows(RowSource):
         size: int,
         *more: Any,
     ) -> list[Any]:
-        """Start a task on each part: ``verb(source, changes, *value, beside, start, size, *more)``.
+        """Start a task on each part: ``verb(source, changes, *value, rowwise, start, size, *m)``.
 
         `value` is what `Workers.value` gave.
         """
@@ -338,14 +338,14 @@ class DaskRows(RowSource):
         )
 
     def _beside(self, numbers: Rowwise, place: int, count: int) -> Any:
-        """Return the numbers of a part as they are sent: those that lie there are read there."""
+        """Return the numbers of a part to send; remote numbers are read on the worker."""
         if isinstance(numbers, RemoteColumns):
             there = numbers.rows.parts[place]  # type: ignore[attr-defined]
             return numbers.flat, there.source, there.changes
         return self.workers.beside(numbers[self.starts[place] : self.starts[place + 1]], count)
 
     def _check_alike(self, rowwise: Sequence[Rowwise]) -> None:
-        """Raise ValueError if numbers lie there in parts of other lengths."""
+        """Raise ValueError if remote numbers are in parts of other lengths."""
         for numbers in rowwise:
             if isinstance(numbers, RemoteColumns):
                 found = numbers.rows

@@ -1,4 +1,4 @@
-"""Columns that lie with the rows of a cluster: of the same files, or of dask collections."""
+"""Columns on the workers of a cluster: of the files of the rows, or of dask collections."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from .workers import Workers, connected
 
 
 def remote_columns(collection: Any, rows: Any = None) -> RemoteColumns:
-    """Return the numbers or labels of a dask array, series or data frame, which stay there.
+    """Return the numbers or labels of a dask array, series or frame, which stay on the workers.
 
     Parameters
     ----------
     collection : dask.array.Array, dask.dataframe.Series or DataFrame
     rows : DaskRows, optional
-        The rows that they go with, in their order: parts of other lengths are cut and put together
-        as those of the rows, which Dask makes of files for some columns and not for others.
+        The aligned rows, in their order. Parts of other lengths, which Dask makes of files for some
+        columns and not for others, are cut and joined to the parts of the rows.
     """
     there = isinstance(rows, DaskRows)
     client = rows.workers.client if there else connected()
@@ -35,7 +35,7 @@ def remote_columns(collection: Any, rows: Any = None) -> RemoteColumns:
 
 
 def aligned(columns: RemoteColumns, rows: DaskRows) -> RemoteColumns:
-    """Return columns in parts as long as those of rows; as they are if there are more or fewer."""
+    """Return columns in parts as long as the parts of rows; unchanged if the totals differ."""
     own = columns.rows
     if not isinstance(own, DaskRows) or own.starts == rows.starts or len(own) != len(rows):
         return columns

@@ -1,4 +1,4 @@
-"""Workers: a client of a cluster, what has been sent there, and how results are waited for."""
+"""Workers: a client of a cluster, the tensors sent to it, and waiting for results."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Sent = tuple[bytes, dict[str, Any]]
 """A pickled value, and the large tensors in it by their keys."""
 
 SHARED = 8
-"""Large tensors that stay with the workers, beside those that belong to parts."""
+"""Large tensors that stay on the workers, in addition to the tensors of parts."""
 
 PATIENCE = "5 minutes"
 """Time without any worker after which a pass ends; Dask alone would wait for ever."""
@@ -37,7 +37,7 @@ NAMED = 1 << 16
 """Tasks of which is known which part they are for."""
 
 LOOK = 1.0
-"""Seconds between two looks at whether there are workers."""
+"""Seconds between two checks for workers."""
 
 ROOM = 0.6
 """Share of the memory of workers that rows may take; Dask writes to disk from there on."""
@@ -115,7 +115,7 @@ class Workers:
         return [int(one["memory_limit"]) for one in known if one["memory_limit"]]
 
     def check_room(self, held: int) -> None:
-        """Raise ValueError if workers have no room to keep so many bytes."""
+        """Raise ValueError if the workers do not have `held` free bytes."""
         limits = self.memory()
         if limits and held > ROOM * sum(limits):
             raise ValueError(
@@ -143,7 +143,7 @@ class Workers:
         return packed(fn, share), used
 
     def beside(self, numbers: Any, parts: int) -> Any:
-        """Return numbers that go with the rows of a part, as they are sent."""
+        """Return row-aligned numbers of a part in the form in which they are sent."""
         if is_large(numbers):
             return self._shared(numbers, parts)[1]
         return numbers.clone() if isinstance(numbers, Tensor) else numbers
@@ -151,8 +151,8 @@ class Workers:
     def results(self, futures: list[Any], *, bring: bool = True) -> list[Any]:
         """Return results; an error if there is no worker for too long, or a part ends them all.
 
-        Not what they are, but that they are there, without `bring`. Whatever ends it early, Ctrl-C
-        among it, ends the tasks, too: their errors would hold the rows as long as the client.
+        Results are not fetched, unless `bring`. An early end, by Ctrl-C for instance, ends the
+        tasks, too: their errors would hold the rows as long as the client.
         """
         try:
             return self._results(futures, bring=bring)
@@ -207,7 +207,7 @@ class Workers:
         return sum(answers) / len(answers)
 
     def _answers(self, ask: Callable[[], Any]) -> list[Any]:
-        """Return what the workers answer, those that are lost left out; the first error if none."""
+        """Return the answers of workers that are not lost; raise the first error if all fail."""
         found = list(self.client.run(ask, on_error="return").values())
         answers = [one for one in found if not isinstance(one, Exception)]
         errors = [one for one in found if isinstance(one, Exception)]
@@ -222,7 +222,7 @@ class Workers:
         own = version("gramian")
         for address, found in self.client.run(seen, path, on_error="return").items():
             if isinstance(found, CommClosedError):
-                continue  # it is lost: whoever comes in its place reads or fails
+                continue  # the worker is lost: its replacement reads or fails
             if isinstance(found, ImportError):
                 raise ValueError(
                     f"worker {address} has no gramian with dask: install gramian[dask] {own} there"
@@ -269,7 +269,7 @@ class Workers:
         return seen
 
     def _shared(self, tensor: Tensor, parts: int) -> tuple[str, Any]:
-        """Return a tensor that lies with the workers: sent, if it has not been.
+        """Return a tensor on the workers, and send it if they do not have it.
 
         Its bytes are part of a task: the scheduler keeps them, and a worker that is lost takes
         nothing with it that cannot be made again.
@@ -294,7 +294,7 @@ def repeated(values: Sequence[Any], count: int) -> list[list[Any]]:
 
 
 def connected(client: distributed.Client | None = None) -> distributed.Client:
-    """Return a client, the one that was made last by default; ValueError if there is none."""
+    """Return a client, by default the newest one; raise ValueError without a client."""
     try:
         found: distributed.Client = distributed.default_client() if client is None else client
     except ValueError:

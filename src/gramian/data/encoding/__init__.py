@@ -1,10 +1,10 @@
 """Encodings: rows of numbers made of the columns of a table.
 
-`FittedEncoding.fit` looks at a table once and decides what becomes of each column: numbers are
+`FittedEncoding.fit` reads a table once and chooses an encoding for each column: numbers are
 standardised, categories get a column per level or the mean of the targets in each level, dates the
 time elapsed and the cycles of the calendar. The `FittedEncoding` that it returns encodes the
-training rows, none of which sees its own target; its ``encoding`` all others, and is what a model
-keeps. Both give `EncodedRows`, a row source.
+training rows, none of which sees its own target. Its ``encoding``, which a model stores, encodes
+all other rows. Both give `EncodedRows`, a row source.
 
 A new kind of column is one file with a `ColumnEncoding` and an `Observer` that learns it, one line
 in `observers` and one in `column_classes`.

@@ -15,7 +15,7 @@ KEY = "gramian.encoding"
 
 
 def save_encoding(path: str | Path, encoding: Encoding, about: dict[str, Any]) -> None:
-    """Write an encoding, and what else is to be known about it.
+    """Write an encoding, and facts about it.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def save_encoding(path: str | Path, encoding: Encoding, about: dict[str, Any]) -
 
 
 def load_encoding(path: str | Path) -> tuple[Encoding, dict[str, Any]]:
-    """Return the encoding in a file, and what is known about it.
+    """Return the encoding in a file, and facts about it.
 
     Raises
     ------

@@ -73,13 +73,13 @@ class FittedEncoding:
         keep : ndarray of bool of shape (n,), optional
             Rows that count; held-out rows do not. All by default.
         sample_bytes : int, optional
-            What the sample for medians and quantiles may take. It never takes more than 128 MiB,
+            Bytes of the sample for medians and quantiles. It never takes more than 128 MiB,
             nor has more than 100,000 rows.
 
         Returns
         -------
         FittedEncoding
-            The encoding, and what the training rows need so that none sees its own target.
+            The encoding, and the fold means by which no training row sees its own target.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Kinds of columns: what can be made of a type of Arrow, whatever its width."""
+"""Kinds of columns, by their type in Arrow, of any width."""
 
 from __future__ import annotations
 
@@ -107,6 +107,6 @@ def about_lists(schema: pa.Schema, names: Sequence[str]) -> str:
 
 
 def fits(trained: Kind, now: Kind | None) -> bool:
-    """Return whether a column of kind `now` can stand where `trained` was learned from."""
+    """Return whether a column of kind `now` can replace the training column of kind `trained`."""
     texts = ("category", "ordered")
     return now in (trained, "nothing") or (trained in texts and now in texts)

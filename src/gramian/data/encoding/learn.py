@@ -29,7 +29,7 @@ SAMPLE_ROWS = 100_000
 """Rows, at most, of which medians and quantiles are taken."""
 
 EXACT_FOLDS = 1_000_000
-"""Up to so many rows folds differ in size by one row at most."""
+"""Rows up to which the sizes of folds differ by at most one row."""
 
 SAMPLE_BYTES = 1 << 27
 """Bytes, at most, of a sample: 128 MiB."""
@@ -99,7 +99,7 @@ class Training:
     def batches(
         self, names: Sequence[str]
     ) -> Iterator[tuple[pa.RecordBatch, Seen, pa.RecordBatch | None]]:
-        """Walk over the rows that count; those beside them that do not come along."""
+        """Yield batches of the rows that count, and of the other rows."""
         start = 0
         for batch in self.table.batches(names, max(1, BATCH_NUMBERS // len(names))):
             rows = np.arange(start, start + batch.num_rows)
@@ -166,7 +166,7 @@ def learn(
     rng : torch.Generator
         Draws the sample for medians and quantiles.
     sample_bytes : int, optional
-        What it may take, as float64; never more than `SAMPLE_BYTES`.
+        Bytes of the sample in float64; never more than `SAMPLE_BYTES`.
     """
     table = training.table
     kinds = kinds_of(table.schema, names, table.where)
@@ -211,7 +211,7 @@ def _watched(
     drawn: np.ndarray,
     eps: torch.Tensor,
 ) -> list[Summary]:
-    """Let all observers look at all rows, and summarise what they measured.
+    """Pass all rows to all observers, and summarise their measurements.
 
     Medians and quantiles are of the rows whose numbers, increasing, are `drawn`.
     """

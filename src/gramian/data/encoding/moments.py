@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-# the one algorithm of moments: a table of numbers without gaps has those of `Standardizer.fit`
+# the same algorithm as in `Standardizer.fit`, for the same moments of numbers without gaps
 from ..maps.standardizer import _STRIP_NUMBERS, _Moments
 
 
@@ -43,7 +43,7 @@ class Summary:
 class Moments(_Moments):
     """Number, mean and centered sum of squares of each column, NaN left out.
 
-    Where nothing is NaN all steps are those of `Standardizer.fit`, to the last bit.
+    Without NaN all steps are the same as in `Standardizer.fit`, to the last bit.
     """
 
     @property
@@ -82,7 +82,7 @@ class Moments(_Moments):
 
 
 def _first(block: Tensor) -> Tensor:
-    """Return the first number of each column; 0 where there is none."""
+    """Return the first number of each column; 0 for a column without numbers."""
     there = ~block.isnan()
     first = block.gather(0, there.int().argmax(dim=0, keepdim=True))[0].double()
     return torch.where(there.any(dim=0), first, 0.0)

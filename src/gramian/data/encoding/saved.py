@@ -1,4 +1,4 @@
-"""Checks of what is read back from a file, before it is believed."""
+"""Checks of the contents of a file before they are used."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Saved:
     Raises
     ------
     ValueError
-        By each method, if a field is not there or is not what it should be.
+        By each method, if a field is missing or not valid.
     """
 
     def __init__(self, fields: Any, tensors: Mapping[str, Tensor]) -> None:

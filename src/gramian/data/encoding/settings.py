@@ -25,7 +25,7 @@ class Settings:
     Raises
     ------
     ValueError
-        If one of them is none.
+        If one of them is not valid.
     """
 
     numbers: Numbers = "standard"

@@ -208,7 +208,7 @@ class EncodedRows(RowSource):
         return blocks if self.random_access or size >= len(self) else prefetch(blocks)
 
     def _blocks(self, size: int) -> Iterator[tuple[slice, Tensor]]:
-        """Encode a little at a time, so that what lies between table and block stays in cache."""
+        """Encode small batches, so that intermediate arrays stay in the cache."""
         n, width = self.shape
         start, stop = 0, 0  # of the block that is being filled, up to `stop`
         out = new_block(min(size, n), width, self.dtype)

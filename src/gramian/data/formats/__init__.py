@@ -1,4 +1,4 @@
-"""Formats of tables: each states in one file how its files are told, read and written.
+"""Formats of tables: one module for recognising, reading and writing the files of a format.
 
 `format_of` and `format_to_write` find the format of a path. Fits, targets, landmarks, `convert` and
 the command line ask these and never look at a suffix themselves, so that a new format is one file

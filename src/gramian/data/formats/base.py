@@ -1,4 +1,4 @@
-"""`TableFormat`: what must be known of a kind of file, so that every fit and command takes it."""
+"""`TableFormat`: interface of a file format for fits and commands."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ Column: TypeAlias = np.ndarray | pa.Array | pa.ChunkedArray
 
 
 class TableFormat(ABC):
-    """Tables in files of one kind, told by the end of their names.
+    """Tables in files of one kind, recognised by the suffix of their names.
 
     A subclass sets `suffixes` and implements `schema` and `batches`. That is enough for fits,
-    targets, landmarks, `convert` and `predict`: `table` and `rows` load what they need. A format
-    overrides these where it can map or stream instead. One that can be written is a
+    targets, landmarks, `convert` and `predict`: `table` and `rows` load needed columns. A format
+    overrides these if it can map or stream instead. A writable format is a
     `WritableFormat`.
 
     Attributes
@@ -35,8 +35,8 @@ class TableFormat(ABC):
     named : bool
         False if columns have numbers only, ``"0", "1", ...``, as in a matrix.
     text : bool
-        True if the numbers are text, which is slow to parse in each pass: `as_rows` then asks for
-        a conversion first.
+        True if the numbers are text, which is slow to parse in each pass: `as_rows` then requires a
+        conversion first.
     folder : bool
         True if a folder of such files is one table.
     """
@@ -51,7 +51,7 @@ class TableFormat(ABC):
         return self.has_suffix(path.name) and not path.is_dir()
 
     def has_suffix(self, name: str) -> bool:
-        """Return whether a name, of a file or a path, ends like those of this format."""
+        """Return whether the name of a file or a path has a suffix of this format."""
         last = Path(name).name.lower()
         return last.endswith(self.suffixes) and last not in self.suffixes
 
@@ -71,7 +71,7 @@ class TableFormat(ABC):
 
     @abstractmethod
     def batches(self, path: Path, schema: pa.Schema, size: int) -> Iterator[pa.RecordBatch]:
-        """Read some columns of all rows, a little at a time.
+        """Read some columns of all rows, in batches.
 
         Parameters
         ----------
@@ -99,7 +99,7 @@ class TableFormat(ABC):
         return MemoryTable(self.load(path), str(path) if where is None else where)
 
     def load(self, path: Path, columns: Sequence[str] | None = None) -> pa.Table:
-        """Read columns, which are there, into memory; all of them by default."""
+        """Read existing columns into memory; all of them by default."""
         schema = self.schema(path)
         if columns is not None:
             schema = pa.schema([schema.field(name) for name in columns])
@@ -174,7 +174,7 @@ def format_of(path: str | Path, *, text: bool = True) -> TableFormat:
 
 
 def format_to_write(path: str | Path) -> WritableFormat:
-    """Return the format of a table that is to be written.
+    """Return the format for a new table.
 
     Raises
     ------
@@ -204,7 +204,7 @@ def _usual(known: Iterable[TableFormat]) -> str:
 
 
 def is_table_name(name: str) -> bool:
-    """Return whether a name ends like that of a table."""
+    """Return whether a name has the suffix of a table."""
     return any(known.has_suffix(name) for known in _all())
 
 

@@ -23,7 +23,7 @@ class Feather(WritableFormat):
     suffixes = (".feather", ".arrow", ".ipc")
 
     def schema(self, path: Path) -> pa.Schema:
-        """Return that of the file; see `TableFormat.schema`."""
+        """Return the schema of the file; see `TableFormat.schema`."""
         return IpcFile.open(path).schema
 
     def batches(self, path: Path, schema: pa.Schema, size: int) -> Iterator[pa.RecordBatch]:

@@ -85,8 +85,8 @@ def _batch(file: Any, number: int) -> pa.RecordBatch:
 class IpcWriter:
     """Writes record batches, compressed.
 
-    Such a file has one list of categories for each column, which may only grow: those of a batch
-    are put behind those before.
+    Such a file has one list of categories for each column, which may only grow: the categories of
+    a batch are appended.
 
     Parameters
     ----------

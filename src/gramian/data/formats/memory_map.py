@@ -28,7 +28,7 @@ WRITE_BYTES = 1 << 22
 
 
 def scratch(shape: tuple[int, ...], dtype: torch.dtype, memory_bytes: int) -> Tensor:
-    """Return a tensor to be filled, in a temporary file if it takes more than so many bytes.
+    """Return an uninitialised tensor, in a temporary file if it takes more than `memory_bytes`.
 
     Parameters
     ----------
@@ -40,8 +40,8 @@ def scratch(shape: tuple[int, ...], dtype: torch.dtype, memory_bytes: int) -> Te
     -------
     Tensor
         The file has no name, and its space is free once the tensor and the process's views of it
-        are gone, however the process ends. It lies in ``tempfile.gettempdir()``: set ``TMPDIR``
-        to a disk with room, where that folder is in memory.
+        are gone, also after a crash. It is in ``tempfile.gettempdir()``: set ``TMPDIR`` to a disk
+        with free space if that folder is in memory.
 
     Raises
     ------
@@ -69,7 +69,7 @@ def scratch(shape: tuple[int, ...], dtype: torch.dtype, memory_bytes: int) -> Te
 def gathered(
     rows: RowSource, index: Int[Tensor, " k"], memory_bytes: int, *, dense: bool = False
 ) -> Float[Tensor, "k d"]:
-    """Gather rows like ``rows.take``, in a temporary file if they take more than so many bytes.
+    """Gather rows like ``rows.take``, in a temporary file if they take more than `memory_bytes`.
 
     Parameters
     ----------

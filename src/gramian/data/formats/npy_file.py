@@ -11,7 +11,7 @@ from numpy.lib import format as npy_format
 
 UNREADABLE = (
     *(ValueError, OSError, EOFError),
-    # the header is a dictionary in Python's own words, and NumPy tries those of Python 2 as well
+    # The header is a dictionary in Python's syntax, and NumPy tries Python 2's syntax as well.
     *(SyntaxError, TypeError, KeyError, OverflowError, RecursionError, tokenize.TokenError),
 )
 """Errors that NumPy raises for files that it cannot read."""

@@ -82,7 +82,7 @@ class ParquetRows(RowSource):
 
     def _assemble(self, size: int) -> Iterator[tuple[slice, Tensor]]:
         n, d = self.shape
-        start = stop = 0  # the block being filled; its rows up to `stop` are there
+        start = stop = 0  # range of the current block, which has rows up to `stop`
         out = new_block(min(size, n), d, self.dtype)
         for batch in self._batches(size):
             while batch.num_rows:
@@ -98,7 +98,7 @@ class ParquetRows(RowSource):
     def _batches(self, size: int) -> Iterator[pa.RecordBatch]:
         try:
             yield from self._pieces.read(self._names, min(size, batch_rows(self._names)))
-        finally:  # Arrow would keep some 50 MB for a next time
+        finally:  # Arrow would keep about 50 MB for later use
             pa.default_memory_pool().release_unused()
 
     def take(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
@@ -127,7 +127,7 @@ class Parquet(WritableFormat):
         return belongs(path)
 
     def schema(self, path: Path) -> pa.Schema:
-        """Return that of the first file; see `TableFormat.schema`."""
+        """Return the schema of the first file; see `TableFormat.schema`."""
         return _some_columns(ParquetPieces.at(path)).schema
 
     def batches(self, path: Path, schema: pa.Schema, size: int) -> Iterator[pa.RecordBatch]:
@@ -148,7 +148,7 @@ class Parquet(WritableFormat):
         start : RemotePath
             The file, or the folder that is the table.
         files : sequence of RemotePath
-            What is there.
+            The files found.
         where : str
             Subject of error messages.
         """

@@ -1,4 +1,4 @@
-"""Parquet files as they lie in folders: which there are, their columns, and batches of rows."""
+"""Parquet files of a folder: their paths, columns, and batches of rows."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class ParquetFile:
     def batches(
         self, columns: Sequence[str], size: int, groups: Sequence[int] | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """Decode the file a little at a time.
+        """Decode the file in batches.
 
         Parameters
         ----------

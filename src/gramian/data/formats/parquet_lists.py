@@ -38,7 +38,7 @@ class ParquetLists(RowSource):
     values : str
         The column of lists, of fixed or variable length, of numbers.
     indices : str, optional
-        The column of lists of whole numbers, as long as those of `values`.
+        The column of lists of whole numbers, as long as the lists of `values`.
     features : int, optional
         The features of a sparse row: more than any index.
 
@@ -151,7 +151,7 @@ class ParquetLists(RowSource):
     def _numbers(
         self, batch: pa.RecordBatch, column: int, where: str
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return what the lists of a column hold, one after the other, and their lengths."""
+        """Return the concatenated lists of a column, and their lengths."""
         lists = batch.column(column)
         inside = lists.flatten()
         if lists.null_count or inside.null_count:

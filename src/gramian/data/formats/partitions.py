@@ -48,7 +48,7 @@ def keys_of(paths: Sequence[PurePath], where: str) -> list[tuple[Key, ...]]:
     Raises
     ------
     ValueError
-        If the files do not lie in folders of the same keys.
+        If the files are not in folders with the same keys.
     """
     pairs = [
         {name: unquote(value) for name, mark, value in parts if mark and name}

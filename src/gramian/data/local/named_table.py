@@ -21,7 +21,7 @@ _ROWS = 1 << 14  # of kept columns that are copied at a time
 
 
 def table_schema(path: str | Path) -> pa.Schema:
-    """Give names and Arrow types of a table's columns; those of ``.npy`` are ``"0", "1", ...``.
+    """Return names and Arrow types of a table's columns; names ``"0", "1", ...`` for ``.npy``.
 
     Parameters
     ----------
@@ -122,14 +122,14 @@ def write_beside(
     *,
     escape_formulas: bool = False,
 ) -> None:
-    """Write columns of a table, of any type, and beside them others of as many rows.
+    """Write columns of a table, of any type, and other columns of as many rows.
 
     Parameters
     ----------
     path : str or Path
         An older file is replaced once the new one is complete.
     table : Table of n rows
-        Read a little at a time.
+        Read in batches.
     keep : sequence of str
         Its columns to copy; they come first.
     columns : mapping of name to ndarray of shape (n,)

@@ -34,7 +34,7 @@ def remote_table(uri: str, where: str | None = None) -> Table:
     Raises
     ------
     FileNotFoundError, ValueError
-        If nothing is there, or it cannot be reached.
+        If the address has no file, or cannot be reached.
 
     Notes
     -----

@@ -46,7 +46,7 @@ class noise:
 
 @dataclass(frozen=True)
 class mixup:
-    """Mix each row and its target with those of another row of the batch [1]_.
+    """Mix each row and its target with another row and its target from the batch [1]_.
 
     Parameters
     ----------

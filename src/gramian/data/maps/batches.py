@@ -89,7 +89,7 @@ class Batches:
     A source with random access is permuted as a whole. A sequential or remote one is read from
     front to back in chunks that fit into the memory, and shuffled within these: rows that are
     sorted, by their class for instance, should be shuffled once when the file is written. With a
-    chunk that holds all rows the batches are those of random access. Starting in the middle of an
+    chunk of all rows the batches are the same as with random access. Starting in the middle of an
     epoch reads such a source from its front.
     """
 
@@ -120,7 +120,7 @@ class Batches:
     ) -> Iterator[tuple[Int[Tensor, " b"], Float[Tensor, "b d"]]]:
         """Yield row numbers and rows of batches number `start` to `stop` of an epoch.
 
-        The rows are new tensors, but those of a sparse source stay sparse.
+        The rows are new tensors; rows of a sparse source stay sparse.
         """
         shuffle = self.shuffle
         indices = shuffle.indices(epoch, start, stop)

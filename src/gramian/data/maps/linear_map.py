@@ -21,8 +21,8 @@ from ..rows.transform import Blockwise
 class LinearMap(Value):
     """Map of rows x to ``x @ matrix``, or to ``x * scales``; give one of the two.
 
-    Distances of mapped rows are those of a metric: ``M = matrix @ matrix.T``, or that of the
-    squared scales.
+    Distances of mapped rows are distances in a metric: ``M = matrix @ matrix.T``, or the diagonal
+    metric of the squared scales.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class LinearMap(Value):
     Raises
     ------
     ValueError
-        If not one of them is given, or it has another shape, or holds what is not finite.
+        If not exactly one of them is given, or its shape is wrong, or its values are not finite.
     """
 
     matrix: Any = None  # anything a tensor can be made of; kept is a Float[Tensor, "d k"]

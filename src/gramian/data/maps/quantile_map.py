@@ -25,7 +25,7 @@ LEAST_ROWS = 2_000
 """Rows that they are taken of where there are many features."""
 
 MOST_NUMBERS = 64 * MOST_ROWS
-"""Numbers that are sorted, beyond so many rows: a second."""
+"""Most numbers that are sorted, for more rows than `MOST_ROWS`: about a second."""
 
 LEAST_VALUES = 3
 """Features of fewer distinct values keep their numbers: they have no shape to be made normal."""
@@ -142,8 +142,8 @@ class QuantileMap(Value):
     def slopes(self, x: Float[Tensor, "b d"]) -> Float[Tensor, "b d"]:
         """Return the derivative of the map at numbers, in float64.
 
-        That between two quantiles; at one of them, that of the interval above. Zero beyond the
-        outermost quantiles, where scores end, and for features that are constant; 1 for those that
+        The slope between two quantiles; at one of them, of the interval above. Zero beyond the
+        outermost quantiles, where scores end, and for constant features; 1 for features that
         pass.
         """
         out = torch.ones(x.shape, dtype=torch.float64)

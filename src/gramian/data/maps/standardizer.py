@@ -131,7 +131,7 @@ Seen = tuple[FiniteCheck, "_Moments"]
 
 @dataclass(frozen=True)
 class _Survey(Folding[Seen]):
-    """The folding of `Standardizer.fit`: what is not finite or equals a target, and moments.
+    """Fold of `Standardizer.fit`: checks of finite values and of copies of targets, and moments.
 
     Attributes
     ----------

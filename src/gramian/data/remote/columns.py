@@ -1,4 +1,4 @@
-"""RemoteColumns: targets or weights that lie with rows on other machines, and stay there."""
+"""RemoteColumns: targets or weights that are stored with remote rows."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ if TYPE_CHECKING:
 
 
 MOST_TAKEN = 1 << 20
-"""Rows up to which numbers are brought here when some are selected; they fit in a few MB."""
+"""Rows up to which selected numbers are gathered; they fit in a few MB."""
 
 
 class RemoteColumns:
-    """Numbers that lie with remote rows: they stand in for a tensor of shape (n, t) or (n,).
+    """Numbers that are stored with remote rows, in place of a tensor of shape (n, t) or (n,).
 
-    They have what a fit of remote rows asks of targets and weights: shape, type, sums; and some
-    numbers, which come here if they are asked for by their rows. A pass over rows reads them beside
-    the rows.
+    They have the attributes that a fit of remote rows needs of targets and weights: shape, type and
+    sums. Indexing by rows gathers some numbers in memory. A pass over rows reads them with the
+    rows.
 
     Parameters
     ----------
     rows : RowSource of shape (n, t)
-        Remote, in parts as long as those of the features.
+        Remote, in parts as long as the parts of the features.
     flat : bool, default=False
         Whether it stands for (n,), as weights do.
     labels : ndarray, optional
-        What the whole numbers 0, 1, ... stand for, sorted: texts.
+        Texts of the whole numbers 0, 1, ..., sorted.
     kind : numpy.dtype, optional
-        Of the numbers as they are stored; that of `rows` by default.
+        Of the stored numbers; by default the type of `rows`.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class RemoteColumns:
         return found
 
     def stand_in(self) -> RowNumbers:
-        """Return itself as the tensor that it stands in for, to those who check types."""
+        """Return itself with the type of the tensor that it replaces, for type checkers."""
         return cast("Tensor", self)
 
     def part(self, index: Int[Tensor, " k"]) -> Any:
@@ -124,7 +124,7 @@ class RemoteColumns:
         return self.rows.fold(Look(), size=comfortable_size(self.rows))
 
     def positive(self) -> Int[Tensor, " k"]:
-        """Return the numbers of the rows whose number is above zero: 8 bytes for each come here."""
+        """Return the numbers of the rows whose number is above zero, 8 bytes for each."""
         found: Tensor = self.rows.fold(Positive(), size=comfortable_size(self.rows))
         return found
 
@@ -149,7 +149,7 @@ class RemoteColumns:
         return values.astype(self.kind) if self.labels is None else self.labels[values.astype(int)]
 
     def counts(self, weights: Any = None) -> tuple[Tensor, Tensor]:
-        """Return the distinct numbers of the rows of positive weight, and how often each is there.
+        """Return the distinct numbers of the rows of positive weight, and their counts.
 
         Raises
         ------
@@ -213,12 +213,12 @@ else:
 
 
 def columns_there(numbers: object) -> RemoteColumns | None:
-    """Return remote columns, where they stand in for a tensor; None for anything else."""
+    """Return numbers if they are remote columns, else None."""
     return numbers if isinstance(numbers, RemoteColumns) else None
 
 
 def part_of(numbers: RowNumbers, index: Int[Tensor, " k"]) -> RowNumbers:
-    """Return the numbers of some rows: of remote columns those that stay there, if many."""
+    """Return the numbers of some rows, as remote columns if they are remote and many."""
     there = columns_there(numbers)
     return numbers[index] if there is None else there.part(index)
 

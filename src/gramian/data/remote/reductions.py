@@ -1,4 +1,4 @@
-"""Foldings of numbers that lie with remote rows, and `LookedUp`: the rows that labels stand for."""
+"""Folds of remote numbers, and `LookedUp`: rows of a table in place of labels."""
 
 from __future__ import annotations
 

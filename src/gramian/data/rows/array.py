@@ -25,7 +25,7 @@ class ArrayRows(RowSource):
     ----------
     data : ndarray or Tensor of shape (n, d)
         NumPy arrays may have any strides, byte order and alignment, be read-only or
-        memory-mapped. Tensors may live on any device; blocks stay there, without gradients.
+        memory-mapped. Tensors may be on any device, and so are their blocks, without gradients.
     feature_names : sequence of str, optional
         One name per column.
 
@@ -213,7 +213,7 @@ def csr_block(
 
 
 def canonical(matrix: Any) -> Any:
-    """Return a sparse matrix by rows, each with sorted columns that are there once."""
+    """Return a sparse matrix by rows, each with sorted and distinct columns."""
     csr = matrix.tocsr()
     if not csr.has_canonical_format:
         csr = csr.copy() if csr is matrix else csr
@@ -223,7 +223,7 @@ def canonical(matrix: Any) -> Any:
 
 @functools.cache
 def _spend_beta_warning() -> None:
-    """Let torch say, unheard, that its sparse rows are in beta: it says so once per process.
+    """Trigger and suppress the warning of torch about sparse rows, which it gives once per process.
 
     The filter lives for this one statement, not for as long as blocks are made.
     """

@@ -1,4 +1,4 @@
-"""Functions of Arrow: imported when they are first used, since Arrow writes each of them anew."""
+"""Functions of Arrow, imported at their first use, because Arrow generates each at import."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ class RowSource(ABC):
         Returns
         -------
         Tensor of shape (n, ...)
-            Type, device and trailing shape are those of the first result.
+            With the type, device and trailing shape of the first result.
         """
         out: Tensor | None = None
         for rows, block in self.blocks(size):
@@ -132,7 +132,7 @@ class RowSource(ABC):
     def sum(self, fn: BlockFn, *rowwise: Rowwise, size: int) -> Tensor:
         """Add up ``fn(block, *slices)`` over the blocks.
 
-        Parameters are those of `map`; ``fn`` gives tensors of one shape. The sum is taken in the
+        Parameters as in `map`; ``fn`` gives tensors of one shape. The sum is taken in the
         type that ``fn`` returns, in the order of the rows.
 
         Returns
@@ -148,7 +148,7 @@ class RowSource(ABC):
         Parameters
         ----------
         fn : Folding
-            Whose results are small: they are what comes back from remote rows.
+            With small results, which remote rows send back.
         *rowwise : Rowwise of shape (n, ...)
             Sliced along with the blocks.
         size : int
@@ -157,7 +157,7 @@ class RowSource(ABC):
         Returns
         -------
         T
-            One result, of all rows. Where rows lie in parts, the results of each part's blocks are
+            One result, of all rows. If rows are in parts, the results of each part's blocks are
             merged first.
         """
         total: T | None = None
@@ -177,7 +177,7 @@ class RowSource(ABC):
         *rowwise: Rowwise,
         size: int,
     ) -> Iterator[T]:
-        """Yield what becomes of each group of rows, put together where they are.
+        """Yield the result of each group of rows, assembled on the machine of the rows.
 
         Parameters
         ----------
@@ -186,7 +186,7 @@ class RowSource(ABC):
             it that each group has, which may overlap. Pickles by plain pickle.
         solve : callable
             ``solve(group, rows, *slices)``, with the rows of a group in their order; its result
-            comes here. Pickles by plain pickle.
+            is sent back. Pickles by plain pickle.
         count : int
             Of the groups.
         *rowwise : Rowwise of shape (n, ...)
@@ -215,12 +215,12 @@ class RowSource(ABC):
         ----------
         change : callable
             Makes a row source of this one: a class, or `functools.partial` of one, which pickles
-            by plain pickle. Where rows lie in parts it is called with each of them, so that it
+            by plain pickle. If rows are in parts it is called with each of them, so that it
             must work on rows by themselves. Before, and for the shape and type of the result, it is
             called with `Elsewhere`, which has no rows.
         index : Tensor of shape (k,), optional
-            Row numbers, increasing. ``change(rows, index)`` is called with the part and the numbers
-            that lie in it, counted from its first row; it may give None if no row is left.
+            Row numbers, increasing. ``change(rows, index)`` is called with the part and its
+            numbers, counted from its first row; it may give None if no row is left.
 
         Returns
         -------
@@ -251,12 +251,12 @@ class RowSource(ABC):
     def seconds_to_read(self) -> float:
         """Return the seconds that one task at a time would take to read all rows, measured.
 
-        0 for rows that are here, whose products are measured with what it takes to read them.
+        0 for local rows, whose measured products include the reading.
         """
         return 0.0
 
     def spread(self) -> Spread | None:
-        """Return how a pass is spread over other machines; None for rows that are here."""
+        """Return how a pass is spread over other machines; None for local rows."""
         return None
 
     @property

@@ -1,4 +1,4 @@
-"""Rows that are decoded once: what a pass over a file makes of it is kept for the next passes."""
+"""Cache of decoded rows: the first pass over a file stores them for later passes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .views import Complement, Subset
 logger = logging.getLogger("gramian")
 
 DISK_SHARE = 2
-"""Rows are kept if they take no more than one in so many bytes that are free on the disk."""
+"""Rows are stored if they take at most half of the free bytes of the disk."""
 
 
 class DecodedRows(RowSource):
@@ -37,11 +37,11 @@ class DecodedRows(RowSource):
 
     Notes
     -----
-    Blocks are those of `rows`, to the last bit, if it gives blocks of exactly the size asked for.
+    Blocks equal the blocks of `rows`, to the last bit, if these have exactly the requested size.
 
-    The file has ``n d`` numbers, lies in ``tempfile.gettempdir()``, has no name, and is gone with
-    these rows, however the process ends. Where the disk is full a warning says so, and passes go on
-    to read `rows`. Memory of later passes: two blocks.
+    The file has ``n d`` numbers, is in ``tempfile.gettempdir()``, has no name, and disappears with
+    these rows, also after a crash. If the disk is full, a warning is given, and later passes read
+    `rows` again. Memory of later passes: two blocks.
     """
 
     random_access = False

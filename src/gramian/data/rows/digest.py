@@ -17,9 +17,9 @@ def digest(rows: RowSource) -> str:
     """Return the SHA-256 of all rows, as hexadecimal digits.
 
     Any change of any entry changes it. It depends on the numbers that a source delivers, in their
-    type (float32 or float64), and not on what holds them (array, table, file, device) or on the
-    size of blocks; but that of remote rows on their parts. Sparse rows are digested by their
-    entries other than zero, and have another digest than the same rows, dense.
+    type (float32 or float64), and not on their container (array, table, file, device) or on the
+    size of blocks; the digest of remote rows also depends on their parts. Sparse rows are digested
+    by their entries other than zero, and have another digest than the same rows, dense.
 
     Notes
     -----
@@ -58,7 +58,7 @@ class _BlockDigests(Folding[list[str]]):
         return [part.hexdigest() for part in parts]
 
     def merge(self, a: list[str], b: list[str]) -> list[str]:
-        """Put those of neighbouring rows in a row."""
+        """Concatenate the digests of neighbouring rows."""
         return a + b
 
 

@@ -1,4 +1,4 @@
-"""What a pass over rows is made of: values that work on a block, and numbers that go with rows."""
+"""Block-wise map and reduce over a row source, with row-aligned arguments."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BlockFn = Callable[..., Tensor]
 
 @runtime_checkable
 class Rowwise(Protocol):
-    """Numbers that belong to rows, such as targets: a tensor, or what lies with rows elsewhere."""
+    """Row-aligned numbers, such as targets: a tensor, or columns of remote rows."""
 
     @property
     def shape(self) -> Any:
@@ -37,8 +37,8 @@ class Rowwise(Protocol):
 class Folding(ABC, Generic[T]):
     """What `RowSource.fold` makes of each block, and how two results become one.
 
-    A value: it pickles by plain pickle and weighs no more than what it says, as it may be sent to
-    where rows are. See `sent` for tensors that are parts of larger ones.
+    A value: it pickles by plain pickle, and without unrelated data, because it may be sent to the
+    machines of the rows. See `sent` for tensors that are parts of larger ones.
     """
 
     @abstractmethod
@@ -47,10 +47,10 @@ class Folding(ABC, Generic[T]):
 
     @abstractmethod
     def merge(self, a: T, b: T) -> T:
-        """Return what the results of neighbouring rows are together; may write to the first."""
+        """Return the joint result of neighbouring rows; may write to the first."""
 
     def add(self, total: T, start: int, block: Tensor, *rowwise: Any) -> T:
-        """Return a result and that of the next block together; may write to the first.
+        """Return the joint result of earlier rows and the next block; may write to the first.
 
         For who can do better than `merge`: without memory for another result, say.
         """
@@ -105,7 +105,7 @@ class Shifted(Folding[T]):
 
 @dataclass(frozen=True)
 class Numbering:
-    """The numbers of n rows, which go with them like other numbers but are not stored.
+    """The numbers of n rows, row-aligned like other numbers but not stored.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def sent(values: Any) -> Any:
 
 
 class Value:
-    """A frozen dataclass that is pickled field by field, views without what they are views of."""
+    """A frozen dataclass that is pickled field by field, views without their bases."""
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the fields as they are sent."""

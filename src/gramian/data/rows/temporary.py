@@ -1,4 +1,4 @@
-"""Temporary files that go with what is read from them."""
+"""Temporary files with the lifetime of the data that are read from them."""
 
 from __future__ import annotations
 

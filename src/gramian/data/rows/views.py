@@ -83,8 +83,8 @@ class Subset(RowSource):
     ----------
     rows : RowSource of shape (n, d)
     index : Tensor of shape (k,)
-        Row numbers in ``0 .. n-1``. Any order, repeats allowed; but a pass over a sequential source
-        filters it while it goes by, and asks for strictly increasing numbers (`take` does not).
+        Row numbers in ``0 .. n-1``, in any order, with repeats. A pass over a sequential source
+        filters it, and needs strictly increasing numbers (`take` does not).
 
     Notes
     -----
@@ -153,8 +153,8 @@ def _check_increasing(rows: RowSource, index: Tensor) -> None:
 class Complement(RowSource):
     """The rows of another source that are not held out, in order.
 
-    The complement of ``Subset(rows, index)``, for training beside validation: it stores what is
-    left out and not what stays, which may be millions of row numbers.
+    The complement of ``Subset(rows, index)``, for training rows next to validation rows: it stores
+    the numbers of omitted rows and not the millions of others.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Small real data sets that travel with the package; their sources are in the README beside."""
+"""Small real data sets of the package; their sources are in the README of this folder."""
 
 from __future__ import annotations
 

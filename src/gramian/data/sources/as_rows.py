@@ -21,7 +21,7 @@ def as_rows(x: Any, *, columns: Sequence[str | int] | None = None) -> RowSource:
     x : RowSource, array, table or path
         A `RowSource` is given back as it is. Otherwise a NumPy array (also memory-mapped), a
         torch tensor, a pandas DataFrame, an Arrow table (or any table that offers itself as an
-        Arrow stream, like those of polars), a SciPy sparse matrix, a list of lists, or the path
+        Arrow stream, such as polars), a SciPy sparse matrix, a list of lists, or the path
         of a table: a ``.npy`` file, a ``.parquet`` file or a folder of these, or a file of
         another format of `gramian.data.formats` that is no text.
     columns : sequence of str or int, optional

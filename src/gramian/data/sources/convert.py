@@ -22,7 +22,7 @@ FLOATS = ("float32", "float64", "keep")
 
 
 def convert(source: str | Path, target: str | Path, *, dtype: str = "keep") -> int:
-    """Rewrite a table in another format, told by the name of the target.
+    """Rewrite a table in the format that the name of the target has.
 
     Parameters
     ----------

@@ -31,7 +31,7 @@ class TrainingTable:
     columns : tuple of str
         Those that are learned from.
     target : tuple of str, or None
-        Names of the columns that are predicted; None if their values came beside the table.
+        Names of the columns that are predicted; None if their values are separate from the table.
     y : ndarray of shape (n,) or (n, t), or RemoteColumns
         Their values: numbers, text or booleans. Of a remote table they stay where they are.
     """
@@ -49,7 +49,7 @@ class TrainingTable:
         columns: Sequence[str] | None = None,
         leave_out: Sequence[str] = (),
     ) -> TrainingTable:
-        """Open a table and read what is to be predicted.
+        """Open a table and read its target.
 
         Parameters
         ----------
@@ -161,5 +161,5 @@ def _equal(column: pa.Array, y: np.ndarray) -> bool:
 
 
 def read_targets(path: str | Path, columns: str | Sequence[str]) -> np.ndarray:
-    """Read what is to be predicted from a table of any format; see `target_column`."""
+    """Read targets from a table of any format; see `target_column`."""
     return target_column(as_table(path), columns)

@@ -1,8 +1,8 @@
 """Tables: named columns of any Arrow type, from which rows of numbers are made.
 
-A `Table` is what people have: a file, a frame, the result of a query. It has names, types and
-missing values, and is read a little at a time, as often as one likes. `as_table` is the only
-entrance. What becomes of its columns, an `Encoding` says.
+A `Table` is a file, a frame or the result of a query. It has names, types and missing values,
+and is read in batches, any number of times. `as_table` is the only entrance. An `Encoding`
+turns its columns into features.
 """
 
 from .base import Table

@@ -56,8 +56,8 @@ class Table(ABC):
         columns : sequence of str
             Names that are in the schema.
         size : int
-            Rows of each batch but the last, exactly: what is computed from them does not depend
-            on how the table is stored.
+            Exact number of rows of each batch except the last, so that results do not depend on the
+            storage of the table.
 
         Yields
         ------
@@ -89,7 +89,7 @@ class Table(ABC):
         return tuple(self.schema.names)
 
     def spread(self, names: Sequence[str]) -> tuple[str, ...]:
-        """Return the columns that names stand for: of one of lists, those of its numbers."""
+        """Return the columns of names; a column of lists has one for each of its numbers."""
         return tuple(names)
 
     def rows(self, columns: Sequence[str]) -> RowSource:

@@ -55,7 +55,7 @@ class ListColumns(Table):
         return self._divided(self._table.take(self._read(columns), index), columns)
 
     def spread(self, names: Sequence[str]) -> tuple[str, ...]:
-        """Return names in which that of a column of lists is those of its numbers."""
+        """Return names in which the names of its numbers replace the name of a column of lists."""
         found: list[str] = []
         for name in names:
             k = self._lengths.get(name)

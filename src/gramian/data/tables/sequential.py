@@ -1,4 +1,4 @@
-"""Pieces: tables that are read from front to back, and what is gathered from them in one pass."""
+"""Pieces: tables that are read from front to back, and rows gathered from them in one pass."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Pieces(ABC):
 
 
 def batch_rows(columns: Sequence[str]) -> int:
-    """Return the rows of so many columns that are decoded at a time."""
+    """Return the rows of a batch of these columns."""
     return max(1, BATCH_NUMBERS // max(1, len(columns)))
 
 
@@ -75,7 +75,7 @@ def taken(
     pieces = np.unique(home)
     sizes = counts[pieces]
     shift = (ends[pieces] - sizes) - (np.cumsum(sizes) - sizes)  # rows left out before a piece
-    at = wanted - shift[np.searchsorted(pieces, home)]  # position in what is read
+    at = wanted - shift[np.searchsorted(pieces, home)]  # position among the rows that are read
     start = 0
     for batch in table.read(columns, batch_rows(columns), pieces.tolist()):
         low, high = (int(i) for i in np.searchsorted(at, [start, start + batch.num_rows]))
@@ -153,7 +153,7 @@ class PiecesTable(Table):
         try:
             read = self._pieces.read(columns, min(size, batch_rows(columns)))
             yield from exactly((plain_batch(batch, schema) for batch in read), schema, size)
-        finally:  # Arrow would keep some 50 MB for a next time
+        finally:  # Arrow would keep about 50 MB for later use
             pa.default_memory_pool().release_unused()
 
     def take(self, columns: Sequence[str], index: np.ndarray) -> pa.RecordBatch:

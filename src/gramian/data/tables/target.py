@@ -15,7 +15,7 @@ _ROWS = 1 << 16  # read at a time
 
 
 def target_column(table: Table, columns: str | Sequence[str]) -> np.ndarray:
-    """Read what is to be predicted.
+    """Read a target column, or several.
 
     Parameters
     ----------
@@ -73,8 +73,8 @@ def collected(parts: Iterable[pa.Array], where: str, name: str, length: int) -> 
     name : str
         The column, likewise.
     length : int
-        Number of values. Numbers are written into one array that is there from the start, so that
-        parts that are read one after the other are never in memory together.
+        Number of values. Numbers are written into one array, so that batches are never in memory
+        together.
 
     Returns
     -------
@@ -96,7 +96,7 @@ def _chunk_values(column: pa.Array, where: str, name: str) -> np.ndarray:
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
     values = np.asarray(column.to_pylist(), dtype=str) if text else None
-    # what is missing from a text column of a CSV file is no null but an empty text
+    # A missing value in a text column of a CSV file is an empty text, not a null.
     if column.null_count or (values is not None and (values == "").any()):
         raise ValueError(
             f"{where}: the target '{name}' is missing in some rows (empty or null); drop these rows"

@@ -110,13 +110,13 @@ class Seen:
 
 
 class Observer(ABC):
-    """Looks at a column, batch after batch, and says what becomes of it.
+    """Observer of a column, batch after batch, that chooses its encoding.
 
     Attributes
     ----------
     name : str
     measured : int
-        Columns of numbers whose moments it wants to know.
+        Number of columns of numbers whose moments it needs.
     """
 
     name: str
@@ -140,7 +140,7 @@ def refuse(part: Part, name: str, bad: np.ndarray, what: str, remedy: str | Text
     name : str
     bad : ndarray of bool of shape (b,)
     what, remedy : str
-        What was seen, and what to do about it.
+        The observation, and the remedy.
     """
     if bad.any():
         row = int(part.rows[int(bad.argmax())])

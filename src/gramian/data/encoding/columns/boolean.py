@@ -26,7 +26,7 @@ class Boolean(ColumnEncoding):
     ----------
     name : str
     gaps : Gaps
-        Filled with what is more frequent.
+        Filled with the more frequent value.
     """
 
     code: ClassVar[str] = "boolean"

@@ -1,4 +1,4 @@
-"""Learning what becomes of text and categories, by how many levels there are."""
+"""Learning the encoding of text and categories, by their number of levels."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class CategoryObserver(Observer):
     where : str
         The table, for error messages.
     max_levels : int
-        Up to so many have a column each.
+        Number of levels up to which each has a column.
     smoothing : float
     """
 

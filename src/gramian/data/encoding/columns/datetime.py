@@ -33,7 +33,7 @@ class Date(ColumnEncoding):
     since : str
         Kind of the column.
     zone : str
-        Time zone of the calendar; empty where there is none.
+        Time zone of the calendar; empty without one.
     mean, scale : tuple of float
         Of elapsed seconds, and of the year if it varied in training.
     cycles : tuple of str
@@ -178,7 +178,7 @@ class DateObserver(Observer):
 DAY = 86_400 * 10**6
 
 CYCLES = {"month": 12, "day": 31, "weekday": 7, "hour": DAY}
-"""Cycles by the length of one turn; that of the hour counts minutes and seconds, too."""
+"""Cycles by the length of one turn; the hour includes minutes and seconds."""
 
 
 def local(values: np.ndarray, zone: str) -> np.ndarray:

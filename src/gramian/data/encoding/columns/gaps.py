@@ -1,4 +1,4 @@
-"""Values that stand where a number is missing."""
+"""Values for missing numbers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Gaps:
             refuse_gaps(part, name, gaps)
 
     def marked(self, features: np.ndarray, gaps: np.ndarray) -> np.ndarray:
-        """Return features of shape (b, k) with the mark beside them, if there is one."""
+        """Return features of shape (b, k), and a column that marks gaps if training had any."""
         return np.column_stack([features, gaps]) if self.count else features
 
     def describe(self, filled_with: str) -> str:

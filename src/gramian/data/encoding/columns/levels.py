@@ -40,7 +40,7 @@ class Levels:
         return {**places, None: len(self.texts)} if self.missing else places
 
     def codes(self, column: pa.Array) -> np.ndarray:
-        """Return the level of each value; -1 for those that are none."""
+        """Return the level of each value; -1 for unknown values."""
         texts, index = coded(column)
         places = [self._places.get(text, -1) for text in (*texts, None)]
         codes: np.ndarray = np.array(places, np.int64)[index]  # -1, missing, is the last place

@@ -109,7 +109,7 @@ def finite(column: pa.Array, name: str, part: Part) -> np.ndarray:
 
 
 class NumberObserver(Observer):
-    """Learns what becomes of numbers."""
+    """Observer of numbers."""
 
     measured = 1
 

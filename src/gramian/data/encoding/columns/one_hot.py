@@ -39,7 +39,7 @@ class OneHot(ColumnEncoding):
 
     def encode(self, column: pa.Array, part: Part) -> np.ndarray:
         k = len(self.levels)
-        # the last row, -1, is that of unknown levels
+        # The last row, -1, is for unknown levels.
         features: np.ndarray = np.eye(k + 1, k)[self.levels.codes(column)]
         return features
 

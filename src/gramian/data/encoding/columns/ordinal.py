@@ -116,7 +116,7 @@ class OrderedObserver(Observer):
 
 
 def _declared(column: pa.Array) -> list[str | None]:
-    """Return all declared categories as texts, those of no row too."""
+    """Return all declared categories as texts, also categories without rows."""
     every = pa.DictionaryArray.from_arrays(
         pa.array(range(len(column.dictionary)), pa.int32()), column.dictionary
     )

@@ -19,7 +19,7 @@ class Tally:
     Attributes
     ----------
     codes : dict of str to int
-        Rows of the arrays, in the order of appearance; row 0 is that of missing values.
+        Rows of the arrays, in the order of appearance; row 0 is for missing values.
     counts : ndarray of int64 of shape (capacity, 5)
     sums : ndarray of float64 of shape (capacity, 5, t)
     """

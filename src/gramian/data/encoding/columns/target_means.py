@@ -30,7 +30,7 @@ class TargetMeans(ColumnEncoding):
         The last one is for unknown levels: the mean of all rows.
     counts : Tensor of int64 of shape (L,)
     mean, scale : tuple of float of length t + 1
-        Of the features in training, those of the targets as rows there have them.
+        Of the features in training; means of targets without the row's own target.
     """
 
     code: ClassVar[str] = "target means"

@@ -1,4 +1,4 @@
-"""Text tables: told from their bytes, read with types that every value has, in bounded memory.
+"""Text tables: dialects from their bytes, types that suit every value, in bounded memory.
 
 `sniff` finds encoding, compression, separator and names; `strings` reads all values as text with
 Arrow's parser; `Inference` finds for each column the first of the `READINGS` with which all of its

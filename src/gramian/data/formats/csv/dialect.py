@@ -1,4 +1,4 @@
-"""`sniff`: how a text table is written, told from its beginning."""
+"""`sniff`: the dialect of a text table, from its beginning."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Dialect:
     blank_lines : int
         Before it.
     long_rows : bool
-        Whether rows are longer than what is usually parsed at a time.
+        Whether rows are longer than the usual block of the parser.
     """
 
     encoding: str

@@ -1,4 +1,4 @@
-"""Encoding and compression of a text file, told from its first bytes."""
+"""Encoding and compression of a text file, from its first bytes."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ def _escape_texts(column: pa.Array) -> pa.Array:
 
 
 class TextWriter:
-    """Writes record batches as text; categories become what they stand for.
+    """Writer of record batches as text; categories become their values.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ class TextWriter:
 
 
 def _written(field: pa.Field) -> pa.DataType:
-    """Return the type whose values are written for those of a column."""
+    """Return the type of the written values of a column."""
     kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
     if pa.types.is_nested(kind):
         raise TypeError(

@@ -22,7 +22,7 @@ class Inference:
     ----------
     columns : int
     separator : str
-        Of the fields. Where it is a comma, one within a number stands between thousands if it can.
+        Of the fields. If it is a comma, a comma within a number separates thousands if possible.
     texts : collection of int
         Columns that are text, whatever they look like.
     """
@@ -54,8 +54,8 @@ class Inference:
     def readings(self) -> list[Reading]:
         """Return the choice for each column.
 
-        Numbers such as 1.234 or 1,234 are read as the file's other numbers are: if a column needs
-        a comma for decimals, the point stands between thousands, and the other way round. Dates
+        Numbers such as 1.234 or 1,234 are read like other numbers of the file: if a column needs
+        a comma for decimals, the point separates thousands, and the other way round. Dates
         whose day and month could both be the month stay text.
         """
         names = [{one.name for one in possible} for possible in self._possible]
@@ -102,7 +102,7 @@ def _is_open(names: Collection[str]) -> bool:
 
 
 def _holding(possible: Sequence[Reading], texts: pa.Array) -> tuple[Reading, ...]:
-    """Return the readings with which all of these texts, of which one is there, can be read."""
+    """Return the readings that can parse all of these texts, at least one of which is valid."""
     value = next(text.as_py() for text in texts if text.is_valid)
     kept: list[Reading] = []
     for one in possible:

@@ -1,4 +1,4 @@
-"""Readings: what the texts of a column may stand for, and how they become values."""
+"""Readings: possible types of the texts of a column, and their conversion to values."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def _comma(texts: pa.Array) -> pa.Array:
 def _grouped(mark: str, group: str) -> Parse:
     """Return a parser of numbers with a mark for decimals and another one between thousands.
 
-    No group of thousands begins with 0: that of 0,123 is a mark for decimals.
+    No group of thousands begins with 0: in 0,123 the comma is a decimal mark.
     """
     shape = rf"^[+-]?([1-9]\d{{0,2}}(\{group}\d{{3}})+|\d+)(\{mark}\d*)?$"
 

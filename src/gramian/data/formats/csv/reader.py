@@ -1,4 +1,4 @@
-"""All values of a text table as text, a little at a time, by Arrow's parser."""
+"""All values of a text table as text, in batches, by Arrow's parser."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LONG_ROWS = LONGEST_LINE_BYTES // BLOCK_BYTES  # times as much, where a row is 
 
 
 class NotOfThisDialectError(ValueError):
-    """Raised where a file goes on in another way than it began.
+    """Error for a file whose later rows contradict the dialect of its beginning.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def strings(path: Path, dialect: Dialect) -> Iterator[pa.RecordBatch]:
     Raises
     ------
     NotOfThisDialectError
-        If bytes are not of the encoding, or a row is longer than what is parsed at a time.
+        If bytes are not of the encoding, or a row is longer than a block of the parser.
     ValueError
         If a row has another number of fields than the header, or a quote that does not end: it is
         named.

@@ -53,9 +53,9 @@ def text_table(path: Path, where: str | None = None, texts: Collection[str] = ()
 
     Notes
     -----
-    Cost: one pass over a file that is held. A longer one is read with the types that its beginning
-    has; if a later value has another one, all values are looked at once, and read once more.
-    Memory: about four times `HELD_BYTES`.
+    Cost: one pass over a file that is held. A longer one is read with the types of its beginning;
+    if a later value has another type, one pass infers the types of all values, and one reads them
+    again. Memory: about four times `HELD_BYTES`.
     """
     dialect = sniff(path)
     with FileStamp.of(path).require_unchanged(path):
@@ -109,7 +109,7 @@ class _Text:
         return found
 
     def _stored(self, held: list[pa.RecordBatch]) -> Table:
-        """Rewrite the file; types are those of what is held, unless later values differ."""
+        """Rewrite the file, with the types of the held batches unless later values differ."""
         guess = self._inference(held)
         held.clear()
         pa.default_memory_pool().release_unused()
