@@ -59,13 +59,17 @@ def deferred(*names: str) -> Iterator[None]:
     """
     stand_ins = [_stand_in(name) for name in names if name not in sys.modules]
     with _lock:
-        placed = [one for one in stand_ins if one is not None and one.__name__ not in sys.modules]
-        sys.modules.update({one.__name__: one for one in placed})
+        placed = [
+            stand_in
+            for stand_in in stand_ins
+            if stand_in is not None and stand_in.__name__ not in sys.modules
+        ]
+        sys.modules.update({stand_in.__name__: stand_in for stand_in in placed})
     try:
         yield
     finally:
-        for one in placed:
-            _removed(one)
+        for stand_in in placed:
+            _removed(stand_in)
 
 
 def _stand_in(name: str) -> WhenUsed | None:

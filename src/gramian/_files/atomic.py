@@ -108,20 +108,21 @@ def write_atomically(path: str | Path, write: Callable[[Path], None]) -> None:
         target.parent.mkdir(exist_ok=True)
         before = _status(target)
         _remove_leftovers(target)
-        part, held = _new_part(target, before)
+        part, descriptor = _new_part(target, before)
         try:
             write(part)
-            os.fsync(held)
-            _liken(held, before)
+            os.fsync(descriptor)
+            _liken(descriptor, before)
             part.replace(target)
         finally:
-            os.close(held)
+            os.close(descriptor)
             with contextlib.suppress(OSError):
                 part.unlink(missing_ok=True)
     except OSError as error:
-        kept = " The file that was there is unchanged." if target.is_file() else ""
+        unchanged_note = " The file that was there is unchanged." if target.is_file() else ""
         raise OSError(
-            error.errno, f"could not write {display_text(path)}: {error.strerror or error}.{kept}"
+            error.errno,
+            f"could not write {display_text(path)}: {error.strerror or error}.{unchanged_note}",
         ) from error
     _flush_folder(target.parent)
 
@@ -148,25 +149,25 @@ def _new_part(target: Path, before: os.stat_result | None) -> tuple[Path, int]:
     while True:
         part = target.parent / f".{target.name}.{secrets.token_hex(4)}.part"
         with contextlib.suppress(FileExistsError):
-            held = os.open(part, flags, mode)
-            _lock(held)
-            if os.fstat(held).st_nlink:
-                return part, held
-            os.close(held)  # another process took it for a leftover before it was locked
+            descriptor = os.open(part, flags, mode)
+            _lock(descriptor)
+            if os.fstat(descriptor).st_nlink:
+                return part, descriptor
+            os.close(descriptor)  # another process took it for a leftover before it was locked
 
 
 def _remove_leftovers(target: Path) -> None:
     name = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-z_]{{8}}\.part")
     with os.scandir(target.parent) as entries:
-        found = [entry.path for entry in entries if name.fullmatch(entry.name)]
-    for path in found:
+        leftovers = [entry.path for entry in entries if name.fullmatch(entry.name)]
+    for path in leftovers:
         with contextlib.suppress(OSError):
-            held = os.open(path, os.O_RDWR)
+            descriptor = os.open(path, os.O_RDWR)
             try:
-                if _lock(held):
+                if _lock(descriptor):
                     os.unlink(path)
             finally:
-                os.close(held)
+                os.close(descriptor)
 
 
 def _lock(held: int) -> bool:
@@ -192,8 +193,8 @@ def _liken(held: int, before: os.stat_result | None) -> None:
 def _flush_folder(folder: Path) -> None:
     """Make a new name last beyond a power cut, where the system can; the file is whole anyway."""
     with contextlib.suppress(OSError):
-        held = os.open(folder, os.O_RDONLY)
+        descriptor = os.open(folder, os.O_RDONLY)
         try:
-            os.fsync(held)
+            os.fsync(descriptor)
         finally:
-            os.close(held)
+            os.close(descriptor)

@@ -145,17 +145,17 @@ def _contents(path: Path, file: BufferedReader, verify: bool, most: int) -> Cont
     header = _header(file)
     layout = _layout(path, header)
     metadata = layout.pop("__metadata__")
-    said = metadata.pop(KEY, None)
-    found = hashlib.sha256(header if said is None else _blank(header, said))
+    saved_digest = metadata.pop(KEY, None)
+    hasher = hashlib.sha256(header if saved_digest is None else _blank(header, saved_digest))
     if os.fstat(file.fileno()).st_size <= most:
-        tensors = _read(file, layout, found)
+        tensors = _read(file, layout, hasher)
     else:
         tensors = _mapped(path)
         while verify and (piece := file.read(WRITE_BYTES)):
-            found.update(piece)
-    if verify and said not in (None, found.hexdigest()):
+            hasher.update(piece)
+    if verify and saved_digest not in (None, hasher.hexdigest()):
         raise DamagedFile("its digest is not that of its contents")
-    return Contents(metadata, tensors, said)
+    return Contents(metadata, tensors, saved_digest)
 
 
 def _header(file: BinaryIO) -> bytes:
@@ -206,8 +206,8 @@ def _mapped(path: Path) -> dict[str, Tensor]:
 
 
 def _dtype(name: str, called: str) -> torch.dtype:
-    for dtype, known in DTYPES.items():
-        if known == called:
+    for dtype, name_in_file in DTYPES.items():
+        if name_in_file == called:
             return dtype
     raise ValueError(f"{name} is of type {called}, which gramian does not write")
 

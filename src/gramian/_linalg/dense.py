@@ -92,13 +92,13 @@ def prepare_(K: Float[Tensor, "n m"]) -> None:
 
 def _flush_tiny_(K: Float[Tensor, "n m"], low: float, high: float) -> None:
     K = _as_stored(K)
-    least = 1e-30 * max(-low, high)
-    if low > least:  # a kernel of long tails has none, and needs no second pass
+    threshold = 1e-30 * max(-low, high)
+    if low > threshold:  # a kernel of long tails has none, and needs no second pass
         return
     step = max(1, (1 << 17) // max(K.shape[1], 1))
     for start in range(0, len(K), step):
         part = K[start : start + step]
-        part.masked_fill_(part.abs() < least, 0.0)
+        part.masked_fill_(part.abs() < threshold, 0.0)
 
 
 def _as_stored(K: Tensor) -> Tensor:
@@ -322,8 +322,8 @@ def eigenpairs(A: Float[Tensor, "m m"]) -> tuple[Float[Tensor, " m"], Float[Tens
         values, vectors = torch.linalg.eigh(A)
         return values, vectors
     with one_thread_if_small(4 * len(A) ** 3):
-        found = scipy.linalg.eigh(A.numpy(), driver="evd")
-    return torch.from_numpy(found[0]), torch.from_numpy(found[1])
+        result = scipy.linalg.eigh(A.numpy(), driver="evd")
+    return torch.from_numpy(result[0]), torch.from_numpy(result[1])
 
 
 def _is_for_torch(A: Float[Tensor, "m m"]) -> bool:

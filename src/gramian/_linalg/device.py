@@ -88,8 +88,8 @@ def times_triangular(
         corner = T[i, i].triu() if upper else T[i, i].tril()
         if unit:
             corner.fill_diagonal_(1.0)
-        rest = slice(i.stop, None) if upper else slice(0, i.start)
-        out[i] = corner @ b[i] + T[i, rest] @ b[rest]
+        columns = slice(i.stop, None) if upper else slice(0, i.start)
+        out[i] = corner @ b[i] + T[i, columns] @ b[columns]
     return out
 
 

@@ -108,12 +108,12 @@ def solve_refined(
     r = b - A @ x
     for _ in range(MOST_STEPS):
         before = r.norm(dim=0)
-        left = before > size * x.norm(dim=0)
-        if not bool(left.any()):
+        is_unfinished = before > size * x.norm(dim=0)
+        if not bool(is_unfinished.any()):
             return x + factor.solve(r)
         step = factor.solve(r)
         r = b - A @ (x + step)
-        if bool((r.norm(dim=0) > LEAST_GAIN * before)[left].any()):
+        if bool((r.norm(dim=0) > LEAST_GAIN * before)[is_unfinished].any()):
             return None
         x += step
     return None

@@ -84,8 +84,8 @@ def _lanczos(apply: Callable[[Tensor], Tensor], start: Tensor, steps: int) -> tu
         r = apply(q)
         diagonal.append((q * r).sum(dim=0))
         for _ in range(2):  # twice is enough: the basis stays orthogonal to rounding
-            for other in basis:
-                r = r - other * (other * r).sum(dim=0)
+            for vector in basis:
+                r = r - vector * (vector * r).sum(dim=0)
         norm = r.norm(dim=0)
         if len(basis) == steps or bool((norm <= 1e-12 * start.norm(dim=0)).any()):
             break

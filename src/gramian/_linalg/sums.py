@@ -17,18 +17,20 @@ def summed(E: Float[Tensor, "n m"], v: Float[Tensor, "m t"]) -> Float[Tensor, "n
 
     On the host of transposed factors: for 2 to 10 columns of v that takes half the seconds.
     """
-    v, whole = v.to(E.dtype), E.shape[1] // FLOAT32_TERMS * FLOAT32_TERMS
+    v, whole_columns = v.to(E.dtype), E.shape[1] // FLOAT32_TERMS * FLOAT32_TERMS
     if is_on_device(E):
-        total = (E[:, whole:] @ v[whole:]).double()
-        if not whole:
+        total = (E[:, whole_columns:] @ v[whole_columns:]).double()
+        if not whole_columns:
             return total
-        parts = E[:, :whole].unflatten(1, (-1, FLOAT32_TERMS)).transpose(0, 1)  # one call for all
-        return total + torch.bmm(parts, v[:whole].unflatten(0, (-1, FLOAT32_TERMS))).sum(
+        parts = (
+            E[:, :whole_columns].unflatten(1, (-1, FLOAT32_TERMS)).transpose(0, 1)
+        )  # one call for all
+        return total + torch.bmm(parts, v[:whole_columns].unflatten(0, (-1, FLOAT32_TERMS))).sum(
             dim=0, dtype=torch.float64
         )
     rows = v.t().contiguous()
-    turned = (rows[:, whole:] @ E[:, whole:].t()).double()
-    for start in range(0, whole, FLOAT32_TERMS):
+    turned = (rows[:, whole_columns:] @ E[:, whole_columns:].t()).double()
+    for start in range(0, whole_columns, FLOAT32_TERMS):
         part = slice(start, start + FLOAT32_TERMS)
         turned += rows[:, part] @ E[:, part].t()
     return turned.t()

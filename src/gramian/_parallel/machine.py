@@ -30,11 +30,11 @@ def machine_memory() -> int:
 @functools.lru_cache(maxsize=1)
 def _group_limits(root: Path, moment: int) -> tuple[int, ...]:
     """Return the limits of the control groups around this process, versions 2 and 1."""
-    found = []
+    limits = []
     for path in _limit_files(root):
         with contextlib.suppress(OSError, ValueError):  # no such file, or the limit "max"
-            found.append(int(path.read_text()))
-    return tuple(found)
+            limits.append(int(path.read_text()))
+    return tuple(limits)
 
 
 @functools.cache
@@ -78,8 +78,8 @@ def _mounts(root: Path) -> Iterator[tuple[int, str, str]]:
     yield 2, "/", "/sys/fs/cgroup"
     yield 1, "/", "/sys/fs/cgroup/memory"
     for line in _lines(root / "proc/self/mountinfo"):
-        left, _, right = line.partition(" - ")
-        top, folder = left.split()[3:5]
+        fields_before, _, right = line.partition(" - ")
+        top, folder = fields_before.split()[3:5]
         kind, *_, options = right.split()
         if kind == "cgroup2":
             yield 2, top, folder
@@ -95,8 +95,8 @@ def _address_limits(root: Path) -> Iterator[int]:
         limit, _ = resource.getrlimit(resource.RLIMIT_AS)
         if limit == resource.RLIM_INFINITY:
             return
-        taken = sum(int(line.split()[0]) for line in _lines(root / "proc/self/statm"))
-        yield max(0, limit - taken * resource.getpagesize())
+        taken_pages = sum(int(line.split()[0]) for line in _lines(root / "proc/self/statm"))
+        yield max(0, limit - taken_pages * resource.getpagesize())
 
 
 def _lines(path: Path) -> list[str]:

@@ -69,10 +69,10 @@ def run_apart(
     parallel = Parallel(
         workers, backend="loky", return_as="generator", batch_size=1, max_nbytes=None
     )
-    for found, records in parallel(calls):
+    for result, records in parallel(calls):
         for record in records:
             logger.handle(record)
-        yield found
+        yield result
 
 
 def _called(
@@ -88,12 +88,12 @@ def _called(
 @contextmanager
 def _recorded(logger: logging.Logger, level: int) -> Iterator[list[logging.LogRecord]]:
     """Collect log records without showing them."""
-    kept = _Kept()
+    handler = _Kept()
     before = logger.handlers, logger.propagate, logger.level
-    logger.handlers, logger.propagate = [kept], False
+    logger.handlers, logger.propagate = [handler], False
     logger.setLevel(level)
     try:
-        yield kept.records
+        yield handler.records
     finally:
         logger.handlers, logger.propagate = before[:2]
         logger.setLevel(before[2])

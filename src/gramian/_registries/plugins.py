@@ -15,7 +15,7 @@ else:  # importlib_metadata has another class, and replaces importlib's once it 
 
 @functools.cache
 def _of_path(group: str, _path: tuple[str, ...]) -> dict[str, EntryPoint]:
-    return {found.name: found for found in entry_points(group=group)}
+    return {entry_point.name: entry_point for entry_point in entry_points(group=group)}
 
 
 def plugins(group: str) -> dict[str, EntryPoint]:
@@ -39,11 +39,13 @@ def load(found: EntryPoint, base: type, kind: str) -> type:
     ValueError
         If it cannot be imported, or is no class derived from `base`.
     """
-    said = f"{kind} {found.name!r}, entry point {found.value!r} of the package {package_of(found)}"
+    entry_text = (
+        f"{kind} {found.name!r}, entry point {found.value!r} of the package {package_of(found)}"
+    )
     try:
         cls = found.load()
     except (ImportError, AttributeError) as error:
-        raise ValueError(f"{said}, cannot be imported: {error}") from error
+        raise ValueError(f"{entry_text}, cannot be imported: {error}") from error
     if not (isinstance(cls, type) and issubclass(cls, base)):
-        raise ValueError(f"{said}, is {cls!r}, and no class derived from {base.__qualname__}")
+        raise ValueError(f"{entry_text}, is {cls!r}, and no class derived from {base.__qualname__}")
     return cls

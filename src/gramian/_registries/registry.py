@@ -57,8 +57,8 @@ class Registry(Generic[T]):
         if name not in self._classes and name in self._plugins():
             self._load(name)
         if name not in self._classes:
-            known = ", ".join(sorted(self.names()))
-            raise ValueError(f"unknown {self.kind} {name!r}; known: {known}{self.hint(name)}")
+            known_names = ", ".join(sorted(self.names()))
+            raise ValueError(f"unknown {self.kind} {name!r}; known: {known_names}{self.hint(name)}")
         return self._classes[name]
 
     def names(self) -> tuple[str, ...]:
@@ -70,24 +70,28 @@ class Registry(Generic[T]):
 
         Without it the name of the class is unknown.
         """
-        found = self._plugins().get(self.name_of(obj))
+        entry_point = self._plugins().get(self.name_of(obj))
         module = type(obj).__module__
         if module.split(".")[0] == "gramian":
             return None
-        return module if found is None else package_of(found)
+        return module if entry_point is None else package_of(entry_point)
 
     def _plugins(self) -> dict[str, EntryPoint]:
         return plugins(GROUPS[self.kind][0]) if self.kind in GROUPS else {}
 
     def _load(self, name: str) -> None:
         package, base = GROUPS[self.kind]
-        found = load(self._plugins()[name], getattr(import_module(package), base), self.kind)
-        self._classes.setdefault(name, cast("type[T]", found))
+        plugin_class = load(self._plugins()[name], getattr(import_module(package), base), self.kind)
+        self._classes.setdefault(name, cast("type[T]", plugin_class))
 
     def hint(self, name: object) -> str:
         """Return the end of an error: the class that is called so elsewhere, or a near name."""
-        here = self._elsewhere.get(str(name).lower())
-        return did_you_mean(name, self.names()) if here is None else f"; did you mean {here}?"
+        near_name = self._elsewhere.get(str(name).lower())
+        return (
+            did_you_mean(name, self.names())
+            if near_name is None
+            else f"; did you mean {near_name}?"
+        )
 
     def make(self, name: str, **parameters: Any) -> T:
         """Return ``cls(**parameters)`` of the class called `name`."""
@@ -98,8 +102,8 @@ class Registry(Generic[T]):
         for name, cls in self._classes.items():
             if type(obj) is cls:
                 return name
-        for name, found in self._plugins().items():
-            if found.module.split(".")[0] == type(obj).__module__.split(".")[0]:
+        for name, plugin in self._plugins().items():
+            if plugin.module.split(".")[0] == type(obj).__module__.split(".")[0]:
                 self._load(name)
                 if type(obj) is self._classes[name]:
                     return name

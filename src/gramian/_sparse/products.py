@@ -38,23 +38,23 @@ class Columns:
     def __init__(self, x: Tensor) -> None:
         columns, native = x.col_indices().contiguous(), compiled()
         if native is None:
-            self._known, there = torch.unique(columns, return_inverse=True)
+            self._known, positions = torch.unique(columns, return_inverse=True)
             count = len(self._known)
         else:
-            there = torch.empty_like(columns)
-            self._compiled = native.Columns(columns, there)
+            positions = torch.empty_like(columns)
+            self._compiled = native.Columns(columns, positions)
             count = self._compiled.count
-        self.rows = csr(x.crow_indices(), there, x.values(), (x.shape[0], count))
+        self.rows = csr(x.crow_indices(), positions, x.values(), (x.shape[0], count))
 
     def of(self, x: Tensor) -> Tensor:
         """Return the entries of sparse rows (b, d) in these columns, (b, u)."""
         shape = (x.shape[0], self.rows.shape[1])
         if compiled() is None:
             return csr(*self._found(x), shape)
-        given = tuple(part.contiguous() for part in stored(x))
-        crow, col, values = (torch.empty_like(part) for part in given)
-        kept = self._compiled.narrow(*given, crow, col, values)
-        return csr(crow, col[:kept], values[:kept], shape)
+        parts = tuple(part.contiguous() for part in stored(x))
+        crow, col, values = (torch.empty_like(part) for part in parts)
+        compiled_rows = self._compiled.narrow(*parts, crow, col, values)
+        return csr(crow, col[:compiled_rows], values[:compiled_rows], shape)
 
     def normal(
         self,
@@ -71,25 +71,29 @@ class Columns:
             return normal(self.of(x), w, weights, targets)
         t = next(part.shape[1] for part in (w, targets) if part is not None)
         out = torch.zeros(self.rows.shape[1], t, dtype=torch.float64)
-        given = tuple(part.contiguous() for part in stored(x))
-        self._compiled.normal(*given, w, weights, targets, out)
+        parts = tuple(part.contiguous() for part in stored(x))
+        self._compiled.normal(*parts, w, weights, targets, out)
         return out
 
     def _found(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        known, col = self._known, x.col_indices()
-        number = torch.searchsorted(known, col).clamp(max=max(len(known) - 1, 0))
-        kept = known[number] == col if len(known) else torch.zeros_like(col, dtype=torch.bool)
-        counts = torch.zeros(len(kept) + 1, dtype=torch.int64)
-        counts[1:] = kept.cumsum(dim=0)
-        return counts[x.crow_indices()], number[kept], x.values()[kept]
+        known_columns, col = self._known, x.col_indices()
+        number = torch.searchsorted(known_columns, col).clamp(max=max(len(known_columns) - 1, 0))
+        is_known = (
+            known_columns[number] == col
+            if len(known_columns)
+            else torch.zeros_like(col, dtype=torch.bool)
+        )
+        counts = torch.zeros(len(is_known) + 1, dtype=torch.int64)
+        counts[1:] = is_known.cumsum(dim=0)
+        return counts[x.crow_indices()], number[is_known], x.values()[is_known]
 
 
 def transposed(x: Tensor) -> Tensor:
     """Return sparse rows (m, u) by columns: (u, m), made ready to be the right side of products."""
-    found = of_scipy(as_scipy(x).T.tocsr())
+    transposed_rows = of_scipy(as_scipy(x).T.tocsr())
     if compiled() is not None:
-        _right_side(found)
-    return found
+        _right_side(transposed_rows)
+    return transposed_rows
 
 
 def product(left: Tensor, right: Tensor, out: Tensor | None = None) -> Tensor:
@@ -109,9 +113,9 @@ def product(left: Tensor, right: Tensor, out: Tensor | None = None) -> Tensor:
     if compiled() is None:
         return out.copy_(torch.from_numpy((as_scipy(left) @ as_scipy(right)).toarray()))
     direct = out.dtype == left.dtype and out.is_contiguous()
-    found = out if direct else torch.empty(out.shape, dtype=left.dtype)
-    _right_side(right).product(*stored(left), found)
-    return out if direct else out.copy_(found)
+    result = out if direct else torch.empty(out.shape, dtype=left.dtype)
+    _right_side(right).product(*stored(left), result)
+    return out if direct else out.copy_(result)
 
 
 _RIGHT_SIDES = WeakTensorKeyDictionary()
@@ -119,11 +123,11 @@ _RIGHT_SIDES = WeakTensorKeyDictionary()
 
 
 def _right_side(x: Tensor) -> Any:
-    found = _RIGHT_SIDES.get(x)
-    if found is None:
-        found = compiled().SparseRight("best", *stored(x), x.shape[1])
-        _RIGHT_SIDES[x] = found
-    return found
+    right_side = _RIGHT_SIDES.get(x)
+    if right_side is None:
+        right_side = compiled().SparseRight("best", *stored(x), x.shape[1])
+        _RIGHT_SIDES[x] = right_side
+    return right_side
 
 
 def times(x: Tensor, v: Float[Tensor, "u t"]) -> Float[Tensor, "b t"]:

@@ -192,8 +192,8 @@ class Checkpoint:
 
     def _check_is_of(self, saved: Saved, problem: Problem, solver: Solver[Any, Any]) -> None:
         """Raise ValueError if a checkpoint belongs to another problem or solver."""
-        now = self._fingerprint(problem)
-        differs = [name for name in now if saved.about.get(name) != now[name]]
+        current = self._fingerprint(problem)
+        differs = [name for name in current if saved.about.get(name) != current[name]]
         if type(saved.state) is not solver.state_type:
             differs = differs or ["the solver"]
         elif saved.version == 1:

@@ -24,7 +24,7 @@ def fingerprint(problem: Problem) -> dict[str, str]:
     """
     K = problem.K
     rows = digest(K.rows)
-    found = {
+    digests = {
         "kernel": json.dumps(K.kernel.to_dict()),
         "shape": str((*K.shape, problem.targets.shape[1], str(K.dtype))),
         "penalty": repr(problem.penalties or problem.penalty),
@@ -36,14 +36,14 @@ def fingerprint(problem: Problem) -> dict[str, str]:
         "landmark weights": tensor_digest(_rounded(getattr(problem, "landmark_weight", None))),
     }
     if isinstance(problem, LossProblem):
-        found |= {"loss": repr(problem.loss), "offset": tensor_digest(problem.offset)}
-    return found
+        digests |= {"loss": repr(problem.loss), "offset": tensor_digest(problem.offset)}
+    return digests
 
 
 def _numbers(x: RowNumbers | None) -> str:
     """Return the digest of numbers of the rows, wherever they are."""
-    there = columns_there(x)
-    return tensor_digest(x) if there is None else digest(there.rows)
+    remote = columns_there(x)
+    return tensor_digest(x) if remote is None else digest(remote.rows)
 
 
 def _rounded(x: Tensor | None) -> Tensor | None:

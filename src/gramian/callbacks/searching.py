@@ -75,7 +75,7 @@ class SearchLines(Ticking):
         trials = self._trials
         if not trials:
             return self._at
-        last, done = trials[-1], [gain_text(one) for one in gains(trials)]
+        last, done = trials[-1], [gain_text(gain) for gain in gains(trials)]
         return f"{STEPS[step_of(last)]}, trial {len(trials)}: {trial_text(last)}; {', '.join(done)}"
 
 
@@ -159,12 +159,12 @@ class SearchBar:
         )
 
     def _step_done(self) -> None:
-        found = {one.step: one for one in gains(self._trials)}
+        gain_by_step = {gain.step: gain for gain in gains(self._trials)}
         if self._progress is None or not self._trials:
             return
         step = step_of(self._trials[-1])
-        if step in found:
-            self._progress.console.print(f"{gain_text(found[step])}", highlight=False)
+        if step in gain_by_step:
+            self._progress.console.print(f"{gain_text(gain_by_step[step])}", highlight=False)
 
 
 def trial_text(trial: Trial) -> str:

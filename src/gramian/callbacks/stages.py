@@ -27,9 +27,9 @@ def announce(callbacks: Iterable[Callable[..., Any]], stage: str) -> None:
         the rows) and "fitting cells".
     """
     for callback in callbacks:
-        told = getattr(callback, "stage", None)
-        if callable(told):
-            told(stage)
+        stage_method = getattr(callback, "stage", None)
+        if callable(stage_method):
+            stage_method(stage)
 
 
 def announce_part(callbacks: Iterable[Callable[..., Any]], done: int, total: int) -> None:
@@ -42,6 +42,6 @@ def announce_part(callbacks: Iterable[Callable[..., Any]], done: int, total: int
         Parts of the fit, such as cells.
     """
     for callback in callbacks:
-        told = getattr(callback, "part", None)
-        if callable(told):
-            told(done, total)
+        part_method = getattr(callback, "part", None)
+        if callable(part_method):
+            part_method(done, total)

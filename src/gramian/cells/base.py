@@ -152,19 +152,21 @@ def divided(
     have. A cell without rows, which rounding may leave, gets the rows of its neighbour.
     """
     n = len(X)
-    some = torch.randperm(n, generator=rng)[:most] if n > most else torch.arange(n)
+    sampled = torch.randperm(n, generator=rng)[:most] if n > most else torch.arange(n)
     with one_thread_each():  # many small operations
-        cells = partition.grow(X[some], n, rng=rng)
-    found: list[Tensor] = []
+        cells = partition.grow(X[sampled], n, rng=rng)
+    members: list[Tensor] = []
     for index in cells.members(X, rng=rng):
         if len(index) > partition.most:
             index = index[torch.randperm(len(index), generator=rng)[: partition.rows]]
-        found.append(index.sort().values)
-    for number, index in enumerate(found):
+        members.append(index.sort().values)
+    for number, index in enumerate(members):
         if not len(index):
-            others = (found[at] for at in (number - 1, *range(number + 1, len(found))) if at >= 0)
-            found[number] = next(other for other in others if len(other))
-    return cells, found
+            neighbours = (
+                members[at] for at in (number - 1, *range(number + 1, len(members))) if at >= 0
+            )
+            members[number] = next(neighbour for neighbour in neighbours if len(neighbour))
+    return cells, members
 
 
 partitions: Registry[Partition] = Registry("partition")

@@ -51,12 +51,12 @@ class CenterCells(Cells):
         return self.centers.shape[1]
 
     def route(self, X: Float[Tensor, "n d"], *, slopes: bool = False) -> Iterator[Share]:
-        held = X.shape[1] if slopes else 1
-        found = [
+        slope_columns = X.shape[1] if slopes else 1
+        pairs = [
             self._pairs(block, distances, start, slopes)
-            for start, block, distances in _distances(X, self.centers, held)
+            for start, block, distances in _distances(X, self.centers, slope_columns)
         ]
-        row, cell, weight, slope = (torch.cat(parts) for parts in zip(*found, strict=True))
+        row, cell, weight, slope = (torch.cat(parts) for parts in zip(*pairs, strict=True))
         order = cell.argsort(stable=True)  # rows of a cell stay increasing
         sizes = torch.bincount(cell, minlength=self.count).tolist()
         for number, at in enumerate(order.split(sizes)):
@@ -84,8 +84,8 @@ class CenterCells(Cells):
             of_nearest = self._units(X, first, nearest)[row]
             inside = (raw[row, cell] < 1)[:, None]
             gradient = torch.where(inside, (of_nearest - units) / width, 0.0)
-            whole = torch.zeros_like(X).index_add_(0, row, gradient)
-            slope = (gradient - weight[:, None] * whole[row]) / total[row, None]
+            total_gradient = torch.zeros_like(X).index_add_(0, row, gradient)
+            slope = (gradient - weight[:, None] * total_gradient[row]) / total[row, None]
         return start + row, cell, weight, slope
 
     def _units(self, X: Tensor, cell: Tensor, distance: Tensor) -> Tensor:
@@ -170,8 +170,8 @@ class KMeansCells(Partition):
             )
         if c < 2 or self.overlap == 0:
             return CenterCells(centers, torch.zeros((), dtype=torch.float64))
-        some = _distances(X[:QUANTILE_ROWS], centers)
-        near = torch.cat([D.topk(2, dim=1, largest=False).values for _, _, D in some])
+        distances = _distances(X[:QUANTILE_ROWS], centers)
+        near = torch.cat([D.topk(2, dim=1, largest=False).values for _, _, D in distances])
         return CenterCells(centers, torch.quantile(near.diff(dim=1), self.overlap))
 
 

@@ -89,8 +89,8 @@ class MedianSplits(Partition):
     def grow(self, sample: Float[Tensor, "s d"], n: int, *, rng: torch.Generator) -> TreeCells:
         splits: list[tuple[Tensor, float, float]] = []
         children: list[list[int]] = []
-        cells, whole = 0, torch.arange(len(sample))
-        waiting: list[_Waiting] = [(whole, self.number_of_cells(n), None)]
+        cells, members = 0, torch.arange(len(sample))
+        waiting: list[_Waiting] = [(members, self.number_of_cells(n), None)]
         while waiting:
             index, leaves, parent = waiting.pop(0)
             split = None
@@ -159,11 +159,11 @@ def _between(at: Float[Tensor, " s"], middle: int) -> float:
 def _principal(X: Float[Tensor, "s d"], rng: torch.Generator) -> Float[Tensor, " d"]:
     """Return the first principal direction of some rows, about."""
     step = max(1, len(X) // DIRECTION_ROWS)
-    some = X[::step].double()
-    some = some - some.mean(dim=0)
-    some = some / some.abs().max().clamp(min=TINY)
+    sampled = X[::step].double()
+    sampled = sampled - sampled.mean(dim=0)
+    sampled = sampled / sampled.abs().max().clamp(min=TINY)
     v = torch.randn(X.shape[1], dtype=torch.float64, generator=rng)
     for _ in range(POWER_ITERATIONS):
-        v = some.T @ (some @ v)
+        v = sampled.T @ (sampled @ v)
         v = v / v.norm().clamp(min=TINY)
     return v.to(X.dtype)

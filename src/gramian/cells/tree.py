@@ -69,14 +69,16 @@ class TreeCells(Cells):
 
     def _shares(self, leaves: tuple[Tensor, ...], slopes: bool) -> Iterator[Share]:
         leaf, row, weight, slope = leaves
-        for cell, here in self._by_cell(leaf):
-            here = here[weight[here] > 0]  # rounding at the end of a band
-            if len(here):
-                yield Share(cell, row[here], weight[here], slope[here] if slopes else None)
+        for cell, positions in self._by_cell(leaf):
+            positions = positions[weight[positions] > 0]  # rounding at the end of a band
+            if len(positions):
+                yield Share(
+                    cell, row[positions], weight[positions], slope[positions] if slopes else None
+                )
 
     def members(self, X: Float[Tensor, "n d"], *, rng: torch.Generator) -> list[Tensor]:
         leaf, row, _, _ = self._leaves(X)
-        return [row[here] for _, here in self._by_cell(leaf)]
+        return [row[positions] for _, positions in self._by_cell(leaf)]
 
     def _by_cell(self, leaf: Int[Tensor, " e"]) -> Iterator[tuple[int, Tensor]]:
         """Yield where the entries of each cell are, in their order."""
@@ -183,11 +185,11 @@ class _Descent:
         X = self.X.index_select(0, row)
         where = (X * direction.to(X.dtype)).sum(dim=1).double()
         sides = []
-        for side, there in enumerate(((where < high) | (where <= low), where > low)):
-            here = there.nonzero()[:, 0]
-            child, after, steeper = _of((children[:, side], weight, slope), here)
+        for side, is_on_side in enumerate(((where < high) | (where <= low), where > low)):
+            positions = is_on_side.nonzero()[:, 0]
+            child, after, steeper = _of((children[:, side], weight, slope), positions)
             if self.weights:
-                first, last, along, at_ = _of((low, high, direction, where), here)
+                first, last, along, at_ = _of((low, high, direction, where), positions)
                 width = (last - first).clamp(min=TINY)
                 second = ((at_ - first) / width).clamp(0.0, 1.0)
                 share, sign = (second, 1.0) if side else (1.0 - second, -1.0)
@@ -196,7 +198,7 @@ class _Descent:
                     ramp = torch.where(inner, sign / width, 0.0)[:, None] * after
                     steeper = steeper * share[:, None] + ramp * along.double()
                 after = after * share[:, None]
-            sides.append((child, row.index_select(0, here), after, steeper))
+            sides.append((child, row.index_select(0, positions), after, steeper))
         return tuple(map(torch.cat, zip(*sides, strict=True)))
 
 

@@ -98,8 +98,8 @@ def fit(
         from .commands.fit import fit as run
 
         with on_cluster(options.dask, data, options.dask_patience, options.dask_keep):
-            found = run(data, options, out, checkpoint, history, checkpoint_every, std, conformal)
-        show(found, as_json)
+            report = run(data, options, out, checkpoint, history, checkpoint_every, std, conformal)
+        show(report, as_json)
     else:
         from ..callbacks import Checkpoint
         from .commands.search import fit as search
@@ -133,8 +133,8 @@ def plan(data: Data, options: FitOptions, as_json: Json = False) -> None:
     from .commands.plan import plan as run
 
     with on_cluster(options.dask, data, options.dask_patience, options.dask_keep):
-        found = run(data, options)
-    show(found, as_json)
+        report = run(data, options)
+    show(report, as_json)
 
 
 @app.command()
@@ -156,11 +156,11 @@ def predict(
     from .commands.predict import predict as run
 
     with on_cluster(dask, data):
-        found = run(
+        report = run(
             model, data, out, keep, memory_limit, engine, proba, std, interval,
             escape_formulas=escape_formulas, in_folder=dask is not None,
         )  # fmt: skip
-    show(found, as_json)
+    show(report, as_json)
 
 
 @app.command()
@@ -179,8 +179,8 @@ def evaluate(
     from .commands.evaluate import evaluate as run
 
     with on_cluster(dask, data):
-        found = run(model, data, target, memory_limit, engine, metric, reliability)
-    show(found, as_json)
+        report = run(model, data, target, memory_limit, engine, metric, reliability)
+    show(report, as_json)
 
 
 @app.command()

@@ -71,7 +71,7 @@ def _usage(error: Exception) -> str | None:
     if not hasattr(error, "format_message"):
         return None
     context = getattr(error, "ctx", None)
-    said = str(error.format_message()).rstrip(".")
+    reason_text = str(error.format_message()).rstrip(".")
     if context is None:
-        return said
-    return f"{misspelt(error, context) or said}. Try `{context.command_path} --help`"
+        return reason_text
+    return f"{misspelt(error, context) or reason_text}. Try `{context.command_path} --help`"

@@ -176,23 +176,23 @@ def check_magnitude(targets: Targets, dtype: torch.dtype, what: str = "y") -> No
     ValueError
         Names the column, its largest number and a divisor.
     """
-    most = LARGEST_TARGET[dtype]
+    largest = LARGEST_TARGET[dtype]
     for column, size in enumerate(_sizes(targets).tolist()):
-        if size == 0 or 1 / most <= size <= most:
+        if size == 0 or 1 / largest <= size <= largest:
             continue
         where = what if targets.shape[1] == 1 else f"column {column} of {what}"
-        does = "overflow" if size > most else "round to 0"
+        does = "overflow" if size > largest else "round to 0"
         raise ValueError(
             f"the largest number of {where} is {size:.2g} in size, and products of such numbers "
             f"{does}: with {str(dtype).removeprefix('torch.')} rows it should be between "
-            f"{1 / most:.0e} and {most:.0e}; divide {where} by {size:.0e}, and multiply "
+            f"{1 / largest:.0e} and {largest:.0e}; divide {where} by {size:.0e}, and multiply "
             "predictions by it"
         )
 
 
 def _sizes(targets: Targets) -> Float[Tensor, " t"]:
     """Return the size of the largest number of each column, wherever they are."""
-    there = columns_there(targets)
-    if there is not None:
-        return torch.maximum(there.facts.most.abs(), there.facts.least.abs())
+    remote = columns_there(targets)
+    if remote is not None:
+        return torch.maximum(remote.facts.most.abs(), remote.facts.least.abs())
     return targets.abs().amax(dim=0)

@@ -101,8 +101,8 @@ def comparable_there(targets: RemoteColumns, dtype: torch.dtype) -> list[RemoteC
     if targets.labels is not None or len(varies) == 0:
         return []
     narrow = torch.float32 in (dtype, targets.dtype)
-    some = targets.reshaped(flat=False)[:, varies]
-    return [some.to(torch.float32 if narrow else torch.float64)]
+    varying = targets.reshaped(flat=False)[:, varies]
+    return [varying.to(torch.float32 if narrow else torch.float64)]
 
 
 def check_copies(rows: RowSource, targets: np.ndarray, names: tuple[str, ...]) -> None:

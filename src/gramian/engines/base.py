@@ -70,12 +70,12 @@ class Engine(ABC):
 
     def free_bytes(self) -> int | None:
         """Return how many of them nobody has taken, None on the host."""
-        most = self.device_bytes()
-        if most is None or self.on_host:
+        most_bytes = self.device_bytes()
+        if most_bytes is None or self.on_host:
             return None
         free, _ = torch.cuda.mem_get_info(self.device)
         cached = torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
-        return min(most, int(DEVICE_SHARE * (free + cached)))
+        return min(most_bytes, int(DEVICE_SHARE * (free + cached)))
 
     @property
     def largest_block(self) -> int:

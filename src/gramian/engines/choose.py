@@ -90,8 +90,10 @@ def covering(engine: Engine, kernel: Kernel, *, dtype: torch.dtype, sparse: bool
     if engine.covers(kernel, dtype=dtype, sparse=sparse):
         return engine
     if isinstance(engine, MultiDeviceEngine):
-        each = (covering(one, kernel, dtype=dtype, sparse=sparse) for one in engine.engines)
-        return MultiDeviceEngine(tuple(each))
+        covered = (
+            covering(member, kernel, dtype=dtype, sparse=sparse) for member in engine.engines
+        )
+        return MultiDeviceEngine(tuple(covered))
     if isinstance(engine, NativeEngine):
         return TorchEngine(threads=engine.threads)
     return torch_on(engine.device)
@@ -105,10 +107,10 @@ def covering_within(
     What limits an engine limits the one that computes in its place: ``memory_bytes`` of a
     `TritonEngine` is unknown to torch on that device.
     """
-    found = covering(engine, kernel, dtype=dtype, sparse=sparse)
-    if found is engine:
+    covered_engine = covering(engine, kernel, dtype=dtype, sparse=sparse)
+    if covered_engine is engine:
         return engine, memory_bytes
-    return found, min(memory_bytes, engine.device_bytes() or memory_bytes)
+    return covered_engine, min(memory_bytes, engine.device_bytes() or memory_bytes)
 
 
 def _best(kernel: Kernel | None, dtype: torch.dtype, sparse: bool) -> Engine:
@@ -135,11 +137,13 @@ def _called(spec: str) -> Engine:
     name, colon, device = spec.partition(":")
     device = device if colon else {"torch": "cpu", "triton": "cuda"}.get(name, "")
     if name not in ("torch", "triton") or not re.fullmatch(DEVICES, device):
-        known = (
+        known_names = (
             "auto, torch, native, native:fast, torch:cpu, torch:cuda[:i[,j,...]], "
             "triton[:cuda[:i[,j,...]]]"
         )
-        raise ParameterError("engine", spec, known, _hint(spec).removeprefix("; "), UNKNOWN_FORM)
+        raise ParameterError(
+            "engine", spec, known_names, _hint(spec).removeprefix("; "), UNKNOWN_FORM
+        )
     devices = _devices(device)
     if name == "torch" and device != "cpu":
         for each in devices:
@@ -158,7 +162,7 @@ def _hint(spec: str) -> str:
 def _devices(names: str) -> list[str]:
     """Return the devices that ``"cuda:0,1"`` names; ValueError if it names one twice."""
     kind, _, numbers = names.partition(":")
-    devices = [f"{kind}:{int(each)}" for each in numbers.split(",")] if numbers else [kind]
+    devices = [f"{kind}:{int(number)}" for number in numbers.split(",")] if numbers else [kind]
     if len(set(devices)) < len(devices):
         raise ValueError(f"{names!r} names a device twice; rows are divided among different ones")
     return devices

@@ -68,9 +68,9 @@ class MultiDeviceEngine(Engine):
 
     def device_bytes(self) -> int | None:
         limits = [engine.device_bytes() for engine in self.engines]
-        known = [limit for limit in limits if limit is not None]
+        known_limits = [limit for limit in limits if limit is not None]
         # `workspace_bytes` is the sum over all engines
-        return min(known) * len(self.engines) if known else None
+        return min(known_limits) * len(self.engines) if known_limits else None
 
     def matvec(
         self,

@@ -223,9 +223,9 @@ class NativeEngine(Engine):
                 return
             entries = torch.empty(MIN_PART_ROWS, len(z), dtype=tiles.dtype)
             for i in range(start, stop, MIN_PART_ROWS):
-                some = entries[: min(stop - i, MIN_PART_ROWS)]
-                tiles.plan.block(rows, i, i + len(some), some)
-                out[i : i + len(some)] = some
+                own_entries = entries[: min(stop - i, MIN_PART_ROWS)]
+                tiles.plan.block(rows, i, i + len(own_entries), own_entries)
+                out[i : i + len(own_entries)] = own_entries
 
         self._over_rows(part, x, z, tiles)
         return out if factor == 1.0 else out.mul_(factor)
@@ -298,11 +298,11 @@ class NativeEngine(Engine):
         self, part: Callable[[int, int], None], x: Tensor, z: Tensor, tiles: Compiled
     ) -> None:
         bounds = bounds_of(len(x), MIN_PART_ROWS, self._threads() * PARTS_PER_THREAD)
-        each = run(
+        parts_done = run(
             self._threads(), lambda ends: part(*ends), bounds, tiles.plan.stop,
             light=_is_light(x, z),
         )  # fmt: skip
-        for _ in each:
+        for _ in parts_done:
             pass
 
 

@@ -29,7 +29,7 @@ def multiply(
     Sums run in the dtype of the entries over 256 terms, and in float64 beyond. The instructions
     are the best that the machine has; the compiled tiles must be installed.
     """
-    t = next(len(each) for each in (v, sums) if each is not None)
+    t = next(len(argument) for argument in (v, sums) if argument is not None)
     import_module(MODULE).multiply_stored(
         "best", entries, some, *bounds, v, weights, targets, products, sums, t, chained
     )

@@ -225,10 +225,10 @@ class TritonEngine(Engine):
             return factor, None
         if not isinstance(plain, LengthscaleKernel):
             raise TypeError(f"there are no fused tiles of {kernel!r}")
-        left = x.to(self.device)
-        right = left if z is x else z.to(self.device)
+        left_points = x.to(self.device)
+        right = left_points if z is x else z.to(self.device)
         build = import_module(f"{__package__}._fused.products").Fused.build
-        K: Fused | None = build(plain, left, right, diagonal, self.precision, self._tunes)
+        K: Fused | None = build(plain, left_points, right, diagonal, self.precision, self._tunes)
         if K is None:
             logger.debug("torch tiles in float64: float32 would lose digits of %r", kernel)
         return factor, K
@@ -255,5 +255,5 @@ def is_interpreted() -> bool:
 
 def is_usable() -> bool:
     """Return whether fused tiles can run here: triton, and an NVIDIA GPU of the Ampere kind on."""
-    found = torch.version.cuda is not None and torch.cuda.is_available()
-    return found and torch.cuda.get_device_capability() >= (8, 0) and is_installed()
+    has_cuda = torch.version.cuda is not None and torch.cuda.is_available()
+    return has_cuda and torch.cuda.get_device_capability() >= (8, 0) and is_installed()

@@ -106,13 +106,15 @@ def nystrom_error(
     rows = as_rows(X)
     check_finite(rows)
     for_kernel, for_landmarks, rng = validation.generators(random_state, 3)
-    given: Any = getattr(landmarks, "map_", landmarks)
-    found = _kernel(kernel, lengthscale, given)
+    feature_map: Any = getattr(landmarks, "map_", landmarks)
+    kernel_used = _kernel(kernel, lengthscale, feature_map)
     memory = 1 << 30 if memory_limit is None else as_bytes(memory_limit)
-    K = KernelOperator(resolve.kernel_for(found, rows, for_kernel), rows, rows, engine, memory)
-    features = given if isinstance(given, FeatureMap) else None
+    K = KernelOperator(
+        resolve.kernel_for(kernel_used, rows, for_kernel), rows, rows, engine, memory
+    )
+    features = feature_map if isinstance(feature_map, FeatureMap) else None
     if features is None:
-        chosen = chosen_landmarks(K, given, None, for_landmarks)
+        chosen = chosen_landmarks(K, feature_map, None, for_landmarks)
         features = NystromMap.build(K.kernel, chosen.points, engine=engine, memory_bytes=memory)
     _check_width(features, rows)
     if sample is not None:

@@ -176,7 +176,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         names = _check_feature_names_in(self, input_features)
         columns = zip(self.encoding_.columns, names, strict=True)
-        named = tuple(replace(one, name=str(name)) for one, name in columns)
+        named = tuple(replace(column, name=str(name)) for column, name in columns)
         return np.asarray(replace(self.encoding_, columns=named).feature_names, dtype=object)
 
     def save(self, path: str | Path) -> None:
@@ -206,7 +206,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             raise ValueError(f"{path} holds an encoding, but not that of a TableEncoder")
         named = about.pop("named")
         encoder = cls(**about)
-        encoder._keep(encoding, [one.name for one in encoding.columns] if named else None)
+        encoder._keep(encoding, [column.name for column in encoding.columns] if named else None)
         return encoder
 
     def _fitted(self, X: RowsLike, y: TargetsLike | None) -> tuple[Table, FittedEncoding]:

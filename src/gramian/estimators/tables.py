@@ -80,10 +80,10 @@ def opened(
         y = as_labels(check_array(y, ensure_2d=False, dtype=None, input_name="y"))
         if y.dtype.kind == "O" and all(isinstance(value, numbers.Real) for value in y.flat):
             y = y.astype(float)
-    found = TrainingTable.open(X, cast("Any", y), columns, leave_out)
-    estimator.n_features_in_ = len(found.columns)
-    estimator.feature_names_in_ = np.asarray(found.columns, dtype=object)
-    return found
+    table = TrainingTable.open(X, cast("Any", y), columns, leave_out)
+    estimator.n_features_in_ = len(table.columns)
+    estimator.feature_names_in_ = np.asarray(table.columns, dtype=object)
+    return table
 
 
 def check_numbers(given: TrainingTable) -> None:
@@ -160,11 +160,11 @@ def sized(
         given = TrainingTable.open(X, y if _are_names(y) else np.asarray(y), columns)
     classes = None
     if labels and y is not None:
-        there = columns_there(given.y)
-        classes = np.unique(given.y) if there is None else there.classes()
+        remote = columns_there(given.y)
+        classes = np.unique(given.y) if remote is None else remote.classes()
     rng = Generators.seeded(np.random.RandomState(0))
-    found = whole_of(given, settings, rng, labels=classes).without(None)
-    return found.settings, found.train.rows, found.train.targets.shape[1]
+    data = whole_of(given, settings, rng, labels=classes).without(None)
+    return data.settings, data.train.rows, data.train.targets.shape[1]
 
 
 def target_count(y: TargetsLike | None, labels: bool) -> int:

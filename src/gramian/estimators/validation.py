@@ -170,13 +170,13 @@ def new_rows(estimator: BaseEstimator, X: RowsLike) -> RowSource:
     """Return rows to predict, with the features of training."""
     if getattr(estimator, "_by_name", False) and (is_table(X) or estimator.model_.encoding):
         model: Model = estimator.model_
-        given = model.table(X) if is_table(X) else X
+        rows_given = model.table(X) if is_table(X) else X
         rows: RowSource
-        if isinstance(given, Table) and model.encoding is None and model.feature_names is None:
-            rows = given.rows(estimator.feature_names_in_.tolist())  # a matrix, by numbers
+        if isinstance(rows_given, Table) and model.encoding is None and model.feature_names is None:
+            rows = rows_given.rows(estimator.feature_names_in_.tolist())  # a matrix, by numbers
             check_finite(rows)
         else:
-            rows = model.rows(given)
+            rows = model.rows(rows_given)
         return rows
     if is_function(getattr(estimator, "kernel", None)) and hasattr(estimator, "objects_"):
         return as_rows(between(estimator.kernel, objects_of(X), estimator.objects_))
@@ -194,9 +194,10 @@ def new_rows(estimator: BaseEstimator, X: RowsLike) -> RowSource:
         )
     names = getattr(estimator, "feature_names_in_", None)
     if rows.feature_names is not None and names is not None and tuple(names) != rows.feature_names:
-        there, known = listed(rows.feature_names), listed(list(names))
+        given_names, known_names = listed(rows.feature_names), listed(list(names))
         raise ValueError(
-            f"X has the features {there}, but {known} were there in training, in this order"
+            f"X has the features {given_names}, but {known_names} were there in training, in this "
+            "order"
         )
     check_finite(rows)
     return rows
@@ -233,8 +234,8 @@ def _weights_there(given: RemoteColumns, n: int) -> RowWeights:
         raise ValueError(f"sample_weight must be {n} numbers, not {given!r}")
     if not given.facts.finite:
         raise ValueError("sample_weight contains NaN or infinity")
-    if (least := float(given.facts.least)) < 0:
-        raise ValueError(f"negative values in sample_weight: the least is {least:g}")
+    if (least_weight := float(given.facts.least)) < 0:
+        raise ValueError(f"negative values in sample_weight: the least is {least_weight:g}")
     if not float(given.facts.most) > 0:
         raise ValueError("all sample weights are zero: no row is left to fit")
     return given.reshaped(flat=True).double().stand_in()

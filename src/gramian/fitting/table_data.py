@@ -85,7 +85,7 @@ def table_data(
     _check_numbers_fit(given, settings, classes)
     index, held_out = _kept(keep, weights), None
     if hold_out:
-        index, numbers, others = _divided(given, settings, rng, classes, index)
+        index, numbers, held_index = _divided(given, settings, rng, classes, index)
     encoding = None if given.table.remote else _encoding(given, settings, rng, classes, index)
     rows, row_bytes = _training_rows(given, encoding, index, settings.limit)
     y = given.y if index is None else given.y[index.numpy()]
@@ -104,10 +104,10 @@ def table_data(
         given=len(given.y),
     )
     if hold_out:
-        held_out = HeldOut(numbers, encoded_rows(given, data, weights, others, classes))
+        held_out = HeldOut(numbers, encoded_rows(given, data, weights, held_index, classes))
     settings = _encoded_landmarks(settings, data.encoding)
-    taken = row_bytes + given.y.nbytes + targets.nbytes + BOOKKEEPING_BYTES * len(given.y)
-    return replace(data, held_out=held_out), settings.with_less_memory(taken)
+    taken_bytes = row_bytes + given.y.nbytes + targets.nbytes + BOOKKEEPING_BYTES * len(given.y)
+    return replace(data, held_out=held_out), settings.with_less_memory(taken_bytes)
 
 
 def _training_rows(
@@ -137,8 +137,8 @@ def _divided(
     labels = None
     if classes is not None:
         labels = torch.from_numpy(np.searchsorted(classes, given.y[index.numpy()]))
-    held = drawn(settings, len(index), labels, rng)
-    return index[other_rows(len(index), held)], held, index[held]
+    held_positions = drawn(settings, len(index), labels, rng)
+    return index[other_rows(len(index), held_positions)], held_positions, index[held_positions]
 
 
 def encoded_rows(
@@ -208,7 +208,9 @@ def _encoding(
     if classes is not None:  # rows that do not count may have labels that are no class
         y = np.where(keep, y, classes[0])
     # which features come of a column is not known yet
-    left = resolve.kernel(settings.kernel, settings.lengthscale).as_given(len(given.columns))
+    unscaled_features = resolve.kernel(settings.kernel, settings.lengthscale).as_given(
+        len(given.columns)
+    )
     if rng.encoding is None:
         raise ValueError("a table needs a generator for the folds of its encoding")
     return FittedEncoding.fit(
@@ -216,7 +218,7 @@ def _encoding(
         given.columns,
         _targets(y, classes, torch.float64),
         rng=rng.encoding,
-        numbers="standard" if settings.standardize and not left else "raw",
+        numbers="standard" if settings.standardize and not unscaled_features else "raw",
         keep=keep,
         sample_bytes=None if settings.limit is None else settings.limit // SAMPLE_SHARE,
     )

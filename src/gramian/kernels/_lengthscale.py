@@ -81,8 +81,8 @@ class LengthscaleKernel(Kernel):
 
     def _median_of_sparse(self, sample: Float[Tensor, "s d"]) -> float:
         self.check_layout(sample)
-        found = distances(sample)
-        return float(found.median()) if len(found) else 1.0
+        pair_distances = distances(sample)
+        return float(pair_distances.median()) if len(pair_distances) else 1.0
 
     def distances(self, sample: Float[Tensor, "s d"]) -> Float[Tensor, " p"]:
         """Return the distances of all pairs of rows, of which the lengthscale may be the median."""
@@ -133,8 +133,10 @@ def _pairwise(sample: Float[Tensor, "s d"], p: float) -> Float[Tensor, " p"]:
     parts = []
     with one_thread_each():
         for start in range(0, len(sample), rows):
-            block, others = sample[start : start + rows], sample[start + rows :]
-            across = torch.cdist(block, others, p=p, compute_mode="donot_use_mm_for_euclid_dist")
+            block, later_rows = sample[start : start + rows], sample[start + rows :]
+            across = torch.cdist(
+                block, later_rows, p=p, compute_mode="donot_use_mm_for_euclid_dist"
+            )
             parts += [torch.pdist(block, p=p), across.flatten()]
     return torch.cat(parts)
 
@@ -147,8 +149,8 @@ def medians(lengthscale: object) -> float | None:
     """
     if not isinstance(lengthscale, str):
         return None
-    found = re.fullmatch(r"(?:([0-9]*\.?[0-9]+(?:e-?[0-9]+)?) )?median", lengthscale)
-    return None if found is None else float(found[1] or 1)
+    match = re.fullmatch(r"(?:([0-9]*\.?[0-9]+(?:e-?[0-9]+)?) )?median", lengthscale)
+    return None if match is None else float(match[1] or 1)
 
 
 def no_value_yet(lengthscale: object) -> ParameterError:

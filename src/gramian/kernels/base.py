@@ -247,15 +247,15 @@ class Kernel(ABC):
             If there is no parameter of that name, or no such value.
         """
         own = {name: value for name, value in parameters.items() if "__" not in name}
-        known = [f.name for f in fields(self)]
+        names = [f.name for f in fields(self)]
         inner: dict[str, dict[str, Any]] = {}
         for name in parameters.keys() - own.keys():
             part, _, key = name.partition("__")
             inner.setdefault(part, {})[key] = parameters[name]
         for name in [*own, *inner]:
-            if name not in known:
+            if name not in names:
                 raise ValueError(
-                    f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(known)}"
+                    f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(names)}"
                 )
         changed = replace(self, **own)
         for name, values in inner.items():

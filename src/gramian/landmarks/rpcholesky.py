@@ -206,8 +206,12 @@ def fill_up(
     if len(index) >= m:
         return index
     for candidates in torch.randperm(n, generator=rng).split(FILL_ROWS):
-        others = candidates[cells.are_distinct(candidates)]
-        new = others[_first_distinct(cholesky.factor[others], cells.diagonal[others])]
+        distinct_candidates = candidates[cells.are_distinct(candidates)]
+        new = distinct_candidates[
+            _first_distinct(
+                cholesky.factor[distinct_candidates], cells.diagonal[distinct_candidates]
+            )
+        ]
         new = new[: m - len(index)]
         for part in _parts(n) if len(new) else []:
             cells.add(part, cholesky.factor[part] @ cholesky.factor[new].t(), new)

@@ -59,12 +59,12 @@ class Quantile(Loss):
     smoothing: int | float = 0.0
 
     def __post_init__(self) -> None:
-        given = [self.levels] if isinstance(self.levels, int | float) else list(self.levels)
-        if not given or not all(0 < level < 1 for level in given):
+        levels = [self.levels] if isinstance(self.levels, int | float) else list(self.levels)
+        if not levels or not all(0 < level < 1 for level in levels):
             raise ValueError(f"levels of quantiles are between 0 and 1, not {self.levels!r}")
         if not self.smoothing >= 0:
             raise ValueError(f"smoothing must be at least 0, not {self.smoothing!r}")
-        object.__setattr__(self, "levels", tuple(float(level) for level in given))
+        object.__setattr__(self, "levels", tuple(float(level) for level in levels))
 
     def outputs(self, t: int) -> int:
         if t > 1 and len(self._taus) > 1:

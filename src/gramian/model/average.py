@@ -139,15 +139,15 @@ class AverageModel(Model):
     @classmethod
     def load(cls, path: str | Path, *, verify: bool = True) -> AverageModel:
         """Read an average written by `save`; see `KernelModel.load`."""
-        found = read_model(Path(path), verify)
-        if found.weights is None:
+        saved = read_model(Path(path), verify)
+        if saved.weights is None:
             raise ValueError(
                 f"{path} holds one model, and no average: read it with KernelModel.load, or "
                 "gramian.load"
             )
-        models = tuple(KernelModel(**parts) for parts in found.members)
-        conformal = conformal_of(found)
-        return cls(tuple(found.weights), models, info=models[0].info, conformal=conformal)
+        models = tuple(KernelModel(**parts) for parts in saved.members)
+        conformal = conformal_of(saved)
+        return cls(tuple(saved.weights), models, info=models[0].info, conformal=conformal)
 
 
 register_builder("average", AverageModel)

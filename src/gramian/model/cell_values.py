@@ -72,23 +72,23 @@ class _Gradients(_Values):
 
     def __call__(self, X: Float[Tensor, "b k"]) -> Tensor:
         """Return them."""
-        found = torch.zeros(len(X), self.t, X.shape[1], dtype=torch.float64)
+        gradients = torch.zeros(len(X), self.t, X.shape[1], dtype=torch.float64)
         for share in self.cells.route_in_parts(X, slopes=True):
             model = self.part(share.cell)
-            found[share.index] += _gradient(model, X, share, self.engine, self.memory_bytes)
-        return found
+            gradients[share.index] += _gradient(model, X, share, self.engine, self.memory_bytes)
+        return gradients
 
 
 def _gradient(
     model: KernelPart, X: Tensor, share: Share, engine: str | Engine, memory_bytes: int | str
 ) -> Float[Tensor, "b t k"]:
     X = X[share.index]
-    found = model.gradient(X, engine=engine, memory_bytes=memory_bytes)
-    found = share.weight[:, None, None] * found
+    gradients = model.gradient(X, engine=engine, memory_bytes=memory_bytes)
+    gradients = share.weight[:, None, None] * gradients
     if share.slope is not None and bool(share.slope.any()):
         values = _predicted(model, X, engine, memory_bytes)
-        found += values[:, :, None] * share.slope[:, None, :]
-    return found
+        gradients += values[:, :, None] * share.slope[:, None, :]
+    return gradients
 
 
 def _predicted(

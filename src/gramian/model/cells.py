@@ -56,5 +56,5 @@ class CellCenters:
         """Rebuild from what `to_dict` and `tensors` gave; ValueError if they are damaged."""
         if not isinstance(fields, dict) or set(fields) != {"kind"} or STARTS not in tensors:
             raise ValueError("the cells lack a part, or have an unknown one")
-        rest = {name: tensor for name, tensor in tensors.items() if name != STARTS}
-        return cls(cells_from_parts(fields["kind"], rest), tensors[STARTS])
+        other_tensors = {name: tensor for name, tensor in tensors.items() if name != STARTS}
+        return cls(cells_from_parts(fields["kind"], other_tensors), tensors[STARTS])

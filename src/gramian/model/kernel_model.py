@@ -171,12 +171,12 @@ class KernelModel(KernelPart):
 
     def of_cell(self, cell: int) -> KernelModel:
         """Return the model of a cell, on prepared rows, its values not scaled; it is kept."""
-        kept: dict[int, KernelModel] = self.__dict__.setdefault("_of_cells", {})
-        if cell not in kept:
+        models_of_cells: dict[int, KernelModel] = self.__dict__.setdefault("_of_cells", {})
+        if cell not in models_of_cells:
             first, last = (0, len(self.coef)) if self.cells is None else self.cells.bounds(cell)
             centers = center_tensors(self.centers)["centers"][first:last]
-            kept[cell] = KernelModel(self.kernel, centers, self.coef[first:last])
-        return kept[cell]
+            models_of_cells[cell] = KernelModel(self.kernel, centers, self.coef[first:last])
+        return models_of_cells[cell]
 
     def _operator(
         self, rows: RowSource, engine: str | Engine, memory_bytes: int | str
@@ -197,14 +197,14 @@ class KernelModel(KernelPart):
         quantile map ends, a feature has no influence, and its gradient is zero.
         """
         rows = self._standardized(self.rows(X))
-        found = self._to_features(self._slopes(self._mapped(rows), engine, memory_bytes))
+        gradients = self._to_features(self._slopes(self._mapped(rows), engine, memory_bytes))
         if self.quantiles is not None:
-            found *= rows.map(self.quantiles.slopes, size=comfortable_size(rows))[:, None]
+            gradients *= rows.map(self.quantiles.slopes, size=comfortable_size(rows))[:, None]
         if self.standardizer is not None:
-            found /= self.standardizer.scale
+            gradients /= self.standardizer.scale
         if self.link is None:
-            return found
-        return self.link.along(self._unlinked(self.rows(X), engine, memory_bytes), found)
+            return gradients
+        return self.link.along(self._unlinked(self.rows(X), engine, memory_bytes), gradients)
 
     def feature_importances(
         self, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
@@ -218,29 +218,33 @@ class KernelModel(KernelPart):
         if self.importances is not None:
             return self.importances.double()
         m = len(self.centers)
-        some = torch.linspace(0, m - 1, min(m, GRADIENT_ROWS), dtype=torch.float64).long()
-        slopes = self._slopes(Subset(self.centers, some), engine, memory_bytes)
+        index = torch.linspace(0, m - 1, min(m, GRADIENT_ROWS), dtype=torch.float64).long()
+        slopes = self._slopes(Subset(self.centers, index), engine, memory_bytes)
         squares = self._to_features(slopes).square_()
         total = squares.mean(dim=0).sum(dim=0)
         return total / total.sum() if bool(total.any()) else total
 
     def _to_features(self, gradients: Float[Tensor, "b t k"]) -> Float[Tensor, "b t d"]:
         """Return gradients with respect to features before the metric, in units of targets."""
-        found = gradients if self.metric is None else self.metric.back(gradients)
-        return found if self.target_scale is None else found * self.target_scale[:, None]
+        gradients_back = gradients if self.metric is None else self.metric.back(gradients)
+        return (
+            gradients_back
+            if self.target_scale is None
+            else gradients_back * self.target_scale[:, None]
+        )
 
     def _shows_rounding(self, K: KernelOperator) -> bool:
         """Return whether float32 entries would be seen in predictions, found out once."""
-        known: bool | None = self.__dict__.get("_rounding_shows")
-        if known is None:
+        shows: bool | None = self.__dict__.get("_rounding_shows")
+        if shows is None:
             m = len(self.centers)
-            some = torch.linspace(0, m - 1, min(m, PROBED_CENTERS), dtype=torch.float64).long()
-            sample = replace(K, rows=self.centers)[some]
+            index = torch.linspace(0, m - 1, min(m, PROBED_CENTERS), dtype=torch.float64).long()
+            sample = replace(K, rows=self.centers)[index]
             exact = sample.double() @ self.coef.double()
             off = (sample @ self.coef.double() - exact).square().mean(dim=0).sqrt()
-            known = not bool((off <= VISIBLE_ROUNDING * exact.std(dim=0, correction=0)).all())
-            object.__setattr__(self, "_rounding_shows", known)
-        return known
+            shows = not bool((off <= VISIBLE_ROUNDING * exact.std(dim=0, correction=0)).all())
+            object.__setattr__(self, "_rounding_shows", shows)
+        return shows
 
     def prepared(self, rows: RowSource) -> RowSource:
         """Check rows against this model, and map them as the training rows.
@@ -312,13 +316,13 @@ class KernelModel(KernelPart):
 
         The digest detects damage, but not manipulation: a writer of the file can compute it again.
         """
-        found = read_model(Path(path), verify)
-        if found.weights is not None:
+        saved = read_model(Path(path), verify)
+        if saved.weights is not None:
             raise ValueError(
-                f"{path} holds an average of {len(found.members)} models: read it with "
+                f"{path} holds an average of {len(saved.members)} models: read it with "
                 "AverageModel.load, or gramian.load"
             )
-        return cls(**found.members[0], conformal=conformal_of(found))
+        return cls(**saved.members[0], conformal=conformal_of(saved))
 
 
 register_builder("model", KernelModel)

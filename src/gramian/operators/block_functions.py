@@ -143,8 +143,8 @@ class Changed(Value):
 
     def __call__(self, block: Tensor, *rowwise: Any) -> Tensor:
         """Return the result of one block."""
-        at, others = (rowwise[:1], rowwise[1:]) if self.numbered else ((), rowwise)
-        return self.change(self.entries(block, *at), *others)
+        at, other_arguments = (rowwise[:1], rowwise[1:]) if self.numbered else ((), rowwise)
+        return self.change(self.entries(block, *at), *other_arguments)
 
 
 @dataclass(frozen=True, eq=False)

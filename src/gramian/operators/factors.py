@@ -63,15 +63,15 @@ class Factors:
         -----
         Cost: a pass over the rows. Memory: `most_bytes` and a block of rows.
         """
-        known, blocks = Columns(kernel.prepare(z, "right")[0]), []
+        columns, blocks = Columns(kernel.prepare(z, "right")[0]), []
         for _, block in rows.blocks(READ_ROWS):
-            found = known.of(kernel.prepare(cast(block, z.dtype), "left")[0])
-            blocks.append(Kept(found))
+            left_block = columns.of(kernel.prepare(cast(block, z.dtype), "left")[0])
+            blocks.append(Kept(left_block))
             most_bytes -= blocks[-1].nbytes
             if most_bytes < 0:
                 return None
-        left = tuple(blocks)
-        return cls(left, left if same else (Kept(known.rows),), threads)
+        left_blocks = tuple(blocks)
+        return cls(left_blocks, left_blocks if same else (Kept(columns.rows),), threads)
 
     def normal(
         self, v: Tensor | None, weights: RowWeights | None, targets: Targets | None
@@ -104,8 +104,8 @@ class Factors:
 
     def _times(self, blocks: tuple[Kept, ...], w: Tensor) -> Tensor:
         """Return the product of a factor."""
-        found = run(min(self.threads, len(blocks)), lambda block: block.times(w), blocks)
-        return torch.cat(list(found))
+        block_products = run(min(self.threads, len(blocks)), lambda block: block.times(w), blocks)
+        return torch.cat(list(block_products))
 
     def _over(
         self, blocks: tuple[Kept, ...], add: Callable[[Tensor, Kept, slice], None], t: int
@@ -142,5 +142,5 @@ def factor_bytes(kernel: Kernel, rows: RowSource) -> int:
 
 def have_factors(kernel: Kernel, rows: RowSource, z: Tensor) -> bool:
     """Return whether `Factors` are for such a matrix: a bilinear kernel of wide sparse rows."""
-    here = not rows.remote and z.device.type == "cpu"
-    return kernel.bilinear and here and rows.sparse and is_wide(z)
+    are_local = not rows.remote and z.device.type == "cpu"
+    return kernel.bilinear and are_local and rows.sparse and is_wide(z)

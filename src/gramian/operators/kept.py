@@ -78,13 +78,13 @@ class KeptMatrix(Kept):
     def of(self, kernel: Kernel, rows: RowSource, cols: RowSource) -> KeptMatrix | None:
         if kernel is not self.kernel:
             return None
-        for turned, (own, other) in enumerate(((rows, cols), (cols, rows))):
-            if other is not self.cols:
+        for turned, (own, other_rows) in enumerate(((rows, cols), (cols, rows))):
+            if other_rows is not self.cols:
                 continue
             if own is self.rows:
                 return replace(self, some=None, turned=bool(turned))
-            if (some := numbers_in(self.rows, own)) is not None:
-                return replace(self, some=some, turned=bool(turned))
+            if (row_numbers := numbers_in(self.rows, own)) is not None:
+                return replace(self, some=row_numbers, turned=bool(turned))
         return None
 
     def product(self, v: Float[Tensor, "m t"]) -> Float[Tensor, "n t"]:
@@ -192,8 +192,8 @@ class KeptTriangle(Kept):
 
 def triangle_entries(n: int) -> int:
     """Return how many entries a `KeptTriangle` of n rows has."""
-    whole, rest = divmod(n, STRIP_ROWS)
-    return STRIP_ROWS**2 * whole * (whole + 1) // 2 + rest * n
+    whole_strips, remaining_rows = divmod(n, STRIP_ROWS)
+    return STRIP_ROWS**2 * whole_strips * (whole_strips + 1) // 2 + remaining_rows * n
 
 
 def numbers_in(whole: RowSource, part: RowSource) -> Int[Tensor, " k"] | None:

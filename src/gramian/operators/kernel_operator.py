@@ -134,8 +134,8 @@ class KernelOperator(Streaming):
             return self
         rows = recast(self.rows, torch.float64)
         cols = rows if self._same else recast(self.cols, torch.float64)
-        found = replace(self, rows=rows, cols=cols)
-        return found if self.factors is None else found.factored(self.factors.nbytes)
+        operator = replace(self, rows=rows, cols=cols)
+        return operator if self.factors is None else operator.factored(self.factors.nbytes)
 
     def keeping(self, memory_bytes: int, *, whole: bool = True) -> KernelOperator:
         """Return this operator with all entries evaluated and stored, if `memory_bytes` suffice.
@@ -159,14 +159,14 @@ class KernelOperator(Streaming):
         numbers = triangle_entries(n) if triangle else n * m
         if not self._keeps or numbers * self.dtype.itemsize > memory_bytes:
             return self
-        found: Kept
+        stored_entries: Kept
         if triangle:
             self.meter.evaluations += numbers
             X = self._hold(self.rows, 1)
-            found = KeptTriangle.build(self.kernel, self.rows, X, self.engine)
+            stored_entries = KeptTriangle.build(self.kernel, self.rows, X, self.engine)
         else:
-            found = KeptMatrix(self.kernel, self.rows, self.cols, self.dense())
-        return replace(self, kept=found)
+            stored_entries = KeptMatrix(self.kernel, self.rows, self.cols, self.dense())
+        return replace(self, kept=stored_entries)
 
     def __matmul__(self, v: Any) -> Tensor:
         """Return K v for a tensor or array of shape (m, t) or (m,), in its dtype.
@@ -345,13 +345,13 @@ class KernelOperator(Streaming):
         z = self._hold(self.cols, 1)
         if not have_factors(self.kernel, self.rows, z):
             return self
-        found = replace(self)
+        operator = replace(self)
         factors = Factors.of(
             self.kernel, self.rows, z,
             same=self._same, most_bytes=most_bytes, threads=default_threads(),
         )  # fmt: skip
-        _set(found, factors=factors)
-        return found
+        _set(operator, factors=factors)
+        return operator
 
     def fitting_device(self, size: int) -> KernelOperator:
         """Return this operator, on the host if its device may not have `size` free bytes."""
@@ -370,8 +370,8 @@ class KernelOperator(Streaming):
         if not derived or isinstance(engine, str):
             ask = partial(choose_engine, engine, dtype=dtype, kernel=kernel, sparse=sparse)
             return self._far.there(ask), memory_bytes
-        given = self._far.there(partial(choose_engine, engine, dtype=dtype))
-        return covering_within(given, kernel, memory_bytes, dtype=dtype, sparse=sparse)
+        chosen_engine = self._far.there(partial(choose_engine, engine, dtype=dtype))
+        return covering_within(chosen_engine, kernel, memory_bytes, dtype=dtype, sparse=sparse)
 
     @property
     def _far(self) -> RowSource:
@@ -383,9 +383,9 @@ class KernelOperator(Streaming):
             return side
         index = _row_numbers(side, key)
         room = self.host_bytes // side.dtype.itemsize
-        most = room if held else min(MOST_TAKEN, room)
+        most_entries = room if held else min(MOST_TAKEN, room)
         if (
-            side.remote and len(index) * side.width <= most
+            side.remote and len(index) * side.width <= most_entries
         ):  # once: they may be asked for in each product
             return as_rows(side.take(index))
         return subset(side, index)

@@ -44,8 +44,8 @@ class StoredRows:
     def write_product(self, v: Float[Tensor, "t m"], out: Float[Tensor, "k t"]) -> None:
         """Write E v', in float64, to this range of `out`; v as `transposed` returns it."""
         if self._compiled(len(v)):
-            some = out[slice(*self.bounds)]
-            multiply(self.entries, self.some, self.bounds, v=v, products=some)
+            own_out = out[slice(*self.bounds)]
+            multiply(self.entries, self.some, self.bounds, v=v, products=own_out)
             return
         for rows, E in self._blocks():
             out[rows] = product(E, v.t())
@@ -69,7 +69,10 @@ class StoredRows:
             )  # fmt: skip
             return total.t()
         for rows, E in self._blocks():
-            w, y = (None if each is None else each[rows] for each in (weights, targets))
+            w, y = (
+                None if part_given is None else part_given[rows]
+                for part_given in (weights, targets)
+            )
             u = residual(None if v is None else product(E, v.t()), w, y)
             total += product(E.t(), u).t()
         return total.t()
@@ -83,8 +86,13 @@ class StoredRows:
         if self._compiled(len(v)):
             products = torch.empty(len(E), len(v), dtype=torch.float64)
             sums = torch.zeros(len(v), first, dtype=torch.float64) if first else None
-            left, right = v[:, : E.shape[1]].contiguous(), -v[:, own].t().double().contiguous()
-            multiply(E, None, (0, len(E)), v=left, targets=right, products=products, sums=sums)
+            left_columns, right = (
+                v[:, : E.shape[1]].contiguous(),
+                -v[:, own].t().double().contiguous(),
+            )
+            multiply(
+                E, None, (0, len(E)), v=left_columns, targets=right, products=products, sums=sums
+            )
             out[:, own] += products.t()
             if sums is not None:
                 out[:, :first] += sums
@@ -97,9 +105,9 @@ class StoredRows:
 
     def _compiled(self, t: int) -> bool:
         """Return whether to use the compiled products for t targets."""
-        wanted = t <= COMPILED_TARGETS if self.compiled is None else self.compiled
+        is_wanted = t <= COMPILED_TARGETS if self.compiled is None else self.compiled
         able = t > 0 and bool(compiled_tiles()) and self.entries.is_contiguous()
-        return wanted and able
+        return is_wanted and able
 
     def _blocks(self) -> Iterator[tuple[slice, Tensor]]:
         """Yield some rows after the other, as many as the cache holds."""

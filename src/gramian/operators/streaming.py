@@ -97,8 +97,8 @@ class Streaming:
     ) -> Tensor:
         """Return K' W (K v - y) with all columns held, in the dtype of v, or in float64."""
         if self.kept is not None:
-            found = self.kept.normal(v, weights, targets)
-            return found.to(like.device, torch.float64 if v is None else v.dtype)
+            product = self.kept.normal(v, weights, targets)
+            return product.to(like.device, torch.float64 if v is None else v.dtype)
         self._count()
         factors = self._factors_for(like.shape[1])
         if factors is not None:
@@ -124,8 +124,12 @@ class Streaming:
 
     def _factors_for(self, t: int) -> Factors | None:
         """Return the factors, if there are any and vectors of their columns fit."""
-        found = self.factors
-        return None if found is None or found.vector_bytes(t) > self.memory_bytes else found
+        factors_found = self.factors
+        return (
+            None
+            if factors_found is None or factors_found.vector_bytes(t) > self.memory_bytes
+            else factors_found
+        )
 
     def _against_columns(self, z: Tensor, first: int) -> Float[Tensor, "n k"]:
         """Return the columns whose rows are z, the first of which has the number `first`."""
@@ -154,8 +158,8 @@ class Streaming:
     @property
     def _keeps(self) -> bool:
         """Whether entries may be stored: on the host, of local rows."""
-        here = not (self.rows.remote or self.cols.remote)
-        return here and self.engine.on_host and self.device.type == "cpu"
+        are_local = not (self.rows.remote or self.cols.remote)
+        return are_local and self.engine.on_host and self.device.type == "cpu"
 
     @property
     def _same(self) -> bool:
@@ -215,16 +219,16 @@ class Streaming:
         try:
             return run(rows, size)
         except torch.OutOfMemoryError:
-            most = min(size, source.shape[0])
-            if most == 1:
+            block_size = min(size, source.shape[0])
+            if block_size == 1:
                 raise
-        self.meter.largest_block = most // 2
+        self.meter.largest_block = block_size // 2
         logger.warning(
             "%s has no memory for blocks of %d rows; starting the pass again with %d",
-            self.engine, most, most // 2,
+            self.engine, block_size, block_size // 2,
         )  # fmt: skip
         torch.cuda.empty_cache()
-        return run(rows, most // 2)
+        return run(rows, block_size // 2)
 
     def _hold(self, side: RowSource, t: int) -> Tensor:
         """Return all rows of one side in memory; ValueError if the budget does not allow it."""

@@ -68,10 +68,10 @@ def check_shows(estimator: Estimator, display: str, attribute: str, wanted: str)
         If it has no such attribute; the message names the estimators that have it.
     """
     check_is_fitted(estimator)
-    found = getattr(estimator, attribute, None)
-    if found is None:
+    value = getattr(estimator, attribute, None)
+    if value is None:
         raise ValueError(
             f"{display} shows {attribute}, which this {type(estimator).__name__} does not have; "
             f"give {wanted}"
         )
-    return found
+    return value

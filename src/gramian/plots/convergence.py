@@ -123,14 +123,16 @@ class ConvergenceDisplay(Display):
         _check_iterates(rows)
         y = _first_of(rows, QUANTITIES) if y == "auto" else y
         x = ("seconds" if _is_search(history) else "iteration") if x == "auto" else x
-        seen = [row for row in rows if x in row and y in row and np.isfinite(row[y])]
-        if not seen:
-            known = sorted({key for row in rows for key in row})
-            wanted = x if not any(x in row for row in rows) else y
-            meant = did_you_mean(wanted, known)
-            raise ValueError(f"the history has no {wanted!r}; it has {listed(known)}{meant}")
+        shown_rows = [row for row in rows if x in row and y in row and np.isfinite(row[y])]
+        if not shown_rows:
+            known_columns = sorted({key for row in rows for key in row})
+            missing_column = x if not any(x in row for row in rows) else y
+            meant = did_you_mean(missing_column, known_columns)
+            raise ValueError(
+                f"the history has no {missing_column!r}; it has {listed(known_columns)}{meant}"
+            )
         goal = _goal(estimator) if y == _first_of(rows, LIMITED_QUANTITIES) else None
-        across, up = (np.array([row[key] for row in seen], dtype=float) for key in (x, y))
+        across, up = (np.array([row[key] for row in shown_rows], dtype=float) for key in (x, y))
         return cls(across, up, x, y, goal, name).plot(ax, **line_kw)
 
     def plot(self, ax: Axes | None = None, **line_kw: Any) -> ConvergenceDisplay:
@@ -175,12 +177,12 @@ def _of_search(history: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     all rows on count, or all steps without such a fit.
     """
     last = [row for row in history if row["step"] in ("fit", "cells", "average")]
-    rows, least = [], np.inf
+    rows, least_error = [], np.inf
     for number, row in enumerate(last or history):
         if np.isfinite(row["error"]):
-            least = min(least, row["error"])
-            seen = {"iteration": number, "seconds": row["elapsed"], "best_error": least}
-            rows.append({**seen, "kernel_evaluations": row["kernel_evaluations"]})
+            least_error = min(least_error, row["error"])
+            shown_row = {"iteration": number, "seconds": row["elapsed"], "best_error": least_error}
+            rows.append({**shown_row, "kernel_evaluations": row["kernel_evaluations"]})
     return rows
 
 
@@ -194,8 +196,8 @@ def _check_iterates(rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _first_of(rows: Sequence[Mapping[str, Any]], known: Mapping[str, str]) -> str:
-    there = {key for row in rows for key in row}
-    return next((name for name in known if name in there), "rel_residual")
+    present_columns = {key for row in rows for key in row}
+    return next((name for name in known if name in present_columns), "rel_residual")
 
 
 def _goal(estimator: Estimator) -> float | None:

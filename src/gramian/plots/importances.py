@@ -85,9 +85,9 @@ class ImportanceDisplay(Display):
         if names is None:
             names = [f"feature {number}" for number in range(len(shares))]
         order = np.argsort(-shares, kind="stable")
-        first, rest = np.split(order, [as_count(most, "most")])
+        first, other_features = np.split(order, [as_count(most, "most")])
         labels = tuple(str(names[number]) for number in first)
-        return cls(shares[first], labels, float(shares[rest].sum())).plot(ax, **bar_kw)
+        return cls(shares[first], labels, float(shares[other_features].sum())).plot(ax, **bar_kw)
 
     def plot(self, ax: Axes | None = None, **bar_kw: Any) -> ImportanceDisplay:
         """Draw it.

@@ -122,7 +122,7 @@ class LandmarkDisplay(Display):
             )
         shown = torch.linspace(0, len(source) - 1, min(len(source), as_count(rows, "rows"))).long()
         points, landmarks = (
-            dense(source.take(some)).numpy() for some in (shown, torch.as_tensor(index))
+            dense(source.take(row_index)).numpy() for row_index in (shown, torch.as_tensor(index))
         )
         shares = _unexplained(estimator, X, shown) if unexplained else None
         return cls(points, landmarks, shares, names).plot(ax, **scatter_kw)
@@ -182,7 +182,7 @@ def _two_columns(
         table = as_table(X)
         known = table.names if known is None else known
     known = None if known is None else [str(name) for name in known]
-    numbers = [_number(one, known, count) for one in features]
+    numbers = [_number(feature, known, count) for feature in features]
     if is_table(X):
         chosen = [known[number] for number in numbers]
         check_columns(table.where, table.names, chosen)
@@ -206,19 +206,23 @@ def _number(one: int | str, known: Sequence[str] | None, count: int) -> int:
 def _unexplained(estimator: Estimator, X: RowsLike, shown: torch.Tensor) -> np.ndarray | None:
     """Return the unexplained share of k(x, x) of some rows; None where no map is known."""
     model: Model | None = getattr(estimator, "model_", None)
-    made: FeatureMap | None = getattr(estimator, "map_", None)
+    feature_map: FeatureMap | None = getattr(estimator, "map_", None)
     if model is not None:
         if len(model.parts) > 1 or model.parts[0].cells is not None:
             return None
-        one = model.parts[0]
-        rows = one.prepared(validation.new_rows(estimator, X))
-        made = NystromMap.build(one.kernel, one.centers)
-    elif made is not None:
+        part = model.parts[0]
+        rows = part.prepared(validation.new_rows(estimator, X))
+        feature_map = NystromMap.build(part.kernel, part.centers)
+    elif feature_map is not None:
         rows = validation.new_rows(estimator, X)
     else:
         return None
-    some = Subset(rows, shown)
-    features = torch.cat([made.apply(block) for _, block in some.blocks(1000)]).double()
-    whole = torch.cat([made.kernel.diag(block) for _, block in some.blocks(1000)]).double()
-    left = 1 - features.square().sum(dim=1) / whole
-    return left.clamp(0, 1).numpy()
+    shown_rows = Subset(rows, shown)
+    features = torch.cat(
+        [feature_map.apply(block) for _, block in shown_rows.blocks(1000)]
+    ).double()
+    diagonal_values = torch.cat(
+        [feature_map.kernel.diag(block) for _, block in shown_rows.blocks(1000)]
+    ).double()
+    unexplained_share = 1 - features.square().sum(dim=1) / diagonal_values
+    return unexplained_share.clamp(0, 1).numpy()

@@ -100,15 +100,15 @@ class PenaltyPathDisplay(Display):
         """
         check_is_fitted(estimator)
         if getattr(estimator, "cv_results_", None) is not None:
-            found = cls(*_of_search(estimator.cv_results_), name=name)
+            display = cls(*_of_search(estimator.cv_results_), name=name)
         elif getattr(estimator, "path_", None) is not None:
-            found = cls._of_path(estimator, name)
+            display = cls._of_path(estimator, name)
         else:
             raise ValueError(
                 f"this {type(estimator).__name__} has no path of penalties: fit it with "
                 "penalty='auto' and landmarks=BlessR(...), or give a KernelRidgeCV"
             )
-        return found.plot(ax, **line_kw)
+        return display.plot(ax, **line_kw)
 
     @classmethod
     def _of_path(cls, estimator: Estimator, name: str | None) -> PenaltyPathDisplay:

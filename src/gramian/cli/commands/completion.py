@@ -30,10 +30,10 @@ def script(shell: str) -> str:
         raise ValueError(
             f"unknown shell {shell!r}; known: {', '.join(SHELLS)}{did_you_mean(shell, SHELLS)}"
         )
-    found = get_completion_script(prog_name="gramian", complete_var=VARIABLE, shell=shell)
-    first, _, rest = found.partition("\n")
+    script_text = get_completion_script(prog_name="gramian", complete_var=VARIABLE, shell=shell)
+    first, _, remainder = script_text.partition("\n")
     # zsh reads the first line only if it is the first
-    head, tail = (f"{first}\n", rest) if first.startswith("#compdef") else ("", found)
+    head, tail = (f"{first}\n", remainder) if first.startswith("#compdef") else ("", script_text)
     return f"{head}# in the file that {shell} reads at its start: {HOW[shell]}\n{tail}"
 
 

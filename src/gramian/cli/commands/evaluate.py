@@ -48,15 +48,15 @@ def evaluate(
         sums = _pinball(loaded, rows, y, tuple(levels), settings)
         return {**about, **errors_of_quantiles(sums, len(y), levels)}
     if loaded.classes is None and loaded.outputs > 1:
-        one = "--metric" if levels else "evaluate"
-        raise ValueError(f"{model} predicts {loaded.outputs} targets; {one} takes one")
+        command_name = "--metric" if levels else "evaluate"
+        raise ValueError(f"{model} predicts {loaded.outputs} targets; {command_name} takes one")
     answers = _answers(loaded, rows, y, settings, metric)
     if reliability is not None and answers.chance_sums is not None:
         draw(reliability, answers.chance_sums, answers.classes)
-    found = {**about, **measured(loaded, answers, metric)}
+    report = {**about, **measured(loaded, answers, metric)}
     if metric is not None:
-        return found
-    return {**found, **coverage(loaded, rows, y, settings)}
+        return report
+    return {**report, **coverage(loaded, rows, y, settings)}
 
 
 def _pinball(

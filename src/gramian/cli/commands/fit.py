@@ -56,26 +56,26 @@ def fit(
     with _resumable(checkpoint), progress(settings.max_iter) as shown:
         training = open_training(data, options)
         check_metric(training, options)
-        ready = training.prepared(
+        prepared = training.prepared(
             settings,
             generators(options),
             lambda whole: divided(whole, conformal, options.seed),
         )
-        fitting.check_memory(ready.settings, ready.data.rows, ready.training.targets)
+        fitting.check_memory(prepared.settings, prepared.data.rows, prepared.training.targets)
         if std:
-            check_std(ready.settings, ready.data.coded)
+            check_std(prepared.settings, prepared.data.coded)
         remark(task.reason(training.y, options))  # after all checks
-        fitted = _fit_or_save(ready, options, saved, shown, out, history, start)
-    report = _saved(fitted, ready, options, out, history, start)
+        fitted = _fit_or_save(prepared, options, saved, shown, out, history, start)
+    report = _saved(fitted, prepared, options, out, history, start)
     if std:
-        save_with_std(load_model(out), out, ready.data, fitted.closed_form, settings.limit)
+        save_with_std(load_model(out), out, prepared.data, fitted.closed_form, settings.limit)
     if conformal is not None:
-        learned = ready.data
+        learned = prepared.data
 
         def again(model: Model) -> Again:
-            return Again.of_fit(model, fitted, ready.settings, learned)
+            return Again.of_fit(model, fitted, prepared.settings, learned)
 
-        save_with_intervals(out, learned, ready.back, again, conformal, options.seed)
+        save_with_intervals(out, learned, prepared.back, again, conformal, options.seed)
     return report
 
 
@@ -110,8 +110,8 @@ def _saved(
     """Write the model and the history, and report how the fit went."""
     ready = ready if fitted.held_out is None else ready.without(fitted.held_out)
     about = _about(ready, options, fitted, time.perf_counter() - start)
-    given = ready.training.given
-    model = replace(fitted.model, info={**about, "columns": list(given.columns)})
+    table = ready.training.given
+    model = replace(fitted.model, info={**about, "columns": list(table.columns)})
     model.save(out)
     if history is not None:
         write_atomically(history, lambda part: write_history(part, history, fitted.history))
@@ -123,12 +123,12 @@ def _saved_anyway(
     fitted: Fitted, ready: Prepared, options: FitOptions, out: Path, *more: Any
 ) -> str:
     """Write the model of an interrupted fit, and return a note about it."""
-    kept = fitted.iteration if fitted.best_iteration is None else fitted.best_iteration
+    kept_iteration = fitted.iteration if fitted.best_iteration is None else fitted.best_iteration
     try:
         _saved(fitted, ready, options, out, *more)
     except OSError as error:
         return f"{out} could not be written: {error.strerror or error}"
-    return f"{out} holds the model of iteration {kept}"
+    return f"{out} holds the model of iteration {kept_iteration}"
 
 
 def check_files(data: Path, options: FitOptions, outputs: Mapping[str, Path | None]) -> None:
@@ -158,10 +158,10 @@ def _resumable(checkpoint: Path | None) -> Iterator[None]:
     except KeyboardInterrupt as error:
         why = reason(error)
         with contextlib.suppress(OSError):  # the terminal may be gone
-            kept = "; ".join(getattr(error, "__notes__", []))
-            why = f"{why}; {kept}" if kept else why
+            notes = "; ".join(getattr(error, "__notes__", []))
+            why = f"{why}; {notes}" if notes else why
             if checkpoint is None:
-                saved = "" if kept else "; nothing is saved"
+                saved = "" if notes else "; nothing is saved"
                 message("", f"{why}{saved}. With --checkpoint FILE, a fit can be resumed")
             elif checkpoint.exists():
                 message("", f"{why}; to go on from {checkpoint}, run the same command again")
@@ -235,9 +235,9 @@ def _baseline(training: Training) -> Label:
 
 def _validation(ready: Prepared, fitted: Fitted, metric: str | None) -> dict[str, Any] | None:
     """Return the errors of the model and of the best constant on the held-out rows."""
-    training, y, found = ready.training, ready.training.held_out_y, fitted.metrics
+    training, y, metrics_row = ready.training, ready.training.held_out_y, fitted.metrics
     model, other_loss = fitted.model, ready.settings.is_nonlinear
-    if y is None or ready.held_out is None or not (other_loss or VALID_RMSE in found):
+    if y is None or ready.held_out is None or not (other_loss or VALID_RMSE in metrics_row):
         return None  # the last: interrupted before it was known
     if model.classes is None and model.outputs > 1:
         return None  # several quantiles of one target
@@ -250,9 +250,9 @@ def _validation(ready: Prepared, fitted: Fitted, metric: str | None) -> dict[str
         return held_out_errors(y, values, model.classes, constant, metric, chances)
     if training.classification:
         wrong = float((y != constant).mean())
-        return {"rows": len(y), "error": found[VALID_ERROR], "error_of_majority": wrong}
+        return {"rows": len(y), "error": metrics_row[VALID_ERROR], "error_of_majority": wrong}
     error = float(np.sqrt(np.mean(np.square(y - constant, dtype=np.float64))))
-    return {"rows": len(y), "rmse": found[VALID_RMSE], "rmse_of_mean": error}
+    return {"rows": len(y), "rmse": metrics_row[VALID_RMSE], "rmse_of_mean": error}
 
 
 def write_history(part: Path, named: Path, history: list[dict[str, Any]]) -> None:

@@ -29,9 +29,9 @@ def _about_here() -> Report:
     devices = [str(i) for i in cards]
     if len(devices) > 1:
         devices.append(",".join(devices))  # rows divided among all of them
-    cuda = [f"torch:cuda:{each}" for each in devices]
+    cuda = [f"torch:cuda:{device}" for device in devices]
     if is_usable():
-        cuda = [*(f"triton:cuda:{each}" for each in devices), *cuda]
+        cuda = [*(f"triton:cuda:{device}" for device in devices), *cuda]
     return {
         "version": __version__,
         "python": platform.python_version(),

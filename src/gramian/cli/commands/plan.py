@@ -19,21 +19,23 @@ def plan(data: Path, options: FitOptions) -> Report:
     """Report memory, kernel evaluations and seconds of a fit, or a search, with these options."""
     check(options)
     training = open_training(data, options)
-    ready = training.prepared(settings_of(options), generators(options))
-    rows, targets = ready.data.rows, training.targets
+    prepared = training.prepared(settings_of(options), generators(options))
+    rows, targets = prepared.data.rows, training.targets
     if options.of_a_model:
-        expected: Plan | SearchPlan = fitting.plan(ready.settings, rows, targets)
+        expected: Plan | SearchPlan = fitting.plan(prepared.settings, rows, targets)
     else:
         search = SearchSettings(
-            budget=budget(options), engine=ready.settings.engine, memory_limit=ready.settings.limit
+            budget=budget(options),
+            engine=prepared.settings.engine,
+            memory_limit=prepared.settings.limit,
         )
         expected = plan_search(search, rows, targets)
-    n, d = ready.data.rows.shape
+    n, d = prepared.data.rows.shape
     return {
         "plan": str(expected),
         "rows": n,
         "features": d,
         "method": "one fit" if options.of_a_model else "search",
         **{name: value for name, value in asdict(expected).items() if name != "rows"},
-        "columns": ready.columns,
+        "columns": prepared.columns,
     }

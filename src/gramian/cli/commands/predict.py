@@ -59,9 +59,9 @@ def predict(
         raise ValueError(f"--escape-formulas is for text, and {out} is none; leave it out")
     loaded = load_model(model)
     _check(loaded, model, proba, std, interval)
-    kept, table = [] if keep is None else split_names(keep), loaded.table(data)
-    if kept:
-        check_kept(out, table, kept, _names(loaded, proba, std, interval))
+    kept_names, table = [] if keep is None else split_names(keep), loaded.table(data)
+    if kept_names:
+        check_kept(out, table, kept_names, _names(loaded, proba, std, interval))
     rows = open_for_model(loaded, table)
     predicted = Predicted(loaded, engine, as_bytes(memory_limit), proba, std, interval)
     if output_format is None:
@@ -70,7 +70,11 @@ def predict(
         columns = predicted(rows)
         if proba and not output_format.named:
             del columns["prediction"]  # labels may be texts
-        write = partial(write_beside, out, table, kept) if kept else partial(write_table, out)
+        write = (
+            partial(write_beside, out, table, kept_names)
+            if kept_names
+            else partial(write_table, out)
+        )
         write(columns, escape_formulas=escape_formulas)
     return {"predictions": out, "rows": len(rows), "seconds": time.perf_counter() - start}
 
@@ -130,10 +134,10 @@ def columns_of(model: Model, values: np.ndarray, proba: bool) -> dict[str, np.nd
     """Return the columns to write, of the values of a model."""
     if model.classes is None:
         return named(values, model.target)
-    found = torch.from_numpy(values)
-    columns = named(np.asarray([model.classes[i] for i in likeliest(found).tolist()]))
+    decision_values = torch.from_numpy(values)
+    columns = named(np.asarray([model.classes[i] for i in likeliest(decision_values).tolist()]))
     if proba:
-        chances = model.class_map(found).numpy().T
+        chances = model.class_map(decision_values).numpy().T
         columns |= {f"probability_{k}": p for k, p in zip(model.classes, chances, strict=True)}
     return columns
 

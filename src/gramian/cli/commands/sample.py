@@ -18,8 +18,8 @@ def sample(name: str, out: Path, part: str) -> Report:
     if part != "all" and part not in SPLIT:
         raise ValueError(f"--part is all, {' or '.join(SPLIT)}, not {part}")
     format_to_write(out)  # refuses a name that says no such format, before any work
-    wanted = [("split", "=", SPLIT[part])] if part in SPLIT else None
-    table = pq.read_table(sample_path(name), filters=wanted).drop_columns("split")
+    row_filter = [("split", "=", SPLIT[part])] if part in SPLIT else None
+    table = pq.read_table(sample_path(name), filters=row_filter).drop_columns("split")
     write_table(out, {column: table[column] for column in table.column_names})
     columns = ", ".join(table.column_names)
     return {"table": out, "rows": table.num_rows, "columns": columns, "target": "target"}

@@ -73,8 +73,10 @@ class Outcome:
         if len(self.found.members) > 1:
             return next(trial for trial in trials if trial.step == "average")
         recipe = self.found.members[0].recipe
-        made = [trial for trial in trials if trial.recipe == recipe and trial.step != "average"]
-        return min(made or trials, key=lambda trial: trial.loss)
+        candidates = [
+            trial for trial in trials if trial.recipe == recipe and trial.step != "average"
+        ]
+        return min(candidates or trials, key=lambda trial: trial.loss)
 
     def error(self, trial: Trial) -> dict[str, float]:
         """Return the error of a trial on the rows that the search has held out, and its share.
@@ -122,13 +124,13 @@ def fit(
             limit = settings_of(options).limit
             save_with_std(load_model(out), out, done.ready.data, lambda: penalties, limit)
         if conformal is not None:
-            learned, back = done.ready.data, done.ready.back
+            learned, calibration = done.ready.data, done.ready.back
 
             def again(model: Model) -> Again:
                 shifts = tuple(penalty * learned.total for penalty in penalties)
                 return Again(model, shifts, settings_of(options), len(learned.targets))
 
-            save_with_intervals(out, learned, back, again, conformal, options.seed)
+            save_with_intervals(out, learned, calibration, again, conformal, options.seed)
         if history is not None:
             rows = [history_row(done, trial) for trial in done.found.trials]
             write_atomically(history, lambda part: write_history(part, history, rows))
@@ -152,11 +154,11 @@ def searched(
         seed = int(np.random.RandomState(options.seed).randint(2**31 - 1))
         generators = Generators.seeded(np.random.RandomState(seed))
         fit_settings = settings_of(options)
-        ready = training.prepared(
+        prepared = training.prepared(
             fit_settings, generators, lambda whole: divided(whole, conformal, options.seed)
         )
         if std:
-            check_std(fit_settings, ready.data.coded)
+            check_std(fit_settings, prepared.data.coded)
         remark(task.reason(training.y, options))
         settings = SearchSettings(
             budget=spent,
@@ -165,8 +167,8 @@ def searched(
             watchers=shown,
             checkpoint=checkpoint,
         )
-        found = search_fit(ready.data, settings, torch.Generator().manual_seed(seed))
-    return Outcome(ready, found, options, time.perf_counter() - start)
+        searched_result = search_fit(prepared.data, settings, torch.Generator().manual_seed(seed))
+    return Outcome(prepared, searched_result, options, time.perf_counter() - start)
 
 
 @contextlib.contextmanager
@@ -211,24 +213,24 @@ def _with_info(model: Model, info: dict[str, Any]) -> Model:
 
 
 def _about(done: Outcome) -> dict[str, Any]:
-    ready, found = done.ready, done.found
+    prepared, searched_result = done.ready, done.found
     validation = _validation(done)
     return {
         "version": __version__,
         "task": "regression" if done.classes is None else "classification",
         "target": done.options.target,
-        "rows": len(ready.training.y),
-        "features": ready.data.rows.shape[1],
+        "rows": len(prepared.training.y),
+        "features": prepared.data.rows.shape[1],
         "method": "search",
         "budget": done.options.budget,
-        "trials": len([trial for trial in found.trials if trial.step != "refit"]),
-        "stop_reason": "interrupted" if found.interrupted else "searched",
-        "members": [member_row(member) for member in found.members],
-        "kernel_evaluations": found.evaluations,
+        "trials": len([trial for trial in searched_result.trials if trial.step != "refit"]),
+        "stop_reason": "interrupted" if searched_result.interrupted else "searched",
+        "members": [member_row(member) for member in searched_result.members],
+        "kernel_evaluations": searched_result.evaluations,
         "seconds": done.seconds,
         "baseline": done.constant,
         "chosen_by": {
-            "rows": len(found.truth),
+            "rows": len(searched_result.truth),
             **done.error(done.chosen),
             "remark": optimism_of_search(validation is not None),
         },
@@ -238,11 +240,11 @@ def _about(done: Outcome) -> dict[str, Any]:
 
 def _validation(done: Outcome) -> dict[str, Any] | None:
     """Return the error on rows that neither the fits nor their choice have seen."""
-    ready, y = done.ready, done.ready.training.held_out_y
-    if y is None or ready.held_out is None:
+    prepared, y = done.ready, done.ready.training.held_out_y
+    if y is None or prepared.held_out is None:
         return None
     model = done.found.model
-    values = model.predict(ready.held_out, engine=settings_of(done.options).engine).numpy()
+    values = model.predict(prepared.held_out, engine=settings_of(done.options).engine).numpy()
     chances = None if model.classes is None else model.class_map
     metric = done.options.metric or ("rmse" if done.classes is None else "error")
     return held_out_errors(y, values, done.classes, done.constant, metric, chances)

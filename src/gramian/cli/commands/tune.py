@@ -44,24 +44,24 @@ def tune(
     data: Path, options: TuneOptions, out: Path | None, checkpoint: Path | None = None
 ) -> Report:
     """Search, save the model if there is a file for it, and report trials, gains and winner."""
-    asked = options.of_fit
-    check(asked)
-    check_files(data, asked, {"out": out, "checkpoint": checkpoint})
+    fit_options = options.of_fit
+    check(fit_options)
+    check_files(data, fit_options, {"out": out, "checkpoint": checkpoint})
     with report_interruption(checkpoint):
         saved_steps = None if checkpoint is None else Checkpoint(checkpoint)
-        done = searched(data, asked, checkpoint=saved_steps)
+        done = searched(data, fit_options, checkpoint=saved_steps)
         about = saved(done, out)
-        kept = "no --out was given, and nothing is kept" if out is None else (
+        saved_note = "no --out was given, and nothing is kept" if out is None else (
             f"{out} holds the best of {about['trials']} trials"
         )  # fmt: skip
-        stop_if_interrupted(done, kept)
+        stop_if_interrupted(done, saved_note)
     main = max(done.found.members, key=lambda member: member.weight)
     return {
         "ranking": ranking(done),
         "gains": gain_rows(done),
         **report(done, out, about),
         "importances": importances(done.found.model, measured=True),
-        "command": command(data, asked, main, len(done.ready.training.y)),
+        "command": command(data, fit_options, main, len(done.ready.training.y)),
     }
 
 
@@ -90,11 +90,11 @@ def gain_rows(done: Outcome) -> list[dict[str, Any]]:
     name = "rmse" if done.classes is None else "rmse_of_codes"
     return [
         {
-            "step": one.step, "trials": one.trials, name: done.found.unit * one.error,
-            "less": None if one.gain is None else f"{100 * one.gain:.1f} %",
-            "elapsed": one.seconds,
+            "step": gain.step, "trials": gain.trials, name: done.found.unit * gain.error,
+            "less": None if gain.gain is None else f"{100 * gain.gain:.1f} %",
+            "elapsed": gain.seconds,
         }
-        for one in gains(done.found.trials)
+        for gain in gains(done.found.trials)
     ]  # fmt: skip
 
 

@@ -21,17 +21,21 @@ def open_for_model(model: Model, table: Table, target: str | None = None) -> Row
 
 
 def _columns(model: Model, table: Table, target: str | None) -> tuple[str, ...]:
-    there = tuple(name for name in table.names if name != target)
+    column_names = tuple(name for name in table.names if name != target)
     d = model.features
     if model.feature_names is not None and table.named:
         wanted = model.feature_names
-    elif len(there) == d:
-        return there
+    elif len(column_names) == d:
+        return column_names
     else:
         wanted = tuple(model.info.get("columns", ()))
-    missing = [name for name in wanted if name not in there]
+    missing = [name for name in wanted if name not in column_names]
     if missing or len(wanted) != d:
         needed = listed(missing) if missing else f"{d} features"
-        known = it_has(there, missing[0]) if missing else f"it has {listed(there)}"
-        raise ValueError(f"{table.where} lacks what the model was trained on: {needed}; {known}")
+        name_hint = (
+            it_has(column_names, missing[0]) if missing else f"it has {listed(column_names)}"
+        )
+        raise ValueError(
+            f"{table.where} lacks what the model was trained on: {needed}; {name_hint}"
+        )
     return wanted

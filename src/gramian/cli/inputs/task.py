@@ -64,17 +64,17 @@ def possible_labels(y: np.ndarray | RemoteColumns) -> np.ndarray | None:
     """
     if isinstance(y, RemoteColumns):
         return _possible(y[:AT_ONCE].numpy(), len(y))
-    seen = y[:0]
+    distinct = y[:0]
     for start in range(0, len(y), AT_ONCE):
-        seen = np.union1d(seen, y[start : start + AT_ONCE])
-        if len(seen) > FEW_LABELS:
+        distinct = np.union1d(distinct, y[start : start + AT_ONCE])
+        if len(distinct) > FEW_LABELS:
             return None
-    return _possible(seen, len(y))
+    return _possible(distinct, len(y))
 
 
 def _possible(seen: np.ndarray, count: int) -> np.ndarray | None:
     """Return the distinct values, if they may be codes of classes of `count` rows."""
     seen = np.unique(seen)
-    whole = bool((seen == np.floor(seen)).all())
-    few = 2 <= len(seen) <= (FEW_LABELS if whole else 2)
-    return seen if few and 2 * len(seen) <= count else None
+    are_whole = bool((seen == np.floor(seen)).all())
+    are_few = 2 <= len(seen) <= (FEW_LABELS if are_whole else 2)
+    return seen if are_few and 2 * len(seen) <= count else None

@@ -57,8 +57,8 @@ class Training:
     def y(self) -> np.ndarray | RemoteColumns:
         """The target of the training rows; it stays on a cluster with its rows."""
         if self.keep is None and self.back is None:
-            every: np.ndarray | RemoteColumns = self.given.y
-            return every
+            target: np.ndarray | RemoteColumns = self.given.y
+            return target
         learned: np.ndarray = np.asarray(self.given.y)[self.learned]
         return learned
 
@@ -114,14 +114,16 @@ class Training:
             keep=None if self.keep is None else torch.from_numpy(self.keep),
             hold_out=fitting.holds_out(settings) and self.held_out_y is None,
         )
-        found = divide(whole)
+        divided_rows = divide(whole)
         training = self
-        if found.learn is not None:
-            back = np.zeros(len(self.given.y), dtype=bool)
-            back[np.delete(self.learned, found.learn.numpy())] = True
-            training = replace(self, back=back)
-        held_out = self._held_out(found.train.encoding)
-        return Prepared(training, found.train, found.settings, held_out, found.others)
+        if divided_rows.learn is not None:
+            is_calibration = np.zeros(len(self.given.y), dtype=bool)
+            is_calibration[np.delete(self.learned, divided_rows.learn.numpy())] = True
+            training = replace(self, back=is_calibration)
+        held_out = self._held_out(divided_rows.train.encoding)
+        return Prepared(
+            training, divided_rows.train, divided_rows.settings, held_out, divided_rows.others
+        )
 
     def _held_out(self, encoding: Encoding | None) -> RowSource | None:
         source = self.given if self.other is None else self.other
@@ -171,39 +173,41 @@ class Prepared:
     def without(self, index: Tensor) -> Prepared:
         """Return the same with the rows that the fit has held out, by their numbers."""
         training = self.training.without(index.numpy())
-        held = self.data.held_out
-        return replace(self, training=training, held_out=None if held is None else held.data.rows)
+        held_rows = self.data.held_out
+        return replace(
+            self, training=training, held_out=None if held_rows is None else held_rows.data.rows
+        )
 
 
 def open_training(data: Path, options: FitOptions) -> Training:
     """Open a table, read the target and hold rows out."""
     dropped = () if options.drop is None else parsing.names(options.drop)
     features = None if options.features is None else parsing.names(options.features)
-    given = _open(data, options.target, features, dropped)
-    classification = task.is_classification(given.y, options)
+    table = _open(data, options.target, features, dropped)
+    classification = task.is_classification(table.y, options)
     if options.validation is None:
-        return Training(given, classification)
+        return Training(table, classification)
     share = parsing.validation(options.validation)
     if isinstance(share, Path):
-        other = _open(share, options.target, given.columns)
-        return Training(given, classification, other=other)
-    return Training(given, classification, _kept(len(given.y), share, options.seed))
+        other_table = _open(share, options.target, table.columns)
+        return Training(table, classification, other=other_table)
+    return Training(table, classification, _kept(len(table.y), share, options.seed))
 
 
 def _open(
     path: Path, target: str, columns: Sequence[str] | None, dropped: Sequence[str] = ()
 ) -> TrainingTable:
-    found = TrainingTable.open(path, target, columns, dropped)
-    there = columns_there(found.y)
-    if there is not None:
-        if there.labels is None:
+    opened_table = TrainingTable.open(path, target, columns, dropped)
+    remote = columns_there(opened_table.y)
+    if remote is not None:
+        if remote.labels is None:
             check_magnitude(
-                there.reshaped(flat=False).stand_in(), torch.float64, f"the target {target!r}"
+                remote.reshaped(flat=False).stand_in(), torch.float64, f"the target {target!r}"
             )
-    elif found.y.dtype.kind not in "Ub":
-        y = torch.from_numpy(found.y[:, None].astype(np.float64))
+    elif opened_table.y.dtype.kind not in "Ub":
+        y = torch.from_numpy(opened_table.y[:, None].astype(np.float64))
         check_magnitude(y, torch.float64, f"the target {target!r}")
-    return found
+    return opened_table
 
 
 def _kept(n: int, share: float, seed: int) -> np.ndarray:

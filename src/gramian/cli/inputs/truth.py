@@ -67,5 +67,7 @@ def _check_kind(y: np.ndarray | RemoteColumns, name: str, model: Model) -> None:
     text = kind_of(y) == "U"
     trained_on_text = model.classes is not None and isinstance(model.classes[0], str)
     if text != trained_on_text:
-        held, expected = ("text", "numbers") if text else ("numbers", "text")
-        raise ValueError(f"the target {name!r} holds {held}, but the model predicts {expected}")
+        held_kind, expected = ("text", "numbers") if text else ("numbers", "text")
+        raise ValueError(
+            f"the target {name!r} holds {held_kind}, but the model predicts {expected}"
+        )

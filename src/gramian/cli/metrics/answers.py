@@ -159,7 +159,11 @@ def mean_area(ranks: Sequence[Ranks]) -> tuple[float, float]:
     Of one class against the rest; classes without rows, or that all rows have, are left out. NaN if
     none is left.
     """
-    found = [area for area in (one.area() for one in ranks) if not math.isnan(area[0])]
+    found = [
+        area
+        for area in (ranks_of_class.area() for ranks_of_class in ranks)
+        if not math.isnan(area[0])
+    ]
     if not found:
         return math.nan, 0.0
     areas, off = np.mean(found, axis=0).tolist()

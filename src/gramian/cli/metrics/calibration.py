@@ -62,12 +62,14 @@ def calibration_error(sums: ChanceSums) -> float:
     """
     if not sums.rows:
         return math.nan
-    found = reliability(sums.bins)
-    return float(np.average(np.abs(found.share - found.probability), weights=found.rows))
+    bins_table = reliability(sums.bins)
+    return float(
+        np.average(np.abs(bins_table.share - bins_table.probability), weights=bins_table.rows)
+    )
 
 
 def reliability(bins: torch.Tensor) -> Reliability:
     """Return the bins that have rows; see `ChanceSums` for theirs."""
-    some = bins[bins[:, 0] > 0]
-    rows, probability, true = some.numpy().T
+    filled_bins = bins[bins[:, 0] > 0]
+    rows, probability, true = filled_bins.numpy().T
     return Reliability(probability / rows, true / rows, rows.astype(np.int64))

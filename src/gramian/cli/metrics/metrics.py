@@ -147,12 +147,12 @@ def measured(answers: Summed, constant: Label, names: Iterable[str] = ()) -> dic
     """
     task = CLASSIFICATION_TASK if answers.classes else REGRESSION_TASK
     table, beside = METRICS[task], answers.constant(constant)
-    found: dict[str, float] = {}
+    values: dict[str, float] = {}
     for name in tuple(names) or table:
-        found[name] = table[name].of(answers)
+        values[name] = table[name].of(answers)
         if not table[name].of_probabilities:
-            found[f"{name}_of_{CONSTANT[task]}"] = table[name].of(beside)
-    return found
+            values[f"{name}_of_{CONSTANT[task]}"] = table[name].of(beside)
+    return values
 
 
 def best_constant(y: np.ndarray | RemoteColumns, classification: bool) -> Label:
@@ -175,18 +175,18 @@ def remarks(answers: Summed) -> list[str]:
     if not answers.classes:
         same = not bool(answers.errors.spread > 0)
         return [f"all targets are {float(answers.errors.mean):g}: r2 is undefined"] if same else []
-    said, tally, off = [], answers.tally, answers.area[1]
-    there = tally.labels[tally.rows > 0]
-    strange = np.isin(there, answers.classes, invert=True)
+    notes, tally, off = [], answers.tally, answers.area[1]
+    present_labels = tally.labels[tally.rows > 0]
+    strange = np.isin(present_labels, answers.classes, invert=True)
     if strange.any():
-        names = ", ".join(repr(label) for label in there[strange][:3].tolist())
+        names = ", ".join(repr(label) for label in present_labels[strange][:3].tolist())
         count = tally.rows[tally.rows > 0][strange].sum()
-        said.append(
+        notes.append(
             f"{count:,} rows have a class that the training had not, such as {names}: they "
             "count as wrong, and auc and probabilities leave them out"
         )
-    if len(there) == 1:
-        said.append(f"all rows have the class {there[0].item()!r}: auc is undefined")
+    if len(present_labels) == 1:
+        notes.append(f"all rows have the class {present_labels[0].item()!r}: auc is undefined")
     if off >= VISIBLE:
-        said.append(f"auc is off by at most {off:.1g}, as values are counted in bins")
-    return said
+        notes.append(f"auc is off by at most {off:.1g}, as values are counted in bins")
+    return notes

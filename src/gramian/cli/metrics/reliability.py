@@ -38,10 +38,10 @@ def draw(path: Path, sums: ChanceSums, classes: tuple[Any, ...]) -> None:
     if not sums.rows:
         raise ValueError(f"--reliability: no row has one of the classes {list(classes)}")
     what, bins = (repr(classes[1]), sums.second) if len(classes) == 2 else (PREDICTED, sums.bins)
-    found = reliability(bins)
+    bins_table = reliability(bins)
     figure = Figure(figsize=(4.5, 5.5), layout="constrained")
     top, below = figure.subplots(2, sharex=True, height_ratios=(3, 1))
-    display = ReliabilityDisplay(found.probability, found.share, found.rows, what)
+    display = ReliabilityDisplay(bins_table.probability, bins_table.share, bins_table.rows, what)
     display.plot(top, rows_ax=below)
     kind = path.suffix[1:].lower()
     write_atomically(path, lambda part: figure.savefig(part, format=kind, dpi=150))

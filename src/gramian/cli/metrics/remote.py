@@ -45,14 +45,14 @@ def answers_there(
         return RegressionThere(y, values.fold(Errors(), y, size=size))
     classes = np.asarray(model.classes)
     labels = np.union1d(classes, y.classes())
-    said = np.searchsorted(labels, classes)
+    positions = np.searchsorted(labels, classes)
     number = torch.full((len(labels),), -1)
-    number[torch.from_numpy(said)] = torch.arange(len(classes))
+    number[torch.from_numpy(positions)] = torch.arange(len(classes))
     folding = Classified(len(labels), number, model.class_map, len(classes), ranks=area)
     truth = y.looked_up(labels, torch.arange(len(labels), dtype=torch.float64)[:, None])
-    found = values.fold(folding, truth, size=size)
-    tally = Tally(labels, said, found.counts.numpy())
-    return ClassesThere(tuple(model.classes), tally, mean_area(found.ranks), found.chances)
+    sums = values.fold(folding, truth, size=size)
+    tally = Tally(labels, positions, sums.counts.numpy())
+    return ClassesThere(tuple(model.classes), tally, mean_area(sums.ranks), sums.chances)
 
 
 def pinball_there(
@@ -64,5 +64,5 @@ def pinball_there(
 ) -> np.ndarray:
     """Return the sums of `Pinball` of a model of quantiles for rows on a cluster, in one pass."""
     values = predicted(rows, model, **settings)
-    found: torch.Tensor = values.fold(Pinball(levels), y, size=comfortable_size(rows))
-    return found.numpy()
+    sums: torch.Tensor = values.fold(Pinball(levels), y, size=comfortable_size(rows))
+    return sums.numpy()

@@ -33,12 +33,16 @@ class Tally:
     @classmethod
     def of(cls, y: np.ndarray, predicted: np.ndarray, classes: Sequence[Any]) -> Tally:
         """Count labels and predictions, which are among the classes or all the same."""
-        there = np.unique(predicted) if len(predicted) else predicted
-        said = np.union1d(np.asarray(classes), there)
-        labels = np.union1d(said, y)
-        pairs = np.searchsorted(labels, y) * len(said) + np.searchsorted(said, predicted)
-        counts = np.bincount(pairs, minlength=len(labels) * len(said))
-        return cls(labels, np.searchsorted(labels, said), counts.reshape(len(labels), -1))
+        predicted_labels = np.unique(predicted) if len(predicted) else predicted
+        predicted_places = np.union1d(np.asarray(classes), predicted_labels)
+        labels = np.union1d(predicted_places, y)
+        pairs = np.searchsorted(labels, y) * len(predicted_places) + np.searchsorted(
+            predicted_places, predicted
+        )
+        counts = np.bincount(pairs, minlength=len(labels) * len(predicted_places))
+        return cls(
+            labels, np.searchsorted(labels, predicted_places), counts.reshape(len(labels), -1)
+        )
 
     def always(self, label: Label) -> Tally:
         """Return the counts of a constant prediction."""
@@ -50,15 +54,15 @@ class Tally:
     @cached_property
     def rows(self) -> np.ndarray:
         """Rows of each label."""
-        found: np.ndarray = self.counts.sum(axis=1)
-        return found
+        counts_by_label: np.ndarray = self.counts.sum(axis=1)
+        return counts_by_label
 
     @cached_property
     def right(self) -> np.ndarray:
         """Correctly predicted rows of each label."""
-        found = np.zeros(len(self.labels), np.int64)
-        found[self.said] = self.counts[self.said, np.arange(len(self.said))]
-        return found
+        correct = np.zeros(len(self.labels), np.int64)
+        correct[self.said] = self.counts[self.said, np.arange(len(self.said))]
+        return correct
 
     @property
     def accuracy(self) -> float:
@@ -68,13 +72,13 @@ class Tally:
     @property
     def balanced_accuracy(self) -> float:
         """The mean recall of the labels that occur."""
-        there = self.rows > 0
-        return float((self.right[there] / self.rows[there]).mean())
+        is_present = self.rows > 0
+        return float((self.right[is_present] / self.rows[is_present]).mean())
 
     @property
     def macro_f1(self) -> float:
         """The mean F1 of the labels that occur or are predicted."""
         both = self.rows.copy()
         both[self.said] += self.counts.sum(axis=0)
-        some = both > 0
-        return float((2 * self.right[some] / both[some]).mean())
+        is_relevant = both > 0
+        return float((2 * self.right[is_relevant] / both[is_relevant]).mean())

@@ -26,11 +26,11 @@ OF_LOSS = {"huber": "delta", "quantile": "levels", "expectile": "level"}
 
 def names(text: str) -> tuple[str, ...]:
     """Return the names in a text with commas; raise ValueError for a repeated name."""
-    found = tuple(name for part in text.split(",") if (name := part.strip()))
-    twice = next((name for name in found if found.count(name) > 1), None)
+    parsed_names = tuple(name for part in text.split(",") if (name := part.strip()))
+    twice = next((name for name in parsed_names if parsed_names.count(name) > 1), None)
     if twice is not None:
         raise ValueError(f"the column {twice} is named twice in {text}")
-    return found
+    return parsed_names
 
 
 def lengthscale(text: str) -> str | float | tuple[float, ...]:
@@ -75,8 +75,8 @@ def penalty(text: str) -> float | Literal["auto"]:
 
 def seconds(text: str, option: str = "--time-limit") -> float:
     """Read ``--time-limit`` and others: seconds, or a number with s, min, h or d."""
-    found = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*(s|min|h|d)?\s*", text)
-    value = 0.0 if found is None else float(found[1]) * SECONDS[found[2] or "s"]
+    match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*(s|min|h|d)?\s*", text)
+    value = 0.0 if match is None else float(match[1]) * SECONDS[match[2] or "s"]
     if not value > 0:
         raise ValueError(f"{option} is a positive number of seconds, or as 10min, not {text}")
     return value

@@ -28,11 +28,11 @@ def _metric(options: FitOptions) -> Metric | str | None:
     if not options.learn_metric:
         return None
     powers = None if options.metric_power is None else (options.metric_power,)
-    asked = {
+    metric_options = {
         "rounds": options.metric_rounds, "powers": powers, "kernel": options.metric_kernel
     }  # fmt: skip
-    given = {name: value for name, value in asked.items() if value is not None}
-    return metrics.make("learned", **given)
+    set_options = {name: value for name, value in metric_options.items() if value is not None}
+    return metrics.make("learned", **set_options)
 
 
 def generators(options: FitOptions) -> Generators:

@@ -52,8 +52,8 @@ def misspelt(error: Exception, context: Context) -> str | None:
     """
     option = getattr(error, "option_name", None)
     if option is not None:
-        known = [name for given in context.command.params for name in given.opts]
-        return f"No such option: {option}{_option(option, known)}"
+        known_options = [name for parameter in context.command.params for name in parameter.opts]
+        return f"No such option: {option}{_option(option, known_options)}"
     format_message = getattr(error, "format_message", None)
     command = (
         re.match(r"No such command '([^']*)'", format_message())
@@ -62,9 +62,9 @@ def misspelt(error: Exception, context: Context) -> str | None:
     )
     if command is None:
         return None
-    known = list(getattr(context.command, "commands", ()))
+    known_options = list(getattr(context.command, "commands", ()))
     near = COMMANDS.get(command[1])
-    hint = did_you_mean(command[1], known) if near is None else f"; did you mean {near}?"
+    hint = did_you_mean(command[1], known_options) if near is None else f"; did you mean {near}?"
     return f"{command[0]}{hint}"
 
 

@@ -69,17 +69,17 @@ class LargestConfusions:
 
 def confusion(tally: Tally) -> Confusion | LargestConfusions:
     """Return the table of a classification, or its largest mistakes."""
-    labels, said = tally.labels, tally.said
+    labels, predicted_places = tally.labels, tally.said
     if len(labels) <= MOST_CLASSES:
         square = np.zeros((len(labels), len(labels)), np.int64)
-        square[:, said] = tally.counts
+        square[:, predicted_places] = tally.counts
         return Confusion(labels.tolist(), square.tolist())
     wrong = tally.counts.copy()
-    wrong[said, np.arange(len(said))] = 0
+    wrong[predicted_places, np.arange(len(predicted_places))] = 0
     true, column = wrong.nonzero()
     rows = wrong[true, column]
     largest = np.argsort(-rows, kind="stable")[:MOST_CLASSES]
-    mistakes = (true[largest], said[column[largest]], rows[largest])
+    mistakes = (true[largest], predicted_places[column[largest]], rows[largest])
     return LargestConfusions(
         [
             (labels[i].item(), labels[j].item(), int(count))

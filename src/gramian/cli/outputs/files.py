@@ -23,15 +23,15 @@ def check_outputs(
     folder : bool, default=False
         Whether outputs are folders of files.
     """
-    seen: dict[Path, str] = {}
+    names_by_path: dict[Path, str] = {}
     for name, path in outputs.items():
         if path is None:
             continue
         _check_writable(name, path, folder)
         _check_inputs(name, path, inputs)
-        other = seen.setdefault(path.resolve(), name)
-        if other != name:
-            raise ValueError(f"--{name} and --{other} are both {path}; give two files")
+        earlier_name = names_by_path.setdefault(path.resolve(), name)
+        if earlier_name != name:
+            raise ValueError(f"--{name} and --{earlier_name} are both {path}; give two files")
 
 
 def _check_writable(name: str, path: Path, folder: bool) -> None:
@@ -44,12 +44,12 @@ def _check_writable(name: str, path: Path, folder: bool) -> None:
 
 
 def _check_inputs(name: str, path: Path, inputs: Sequence[Path]) -> None:
-    whole = path.resolve()
-    for source in (given.resolve() for given in inputs):
-        if whole == source:
+    resolved = path.resolve()
+    for source in (path_given.resolve() for path_given in inputs):
+        if resolved == source:
             raise ValueError(f"--{name} {path} would overwrite what is read; give another file")
-        inside = source.is_dir() and source in whole.parents
-        if inside and format_of(source).is_part(whole.relative_to(source)):
+        inside = source.is_dir() and source in resolved.parents
+        if inside and format_of(source).is_part(resolved.relative_to(source)):
             raise ValueError(
                 f"--{name} {path} would become a part of the data in that directory; put it "
                 "elsewhere"

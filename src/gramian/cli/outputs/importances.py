@@ -18,16 +18,16 @@ def importances(model: Model, *, measured: bool = False) -> dict[str, float] | N
         Whether those that were not learned with a metric are measured by gradients of predictions,
         which takes a computation.
     """
-    if not measured and any(one.importances is None for one in model.parts):
+    if not measured and any(part.importances is None for part in model.parts):
         return None
     try:
         shares = model.feature_importances()
     except ValueError:  # a kernel without gradients, a prediction that is constant
         return None
     if model.encoding is not None:
-        found = by_column(model.encoding, shares)
+        shares_by_name = by_column(model.encoding, shares)
     else:
         names = model.feature_names or [f"feature {i}" for i in range(len(shares))]
-        found = dict(zip(names, shares.tolist(), strict=True))
-    ordered = sorted(found.items(), key=lambda item: -item[1])
+        shares_by_name = dict(zip(names, shares.tolist(), strict=True))
+    ordered = sorted(shares_by_name.items(), key=lambda item: -item[1])
     return dict(ordered[:MOST_IMPORTANT])

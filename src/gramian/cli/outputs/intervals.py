@@ -49,8 +49,8 @@ def save_with_intervals(
 ) -> None:
     """Calibrate the intervals of a saved model, and save it again."""
     model = load_model(out)
-    found = made(method, again(model), data, held, lambda: np.random.RandomState(seed))
-    replace(model, conformal=found).save(out)
+    conformal = made(method, again(model), data, held, lambda: np.random.RandomState(seed))
+    replace(model, conformal=conformal).save(out)
 
 
 def check_level(given: float, model: Model, path: Path) -> None:
@@ -81,7 +81,9 @@ def interval_columns(
     if model.classes is not None:
         sets = conformal.sets_at(model, rows, level, **settings)
         texts = [
-            BETWEEN.join(str(k) for k, there in zip(model.classes, row, strict=True) if there)
+            BETWEEN.join(
+                str(k) for k, is_in_set in zip(model.classes, row, strict=True) if is_in_set
+            )
             for row in sets.tolist()
         ]
         return {SET: np.array(texts)}
@@ -110,16 +112,16 @@ def coverage(
         return {}
     if model.classes is not None:
         count, inside, classes = _of_sets(model, conformal, rows, y, settings).tolist()
-        found = {"coverage": inside / count, "classes": classes / count}
-        return {f"sets_of_{LEVEL:g}": found}
+        report = {"coverage": inside / count, "classes": classes / count}
+        return {f"sets_of_{LEVEL:g}": report}
     if model.outputs > 1:
         return {}
     sums = _of_intervals(model, conformal, rows, y, settings)
-    found = {"coverage": sums.inside / sums.rows, "width": sums.width / sums.rows}
+    report = {"coverage": sums.inside / sums.rows, "width": sums.width / sums.rows}
     if sums.narrowest < sums.widest:
         shares = zip(("narrow", "middle", "wide"), sums.ranks.shares(3), strict=False)
-        found |= {f"coverage_of_{name}": share for name, share in shares}
-    return {f"intervals_of_{LEVEL:g}": found}
+        report |= {f"coverage_of_{name}": share for name, share in shares}
+    return {f"intervals_of_{LEVEL:g}": report}
 
 
 def _of_intervals(
@@ -130,8 +132,8 @@ def _of_intervals(
     settings: Mapping[str, Any],
 ) -> Covered:
     if isinstance(y, RemoteColumns):
-        there = intervals_at(rows, model, conformal, LEVEL, **settings)
-        return there.fold(Covering(), y, size=comfortable_size(rows))
+        remote_ends = intervals_at(rows, model, conformal, LEVEL, **settings)
+        return remote_ends.fold(Covering(), y, size=comfortable_size(rows))
     ends = conformal.intervals(model, rows, LEVEL, **settings)[:, 0]
     return Covering(ALL)(0, ends, torch.from_numpy(y.astype(np.float64)))
 
@@ -147,8 +149,8 @@ def _of_sets(
     if isinstance(y, RemoteColumns):
         table = torch.arange(len(classes), dtype=torch.float64)[:, None]
         truth = y.looked_up(classes, table, unknown=-1.0)
-        there = sets_at(rows, model, conformal, LEVEL, **settings)
-        return there.fold(CoveringSets(), truth, size=comfortable_size(rows))
+        remote_sets = sets_at(rows, model, conformal, LEVEL, **settings)
+        return remote_sets.fold(CoveringSets(), truth, size=comfortable_size(rows))
     sets = conformal.sets_at(model, rows, LEVEL, **settings).double()
     return CoveringSets()(0, sets, torch.from_numpy(numbers_of(y, classes.tolist())))
 

@@ -17,12 +17,12 @@ def check_std(settings: FitSettings, classes: bool) -> None:
     """Raise ValueError, before any work, if a model cannot have standard deviations."""
     if classes:
         raise ValueError("--std is of a regression, and this is a classification; leave it out")
-    given = {
+    reasons = {
         "--loss": settings.is_nonlinear,
         "--early-stopping": settings.early_stopping,
         "--cells": settings.cells is not None,
     }
-    for option, is_there in given.items():
+    for option, is_there in reasons.items():
         if is_there:
             raise ValueError(f"--std needs a fit in closed form, without {option}; leave one out")
 
@@ -42,13 +42,13 @@ def save_with_std(
         If they do not exist; the saved model stays.
     """
     try:
-        found, _ = with_variance(model, data, penalties(), limit)
+        with_deviations, _ = with_variance(model, data, penalties(), limit)
     except ValueError as error:
         text = Text("{} holds the model, but without --std: {}", out, error)
         raise ValueError(text) from error
-    found.save(out)
+    with_deviations.save(out)
 
 
 def std_columns(names: Sequence[str], deviations: np.ndarray) -> dict[str, np.ndarray]:
     """Return a column of deviations for each of the predictions with these names."""
-    return {f"{name}_std": one for name, one in zip(names, deviations.T, strict=True)}
+    return {f"{name}_std": column for name, column in zip(names, deviations.T, strict=True)}

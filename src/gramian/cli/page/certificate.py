@@ -74,4 +74,4 @@ def _unknown(model: Model, part: KernelPart, train: Truth, penalty: float | None
         "means of the target in categories come from other rows in the training": means,
         "it would take too long": n * len(part.centers) > MOST_ENTRIES,
     }
-    return next((reason for reason, there in reasons.items() if there), None)
+    return next((reason for reason, applies in reasons.items() if applies), None)

@@ -56,7 +56,7 @@ def readable(value: float) -> str:
 
 def page(title: str, lead: str, sections: Iterable[Section], foot: str) -> str:
     """Return the page; all texts are escaped, pictures are not."""
-    parts = "\n".join(_section(one) for one in sections)
+    parts = "\n".join(_section(section_part) for section_part in sections)
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>

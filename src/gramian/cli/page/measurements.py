@@ -85,8 +85,8 @@ class Measurements:
         rng = torch.Generator().manual_seed(0)
         mine = drawn(len(self.truth.y), rng)
         if self.learned_from is not None:
-            other = drawn(len(self.learned_from.y), rng)
-            pair = (self.learned_from, other), (self.truth, mine)
+            other_sample = drawn(len(self.learned_from.y), rng)
+            pair = (self.learned_from, other_sample), (self.truth, mine)
         else:
             cut = 4 * len(mine) // 5
             pair = (self.truth, mine[:cut]), (self.truth, mine[cut:])
@@ -105,8 +105,8 @@ class Measurements:
         """The error of the model on the same rows."""
         test = self.samples[1]
         values = self.model.predict(test.given_rows, **self.settings).numpy()
-        found = answers_of(test.y, values, self.model.classes)
-        return studies.error_of(found.y, found.predicted, self.classes)
+        answers = answers_of(test.y, values, self.model.classes)
+        return studies.error_of(answers.y, answers.predicted, self.classes)
 
     @cached_property
     def error_of_constant(self) -> float:

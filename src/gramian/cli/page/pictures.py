@@ -80,24 +80,24 @@ def errors(ax: Axes, beside: Mapping[str, float], what: str) -> None:
 
 def parity(ax: Axes, answers: Answers) -> None:
     """Draw predictions over the truth."""
-    some = _few(len(answers.y))
-    y, predicted = answers.y[some], answers.predicted[some]
+    index = _few(len(answers.y))
+    y, predicted = answers.y[index], answers.predicted[index]
     ends = [min(y.min(), predicted.min()), max(y.max(), predicted.max())]
     ax.plot(ends, ends, color=OTHERS, linewidth=1)
-    ax.scatter(y, predicted, **_dots(len(some)))
+    ax.scatter(y, predicted, **_dots(len(index)))
     ax.set(xlabel="truth", ylabel="prediction")
     ax.locator_params(axis="x", nbins=5)
 
 
 def residuals(ax: Axes, answers: Answers) -> None:
     """Draw residuals over predictions, with the medians of at most ten parts."""
-    left = answers.y - answers.predicted
-    some = _few(len(left))
+    residual = answers.y - answers.predicted
+    index = _few(len(residual))
     ax.axhline(0, color=OTHERS, linewidth=1)
-    ax.scatter(answers.predicted[some], left[some], **_dots(len(some)))
-    groups = min(10, len(left) // LEAST_OF_GROUP)
+    ax.scatter(answers.predicted[index], residual[index], **_dots(len(index)))
+    groups = min(10, len(residual) // LEAST_OF_GROUP)
     parts = np.array_split(np.argsort(answers.predicted, kind="stable"), max(groups, 1))
-    middle = [(np.median(answers.predicted[part]), np.median(left[part])) for part in parts]
+    middle = [(np.median(answers.predicted[part]), np.median(residual[part])) for part in parts]
     ax.plot(*np.transpose(middle), color="#c8553d", marker="o", markersize=3, label="median")
     ax.set(xlabel="prediction", ylabel="truth - prediction")
     ax.locator_params(axis="x", nbins=5)
@@ -106,10 +106,10 @@ def residuals(ax: Axes, answers: Answers) -> None:
 
 def histogram(ax: Axes, answers: Answers) -> None:
     """Draw how often errors have which size."""
-    left = answers.y - answers.predicted
-    low, high = np.quantile(left, [0.01, 0.99])
-    bins = int(np.clip(2 * len(left) ** 0.5, 10, 50))
-    ax.hist(left.clip(low, high), bins=bins, color=OURS)
+    residual = answers.y - answers.predicted
+    low, high = np.quantile(residual, [0.01, 0.99])
+    bins = int(np.clip(2 * len(residual) ** 0.5, 10, 50))
+    ax.hist(residual.clip(low, high), bins=bins, color=OURS)
     ax.set(xlabel="truth - prediction; the ends hold what is beyond", ylabel="rows")
     ax.locator_params(axis="x", nbins=5)
 
@@ -119,9 +119,9 @@ def confusion(ax: Axes, answers: Answers) -> None:
     labels = list(answers.classes)
     place = {label: number for number, label in enumerate(labels)}
     counts = np.zeros((len(labels), len(labels)))
-    for true, said in zip(answers.y.tolist(), answers.predicted.tolist(), strict=True):
+    for true, predicted_label in zip(answers.y.tolist(), answers.predicted.tolist(), strict=True):
         if true in place:
-            counts[place[true], place[said]] += 1
+            counts[place[true], place[predicted_label]] += 1
     shares = counts / counts.sum(axis=1, keepdims=True).clip(min=1)
     ax.imshow(shares, cmap="Blues", vmin=0, vmax=1)
     if len(labels) <= 12:
@@ -143,8 +143,8 @@ def reliability(ax: Axes, answers: Answers) -> None:
 
 def intervals(ax: Axes, y: np.ndarray, ends: np.ndarray) -> None:
     """Draw the intervals of 100 rows, by their middle, and the truth."""
-    some = np.unique(np.linspace(0, len(y) - 1, min(len(y), 100)).astype(int))
-    low, high, truth = ends[some, 0], ends[some, 1], y[some]
+    index = np.unique(np.linspace(0, len(y) - 1, min(len(y), 100)).astype(int))
+    low, high, truth = ends[index, 0], ends[index, 1], y[index]
     order = np.argsort(low + high, kind="stable")
     low, high, truth = low[order], high[order], truth[order]
     inside, at = (low <= truth) & (truth <= high), np.arange(len(order))

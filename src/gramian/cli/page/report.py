@@ -29,10 +29,10 @@ def report(
     engine: str,
 ) -> Report:
     """Write the page, and report the numbers on it."""
-    found = _found(model, data, target, out, train, memory_limit, engine)
-    text = written(found)
+    measurements = _found(model, data, target, out, train, memory_limit, engine)
+    text = written(measurements)
     write_atomically(out, lambda part: _write(part, text))
-    return {"report": out, **numbers(found)}
+    return {"report": out, **numbers(measurements)}
 
 
 def _write(part: Path, text: str) -> None:
@@ -89,14 +89,14 @@ def _found(
         )
     truth = truth_of(loaded, model, data, target)
     _check_rows(truth, data)
-    others = None if train is None else truth_of(loaded, model, train, truth.name)
+    training_truth = None if train is None else truth_of(loaded, model, train, truth.name)
     values = loaded.predict(truth.rows, **settings).numpy()
     chances = None if loaded.classes is None else loaded.class_map
     answers = answers_of(truth.y, values, loaded.classes, chances)
     ends = None
     if loaded.conformal is not None and loaded.classes is None:
         ends = conformal_of(loaded).intervals(loaded, truth.rows, LEVEL, **settings).numpy()[:, 0]
-    return Measurements(model, data, train, loaded, truth, others, answers, ends, settings)
+    return Measurements(model, data, train, loaded, truth, training_truth, answers, ends, settings)
 
 
 LEAST_ROWS = 20

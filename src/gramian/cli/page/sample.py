@@ -43,8 +43,8 @@ class Sample:
     @classmethod
     def of(cls, truth: Truth, part: KernelPart, index: Tensor) -> Sample:
         """Return the rows with these numbers."""
-        given = dense(truth.rows.take(index))
-        return cls(given, part.prepared(as_rows(given)), truth.y[index.numpy()])
+        features = dense(truth.rows.take(index))
+        return cls(features, part.prepared(as_rows(features)), truth.y[index.numpy()])
 
 
 def drawn(n: int, rng: torch.Generator) -> Tensor:

@@ -41,8 +41,8 @@ def linear_predictions(learn: Sample, test: Sample, classes: bool) -> np.ndarray
     kind = RidgeClassifierCV if classes else RidgeCV
     linear = make_pipeline(StandardScaler(), kind(alphas=ALPHAS))
     linear.fit(learn.given.double().numpy(), learn.y)
-    found: np.ndarray = linear.predict(test.given.double().numpy())
-    return found
+    predictions: np.ndarray = linear.predict(test.given.double().numpy())
+    return predictions
 
 
 def error_of(y: np.ndarray, predicted: np.ndarray, classes: bool) -> float:
@@ -108,9 +108,9 @@ def landmark_numbers(n: int) -> list[int]:
 
     Of fewer than 200 rows they begin below 25, so that there are three numbers; one of few rows.
     """
-    most = max(1, min(n // 2, MOST_LANDMARKS))
-    least = max(1, min(LEAST_LANDMARKS, most // 4))
-    return [least * 2**k for k in range(most.bit_length()) if least * 2**k <= most]
+    largest = max(1, min(n // 2, MOST_LANDMARKS))
+    smallest = max(1, min(LEAST_LANDMARKS, largest // 4))
+    return [smallest * 2**k for k in range(largest.bit_length()) if smallest * 2**k <= largest]
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,8 +138,10 @@ class Spectrum:
 
     def effective_dimensions(self, penalties: np.ndarray) -> np.ndarray:
         """Return the trace of K (K + k penalty I)⁻¹ for each of p penalties, (p,)."""
-        found: np.ndarray = (self.eigenvalues / (self.eigenvalues + penalties[:, None])).sum(axis=1)
-        return found
+        dimensions: np.ndarray = (self.eigenvalues / (self.eigenvalues + penalties[:, None])).sum(
+            axis=1
+        )
+        return dimensions
 
     def effective_dimension(self, penalty: float) -> float:
         """Return the effective dimension at one penalty."""
@@ -185,8 +187,8 @@ def _relative(off: torch.Tensor, of: torch.Tensor) -> float:
 
 def penalty_of(info: Mapping[str, Any]) -> float | None:
     """Return the penalty that a model says it was fitted with; None if it does not say."""
-    found = info.get("penalty")
+    penalty = info.get("penalty")
     rows = info.get("members")
-    if found is None and isinstance(rows, list) and rows:
-        found = max(rows, key=lambda row: row["weight"]).get("penalty")
-    return float(found) if isinstance(found, int | float) else None
+    if penalty is None and isinstance(rows, list) and rows:
+        penalty = max(rows, key=lambda row: row["weight"]).get("penalty")
+    return float(penalty) if isinstance(penalty, int | float) else None

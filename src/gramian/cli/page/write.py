@@ -159,11 +159,11 @@ def _importances(found: Measurements) -> Section:
 
 def _landmarks(found: Measurements) -> Section:
     curve = found.curve
-    others = {
+    baselines = {
         "linear ridge": found.linear,
         "this model": found.own_on_sample,
     }
-    draw = partial(pictures.learning_curve, curve=curve, what=WHAT[found.metric], others=others)
+    draw = partial(pictures.learning_curve, curve=curve, what=WHAT[found.metric], others=baselines)
     return Section(
         "More or fewer landmarks",
         [

@@ -53,28 +53,32 @@ def column_parts(
         The aligned rows: a worker that keeps them keeps these, too.
     """
     client = workers.client
-    told = workers.results(client.map(about, sources, pure=False))
-    pairs = [pair for pair in zip(sources, told, strict=True) if pair[1].rows]
+    facts = workers.results(client.map(about, sources, pure=False))
+    pairs = [pair for pair in zip(sources, facts, strict=True) if pair[1].rows]
     if not pairs:
         raise ValueError("the dask collection has no rows")
     first = pairs[0][1]
-    for _, other in pairs:
-        if (other.columns, other.texts is None) != (first.columns, first.texts is None):
+    for _, labelled in pairs:
+        if (labelled.columns, labelled.texts is None) != (first.columns, first.texts is None):
             raise ValueError("parts of the targets differ: some are texts, or have other columns")
-    texts = [one.texts for _, one in pairs if one.texts is not None]
+    texts = [fact.texts for _, fact in pairs if fact.texts is not None]
     labels = np.unique(np.concatenate(texts)) if texts else None
-    kept = homes is None or any(isinstance(p.source, distributed.Future) for p in homes)
+    are_kept = homes is None or any(isinstance(p.source, distributed.Future) for p in homes)
     sources = [source for source, _ in pairs]
-    if kept:
+    if are_kept:
         same = homes if homes is not None and len(homes) == len(pairs) else ()
         many = repeated([labels], len(pairs))
-        found = workers.beside_parts(same or [Part(s, 0) for s in sources], numbers, sources, *many)
+        number_sources = workers.beside_parts(
+            same or [Part(s, 0) for s in sources], numbers, sources, *many
+        )
     else:
-        found = [partial(numbers, source, labels) for source in sources]
-    parts = [Part(source, one.rows) for source, (_, one) in zip(found, pairs, strict=True)]
+        number_sources = [partial(numbers, source, labels) for source in sources]
+    parts = [
+        Part(source, fact.rows) for source, (_, fact) in zip(number_sources, pairs, strict=True)
+    ]
     like = numbers(
         np.zeros((1, first.columns), first.kind) if labels is None else labels[:1], labels
     )
     workers.find(parts)
-    kind = np.result_type(*[one.kind for _, one in pairs])
+    kind = np.result_type(*[fact.kind for _, fact in pairs])
     return ColumnParts(parts, like, first.flat, labels, kind)

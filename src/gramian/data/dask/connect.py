@@ -74,9 +74,9 @@ def connection(
     UserWarning
         If the scheduler accepts connections without a certificate.
     """
-    asked = {"gramian.patience": patience, "gramian.keep": keep}
+    settings = {"gramian.patience": patience, "gramian.keep": keep}
     with (
-        dask.config.set({name: value for name, value in asked.items() if value is not None}),
+        dask.config.set({name: value for name, value in settings.items() if value is not None}),
         _client_of(address, WAIT if wait is None else wait) as client,
     ):
         before = FOLDER_CLIENT.set(client)
@@ -128,9 +128,11 @@ def _remote(address: str, wait: float) -> Iterator[distributed.Client]:
     try:
         client = distributed.Client(address, timeout=wait)
     except (OSError, TimeoutError, ValueError) as error:
-        said = str(error).splitlines()
-        tells = said and isinstance(error, ValueError) and "@" not in address  # or a password
-        reason = f" ({without_secrets(said[0])})" if tells else ""
+        reason_lines = str(error).splitlines()
+        tells = (
+            reason_lines and isinstance(error, ValueError) and "@" not in address
+        )  # or a password
+        reason = f" ({without_secrets(reason_lines[0])})" if tells else ""
         raise ConnectionError(
             f"no Dask scheduler answers at {without_secrets(address)} within {wait:.0f} s; start "
             f"one, or check the address{reason}"

@@ -29,16 +29,16 @@ def files_of(path: str | Path) -> list[Path]:
 def check_alike(heads: Sequence[Head]) -> None:
     """Raise ValueError if a file has other columns than the first, or numbers of another type."""
     first, like = heads[0]
-    for path, found in heads:
-        own, others = found.feature_names or (), like.feature_names or ()
-        if sorted(own) != sorted(others):
+    for path, head in heads:
+        own, other_names = head.feature_names or (), like.feature_names or ()
+        if sorted(own) != sorted(other_names):
             raise ValueError(
-                f"{path} and {first} differ in columns: {listed(own)}, and {listed(others)}; "
+                f"{path} and {first} differ in columns: {listed(own)}, and {listed(other_names)}; "
                 "choose columns that all have"
             )
-        if found.dtype != like.dtype:
+        if head.dtype != like.dtype:
             raise ValueError(
-                f"{path} and {first} differ in types: {found.dtype} and {like.dtype}; write them "
+                f"{path} and {first} differ in types: {head.dtype} and {like.dtype}; write them "
                 "anew with one"
             )
 

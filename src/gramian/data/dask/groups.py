@@ -64,8 +64,10 @@ def by_group(
         [half for _ in range(bundles) for half in halves],
         [b for b in range(bundles) for _ in halves],
     )
-    each = len(halves)
-    together = workers.map(bundle, [pieces[b * each : (b + 1) * each] for b in range(bundles)])
+    per_half = len(halves)
+    together = workers.map(
+        bundle, [pieces[b * per_half : (b + 1) * per_half] for b in range(bundles)]
+    )
     del halves, pieces  # the workers may forget what nobody waits for
     value = workers.value(solve, parts)
     homes = [b for b in range(bundles) for _ in range(bounds[b], bounds[b + 1])]
@@ -75,9 +77,9 @@ def by_group(
     del together
     try:
         for group in range(count):
-            (found,) = workers.results([tasks[group]])
+            (group_result,) = workers.results([tasks[group]])
             tasks[group] = None
-            yield found
+            yield group_result
     finally:
         workers.cancel(tasks)
 
@@ -97,9 +99,9 @@ def bundles_of(count: int, parts: int, slots: int, held: int, memory: int) -> in
     memory : int
         Bytes of a worker; 0 without a limit.
     """
-    few = min(max(1, PIECES // parts), BUNDLES_PER_SLOT * max(1, slots))
+    bundles = min(max(1, PIECES // parts), BUNDLES_PER_SLOT * max(1, slots))
     small = math.ceil(4 * held / memory) if memory else 1
-    return min(count, max(few, small))
+    return min(count, max(bundles, small))
 
 
 def split(
@@ -113,18 +115,18 @@ def split(
     bounds: Sequence[int],
 ) -> list[Piece]:
     """Divide one part among bundles of groups."""
-    members, along = unpacked(data, shared), [beside_of(one) for one in beside]
-    found: list[list[list[Tensor]]] = [[] for _ in range(bounds[-1])]
+    members, along = unpacked(data, shared), [beside_of(aligned_part) for aligned_part in beside]
+    split_parts: list[list[list[Tensor]]] = [[] for _ in range(bounds[-1])]
     for rows, block in changed(source, changes).blocks(size):
-        numbers = [block, *(one[rows] for one in along)]
+        numbers = [block, *(aligned_part[rows] for aligned_part in along)]
         for group, index in enumerate(members(start + rows.start, block)):
             if len(index):
-                found[group].append([one[index] for one in numbers])
+                split_parts[group].append([aligned_part[index] for aligned_part in numbers])
     return [
         {
-            group: tuple(torch.cat(some) for some in zip(*found[group], strict=True))
+            group: tuple(torch.cat(tensors) for tensors in zip(*split_parts[group], strict=True))
             for group in range(bounds[b], bounds[b + 1])
-            if found[group]
+            if split_parts[group]
         }
         for b in range(len(bounds) - 1)
     ]
@@ -135,8 +137,8 @@ def bundle(pieces: Sequence[Piece]) -> Piece:
     groups = sorted({group for piece in pieces for group in piece})
     return {
         group: tuple(
-            torch.cat(some)
-            for some in zip(*(piece[group] for piece in pieces if group in piece), strict=True)
+            torch.cat(tensors)
+            for tensors in zip(*(piece[group] for piece in pieces if group in piece), strict=True)
         )
         for group in groups
     }

@@ -41,11 +41,13 @@ def lazily(estimator: Any, method: str, collection: Any) -> Any:
         sample = collection._meta_nonempty
         lengths = (math.nan,) * collection.npartitions
     meta = np.asarray(getattr(estimator, method)(sample))[:0]
-    there = dask.delayed(estimator, traverse=False)
+    delayed_estimator = dask.delayed(estimator, traverse=False)
     called = dask.delayed(_called)
     pieces = np.ravel(collection.to_delayed()).tolist()
     parts = [
-        da.from_delayed(called(there, method, piece, meta), (length, *meta.shape[1:]), meta=meta)
+        da.from_delayed(
+            called(delayed_estimator, method, piece, meta), (length, *meta.shape[1:]), meta=meta
+        )
         for piece, length in zip(pieces, lengths, strict=True)
     ]
     return da.concatenate(parts)
@@ -54,5 +56,7 @@ def lazily(estimator: Any, method: str, collection: Any) -> Any:
 def _called(estimator: Any, method: str, piece: Any, meta: np.ndarray) -> np.ndarray:
     if not len(piece):
         return meta
-    found: np.ndarray = np.asarray(getattr(estimator, method)(piece)).astype(meta.dtype, copy=False)
-    return found
+    values: np.ndarray = np.asarray(getattr(estimator, method)(piece)).astype(
+        meta.dtype, copy=False
+    )
+    return values

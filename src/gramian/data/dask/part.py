@@ -76,9 +76,9 @@ def parquet(path: str, columns: tuple[str, ...] | None, stamp: FileStamp) -> Row
 def kept(opener: Callable[[], RowSource]) -> RowSource:
     """Read rows into the memory of the worker."""
     rows = opener()
-    found = ArrayRows(torch.cat([block.clone() for _, block in rows.blocks(1 << 17)]))
-    found.feature_names = rows.feature_names
-    return found
+    kept_rows = ArrayRows(torch.cat([block.clone() for _, block in rows.blocks(1 << 17)]))
+    kept_rows.feature_names = rows.feature_names
+    return kept_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,18 +126,18 @@ def numbers(values: Any, labels: np.ndarray | None) -> RowSource:
 
 def stitched(sources: Sequence[RowSource], cuts: Sequence[tuple[int, int]]) -> RowSource:
     """Return some of the rows of each source, one after the other, in memory."""
-    taken = [
+    pieces = [
         rows.take(torch.arange(low, min(high, len(rows))))
         for rows, (low, high) in zip(sources, cuts, strict=True)
     ]
-    return ArrayRows(torch.cat(taken))
+    return ArrayRows(torch.cat(pieces))
 
 
 def as_array(values: Any) -> np.ndarray:
     """Return the values of a partition as an array; texts as NumPy's own."""
     x = np.asarray(values)
     if x.dtype.kind == "O":
-        texts = [isinstance(one, str) for one in x.flat]
+        texts = [isinstance(value, str) for value in x.flat]
         if all(texts):
             return x.astype(str)
         if any(texts):
@@ -156,8 +156,8 @@ def beside_of(numbers: Any) -> Any:
         return numbers
     flat, source, changes = numbers
     rows = changed(source, changes)
-    found = torch.cat([block.clone() for _, block in rows.blocks(1 << 17)])
-    return found[:, 0].contiguous() if flat else found
+    numbers_tensor = torch.cat([block.clone() for _, block in rows.blocks(1 << 17)])
+    return numbers_tensor[:, 0].contiguous() if flat else numbers_tensor
 
 
 def head(opener: partial[RowSource]) -> RowSource | None:
@@ -200,7 +200,7 @@ def folded(
 ) -> Any:
     """Fold one part."""
     fn = Shifted(unpacked(data, shared), start)
-    along = [beside_of(one) for one in beside]
+    along = [beside_of(aligned_part) for aligned_part in beside]
     return RowSource.fold(changed(source, changes), fn, *along, size=size)
 
 
@@ -208,7 +208,7 @@ def mapped(
     source: Any, changes: Changes, data: bytes, shared: Any, beside: Any, start: int, size: int
 ) -> Tensor:
     """Map one part."""
-    along = [beside_of(one) for one in beside]
+    along = [beside_of(aligned_part) for aligned_part in beside]
     return RowSource.map(changed(source, changes), unpacked(data, shared), *along, size=size)
 
 
@@ -236,6 +236,6 @@ def merged(data: bytes, shared: Any, found: list[Any]) -> Any:
     """Merge the results of neighbouring parts."""
     fn = unpacked(data, shared)
     total = copy.deepcopy(found[0])  # another task may need it again
-    for other in found[1:]:
-        total = fn.merge(total, other)
+    for part_result in found[1:]:
+        total = fn.merge(total, part_result)
     return total

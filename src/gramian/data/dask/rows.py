@@ -124,25 +124,25 @@ class DaskRows(RowSource):
         heads = workers.results(
             workers.map(head, [partial(parquet, str(file), names, stamps[file]) for file in files])
         )
-        there = [pair for pair in zip(files, heads, strict=True) if pair[1] is not None]
-        if not there:
+        non_empty = [pair for pair in zip(files, heads, strict=True) if pair[1] is not None]
+        if not non_empty:
             raise ValueError(f"{path} has no rows")
-        check_alike(there)
-        names = names_in(path, there) if names is None else names
-        openers = [partial(parquet, str(file), names, stamps[file]) for file, _ in there]
+        check_alike(non_empty)
+        names = names_in(path, non_empty) if names is None else names
+        openers = [partial(parquet, str(file), names, stamps[file]) for file, _ in non_empty]
         if keep:
-            like = there[0][1]
-            each = like.shape[1] * like.dtype.itemsize
-            workers.check_room(each * sum(len(found) for _, found in there))
+            like = non_empty[0][1]
+            row_bytes = like.shape[1] * like.dtype.itemsize
+            workers.check_room(row_bytes * sum(len(found) for _, found in non_empty))
         sources = workers.map(kept, openers) if keep else openers
         parts = [
             Part(source, found.shape[0], path=str(file), stamp=stamps[file])
-            for source, (file, found) in zip(sources, there, strict=True)
+            for source, (file, found) in zip(sources, non_empty, strict=True)
         ]
         if keep:
             workers.results(sources, bring=False)
             workers.find(parts)
-        return cls(workers, parts, there[0][1])
+        return cls(workers, parts, non_empty[0][1])
 
     @classmethod
     def of(cls, collection: Any, *, client: distributed.Client | None = None) -> DaskRows:
@@ -158,12 +158,12 @@ class DaskRows(RowSource):
         workers.check()
         pieces = workers.client.compute(np.ravel(collection.to_delayed()).tolist())
         heads = workers.results(workers.map(head_of, pieces))
-        there = [pair for pair in zip(pieces, heads, strict=True) if pair[1] is not None]
-        if not there:
+        non_empty = [pair for pair in zip(pieces, heads, strict=True) if pair[1] is not None]
+        if not non_empty:
             raise ValueError("the dask collection has no rows")
-        parts = [Part(piece, found.shape[0]) for piece, found in there]
+        parts = [Part(piece, head.shape[0]) for piece, head in non_empty]
         workers.find(parts)
-        return cls(workers, parts, there[0][1])
+        return cls(workers, parts, non_empty[0][1])
 
     def column(self, name: str) -> RemoteColumns:
         """Return a column of the files of these rows, such as the target; it stays on the workers.
@@ -189,17 +189,17 @@ class DaskRows(RowSource):
         """Bring all rows here, one block after the other; see `RowSource.blocks`."""
         check_size(size)
         for part, start in zip(self.parts, self.starts, strict=False):
-            for here in slices(part.rows, size):
-                task = self.workers.start(taken, [part], [torch.arange(here.start, here.stop)])
-                yield slice(start + here.start, start + here.stop), self.workers.results(task)[0]
+            for piece in slices(part.rows, size):
+                task = self.workers.start(taken, [part], [torch.arange(piece.start, piece.stop)])
+                yield slice(start + piece.start, start + piece.stop), self.workers.results(task)[0]
 
     def take(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
         """Gather rows in one round trip; see `RowSource.take`."""
         check_index(index, self.shape[0])
         index = index.to("cpu", torch.int64)
         home = torch.searchsorted(torch.tensor(self.starts), index, right=True) - 1
-        found, counts = home.unique(return_counts=True)
-        numbers, places = found.tolist(), home.argsort(stable=True).split(counts.tolist())
+        part_numbers, counts = home.unique(return_counts=True)
+        numbers, places = part_numbers.tolist(), home.argsort(stable=True).split(counts.tolist())
         inside = [
             index[place] - self.starts[number]
             for number, place in zip(numbers, places, strict=True)
@@ -213,8 +213,8 @@ class DaskRows(RowSource):
     def map(self, fn: BlockFn, *rowwise: Rowwise, size: int) -> Tensor:
         """See `RowSource.map`: the client gets the result."""
         value = self.workers.value(fn, len(self.parts))
-        found = self.workers.results(self.tasks(mapped, value, rowwise, size))
-        return torch.cat(found)
+        results = self.workers.results(self.tasks(mapped, value, rowwise, size))
+        return torch.cat(results)
 
     def fold(self, fn: Folding[T], *rowwise: Rowwise, size: int) -> T:
         """See `RowSource.fold`."""
@@ -224,8 +224,8 @@ class DaskRows(RowSource):
             groups = [level[i : i + FAN_IN] for i in range(0, len(level), FAN_IN)]
             last = groups.pop() if len(groups[-1]) == 1 else []
             level = self.workers.map(merged, *repeated(value, len(groups)), groups) + last
-        found: T = self.workers.results(level)[0]
-        return found
+        result: T = self.workers.results(level)[0]
+        return result
 
     def each(
         self,
@@ -241,12 +241,12 @@ class DaskRows(RowSource):
                 low, high = torch.searchsorted(index, torch.tensor([start, stop])).tolist()
                 inside = index[low:high] - start
             shape = Elsewhere(self._like, part.rows)
-            told = change(shape) if inside is None else change(shape, inside)
-            if told is not None:
-                like = told
+            changed_shape = change(shape) if inside is None else change(shape, inside)
+            if changed_shape is not None:
+                like = changed_shape
                 sent = None if inside is None else self.workers.beside(inside, count)
                 changes = (*part.changes, (*value, sent))
-                parts.append(replace(part, rows=told.shape[0], changes=changes))
+                parts.append(replace(part, rows=changed_shape.shape[0], changes=changes))
         if like is None:
             raise ValueError("no row is left")
         return DaskRows(self.workers, parts, like)
@@ -262,17 +262,19 @@ class DaskRows(RowSource):
     def seconds_to_read(self) -> float:
         """See `RowSource.seconds_to_read`: of some parts, as many as are read at once."""
         count = min(len(self.parts), max(1, self.workers.slots()), MOST_TIMED)
-        each: list[float] = self.workers.results(self.workers.start(timed, self.parts[:count]))
-        return sum(each) / count * len(self)
+        part_seconds: list[float] = self.workers.results(
+            self.workers.start(timed, self.parts[:count])
+        )
+        return sum(part_seconds) / count * len(self)
 
     def spread(self) -> Spread:
         """See `RowSource.spread`: for the present workers."""
         threads = self.workers.client.nthreads()
         tasks = level = len(self.parts)
         while level > 1:
-            full, rest = divmod(level, FAN_IN)
-            tasks += full + (rest > 1)
-            level = full + (rest > 0)
+            full, remainder = divmod(level, FAN_IN)
+            tasks += full + (remainder > 1)
+            level = full + (remainder > 0)
         return Spread(len(threads), sum(threads.values()), tasks)
 
     def write(self, folder: Path, columns: Callable[[RowSource], Mapping[str, Any]]) -> None:
@@ -340,19 +342,20 @@ class DaskRows(RowSource):
     def _beside(self, numbers: Rowwise, place: int, count: int) -> Any:
         """Return the numbers of a part to send; remote numbers are read on the worker."""
         if isinstance(numbers, RemoteColumns):
-            there = numbers.rows.parts[place]  # type: ignore[attr-defined]
-            return numbers.flat, there.source, there.changes
+            home_part = numbers.rows.parts[place]  # type: ignore[attr-defined]
+            return numbers.flat, home_part.source, home_part.changes
         return self.workers.beside(numbers[self.starts[place] : self.starts[place + 1]], count)
 
     def _check_alike(self, rowwise: Sequence[Rowwise]) -> None:
         """Raise ValueError if remote numbers are in parts of other lengths."""
         for numbers in rowwise:
             if isinstance(numbers, RemoteColumns):
-                found = numbers.rows
-                if not isinstance(found, DaskRows) or found.starts != self.starts:
-                    told = [_told(rows) for rows in (self, found)]
+                columns = numbers.rows
+                if not isinstance(columns, DaskRows) or columns.starts != self.starts:
+                    descriptions = [_told(rows) for rows in (self, columns)]
                     raise ValueError(
-                        f"X has {told[0]}, and what goes with it has {told[1]}: make them alike, "
+                        f"X has {descriptions[0]}, and what goes with it has "
+                        f"{descriptions[1]}: make them alike, "
                         "y.repartition(divisions=X.divisions) or y.rechunk((X.chunks[0],))"
                     )
 

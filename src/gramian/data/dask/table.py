@@ -81,8 +81,8 @@ class DaskTable(PiecesTable):
         names = list(columns)
         self._check_in_files(names)
         if len(names) == 1:
-            some = [name for name in self.names if name not in self._keys]
-            return self._open(some[:1]).column(names[0])
+            own_names = [name for name in self.names if name not in self._keys]
+            return self._open(own_names[:1]).column(names[0])
         return RemoteColumns(self.rows(names))
 
     def _open(self, columns: Sequence[str]) -> DaskRows:

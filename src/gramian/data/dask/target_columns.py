@@ -23,15 +23,17 @@ def remote_columns(collection: Any, rows: Any = None) -> RemoteColumns:
         The aligned rows, in their order. Parts of other lengths, which Dask makes of files for some
         columns and not for others, are cut and joined to the parts of the rows.
     """
-    there = isinstance(rows, DaskRows)
-    client = rows.workers.client if there else connected()
+    has_rows = isinstance(rows, DaskRows)
+    client = rows.workers.client if has_rows else connected()
     if getattr(collection, "ndim", 1) == 2:
         check_one_chunk(collection)
     pieces = client.compute(np.ravel(collection.to_delayed()).tolist())
-    found = columns_of(
-        rows.workers if there else Workers(client), pieces, homes=rows.parts if there else None
+    columns = columns_of(
+        rows.workers if has_rows else Workers(client),
+        pieces,
+        homes=rows.parts if has_rows else None,
     )
-    return aligned(found, rows) if there else found
+    return aligned(columns, rows) if has_rows else columns
 
 
 def aligned(columns: RemoteColumns, rows: DaskRows) -> RemoteColumns:
@@ -46,5 +48,5 @@ def aligned(columns: RemoteColumns, rows: DaskRows) -> RemoteColumns:
         sources.append([own.parts[i].source for i in places])
     tasks = rows.workers.beside_parts(rows.parts, stitched, sources, cuts)
     parts = [Part(task, part.rows) for task, part in zip(tasks, rows.parts, strict=True)]
-    found = DaskRows(rows.workers, parts, own)
-    return RemoteColumns(found, flat=columns.flat, labels=columns.labels, kind=columns.kind)
+    aligned_rows = DaskRows(rows.workers, parts, own)
+    return RemoteColumns(aligned_rows, flat=columns.flat, labels=columns.labels, kind=columns.kind)

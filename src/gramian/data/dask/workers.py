@@ -62,8 +62,10 @@ class Workers:
     """
 
     def __init__(self, client: distributed.Client, patience: float | None = None) -> None:
-        said = dask.config.get("gramian.patience", PATIENCE) if patience is None else patience
-        self.client, self.patience = client, float(parse_timedelta(said))
+        patience_text = (
+            dask.config.get("gramian.patience", PATIENCE) if patience is None else patience
+        )
+        self.client, self.patience = client, float(parse_timedelta(patience_text))
         self.sent = OrderedDict[str, Any]()
         self._parts = OrderedDict[str, Part]()
         self._homes: dict[str, str] = {}
@@ -76,11 +78,11 @@ class Workers:
         See `beside_parts`.
         """
         sources, changes = [part.source for part in parts], [part.changes for part in parts]
-        found = self.beside_parts(parts, verb, sources, changes, *along)
-        self._parts.update((task.key, part) for task, part in zip(found, parts, strict=True))
+        futures = self.beside_parts(parts, verb, sources, changes, *along)
+        self._parts.update((task.key, part) for task, part in zip(futures, parts, strict=True))
         while len(self._parts) > NAMED:
             self._parts.popitem(last=False)
-        return found
+        return futures
 
     def beside_parts(
         self, parts: Sequence[Part], verb: Callable[..., Any], *along: Sequence[Any]
@@ -91,19 +93,19 @@ class Workers:
         long as one for a single task.
         """
         homes = [self._homes.get(getattr(part.source, "key", "")) for part in parts]
-        found: list[Any] = [None] * len(parts)
+        futures: list[Any] = [None] * len(parts)
         for home in dict.fromkeys(homes):
-            places = [place for place, one in enumerate(homes) if one == home]
+            places = [place for place, home_of_part in enumerate(homes) if home_of_part == home]
             pinned = {"workers": [home], "allow_other_workers": True} if home else {}
-            some = [[one[place] for place in places] for one in along]
-            for place, task in zip(places, self.map(verb, *some, **pinned), strict=True):
-                found[place] = task
-        return found
+            own_arguments = [[home_of_part[place] for place in places] for home_of_part in along]
+            for place, task in zip(places, self.map(verb, *own_arguments, **pinned), strict=True):
+                futures[place] = task
+        return futures
 
     def map(self, verb: Callable[..., Any], *along: Sequence[Any], **where: Any) -> list[Any]:
         """Start a task for each element, in one message to the scheduler."""
-        found: list[Any] = self.client.map(verb, *along, pure=False, retries=RETRIES, **where)
-        return found
+        futures: list[Any] = self.client.map(verb, *along, pure=False, retries=RETRIES, **where)
+        return futures
 
     def slots(self) -> int:
         """Return how many tasks run at once, now."""
@@ -111,8 +113,8 @@ class Workers:
 
     def memory(self) -> list[int]:
         """Return the bytes that each worker may have, of those with a limit."""
-        known = self.client.scheduler_info(n_workers=-1)["workers"].values()
-        return [int(one["memory_limit"]) for one in known if one["memory_limit"]]
+        worker_infos = self.client.scheduler_info(n_workers=-1)["workers"].values()
+        return [int(info["memory_limit"]) for info in worker_infos if info["memory_limit"]]
 
     def check_room(self, held: int) -> None:
         """Raise ValueError if the workers do not have `held` free bytes."""
@@ -126,10 +128,12 @@ class Workers:
 
     def find(self, parts: Sequence[Part]) -> None:
         """Note where parts are kept, all in one round trip; without it they are at home nowhere."""
-        kept = [p.source for p in parts if isinstance(p.source, distributed.Future)]
-        if kept:
-            found = self.client.who_has(kept)
-            self._homes |= {str(key): next(iter(some)) for key, some in found.items() if some}
+        kept_futures = [p.source for p in parts if isinstance(p.source, distributed.Future)]
+        if kept_futures:
+            holders = self.client.who_has(kept_futures)
+            self._homes |= {
+                str(key): next(iter(addresses)) for key, addresses in holders.items() if addresses
+            }
 
     def value(self, fn: Any, parts: int) -> Sent:
         """Return a value as it is sent: pickled, and the large tensors in it by their keys."""
@@ -168,38 +172,40 @@ class Workers:
     def cancel(self, futures: list[Any]) -> None:
         """Give up tasks that nobody waits for any more; a client that is gone has none."""
         with contextlib.suppress(Exception):
-            self.client.cancel([one for one in futures if one is not None])
+            self.client.cancel([future for future in futures if future is not None])
 
     def _results(self, futures: list[Any], *, bring: bool) -> list[Any]:
-        seen = time.monotonic()
+        last_seen = time.monotonic()
         while True:
             try:
                 with self.client.as_current():  # else in the loop of the default client
                     distributed.wait(futures, timeout=LOOK)
                 break
             except TimeoutError:
-                seen = self._seen(futures, seen)
+                last_seen = self._seen(futures, last_seen)
         if not bring and all(future.status == "finished" for future in futures):
             return []
         try:
-            found: list[Any] = self.client.gather(futures)
+            results: list[Any] = self.client.gather(futures)
         except distributed.KilledWorker as error:
             raise MemoryError(
                 f"{self._told(error, futures)} ended {RETRIES + 1} workers in a row, mostly for "
                 "lack of memory: give each worker more of it (`gramian plan` says how much), or "
                 "make smaller files or partitions"
             ) from None
-        return found
+        return results
 
     def agreed(self, ask: Callable[[], T]) -> T:
         """Return what all workers answer; ValueError if they differ."""
         answers = self._answers(ask)
         if any(answer != answers[0] for answer in answers):
             kinds = Counter(repr(answer) for answer in answers).most_common()
-            told = "; ".join(f"{count:,} have {kind}" for kind, count in kinds)
-            raise TextError("workers differ: {}; name one that all have, as {engine='torch'}", told)
-        found: T = answers[0]
-        return found
+            kinds_text = "; ".join(f"{count:,} have {kind}" for kind, count in kinds)
+            raise TextError(
+                "workers differ: {}; name one that all have, as {engine='torch'}", kinds_text
+            )
+        first_answer: T = answers[0]
+        return first_answer
 
     def mean(self, ask: Callable[[], float]) -> float:
         """Return the mean of what all workers answer, asked at once."""
@@ -208,9 +214,9 @@ class Workers:
 
     def _answers(self, ask: Callable[[], Any]) -> list[Any]:
         """Return the answers of workers that are not lost; raise the first error if all fail."""
-        found = list(self.client.run(ask, on_error="return").values())
-        answers = [one for one in found if not isinstance(one, Exception)]
-        errors = [one for one in found if isinstance(one, Exception)]
+        replies = list(self.client.run(ask, on_error="return").values())
+        answers = [reply for reply in replies if not isinstance(reply, Exception)]
+        errors = [reply for reply in replies if isinstance(reply, Exception)]
         if not answers:
             raise (
                 errors[0] if errors else ConnectionError(f"{self.client} has no worker: start some")
@@ -220,20 +226,20 @@ class Workers:
     def check(self, path: str | None = None) -> None:
         """Raise ValueError if a worker has another gramian, or cannot see a path."""
         own = version("gramian")
-        for address, found in self.client.run(seen, path, on_error="return").items():
-            if isinstance(found, CommClosedError):
+        for address, reply in self.client.run(seen, path, on_error="return").items():
+            if isinstance(reply, CommClosedError):
                 continue  # the worker is lost: its replacement reads or fails
-            if isinstance(found, ImportError):
+            if isinstance(reply, ImportError):
                 raise ValueError(
                     f"worker {address} has no gramian with dask: install gramian[dask] {own} there"
                 )
-            if isinstance(found, Exception):
-                raise found
-            if found[0] != own:
+            if isinstance(reply, Exception):
+                raise reply
+            if reply[0] != own:
                 raise ValueError(
-                    f"worker {address} has gramian {found[0]}, and here is {own}: install the same"
+                    f"worker {address} has gramian {reply[0]}, and here is {own}: install the same"
                 )
-            if not found[1]:
+            if not reply[1]:
                 raise ValueError(
                     f"worker {address} cannot see {path}: the path must be the same on all workers"
                 )
@@ -248,20 +254,20 @@ class Workers:
             if future.status == "error" and isinstance(future.exception(), type(error)):
                 suspects.add(future.key)
         parts = [self._parts[key] for key in suspects if key in self._parts]
-        told = [f"{p.path or 'a partition'} of {p.rows:,} rows" for p in parts]
-        if not told:
+        part_texts = [f"{p.path or 'a partition'} of {p.rows:,} rows" for p in parts]
+        if not part_texts:
             return "a task"
-        more = f" or one of {len(told) - NAMES:,} others" if len(told) > NAMES else ""
-        return " or ".join(sorted(told)[:NAMES]) + more
+        more = f" or one of {len(part_texts) - NAMES:,} others" if len(part_texts) > NAMES else ""
+        return " or ".join(sorted(part_texts)[:NAMES]) + more
 
     def _seen(self, futures: list[Any], seen: float) -> float:
         """Return when a worker was there last; an error if that is too long ago."""
-        now = time.monotonic()
+        moment = time.monotonic()
         if self.client.status != "running":
             raise ConnectionError(f"{self.client} is gone: the scheduler ended")
         if self.client.scheduler_info()["workers"]:
-            return now
-        if now - seen > self.patience:
+            return moment
+        if moment - seen > self.patience:
             raise ConnectionError(
                 f"no worker has been there for {self.patience:.0f} s: start workers, and "
                 "go on from the last checkpoint"
@@ -296,15 +302,15 @@ def repeated(values: Sequence[Any], count: int) -> list[list[Any]]:
 def connected(client: distributed.Client | None = None) -> distributed.Client:
     """Return a client, by default the newest one; raise ValueError without a client."""
     try:
-        found: distributed.Client = distributed.default_client() if client is None else client
+        used_client: distributed.Client = distributed.default_client() if client is None else client
     except ValueError:
         raise ValueError(
             "no Dask client: connect first, distributed.Client('tls://scheduler:8786'), or give "
             "DaskRows.open(path, client=client)"
         ) from None
-    if found.asynchronous:
+    if used_client.asynchronous:
         raise ValueError(
-            f"{found} is asynchronous, and a fit waits for its passes: give a client without "
+            f"{used_client} is asynchronous, and a fit waits for its passes: give a client without "
             "asynchronous=True"
         )
-    return found
+    return used_client

@@ -40,7 +40,7 @@ def columns_from_parts(
         if number not in parts:
             raise ValueError(f"an encoding of {len(saved)} columns has the tensor {name}")
         parts[number][key] = tensor
-    columns = [_column(one, parts[str(j)]) for j, one in enumerate(saved)]
+    columns = [_column(saved_column, parts[str(j)]) for j, saved_column in enumerate(saved)]
     return tuple(columns), DTYPES[fields["dtype"]]
 
 

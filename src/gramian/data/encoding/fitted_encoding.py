@@ -101,9 +101,10 @@ class FittedEncoding:
         learned = learn(training, names, settings, rng, sample_bytes=sample_bytes)
         encoding = Encoding(learned.columns, learned.dtype)
         if encoding.width == 0 and not encoding.plain:
-            said = [f"{name} ({why})" for name, why in encoding.describe().items()]
+            column_texts = [f"{name} ({why})" for name, why in encoding.describe().items()]
             raise ValueError(
-                f"{table.where} has no column to learn from: {listed(said)}; at least one must vary"
+                f"{table.where} has no column to learn from: {listed(column_texts)}; "
+                "at least one must vary"
             )
         folds = training.folds if learned.without else None
         return cls(encoding, folds, learned.without)

@@ -67,18 +67,18 @@ class Training:
             If there are not as many targets as rows, or no row counts.
         """
         n = table.num_rows
-        kept = np.ones(n, bool) if keep is None else np.asarray(keep, bool)
-        if len(targets) != n or kept.shape != (n,):
+        is_kept = np.ones(n, bool) if keep is None else np.asarray(keep, bool)
+        if len(targets) != n or is_kept.shape != (n,):
             raise ValueError(
                 f"{table.where} has {n:,} rows, but there are {len(targets):,} targets and "
-                f"{kept.size:,} marks of rows to keep"
+                f"{is_kept.size:,} marks of rows to keep"
             )
-        count = int(kept.sum())
+        count = int(is_kept.sum())
         if count == 0:
             raise ValueError(f"{table.where} has no row to learn an encoding from")
         folds = np.full(n, -1, np.int8)
-        folds[kept] = _folds(count, rng)
-        return cls(table, targets, kept, folds)
+        folds[is_kept] = _folds(count, rng)
+        return cls(table, targets, is_kept, folds)
 
     def sample(
         self, rng: torch.Generator, columns: int, sample_bytes: int | None = None
@@ -86,14 +86,22 @@ class Training:
         """Return numbers, increasing, of rows drawn at random among those that count."""
         count = int(self.keep.sum())
         size = SAMPLE_BYTES if sample_bytes is None else min(SAMPLE_BYTES, sample_bytes)
-        most = min(SAMPLE_ROWS, max(1, size // (8 * max(1, columns))))
-        if count <= most:
+        sample_limit = min(SAMPLE_ROWS, max(1, size // (8 * max(1, columns))))
+        if count <= sample_limit:
             return np.arange(count)
         # a permutation of all rows would be as large as a column
-        few = count > 4 * most
-        some = torch.randint(count, (2 * most,), generator=rng).unique() if few else None
-        order = torch.randperm(count if some is None else len(some), generator=rng)[:most]
-        drawn: np.ndarray = (order if some is None else some[order]).sort().values.numpy()
+        is_sparse_sample = count > 4 * sample_limit
+        drawn_rows = (
+            torch.randint(count, (2 * sample_limit,), generator=rng).unique()
+            if is_sparse_sample
+            else None
+        )
+        order = torch.randperm(count if drawn_rows is None else len(drawn_rows), generator=rng)[
+            :sample_limit
+        ]
+        drawn: np.ndarray = (
+            (order if drawn_rows is None else drawn_rows[order]).sort().values.numpy()
+        )
         return drawn
 
     def batches(
@@ -104,12 +112,12 @@ class Training:
         for batch in self.table.batches(names, max(1, BATCH_NUMBERS // len(names))):
             rows = np.arange(start, start + batch.num_rows)
             start += batch.num_rows
-            kept, others = self.keep[rows], None
-            if not kept.all():
-                others = batch.filter(pa.array(~kept))
-                rows, batch = rows[kept], batch.filter(pa.array(kept))
+            is_kept, other_batch = self.keep[rows], None
+            if not is_kept.all():
+                other_batch = batch.filter(pa.array(~is_kept))
+                rows, batch = rows[is_kept], batch.filter(pa.array(is_kept))
             part = Part(self.table.where, rows)
-            yield batch, Seen(part, self.targets[rows], self.folds[rows]), others
+            yield batch, Seen(part, self.targets[rows], self.folds[rows]), other_batch
 
 
 def _gaps(column: pa.Array) -> int:
@@ -181,17 +189,19 @@ def learn(
         for field, kind in zip(fields, kinds, strict=True)
     ]
     eps = _roundings(kinds, watching, dtype)
-    known = _watched(training, names, watching, training.sample(rng, len(eps), sample_bytes), eps)
-    found, start = [], 0
+    summaries = _watched(
+        training, names, watching, training.sample(rng, len(eps), sample_bytes), eps
+    )
+    columns, start = [], 0
     for one in watching:
-        found.append(one.finish(known[start : start + one.measured]))
+        columns.append(one.finish(summaries[start : start + one.measured]))
         start += one.measured
     without = {
         one.name: one.without
         for one in watching
         if isinstance(one, CategoryObserver) and one.without is not None
     }
-    return Learned(tuple(found), dtype, without)
+    return Learned(tuple(columns), dtype, without)
 
 
 def _roundings(
@@ -200,8 +210,8 @@ def _roundings(
     """Return the rounding error of each measured column: times and ranks are exact."""
     of = {True: torch.finfo(dtype).eps, False: torch.finfo(torch.float64).eps}
     pairs = zip(kinds, watching, strict=True)
-    every = [of[kind == "number"] for kind, one in pairs for _ in range(one.measured)]
-    return torch.tensor(every, dtype=torch.float64)
+    roundings = [of[kind == "number"] for kind, watcher in pairs for _ in range(watcher.measured)]
+    return torch.tensor(roundings, dtype=torch.float64)
 
 
 def _watched(
@@ -217,32 +227,34 @@ def _watched(
     """
     columns = len(eps)
     sample = np.empty((len(drawn), columns))
-    moments, n, taken = Moments(columns), 0, 0
+    moments, n, taken_rows = Moments(columns), 0, 0
     elsewhere: Counter[str] = Counter()
-    for batch, seen, others in training.batches(names):
-        for name, column in zip(names, [] if others is None else others.columns, strict=False):
+    for batch, seen_rows, other_batch in training.batches(names):
+        for name, column in zip(
+            names, [] if other_batch is None else other_batch.columns, strict=False
+        ):
             elsewhere[name] += _gaps(column)
         if batch.num_rows == 0:
             continue
-        matrix = np.empty((len(seen.folds), columns))
+        matrix = np.empty((len(seen_rows.folds), columns))
         start = 0
-        for one, column in zip(watching, batch.columns, strict=True):
-            for values in one.see(column, seen):
+        for watcher, column in zip(watching, batch.columns, strict=True):
+            for values in watcher.see(column, seen_rows):
                 matrix[:, start] = values
                 start += 1
         if columns:
             moments.add_with_gaps(torch.from_numpy(matrix))
             stop = int(np.searchsorted(drawn, n + len(matrix)))
-            sample[taken:stop] = matrix[drawn[taken:stop] - n]
-            taken = stop
+            sample[taken_rows:stop] = matrix[drawn[taken_rows:stop] - n]
+            taken_rows = stop
         n += len(matrix)
     if columns == 0:
         return []
-    measured = [one.name for one in watching for _ in range(one.measured)]
+    measured = [watcher.name for watcher in watching for _ in range(watcher.measured)]
     # that a row held out has a gap is known of the table: the mark has to be there for it
     known = [
-        replace(one, gaps=one.gaps + elsewhere[name])
-        for one, name in zip(summaries(moments, sample, n, eps), measured, strict=True)
+        replace(watcher, gaps=watcher.gaps + elsewhere[name])
+        for watcher, name in zip(summaries(moments, sample, n, eps), measured, strict=True)
     ]
-    check_range(torch.tensor([one.scale for one in known]), tuple(measured))
+    check_range(torch.tensor([watcher.scale for watcher in known]), tuple(measured))
     return known

@@ -60,17 +60,17 @@ class Moments(_Moments):
             self._merge_with_gaps(strip - self.origin)
 
     def _merge_with_gaps(self, x: Tensor) -> None:
-        there = ~x.isnan()
-        if not isinstance(self.n, Tensor) and bool(there.all()):
+        is_present = ~x.isnan()
+        if not isinstance(self.n, Tensor) and bool(is_present.all()):
             self._merge(x, None)
             return
         mean, squares = self.mean.clone(), self.squares.clone()
-        weights = there.double()
+        weights = is_present.double()
         self.n = self.seen.clone()
         self._merge(x.nan_to_num(nan=0.0), weights)
-        some = there.any(dim=0)  # the others have met 0 / 0
-        self.mean = torch.where(some, self.mean, mean)
-        self.squares = torch.where(some, self.squares, squares)
+        has_numbers = is_present.any(dim=0)  # the others have met 0 / 0
+        self.mean = torch.where(has_numbers, self.mean, mean)
+        self.squares = torch.where(has_numbers, self.squares, squares)
 
     def filled(self, fill: Tensor, n: int) -> tuple[Tensor, Tensor]:
         """Return mean and scale of n rows, those without a value being `fill`."""
@@ -83,9 +83,9 @@ class Moments(_Moments):
 
 def _first(block: Tensor) -> Tensor:
     """Return the first number of each column; 0 for a column without numbers."""
-    there = ~block.isnan()
-    first = block.gather(0, there.int().argmax(dim=0, keepdim=True))[0].double()
-    return torch.where(there.any(dim=0), first, 0.0)
+    is_present = ~block.isnan()
+    first = block.gather(0, is_present.int().argmax(dim=0, keepdim=True))[0].double()
+    return torch.where(is_present.any(dim=0), first, 0.0)
 
 
 def summaries(moments: Moments, sample: np.ndarray, n: int, eps: Tensor) -> list[Summary]:
@@ -101,18 +101,21 @@ def summaries(moments: Moments, sample: np.ndarray, n: int, eps: Tensor) -> list
     eps : Tensor of shape (d,)
         Rounding error of the numbers: what varies less is constant.
     """
-    seen = moments.seen.long().tolist()
+    seen_counts = moments.seen.long().tolist()
     middle = (moments.origin + moments.mean).tolist()
-    columns = [_values(sample[:, j], gaps=count < n) for j, count in enumerate(seen)]
+    columns = [_values(sample[:, j], gaps=count < n) for j, count in enumerate(seen_counts)]
     fill = [
         float(np.median(values)) if count < n and len(values) else middle[j]
-        for j, (count, values) in enumerate(zip(seen, columns, strict=True))
+        for j, (count, values) in enumerate(zip(seen_counts, columns, strict=True))
     ]
     mean, scale = moments.filled(torch.tensor(fill, dtype=torch.float64), n)
     constant = scale <= eps * mean.abs()
     scale = torch.where(constant, 1.0, scale)
-    known = (mean.tolist(), scale.tolist(), constant.tolist(), fill, columns)
-    return [Summary(count, n - count, *rest) for count, *rest in zip(seen, *known, strict=True)]
+    moment_lists = (mean.tolist(), scale.tolist(), constant.tolist(), fill, columns)
+    return [
+        Summary(count, n - count, *moments_of_column)
+        for count, *moments_of_column in zip(seen_counts, *moment_lists, strict=True)
+    ]
 
 
 def _values(column: np.ndarray, gaps: bool) -> np.ndarray:

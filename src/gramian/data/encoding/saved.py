@@ -84,7 +84,7 @@ class Saved:
         value = self._pop(key)
         if not isinstance(value, list):
             raise ValueError(f"{key} of an encoding must be a list of numbers, not {value!r:.40}")
-        return tuple(_finite(key, one, positive) for one in value)
+        return tuple(_finite(key, number, positive) for number in value)
 
     def tensor(self, key: str, dtype: torch.dtype, shape: tuple[int | None, ...]) -> Tensor:
         """Return a tensor of finite numbers; None in its shape stands for any length."""

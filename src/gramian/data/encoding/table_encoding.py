@@ -45,22 +45,22 @@ class Encoding:
     @cached_property
     def used(self) -> tuple[ColumnEncoding, ...]:
         """Columns that give features."""
-        return tuple(one for one in self.columns if not isinstance(one, LeftOut))
+        return tuple(column for column in self.columns if not isinstance(column, LeftOut))
 
     @cached_property
     def names(self) -> tuple[str, ...]:
         """Names of the columns that a table must have to be encoded."""
-        return tuple(one.name for one in self.used)
+        return tuple(column.name for column in self.used)
 
     @property
     def texts(self) -> tuple[str, ...]:
         """Names of the columns that are levels: a file of text has them as text."""
-        return tuple(one.name for one in self.used if one.kind in ("category", "ordered"))
+        return tuple(column.name for column in self.used if column.kind in ("category", "ordered"))
 
     @cached_property
     def feature_names(self) -> tuple[str, ...]:
         """Names of the features, which differ from each other."""
-        return _distinct([feature for one in self.used for feature in one.features])
+        return _distinct([feature for column in self.used for feature in column.features])
 
     @property
     def width(self) -> int:
@@ -74,7 +74,8 @@ class Encoding:
         Numbers that do not vary are left out here, and zero there.
         """
         return all(
-            one.plain if isinstance(one, LeftOut) else _is_plain(one) for one in self.columns
+            column.plain if isinstance(column, LeftOut) else _is_plain(column)
+            for column in self.columns
         )
 
     def standardizer(self) -> Standardizer | None:
@@ -85,13 +86,13 @@ class Encoding:
         ValueError
             If the encoding is not plain, or a number does not vary.
         """
-        if not all(_is_plain(one) for one in self.columns):
+        if not all(_is_plain(column) for column in self.columns):
             raise ValueError("only an encoding of numbers without gaps is a standardizer")
-        numbers = [one for one in self.columns if isinstance(one, Number)]
-        if any(one.numbers == "raw" for one in numbers):
+        numbers = [column for column in self.columns if isinstance(column, Number)]
+        if any(column.numbers == "raw" for column in numbers):
             return None
         mean, scale = (
-            torch.tensor([getattr(one, key) for one in numbers], dtype=torch.float64)
+            torch.tensor([getattr(column, key) for column in numbers], dtype=torch.float64)
             for key in ("mean", "scale")
         )
         return Standardizer(mean, scale)
@@ -116,30 +117,30 @@ class Encoding:
     def check(self, table: Table) -> None:
         """Refuse a table that lacks a column, or has one of another kind."""
         check_columns(table.where, table.names, self.names)
-        for one in self.used:
-            type_ = table.schema.field(one.name).type
-            if not fits(one.kind, kind_of(type_)):
+        for column in self.used:
+            type_ = table.schema.field(column.name).type
+            if not fits(column.kind, kind_of(type_)):
                 raise TypeError(
-                    f"{table.where}: column '{one.name}' holds {type_}, but {WORDS[one.kind]} were "
-                    "there in training; convert it first"
+                    f"{table.where}: column '{column.name}' holds {type_}, but "
+                    f"{WORDS[column.kind]} were there in training; convert it first"
                 )
 
     def describe(self) -> dict[str, str]:
         """Return the treatment of each column, in words."""
-        return {one.name: one.describe() for one in self.columns}
+        return {column.name: column.describe() for column in self.columns}
 
     def to_dict(self) -> dict[str, Any]:
         """Return all but the tensors, for JSON."""
         dtype = str(self.dtype).removeprefix("torch.")
-        columns = [{"code": one.code, **one.to_dict()} for one in self.columns]
+        columns = [{"code": column.code, **column.to_dict()} for column in self.columns]
         return {"dtype": dtype, "columns": columns}
 
     def tensors(self) -> dict[str, Tensor]:
         """Return the tensors, which JSON is too long for: means and texts of levels, quantiles."""
         return {
             f"{j}.{key}": value
-            for j, one in enumerate(self.columns)
-            for key, value in one.tensors().items()
+            for j, column in enumerate(self.columns)
+            for key, value in column.tensors().items()
         }
 
     @classmethod
@@ -152,7 +153,7 @@ class Encoding:
             If they are damaged or do not fit together.
         """
         encoding = cls(*columns_from_parts(fields, tensors))
-        names = [one.name for one in encoding.columns]
+        names = [column.name for column in encoding.columns]
         if len(set(names)) < len(names) or encoding.width == 0:
             raise ValueError("an encoding has a column twice, or no feature")
         return encoding
@@ -164,13 +165,13 @@ def _is_plain(one: ColumnEncoding) -> bool:
 
 def _distinct(names: Sequence[str]) -> tuple[str, ...]:
     """Return names, numbered where several are alike."""
-    found: dict[str, None] = {}
+    distinct_names: dict[str, None] = {}
     for name in names:
-        other, k = name, 2
-        while other in found:
-            other, k = f"{name} ({k})", k + 1
-        found[other] = None
-    return tuple(found)
+        candidate, k = name, 2
+        while candidate in distinct_names:
+            candidate, k = f"{name} ({k})", k + 1
+        distinct_names[candidate] = None
+    return tuple(distinct_names)
 
 
 class EncodedRows(RowSource):
@@ -212,8 +213,8 @@ class EncodedRows(RowSource):
         n, width = self.shape
         start, stop = 0, 0  # of the block that is being filled, up to `stop`
         out = new_block(min(size, n), width, self.dtype)
-        few = max(1, min(size, ENCODED_NUMBERS // max(1, len(self._encoding.names))))
-        for batch in self._table.batches(self._encoding.names, few):
+        batch_rows = max(1, min(size, ENCODED_NUMBERS // max(1, len(self._encoding.names))))
+        for batch in self._table.batches(self._encoding.names, batch_rows):
             while batch.num_rows:
                 part = batch.slice(0, start + len(out) - stop)
                 rows = np.arange(stop, stop + part.num_rows)
@@ -238,7 +239,7 @@ class EncodedRows(RowSource):
         folds = None if self._folds is None else self._folds[rows]
         part = Part(self._table.where, rows, folds, self._without)
         matrix, start = out.numpy(), 0
-        for one, column in zip(self._encoding.used, batch.columns, strict=True):
-            features = one.encode(column, part)
+        for column_encoding, column in zip(self._encoding.used, batch.columns, strict=True):
+            features = column_encoding.encode(column, part)
             matrix[:, start : start + features.shape[1]] = features
             start += features.shape[1]

@@ -168,9 +168,13 @@ def format_of(path: str | Path, *, text: bool = True) -> TableFormat:
     ValueError
         If no format opens such a path.
     """
-    known = [one for one in _all() if text or not one.text]
-    folders = [f", or a folder of {one.suffixes[0]} files" for one in known if one.folder]
-    return _opening(Path(path), _usual(known) + "".join(folders))
+    formats = [file_format for file_format in _all() if text or not file_format.text]
+    folders = [
+        f", or a folder of {file_format.suffixes[0]} files"
+        for file_format in formats
+        if file_format.folder
+    ]
+    return _opening(Path(path), _usual(formats) + "".join(folders))
 
 
 def format_to_write(path: str | Path) -> WritableFormat:
@@ -181,36 +185,36 @@ def format_to_write(path: str | Path) -> WritableFormat:
     ValueError
         If no format opens such a path, or the one that does is only read.
     """
-    usual = _usual(one for one in _all() if isinstance(one, WritableFormat))
-    found = _opening(Path(path), usual)
-    if not isinstance(found, WritableFormat):
+    usual = _usual(file_format for file_format in _all() if isinstance(file_format, WritableFormat))
+    chosen_format = _opening(Path(path), usual)
+    if not isinstance(chosen_format, WritableFormat):
         raise ValueError(
             f"{path} cannot be written, as tables of that format are only read; give a name "
             f"ending in {usual}"
         )
-    return found
+    return chosen_format
 
 
 def _opening(path: Path, expected: str) -> TableFormat:
-    found = [known for known in _all() if known.opens(path)]
-    if not found:
+    openers = [known for known in _all() if known.opens(path)]
+    if not openers:
         raise ValueError(f"cannot tell what {path} is: expected a name ending in {expected}")
-    return max(found, key=lambda known: known.has_suffix(path.name))
+    return max(openers, key=lambda known: known.has_suffix(path.name))
 
 
 def _usual(known: Iterable[TableFormat]) -> str:
     """Return the usual suffixes of formats, as a list in words."""
-    return ", ".join(one.suffixes[0] for one in known)
+    return ", ".join(file_format.suffixes[0] for file_format in known)
 
 
 def is_table_name(name: str) -> bool:
     """Return whether a name has the suffix of a table."""
-    return any(known.has_suffix(name) for known in _all())
+    return any(file_format.has_suffix(name) for file_format in _all())
 
 
 def endings() -> tuple[str, ...]:
     """Return how the names of tables end, all formats together."""
-    return tuple(suffix for known in _all() for suffix in known.suffixes)
+    return tuple(suffix for file_format in _all() for suffix in file_format.suffixes)
 
 
 def _all() -> Iterator[TableFormat]:

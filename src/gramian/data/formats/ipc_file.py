@@ -38,8 +38,8 @@ class IpcFile(Pieces):
     @classmethod
     def open(cls, path: Path) -> IpcFile:
         """Read the schema and the length of each batch, of which one column is decoded."""
-        with _reader(path) as whole:
-            stamp, schema = FileStamp.of(path), whole.schema
+        with _reader(path) as opened_file:
+            stamp, schema = FileStamp.of(path), opened_file.schema
         with _reader(path, [0]) as file:
             counts = [_batch(file, i).num_rows for i in range(file.num_record_batches)]
         return cls(path, schema, tuple(counts), stamp)
@@ -110,13 +110,15 @@ class IpcWriter:
         self._file.write_batch(pa.record_batch(columns, schema=self._schema))
 
     def _grown(self, name: str, column: pa.Array) -> pa.Array:
-        known = self._known.get(name, column.dictionary)
-        new = column.dictionary.filter(pc.invert(pc.is_in(column.dictionary, value_set=known)))
-        known = self._known[name] = pa.concat_arrays([known, new])
-        places = pc.index_in(column.dictionary, value_set=known)
+        known_categories = self._known.get(name, column.dictionary)
+        new = column.dictionary.filter(
+            pc.invert(pc.is_in(column.dictionary, value_set=known_categories))
+        )
+        known_categories = self._known[name] = pa.concat_arrays([known_categories, new])
+        places = pc.index_in(column.dictionary, value_set=known_categories)
         kind = self._schema.field(name).type
         indices = places.take(column.indices).cast(kind.index_type)
-        return pa.DictionaryArray.from_arrays(indices, known, ordered=kind.ordered)
+        return pa.DictionaryArray.from_arrays(indices, known_categories, ordered=kind.ordered)
 
     def close(self) -> None:
         """Complete the file."""

@@ -91,8 +91,8 @@ def gathered(
     """
     k, d = len(index), rows.shape[1]
     if (rows.sparse and not dense) or k * d * rows.dtype.itemsize <= memory_bytes:
-        found = rows.take(index)
-        return found.to_dense() if dense and rows.sparse else found
+        rows_taken = rows.take(index)
+        return rows_taken.to_dense() if dense and rows.sparse else rows_taken
     out = scratch((k, d), rows.dtype, memory_bytes)
     if rows.remote:
         for part in slices(k, comfortable_size(rows)):
@@ -161,9 +161,9 @@ class NpyTable(Table):
             )
         self._type = native(self._array.dtype)
         text = self._type.kind == "U"
-        one = pa.string() if text else pa.from_numpy_dtype(self._type)
+        column_type = pa.string() if text else pa.from_numpy_dtype(self._type)
         self.where, self.num_rows = where, n
-        self.schema = pa.schema([(str(j), one) for j in range(d)])
+        self.schema = pa.schema([(str(j), column_type) for j in range(d)])
 
     def rows(self, columns: Sequence[str]) -> RowSource:
         """Map the file; see `Table.rows`."""

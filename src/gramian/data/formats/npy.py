@@ -30,8 +30,10 @@ class Npy(WritableFormat):
     def schema(self, path: Path) -> pa.Schema:
         """Return one type for the columns ``"0", "1", ...``; see `TableFormat.schema`."""
         array = open_columns(path)
-        one = pa.string() if array.dtype.kind == "U" else pa.from_numpy_dtype(native(array.dtype))
-        return pa.schema([(str(j), one) for j in range(array.shape[1])])
+        column_type = (
+            pa.string() if array.dtype.kind == "U" else pa.from_numpy_dtype(native(array.dtype))
+        )
+        return pa.schema([(str(j), column_type) for j in range(array.shape[1])])
 
     def batches(self, path: Path, schema: pa.Schema, size: int) -> Iterator[pa.RecordBatch]:
         """Copy `size` rows at a time; see `TableFormat.batches`."""
@@ -76,8 +78,8 @@ class MatrixWriter:
     """
 
     def __init__(self, path: Path, schema: pa.Schema, dtype: np.dtype[Any] | None = None) -> None:
-        found = Columns.choose(schema, schema.names, "the table")
-        self._dtype = NUMPY_OF[found.dtype] if dtype is None else dtype
+        columns = Columns.choose(schema, schema.names, "the table")
+        self._dtype = NUMPY_OF[columns.dtype] if dtype is None else dtype
         self._file = NpyWriter(path, len(schema), self._dtype)
 
     def write(self, batch: pa.RecordBatch) -> None:

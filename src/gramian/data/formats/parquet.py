@@ -62,8 +62,10 @@ class ParquetRows(RowSource):
         self.path = Path(path)
         self._pieces = ParquetPieces.at(path)
         files = zip(self._pieces.files, self._pieces.schemas, strict=True)
-        found = [Columns.choose(schema, columns, str(file.path)) for file, schema in files]
-        chosen = found[0]
+        columns_of_files = [
+            Columns.choose(schema, columns, str(file.path)) for file, schema in files
+        ]
+        chosen = columns_of_files[0]
         self._pieces.check_alike(chosen.names)
         n = sum(self._pieces.counts)
         if n == 0:
@@ -104,11 +106,11 @@ class ParquetRows(RowSource):
     def take(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
         """Gather rows in one pass; see `RowSource.take`."""
         check_index(index, self.shape[0])
-        wanted, back = np.unique(index.cpu().numpy(), return_inverse=True)
-        out = torch.empty((len(wanted), self.shape[1]), dtype=self.dtype)
-        for part, batch in taken(self._pieces, self._names, wanted):
+        distinct_index, inverse = np.unique(index.cpu().numpy(), return_inverse=True)
+        out = torch.empty((len(distinct_index), self.shape[1]), dtype=self.dtype)
+        for part, batch in taken(self._pieces, self._names, distinct_index):
             fill(out[part], batch, self._names)
-        return out[torch.from_numpy(back)]
+        return out[torch.from_numpy(inverse)]
 
 
 @formats.register("parquet")

@@ -218,8 +218,8 @@ def parquet_paths(path: str | Path) -> list[Path]:
         raise FileNotFoundError(f"there is no file or directory {path}")
     if not path.is_dir():
         return [path]
-    found = (file for file in path.rglob("*") if belongs(file.relative_to(path)))
-    paths = sorted((file for file in found if file.is_file()), key=lambda file: file.parts)
+    files = (file for file in path.rglob("*") if belongs(file.relative_to(path)))
+    paths = sorted((file for file in files if file.is_file()), key=lambda file: file.parts)
     if not paths:
         raise ValueError(
             f"the directory {path} holds no {' or '.join(f'*{end}' for end in SUFFIXES)} files, "

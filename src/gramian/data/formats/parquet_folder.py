@@ -43,7 +43,10 @@ class ParquetPieces(Pieces):
         """Read the footers of a file, or of all files below a folder."""
         path = Path(path)
         paths = parquet_paths(path)
-        names = [one.relative_to(path) if path.is_dir() else PurePath(one.name) for one in paths]
+        names = [
+            file_path.relative_to(path) if path.is_dir() else PurePath(file_path.name)
+            for file_path in paths
+        ]
         return cls.of(paths, keys_of(names, str(path)))
 
     @classmethod
@@ -63,11 +66,11 @@ class ParquetPieces(Pieces):
         """Refuse files that differ in columns or types; of `columns` only, if they are given."""
         first = _described(self.schemas[0], columns)
         for file, schema in zip(self.files, self.schemas, strict=True):
-            found = _described(schema, columns)
-            if found != first:
+            description = _described(schema, columns)
+            if description != first:
                 raise ValueError(
                     f"{file.path} and {self.files[0].path} differ in columns or types: "
-                    f"{_difference(found, first)}"
+                    f"{_difference(description, first)}"
                 )
 
     def read(
@@ -76,11 +79,11 @@ class ParquetPieces(Pieces):
         """Decode the files one after the other; see `Pieces.read`."""
         start = 0
         for file in self.files:
-            here = range(start, start + len(file.groups))
-            groups = None if pieces is None else [i - start for i in pieces if i in here]
+            own_groups = range(start, start + len(file.groups))
+            groups = None if pieces is None else [i - start for i in pieces if i in own_groups]
             if groups is None or groups:
                 yield from file.batches(columns, size, groups)
-            start = here.stop
+            start = own_groups.stop
 
 
 def _with_keys(schema: pa.Schema, keys: Sequence[Key], path: Path | RemoteFile) -> pa.Schema:
@@ -101,4 +104,8 @@ def _described(schema: pa.Schema, columns: Sequence[str] | None) -> list[str]:
 def _difference(found: Sequence[str], first: Sequence[str]) -> str:
     """Return the first columns that are not alike, against each other."""
     pairs = zip([*found, *["none"] * len(first)], [*first, *["none"] * len(found)], strict=False)
-    return next(f"{one} against {other}" for one, other in pairs if one != other)
+    return next(
+        f"{own_value} against {other_value}"
+        for own_value, other_value in pairs
+        if own_value != other_value
+    )

@@ -95,9 +95,9 @@ class ParquetLists(RowSource):
     def take(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
         """Gather rows in one pass; see `RowSource.take`."""
         check_index(index, self.shape[0])
-        wanted, back = np.unique(index.cpu().numpy(), return_inverse=True)
-        found = [batch for _, batch in taken(self._pieces, self._names, wanted)]
-        batch = joined(found, self._schema).take(pa.array(back))
+        distinct_index, inverse = np.unique(index.cpu().numpy(), return_inverse=True)
+        batches = [batch for _, batch in taken(self._pieces, self._names, distinct_index)]
+        batch = joined(batches, self._schema).take(pa.array(inverse))
         return self._matrix(batch, "in rows that were asked for")
 
     @property
@@ -135,8 +135,8 @@ class ParquetLists(RowSource):
                     f"the first row one of {self.shape[1]}"
                 )
             return as_tensor(values.reshape(-1, self.shape[1]))
-        columns, others = self._numbers(batch, 1, where)
-        if not np.array_equal(lengths, others):
+        columns, other_columns = self._numbers(batch, 1, where)
+        if not np.array_equal(lengths, other_columns):
             raise ValueError(f"{self.path} has lists of different lengths in {self._names} {where}")
         if len(columns) and not 0 <= columns.min() <= columns.max() < self.shape[1]:
             raise ValueError(
@@ -166,7 +166,7 @@ def _fixed(kind: pa.DataType) -> bool:
 
 
 def _dtype(kind: pa.DataType, name: str) -> torch.dtype:
-    found = float_of(kind)
-    if found is None:
+    float_type = float_of(kind)
+    if float_type is None:
         raise TypeError(f"the column {name!r} has lists of {kind}, not of numbers")
-    return found
+    return float_type

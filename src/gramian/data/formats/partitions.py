@@ -55,13 +55,13 @@ def keys_of(paths: Sequence[PurePath], where: str) -> list[tuple[Key, ...]]:
         for parts in ([part.partition("=") for part in path.parts[:-1]] for path in paths)
     ]
     names = list(pairs[0])
-    for path, found in zip(paths, pairs, strict=True):
-        if list(found) != names:
+    for path, pairs_of_path in zip(paths, pairs, strict=True):
+        if list(pairs_of_path) != names:
             raise ValueError(
                 f"{where}: {path} lies in folders of other keys than {paths[0]}: "
-                f"{', '.join(found) or 'none'} against {', '.join(names) or 'none'}"
+                f"{', '.join(pairs_of_path) or 'none'} against {', '.join(names) or 'none'}"
             )
-    columns = {name: _values([found[name] for found in pairs]) for name in names}
+    columns = {name: _values([pairs_of_path[name] for pairs_of_path in pairs]) for name in names}
     return [
         tuple(Key(name, columns[name][i].as_py(), columns[name].type) for name in names)
         for i in range(len(paths))
@@ -78,10 +78,10 @@ def _values(texts: Sequence[str]) -> pa.Array:
 
 def with_keys(batch: pa.RecordBatch, keys: Sequence[Key], columns: Sequence[str]) -> pa.RecordBatch:
     """Return columns of a batch and of the keys, in the order asked for."""
-    known = {key.name: key for key in keys}
+    key_by_name = {key.name: key for key in keys}
     arrays = [
-        pa.repeat(pa.scalar(known[name].value, known[name].type), batch.num_rows)
-        if name in known
+        pa.repeat(pa.scalar(key_by_name[name].value, key_by_name[name].type), batch.num_rows)
+        if name in key_by_name
         else batch.column(name)
         for name in columns
     ]

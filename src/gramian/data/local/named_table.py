@@ -106,12 +106,12 @@ def write_table(
         Whether texts that a spreadsheet would compute get an apostrophe; see
         `gramian.data.formats.csv.format.without_formulas`.
     """
-    found = format_to_write(path)
+    output_format = format_to_write(path)
     if escape_formulas:
         arrays = [pa.array(values) for values in columns.values()]
         batch = without_formulas(pa.record_batch(arrays, names=list(columns)))
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-    write_atomically(path, lambda part: found.write(part, columns))
+    write_atomically(path, lambda part: output_format.write(part, columns))
 
 
 def write_beside(
@@ -141,7 +141,7 @@ def write_beside(
     ValueError
         If the table has no such column, a name would be there twice, or the format keeps no names.
     """
-    found = check_kept(path, table, keep, list(columns))
+    output_format = check_kept(path, table, keep, list(columns))
     arrays = {name: pa.array(values) for name, values in columns.items()}
     fields = [table.schema.field(name) for name in keep]
     schema = pa.schema([*fields, *((name, array.type) for name, array in arrays.items())])
@@ -151,7 +151,7 @@ def write_beside(
 
     def write(part: Path) -> None:
         start = 0
-        with closing(found.writer(part, written)) as writer:
+        with closing(output_format.writer(part, written)) as writer:
             for batch in table.batches(keep, _ROWS):
                 new = [array.slice(start, batch.num_rows) for array in arrays.values()]
                 writer.write(change(pa.record_batch([*batch.columns, *new], schema=schema)))
@@ -164,8 +164,8 @@ def check_kept(
     path: str | Path, table: Table, keep: Sequence[str], new: Sequence[str]
 ) -> WritableFormat:
     """Refuse what `write_beside` could not write, and return the format of the path."""
-    found = format_to_write(path)
-    if not found.named:
+    output_format = format_to_write(path)
+    if not output_format.named:
         raise ValueError(
             f"{path} keeps no names and no text, so that no columns can stand beside the "
             "predictions; give a name ending in .csv or .parquet"
@@ -177,4 +177,4 @@ def check_kept(
             f"{path} would have two columns named {listed(twice)}; name each column once, and "
             f"rename it in {table.where} if predictions have its name"
         )
-    return found
+    return output_format

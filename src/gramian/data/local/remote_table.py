@@ -65,10 +65,10 @@ def remote_table(uri: str, where: str | None = None) -> Table:
 def _below(folder: RemotePath) -> list[RemotePath]:
     """Return all files below a folder."""
     selector = pyarrow.fs.FileSelector(folder.place, recursive=True)
-    found = [info.path for info in folder.system.get_file_info(selector) if info.is_file]
+    file_paths = [info.path for info in folder.system.get_file_info(selector) if info.is_file]
     uri = folder.uri.rstrip("/")
     start = len(folder.place.rstrip("/"))
-    return [RemotePath(folder.system, place, uri + place[start:]) for place in found]
+    return [RemotePath(folder.system, place, uri + place[start:]) for place in file_paths]
 
 
 def _copied(file: RemotePath, where: str) -> Table:

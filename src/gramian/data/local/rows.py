@@ -46,13 +46,13 @@ def _file_rows(x: str | Path, columns: Sequence[str | int] | None) -> RowSource:
     path, address = Path(x), address_of(x)
     if address is not None:
         return local_rows(remote_table(address), columns)
-    found = format_of(path, text=False)
-    if found.text:
+    file_format = format_of(path, text=False)
+    if file_format.text:
         raise ValueError(
             f"{path} is text, which is slow to read again and again; convert it once: "
             f"gramian convert {path} {str(path).removesuffix(''.join(path.suffixes))}.parquet"
         )
-    return found.rows(path, _as_names(columns))
+    return file_format.rows(path, _as_names(columns))
 
 
 def _sparse_rows(x: Any, columns: Sequence[str | int] | None) -> RowSource:

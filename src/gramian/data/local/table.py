@@ -48,10 +48,10 @@ def _file_table(x: str | Path, where: str | None, texts: Collection[str]) -> Tab
         return remote_table(address, where)
     path = Path(x)
     where = display_text(x) if where is None else where
-    found = format_of(path)
-    if isinstance(found, Csv):
-        return found.table(path, where, texts)
-    return found.table(path, where)
+    file_format = format_of(path)
+    if isinstance(file_format, Csv):
+        return file_format.table(path, where, texts)
+    return file_format.table(path, where)
 
 
 def _read_all(x: Any, where: str) -> pa.Table:

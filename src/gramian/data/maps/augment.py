@@ -71,10 +71,10 @@ class mixup:
         gamma = torch.full((2, len(x)), float(self.alpha), dtype=torch.float64)
         first, second = torch._standard_gamma(gamma, generator=rng).clamp_(min=1e-300)
         share = (first / (first + second))[:, None]
-        other = torch.randperm(len(x), generator=rng)
+        permutation = torch.randperm(len(x), generator=rng)
         return (
-            torch.lerp(x[other], x, share.to(x)),
-            torch.lerp(y[other], y, share.to(y)),
+            torch.lerp(x[permutation], x, share.to(x)),
+            torch.lerp(y[permutation], y, share.to(y)),
         )
 
 

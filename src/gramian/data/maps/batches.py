@@ -38,8 +38,8 @@ class Shuffle:
     @property
     def chunk_rows(self) -> int:
         """Rows of a chunk: whole batches, but for the last chunk."""
-        most = self.n if self.chunk is None else self.chunk
-        return self.n if most >= self.n else max(1, most // self.size) * self.size
+        largest_chunk = self.n if self.chunk is None else self.chunk
+        return self.n if largest_chunk >= self.n else max(1, largest_chunk // self.size) * self.size
 
     @property
     def per_chunk(self) -> int:
@@ -48,8 +48,8 @@ class Shuffle:
 
     def __len__(self) -> int:
         """Return the number of batches in an epoch."""
-        whole, rest = divmod(self.n, self.chunk_rows)
-        return whole * self.per_chunk + math.ceil(rest / self.size)
+        whole_chunks, remaining_rows = divmod(self.n, self.chunk_rows)
+        return whole_chunks * self.per_chunk + math.ceil(remaining_rows / self.size)
 
     def order(self, epoch: int, chunk: int = 0) -> Int[Tensor, " k"]:
         """Return the shuffled row numbers of a chunk."""
@@ -61,11 +61,11 @@ class Shuffle:
     def indices(self, epoch: int, start: int = 0, stop: int | None = None) -> Iterator[Tensor]:
         """Yield the row numbers, increasing, of batches number `start` to `stop` of an epoch."""
         last = len(self) if stop is None else min(stop, len(self))
-        held, order = -1, torch.empty(0, dtype=torch.int64)
+        held_chunk, order = -1, torch.empty(0, dtype=torch.int64)
         for batch in range(start, last):
             chunk, place = divmod(batch, self.per_chunk)
-            if chunk != held:
-                held, order = chunk, self.order(epoch, chunk)
+            if chunk != held_chunk:
+                held_chunk, order = chunk, self.order(epoch, chunk)
             # neighbours are cheaper to gather, and the order within a batch is of no consequence
             yield order[place * self.size : (place + 1) * self.size].sort().values
 

@@ -44,14 +44,14 @@ class LinearMap(Value):
         if (self.matrix is None) == (self.scales is None):
             raise ValueError("a linear map is a matrix or scales, and not both")
         name, ndim = ("scales", 1) if self.matrix is None else ("matrix", 2)
-        given = torch.as_tensor(getattr(self, name)).detach()
-        if given.ndim != ndim or given.numel() == 0:
+        tensor = torch.as_tensor(getattr(self, name)).detach()
+        if tensor.ndim != ndim or tensor.numel() == 0:
             shape = "(d,)" if ndim == 1 else "(d, k)"
-            raise ValueError(f"{name} must have shape {shape}, not {tuple(given.shape)}")
-        kept = given.to("cpu", torch.float64).contiguous()
-        if not bool(kept.isfinite().all()):
+            raise ValueError(f"{name} must have shape {shape}, not {tuple(tensor.shape)}")
+        stored_tensor = tensor.to("cpu", torch.float64).contiguous()
+        if not bool(stored_tensor.isfinite().all()):
             raise ValueError(f"{name} of a linear map must be finite")
-        object.__setattr__(self, name, kept)
+        object.__setattr__(self, name, stored_tensor)
 
     @classmethod
     def of(cls, given: Any) -> LinearMap:
@@ -64,8 +64,8 @@ class LinearMap(Value):
     @property
     def array(self) -> Tensor:
         """The matrix, or the scales."""
-        found: Tensor = self.scales if self.matrix is None else self.matrix
-        return found
+        tensor_of_map: Tensor = self.scales if self.matrix is None else self.matrix
+        return tensor_of_map
 
     @property
     def inputs(self) -> int:

@@ -99,10 +99,10 @@ class QuantileMap(Value):
             if not inner[number] or len(np.unique(values)) < LEAST_VALUES:
                 constant += [number] if low[number] == high[number] else []
                 continue
-            found = quantiles_of(values)
-            scores = normal_scores(values, found)
+            feature_quantiles = quantiles_of(values)
+            scores = normal_scores(values, feature_quantiles)
             columns.append(number)
-            quantiles.append(found)
+            quantiles.append(feature_quantiles)
             moments.append((scores.mean(), scores.std()))
         mean, scale = torch.tensor(moments, dtype=torch.float64).reshape(-1, 2).T.contiguous()
         stacked = np.array(quantiles) if quantiles else np.empty((0, 0))
@@ -149,8 +149,8 @@ class QuantileMap(Value):
         out = torch.ones(x.shape, dtype=torch.float64)
         values = x.detach().to("cpu", torch.float64).numpy()
         for j, number in enumerate(self.columns.tolist()):
-            found = _slopes(values[:, number], self.quantiles[j].numpy())
-            out[:, number] = torch.from_numpy(found) / self.scale[j]
+            feature_slopes = _slopes(values[:, number], self.quantiles[j].numpy())
+            out[:, number] = torch.from_numpy(feature_slopes) / self.scale[j]
         out[:, self.constant] = 0.0
         return out
 
@@ -174,19 +174,23 @@ class QuantileMap(Value):
         d = fields.get("features") if isinstance(fields, dict) else None
         if type(d) is not int or d < 1 or len(fields) != 1 or set(tensors) != set(TENSORS):
             raise ValueError("the quantile map lacks a part, or has an unknown one")
-        found = cls(d, **{name: tensors[name] for name in TENSORS})
+        quantile_map = cls(d, **{name: tensors[name] for name in TENSORS})
         for name in ("columns", "constant"):
-            _check_numbers(name, getattr(found, name), d)
-        p = len(found.columns)
-        if p + len(found.constant) != len(torch.cat([found.columns, found.constant]).unique()):
+            _check_numbers(name, getattr(quantile_map, name), d)
+        p = len(quantile_map.columns)
+        if p + len(quantile_map.constant) != len(
+            torch.cat([quantile_map.columns, quantile_map.constant]).unique()
+        ):
             raise ValueError("the quantile map has a feature twice")
         for name, shape in (("quantiles", (p, -1)), ("mean", (p,)), ("scale", (p,))):
-            _check_values(name, getattr(found, name), shape)
-        if p and found.quantiles.shape[1] < LEAST_VALUES:
+            _check_values(name, getattr(quantile_map, name), shape)
+        if p and quantile_map.quantiles.shape[1] < LEAST_VALUES:
             raise ValueError("the quantile map has too few quantiles")
-        if bool((found.quantiles.diff(dim=1) < 0).any()) or not bool((found.scale > 0).all()):
+        if bool((quantile_map.quantiles.diff(dim=1) < 0).any()) or not bool(
+            (quantile_map.scale > 0).all()
+        ):
             raise ValueError("quantiles must not decrease, and scales must be positive")
-        return found
+        return quantile_map
 
 
 class QuantileRows(Blockwise):
@@ -232,8 +236,8 @@ def _slopes(x: np.ndarray, quantiles: np.ndarray) -> np.ndarray:
     density = np.exp(-np.square(np.where(inside, scores, 0.0)) / 2) / math.sqrt(2 * math.pi)
     # of two quantiles closer than the range of numbers allows, no slope is known
     with np.errstate(over="ignore"):
-        found = np.where(inside, 1.0 / (last * width * density), 0.0)
-    return np.where(np.isfinite(found), found, 0.0)
+        slope = np.where(inside, 1.0 / (last * width * density), 0.0)
+    return np.where(np.isfinite(slope), slope, 0.0)
 
 
 def _check_dense(rows: RowSource) -> None:

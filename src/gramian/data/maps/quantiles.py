@@ -22,9 +22,9 @@ def quantiles_of(values: np.ndarray) -> np.ndarray:
     above, share = np.minimum(below + 1, len(values) - 1), at - below
     low, high = ordered[below], ordered[above]
     gap = high - low
-    found = np.where(share < 0.5, low + gap * share, high - gap * (1 - share))
+    quantile_values = np.where(share < 0.5, low + gap * share, high - gap * (1 - share))
     # interpolation may step back by a rounding error
-    return np.maximum.accumulate(found)
+    return np.maximum.accumulate(quantile_values)
 
 
 def normal_scores(x: np.ndarray, quantiles: np.ndarray) -> np.ndarray:

@@ -106,9 +106,9 @@ class Standardizer:
 
     def scaled(self, numbers: Targets) -> Targets:
         """Return numbers mapped in float64 and then in their own type, wherever they are."""
-        there = columns_there(numbers)
-        if there is not None:
-            return there.on(self.apply(there.rows)).stand_in()
+        remote = columns_there(numbers)
+        if remote is not None:
+            return remote.on(self.apply(remote.rows)).stand_in()
         return ((numbers.double() - self.mean) / self.scale).to(numbers.dtype)
 
     def to_dict(self) -> dict[str, list[float] | list[int]]:

@@ -77,10 +77,10 @@ class RemoteColumns:
 
     def reshaped(self, *, flat: bool) -> RemoteColumns:
         """Return one column as (n,) or as (n, 1)."""
-        found = RemoteColumns(self.rows, flat=flat, labels=self.labels, kind=self.kind)
+        reshaped_columns = RemoteColumns(self.rows, flat=flat, labels=self.labels, kind=self.kind)
         if "facts" in vars(self):  # they are the same numbers
-            found.facts = self.facts
-        return found
+            reshaped_columns.facts = self.facts
+        return reshaped_columns
 
     def stand_in(self) -> RowNumbers:
         """Return itself with the type of the tensor that it replaces, for type checkers."""
@@ -95,28 +95,28 @@ class RemoteColumns:
     def __getitem__(self, key: Any) -> Any:
         """Bring the numbers of some rows here; or return some columns, which stay."""
         if isinstance(key, tuple):
-            every, columns = key
-            if every != slice(None):
+            row_key, columns = key
+            if row_key != slice(None):
                 raise TypeError(f"columns are chosen of all rows, not {key!r}")
             return self.on(select(self.rows, torch.as_tensor(columns).tolist()))
         if isinstance(key, slice):
             key = torch.arange(*key.indices(len(self)))
         index = torch.as_tensor(key)
         index = index.nonzero()[:, 0] if index.dtype == torch.bool else index
-        found = self.rows.take(index)
-        return found[:, 0] if self.flat else found
+        numbers = self.rows.take(index)
+        return numbers[:, 0] if self.flat else numbers
 
     def here(self) -> Tensor:
         """Bring all numbers here: 8 bytes for each."""
-        found: Tensor = self.rows.map(torch.clone, size=comfortable_size(self.rows))
-        return found[:, 0] if self.flat else found
+        local_numbers: Tensor = self.rows.map(torch.clone, size=comfortable_size(self.rows))
+        return local_numbers[:, 0] if self.flat else local_numbers
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """Bring all numbers or labels here."""
-        found = self.here().numpy()
-        found = self.labels[found.astype(np.int64)] if self.labels is not None else found
-        found = found.astype(self.kind if self.labels is None else found.dtype, copy=False)
-        return found if dtype is None else found.astype(dtype)
+        values = self.here().numpy()
+        values = self.labels[values.astype(np.int64)] if self.labels is not None else values
+        values = values.astype(self.kind if self.labels is None else values.dtype, copy=False)
+        return values if dtype is None else values.astype(dtype)
 
     @functools.cached_property
     def facts(self) -> Facts:
@@ -125,8 +125,8 @@ class RemoteColumns:
 
     def positive(self) -> Int[Tensor, " k"]:
         """Return the numbers of the rows whose number is above zero, 8 bytes for each."""
-        found: Tensor = self.rows.fold(Positive(), size=comfortable_size(self.rows))
-        return found
+        row_numbers: Tensor = self.rows.fold(Positive(), size=comfortable_size(self.rows))
+        return row_numbers
 
     def sum(self, dtype: Any = None) -> Tensor:
         """Return the sum of all numbers, in float64."""
@@ -157,8 +157,8 @@ class RemoteColumns:
             See `classes`.
         """
         beside = () if weights is None else (weights,)
-        found = self.rows.fold(Count(), *beside, size=comfortable_size(self.rows))
-        values, counts = found
+        counts_found = self.rows.fold(Count(), *beside, size=comfortable_size(self.rows))
+        values, counts = counts_found
         if not bool(values.isfinite().all()):
             raise ValueError("y contains NaN or infinity")
         if len(values) > MOST_VALUES or not torch.equal(values, values.floor()):
@@ -189,8 +189,8 @@ class RemoteColumns:
             Stands for a label of no class; by default the first row does.
         """
         if self.labels is not None:  # classes that no row has come in no row
-            known = np.isin(classes, self.labels)
-            classes, table = np.searchsorted(self.labels, classes[known]), table[known]
+            is_known = np.isin(classes, self.labels)
+            classes, table = np.searchsorted(self.labels, classes[is_known]), table[is_known]
         values = torch.from_numpy(np.asarray(classes).astype(np.float64))
         rows = self.rows.each(partial(LookedUp, values=values, table=table, unknown=unknown))
         return RemoteColumns(rows, flat=flat)
@@ -219,21 +219,21 @@ def columns_there(numbers: object) -> RemoteColumns | None:
 
 def part_of(numbers: RowNumbers, index: Int[Tensor, " k"]) -> RowNumbers:
     """Return the numbers of some rows, as remote columns if they are remote and many."""
-    there = columns_there(numbers)
-    return numbers[index] if there is None else there.part(index)
+    remote = columns_there(numbers)
+    return numbers[index] if remote is None else remote.part(index)
 
 
 def brought_here(numbers: RowNumbers) -> Tensor:
     """Return numbers in memory, wherever they are."""
-    there = columns_there(numbers)
-    return numbers if there is None else there.here()
+    remote = columns_there(numbers)
+    return numbers if remote is None else remote.here()
 
 
 def all_finite(numbers: RowNumbers) -> bool:
     """Return whether all numbers are finite, wherever they are."""
-    there = columns_there(numbers)
-    if there is not None:
-        return there.facts.finite
+    remote = columns_there(numbers)
+    if remote is not None:
+        return remote.facts.finite
     if numbers.numel() == 0:
         return True
     low, high = torch.aminmax(numbers)  # which need no memory, unlike isfinite
@@ -242,8 +242,8 @@ def all_finite(numbers: RowNumbers) -> bool:
 
 def range_of(numbers: RowNumbers) -> tuple[float, float]:
     """Return the least and the largest number, wherever they are."""
-    there = columns_there(numbers)
-    if there is not None:
-        return float(there.facts.least.min()), float(there.facts.most.max())
+    remote = columns_there(numbers)
+    if remote is not None:
+        return float(remote.facts.least.min()), float(remote.facts.most.max())
     low, high = torch.aminmax(numbers)
     return float(low), float(high)

@@ -46,8 +46,8 @@ class Look(Folding[Facts]):
 
     def merge(self, a: Facts, b: Facts) -> Facts:
         """Put both together."""
-        least, most = torch.minimum(a.least, b.least), torch.maximum(a.most, b.most)
-        return Facts(a.finite and b.finite, least, most, a.total + b.total)
+        smallest, largest = torch.minimum(a.least, b.least), torch.maximum(a.most, b.most)
+        return Facts(a.finite and b.finite, smallest, largest, a.total + b.total)
 
 
 @dataclass(frozen=True)
@@ -111,6 +111,6 @@ class LookedUp(Blockwise):
         """Look up; see `Blockwise.change`."""
         numbers = block[:, 0].double().contiguous()
         place = torch.searchsorted(self._values, numbers).clamp(max=len(self._values) - 1)
-        known = self._values[place] == numbers
-        found = self._table[place * known]
-        return found if self._unknown is None else found.where(known[:, None], self._unknown)
+        is_known = self._values[place] == numbers
+        values = self._table[place * is_known]
+        return values if self._unknown is None else values.where(is_known[:, None], self._unknown)

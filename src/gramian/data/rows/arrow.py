@@ -81,11 +81,11 @@ def _names(schema: pa.Schema) -> list[str]:
 
 
 def _found(schema: pa.Schema, wanted: Sequence[str], where: str) -> list[str]:
-    there = set(schema.names)
-    missing = [str(name) for name in wanted if name not in there]
+    present_names = set(schema.names)
+    missing = [str(name) for name in wanted if name not in present_names]
     if missing:
-        known = it_has(schema.names, missing[0])
-        raise ValueError(f"{where} has no column {listed(missing)}; {known}")
+        name_hint = it_has(schema.names, missing[0])
+        raise ValueError(f"{where} has no column {listed(missing)}; {name_hint}")
     if len(set(wanted)) < len(wanted):
         raise ParameterError("columns", list(wanted), "names a column twice", form=SETTING_FORM)
     return list(wanted)

@@ -198,13 +198,13 @@ class RowSource(ABC):
         T
             By group, in order.
         """
-        found: list[list[list[Tensor]]] = [[] for _ in range(count)]
+        parts_of_group: list[list[list[Tensor]]] = [[] for _ in range(count)]
         for rows, block in self.blocks(size):
             beside = [r[rows] for r in rowwise]
             for group, index in enumerate(members(rows.start, block)):
-                found[group].append([numbers[index] for numbers in (block, *beside)])
-        for group, parts in enumerate(found):
-            yield solve(group, *(torch.cat(some) for some in zip(*parts, strict=True)))
+                parts_of_group[group].append([numbers[index] for numbers in (block, *beside)])
+        for group, parts in enumerate(parts_of_group):
+            yield solve(group, *(torch.cat(tensors) for tensors in zip(*parts, strict=True)))
 
     def each(
         self, change: Callable[..., RowSource | None], index: Int[Tensor, " k"] | None = None

@@ -105,9 +105,9 @@ class _File:
 
     def write(self, block: Tensor) -> None:
         """Append rows."""
-        left = memoryview(block.numpy().data).cast("B")
-        while left:
-            left = left[self._file.write(left) :]
+        remaining = memoryview(block.numpy().data).cast("B")
+        while remaining:
+            remaining = remaining[self._file.write(remaining) :]
 
     def mapped(self, part: slice, d: int, dtype: torch.dtype) -> Float[Tensor, "b d"]:
         """Return rows where the system keeps the file: no copy, until one writes to them."""
@@ -125,13 +125,13 @@ class _File:
 
     def read(self, out: Tensor, first: int) -> None:
         """Fill a tensor with the rows from a number on."""
-        left = memoryview(out.numpy().data).cast("B")
+        remaining = memoryview(out.numpy().data).cast("B")
         place = first * out.shape[-1] * out.itemsize
-        while left:
-            count = self._read(left, place)
+        while remaining:
+            count = self._read(remaining, place)
             if not count:
                 raise OSError("a temporary file with rows ends too early")
-            left, place = left[count:], place + count
+            remaining, place = remaining[count:], place + count
 
     def _read(self, out: memoryview, place: int) -> int:
         if hasattr(os, "preadv"):
@@ -182,7 +182,7 @@ def _is_in_memory(folder: Path, mounts: Path = Path("/proc/self/mountinfo")) -> 
     device = os.stat(folder).st_dev
     number = f"{os.major(device)}:{os.minor(device)}"
     for line in mounts.read_text().splitlines():
-        left, _, right = line.partition(" - ")
-        if left.split()[2] == number:
+        fields_before, _, right = line.partition(" - ")
+        if fields_before.split()[2] == number:
             return right.split()[0] in ("tmpfs", "ramfs")
     return False

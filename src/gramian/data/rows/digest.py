@@ -27,19 +27,19 @@ def digest(rows: RowSource) -> str:
     a third of that elsewhere. Memory: a block of about a million numbers.
     """
     n, d = rows.shape
-    found = hashlib.sha256(f"{n} {d} {rows.dtype} {rows.sparse}".encode())
+    hasher = hashlib.sha256(f"{n} {d} {rows.dtype} {rows.sparse}".encode())
     size = comfortable_size(rows)
     if rows.remote:
         blocks: list[str] = rows.fold(_BlockDigests(), size=size)
-        found.update("".join(blocks).encode())
-        return found.hexdigest()
+        hasher.update("".join(blocks).encode())
+        return hasher.hexdigest()
     # counts, columns and values: apart, since a block's come one after the other
     parts = [hashlib.sha256() for _ in range(3 if rows.sparse else 1)]
     for _, block in rows.blocks(size):
         _update(parts, block)
     for part in parts:
-        found.update(part.digest())
-    return found.hexdigest()
+        hasher.update(part.digest())
+    return hasher.hexdigest()
 
 
 def _update(parts: list[Any], block: Tensor) -> None:
@@ -66,15 +66,15 @@ def tensor_digest(x: Tensor | None) -> str:
     """Return the SHA-256 of a dense tensor's shape, type and numbers; of none, an empty text."""
     if x is None:
         return ""
-    found = hashlib.sha256(f"{tuple(x.shape)} {x.dtype}".encode())
-    found.update(x.detach().cpu().contiguous().numpy().data)
-    return found.hexdigest()
+    hasher = hashlib.sha256(f"{tuple(x.shape)} {x.dtype}".encode())
+    hasher.update(x.detach().cpu().contiguous().numpy().data)
+    return hasher.hexdigest()
 
 
 def _entries(block: Tensor) -> tuple[Tensor, ...]:
     if block.layout == torch.strided:
         return (block,)
-    there = block.values() != 0
-    before = torch.cat([there.new_zeros(1, dtype=torch.int64), there.cumsum(0)])
+    is_nonzero = block.values() != 0
+    before = torch.cat([is_nonzero.new_zeros(1, dtype=torch.int64), is_nonzero.cumsum(0)])
     counts = before[block.crow_indices()].diff()
-    return counts, block.col_indices()[there], block.values()[there]
+    return counts, block.col_indices()[is_nonzero], block.values()[is_nonzero]

@@ -148,8 +148,8 @@ def sent(values: Any) -> Any:
     """
     if not isinstance(values, Tensor) or values.layout != torch.strided:
         return values
-    whole = values.untyped_storage().nbytes() == values.numel() * values.itemsize
-    return values if whole else values.clone()
+    is_whole_storage = values.untyped_storage().nbytes() == values.numel() * values.itemsize
+    return values if is_whole_storage else values.clone()
 
 
 class Value:

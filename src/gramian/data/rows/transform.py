@@ -103,8 +103,10 @@ class Standardized(Blockwise):
         """Standardise; see `Blockwise.change`."""
         if self.sparse:
             return scale_columns(block, self._inverse)
-        mean, rest, scale = (t.to(block.device) for t in (self._mean, self._rest, self._scale))
-        return torch.sub(block, mean).sub_(rest).div_(scale)
+        mean, rest_of_mean, scale = (
+            t.to(block.device) for t in (self._mean, self._rest, self._scale)
+        )
+        return torch.sub(block, mean).sub_(rest_of_mean).div_(scale)
 
 
 def _check_standards(rows: RowSource, mean: Tensor, scale: Tensor) -> None:

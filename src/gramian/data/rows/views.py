@@ -64,10 +64,10 @@ def column_numbers(
     number_or_same = [number.get(c, c) if isinstance(c, str) else c for c in columns]
     missing = [str(c) for c in number_or_same if isinstance(c, str) or not 0 <= c < d]
     if missing:
-        known = (
+        known_names = (
             it_has(names, missing[0]) if names else f"there are columns 0 .. {d - 1}, without names"
         )
-        raise ValueError(f"there is no column {listed(missing)}; {known}")
+        raise ValueError(f"there is no column {listed(missing)}; {known_names}")
     numbers = tuple(c for c in number_or_same if not isinstance(c, str))
     if not numbers:
         raise TextError("found 0 columns in {columns}, but at least one feature is needed")

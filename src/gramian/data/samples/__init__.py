@@ -30,7 +30,9 @@ def sample_path(name: str) -> Path:
     >>> sample_path("energy").name
     'energy.parquet'
     """
-    known = sorted(path.stem for path in _FOLDER.glob("*.parquet"))
-    if name not in known:
-        raise ValueError(f"there is no sample data set {name!r}; there are {', '.join(known)}")
+    sample_names = sorted(path.stem for path in _FOLDER.glob("*.parquet"))
+    if name not in sample_names:
+        raise ValueError(
+            f"there is no sample data set {name!r}; there are {', '.join(sample_names)}"
+        )
     return _FOLDER / f"{name}.parquet"

@@ -55,12 +55,12 @@ def convert(source: str | Path, target: str | Path, *, dtype: str = "keep") -> i
     target = Path(target)
     if dtype not in FLOATS:
         raise ValueError(f"dtype is one of {', '.join(FLOATS)}, not {dtype!r}")
-    found = format_to_write(target)
+    output_format = format_to_write(target)
     if target.is_dir() or (not is_uri(source) and Path(source).resolve() == target.resolve()):
         raise ValueError(f"the target {target} must be a file other than the source")
     check_output(target)
     table = as_table(source)
-    write_atomically(target, lambda part: _write(table, found, part, dtype))
+    write_atomically(target, lambda part: _write(table, output_format, part, dtype))
     return table.num_rows
 
 

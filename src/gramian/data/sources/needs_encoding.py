@@ -42,8 +42,10 @@ def _of_file(path: str | Path) -> bool:
 
     if is_uri(path):
         return True
-    found = format_of(path)
-    return found.text or (found.named and not are_numbers(found.schema(Path(path))))
+    file_format = format_of(path)
+    return file_format.text or (
+        file_format.named and not are_numbers(file_format.schema(Path(path)))
+    )
 
 
 def are_numbers(schema: pa.Schema) -> bool:

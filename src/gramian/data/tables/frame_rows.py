@@ -37,8 +37,8 @@ def frame_rows(frame: Any, columns: Sequence[str | int] | None = None) -> RowSou
     if columns is not None:
         missing = [str(c) for c in columns if c not in frame.columns]
         if missing:
-            known = it_has([str(c) for c in frame.columns], missing[0])
-            raise ValueError(f"the DataFrame has no column {listed(missing)}; {known}")
+            name_hint = it_has([str(c) for c in frame.columns], missing[0])
+            raise ValueError(f"the DataFrame has no column {listed(missing)}; {name_hint}")
         frame = frame[list(columns)]
     check_matrix(frame.shape)
     _check_types(frame)

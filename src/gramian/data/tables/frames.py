@@ -120,7 +120,7 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
 def plain_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Return the columns of a schema, in its types."""
     pairs = ((batch.column(field.name), field.type) for field in schema)
-    columns = [one if one.type.equals(kind) else one.cast(kind) for one, kind in pairs]
+    columns = [array if array.type.equals(kind) else array.cast(kind) for array, kind in pairs]
     return pa.record_batch(columns, schema=schema)
 
 

@@ -56,11 +56,11 @@ class ListColumns(Table):
 
     def spread(self, names: Sequence[str]) -> tuple[str, ...]:
         """Return names in which the names of its numbers replace the name of a column of lists."""
-        found: list[str] = []
+        spread_names: list[str] = []
         for name in names:
             k = self._lengths.get(name)
-            found += [name] if k is None else self._elements(name, k)
-        return tuple(found)
+            spread_names += [name] if k is None else self._elements(name, k)
+        return tuple(spread_names)
 
     @staticmethod
     def _elements(name: str, k: int) -> list[str]:
@@ -75,23 +75,25 @@ class ListColumns(Table):
             if name in batch.schema.names:
                 self._check_lengths(name, batch.column(name), k)
         schema = pa.schema([self.schema.field(name) for name in columns])
-        found = []
+        divided_columns = []
         for name in columns:
-            whole, i = self._place.get(name, (None, 0))
-            found.append(batch.column(name) if whole is None else _element(batch.column(whole), i))
-        return pa.record_batch(found, schema=schema)
+            list_name, i = self._place.get(name, (None, 0))
+            divided_columns.append(
+                batch.column(name) if list_name is None else _element(batch.column(list_name), i)
+            )
+        return pa.record_batch(divided_columns, schema=schema)
 
     def _check_lengths(self, name: str, lists: pa.Array, k: int) -> None:
         lengths = pc.unique(pc.list_value_length(lists)).to_pylist()
-        other = [length for length in lengths if length not in (k, None)]
-        if other:
+        other_lengths = [length for length in lengths if length not in (k, None)]
+        if other_lengths:
             raise TextError(
                 "{}: the column '{}' has lists of {} numbers, the first row one of {}; leave "
                 "it out with {columns=[...]}, or if its numbers are entries of sparse rows, "
                 "use gramian.data.ParquetLists(path, values, indices, features=...) in Python",
                 self.where,
                 name,
-                other[0],
+                other_lengths[0],
                 k,
             )
 

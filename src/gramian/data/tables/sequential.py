@@ -159,14 +159,16 @@ class PiecesTable(Table):
     def take(self, columns: Sequence[str], index: np.ndarray) -> pa.RecordBatch:
         """Gather rows; see `Table.take`."""
         schema = self._chosen(columns)
-        wanted, back = np.unique(np.asarray(index, np.int64), return_inverse=True)
-        if len(wanted) and not 0 <= wanted[0] <= wanted[-1] < self.num_rows:
+        distinct_index, inverse = np.unique(np.asarray(index, np.int64), return_inverse=True)
+        if len(distinct_index) and not 0 <= distinct_index[0] <= distinct_index[-1] < self.num_rows:
             raise IndexError(
-                f"row numbers must lie in 0 .. {self.num_rows - 1}, got some between {wanted[0]} "
-                f"and {wanted[-1]}"
+                f"row numbers must lie in 0 .. {self.num_rows - 1}, got some between "
+                f"{distinct_index[0]} and {distinct_index[-1]}"
             )
-        found = [plain_batch(batch, schema) for _, batch in taken(self._pieces, columns, wanted)]
-        return joined(found, schema).take(pa.array(back))
+        batches = [
+            plain_batch(batch, schema) for _, batch in taken(self._pieces, columns, distinct_index)
+        ]
+        return joined(batches, schema).take(pa.array(inverse))
 
     def _chosen(self, columns: Sequence[str]) -> pa.Schema:
         return pa.schema([self.schema.field(name) for name in columns])

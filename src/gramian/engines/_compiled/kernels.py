@@ -60,8 +60,8 @@ def instructions() -> list[str]:
 
 def has_split_products(isa: str) -> bool:
     """Return whether these instructions have products of bfloat16 pieces."""
-    found: bool = import_module(MODULE).splits(isa)
-    return found
+    has_products: bool = import_module(MODULE).splits(isa)
+    return has_products
 
 
 def is_compiled(kernel: Kernel) -> bool:
@@ -85,13 +85,13 @@ def tile_name(kernel: Kernel) -> str:
 
 def _in_parts(function: Callable[[int, int], T], z: Tensor, threads: int) -> list[T]:
     """Return ``function(start, stop)`` for ranges of the rows of `z`, of whole blocks."""
-    blocks, least = (
+    blocks, least_rows = (
         -(-len(z) // PACKED_COLUMNS),
         max(PART_NUMBERS // (PACKED_COLUMNS * z.shape[1]), 1),
     )
     parts = [
         (i * PACKED_COLUMNS, min(j * PACKED_COLUMNS, len(z)))
-        for i, j in bounds_of(blocks, least, threads * PARTS_PER_THREAD)
+        for i, j in bounds_of(blocks, least_rows, threads * PARTS_PER_THREAD)
     ]
     if len(parts) == 1:
         return [function(*parts[0])]
@@ -235,15 +235,15 @@ def _product_will_do(
     kernel: Radial | L1Laplacian, reach: float, d: int, eps: float, entry_eps: float
 ) -> bool:
     """Return whether a product of precision `eps` is good for entries that have `entry_eps`."""
-    few = d <= FEW_FEATURES
+    has_few_features = d <= FEW_FEATURES
     if isinstance(kernel, L1Laplacian):
         error = product_error(eps, 2 * reach, d)
     else:
         error = product_error(eps, abs(kernel.scale) * reach, d)
         if kernel.sharp:
-            return not few and remaining_error(error) <= ROUNDING_LIMIT
+            return not has_few_features and remaining_error(error) <= ROUNDING_LIMIT
         error *= kernel.slope
-    limit = FEW_LIMIT if few else ROUNDING_LIMIT
+    limit = FEW_LIMIT if has_few_features else ROUNDING_LIMIT
     return error <= limit * entry_eps / torch.finfo(torch.float32).eps
 
 

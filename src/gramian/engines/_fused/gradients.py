@@ -30,13 +30,13 @@ def gradients(kernel: Radial, x: Tensor, z: Tensor, v: Tensor, K: Fused) -> Tens
     """
     (b, d), t = x.shape, v.shape[1]
     slopes = replace(K, constants={**K.constants, "PROFILE": SLOPES[type(kernel)]})
-    left, right = K.left.rows[:b, :d].double(), K.right.rows[: len(z), :d]
+    left_rows, right = K.left.rows[:b, :d].double(), K.right.rows[: len(z), :d]
     out = x.new_empty(b, t, d, dtype=torch.float64)
     ones = torch.cat([right, torch.ones_like(right[:, :1])], dim=1)
-    each = max(TARGETS // (d + 1), 1)
-    for c in range(0, t, each):
-        some = v[:, c : c + each].to(right.dtype)
-        sums = (slopes @ (some[:, :, None] * ones[:, None]).flatten(1)).view(b, -1, d + 1)
-        out[:, c : c + each] = left[:, None] * sums[..., d:] - sums[..., :d]
+    group_targets = max(TARGETS // (d + 1), 1)
+    for c in range(0, t, group_targets):
+        target_columns = v[:, c : c + group_targets].to(right.dtype)
+        sums = (slopes @ (target_columns[:, :, None] * ones[:, None]).flatten(1)).view(b, -1, d + 1)
+        out[:, c : c + group_targets] = left_rows[:, None] * sums[..., d:] - sums[..., :d]
     factors = kernel.scaled(torch.full((1, d), 2 * kernel.scale).double())[0]
     return out.mul_(factors.to(out.device))

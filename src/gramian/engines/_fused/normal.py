@@ -93,9 +93,11 @@ def keeping_is_cheaper(distance: str, precision: str, d: int, t: int) -> bool:
     ``"ieee"``, from 185 with ``"3xtf32"``, from 364 with ``"3xbf16"``, and those from differences
     from 47. Nobody has measured this on a card.
     """
-    each = 2 * d / H200_FLOPS[distance] if distance in H200_FLOPS else 4 * d / H200_FLOPS["ieee"]
-    again = 2 * -(-t // TARGETS) - 1
-    compute = again * (each + 1 / H200_EXPONENTIALS) + 4 * t / H200_FLOPS[precision]
+    seconds_per_pair = (
+        2 * d / H200_FLOPS[distance] if distance in H200_FLOPS else 4 * d / H200_FLOPS["ieee"]
+    )
+    repeats = 2 * -(-t // TARGETS) - 1
+    compute = repeats * (seconds_per_pair + 1 / H200_EXPONENTIALS) + 4 * t / H200_FLOPS[precision]
     return 12 / H200_BANDWIDTH + 4 * t / H200_FLOPS["ieee"] < compute
 
 

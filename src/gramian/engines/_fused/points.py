@@ -50,8 +50,8 @@ class Points:
 
     def part(self, start: int, size: int) -> Points:
         """Return at most `size` rows from `start` on, both multiples of `ROWS`."""
-        some = slice(start, start + size)
-        return Points(self.rows[some], self.norms[some], min(self.n - start, size))
+        part_rows = slice(start, start + size)
+        return Points(self.rows[part_rows], self.norms[part_rows], min(self.n - start, size))
 
 
 def padded_features(d: int) -> int:

@@ -69,23 +69,25 @@ class Fused:
         columns = in_lengthscales(kernel, z, origin)
         reach = norm(columns, 2).square_() if isinstance(kernel, Radial) else norm(columns, 1)
         fourth = norm(columns, 4).square_()
-        far, fourth = torch.stack([reach.max(), fourth.max()]).tolist()  # one wait for the device
-        distance = choose(kernel, far, fourth, z.shape[1], precision)
+        reach_limit, fourth = torch.stack(
+            [reach.max(), fourth.max()]
+        ).tolist()  # one wait for the device
+        distance = choose(kernel, reach_limit, fourth, z.shape[1], precision)
         if distance is None:
             return None
         scale = kernel.scale if isinstance(kernel, Radial) else 1.0
         right = Points.ready(columns, scale, distance)
-        left = right
+        left_points = right
         if x is not z:
             del columns
-            left = Points.ready(in_lengthscales(kernel, x, origin), scale, distance)
+            left_points = Points.ready(in_lengthscales(kernel, x, origin), scale, distance)
         constants = {
             "scale": scale,
             "shape": next(iter(parameters(kernel)), 0.0),
             "PROFILE": PROFILES[type(kernel)],
             "DISTANCE": distance,
         }
-        return cls(left, right, constants, precision, diagonal, tuned)
+        return cls(left_points, right, constants, precision, diagonal, tuned)
 
     @property
     def features(self) -> int:
@@ -124,8 +126,8 @@ class Fused:
             raise ValueError(f"v has {v.shape[0]} rows, but there are {self.right.n} columns")
         out = v.new_empty(self.left.n, v.shape[1], dtype=torch.float64)
         for start in range(0, v.shape[1], most):
-            some = slice(start, start + most)
-            out[:, some] = product(v[:, some])
+            target_columns = slice(start, start + most)
+            out[:, target_columns] = product(v[:, target_columns])
         return out
 
     def _product(self, v: Tensor) -> Tensor:

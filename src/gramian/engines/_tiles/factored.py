@@ -19,8 +19,8 @@ def pays(tiles: Tiles, t: int) -> bool:
 
     Sparse rows on a device have no factors: SciPy multiplies them.
     """
-    here = tiles.device.type == "cpu" or not is_sparse(tiles.left[0])
-    return tiles.kernel.bilinear and here and t < min(tiles.n, tiles.m)
+    is_cheap = tiles.device.type == "cpu" or not is_sparse(tiles.left[0])
+    return tiles.kernel.bilinear and is_cheap and t < min(tiles.n, tiles.m)
 
 
 def down(x: Tensor, v: Float[Tensor, "n t"]) -> Float[Tensor, "d t"]:

@@ -56,10 +56,10 @@ class TiledGradients(TileSizes):
 
         def part(bounds: tuple[int, int]) -> None:
             for i, i_end in steps(*bounds, rows):
-                left = tiles.row(i, i_end)
+                left_tile = tiles.row(i, i_end)
                 for right, v_j in columns:
                     tiles.stop.check()
-                    out[i:i_end] += kernel.gradients(left, right, v_j)
+                    out[i:i_end] += kernel.gradients(left_tile, right, v_j)
 
         self._over_rows(part, tiles, rows)
         return out.to(x.device)

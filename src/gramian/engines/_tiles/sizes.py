@@ -84,8 +84,8 @@ class TileSizes:
 
     def square_bytes(self) -> int:
         """Return the size of a tile of the symmetric product."""
-        most = SYMMETRIC_BYTES if self.on_host else DEVICE_TILE_BYTES
-        return min(self._tile_bytes(), most)
+        most_bytes = SYMMETRIC_BYTES if self.on_host else DEVICE_TILE_BYTES
+        return min(self._tile_bytes(), most_bytes)
 
     def strip_rows(self, m: int) -> int:
         """Return the rows of a strip of `normal`, which needs all columns of a row at once.

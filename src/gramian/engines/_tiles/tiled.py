@@ -49,10 +49,10 @@ class Tiled(TileSizes):
             out = v.new_zeros(bounds[1] - bounds[0], v.shape[1], dtype=torch.float64)
             buffer = v.new_empty(rows * cols)
             for i, i_end in steps(*bounds, rows):
-                left, sums = tiles.row(i, i_end), out[i - bounds[0] : i_end - bounds[0]]
+                left_tile, sums = tiles.row(i, i_end), out[i - bounds[0] : i_end - bounds[0]]
                 for j, j_end, right, v_j in columns:
                     K = _matrix(buffer, i_end - i, j_end - j)
-                    sums += torch.mm(tiles.fill(left, right, i, j, K), v_j)
+                    sums += torch.mm(tiles.fill(left_tile, right, i, j, K), v_j)
             return out
 
         return torch.cat(list(self._over_rows(part, tiles, rows))).to(x.device)
@@ -86,9 +86,9 @@ class Tiled(TileSizes):
             out = torch.zeros(t, tiles.m, dtype=torch.float64, device=tiles.device)
             buffer = torch.empty(rows, tiles.m, dtype=tiles.dtype, device=tiles.device)
             for i, i_end in steps(*bounds, rows):
-                left, K = tiles.row(i, i_end), buffer[: i_end - i]
+                left_tile, K = tiles.row(i, i_end), buffer[: i_end - i]
                 for j, j_end, right in columns:
-                    tiles.fill(left, right, i, j, K[:, j:j_end])
+                    tiles.fill(left_tile, right, i, j, K[:, j:j_end])
                 u = _residual(K, v, targets, slice(i, i_end))
                 if weights is not None:
                     u *= weights[i:i_end, None]
@@ -119,9 +119,9 @@ class Tiled(TileSizes):
             # Workers take strips in turn, because strips become shorter towards the end.
             for number in range(worker, len(columns), threads):
                 i, i_end, _ = columns[number]
-                left, v_i = tiles.row(i, i_end), v[i:i_end]
+                left_tile, v_i = tiles.row(i, i_end), v[i:i_end]
                 for j, j_end, right in columns[number:]:
-                    K = tiles.fill(left, right, i, j, _matrix(buffer, i_end - i, j_end - j))
+                    K = tiles.fill(left_tile, right, i, j, _matrix(buffer, i_end - i, j_end - j))
                     out[i:i_end] += torch.mm(K, v[j:j_end])
                     if j > i:
                         out[j:j_end] += torch.mm(v_i.t(), K).t()
@@ -143,9 +143,9 @@ class Tiled(TileSizes):
 
         def part(bounds: tuple[int, int]) -> None:
             for i, i_end in steps(*bounds, rows):
-                left = tiles.row(i, i_end)
+                left_tile = tiles.row(i, i_end)
                 for j, j_end, right in tiles.columns(cols):
-                    tiles.fill(left, right, i, j, out[i:i_end, j:j_end])
+                    tiles.fill(left_tile, right, i, j, out[i:i_end, j:j_end])
 
         for _ in self._over_rows(part, tiles, rows):
             pass
@@ -166,13 +166,13 @@ class Tiled(TileSizes):
     ) -> Tensor:
         """Return K' W (K v - y) as R (L' W (L (R' v) - y))."""
         w = None if v is None else down(tiles.right[0], v)
-        known = tiles.shared[0] if tiles.shared else None
+        shared_columns = tiles.shared[0] if tiles.shared else None
 
         def part(bounds: tuple[int, int]) -> Tensor:
             tiles.stop.check()
-            some, rows = slice_rows(tiles.left[0], *bounds), slice(*bounds)
+            part_rows, rows = slice_rows(tiles.left[0], *bounds), slice(*bounds)
             part_of = [None if u is None else u[rows] for u in (weights, targets)]
-            return residual_down(some, w, part_of[0], part_of[1], known)
+            return residual_down(part_rows, w, part_of[0], part_of[1], shared_columns)
 
         return across(tiles.right[0], sum_of(self._over_rows(part, tiles, PART_ROWS)))
 

@@ -57,17 +57,17 @@ class Tiles:
         kernel.check_layout(x)
         values = kernel.diag(z) if diagonal is not None else None
         x = x.to_sparse_csr() if is_sparse(z) and not is_sparse(x) else x
-        left, right = _prepare(kernel, x, z, x.dtype)
-        underflow = kernel.may_underflow(left, right, x.dtype)
-        if kernel.rounding(left, right, torch.finfo(x.dtype).eps) > ROUNDING_LIMIT:
-            del left, right
-            left, right = _prepare(kernel, x, z, torch.float64)
+        left_side, right = _prepare(kernel, x, z, x.dtype)
+        underflow = kernel.may_underflow(left_side, right, x.dtype)
+        if kernel.rounding(left_side, right, torch.finfo(x.dtype).eps) > ROUNDING_LIMIT:
+            del left_side, right
+            left_side, right = _prepare(kernel, x, z, torch.float64)
         shared: tuple[Columns | None, ...] = ()
         if is_sparse(z):
             shared = tuple(Columns(side) if is_sparse(side) else None for side in right)
             pairs = zip(right, shared, strict=True)
-            right = tuple(side if known is None else known.rows for side, known in pairs)
-        return cls(kernel, left, right, x.dtype, diagonal, values, underflow, shared)
+            right = tuple(side if columns is None else columns.rows for side, columns in pairs)
+        return cls(kernel, left_side, right, x.dtype, diagonal, values, underflow, shared)
 
     def columns(self, size: int) -> list[tuple[int, int, Prepared]]:
         """Return the columns in ranges of at most `size`: start, end, prepared rows."""
@@ -82,7 +82,7 @@ class Tiles:
         if not self.shared:
             return parts
         pairs = zip(parts, self.shared, strict=True)
-        return tuple(part if known is None else known.of(part) for part, known in pairs)
+        return tuple(part if columns is None else columns.of(part) for part, columns in pairs)
 
     def fill(self, left: Prepared, right: Prepared, i: int, j: int, out: Tensor) -> Tensor:
         """Write the tile of `left` and `right`, which starts at row i, column j, to `out`."""
@@ -109,8 +109,8 @@ def _columns(side: Tensor, start: int, stop: int) -> Tensor:
 def _prepare(kernel: Kernel, x: Tensor, z: Tensor, dtype: torch.dtype) -> tuple[Prepared, Prepared]:
     centered = kernel.stationary and not is_sparse(x)
     origin = z.mean(dim=0).to(dtype) if centered else None
-    left = _prepare_side(kernel, x, "left", origin, dtype)
-    return left, _prepare_side(kernel, z, "right", origin, dtype)
+    left_side = _prepare_side(kernel, x, "left", origin, dtype)
+    return left_side, _prepare_side(kernel, z, "right", origin, dtype)
 
 
 def _prepare_side(
@@ -120,13 +120,13 @@ def _prepare_side(
     if is_sparse(points):
         return kernel.prepare(cast(points, dtype), side)
     n, d = points.shape
-    whole: Prepared = ()
+    whole_side: Prepared = ()
     for i, i_end in steps(0, n, max(PREPARED_NUMBERS // d, 1)):
         block = points[i:i_end].to(dtype)
         parts = kernel.prepare(block if origin is None else block - origin, side)
         if i_end == n and i == 0:
             return parts
-        whole = whole or tuple(part.new_empty(n, part.shape[1]) for part in parts)
-        for out, part in zip(whole, parts, strict=True):
+        whole_side = whole_side or tuple(part.new_empty(n, part.shape[1]) for part in parts)
+        for out, part in zip(whole_side, parts, strict=True):
             out[i:i_end] = part
-    return whole
+    return whole_side

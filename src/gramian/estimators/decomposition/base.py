@@ -77,21 +77,23 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     def _blocks(self, used: int, what: str) -> int:
         """Return the free bytes for blocks of rows beyond `used`; raise ValueError if too few."""
-        free = self._room() - used
-        if free < LEAST_BLOCKS:
+        free_bytes = self._room() - used
+        if free_bytes < LEAST_BLOCKS:
             allowed = "this process may use" if self.memory_limit is None else "memory_limit allows"
             raise ValueError(
                 f"{what} and blocks of rows need {readable_bytes(used + LEAST_BLOCKS)}, but "
                 f"{allowed} {readable_bytes(self._room())}"
             )
-        return min(free, BLOCK_BYTES)
+        return min(free_bytes, BLOCK_BYTES)
 
     def _result(self, rows: RowSource, columns: int) -> int:
         """Return the memory for blocks, with a result of `columns` columns."""
         used = len(rows) * columns * rows.dtype.itemsize
         what = f"the {len(rows):,} x {columns:,} result (transform fewer rows at a time)"
-        free = self._blocks(used, what)
-        return max(free // 2, min(free, LEAST_BLOCKS))  # features are copied on their way
+        free_bytes = self._blocks(used, what)
+        return max(
+            free_bytes // 2, min(free_bytes, LEAST_BLOCKS)
+        )  # features are copied on their way
 
     def _features(self, X: RowsLike) -> np.ndarray:
         check_is_fitted(self)
@@ -157,11 +159,11 @@ class NystromEstimator(FeatureTransformer):
 
         Half of it is for the copies of a block of features.
         """
-        held = sum(8 * mapping.normalizer.numel() for mapping in maps)
+        held_bytes = sum(8 * mapping.normalizer.numel() for mapping in maps)
         width = sum(mapping.width for mapping in maps)
-        used = held + 40 * width**2 + more
-        free = self._blocks(used, f"the covariance of {width:,} features")
-        return max(free // (2 * len(maps)), min(free, LEAST_BLOCKS) // len(maps))
+        used = held_bytes + 40 * width**2 + more
+        free_bytes = self._blocks(used, f"the covariance of {width:,} features")
+        return max(free_bytes // (2 * len(maps)), min(free_bytes, LEAST_BLOCKS) // len(maps))
 
 
 def chosen_landmarks(

@@ -144,8 +144,8 @@ class Inertia(ToCenters):
 
     def __call__(self, block: Tensor, *rowwise: Tensor) -> Float[Tensor, ""]:
         """Return the sum of one block."""
-        least = super().__call__(block).min(dim=1).values
-        return least @ rowwise[0].double() if rowwise else least.sum()
+        smallest = super().__call__(block).min(dim=1).values
+        return smallest @ rowwise[0].double() if rowwise else smallest.sum()
 
 
 def squared_distances(

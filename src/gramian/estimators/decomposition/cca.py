@@ -155,7 +155,9 @@ class KernelCCA(NystromEstimator):
         with restore_on_error(self):
             as_count(self.n_components, "n_components")
             penalty = as_positive(self.penalty, "penalty")
-            other = penalty if self.penalty_y is None else as_positive(self.penalty_y, "penalty_y")
+            penalty_of_y = (
+                penalty if self.penalty_y is None else as_positive(self.penalty_y, "penalty_y")
+            )
             if any(isinstance(side, RowSource) and side.remote for side in (X, y)):
                 raise ValueError(
                     "KernelCCA reads two sets of rows side by side, which rows on a cluster are "
@@ -165,7 +167,7 @@ class KernelCCA(NystromEstimator):
             rows = validation.unlabelled_rows(self, X, least=2)
             check_consistent_length(np.empty((len(rows), 0)), np.empty((len(second), 0)))
             self._build_maps(rows, second)
-            self._correlate(rows, second, penalty, other)
+            self._correlate(rows, second, penalty, penalty_of_y)
             self.n_features_y_ = second.shape[1]
         return self
 
@@ -173,19 +175,19 @@ class KernelCCA(NystromEstimator):
         of_x, points_x, of_y, points_y = validation.generators(self.random_state, 4)
         self.kernel_ = self._resolved_kernel(rows, of_x)
         self.kernel_y_ = resolve.kernel_for(self._kernel_of_y(), second, of_y, "y")
-        given = self.landmarks
-        self.map_, chosen = self._map(rows, self.kernel_, points_x, given=given)
-        given = given if self.landmarks_y is None else self.landmarks_y
-        self.map_y_, chosen_y = self._map(second, self.kernel_y_, points_y, given=given)
+        landmarks_given = self.landmarks
+        self.map_, chosen = self._map(rows, self.kernel_, points_x, given=landmarks_given)
+        landmarks_given = landmarks_given if self.landmarks_y is None else self.landmarks_y
+        self.map_y_, chosen_y = self._map(second, self.kernel_y_, points_y, given=landmarks_given)
         self.landmark_index_ = as_numpy(chosen.index)
         self.landmark_index_y_ = as_numpy(chosen_y.index)
 
     def _kernel_of_y(self) -> Kernel:
         if self.kernel_y is None:
-            given = self.lengthscale if self.lengthscale_y is None else self.lengthscale_y
-            return resolve.kernel(self.kernel, given)
-        given = "median" if self.lengthscale_y is None else self.lengthscale_y
-        return resolve.kernel(self.kernel_y, given)
+            lengthscale = self.lengthscale if self.lengthscale_y is None else self.lengthscale_y
+            return resolve.kernel(self.kernel, lengthscale)
+        lengthscale = "median" if self.lengthscale_y is None else self.lengthscale_y
+        return resolve.kernel(self.kernel_y, lengthscale)
 
     def _correlate(self, rows: RowSource, second: RowSource, penalty: float, other: float) -> None:
         memory = self._passes(self.map_, self.map_y_)
@@ -197,11 +199,11 @@ class KernelCCA(NystromEstimator):
         of_x, of_y = _inverse_root(C[:s, :s], penalty), _inverse_root(C[s:, s:], other)
         U, values, Vt = torch.linalg.svd(of_x @ C[:s, s:] @ of_y, full_matrices=False)
         k = component_count(self.n_components, len(values), "the features span")
-        left, right = of_x @ U[:, :k], of_y @ Vt[:k].t()
-        largest = left.gather(0, left.abs().argmax(dim=0, keepdim=True))
+        left_vectors, right = of_x @ U[:, :k], of_y @ Vt[:k].t()
+        largest = left_vectors.gather(0, left_vectors.abs().argmax(dim=0, keepdim=True))
         sign = torch.where(largest < 0, -1.0, 1.0)
         self.correlations_ = values[:k].numpy()
-        self.x_weights_, self.y_weights_ = (left * sign).numpy(), (right * sign).numpy()
+        self.x_weights_, self.y_weights_ = (left_vectors * sign).numpy(), (right * sign).numpy()
         self.x_mean_, self.y_mean_ = moments.mean[:s].numpy(), moments.mean[s:].numpy()
 
     def transform(self, X: RowsLike, y: RowsLike | None = None) -> Values | tuple[Values, Values]:

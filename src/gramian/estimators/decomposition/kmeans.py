@@ -165,13 +165,13 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
                 raise ValueError(f"n_samples={len(rows)} should be >= n_clusters={count}")
             weights = validation.weight_tensor(sample_weight, len(rows))
             for_kernel, for_landmarks, rng = validation.generators(self.random_state, 3)
-            whole = rows
-            kernel, rows = self._kernel_of(whole, for_kernel)
-            given = self.landmarks
-            self.map_, chosen = self._map(rows, kernel, for_landmarks, given=given, rank=rank)
+            all_rows = rows
+            kernel, rows = self._kernel_of(all_rows, for_kernel)
+            landmarks = self.landmarks
+            self.map_, chosen = self._map(rows, kernel, for_landmarks, given=landmarks, rank=rank)
             self.landmark_index_ = as_numpy(chosen.index)
             self._cluster(rows, weights, rng)
-            self.kernel_ = self._kernel_kept(kernel, whole, chosen.index)
+            self.kernel_ = self._kernel_kept(kernel, all_rows, chosen.index)
         return self
 
     def _cluster(
@@ -182,18 +182,20 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
         if n * self.map_.width <= share and not rows.remote:
             self._in_memory(self.map_.features(rows, memory_bytes=memory), weights, rng)
             return
-        most = share // (self.map_.width + rows.shape[1])
-        most = min(most, MOST_REMOTE_ROWS) if rows.remote else most
-        count = max(most, min(n, 10 * self.n_clusters))
+        sample_limit = share // (self.map_.width + rows.shape[1])
+        sample_limit = min(sample_limit, MOST_REMOTE_ROWS) if rows.remote else sample_limit
+        count = max(sample_limit, min(n, 10 * self.n_clusters))
         index = torch.randperm(n, generator=rng)[:count].sort().values
         sample = as_rows(rows.take(index))
-        some = None if weights is None else weights[index]
-        start = self._in_memory(self.map_.features(sample, memory_bytes=memory), some, rng)
+        sample_weight_part = None if weights is None else weights[index]
+        start = self._in_memory(
+            self.map_.features(sample, memory_bytes=memory), sample_weight_part, rng
+        )
         del sample
-        found = Lloyd.run(self.map_, rows, start, self.max_iter, float(self.tol), memory, weights)
-        self.cluster_centers_ = found.centers.to(rows.dtype).numpy()
-        self.labels_, self.inertia_ = found.labels.numpy(), found.inertia
-        self.n_iter_ = found.iterations
+        lloyd = Lloyd.run(self.map_, rows, start, self.max_iter, float(self.tol), memory, weights)
+        self.cluster_centers_ = lloyd.centers.to(rows.dtype).numpy()
+        self.labels_, self.inertia_ = lloyd.labels.numpy(), lloyd.inertia
+        self.n_iter_ = lloyd.iterations
 
     def _share(self, rows: RowSource) -> int:
         """Return how many numbers of features may be held: a quarter of the memory.
@@ -209,7 +211,7 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
         from sklearn.cluster import KMeans  # a third of a second, for those who need it
 
         seed = int(torch.randint(2**31 - 1, (), generator=rng))
-        found = KMeans(
+        clustering = KMeans(
             self.n_clusters,
             n_init=self.n_init,
             max_iter=self.max_iter,
@@ -217,9 +219,9 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
             random_state=seed,
             copy_x=False,  # the features are ours
         ).fit(features.numpy(), sample_weight=None if weights is None else weights.numpy())
-        self.cluster_centers_, self.labels_ = found.cluster_centers_, found.labels_
-        self.inertia_, self.n_iter_ = float(found.inertia_), int(found.n_iter_)
-        return torch.from_numpy(found.cluster_centers_).double()
+        self.cluster_centers_, self.labels_ = clustering.cluster_centers_, clustering.labels_
+        self.inertia_, self.n_iter_ = float(clustering.inertia_), int(clustering.n_iter_)
+        return torch.from_numpy(clustering.cluster_centers_).double()
 
     def transform(self, X: RowsLike) -> np.ndarray:
         """Return the distances of the features of rows from the centers.

@@ -68,11 +68,11 @@ class Lloyd:
         beside = () if weights is None else (weights,)
         while iteration < max_iter:
             iteration += 1
-            found = rows.fold(_Nearest(features, centers), *beside, size=size)
-            moved = found.means(centers)
+            nearest = rows.fold(_Nearest(features, centers), *beside, size=size)
+            moved = nearest.means(centers)
             shift = float((moved - centers).square().sum())
             centers = moved
-            if shift <= tol * found.variance:
+            if shift <= tol * nearest.variance:
                 break
         last = rows.fold(_Nearest(features, centers, labels=True), *beside, size=size)
         return cls(centers, torch.cat(last.labels), last.inertia, iteration)
@@ -90,8 +90,8 @@ class _Clusters:
 
     def means(self, centers: Tensor) -> Tensor:
         """Return the mean of each cluster, or the old center of an empty one."""
-        some = self.counts[:, None] > 0
-        return torch.where(some, self.sums / self.counts[:, None].where(some, 1.0), centers)
+        has_rows = self.counts[:, None] > 0
+        return torch.where(has_rows, self.sums / self.counts[:, None].where(has_rows, 1.0), centers)
 
     @property
     def variance(self) -> float:

@@ -136,10 +136,12 @@ class NystromTransformer(NystromEstimator):
             )
             rows = validation.unlabelled_rows(self, X)
             for_kernel, for_landmarks = validation.generators(self.random_state, 2)
-            whole, m = rows, rank or min(DEFAULT_SIZE, len(rows))
-            kernel, rows = self._kernel_of(whole, for_kernel, m)
-            given = self.landmarks
-            self.map_, chosen = self._map(rows, kernel, for_landmarks, given=given, m=m, rank=rank)
+            all_rows, m = rows, rank or min(DEFAULT_SIZE, len(rows))
+            kernel, rows = self._kernel_of(all_rows, for_kernel, m)
+            landmarks = self.landmarks
+            self.map_, chosen = self._map(
+                rows, kernel, for_landmarks, given=landmarks, m=m, rank=rank
+            )
             if rank is not None and len(chosen.weight) < min(rank, len(rows)):
                 raise ValueError(
                     f"n_components={rank} features need as many landmarks, but landmarks="
@@ -148,9 +150,9 @@ class NystromTransformer(NystromEstimator):
             self.landmark_index_ = as_numpy(chosen.index)
             points = chosen.points
             if is_matrix(self.kernel) and chosen.index is not None:
-                points = whole.take(chosen.index)
+                points = all_rows.take(chosen.index)
             self.components_ = as_scipy(points) if is_sparse(points) else points.numpy()
-            self.kernel_ = self._kernel_kept(kernel, whole, chosen.index)
+            self.kernel_ = self._kernel_kept(kernel, all_rows, chosen.index)
             if is_function(self.kernel):
                 self.components_ = self.objects_
         return self

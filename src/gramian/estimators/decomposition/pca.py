@@ -165,13 +165,13 @@ class KernelPCA(NystromEstimator):
                     f"fit_inverse_transform needs rows, and {describe_kernel(self.kernel)} has "
                     "none; leave it out"
                 )
-            whole = rows
-            kernel, rows = self._kernel_of(whole, for_kernel)
-            given = self.landmarks
-            self.map_, chosen = self._map(rows, kernel, for_landmarks, given=given)
+            all_rows = rows
+            kernel, rows = self._kernel_of(all_rows, for_kernel)
+            landmarks = self.landmarks
+            self.map_, chosen = self._map(rows, kernel, for_landmarks, given=landmarks)
             self.landmark_index_ = as_numpy(chosen.index)
             self._decompose(rows)
-            self.kernel_ = self._kernel_kept(kernel, whole, chosen.index)
+            self.kernel_ = self._kernel_kept(kernel, all_rows, chosen.index)
             if self.fit_inverse_transform:
                 self._learn_inverse(rows, penalty, for_inverse)
             elif hasattr(self, "preimage_"):
@@ -203,8 +203,10 @@ class KernelPCA(NystromEstimator):
         assert isinstance(self.map_, NystromMap)  # a given matrix has no pre-images
         codes = self._codes(as_rows(self.map_.points.double()))
         kernel = resolve.kernel_for(resolve.kernel("gaussian", "median"), as_rows(codes), rng)
-        asked = choose_engine(self.engine, dtype=codes.dtype)  # for rows, which may be narrower
-        engine = covering(asked, kernel, dtype=codes.dtype, sparse=False)
+        row_engine = choose_engine(
+            self.engine, dtype=codes.dtype
+        )  # for rows, which may be narrower
+        engine = covering(row_engine, kernel, dtype=codes.dtype, sparse=False)
         centers = NystromMap.build(kernel, codes, engine=engine)
         more = 16 * centers.width * rows.shape[1]
         memory = self._passes(self.map_, centers, more=more)

@@ -127,12 +127,14 @@ class KernelRidgeClassifier(KernelClassifier, FitParameters):
         """
         settings, rng = self._settings(), Generators.seeded(self._state())
         with restore_on_error(self):
-            whole, classes = self._classification_data(X, y, sample_weight, columns, settings, rng)
+            whole_rows, classes = self._classification_data(
+                X, y, sample_weight, columns, settings, rng
+            )
 
             def encode(labels: ArrayLike, dtype: torch.dtype) -> Tensor:
                 return class_codes(np.asarray(labels), classes, dtype)
 
-            fitted = fit_model(self, whole, encode, rng)
+            fitted = fit_model(self, whole_rows, encode, rng)
             self.classes_ = classes
             warn_of(UserWarning, fitted.end_of_path())
             warn_of(ConvergenceWarning, fitted.stalled() or fitted.unfinished())
@@ -164,10 +166,10 @@ class KernelRidgeClassifier(KernelClassifier, FitParameters):
         settings = self._settings()
         with restore_on_error(self):
             rows, y = more_rows(self, X, y)
-            known = _known_classes(classes, getattr(self, "classes_", None))
-            data, _ = self._coded(rows, as_column(y), sample_weight, known)
+            known_classes = _known_classes(classes, getattr(self, "classes_", None))
+            data, _ = self._coded(rows, as_column(y), sample_weight, known_classes)
             fitted = continue_fit(self, settings, data)
-            self.classes_ = known
+            self.classes_ = known_classes
             warn_of(ConvergenceWarning, fitted.stalled())
         return self
 

@@ -302,8 +302,8 @@ class KernelRidge(KernelRegressor, FitParameters):
         """
         settings, rng = self._settings(), Generators.seeded(self._state())
         with restore_on_error(self):
-            whole = self._regression_data(X, y, sample_weight, columns, settings, rng)
-            fitted = fit_model(self, whole, target_tensor, rng)
+            whole_rows = self._regression_data(X, y, sample_weight, columns, settings, rng)
+            fitted = fit_model(self, whole_rows, target_tensor, rng)
             warn_of(UserWarning, fitted.end_of_path())
             warn_of(ConvergenceWarning, fitted.stalled() or fitted.unfinished())
         return self

@@ -109,9 +109,9 @@ class KernelRidgeSearch(KernelRidgeModel):
     @property
     def _maps(self) -> bool:
         """Whether parameters ask for a map of the features, which would fill zeros."""
-        given = isinstance(self.metric, str) and self.metric == AUTO
+        is_auto = isinstance(self.metric, str) and self.metric == AUTO
         quantiles = isinstance(self.standardize, str) and self.standardize == "quantile"
-        return quantiles or not (given or self.metric is None)
+        return quantiles or not (is_auto or self.metric is None)
 
     def _check_sparse(self, rows: RowSource) -> None:
         """Raise ValueError if rows are sparse and parameters ask for a map of them."""
@@ -169,28 +169,30 @@ class KernelRidgeSearch(KernelRidgeModel):
     def _search(self, settings: SearchSettings, whole: Whole, seed: int) -> None:
         """Search, and set the attributes that regressor and classifier have in common."""
         divided, test = self._split_rows(whole)
-        data, held = divided.train, divided.others
+        data, calibration = divided.train, divided.others
         self._check_sparse(data.rows)
         limit = self._limit()
         if limit is not None:
             check_memory(data.rows, data.targets.shape[1], limit)
-        found = search_fit(data, settings, torch.Generator().manual_seed(seed))
-        self._set_model(found.model)
+        searched = search_fit(data, settings, torch.Generator().manual_seed(seed))
+        self._set_model(searched.model)
         self._training = data
-        self._penalty = tuple(member.penalty for member in found.members)
+        self._penalty = tuple(member.penalty for member in searched.members)
         scoring = scoring_of(self.scoring, classes=data.coded)
         as_is = {"scaled": settings.standardize, "coded": data.coded}
-        self.members_ = [(member.weight, parameters(member, **as_is)) for member in found.members]
+        self.members_ = [
+            (member.weight, parameters(member, **as_is)) for member in searched.members
+        ]
         self.best_params_ = max(self.members_, key=lambda member: member[0])[1]
-        self.kernel_evaluations_, self.interrupted_ = found.evaluations, found.interrupted
-        self.cv_results_ = results(found, scoring, **as_is)
+        self.kernel_evaluations_, self.interrupted_ = searched.evaluations, searched.interrupted
+        self.cv_results_ = results(searched, scoring, **as_is)
         self.best_index_ = best_index(self.cv_results_)
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
-        self.history_ = history(found, scoring)
+        self.history_ = history(searched, scoring)
         self.test_score_ = None
         if test is not None:
-            self.test_score_ = score_rows(scoring, found, test, engine=self.engine)
-        calibrate_model(self, data, held)
+            self.test_score_ = score_rows(scoring, searched, test, engine=self.engine)
+        calibrate_model(self, data, calibration)
 
     def _split_rows(self, whole: Whole) -> tuple[Divided, TrainingData | None]:
         """Return the rows of the search, and the test rows, if any, by which nothing is chosen."""

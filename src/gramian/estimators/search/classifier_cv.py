@@ -87,9 +87,9 @@ class KernelRidgeClassifierCV(KernelClassifier, KernelRidgeSearch):
         refuse_remote(X)
         with restore_on_error(self):
             rng = Generators.seeded(np.random.RandomState(seed))
-            whole, classes = self._classification_data(
+            whole_rows, classes = self._classification_data(
                 X, y, sample_weight, columns, self._settings(), rng
             )
-            self._search(settings, whole, seed)
+            self._search(settings, whole_rows, seed)
             self.classes_ = classes
         return self

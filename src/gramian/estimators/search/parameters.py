@@ -24,7 +24,7 @@ def kernels_of(given: object) -> tuple[str, ...]:
     if not isinstance(names, Sequence) or not len(names):
         raise ValueError(f"kernel must be 'auto', a name or a list of names, not {given!r}")
     for name in names:
-        usable = [known for known in names_of_kernels() if _is_usable(known)]
+        usable = [kernel_name for kernel_name in names_of_kernels() if _is_usable(kernel_name)]
         if name not in usable:
             raise ValueError(
                 f"a search takes kernels by name, of {', '.join(usable)}, not {name!r}"
@@ -55,13 +55,13 @@ def multiples_of(given: object) -> tuple[float, ...] | None:
     if given is None or (isinstance(given, str) and given == AUTO):
         return None
     values = [given] if isinstance(given, str) or not isinstance(given, Sequence) else given
-    found = [medians(value) for value in values]
-    if not found or any(multiple is None or multiple <= 0 for multiple in found):
+    multiples = [medians(value) for value in values]
+    if not multiples or any(multiple is None or multiple <= 0 for multiple in multiples):
         raise ValueError(
             "lengthscale must be 'auto', or one or several multiples of the median distance, such "
             f"as ['0.5 median', 'median', '2 median'], not {given!r}"
         )
-    return tuple(sorted({multiple for multiple in found if multiple is not None}))
+    return tuple(sorted({multiple for multiple in multiples if multiple is not None}))
 
 
 def folds_of(given: object) -> object:

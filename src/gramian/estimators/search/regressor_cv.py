@@ -165,6 +165,6 @@ class KernelRidgeCV(KernelRegressor, KernelRidgeSearch):
         refuse_remote(X)
         with restore_on_error(self):
             rng = Generators.seeded(np.random.RandomState(seed))
-            whole = self._regression_data(X, y, sample_weight, columns, self._settings(), rng)
-            self._search(settings, whole, seed)
+            whole_rows = self._regression_data(X, y, sample_weight, columns, self._settings(), rng)
+            self._search(settings, whole_rows, seed)
         return self

@@ -99,11 +99,11 @@ def best_index(table: dict[str, Any]) -> int:
 def history(found: Searched, scoring: Scoring) -> list[dict[str, Any]]:
     """Return a row for each trial: its parameters, error and gain."""
     rows: list[dict[str, Any]] = []
-    least: dict[bool, float] = {True: math.inf, False: math.inf}
+    least_error: dict[bool, float] = {True: math.inf, False: math.inf}
     for trial in found.trials:
         sampled = trial.step in SAMPLED
-        before = least[sampled]
-        least[sampled] = min(before, trial.loss) if math.isfinite(trial.loss) else before
+        before = least_error[sampled]
+        least_error[sampled] = min(before, trial.loss) if math.isfinite(trial.loss) else before
         squared = scoring.loss is None or sampled
         error = found.unit * math.sqrt(trial.loss) if squared else trial.loss
         gain = 1 - trial.loss / before if 0 < before < math.inf else 0.0

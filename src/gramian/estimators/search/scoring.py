@@ -48,15 +48,15 @@ def scoring_of(scoring: object, *, classes: bool) -> Scoring:
     ValueError
         If there is no such score.
     """
-    known = CLASSIFICATION if classes else REGRESSION
+    metrics_of_task = CLASSIFICATION if classes else REGRESSION
     if scoring is None:
         return SQUARED
-    if not isinstance(scoring, str) or scoring not in known:
+    if not isinstance(scoring, str) or scoring not in metrics_of_task:
         raise ValueError(
-            f"scoring must be one of {', '.join(known)}, or None for the squared error, not "
-            f"{scoring!r}{did_you_mean(scoring, known)}"
+            f"scoring must be one of {', '.join(metrics_of_task)}, or None for the squared error, "
+            f"not {scoring!r}{did_you_mean(scoring, metrics_of_task)}"
         )
-    return known[scoring]
+    return metrics_of_task[scoring]
 
 
 def score_rows(
@@ -127,16 +127,18 @@ def _one_minus_auc(values: Tensor, truth: Tensor, weights: Tensor | None) -> flo
         )
     if values.shape[1] == 1:
         return 1 - float(metrics.roc_auc_score(labels, values[:, 0], sample_weight=w))
-    found = [
+    areas = [
         metrics.roc_auc_score(labels == k, values[:, k], sample_weight=w) for k in np.unique(labels)
     ]
-    return 1 - float(np.mean(found))
+    return 1 - float(np.mean(areas))
 
 
 def _labels(values: Tensor) -> np.ndarray:
     array = values.numpy()
-    found: np.ndarray = (array[:, 0] > 0).astype(int) if array.shape[1] == 1 else array.argmax(1)
-    return found
+    predicted: np.ndarray = (
+        (array[:, 0] > 0).astype(int) if array.shape[1] == 1 else array.argmax(1)
+    )
+    return predicted
 
 
 def _numpy(weights: Tensor | None) -> np.ndarray | None:

@@ -65,8 +65,8 @@ class CellProblems:
     _stopped: threading.Event = field(init=False, default_factory=threading.Event)
 
     def __post_init__(self) -> None:
-        one = len(self.rows) == 1  # it is the plain fit, to the last bit
-        seed = 0 if one else int(torch.randint(2**62, (), generator=self.rng))
+        is_single = len(self.rows) == 1  # it is the plain fit, to the last bit
+        seed = 0 if is_single else int(torch.randint(2**62, (), generator=self.rng))
         object.__setattr__(self, "seed", seed)
 
     def journal(self, checkpoint: Checkpoint) -> Journal:
@@ -80,7 +80,7 @@ class CellProblems:
             "ridge": repr(settings.one_penalty * data.total),
             "solver": repr(settings.solver),
             "tol": repr((settings.tol, settings.max_iter)),
-            "cells": " ".join(tensor_digest(each) for each in cells.values()),
+            "cells": " ".join(tensor_digest(tensor) for tensor in cells.values()),
         }
         return Journal(checkpoint.path, about, resume=checkpoint.resume)
 
@@ -95,12 +95,16 @@ class CellProblems:
         """
         several = self.workers > 1
         with one_thread_if_small(0 if several else math.inf):
-            every = self._at_once(journal) if several else self._in_turn(journal)
-            for cell, (found, fresh) in enumerate(every):
-                if fresh is not None and journal is not None and found.reason in FINAL_REASONS:
-                    facts = {name: getattr(found, name) for name in CELL_FACTS}
-                    journal.append(cell, facts | {"rows": fresh}, {"coef": found.coef})
-                yield found
+            solved_cells = self._at_once(journal) if several else self._in_turn(journal)
+            for cell, (solved_cell, fresh) in enumerate(solved_cells):
+                if (
+                    fresh is not None
+                    and journal is not None
+                    and solved_cell.reason in FINAL_REASONS
+                ):
+                    facts = {name: getattr(solved_cell, name) for name in CELL_FACTS}
+                    journal.append(cell, facts | {"rows": fresh}, {"coef": solved_cell.coef})
+                yield solved_cell
 
     def _in_turn(self, journal: Journal | None, first: int = 0) -> Iterator[Told]:
         return map(self._work(journal), range(first, len(self.rows)))
@@ -122,11 +126,11 @@ class CellProblems:
         states = {cell: self._read_cell(journal, cell, self._data(cell)) for cell in cells}
         fresh = [cell for cell, (saved, _) in states.items() if saved is None]
         tasks = (self._task(cell) for cell in fresh)
-        every = run_apart(
+        solved_cells = run_apart(
             self.workers, CellSolver.of(self.prepared, self.workers), tasks, logger=logger
         )
         for saved, data_digest in states.values():
-            yield (saved, None) if saved is not None else (next(every), data_digest)
+            yield (saved, None) if saved is not None else (next(solved_cells), data_digest)
 
     def _work(self, journal: Journal | None) -> Callable[[int], Told]:
         """Return a function that solves a cell, and digests its data if there is a journal."""
@@ -165,15 +169,15 @@ class CellProblems:
     def _task(self, cell: int, data: TrainingData | None = None) -> CellTask:
         """Return the task of a cell; without `data`, with copies that another process gets."""
         waiting = len(self.rows) - cell
-        left = (self.prepared.ends - time.monotonic()) * min(1.0, self.workers / waiting)
+        seconds_left = (self.prepared.ends - time.monotonic()) * min(1.0, self.workers / waiting)
         rng = self.rng
         if len(self.rows) > 1:
             rng = torch.Generator().manual_seed(self.seed ^ cell)
         if data is None:
-            found = self._data(cell)
+            cell_data = self._data(cell)
             rows = as_rows(self.rows.X[self.rows.bounds(cell)].clone())
-            data = TrainingData(rows, found.targets, found.weights)
-        return CellTask(data, time.monotonic() + left, rng)
+            data = TrainingData(rows, cell_data.targets, cell_data.weights)
+        return CellTask(data, time.monotonic() + seconds_left, rng)
 
     @property
     def _apart(self) -> bool:

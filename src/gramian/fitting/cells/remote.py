@@ -46,10 +46,10 @@ class Members(Value):
     def __call__(self, start: int, block: Float[Tensor, "b d"]) -> list[Tensor]:
         """Return their numbers within the block, by cell."""
         rng = torch.Generator().manual_seed(self.seed + start)
-        found = self.cells.members(block, rng=rng)
-        for empty, other in self.copied.items():
-            found[empty] = found[other]
-        return found if self.only is None else [found[self.only]]
+        members = self.cells.members(block, rng=rng)
+        for empty, source_cell in self.copied.items():
+            members[empty] = members[source_cell]
+        return members if self.only is None else [members[self.only]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,8 +89,8 @@ class CellRowsThere(CellRows):
     def _brought(self, cell: int, data: TrainingData) -> TrainingData:
         only = Members(self.members.cells, self.members.seed, self.members.copied, cell)
         fetch = _Fetched(self.kept.get(cell), data.weights is not None)
-        (found,) = data.rows.by_group(only, fetch, 1, *_beside(data), size=_size(data.rows))
-        X, targets, weights = found
+        (fetched,) = data.rows.by_group(only, fetch, 1, *_beside(data), size=_size(data.rows))
+        X, targets, weights = fetched
         return TrainingData(as_rows(X), targets, weights, data.classes, data.feature_names)
 
 
@@ -121,14 +121,18 @@ def cell_rows_there(
     """
     cells, seed = grow_cells(partition, rows, unused, rng)
     counts = rows.fold(_Counts(Members(cells, seed)), size=_size(rows))
-    kept = taken_of_large(counts, partition, rng)
+    kept_rows = taken_of_large(counts, partition, rng)
     empty = (counts == 0).nonzero()[:, 0].tolist()
     copied = {cell: beside(counts, cell) for cell in empty}
-    kept |= {cell: kept[other] for cell, other in copied.items() if other in kept}
+    kept_rows |= {
+        cell: kept_rows[source_cell]
+        for cell, source_cell in copied.items()
+        if source_cell in kept_rows
+    }
     starts = torch.cat([torch.zeros(1, dtype=torch.int64), filled(counts).cumsum(dim=0)])
     X = scratch((int(starts[-1]), rows.shape[1]), rows.dtype, memory_bytes)
     members = Members(cells, seed, copied)
-    return CellRowsThere(cells, starts, X, torch.empty(0, dtype=torch.int64), members, kept)
+    return CellRowsThere(cells, starts, X, torch.empty(0, dtype=torch.int64), members, kept_rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,10 +146,10 @@ class _Fetched(Value):
         self, group: int, X: Tensor, targets: Tensor, *weights: Tensor
     ) -> tuple[Tensor, Tensor, Tensor | None]:
         """Return them; of a cell that could not be divided, those that are taken."""
-        found = [X, targets, *weights]
+        fetched = [X, targets, *weights]
         if self.kept is not None:
-            found = [numbers[self.kept] for numbers in found]
-        return found[0], found[1], found[2] if self.weighted else None
+            fetched = [numbers[self.kept] for numbers in fetched]
+        return fetched[0], fetched[1], fetched[2] if self.weighted else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,10 +204,10 @@ class ProblemsThere(CellProblems):
             until,
         )
         size = _size(data.rows)
-        every = data.rows.by_group(rows.members, solve, len(rows), *_beside(data), size=size)
-        for cell, (X, found) in enumerate(every):
+        solved_cells = data.rows.by_group(rows.members, solve, len(rows), *_beside(data), size=size)
+        for cell, (X, solved_cell) in enumerate(solved_cells):
             rows.X[rows.bounds(cell)] = X
-            yield found
+            yield solved_cell
 
 
 def _beside(data: TrainingData) -> list[RowNumbers]:

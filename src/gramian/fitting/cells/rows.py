@@ -52,8 +52,8 @@ class CellRows:
 
     def of(self, cell: int, data: TrainingData) -> TrainingData:
         """Return the training data of a cell, of all of it."""
-        here = self.bounds(cell)
-        return data.part(self.numbers[here], as_rows(self.X[here]))
+        own_rows = self.bounds(cell)
+        return data.part(self.numbers[own_rows], as_rows(self.X[own_rows]))
 
     @property
     def usual(self) -> int:
@@ -110,21 +110,21 @@ def _divided(
     """Return the rows of all cells; see `rows_by_cell`."""
     d = rows.shape[1]
     counts = torch.zeros(cells.count, dtype=torch.int64)
-    each = 3 * d * rows.dtype.itemsize + BYTES_PER_ROW
-    routed = _Routed(cells, rows, seed, max(1, block_bytes // each))
+    row_bytes = 3 * d * rows.dtype.itemsize + BYTES_PER_ROW
+    routed = _Routed(cells, rows, seed, max(1, block_bytes // row_bytes))
     for _, _, members in routed:
         counts += torch.tensor([len(index) for index in members])
-    kept = taken_of_large(counts, partition, rng)
+    kept_rows = taken_of_large(counts, partition, rng)
     starts = torch.cat([torch.zeros(1, dtype=torch.int64), filled(counts).cumsum(dim=0)])
     m = int(starts[-1])
     X = scratch((m, d), rows.dtype, memory_bytes)
     numbers = scratch((m,), torch.float64, memory_bytes).view(torch.int64)
-    found = CellRows(cells, starts, X, numbers)
-    _write(found, routed, kept)
+    cell_rows = CellRows(cells, starts, X, numbers)
+    _write(cell_rows, routed, kept_rows)
     for cell in (counts == 0).nonzero()[:, 0].tolist():
-        here, there = found.bounds(cell), found.bounds(beside(counts, cell))
-        X[here], numbers[here] = X[there], numbers[there]
-    return found
+        own_rows, neighbour_rows = cell_rows.bounds(cell), cell_rows.bounds(beside(counts, cell))
+        X[own_rows], numbers[own_rows] = X[neighbour_rows], numbers[neighbour_rows]
+    return cell_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,20 +155,20 @@ class _Routed:
 
 def _write(found: CellRows, routed: _Routed, kept: dict[int, Tensor]) -> None:
     """Write all rows where they belong; of some cells only those whose turn is among `kept`."""
-    seen = [0] * len(found)
+    written_counts = [0] * len(found)
     starts = found.starts.tolist()
     for start, block, members in routed:
         for cell, index in enumerate(members):
-            first, last = seen[cell], seen[cell] + len(index)
-            seen[cell] = last
+            first, last = written_counts[cell], written_counts[cell] + len(index)
+            written_counts[cell] = last
             if cell in kept:
                 low, high = torch.searchsorted(kept[cell], torch.tensor([first, last])).tolist()
                 index = index[kept[cell][low:high] - first]
                 first, last = low, high
             if len(index):
-                here = slice(starts[cell] + first, starts[cell] + last)
-                torch.index_select(block, 0, index, out=found.X[here])
-                torch.add(index, start, out=found.numbers[here])
+                own_rows = slice(starts[cell] + first, starts[cell] + last)
+                torch.index_select(block, 0, index, out=found.X[own_rows])
+                torch.add(index, start, out=found.numbers[own_rows])
 
 
 def _gathered(rows: RowSource, size: int) -> Iterator[tuple[int, Float[Tensor, "b d"]]]:
@@ -205,13 +205,13 @@ def taken_of_large(
     counts: Int[Tensor, " k"], partition: Partition, rng: torch.Generator
 ) -> dict[int, Int[Tensor, " _"]]:
     """Return which rows are taken of cells that could not be divided, and count only these."""
-    kept = {
+    kept_rows = {
         int(cell): some_of(int(counts[cell]), partition.rows, rng)
         for cell in (counts > partition.most).nonzero()[:, 0]
     }
-    for cell, some in kept.items():
-        counts[cell] = len(some)
-    return kept
+    for cell, kept_of_cell in kept_rows.items():
+        counts[cell] = len(kept_of_cell)
+    return kept_rows
 
 
 def sample_of(partition: Partition, n: int, rng: torch.Generator) -> Int[Tensor, " k"]:
@@ -225,9 +225,9 @@ def some_of(n: int, most: int, rng: torch.Generator) -> Int[Tensor, " k"]:
         return torch.arange(n)
     if n <= 8 * most:
         return torch.randperm(n, generator=rng)[:most].sort().values
-    found: Tensor = torch.randint(n, (most + most // 4,), generator=rng)
-    found = torch.unique(found)  # few are drawn twice
-    return found[torch.randperm(len(found), generator=rng)[:most]].sort().values
+    drawn: Tensor = torch.randint(n, (most + most // 4,), generator=rng)
+    drawn = torch.unique(drawn)  # few are drawn twice
+    return drawn[torch.randperm(len(drawn), generator=rng)[:most]].sort().values
 
 
 def filled(counts: Int[Tensor, " c"]) -> Int[Tensor, " c"]:
@@ -240,5 +240,5 @@ def filled(counts: Int[Tensor, " c"]) -> Int[Tensor, " c"]:
 
 def beside(counts: Int[Tensor, " c"], cell: int) -> int:
     """Return the nearest cell that has rows."""
-    there = counts.nonzero()[:, 0]
-    return int(there[(there - cell).abs().argmin()])
+    filled_cells = counts.nonzero()[:, 0]
+    return int(filled_cells[(filled_cells - cell).abs().argmin()])

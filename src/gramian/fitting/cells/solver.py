@@ -97,13 +97,14 @@ class CellSolver:
     @classmethod
     def of(cls, prepared: Prepared, workers: int, rule: Stop | None = None) -> CellSolver:
         """Return the solver of each cell of a fit."""
-        settings, asked = (
-            replace(each, callbacks=()) for each in (prepared.settings, prepared.user_settings)
+        settings, user_settings = (
+            replace(fit_settings, callbacks=())
+            for fit_settings in (prepared.settings, prepared.user_settings)
         )
         if settings.limit is not None:
             settings = replace(settings, memory_limit=max(1, settings.limit // workers))
         shift = settings.one_penalty * prepared.data.total
-        return cls(settings, asked, prepared.kernel, prepared.engine, shift, rule, workers)
+        return cls(settings, user_settings, prepared.kernel, prepared.engine, shift, rule, workers)
 
     def __call__(self, task: CellTask) -> SolvedCell:
         """Solve a cell."""

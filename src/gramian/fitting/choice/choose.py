@@ -119,19 +119,21 @@ def choose(
     resolve.check_features(tried[0], data.rows)
     best, comparison = best_of(tried, by)
     moves = settings.chooses_lengthscale and has_scale(best)
-    found = comparison.beyond(walk(best, comparison, moves=moves))
+    best_scored = comparison.beyond(walk(best, comparison, moves=moves))
     logger.info(
         "chosen: kernel %r, penalty %.3g, squared error on other rows %.3g of the target's",
-        found.kernel, found.penalty, found.loss,
+        best_scored.kernel, best_scored.penalty, best_scored.loss,
     )  # fmt: skip
-    picked = replace(settings, kernel=found.kernel, lengthscale="median")
+    picked = replace(settings, kernel=best_scored.kernel, lengthscale="median")
     if settings.chooses_penalty:
-        picked = replace(picked, penalty=found.penalty)
+        picked = replace(picked, penalty=best_scored.penalty)
     if settings.chooses_inputs:
-        picked = replace(picked, standardize="quantile" if found.inputs == "quantile" else True)
-    picked = _with_tolerance(picked, found.loss if settings.chooses_penalty else None)
-    held = comparison.of_all_targets(found) if data.coded else None
-    return Chosen(picked, None if held is None else held.shares())
+        picked = replace(
+            picked, standardize="quantile" if best_scored.inputs == "quantile" else True
+        )
+    picked = _with_tolerance(picked, best_scored.loss if settings.chooses_penalty else None)
+    held_values = comparison.of_all_targets(best_scored) if data.coded else None
+    return Chosen(picked, None if held_values is None else held_values.shares())
 
 
 def _as_before(settings: FitSettings, before: Fitted) -> FitSettings:
@@ -164,35 +166,35 @@ def _comparisons(
 ) -> list[Comparison]:
     """Return the comparisons of kernels, one for each of the inputs that may be chosen."""
     engine = resolve.engine_for(settings, data.rows, kernel)
-    given = None if isinstance(settings.penalty, str) else settings.one_penalty
-    penalties = (given,) if given else None
+    penalty_given = None if isinstance(settings.penalty, str) else settings.one_penalty
+    penalties = (penalty_given,) if penalty_given else None
     index = _sampled(settings, data, rng)
     if _leaves_one_out(settings, data):
-        few = data if index is None else data.part(index)
+        sampled_data = data if index is None else data.part(index)
         moves = settings.chooses_lengthscale
-        return [LeaveOneOut.of(few, landmarks, engine, penalties, rng, moves=moves)]
+        return [LeaveOneOut.of(sampled_data, landmarks, engine, penalties, rng, moves=moves)]
     splits = None
     if settings.cv is not None:
         splits = search_splits(settings.cv, data if index is None else data.part(index), rng)
     plain = HeldOutChoice.of(data, index, landmarks, engine, penalties, splits, rng, ends)
-    left = kernel.as_given(data.rows.shape[1])
-    if not settings.chooses_inputs or mapped is not None or data.rows.sparse or left:
+    unscaled_features = kernel.as_given(data.rows.shape[1])
+    if not settings.chooses_inputs or mapped is not None or data.rows.sparse or unscaled_features:
         return [plain]
     return [plain, replace(plain, inputs="quantile")]
 
 
 def candidates(settings: FitSettings, *, sparse: bool, mapped: LinearMap | None) -> list[Kernel]:
     """Return the kernels to compare, each with the lengthscale that is tried first."""
-    given = settings.kernel
+    kernel_given = settings.kernel
     if not settings.chooses_kernel:
-        names = [given]
+        names = [kernel_given]
     else:
         mixed = mapped is not None and mapped.matrix is not None
         names = [*RADIAL, *([] if sparse or mixed else [L1])]
     if not settings.chooses_lengthscale:
         return [resolve.kernel(name, settings.lengthscale) for name in names]
-    if isinstance(given, Kernel):
-        return [given]
+    if isinstance(kernel_given, Kernel):
+        return [kernel_given]
     return [resolve.kernel(name, f"{MULTIPLES.get(str(name), 1.0)!r} median") for name in names]
 
 
@@ -206,11 +208,13 @@ def _tight(settings: FitSettings) -> bool:
 
 def _sampled(settings: FitSettings, data: TrainingData, rng: torch.Generator) -> Tensor | None:
     """Return the numbers of the rows by which is chosen, increasing; None for all."""
-    n, most = len(data.rows), MOST_SPARSE if data.rows.sparse else MOST_ROWS
+    n, sample_limit = len(data.rows), MOST_SPARSE if data.rows.sparse else MOST_ROWS
     if settings.cv is None and _tight(settings):
-        most = FEW_ROWS
+        sample_limit = FEW_ROWS
     if settings.limit is not None:
-        most = max(LEAST_ROWS, min(most, math.isqrt(settings.limit // BYTES_PER_PAIR)))
-    if n <= most:
+        sample_limit = max(
+            LEAST_ROWS, min(sample_limit, math.isqrt(settings.limit // BYTES_PER_PAIR))
+        )
+    if n <= sample_limit:
         return None
-    return torch.randperm(n, generator=rng)[:most].sort().values
+    return torch.randperm(n, generator=rng)[:sample_limit].sort().values

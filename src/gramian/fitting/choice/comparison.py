@@ -159,7 +159,7 @@ def walk(kernel: Kernel, score: Comparison, *, moves: bool = True, fine: bool = 
 
 def times(kernel: Kernel, factor: float) -> Kernel:
     """Return a kernel whose lengthscale is a text, that many times as large."""
-    found = medians(lengthscale_of(kernel))
-    if found is None:
+    multiple = medians(lengthscale_of(kernel))
+    if multiple is None:
         raise ValueError(f"{kernel!r} has a lengthscale of its own")
-    return kernel.set_params(lengthscale=f"{found * factor!r} median")
+    return kernel.set_params(lengthscale=f"{multiple * factor!r} median")

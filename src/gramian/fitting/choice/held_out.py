@@ -121,18 +121,18 @@ class HeldOutChoice:
         n = len(data.rows)
         rows: RowSource = data.rows if index is None else subset(data.rows, index)
         X = dense(rows.take(torch.arange(len(rows))))
-        some = data if index is None else data.part(index, rows)
-        Y = brought_here(some.targets).cpu()
-        weights = None if some.weights is None else brought_here(some.weights).cpu()
+        sampled_data = data if index is None else data.part(index, rows)
+        Y = brought_here(sampled_data.targets).cpu()
+        weights = None if sampled_data.weights is None else brought_here(sampled_data.weights).cpu()
         if splits is None:
             order = torch.randperm(len(X), generator=rng)
-            held, learn = split_held_out(Y[order], data.coded)
-            splits = [Split(order[learn], order[held])]
+            validation, learn = split_held_out(Y[order], data.coded)
+            splits = [Split(order[learn], order[validation])]
         X = cast(X, torch.float32)
         material = Material(X, narrowed(Y, rng).float(), weights, data.coded, splits, rng)
         total = float(n) if data.weights is None else float(data.weights.sum(dtype=torch.float64))
-        every = Y.float() if material.Y.shape[1] < Y.shape[1] else None
-        return cls(material, landmarks, engine, penalties, n, total, ends, every=every)
+        all_targets = Y.float() if material.Y.shape[1] < Y.shape[1] else None
+        return cls(material, landmarks, engine, penalties, n, total, ends, every=all_targets)
 
     def screen(self, kernel: Kernel) -> Scored:
         """Return the best penalty of a kernel with few landmarks."""
@@ -163,18 +163,20 @@ class HeldOutChoice:
 
         Not for a fit to many rows, which float64 would take too long.
         """
-        few = self.rows <= MOST_DIRECT and len(self.material.splits[0].train) > DIRECT_ROWS
-        if self.landmarks is not None or self.penalties is not None or not few:
+        has_few_rows = self.rows <= MOST_DIRECT and len(self.material.splits[0].train) > DIRECT_ROWS
+        if self.landmarks is not None or self.penalties is not None or not has_few_rows:
             return scored
-        least = self._diagonal(scored.kernel) * SHIFTS[-1]
-        if not (scored.falling and scored.penalty * self.total < 1.5 * least):
+        least_shift = self._diagonal(scored.kernel) * SHIFTS[-1]
+        if not (scored.falling and scored.penalty * self.total < 1.5 * least_shift):
             return scored
-        smaller = [least * s / SHIFTS[-1] for s in SMALL_SHIFTS]
+        smaller = [least_shift * s / SHIFTS[-1] for s in SMALL_SHIFTS]
         fit = self._full(scored.kernel, smaller, small=True)
         if not fit.loss < scored.loss:
             return scored
-        held = self._held([fit.values])
-        return Scored(scored.kernel, fit.shift / self.total, fit.loss, self.inputs, held=held)
+        held_values = self._held([fit.values])
+        return Scored(
+            scored.kernel, fit.shift / self.total, fit.loss, self.inputs, held=held_values
+        )
 
     def _full(self, kernel: Kernel, shifts: Sequence[float], *, small: bool = False) -> FullFit:
         recipe = Given("", self.inputs, object=kernel)
@@ -189,8 +191,8 @@ class HeldOutChoice:
         if self.penalties is not None:
             return tuple(p * self.total for p in self.penalties)
         scale = self._diagonal(kernel)
-        least = min(len(split.train) for split in self.material.splits)
-        shifts: Sequence[float] = DIRECT_SHIFTS if least <= DIRECT_ROWS else SHIFTS[1:]
+        least_rows = min(len(split.train) for split in self.material.splits)
+        shifts: Sequence[float] = DIRECT_SHIFTS if least_rows <= DIRECT_ROWS else SHIFTS[1:]
         if near is None and self.screen(kernel).penalty >= NOISE * scale:
             shifts = LARGE_SHIFTS
         scaled = tuple(scale * s for s in shifts)
@@ -218,20 +220,20 @@ class HeldOutChoice:
             )  # fmt: skip
             sizes.append(len(split.validation))
         penalty, loss = _best_of_all(fits, sizes)
-        held = self._held([fit.values for fit in fits])
-        return Scored(kernel, penalty * n / self.total, loss, self.inputs, held=held)
+        held_values = self._held([fit.values for fit in fits])
+        return Scored(kernel, penalty * n / self.total, loss, self.inputs, held=held_values)
 
     def of_all_targets(self, scored: Scored) -> HeldValues | None:
         """Return predictions of held-out rows; of many targets by one more fit to the sample."""
         if self.every is None:
             return scored.held
-        whole = replace(
+        choice_of_all = replace(
             self,
             material=replace(self.material, Y=self.every).mapped_as(self.material),
             penalties=(scored.penalty,),
             every=None,
         )
-        return whole(scored.kernel).held
+        return choice_of_all(scored.kernel).held
 
     def _held(self, values: Sequence[Tensor]) -> HeldValues:
         """Return predictions of the held-out rows of all splits, one after the other."""

@@ -36,8 +36,8 @@ def given_points(points: RowSource, K: KernelOperator) -> Landmarks:
     check_finite(points, "landmarks")
     alike = points if points.dtype == K.dtype else Cast(points, K.dtype)
     m = len(points)
-    taken = gathered(alike, torch.arange(m), K.host_bytes)
-    return Landmarks(taken, torch.ones(m, dtype=torch.float64))
+    points_taken = gathered(alike, torch.arange(m), K.host_bytes)
+    return Landmarks(points_taken, torch.ones(m, dtype=torch.float64))
 
 
 def of_earlier_fit(
@@ -45,17 +45,17 @@ def of_earlier_fit(
 ) -> Landmarks:
     """Return the landmarks of an earlier fit, with row numbers if they are the same rows of K."""
     m = len(points)
-    taken = gathered(points, torch.arange(m), K.host_bytes)
-    if index is not None and not _are_rows(taken, K.rows, index):
+    points_taken = gathered(points, torch.arange(m), K.host_bytes)
+    if index is not None and not _are_rows(points_taken, K.rows, index):
         index = None
-    return Landmarks(taken, torch.ones(m, dtype=torch.float64), index)
+    return Landmarks(points_taken, torch.ones(m, dtype=torch.float64), index)
 
 
 def _are_rows(points: Shaped[Tensor, "m d"], rows: RowSource, index: Int[Tensor, " m"]) -> bool:
     if int(index.max()) >= len(rows):
         return False
-    taken, points = rows.take(index).cpu(), points.cpu()
-    return taken.dtype == points.dtype and are_equal(taken, points)
+    rows_taken, points = rows.take(index).cpu(), points.cpu()
+    return rows_taken.dtype == points.dtype and are_equal(rows_taken, points)
 
 
 def kept_in_file(found: Landmarks | None, path: FileLike) -> Landmarks | None:

@@ -77,29 +77,31 @@ def chosen(
     n = len(data.targets)
     order = torch.randperm(n, generator=rng)[:MOST_ROWS]
     count = max(1, min(MOST_HELD, len(order) // HELD_SHARE))
-    held, learn = order[:count].sort().values, order[count:]
+    validation, learn = order[:count].sort().values, order[count:]
     if len(learn) == 0:
         return squared
     m = min(landmarks, MOST_LANDMARKS, len(learn))
     problem = _problem(K, data, loss.smoothed(BLUNT), learn, m)
-    rest = _problem(K, data, loss, held, 1)
+    validation_problem = _problem(K, data, loss, validation, 1)
     scale = data.total / problem.total
-    on_held = rest.K.against(problem.K.cols)
-    best, least, worse = squared, math.inf, 0
+    on_held = validation_problem.K.against(problem.K.cols)
+    best, least_loss, worse = squared, math.inf, 0
     start: State | None = None
     multiple = LARGEST
     while multiple >= SMALLEST and worse < PATIENCE and time.monotonic() < ends:
-        now = replace(problem, penalty=squared * multiple * scale)
+        problem_at_penalty = replace(problem, penalty=squared * multiple * scale)
         stop = [tolerance(COARSE), max_iterations(MOST_STEPS), deadline(ends)]
-        coef = solve(now, Newton(), stop=stop, state=start).state.coef
+        coef = solve(problem_at_penalty, Newton(), stop=stop, state=start).state.coef
         start = State(0, coef)
-        found = float(rest.mean_loss(on_held @ coef + now.offset).sum())
-        logger.debug("penalty %.3g: held-out loss %.6g", squared * multiple, found)
-        worse = 0 if found < least else worse + 1
-        if found < least:
-            best, least = squared * multiple, found
+        loss_value = float(
+            validation_problem.mean_loss(on_held @ coef + problem_at_penalty.offset).sum()
+        )
+        logger.debug("penalty %.3g: held-out loss %.6g", squared * multiple, loss_value)
+        worse = 0 if loss_value < least_loss else worse + 1
+        if loss_value < least_loss:
+            best, least_loss = squared * multiple, loss_value
         multiple /= FACTOR
-    logger.info("chosen: penalty %.3g, mean loss on held-out rows %.4g", best, least)
+    logger.info("chosen: penalty %.3g, mean loss on held-out rows %.4g", best, least_loss)
     return best
 
 

@@ -186,11 +186,13 @@ def held_values(task: PathSettings, best: FittedLevel) -> HeldValues:
     """Return predictions of all held-out rows at a level. Cost: one prediction of each row."""
     problem = task.problem(best.function.landmarks, best.penalty)
     parts = best.function.coef.chunk(len(task.folds), dim=1)
-    each = zip(task.folds, parts, strict=True)
-    values = torch.cat([problem.K.at(fold.validation) @ coef.double() for fold, coef in each]).cpu()
-    held = torch.cat([fold.validation for fold in task.folds])
-    weights = None if problem.weights is None else problem.weights[held].cpu()
-    return HeldValues(values, problem.targets[held].double().cpu(), weights)
+    fold_parts = zip(task.folds, parts, strict=True)
+    values = torch.cat(
+        [problem.K.at(fold.validation) @ coef.double() for fold, coef in fold_parts]
+    ).cpu()
+    validation = torch.cat([fold.validation for fold in task.folds])
+    weights = None if problem.weights is None else problem.weights[validation].cpu()
+    return HeldValues(values, problem.targets[validation].double().cpu(), weights)
 
 
 def largest(levels: Sequence[Level]) -> int:
@@ -225,9 +227,12 @@ def _fit_level(
     problem = task.problem(landmarks, level.penalty)
     # The factor depends on the landmarks, not on the rows: one is good for all folds.
     factor = task.solver.factor(problem) if factor is None else factor
-    given = task.solver
+    path_solver = task.solver
     solver = FactoredFalkon(
-        given.preconditioner_penalty, given.refine, given.store_bytes, prepared=factor
+        path_solver.preconditioner_penalty,
+        path_solver.refine,
+        path_solver.store_bytes,
+        prepared=factor,
     )
     starts = _starts(problem, level, factor, before, len(task.folds))
     fits = [

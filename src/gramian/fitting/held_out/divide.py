@@ -60,21 +60,21 @@ def divide(settings: FitSettings, data: TrainingData, rng: Generators) -> Parts:
         If there are too few rows, or ``cv`` cannot split them.
     """
     data = data.without_zero_weights()
-    held = data.held_out
-    if held is None and holds_out(settings):
+    held_out = data.held_out
+    if held_out is None and holds_out(settings):
         index = drawn(settings, len(data.rows), labels(data.targets) if data.coded else None, rng)
         rows = hold_sequential(subset(data.rows, index), settings.limit)
-        held = HeldOut(index, data.part(index, rows))
+        held_out = HeldOut(index, data.part(index, rows))
         data = data.part(other_rows(len(data.rows), index), complement(data.rows, index))
     train = replace(data, held_out=None)
     named = settings.searches_penalty and settings.names_folds
-    return Parts(train, held, splits.folds_of(settings.cv, train) if named else None)
+    return Parts(train, held_out, splits.folds_of(settings.cv, train) if named else None)
 
 
 def holds_out(settings: FitSettings) -> bool:
     """Return whether a fit holds rows out by itself: to stop early, without a `Validate`."""
-    given = any(isinstance(callback, Validate) for callback in settings.callbacks)
-    return bool(settings.early_stopping) and not given
+    has_validate = any(isinstance(callback, Validate) for callback in settings.callbacks)
+    return bool(settings.early_stopping) and not has_validate
 
 
 def drawn(

@@ -41,15 +41,17 @@ class Watch:
 
         Call it after the checkpoints are read: a checkpoint may have a best state.
         """
-        given = list(settings.callbacks)
+        callbacks_given = list(settings.callbacks)
         if not settings.early_stopping:
-            return cls(given)
-        looks = [callback for callback in given if isinstance(callback, Validate)]
-        checkpoints = [callback for callback in given if isinstance(callback, Checkpoint)]
+            return cls(callbacks_given)
+        looks = [callback for callback in callbacks_given if isinstance(callback, Validate)]
+        checkpoints = [callback for callback in callbacks_given if isinstance(callback, Checkpoint)]
         keep = KeepBest(settings.patience, looks[-1].every, checkpoints)
-        others = [callback for callback in given if not isinstance(callback, Validate)]
+        other_callbacks = [
+            callback for callback in callbacks_given if not isinstance(callback, Validate)
+        ]
         # Validation comes first: the other callbacks, and the checkpoints, see its metrics.
-        return cls([*looks, keep, *others], [keep.rule], looks[-1], keep)
+        return cls([*looks, keep, *other_callbacks], [keep.rule], looks[-1], keep)
 
     def kept(self, problem: Problem, result: Result) -> State | None:
         """Return the best state; None if the fit does not stop early.
@@ -88,6 +90,6 @@ def with_validation(
     """
     if held is None:
         return settings
-    data, every = held.data, max(1, round(solver.iterations_per_pass(n)))
-    look = Validate(data.rows, data.targets, every, data.coded, weights=data.weights)
+    data, every_iterations = held.data, max(1, round(solver.iterations_per_pass(n)))
+    look = Validate(data.rows, data.targets, every_iterations, data.coded, weights=data.weights)
     return replace(settings, callbacks=[look, *settings.callbacks])

@@ -19,9 +19,9 @@ HELD_OUT = 5
 
 def other_rows(n: int, index: Int[Tensor, " k"]) -> Int[Tensor, " _"]:
     """Return the numbers 0 .. n-1 that are not among the given ones."""
-    others = torch.ones(n, dtype=torch.bool)
-    others[index] = False
-    return others.nonzero()[:, 0]
+    is_other = torch.ones(n, dtype=torch.bool)
+    is_other[index] = False
+    return is_other.nonzero()[:, 0]
 
 
 def without(problem: NystromProblem, held: Int[Tensor, " r"]) -> NystromProblem:
@@ -102,13 +102,13 @@ def share(
     count = min(max(round(fraction * n), 1), n - 1)
     order = _mixed(n, rng, classes)
     first = torch.rand((), generator=rng, dtype=torch.float64)
-    held = order[((torch.arange(count) + first) * n / count).long().clamp(max=n - 1)]
+    held_rows = order[((torch.arange(count) + first) * n / count).long().clamp(max=n - 1)]
     if classes is None:
-        return held.sort().values
-    gone = classes[held].bincount(minlength=int(classes.max()) + 1) == classes.bincount()
+        return held_rows.sort().values
+    gone = classes[held_rows].bincount(minlength=int(classes.max()) + 1) == classes.bincount()
     # held is in the order of the classes: the last of those that would be gone stays
-    last = classes[held].diff(append=torch.tensor([-1])) != 0
-    return held[~(gone[classes[held]] & last)].sort().values
+    last = classes[held_rows].diff(append=torch.tensor([-1])) != 0
+    return held_rows[~(gone[classes[held_rows]] & last)].sort().values
 
 
 def _mixed(n: int, rng: torch.Generator, classes: Int[Tensor, " n"] | None) -> Int[Tensor, " n"]:

@@ -48,17 +48,17 @@ def folds_of(cv: object, data: TrainingData) -> list[Split]:
     n = len(data.rows)
     if is_splitter(cv):
         with _in_words(cv):
-            pairs, given, stays = list(cv.split(_placeholder(n), _targets(data))), n, None
+            pairs, given_count, stays = list(cv.split(_placeholder(n), _targets(data))), n, None
         if not pairs:
             raise ValueError("cv has no splits")
     elif is_pairs(cv):
-        pairs, given, stays = list(cv), n if data.given is None else data.given, data.numbers
+        pairs, given_count, stays = list(cv), n if data.given is None else data.given, data.numbers
     else:
         raise TypeError(f"cv={_short(cv)} defines no folds")
     folds = []
     for k, pair in enumerate(pairs):
         train, test = (
-            _left(_numbers(part, given, k, name), stays, k, name)
+            _left(_numbers(part, given_count, k, name), stays, k, name)
             for part, name in zip(pair, ("train", "test"), strict=True)
         )
         folds.append(Split(train, test))
@@ -103,13 +103,13 @@ def search_splits(cv: object, data: TrainingData, rng: torch.Generator) -> list[
 
 def _left(index: Tensor, stays: Tensor | None, split: int, part: str) -> Int[Tensor, " _"]:
     """Return the numbers of rows among those that stay."""
-    found = index if stays is None else _found(index, stays)
-    if len(found) == 0:
+    places = index if stays is None else _found(index, stays)
+    if len(places) == 0:
         raise ValueError(
             f"split {split} of cv has no row to {part} on: all have weight zero, or are held out "
             "for early stopping"
         )
-    return found
+    return places
 
 
 def _found(index: Tensor, stays: Tensor) -> Tensor:

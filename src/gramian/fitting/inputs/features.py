@@ -87,15 +87,20 @@ class FeatureMaps:
         kernel : Kernel
         rng : torch.Generator, optional
         """
-        given = resolve.metric(settings.metric)
-        if given is None:
+        metric = resolve.metric(settings.metric)
+        if metric is None:
             return self
-        if isinstance(given, LinearMap):
-            _check_features(given, data.rows)
-            return replace(self, metric=given)
+        if isinstance(metric, LinearMap):
+            _check_features(metric, data.rows)
+            return replace(self, metric=metric)
         announce(settings.callbacks, stages.LEARNING)
-        found = self._learned(given, settings, data, kernel, _needed(rng))
-        return replace(self, metric=found.map, importances=found.importances, learned=found)
+        learned_metric = self._learned(metric, settings, data, kernel, _needed(rng))
+        return replace(
+            self,
+            metric=learned_metric.map,
+            importances=learned_metric.importances,
+            learned=learned_metric,
+        )
 
     def _learned(
         self,
@@ -130,8 +135,8 @@ class FeatureMaps:
 
     def rows(self, rows: RowSource) -> RowSource:
         """Return rows as the kernel sees them, mapped as they are read."""
-        for one in (self.standardizer, self.quantiles, self.metric):
-            rows = rows if one is None else one.apply(rows)
+        for feature_map in (self.standardizer, self.quantiles, self.metric):
+            rows = rows if feature_map is None else feature_map.apply(rows)
         return rows
 
     def held(self, rows: RowSource, limit: int | None) -> tuple[RowSource, int]:
@@ -162,14 +167,14 @@ def check_units(settings: FitSettings, rows: RowSource) -> None:
     rows : RowSource of shape (n, d)
     """
     kernel, d = resolve.kernel(settings.kernel, settings.lengthscale), rows.shape[1]
-    left = kernel.as_given(d)
-    if left and settings.metric is not None:
+    unscaled_features = kernel.as_given(d)
+    if unscaled_features and settings.metric is not None:
         raise ValueError(
             f"a metric changes features that the kernel {kernel!r} takes as they are given; leave "
             "metric out"
         )
-    all_of_them = settings.standardize is True and len(left) == d
-    if left and (all_of_them or settings.uses_quantiles):
+    all_of_them = settings.standardize is True and len(unscaled_features) == d
+    if unscaled_features and (all_of_them or settings.uses_quantiles):
         problem = f"changes features that the kernel {kernel!r} takes as they are given"
         remedy = Text("leave {standardize} out")
         raise ParameterError("standardize", settings.standardize, problem, remedy, SETTING_FORM)
@@ -178,15 +183,17 @@ def check_units(settings: FitSettings, rows: RowSource) -> None:
 def _standardizer(data: TrainingData, kernel: Kernel) -> Standardizer | None:
     """Return the map of those features to mean 0 and deviation 1 that the kernel lets change."""
     d = data.rows.shape[1]
-    left = sorted(kernel.as_given(d))
-    if len(left) == d:
+    unscaled_features = sorted(kernel.as_given(d))
+    if len(unscaled_features) == d:
         return None
-    found = Standardizer.fit(data.rows, weights=data.weights)
-    if not left:
-        return found
-    mean, scale = found.mean.clone(), found.scale.clone()
-    mean[left], scale[left] = 0.0, 1.0
-    return Standardizer(mean, scale, tuple(k for k in found.constant if k not in left))
+    standardizer = Standardizer.fit(data.rows, weights=data.weights)
+    if not unscaled_features:
+        return standardizer
+    mean, scale = standardizer.mean.clone(), standardizer.scale.clone()
+    mean[unscaled_features], scale[unscaled_features] = 0.0, 1.0
+    return Standardizer(
+        mean, scale, tuple(k for k in standardizer.constant if k not in unscaled_features)
+    )
 
 
 def _check_features(given: LinearMap, rows: RowSource) -> None:

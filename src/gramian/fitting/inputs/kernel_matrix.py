@@ -98,9 +98,11 @@ def looked_up(settings: FitSettings, data: TrainingData) -> tuple[FitSettings, T
     n = len(data.rows)
     _check_settings(settings, data.rows)
     if isinstance(data.rows, ObjectRows):
-        given = selection.with_all_rows(settings, n).landmarks
-        check_memory_of_calls(data.rows.calls, selection.landmark_count(given, n), settings.limit)
-        announce_calls(data.rows, given)
+        landmarks = selection.with_all_rows(settings, n).landmarks
+        check_memory_of_calls(
+            data.rows.calls, selection.landmark_count(landmarks, n), settings.limit
+        )
+        announce_calls(data.rows, landmarks)
     kernel, numbers = of_matrix(data.rows)
     return replace(settings, kernel=kernel), replace(data, rows=numbers, feature_names=None)
 
@@ -115,8 +117,8 @@ def planned(settings: FitSettings, rows: RowSource) -> tuple[FitSettings, RowSou
     """
     _check_settings(settings, rows)
     check_square(rows)
-    one = Precomputed(Given(torch.ones(1, 1, dtype=rows.dtype)))
-    return replace(settings, kernel=one), _numbers(len(rows), rows.dtype)
+    kernel = Precomputed(Given(torch.ones(1, 1, dtype=rows.dtype)))
+    return replace(settings, kernel=kernel), _numbers(len(rows), rows.dtype)
 
 
 def of_matrix(rows: RowSource) -> tuple[Precomputed, RowSource]:
@@ -151,8 +153,8 @@ def cost_of_objects(
     """Return the cost of the calls of a fit; parameters as in `announce_calls`."""
     n = len(rows)
     m = selection.landmark_count(landmarks, n, named)
-    found = selection.selector(landmarks, n)
-    chosen_by = found.evaluations(n, m or n) if isinstance(found, Selector) else 0
+    selector = selection.selector(landmarks, n)
+    chosen_by = selector.evaluations(n, m or n) if isinstance(selector, Selector) else 0
     return cost_of(rows.calls, m, chosen_by)
 
 
@@ -183,8 +185,8 @@ def _matrix(rows: RowSource) -> Float[Tensor, "n n"]:
     n = len(rows)
     parts = [block for _, block in rows.blocks(n)]
     entries = parts[0] if len(parts) == 1 else torch.cat(parts)  # files come in several
-    some = torch.linspace(0, n - 1, min(n, LOOKED_AT)).round().long()
-    across, down = entries[some], entries[:, some].t()
+    index = torch.linspace(0, n - 1, min(n, LOOKED_AT)).round().long()
+    across, down = entries[index], entries[:, index].t()
     if float((across - down).abs().max()) > TOLERANCE * float(across.abs().max()):
         raise ValueError(
             "kernel='precomputed' needs a symmetric matrix; what was given differs from its "
@@ -204,8 +206,8 @@ def _check_settings(settings: FitSettings, rows: RowSource) -> None:
         "warm_start": bool(settings.warm_start),
         "Validate": any(isinstance(callback, Validate) for callback in settings.callbacks),
     }
-    for name, given in refused.items():
-        if given:
+    for name, refused_value in refused.items():
+        if refused_value:
             raise ValueError(f"{name} does not go with {what}, which has no rows; leave it out")
     check_matrix_settings(settings.lengthscale, settings.landmarks, rows)
 
@@ -222,8 +224,10 @@ def check_matrix_settings(
     if not (isinstance(lengthscale, str) and lengthscale in ("auto", "median")):
         problem = f"has no effect on {what}, whose values are what they are"
         raise ParameterError("lengthscale", lengthscale, problem, "leave it out", SETTING_FORM)
-    found = selection.selector(landmarks, len(rows))
-    if isinstance(found, RowSource) or (isinstance(found, Selector) and found.dense_points):
+    selector = selection.selector(landmarks, len(rows))
+    if isinstance(selector, RowSource) or (
+        isinstance(selector, Selector) and selector.dense_points
+    ):
         raise ValueError(
             f"landmarks of {what} are rows of its matrix: give their number, or a selector of "
             f"rows, not {reprlib.repr(landmarks)}"
@@ -243,7 +247,7 @@ def linear_model(model: KernelModel, n: int) -> KernelModel:
     """
     numbers = model.centers.take(torch.arange(len(model.centers)))[:, 0].long()
     coef = model.coef
-    whole = coef.new_zeros(n, coef.shape[1])
-    whole[numbers] = coef
+    all_coefs = coef.new_zeros(n, coef.shape[1])
+    all_coefs[numbers] = coef
     same = torch.eye(coef.shape[1], dtype=coef.dtype)
-    return replace(model, kernel=Linear(), centers=whole.t().contiguous(), coef=same)
+    return replace(model, kernel=Linear(), centers=all_coefs.t().contiguous(), coef=same)

@@ -34,6 +34,6 @@ def in_memory(rows: RowSource, most_bytes: int) -> tuple[RowSource, int]:
     out = torch.empty(rows.shape, dtype=rows.dtype)
     for part, block in rows.blocks(max(1, BLOCK_ENTRIES // rows.shape[1])):
         out[part] = block
-    held = as_rows(out)
-    held.feature_names = rows.feature_names
-    return held, need
+    rows_in_memory = as_rows(out)
+    rows_in_memory.feature_names = rows.feature_names
+    return rows_in_memory, need

@@ -106,9 +106,9 @@ class Calls(Entries):
         if i == j and not math.isnan(self._diagonal[i]):
             return float(self._diagonal[i])
         for row, column in ((i, j), (j, i)):
-            known = self._columns.get(column)
-            if known is not None and not math.isnan(known[row]):
-                return float(known[row])
+            column_values = self._columns.get(column)
+            if column_values is not None and not math.isnan(column_values[row]):
+                return float(column_values[row])
         self.calls += 1
         return value_of(self.function, self.objects[i], self.objects[j], f"{i} and {j}")
 
@@ -192,12 +192,12 @@ def cost_of(calls: Calls, landmarks: int | None, selection: int = 0) -> CallCost
         value = value_of(function, objects[i], objects[j], f"{i} and {j}")
         count += 1
         if count <= 2 * COMPARED_PAIRS:
-            other = value_of(function, objects[j], objects[i], f"{j} and {i}")
+            reverse_value = value_of(function, objects[j], objects[i], f"{j} and {i}")
             count += 1
-            if abs(value - other) > ROUNDING * max(abs(value), abs(other)):
+            if abs(value - reverse_value) > ROUNDING * max(abs(value), abs(reverse_value)):
                 raise ValueError(
                     f"a kernel is symmetric, but {name_of(function)} gives {value:g} for objects "
-                    f"{i} and {j}, and {other:g} for {j} and {i}"
+                    f"{i} and {j}, and {reverse_value:g} for {j} and {i}"
                 )
         if count >= MEASURED_CALLS or time.perf_counter() - begin > MEASURED_SECONDS:
             break
@@ -208,10 +208,10 @@ def cost_of(calls: Calls, landmarks: int | None, selection: int = 0) -> CallCost
 
 def _some_pairs(n: int) -> Iterator[tuple[int, int]]:
     """Yield pairs of a few of n objects, so that a function has soon cached all of them."""
-    some = [k * n // min(n, MEASURED_OBJECTS) for k in range(min(n, MEASURED_OBJECTS))]
-    for step in range(len(some)):
-        for k, i in enumerate(some):
-            yield i, some[(k + step + len(some) // 2) % len(some)]
+    sampled_objects = [k * n // min(n, MEASURED_OBJECTS) for k in range(min(n, MEASURED_OBJECTS))]
+    for step in range(len(sampled_objects)):
+        for k, i in enumerate(sampled_objects):
+            yield i, sampled_objects[(k + step + len(sampled_objects) // 2) % len(sampled_objects)]
 
 
 def check_memory_of_calls(calls: Calls, landmarks: int | None, limit: int | None) -> None:

@@ -101,11 +101,11 @@ class Scaling:
         targets = None
         if settings.scales_targets and not data.coded:
             targets = Standardizer.fit(_rows_of(data.targets), weights=data.weights)
-        found = cls(features, targets, data.encoding)
+        scaling = cls(features, targets, data.encoding)
         if before is not None:
-            return found
-        scaled = replace(data, targets=found.scaled(data.targets))
-        return replace(found, features=features.with_metric(settings, scaled, kernel, rng))
+            return scaling
+        scaled = replace(data, targets=scaling.scaled(data.targets))
+        return replace(scaling, features=features.with_metric(settings, scaled, kernel, rng))
 
     def with_quantiles(self, data: TrainingData, rng: torch.Generator | None) -> Scaling:
         """Return the scaling that makes features normal by their quantiles, too."""
@@ -117,9 +117,9 @@ class Scaling:
         Rows that cost something to map are held in memory if they are few, which is taken off the
         memory limit.
         """
-        rows, taken = self.features.held(data.rows, settings.limit)
+        rows, taken_bytes = self.features.held(data.rows, settings.limit)
         settings = self.settings(settings, data)
-        settings = settings.with_less_memory(taken)
+        settings = settings.with_less_memory(taken_bytes)
         return settings, replace(data, rows=rows, targets=self.scaled(data.targets))
 
     def rows(self, rows: RowSource) -> RowSource:
@@ -206,8 +206,8 @@ class Scaling:
 
 def _rows_of(targets: Targets) -> RowSource:
     """Return targets as rows, wherever they are."""
-    there = columns_there(targets)
-    return as_rows(targets) if there is None else there.rows
+    remote = columns_there(targets)
+    return as_rows(targets) if remote is None else remote.rows
 
 
 def _of_targets(model: KernelModel) -> Standardizer | None:

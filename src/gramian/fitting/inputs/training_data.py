@@ -111,9 +111,9 @@ class TrainingData:
         """Leave out rows of weight zero: they carry no information, not even as landmarks."""
         if self.weights is None or range_of(self.weights)[0] > 0:
             return self
-        there = columns_there(self.weights)
-        if there is not None:
-            return self.part(there.positive())
+        remote = columns_there(self.weights)
+        if remote is not None:
+            return self.part(remote.positive())
         return self.part(self.weights.nonzero()[:, 0])
 
     def with_numbers_here(self) -> TrainingData:

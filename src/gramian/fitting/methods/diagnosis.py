@@ -84,13 +84,15 @@ def diagnosed(problem: Problem, result: Result, callbacks: Callbacks, coded: boo
     """
     if coded or result.reason != "converged":
         return None
-    held = [callback for callback in callbacks if isinstance(callback, Validate)]
-    if held:
-        y = torch.as_tensor(held[0].y, dtype=torch.float64)
-        seen = [row["valid_rmse"] for row in result.history if "valid_rmse" in row]
+    validates = [callback for callback in callbacks if isinstance(callback, Validate)]
+    if validates:
+        y = torch.as_tensor(validates[0].y, dtype=torch.float64)
+        valid_errors = [row["valid_rmse"] for row in result.history if "valid_rmse" in row]
         mean = problem.targets.mean(dim=0, dtype=torch.float64).cpu()
-        spread = float(((y.reshape(-1, len(mean)) - mean) * held[0].scale).square().mean().sqrt())
-        r2 = 1 - (seen[-1] / spread) ** 2 if seen and spread > 0 else math.nan
+        spread = float(
+            ((y.reshape(-1, len(mean)) - mean) * validates[0].scale).square().mean().sqrt()
+        )
+        r2 = 1 - (valid_errors[-1] / spread) ** 2 if valid_errors and spread > 0 else math.nan
         return weak_fit(r2, f"{len(y):,} held-out rows")
     if not problem.K.rows.random_access:
         return None
@@ -101,11 +103,11 @@ def diagnosed(problem: Problem, result: Result, callbacks: Callbacks, coded: boo
 
 def _training_r2(problem: Problem, coef: Float[Tensor, "m t"], index: Tensor) -> float:
     """Return R2 of all targets together on some rows, weighted by their observation weights."""
-    there = index.to(problem.targets.device)
-    y = problem.targets[there].double()
+    device_index = index.to(problem.targets.device)
+    y = problem.targets[device_index].double()
     weight = y.new_ones(len(y), 1)
     if problem.weights is not None:
-        weight = problem.weights[there].double()[:, None]
+        weight = problem.weights[device_index].double()[:, None]
     off = _residuals(problem, coef.double(), index, y)
     mean = (weight * y).sum(dim=0) / weight.sum()
     spread = float((weight * (y - mean).square()).sum())
@@ -148,8 +150,8 @@ def long_fit(
     """
     if _operations(settings, solver, size) < SLOW_OPERATIONS * LONG_SECONDS:
         return None
-    found = selection.selector(settings.landmarks, size.n, not rows.random_access)
-    if found is not None and selection.count(found, size.n) is None:
+    selector = selection.selector(settings.landmarks, size.n, not rows.random_access)
+    if selector is not None and selection.count(selector, size.n) is None:
         return None  # how many landmarks, and with them how long, shows only once they are chosen
     expected = plan(settings, rows, size.t)
     if expected.seconds <= LONG_SECONDS:

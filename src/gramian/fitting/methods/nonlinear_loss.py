@@ -141,11 +141,11 @@ def loss_for(given: str | Loss, data: TrainingData) -> Loss:
     """
     loss = resolve.loss(given)
     if loss.of_classes is not data.coded:
-        known = [
+        known_losses = [
             name for name in losses.names() if type(losses.make(name)).of_classes is data.coded
         ]
         what = "classes" if data.coded else "numbers"
-        problem = f"is not for {what}; known: squared, {', '.join(known)}"
+        problem = f"is not for {what}; known: squared, {', '.join(known_losses)}"
         raise ParameterError("loss", given, problem, form=SETTING_FORM)
     t = data.targets.shape[1]
     if isinstance(loss, Logistic) and t > 1:
@@ -181,8 +181,8 @@ def loss_problem(
 def all_rows(K: KernelOperator) -> Landmarks:
     """Return all rows as landmarks."""
     index = torch.arange(K.shape[0])
-    taken = gathered(K.rows, index, K.host_bytes)
-    return Landmarks(taken, torch.ones(len(index), dtype=torch.float64), index)
+    points_taken = gathered(K.rows, index, K.host_bytes)
+    return Landmarks(points_taken, torch.ones(len(index), dtype=torch.float64), index)
 
 
 def ones_or(data: TrainingData) -> Float[Tensor, " n"]:

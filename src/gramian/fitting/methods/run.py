@@ -51,8 +51,8 @@ class InterruptedFit(KeyboardInterrupt):
 
         That is one with coefficients that are not finite, or still zero, where solvers start.
         """
-        found = fitted(error.result)
-        return cls(found) if _is_useful(found.model.coef) else KeyboardInterrupt()
+        model_so_far = fitted(error.result)
+        return cls(model_so_far) if _is_useful(model_so_far.model.coef) else KeyboardInterrupt()
 
 
 @contextlib.contextmanager

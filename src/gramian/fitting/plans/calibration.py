@@ -57,8 +57,8 @@ def calibrated_seconds(
     wide = torch.ones(READ_BYTES // 8000, 1000, dtype=torch.float64, device=device)
     column = wide[0, :, None].clone()
     rate = 8 * wide.numel() / _seconds(lambda: float((wide @ column)[0, 0]))
-    few = KernelOperator(kernel, as_rows(x[:64]), as_rows(z[:64]), engine=engine)
-    start = _seconds(lambda: float((few @ v[:64])[0, 0]))
+    small_operator = KernelOperator(kernel, as_rows(x[:64]), as_rows(z[:64]), engine=engine)
+    start = _seconds(lambda: float((small_operator @ v[:64])[0, 0]))
     step = solver.bytes_read(size) / rate + PRODUCTS_PER_STEP * start
     return (
         (evaluations + size.selection_evaluations) / pairs

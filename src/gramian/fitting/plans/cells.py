@@ -81,11 +81,11 @@ def temporary_file_bytes(
         If targets and blocks of rows alone do not fit in ``memory_limit``.
     """
     limit = machine_memory() if settings.limit is None else settings.limit
-    least = passes_bytes(settings, rows, targets)
-    if least > limit:
+    least_bytes = passes_bytes(settings, rows, targets)
+    if least_bytes > limit:
         raise TextError(
-            f"a fit by cells holds targets and blocks of rows, in {readable_bytes(least)}, and "
-            f"{{memory_limit}} is {readable_bytes(limit)}; raise it"
+            f"a fit by cells holds targets and blocks of rows, in {readable_bytes(least_bytes)}, "
+            f"and {{memory_limit}} is {readable_bytes(limit)}; raise it"
         )
     need = rows_bytes(partition, rows, targets)
     return need if MEMORY_SHARE * need > limit else 0

@@ -93,16 +93,16 @@ def divided(limit: int | None, solver: Solver[Any, Any], size: FitSize) -> tuple
         allowed = f"this process may use {readable_bytes(limit)}"
     else:
         allowed = f"{{memory_limit}} is {readable_bytes(limit)}"
-    least, points = least_blocks(size), size.m * size.d * size.itemsize
+    least_bytes, points = least_blocks(size), size.m * size.d * size.itemsize
     for mapped in (False, True):
         dense = dense_bytes(solver, size, mapped)
-        blocks = int(max(least, min(BLOCK_BYTES, (limit - dense) // 2)))
-        if dense + least <= limit and (points > blocks or not mapped):
+        blocks = int(max(least_bytes, min(BLOCK_BYTES, (limit - dense) // 2)))
+        if dense + least_bytes <= limit and (points > blocks or not mapped):
             return dense, blocks
     count = f"{size.n:,} rows" if size.full else f"{size.m:,} landmarks"
     raise TextError(
-        f"{count} need {readable_bytes(dense + least)}, but {allowed}; "
-        f"{_what_fits(limit - least, solver, size)}"
+        f"{count} need {readable_bytes(dense + least_bytes)}, but {allowed}; "
+        f"{_what_fits(limit - least_bytes, solver, size)}"
     )
 
 
@@ -110,12 +110,12 @@ def _what_fits(free: int, solver: Solver[Any, Any], size: FitSize) -> str:
     """Return a template with the number of centers, or the limit, that would suffice."""
     fits = _most(size.m, lambda m: dense_bytes(solver, _with_centers(size, m)) <= free)
     if fits == 0:
-        least = least_blocks(size) + dense_bytes(solver, _with_centers(size, 1))
-        return f"a single one needs {readable_bytes(least)}: raise the limit"
+        least_bytes = least_blocks(size) + dense_bytes(solver, _with_centers(size, 1))
+        return f"a single one needs {readable_bytes(least_bytes)}: raise the limit"
     if not size.full:
         return f"at most {fits:,} landmarks fit"
-    other = "" if isinstance(solver, PCG) else "or {solver='pcg'}, "
-    return f"use {{landmarks}}, {other}or at most {fits:,} rows"
+    alternative = "" if isinstance(solver, PCG) else "or {solver='pcg'}, "
+    return f"use {{landmarks}}, {alternative}or at most {fits:,} rows"
 
 
 def _with_centers(size: FitSize, m: int) -> FitSize:

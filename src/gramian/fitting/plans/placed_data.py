@@ -58,8 +58,8 @@ class PlacedData:
         """Return the data with room for more landmarks than foreseen, elsewhere if need be."""
         if m <= self.size.m:
             return self
-        size, held = replace(self.size, m=m), resident_bytes(self.data.rows)
-        where = Placement.of(self.K.engine, self.solver, size, self.limit, held)
+        size, held_bytes = replace(self.size, m=m), resident_bytes(self.data.rows)
+        where = Placement.of(self.K.engine, self.solver, size, self.limit, held_bytes)
         return replace(self, size=size)._at(where)
 
     def _at(self, where: Placement) -> PlacedData:
@@ -83,7 +83,7 @@ def _moved(data: TrainingData, where: Placement, engine: Engine) -> TrainingData
     """Return training data where a fit keeps them."""
     rows = data.rows
     if where.with_rows and not rows.remote and not resident_bytes(rows):
-        each = rows.shape[1] * rows.dtype.itemsize
-        rows = copied(engine.feed(rows), max(1, COPIED_AT_ONCE // each))
+        row_bytes = rows.shape[1] * rows.dtype.itemsize
+        rows = copied(engine.feed(rows), max(1, COPIED_AT_ONCE // row_bytes))
     weights = None if data.weights is None else data.weights.to(where.device)
     return replace(data, rows=rows, targets=data.targets.to(where.device), weights=weights)

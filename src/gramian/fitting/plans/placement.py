@@ -80,12 +80,12 @@ class Placement:
         ValueError
             If it fits on neither; the message says what would.
         """
-        free = engine.free_bytes()
+        free_bytes = engine.free_bytes()
         dense = dense_bytes(solver, size)
-        least = _least_on_device(engine, solver, size)
-        if free is None or dense + least > free + held:
-            kept, blocks = divided(limit, solver, size)
-            return cls("cpu", False, kept, 0, blocks, blocks)
+        least_bytes = _least_on_device(engine, solver, size)
+        if free_bytes is None or dense + least_bytes > free_bytes + held:
+            kept_bytes, blocks = divided(limit, solver, size)
+            return cls("cpu", False, kept_bytes, 0, blocks, blocks)
         host = machine_memory() if limit is None else limit
         if host < least_blocks(size):
             raise TextError(
@@ -93,27 +93,30 @@ class Placement:
                 f"{readable_bytes(least_blocks(size))} of the host, but {{memory_limit}} is "
                 f"{readable_bytes(host)}: raise the limit"
             )
-        rows, rest = size.n * size.d * size.itemsize, free + held - dense
-        with_rows = size.dense and rows + max(least, rest // SHARE_OF_BLOCKS) <= rest
-        rest -= rows * with_rows
+        rows, remaining_bytes = size.n * size.d * size.itemsize, free_bytes + held - dense
+        with_rows = (
+            size.dense
+            and rows + max(least_bytes, remaining_bytes // SHARE_OF_BLOCKS) <= remaining_bytes
+        )
+        remaining_bytes -= rows * with_rows
         waiting = max(least_blocks(size), min(BLOCK_BYTES, host // 4))
-        blocks = max(least, rest // 2)
+        blocks = max(least_bytes, remaining_bytes // 2)
         if not with_rows:  # two blocks wait on the host, too
-            blocks = min(blocks, max(least, host // 2))
+            blocks = min(blocks, max(least_bytes, host // 2))
         return cls(engine.device, with_rows, 0, dense + rows * with_rows, blocks, waiting)
 
     def bytes_with_blocks(
         self, engine: Engine, solver: Solver[Any, Any], size: FitSize
     ) -> tuple[int, int]:
         """Return the peak of the host and of the device, with what blocks of rows take."""
-        each = engine.row_bytes(size.d, size.t, size.itemsize)
+        row_bytes = engine.row_bytes(size.d, size.t, size.itemsize)
         workspace = engine.workspace_bytes(size.m, size.d, size.t, size.itemsize)
-        blocks = min(self.block_bytes, workspace + each * min(size.n, engine.largest_block))
+        blocks = min(self.block_bytes, workspace + row_bytes * min(size.n, engine.largest_block))
         if engine.on_host:
             chosen = chosen_bytes(solver, size, self.block_bytes)
             return self.host_bytes + min(self.block_bytes, max(blocks, chosen)), 0
         # two blocks wait in pinned memory while two others are on the device
-        streamed = min(size.n, max(1, (blocks - workspace) // each)) * size.d * size.itemsize
+        streamed = min(size.n, max(1, (blocks - workspace) // row_bytes)) * size.d * size.itemsize
         pinned = 2 * min(streamed, COPIED_AT_ONCE) if self.with_rows else 2 * streamed
         return self.host_bytes + pinned + 8 * size.t * size.m, self.device_bytes + blocks
 

@@ -112,13 +112,17 @@ def _kernel(settings: FitSettings, rows: RowSource) -> Kernel:
 
 def _of_matrix(settings: FitSettings, rows: RowSource, targets: int) -> Plan:
     """Return the plan of a fit to a kernel matrix, with the calls of a kernel function."""
-    one = plan(*planned(settings, rows), targets)
+    matrix_plan = plan(*planned(settings, rows), targets)
     if not isinstance(rows, ObjectRows):
-        return one
-    m = one.landmarks
+        return matrix_plan
+    m = matrix_plan.landmarks
     cost = cost_of_objects(rows, None if m is None else settings.landmarks, m)
-    held = 8 * len(rows) * (m or len(rows))
-    return replace(one, seconds=one.seconds + cost.seconds, memory_bytes=one.memory_bytes + held)
+    held_bytes = 8 * len(rows) * (m or len(rows))
+    return replace(
+        matrix_plan,
+        seconds=matrix_plan.seconds + cost.seconds,
+        memory_bytes=matrix_plan.memory_bytes + held_bytes,
+    )
 
 
 def _of_cells(settings: FitSettings, rows: RowSource, targets: int) -> Plan:
@@ -133,19 +137,21 @@ def _of_cells(settings: FitSettings, rows: RowSource, targets: int) -> Plan:
     disk = temporary_file_bytes(settings, partition, rows, targets)
     count = partition.inflated(n) / min(partition.rows, n)
     workers = workers_of(math.ceil(count), resolve.engine_for(settings, rows))
-    one = plan(*_one_cell(settings, rows), targets, workers=workers)
+    cell_plan = plan(*_one_cell(settings, rows), targets, workers=workers)
     spread = rows.spread()
     if spread is not None:
         return cells_there(
-            one, spread, rows, math.ceil(count), held=rows_bytes(partition, rows, targets)
+            cell_plan, spread, rows, math.ceil(count), held=rows_bytes(partition, rows, targets)
         )
-    held = passes_bytes(settings, rows, targets) if disk else rows_bytes(partition, rows, targets)
+    held_bytes = (
+        passes_bytes(settings, rows, targets) if disk else rows_bytes(partition, rows, targets)
+    )
     return replace(
-        one,
-        memory_bytes=workers * one.memory_bytes + held,
-        kept_bytes=workers * one.kept_bytes,
-        kernel_evaluations=int(count * one.kernel_evaluations),
-        seconds=count * one.seconds,
+        cell_plan,
+        memory_bytes=workers * cell_plan.memory_bytes + held_bytes,
+        kept_bytes=workers * cell_plan.kept_bytes,
+        kernel_evaluations=int(count * cell_plan.kernel_evaluations),
+        seconds=count * cell_plan.seconds,
         cells=math.ceil(count),
         disk_bytes=disk,
     )
@@ -153,9 +159,11 @@ def _of_cells(settings: FitSettings, rows: RowSource, targets: int) -> Plan:
 
 def _one_cell(settings: FitSettings, rows: RowSource) -> tuple[FitSettings, RowSource]:
     """Return the settings of a cell, and as many rows."""
-    each = min(partition_of(settings.cells).rows, len(rows))
-    one = replace(settings, cells=None, landmarks=None)
-    return one, Elsewhere(rows, each) if rows.remote else subset(rows, torch.arange(each))
+    cell_size = min(partition_of(settings.cells).rows, len(rows))
+    cell_settings = replace(settings, cells=None, landmarks=None)
+    return cell_settings, Elsewhere(rows, cell_size) if rows.remote else subset(
+        rows, torch.arange(cell_size)
+    )
 
 
 def check_memory(settings: FitSettings, rows: RowSource, targets: int = 1) -> None:

@@ -38,12 +38,12 @@ def seconds_there(
     one: Plan, spread: Spread, rows: RowSource, size: FitSize, kernel: Kernel, engine: Engine
 ) -> float:
     """Return the seconds of products, reading and tasks, as fast as workers are, all at once."""
-    each = rows.mean_there(
+    pair_seconds_there = rows.mean_there(
         partial(pair_seconds, size, kernel, engine, rows.dtype, ROWS_THERE, budget=CALIBRATED_THERE)
     )
     pairs = one.kernel_evaluations + size.selection_evaluations
     passes = one.iterations + 1
-    work = each * pairs + rows.seconds_to_read() * (passes + LOOKS)
+    work = pair_seconds_there * pairs + rows.seconds_to_read() * (passes + LOOKS)
     return work / spread.slots + TASK_SECONDS * spread.tasks * passes
 
 
@@ -73,13 +73,13 @@ def cells_there(one: Plan, spread: Spread, rows: RowSource, count: int, held: in
     if not spread.workers:
         raise ConnectionError("the cluster has no worker: start some")
     running = math.ceil(spread.slots / spread.workers)
-    each = one.seconds * default_threads() * math.ceil(count / spread.slots)
+    cell_seconds = one.seconds * default_threads() * math.ceil(count / spread.slots)
     share = held // spread.workers
     return replace(
         one,
         memory_bytes=held,
         kernel_evaluations=count * one.kernel_evaluations,
-        seconds=each + 3 * rows.seconds_to_read() / spread.slots + TASK_SECONDS * count,
+        seconds=cell_seconds + 3 * rows.seconds_to_read() / spread.slots + TASK_SECONDS * count,
         cells=count,
         workers=spread.workers,
         slots=spread.slots,

@@ -45,10 +45,10 @@ def check_remote_landmarks(given: LandmarksLike, rows: RowSource) -> None:
     """Raise ValueError if landmarks cannot be chosen where remote rows are."""
     if not rows.remote:
         return
-    found = selection.selector(given, len(rows))
-    if found is None:
+    selector = selection.selector(given, len(rows))
+    if selector is None:
         problem = "means all rows, which rows on a cluster are not for"
         remedy = "give a number of landmarks, or the name of a selector"
         raise ParameterError("landmarks", None, problem, remedy, SETTING_FORM)
-    if isinstance(found, Selector):
-        found.check_rows(rows)
+    if isinstance(selector, Selector):
+        selector.check_rows(rows)

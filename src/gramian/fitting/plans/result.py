@@ -65,13 +65,13 @@ class Plan:
     def __str__(self) -> str:
         centers = "all rows" if self.landmarks is None else f"{self.landmarks:,} landmarks"
         centers = f"{centers} of each of {self.cells:,} cells" if self.cells else centers
-        there = readable_bytes(self.device_bytes)
+        device_memory = readable_bytes(self.device_bytes)
         memory = readable_bytes(self.memory_bytes)
-        memory += f" and {there} of the device" if self.device_bytes else ""
+        memory += f" and {device_memory} of the device" if self.device_bytes else ""
         disk = readable_bytes(self.disk_bytes)
         memory += f" and {disk} of temporary files" if self.disk_bytes else ""
-        kept = readable_bytes(self.kept_bytes)
-        memory += f", {kept} of it for entries that are kept" if self.kept_bytes else ""
+        kept_memory = readable_bytes(self.kept_bytes)
+        memory += f", {kept_memory} of it for entries that are kept" if self.kept_bytes else ""
         return (
             f"{self.solver} with {centers}: {memory}, "
             f"{self.kernel_evaluations:.3g} kernel evaluations, about {self.seconds:.3g} s "

@@ -46,26 +46,26 @@ def solver_and_size(
         If the solver cannot solve such problems, or not with this penalty.
     """
     n = len(rows)
-    found = selection.selector(settings.landmarks, n, not rows.random_access)
+    selector = selection.selector(settings.landmarks, n, not rows.random_access)
     # a selector that is given a penalty says how many once it has selected
-    m = n if found is None else selection.count(found, n) or 1
-    other = resolve.loss(settings.loss) if settings.is_nonlinear else None
+    m = n if selector is None else selection.count(selector, n) or 1
+    other_loss = resolve.loss(settings.loss) if settings.is_nonlinear else None
     size = FitSize(
         n,
         rows.width,
-        targets if other is None else other.outputs(targets),
+        targets if other_loss is None else other_loss.outputs(targets),
         m,
         rows.dtype.itemsize,
-        full=found is None and other is None,
+        full=selector is None and other_loss is None,
         pairs_once=rows.random_access and not rows.sparse,
         dense=not rows.sparse,
         targets_here=not rows.remote,
         fits=fits_per_level(settings, n) if settings.searches_penalty else 0.0,
-        selector=found if isinstance(found, Selector) else None,
+        selector=selector if isinstance(selector, Selector) else None,
     )
-    if isinstance(found, Selector):
-        found.check_rows(rows)
-    if other is not None:
+    if isinstance(selector, Selector):
+        selector.check_rows(rows)
+    if other_loss is not None:
         return resolve.newton(settings.solver), size
     chosen = solver(settings.solver, size, settings.limit, _direct_rows(settings))
     chosen.check_type(FullProblem if size.full else NystromProblem)
@@ -97,9 +97,9 @@ def after_choices(chosen: FitSettings, asked: FitSettings, size: FitSize) -> Sol
         return solver(asked.solver, size, chosen.limit)
     tiny = chosen.one_penalty * size.n < TINY_SHIFT
     rows = DIRECT_ROWS if tiny or not asked.chooses_penalty else PCG_FROM
-    found = solver(asked.solver, size, chosen.limit, rows)
-    found.check_penalty(chosen.one_penalty)
-    return found
+    chosen_solver = solver(asked.solver, size, chosen.limit, rows)
+    chosen_solver.check_penalty(chosen.one_penalty)
+    return chosen_solver
 
 
 def with_stored_entries(
@@ -125,8 +125,8 @@ def with_stored_entries(
 def spare_bytes(found: Solver[Any, Any], size: FitSize, limit: int | None, workers: int = 1) -> int:
     """Return the bytes for stored entries: half of the memory that solver and blocks leave free."""
     memory = machine_memory() // 2 if limit is None else limit
-    free = memory // workers - dense_bytes(found, size) - BLOCK_BYTES
-    return max(0, free // 2)
+    free_bytes = memory // workers - dense_bytes(found, size) - BLOCK_BYTES
+    return max(0, free_bytes // 2)
 
 
 def fits_per_level(settings: FitSettings, n: int) -> float:
@@ -166,8 +166,8 @@ def full_solver(
     need = dense_bytes(solvers.Direct(), size) + least_blocks(size)
     if size.n <= direct_rows and (limit is None or need <= limit):
         return solvers.Direct()
-    few = pcg.most(size.n) < min(LEAST_RANK, size.n)
-    return solvers.ASkotch() if size.pairs_once and (few or size.n > PCG_ROWS) else pcg
+    has_low_rank = pcg.most(size.n) < min(LEAST_RANK, size.n)
+    return solvers.ASkotch() if size.pairs_once and (has_low_rank or size.n > PCG_ROWS) else pcg
 
 
 def path_solver(found: Solver[Any, Any]) -> Falkon:

@@ -137,14 +137,14 @@ def search_journal(
 
 def score_of(settings: SearchSettings, material: Material, targets: Standardizer) -> Score | None:
     """Return the score that was asked for, of predictions as a search scales them."""
-    given = settings.score
-    if given is None:
+    score_given = settings.score
+    if score_given is None:
         return None
     truth = material.truth.double() * targets.scale + targets.mean
 
     def score(values: Float[Tensor, "v t"]) -> float:
         predicted = values.double() * targets.scale + targets.mean
-        loss = float(given(predicted, truth, material.held_weights))
+        loss = float(score_given(predicted, truth, material.held_weights))
         return loss if math.isfinite(loss) else math.inf
 
     return score

@@ -62,37 +62,39 @@ def cell_search(
     sample = search.material
     if most <= len(index):
         return None
-    some, index = _some_with(index, len(rows), most, sample.rng)
-    n = len(some)
+    in_memory_rows, index = _some_with(index, len(rows), most, sample.rng)
+    n = len(in_memory_rows)
     if n < len(rows):
         logger.info("memory for %d of %d rows, which cells are made of", n, len(rows))
-    held = index[sample.splits[0].validation]
-    free = torch.ones(n, dtype=torch.bool)
-    free[index] = False
-    others = free.nonzero()[:, 0]
-    more = max(0, min(n // HELD_OUT[0], HELD_OUT[1]) - len(held))
-    held = torch.cat([held, others[torch.randperm(len(others), generator=sample.rng)[:more]]])
-    free[:] = True
-    free[held] = False
+    validation = index[sample.splits[0].validation]
+    is_free = torch.ones(n, dtype=torch.bool)
+    is_free[index] = False
+    other_numbers = is_free.nonzero()[:, 0]
+    more = max(0, min(n // HELD_OUT[0], HELD_OUT[1]) - len(validation))
+    validation = torch.cat(
+        [validation, other_numbers[torch.randperm(len(other_numbers), generator=sample.rng)[:more]]]
+    )
+    is_free[:] = True
+    is_free[validation] = False
     material = Material.of(
-        rows.take(some),
-        targets[some].to(rows.dtype),
-        None if weights is None else weights[some],
+        rows.take(in_memory_rows),
+        targets[in_memory_rows].to(rows.dtype),
+        None if weights is None else weights[in_memory_rows],
         coded=sample.coded,
-        splits=[Split(free.nonzero()[:, 0], held)],
+        splits=[Split(is_free.nonzero()[:, 0], validation)],
         rng=sample.rng,
         scales=sample.scales,
     )
     place = torch.full((len(rows),), -1)
-    place[some] = torch.arange(n)
+    place[in_memory_rows] = torch.arange(n)
     places = [Split(_places(place, fold.train), _places(place, fold.validation)) for fold in folds]
     return CellSearch(search, material.mapped_as(sample), places)
 
 
 def _places(place: Int[Tensor, " n"], index: Int[Tensor, " k"]) -> Int[Tensor, " _"]:
     """Return where rows are among those that memory holds, of those that are."""
-    found = place[index]
-    return found[found >= 0]
+    positions = place[index]
+    return positions[positions >= 0]
 
 
 def _some_with(
@@ -101,12 +103,14 @@ def _some_with(
     """Return numbers of random rows, `index` among them, increasing, and where that is."""
     if n <= most:
         return torch.arange(n), index
-    taken = torch.zeros(n, dtype=torch.bool)
-    taken[index] = True
-    others = (~taken).nonzero()[:, 0]
-    taken[others[torch.randperm(len(others), generator=rng)[: most - len(index)]]] = True
-    some = taken.nonzero()[:, 0]
-    return some, torch.searchsorted(some, index)
+    is_taken = torch.zeros(n, dtype=torch.bool)
+    is_taken[index] = True
+    other_numbers = (~is_taken).nonzero()[:, 0]
+    is_taken[
+        other_numbers[torch.randperm(len(other_numbers), generator=rng)[: most - len(index)]]
+    ] = True
+    row_numbers = is_taken.nonzero()[:, 0]
+    return row_numbers, torch.searchsorted(row_numbers, index)
 
 
 def members_of_cells(by_cells: CellSearch) -> list[Member]:
@@ -114,16 +118,19 @@ def members_of_cells(by_cells: CellSearch) -> list[Member]:
     if not by_cells.models or not by_cells.squared() < by_cells.search.least().loss:
         return []
     material, total = by_cells.material, by_cells.total
-    return [
-        Member(
-            found.fit.recipe, weight, found.kernel, found.fit.recipe.inputs == "quantile",
-            material.composed(found.fit.recipe.inputs, found.map), found.centers, found.coef,
-            found.fit.shift / total, found.fit.shift, False,
-            importances(material, found.fit.stem), CellCenters(found.cells, found.starts),
-        )
-        for weight, found in zip(by_cells.weights, by_cells.models, strict=True)
-        if weight > 0
-    ]  # fmt: skip
+    members = []
+    for weight, cells in zip(by_cells.weights, by_cells.models, strict=True):
+        if weight > 0:
+            fit, inputs = cells.fit, cells.fit.recipe.inputs
+            members.append(
+                Member(
+                    fit.recipe, weight, cells.kernel, inputs == "quantile",
+                    material.composed(inputs, cells.map), cells.centers, cells.coef,
+                    fit.shift / total, fit.shift, False,
+                    importances(material, fit.stem), CellCenters(cells.cells, cells.starts),
+                )
+            )  # fmt: skip
+    return members
 
 
 def with_landmarks(
@@ -141,19 +148,19 @@ def with_landmarks(
     """
     material = search.material
     stem, split = search.least(), material.splits[0]
-    held, order = index[split.validation].sort()
+    validation, order = index[split.validation].sort()
     stays = torch.ones(len(rows), dtype=torch.bool)
-    stays[held] = False
+    stays[validation] = False
     mapped: RowSource = rows
     if stem.recipe.inputs == "quantile":
         mapped = material.quantiles.apply(mapped)
     map_ = material.composed(stem.recipe.inputs, stem.maps[0])
     mapped = mapped if map_ is None else map_.apply(mapped)
-    m = _landmarks(search, len(rows) - len(held))
+    m = _landmarks(search, len(rows) - len(validation))
     if m is None:
         return None
     kernel = stem.fits[0].kernel
-    fitted = Complement(mapped, held)
+    fitted = Complement(mapped, validation)
     K = KernelOperator(kernel, fitted, fitted, search.engine, meter=search.clock.meter)
     penalty = stem.penalty * len(split.train) / len(rows)
     landmarks = torch.randperm(len(fitted), generator=material.rng)[:m].sort().values
@@ -161,7 +168,7 @@ def with_landmarks(
     problem = NystromProblem.at(K, landmarks, targets[stays].to(rows.dtype), penalty, w)
     coef = search.clock.steps.run("landmarks", lambda: _solve(problem, search, checkpoint))
     centers = problem.K.cols.take(torch.arange(m))
-    values = (replace(problem.K, rows=as_rows(mapped.take(held))) @ coef)[order.argsort()]
+    values = (replace(problem.K, rows=as_rows(mapped.take(validation))) @ coef)[order.argsort()]
     loss, best = _losses(search, values)
     logger.info("FALKON with %d landmarks: loss %.4g, all rows of the sample %.4g", m, loss, best)
     if not loss < best:

@@ -130,9 +130,9 @@ def _cell_search(
     if index is None:
         return None
     data, rows, targets = scaled.data, scaled.rows, scaled.targets
-    most = rows_by_cells(rows, targets.shape[1], settings.memory_limit)
+    most_rows = rows_by_cells(rows, targets.shape[1], settings.memory_limit)
     return cell_search(
-        search, rows, targets, data.weights, index, most, given_splits(settings.cv, data)
+        search, rows, targets, data.weights, index, most_rows, given_splits(settings.cv, data)
     )
 
 

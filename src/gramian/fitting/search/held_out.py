@@ -48,10 +48,12 @@ def held_out(
     elif any(member.all_rows for member in members):
         values = found.expected()
     else:
-        held = material.splits[0].validation
-        rows = subset(scaled.data.rows, held if index is None else index[held])
-        v, weights = len(held), material.held_weights
+        validation = material.splits[0].validation
+        rows = subset(scaled.data.rows, validation if index is None else index[validation])
+        v, weights = len(validation), material.held_weights
         truth = material.truth[:v].double() * scale.scale + scale.mean
         return HeldValues(model.predict(rows), truth, None if weights is None else weights[:v])
-    said, truth = (part.double() * scale.scale + scale.mean for part in (values, material.truth))
-    return HeldValues(said, truth, material.held_weights)
+    predictions, truth = (
+        part.double() * scale.scale + scale.mean for part in (values, material.truth)
+    )
+    return HeldValues(predictions, truth, material.held_weights)

@@ -136,11 +136,11 @@ def plan_search(settings: SearchSettings, rows: RowSource, targets: int = 1) -> 
     """
     n, d, settings = len(rows), rows.width, settings.of(rows)
     s = min(n, MOST_ROWS)
-    held = rows_by_cells(rows, targets, settings.memory_limit)
-    held = held if s < min(n, held) else 0
-    fitted = USUAL_ROWS if held else s
+    held_rows = rows_by_cells(rows, targets, settings.memory_limit)
+    held_rows = held_rows if s < min(n, held_rows) else 0
+    fitted = USUAL_ROWS if held_rows else s
     work = _search_work(settings, s, fitted, d, targets)
-    last = _last_work(s, n, held, targets)
+    last = _last_work(s, n, held_rows, targets)
     kernel = Recipe(settings.space.kernels[0]).make_kernel()
     engine = choose_engine(settings.engine, dtype=rows.dtype, kernel=kernel, sparse=rows.sparse)
     expected = _seconds(work + last, kernel, engine, rows, targets)
@@ -151,8 +151,8 @@ def plan_search(settings: SearchSettings, rows: RowSource, targets: int = 1) -> 
         searched_rows=s,
         held_out=s if s < FEW_ROWS else min(2000, s // 5),
         all_rows=n,
-        fitted_rows=held or n,
-        memory_bytes=_memory(rows, targets, held),
+        fitted_rows=held_rows or n,
+        memory_bytes=_memory(rows, targets, held_rows),
         kernel_evaluations=share * pairs,
         seconds=min(share * expected, budget.seconds),
         limited=share < 1 or budget.seconds < expected,
@@ -165,13 +165,13 @@ def _search_work(settings: SearchSettings, s: int, fitted: int, d: int, t: int) 
     times = FOLDS if s < FEW_ROWS else 1
     learned = 4 * s // 5 if s < FEW_ROWS else s - min(2000, s // 5)
     screens = len(space.kernels) * len(space.inputs)
-    found = _sampled(min(learned, effort.screen_rows), effort.screen_landmarks) * screens
+    work = _sampled(min(learned, effort.screen_rows), effort.screen_landmarks) * screens
     if space.machine is not None and d > 1:
         sampled = _sampled(min(learned, space.machine.rows), space.machine.landmarks)
-        found += (sampled + _Work(flops=4.0 * d**3)) * METRIC_FITS
+        work += (sampled + _Work(flops=4.0 * d**3)) * METRIC_FITS
     full = min(learned, fitted)
-    found += _full(full, t) * min(FITS, space.fits)
-    return found * times + _full(fitted, t) * MEMBERS
+    work += _full(full, t) * min(FITS, space.fits)
+    return work * times + _full(fitted, t) * MEMBERS
 
 
 def _sampled(n: int, m: int) -> _Work:
@@ -211,12 +211,12 @@ def rows_by_cells(rows: RowSource, targets: int, limit: int | None = None) -> in
     n, d = rows.shape
     if rows.sparse:
         return min(n, MOST_ROWS)
-    each = d * rows.dtype.itemsize
-    most = HELD_BYTES // each
+    row_bytes = d * rows.dtype.itemsize
+    most_rows = HELD_BYTES // row_bytes
     if limit is not None:
-        copies = _copies(n) * each + 8 * targets
-        most = min(most, int(max(0, limit - _memory(rows, targets, 0)) / copies))
-    return min(n, most)
+        copies = _copies(n) * row_bytes + 8 * targets
+        most_rows = min(most_rows, int(max(0, limit - _memory(rows, targets, 0)) / copies))
+    return min(n, most_rows)
 
 
 def _copies(n: int) -> float:
@@ -268,9 +268,9 @@ def _of_dense(kernel: Kernel, engine: Engine, rows: RowSource, t: int) -> tuple[
     x = torch.randn(CALIBRATION_ROWS, rows.shape[1], dtype=rows.dtype, generator=rng)
     kernel = kernel.resolve(x[:500])
     x = engine.place(x)
-    n, few, wide = len(x), x.new_ones(len(x), t), x.new_ones(len(x), len(SHIFTS) * t)
+    n, few_columns, wide = len(x), x.new_ones(len(x), t), x.new_ones(len(x), len(SHIFTS) * t)
     # a number that is read waits for a device
-    plain = _timed(lambda: float(engine.matvec(kernel, x, x, few)[0, 0])) / n**2
+    plain = _timed(lambda: float(engine.matvec(kernel, x, x, few_columns)[0, 0])) / n**2
     symmetric = _timed(lambda: float(engine.symmetric(kernel, x, wide)[0, 0]))
     return plain, symmetric / engine.symmetric_evaluations(n)
 
@@ -280,9 +280,9 @@ def _of_sparse(kernel: Kernel, engine: Engine, rows: RowSource, t: int) -> tuple
     n = min(CALIBRATION_ROWS, len(rows))
     x = as_rows(rows.take(torch.arange(n)))
     K = KernelOperator(kernel.resolve(x.take(torch.arange(min(n, 500)))), x, x, engine)
-    few = torch.ones(n, t, dtype=rows.dtype)
+    few_columns = torch.ones(n, t, dtype=rows.dtype)
     entries, wide = K.dense(), torch.ones(n, len(SHIFTS) * t, dtype=rows.dtype)
-    plain = _timed(lambda: float((K @ few)[0, 0])) / n**2
+    plain = _timed(lambda: float((K @ few_columns)[0, 0])) / n**2
     product = _timed(lambda: float((entries @ wide)[0, 0])) / n**2
     return plain, 2 * (product + plain / PRODUCTS)
 
@@ -291,7 +291,7 @@ def _timed(run: Callable[[], object]) -> float:
     run()  # the first call starts threads and loads libraries
     best, start = math.inf, time.perf_counter()
     while time.perf_counter() - start < ENOUGH_SECONDS:
-        begun = time.perf_counter()
+        start_seconds = time.perf_counter()
         run()
-        best = min(best, time.perf_counter() - begun)
+        best = min(best, time.perf_counter() - start_seconds)
     return best

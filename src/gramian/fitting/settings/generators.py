@@ -54,9 +54,9 @@ class Generators:
             Whether rows may be held out, and tables be encoded: not in `partial_fit`.
         """
         seeds = state.randint(2**31 - 1, size=6 if folds else 3)
-        made = cls(*(torch.Generator().manual_seed(int(seed)) for seed in seeds))
+        generators = cls(*(torch.Generator().manual_seed(int(seed)) for seed in seeds))
         # of one of them, and no further draw from a state that others share
         maps, choice = (
             torch.Generator().manual_seed(int(seeds[0]) ^ own) for own in (MAPS, CHOICE)
         )
-        return replace(made, maps=maps, choice=choice)
+        return replace(generators, maps=maps, choice=choice)

@@ -21,9 +21,9 @@ def is_squared(given: LossLike) -> bool:
 
 def check_loss(settings: FitParameters, *, searches_penalty: bool) -> None:
     """Raise ValueError for an unknown loss, or settings that exclude it."""
-    given = settings.loss
+    loss = settings.loss
     is_newton = isinstance(settings.solver, Newton) or settings.solver == "newton"
-    if is_squared(given):
+    if is_squared(loss):
         if is_newton:
             raise ParameterError(
                 "solver",
@@ -33,28 +33,28 @@ def check_loss(settings: FitParameters, *, searches_penalty: bool) -> None:
                 SETTING_FORM,
             )
         return
-    _check_known(given)
+    _check_known(loss)
     if not (is_newton or settings.solver == "auto"):
         problem = Text("is minimised by {solver='newton'}, not {!r}", settings.solver)
-        raise ParameterError("loss", given, problem, form=SETTING_FORM)
+        raise ParameterError("loss", loss, problem, form=SETTING_FORM)
     if searches_penalty:
         remedy = "give a penalty, or their number"
-        raise ParameterError("loss", given, "has no path of landmarks", remedy, SETTING_FORM)
+        raise ParameterError("loss", loss, "has no path of landmarks", remedy, SETTING_FORM)
     for name, unused in (("early_stopping", False), ("warm_start", False), ("cells", None)):
         if getattr(settings, name) != unused:
-            problem = Text("does not go with {loss=}", given)
+            problem = Text("does not go with {loss=}", loss)
             value, remedy = getattr(settings, name), "leave one of them out"
             raise ParameterError(name, value, problem, remedy, SETTING_FORM)
     if any(isinstance(callback, Validate) for callback in settings.callbacks):
-        raise TextError("Validate measures squared errors, and not {loss=}; leave it out", given)
+        raise TextError("Validate measures squared errors, and not {loss=}; leave it out", loss)
 
 
 def _check_known(given: LossLike) -> None:
     names = [SQUARED, *losses.names()]
     if isinstance(given, str) and given not in names:
-        known = f"{', '.join(names)}, or an object of gramian.losses"
+        known_losses = f"{', '.join(names)}, or an object of gramian.losses"
         hint = did_you_mean(given, names).removeprefix("; ")
-        raise ParameterError("loss", given, known, hint, UNKNOWN_FORM)
+        raise ParameterError("loss", given, known_losses, hint, UNKNOWN_FORM)
     if not isinstance(given, str | losses.Loss):
         raise ParameterError(
             "loss",

@@ -55,9 +55,9 @@ def kernel(given: OptionalKernel, lengthscale: Lengthscale) -> Kernel:
             "KernelKMeans and NystromTransformer, fitted to all objects at once"
         )
     if not isinstance(given, str) or given not in registry or given in kernels.COMPOSITE:
-        known = f"auto, {', '.join(kernels.names())}, or a kernel object"
+        known_kernels = f"auto, {', '.join(kernels.names())}, or a kernel object"
         hint = kernels.hint(given).removeprefix("; ") if isinstance(given, str) else ""
-        raise ParameterError("kernel", given, known, hint, UNKNOWN_FORM)
+        raise ParameterError("kernel", given, known_kernels, hint, UNKNOWN_FORM)
     return kernels.make(given, lengthscale=lengthscale)
 
 
@@ -96,8 +96,8 @@ def kernel_for(kernel: Kernel, rows: RowSource, rng: torch.Generator, name: str 
 def check_features(kernel: Kernel, rows: RowSource, name: str = "X") -> None:
     """Raise ValueError if a kernel is one of another number of features."""
     if kernel.dim not in (None, rows.shape[1]):
-        each = isinstance(getattr(kernel, "lengthscale", None), tuple)
-        says = f"has {kernel.dim} lengthscales" if each else f"takes {kernel.dim} features"
+        has_list = isinstance(getattr(kernel, "lengthscale", None), tuple)
+        says = f"has {kernel.dim} lengthscales" if has_list else f"takes {kernel.dim} features"
         subject = Text("{X}") if name == "X" else name
         raise TextError("the kernel {}, but {} has {} features", says, subject, rows.shape[1])
 
@@ -105,8 +105,8 @@ def check_features(kernel: Kernel, rows: RowSource, name: str = "X") -> None:
 def engine_for(settings: FitSettings, rows: RowSource, found: Kernel | None = None) -> Engine:
     """Return the engine that computes with these rows; `found` is the kernel, if it is known."""
     found = kernel(settings.kernel, settings.lengthscale) if found is None else found
-    given, dtype, sparse = settings.engine, rows.dtype, rows.sparse
-    return rows.there(partial(choose_engine, given, dtype=dtype, kernel=found, sparse=sparse))
+    engine, dtype, sparse = settings.engine, rows.dtype, rows.sparse
+    return rows.there(partial(choose_engine, engine, dtype=dtype, kernel=found, sparse=sparse))
 
 
 def newton(given: SolverLike) -> Newton:

@@ -40,16 +40,18 @@ def with_all_rows(settings: FitSettings, n: int) -> FitSettings:
     if not (isinstance(settings.landmarks, str) and settings.landmarks == "auto"):
         return settings
     if settings.is_nonlinear:
-        few = n <= ALL_ROWS_OF_LOSS and settings.centers_file is None
-        return replace(settings, landmarks=None) if few else settings
-    given = settings.solver
-    most = ALL_ROWS_OF_CHOICE if settings.chooses_penalty else ALL_ROWS
-    if isinstance(given, str) and given == "auto":
-        everything = n <= most and settings.centers_file is None
+        takes_all = n <= ALL_ROWS_OF_LOSS and settings.centers_file is None
+        return replace(settings, landmarks=None) if takes_all else settings
+    solver_given = settings.solver
+    most_rows = ALL_ROWS_OF_CHOICE if settings.chooses_penalty else ALL_ROWS
+    if isinstance(solver_given, str) and solver_given == "auto":
+        everything = n <= most_rows and settings.centers_file is None
     else:
-        found = given if isinstance(given, Solver) else solvers.make(str(given))
-        few = n <= ALL_ROWS or not found.takes(NystromProblem)
-        everything = found.takes(FullProblem) and few
+        solver = (
+            solver_given if isinstance(solver_given, Solver) else solvers.make(str(solver_given))
+        )
+        takes_all = n <= ALL_ROWS or not solver.takes(NystromProblem)
+        everything = solver.takes(FullProblem) and takes_all
     return replace(settings, landmarks=None) if everything else settings
 
 
@@ -84,10 +86,10 @@ def are_points(given: LandmarksLike) -> bool:
 
 def path_selector(given: LandmarksLike, n: int) -> PathSelector:
     """Return the selector of a path of penalties; `FitSettings` has refused any other."""
-    found = selector(given, n)
-    if not isinstance(found, PathSelector):
-        raise TypeError(f"{found!r} has no path of penalties")
-    return found
+    chosen_selector = selector(given, n)
+    if not isinstance(chosen_selector, PathSelector):
+        raise TypeError(f"{chosen_selector!r} has no path of penalties")
+    return chosen_selector
 
 
 def count(chosen: Selector | RowSource, n: int) -> int | None:
@@ -105,8 +107,8 @@ def landmark_count(given: LandmarksLike, n: int, named: int | None = None) -> in
     """
     if isinstance(given, str) and named is not None:
         return min(named, n)
-    found = selector(given, n)
-    return None if found is None else count(found, n)
+    chosen_selector = selector(given, n)
+    return None if chosen_selector is None else count(chosen_selector, n)
 
 
 def require_count(given: LandmarksLike, n: int) -> None:
@@ -129,10 +131,10 @@ def automatic_landmarks(n: int) -> int:
 
 def points(given: LandmarksLike, d: int | None = None) -> RowSource:
     """Return the points that were given as landmarks, of d features if that is known."""
-    found = _point_rows(given)
-    if d is not None and found.shape[1] != d:
-        raise ValueError(f"the landmarks have {found.shape[1]} features, but X has {d}")
-    return found
+    point_rows = _point_rows(given)
+    if d is not None and point_rows.shape[1] != d:
+        raise ValueError(f"the landmarks have {point_rows.shape[1]} features, but X has {d}")
+    return point_rows
 
 
 def _point_rows(given: Any) -> RowSource:

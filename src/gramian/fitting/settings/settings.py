@@ -68,27 +68,27 @@ class FitSettings(FitParameters):
         self._check_penalty()
 
     def _check_penalty(self) -> None:
-        given: Any = self.penalty
-        if isinstance(given, Sequence | np.ndarray) and not isinstance(given, str | bytes):
+        penalty: Any = self.penalty
+        if isinstance(penalty, Sequence | np.ndarray) and not isinstance(penalty, str | bytes):
             self._check_penalties()
-        elif not _is_auto(given) and not (is_real(given) and 0 <= float(given) < math.inf):
+        elif not _is_auto(penalty) and not (is_real(penalty) and 0 <= float(penalty) < math.inf):
             remedy = "it is the ridge per sample, scikit-learn's alpha / n, or 'auto'"
-            raise ParameterError("penalty", given, "finite and at least 0", remedy)
+            raise ParameterError("penalty", penalty, "finite and at least 0", remedy)
 
     def _check_penalties(self) -> None:
         """Store penalties of targets as a tuple; ValueError for values that are not penalties."""
-        given: Any = self.penalty
-        each = np.asarray(given)
-        numbers_alone = each.dtype.kind in "iuf" and each.ndim == 1 and len(each) > 0
-        if not (numbers_alone and bool((each > 0).all() and np.isfinite(each).all())):
-            raise ParameterError("penalty", given, "a positive number for each target")
+        penalty: Any = self.penalty
+        values = np.asarray(penalty)
+        numbers_alone = values.dtype.kind in "iuf" and values.ndim == 1 and len(values) > 0
+        if not (numbers_alone and bool((values > 0).all() and np.isfinite(values).all())):
+            raise ParameterError("penalty", penalty, "a positive number for each target")
         for name, unused in (("cells", self.cells is None), ("loss", not self.is_nonlinear)):
             if not unused:
-                problem = f"has one penalty for all targets, not {len(each)}"
+                problem = f"has one penalty for all targets, not {len(values)}"
                 raise ParameterError(
                     name, getattr(self, name), problem, "give one number", SETTING_FORM
                 )
-        object.__setattr__(self, "penalty", tuple(each.astype(float).tolist()))
+        object.__setattr__(self, "penalty", tuple(values.astype(float).tolist()))
 
     @property
     def penalties(self) -> tuple[float, ...] | None:
@@ -146,8 +146,8 @@ class FitSettings(FitParameters):
 
     def _check_cells(self) -> None:
         """Raise ValueError for settings that exclude cells."""
-        told = isinstance(self.landmarks, str) and self.landmarks == "auto"
-        if not (self.landmarks is None or told):
+        are_automatic = isinstance(self.landmarks, str) and self.landmarks == "auto"
+        if not (self.landmarks is None or are_automatic):
             problem = Text("does not go with {cells}, which have all their rows as centers")
             remedy = "leave one of them out"
             raise ParameterError("landmarks", self.landmarks, problem, remedy, SETTING_FORM)
@@ -169,8 +169,12 @@ class FitSettings(FitParameters):
     @property
     def searches_penalty(self) -> bool:
         """Whether the penalty is chosen along the path of `BlessR` or `Bless`."""
-        given = self.landmarks
-        kind = selectors[given] if isinstance(given, str) and given in selectors else type(given)
+        landmarks = self.landmarks
+        kind = (
+            selectors[landmarks]
+            if isinstance(landmarks, str) and landmarks in selectors
+            else type(landmarks)
+        )
         return _is_auto(self.penalty) and issubclass(kind, PathSelector)
 
     @property
@@ -219,8 +223,8 @@ class FitSettings(FitParameters):
     @property
     def scales_targets(self) -> bool:
         """Whether targets that are numbers are standardised: as the features, unless said."""
-        given = self.standardize_target
-        return bool(self.standardize if given is None else given)
+        standardize_target = self.standardize_target
+        return bool(self.standardize if standardize_target is None else standardize_target)
 
     @property
     def uses_quantiles(self) -> bool:

@@ -111,10 +111,10 @@ def solved_exactly(
     problem = system_of(model, data, penalty, limit)
     coef = model.coef.double()
     if isinstance(problem, NystromProblem):
-        found, values = _nystrom(problem, coef)
+        solution, values = _nystrom(problem, coef)
     else:
-        found, values = _full(problem), problem.K @ coef
-    exact = problem.targets - found.off
+        solution, values = _full(problem), problem.K @ coef
+    exact = problem.targets - solution.off
     if not float((values - exact).norm()) <= SAME_FUNCTION * float(exact.norm()):
         raise TextError(
             "the model is not the exact solution of its system: other rows were fitted, as "
@@ -122,8 +122,10 @@ def solved_exactly(
             "more, or use {solver='direct'}"
         )
     scale = 1.0 if model.target_scale is None else model.target_scale
-    amplitude = found.amplitude * scale**2
-    return replace(found, off=found.off * scale, left=found.left * scale, amplitude=amplitude)
+    amplitude = solution.amplitude * scale**2
+    return replace(
+        solution, off=solution.off * scale, left=solution.left * scale, amplitude=amplitude
+    )
 
 
 def system_of(
@@ -156,12 +158,14 @@ def _are_the_same(rows: RowSource, centers: RowSource) -> bool:
     if len(rows) != len(centers) or rows.sparse is not centers.sparse:
         return False
     if rows.sparse:
-        every = torch.arange(len(rows))
-        return are_equal(rows.take(every), centers.take(every))
-    far = 0.0
+        index = torch.arange(len(rows))
+        return are_equal(rows.take(index), centers.take(index))
+    largest_distance = 0.0
     for (_, a), (_, b) in zip(rows.blocks(4096), centers.blocks(4096), strict=True):
-        far = max(far, float((a - b).abs().max()) / (float(b.abs().max()) or 1.0))
-    return far <= SAME_ROWS
+        largest_distance = max(
+            largest_distance, float((a - b).abs().max()) / (float(b.abs().max()) or 1.0)
+        )
+    return largest_distance <= SAME_ROWS
 
 
 def _full(problem: FullProblem) -> Solved:
@@ -173,7 +177,7 @@ def _full(problem: FullProblem) -> Solved:
     white = C.t() @ y
     coef = C @ white
     inverse = torch.cat([part.square().sum(dim=1) for part in C.split(512)])
-    free = ridge * inverse
+    free_share = ridge * inverse
     determinant = -2 * float(C.diagonal().log().sum())  # of K + ridge
     t = y.shape[1]
     evidence = -0.5 * (float(white.square().sum()) + t * (determinant + n * math.log(2 * math.pi)))
@@ -182,7 +186,7 @@ def _full(problem: FullProblem) -> Solved:
         factors,
         off=ridge.reshape(-1, 1) * coef,
         left=coef / inverse[:, None],
-        free=free,
+        free=free_share,
         variance=above_rounding(1 / inverse - ridge, diagonal),
         diagonal=float(diagonal.mean()),
         amplitude=white.square().sum(dim=0) / n,
@@ -195,14 +199,14 @@ def _nystrom(problem: NystromProblem, coef: Float[Tensor, "m t"]) -> tuple[Solve
     factors, beta, root = _landmark_factors(problem)
     diagonal, y = diagonal_of(problem.K), problem.targets
     values, off, left_out = torch.empty_like(y), torch.empty_like(y), torch.empty_like(y)
-    free, variance = torch.empty_like(diagonal), torch.empty_like(diagonal)
+    free_share, variance = torch.empty_like(diagonal), torch.empty_like(diagonal)
     removal = CenterRemoval.build(problem, factors, beta, root)
     shift = problem.shift
     for rows, block in problem.K.strips():
         f = factors.features(block)
         norm, spread = f.square().sum(dim=1), factors.spread(f)
         w = 1.0 if problem.weights is None else problem.weights[rows]
-        free[rows] = _free_share(shift, w, norm, spread)
+        free_share[rows] = _free_share(shift, w, norm, spread)
         off[rows], values[rows] = y[rows] - f @ beta, block @ coef
         residual, norm, spread = removal.apply(rows, f, off[rows], norm, spread)
         without = _free_share(shift, w, norm, spread)
@@ -212,7 +216,7 @@ def _nystrom(problem: NystromProblem, coef: Float[Tensor, "m t"]) -> tuple[Solve
     fitted = off if problem.weights is None else problem.weights[:, None] * off
     amplitude = ((y * fitted).sum(dim=0) / (shift * len(y))).clamp(min=0.0)
     mean = float(diagonal.mean())
-    return Solved(factors, off, left_out, free, variance, mean, amplitude), values
+    return Solved(factors, off, left_out, free_share, variance, mean, amplitude), values
 
 
 def _free_share(

@@ -78,15 +78,15 @@ def held_back(
         )
     order = torch.randperm(n, generator=rng)
     count = min(n // HELD_BACK, MOST_HELD_BACK)
-    held, learn = order[:count], order[count:]
+    calibration, learn = order[:count], order[count:]
     if classes is not None:
-        gone = set(classes[held].tolist()) - set(classes[learn].tolist())
-        firsts = [int((classes[held] == label).nonzero()[0]) for label in sorted(gone)]
-        learn = torch.cat([learn, held[firsts]])
+        gone = set(classes[calibration].tolist()) - set(classes[learn].tolist())
+        firsts = [int((classes[calibration] == label).nonzero()[0]) for label in sorted(gone)]
+        learn = torch.cat([learn, calibration[firsts]])
         stays = torch.ones(count, dtype=torch.bool)
         stays[firsts] = False
-        held = held[stays]
-    return learn.sort().values, held.sort().values
+        calibration = calibration[stays]
+    return learn.sort().values, calibration.sort().values
 
 
 def draws_of(state: np.random.RandomState) -> torch.Generator:
@@ -213,15 +213,15 @@ def _of_folds(
     draws: torch.Generator,
 ) -> Iterator[Calibrated]:
     for index in folds:
-        kept = torch.ones(len(data.targets), dtype=torch.bool)
-        kept[index] = False
-        rest, fold = data.part(kept.nonzero()[:, 0]), data.part(index)
-        one = again.to_fewer(rest, rng)
-        f = one.model
+        is_kept = torch.ones(len(data.targets), dtype=torch.bool)
+        is_kept[index] = False
+        other_data, fold = data.part(is_kept.nonzero()[:, 0]), data.part(index)
+        fold_refit = again.to_fewer(other_data, rng)
+        f = fold_refit.model
         if data.coded:
             yield replace(_of_classes(f, fold), values=f)
             continue
-        spread = chosen_spread(one, rest, None, None, rng, draws)
+        spread = chosen_spread(fold_refit, other_data, None, None, rng, draws)
         yield replace(_calibrated(spread, _errors(f, fold), fold), values=f)
 
 
@@ -247,17 +247,19 @@ def chosen_spread(
     errors = errors_of_halves(again, learned, rng, torch.randperm(n, generator=draws)).abs()
     if not bool((errors.mean(dim=0) > 0).all()):
         return None
-    some = None
+    train_rows = None
     if held is None or off is None:
         order = torch.randperm(n, generator=draws)
-        some = order[n // 5 :].sort().values
+        train_rows = order[n // 5 :].sort().values
         judge = order[: n // 5].sort().values
         held, off = learned.part(judge), errors[judge]
     logs = replace(learned, targets=(errors + FLOOR * errors.mean(dim=0)).log())
-    best = _best_of_path(again, logs if some is None else logs.part(some), (held, off), rng)
+    best = _best_of_path(
+        again, logs if train_rows is None else logs.part(train_rows), (held, off), rng
+    )
     if best.found is None:
         return None
-    return best.found if some is None else again.spread(logs, best.penalty, rng)
+    return best.found if train_rows is None else again.spread(logs, best.penalty, rng)
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,14 +278,14 @@ def _best_of_path(
     rng: Generators,
 ) -> Candidate:
     """Return the spread of the best penalty: they decrease until several are no better."""
-    held, off = judges
+    validation, off = judges
     best, rises = Candidate(_loss(torch.zeros_like(off), off)), 0
     for penalty in PENALTIES:
-        found = again.spread(logs, penalty, rng)
-        loss = _loss(found.predict(held.rows), off)
+        spread_model = again.spread(logs, penalty, rng)
+        loss = _loss(spread_model.predict(validation.rows), off)
         rises += 1
         if loss < best.loss:
-            best, rises = Candidate(loss, penalty, found), 0
+            best, rises = Candidate(loss, penalty, spread_model), 0
         elif best.found is not None and rises == RISES:
             break
     return best
@@ -291,8 +293,8 @@ def _best_of_path(
 
 def _loss(log_s: Float[Tensor, "c t"], off: Float[Tensor, "c t"]) -> float:
     """Return the negative log likelihood of errors of a Laplace distribution of these scales."""
-    each = log_s.mean(dim=0) + (off.abs() / log_s.exp()).mean(dim=0).log()
-    value = float(each.sum())
+    losses = log_s.mean(dim=0) + (off.abs() / log_s.exp()).mean(dim=0).log()
+    value = float(losses.sum())
     return value if math.isfinite(value) else math.inf
 
 
@@ -309,5 +311,5 @@ def _calibrated(
 
 def _of_classes(f: Model, held: TrainingData) -> Calibrated:
     chances = f.predict_proba(held.rows)
-    found = set_scores(chances, labels(held.targets).cpu())
-    return Calibrated(found.sort(dim=0).values.contiguous())
+    scores = set_scores(chances, labels(held.targets).cpu())
+    return Calibrated(scores.sort(dim=0).values.contiguous())

@@ -67,25 +67,29 @@ def left_out(
     .. [1] Golub, Heath & Wahba, *Generalized cross-validation as a method for choosing a good
        ridge parameter*, Technometrics 21, 1979.
     """
-    seen = data.without_zero_weights()
+    weighted_data = data.without_zero_weights()
     parts = zip(model.parts, penalties, strict=True)
-    return summed(model, data, (solved_exactly(one, seen, p, limit) for one, p in parts))
+    return summed(model, data, (solved_exactly(part, weighted_data, p, limit) for part, p in parts))
 
 
 def summed(model: Model, data: TrainingData, solved: Iterable[Solved]) -> LeftOut:
     """Combine the exact solutions of the kernel models of a model."""
-    seen = data.without_zero_weights()
-    left = off = torch.zeros_like(seen.targets, dtype=torch.float64)
-    free, evidence = 0.0, math.nan
-    for weight, one in zip(model.shares, solved, strict=True):
-        left, off = left + weight * one.left, off + weight * one.off
-        free += weight * float(one.free.mean())
-        evidence = one.evidence if weight == 1 else math.nan
-    w = torch.ones(len(off), 1).double() if seen.weights is None else seen.weights[:, None]
-    gcv = (w * off.square()).sum(dim=0) / float(w.sum()) / free**2
-    values = seen.targets.double() - left
-    if seen is not data and data.weights is not None:
-        every = model.predict(data.rows)
-        every[data.weights > 0] = values
-        values = every
+    weighted_data = data.without_zero_weights()
+    left_residuals = off = torch.zeros_like(weighted_data.targets, dtype=torch.float64)
+    free_share, evidence = 0.0, math.nan
+    for weight, solution in zip(model.shares, solved, strict=True):
+        left_residuals, off = left_residuals + weight * solution.left, off + weight * solution.off
+        free_share += weight * float(solution.free.mean())
+        evidence = solution.evidence if weight == 1 else math.nan
+    w = (
+        torch.ones(len(off), 1).double()
+        if weighted_data.weights is None
+        else weighted_data.weights[:, None]
+    )
+    gcv = (w * off.square()).sum(dim=0) / float(w.sum()) / free_share**2
+    values = weighted_data.targets.double() - left_residuals
+    if weighted_data is not data and data.weights is not None:
+        all_values = model.predict(data.rows)
+        all_values[data.weights > 0] = values
+        values = all_values
     return LeftOut(values, gcv, evidence)

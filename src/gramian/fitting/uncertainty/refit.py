@@ -133,9 +133,9 @@ class Again:
             self.settings, loss="squared", tol=NOISY, early_stopping=False, max_iter=MOST_ITERATIONS
         )
         plain = replace(part, classes=None, link=None, target=None, probabilities=None)
-        given = replace(data, classes=None, target=None)
+        numeric_data = replace(data, classes=None, target=None)
         pcg = full and len(data.targets) > PCG_FROM and shift > TINY_SHIFT
-        return self._part(plain, shift, given, rng, settings, "pcg" if pcg else "auto")
+        return self._part(plain, shift, numeric_data, rng, settings, "pcg" if pcg else "auto")
 
     def _part(
         self,
@@ -149,22 +149,22 @@ class Again:
         rows = part.prepared(data.rows)
         if not (rows.sparse or rows.remote):  # otherwise each pass would map them again
             rows = as_rows(gathered(rows, torch.arange(len(rows)), CENTER_BYTES))
-        seen = replace(data, rows=rows, encoding=None, feature_names=None, held_out=None)
+        mapped_data = replace(data, rows=rows, encoding=None, feature_names=None, held_out=None)
         settled = _settled(settings, part, shift / data.total, self.whole)
         if self.fresh and settled.landmarks is not None:
             settled = replace(settled, landmarks=_anew(settings, part, len(data.targets)))
         if solver is None:  # one that is stopped early regularises by that
             stopped = settings.early_stopping or shift == 0
             solver = settings.solver if stopped else "auto"
-        found = fit(replace(settled, solver=solver), seen, rng=rng, diagnose=False).model
+        refitted = fit(replace(settled, solver=solver), mapped_data, rng=rng, diagnose=False).model
         return replace(
             part,
-            centers=part.centers if _same(part, found) else found.centers,
-            coef=found.coef,
-            target_shift=found.target_shift,
-            target_scale=found.target_scale,
-            cells=found.cells,
-            link=found.link,
+            centers=part.centers if _same(part, refitted) else refitted.centers,
+            coef=refitted.coef,
+            target_shift=refitted.target_shift,
+            target_scale=refitted.target_scale,
+            cells=refitted.cells,
+            link=refitted.link,
             info={},
             variance=None,
             conformal=None,
@@ -200,12 +200,12 @@ def _settled(settings: FitSettings, part: KernelPart, penalty: float, whole: int
 
 def _anew(settings: FitSettings, part: KernelPart, n: int) -> LandmarksLike:
     """Return the value of ``landmarks`` for a refit: the points, if they were given as such."""
-    given, m = settings.landmarks, min(len(part.centers), n)
-    if selection.are_points(given):
+    landmarks, m = settings.landmarks, min(len(part.centers), n)
+    if selection.are_points(landmarks):
         points: RowSource = part.centers
         return points
-    named = not (given is None or (isinstance(given, str) and given == "auto"))
-    return given if named and not settings.searches_penalty and m < n else m
+    named = not (landmarks is None or (isinstance(landmarks, str) and landmarks == "auto"))
+    return landmarks if named and not settings.searches_penalty and m < n else m
 
 
 def _same(part: KernelPart, found: KernelPart) -> bool:
@@ -230,10 +230,10 @@ def errors_of_halves(
     """Return the errors of each half of the rows by the fit to the other one."""
     n = len(data.targets)
     errors, halves = None, parts_of(order, 2)
-    for held, rest in (halves, halves[::-1]):
-        f = again.fitted(data.part(rest), rng)
-        off = data.targets[held].double() - f.predict(data.part(held).rows)
+    for held_rows, other_rows_of_half in (halves, halves[::-1]):
+        f = again.fitted(data.part(other_rows_of_half), rng)
+        off = data.targets[held_rows].double() - f.predict(data.part(held_rows).rows)
         errors = off.new_empty(n, off.shape[1]) if errors is None else errors
-        errors[held] = off
+        errors[held_rows] = off
     assert errors is not None
     return errors

@@ -64,25 +64,29 @@ def with_variance(
     where v = k(x, x), the variance is no less than the variance of the targets: predictions are
     their mean, or 0 if they were not shifted.
     """
-    seen, free = data.without_zero_weights(), limit
+    weighted_data, free_bytes = data.without_zero_weights(), limit
     solved: list[Solved] = []
     for one, penalty in zip(model.parts, penalties, strict=True):
-        solved.append(solved_exactly(one, seen, penalty, free))
-        free = (machine_memory() if free is None else free) - solved[-1].factors.bytes
+        solved.append(solved_exactly(one, weighted_data, penalty, free_bytes))
+        free_bytes = (machine_memory() if free_bytes is None else free_bytes) - solved[
+            -1
+        ].factors.bytes
     shares = torch.tensor(model.shares, dtype=torch.float64)
-    left = torch.einsum("k,knt->nt", shares, torch.stack([one.left for one in solved]))
+    left_residuals = torch.einsum("k,knt->nt", shares, torch.stack([one.left for one in solved]))
     v = shares @ torch.stack([one.variance for one in solved])
-    weights = torch.ones_like(v) if seen.weights is None else seen.weights.double()
-    fits = [calibrated(v, off, weights) for off in left.T]
+    weights = (
+        torch.ones_like(v) if weighted_data.weights is None else weighted_data.weights.double()
+    )
+    fits = [calibrated(v, off, weights) for off in left_residuals.T]
     scale, noise = torch.tensor(fits, dtype=torch.float64).T.contiguous()
-    far = float(v.kthvalue(math.ceil(IN_RANGE * len(v))).values)
+    far_variance = float(v.kthvalue(math.ceil(IN_RANGE * len(v))).values)
     full = sum(share * fit.diagonal for share, fit in zip(model.shares, solved, strict=True))
-    missing = (_spread(model, seen, weights) - scale * full - noise).clamp(min=0.0)
-    slope = missing / (full - far) if full > far else torch.zeros_like(missing)
+    missing = (_spread(model, weighted_data, weights) - scale * full - noise).clamp(min=0.0)
+    slope = missing / (full - far_variance) if full > far_variance else torch.zeros_like(missing)
     amplitude = shares @ torch.stack([fit.amplitude for fit in solved])
     beyond = torch.maximum(slope, amplitude - scale)
     parts = tuple(
-        replace(part, variance=Variance(scale, noise, beyond, far, fit.factors))
+        replace(part, variance=Variance(scale, noise, beyond, far_variance, fit.factors))
         for part, fit in zip(model.parts, solved, strict=True)
     )
     return _made_of(model, parts), summed(model, data, solved)
@@ -115,8 +119,8 @@ def calibrated(
     best = min(LOG_ODDS, key=loss)
     step = LOG_ODDS[1] - LOG_ODDS[0]
     ends = max(best - step, LOG_ODDS[0]), min(best + step, LOG_ODDS[-1])
-    found = minimize_scalar(loss, bounds=ends, method="bounded", options={"xatol": 1e-6})
-    odds = math.exp(min((float(found.x), best), key=loss))
+    minimum = minimize_scalar(loss, bounds=ends, method="bounded", options={"xatol": 1e-6})
+    odds = math.exp(min((float(minimum.x), best), key=loss))
     total = size(odds)[0] / (odds + 1)
     return total * odds / (mean or 1.0), total
 
@@ -124,8 +128,8 @@ def calibrated(
 def _spread(model: Model, data: TrainingData, weights: Float[Tensor, " n"]) -> Float[Tensor, " t"]:
     """Return the mean squares of targets, less the predictions where nothing is known."""
     off = data.targets.double()
-    for share, one in zip(model.shares, model.parts, strict=True):
-        off = off - (0.0 if one.target_shift is None else share * one.target_shift)
+    for share, part in zip(model.shares, model.parts, strict=True):
+        off = off - (0.0 if part.target_shift is None else share * part.target_shift)
     return weights @ off.square() / weights.sum()
 
 

@@ -111,11 +111,11 @@ def whole_of(
 
     Parameters are the same as in `WholeTable`. If `keep` leaves out rows, the targets are gathered.
     """
-    there = columns_there(given.y)
-    if there is not None and keep is None:
-        return WholeRows(_remote_data(given, there, settings, labels, weights), settings)
-    if there is not None:
-        given = replace(given, y=np.asarray(there))
+    remote = columns_there(given.y)
+    if remote is not None and keep is None:
+        return WholeRows(_remote_data(given, remote, settings, labels, weights), settings)
+    if remote is not None:
+        given = replace(given, y=np.asarray(remote))
     weights = None if weights is None else brought_here(weights)
     return WholeTable(given, settings, rng, labels, weights, keep, hold_out)
 
@@ -188,11 +188,11 @@ class WholeTable(Whole):
 
     def without(self, index: Int[Tensor, " k"] | None) -> Divided:
         """See `Whole`."""
-        keep, held = self.keep, None
+        keep, held_rows = self.keep, None
         if index is not None:
-            held = self._numbers[index]
+            held_rows = self._numbers[index]
             keep = torch.ones(len(self.given.y), dtype=torch.bool) if keep is None else keep.clone()
-            keep[held] = False
+            keep[held_rows] = False
         train, settings = table_data(
             self.given,
             self.settings,
@@ -202,7 +202,7 @@ class WholeTable(Whole):
             keep=keep,
             hold_out=holds_out(self.settings) if self.hold_out is None else self.hold_out,
         )
-        if held is None or index is None:
+        if held_rows is None or index is None:
             return Divided(train, settings)
-        others = encoded_rows(self.given, train, self.weights, held, self.labels)
-        return Divided(train, settings, others, other_rows(self.count, index))
+        held_data = encoded_rows(self.given, train, self.weights, held_rows, self.labels)
+        return Divided(train, settings, held_data, other_rows(self.count, index))

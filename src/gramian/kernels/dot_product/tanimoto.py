@@ -148,8 +148,8 @@ class Tanimoto(LengthscaleKernel):
         if weights is not None:
             inverse *= weights
         sums = sums_of_rows(both.mul_(inverse), v, z)
-        away = torch.mm(shared.mul_(inverse), v)[..., None] * x[:, None]
-        return sums.sub_(away, alpha=2.0).mul_(self._inverse(x))
+        far_terms = torch.mm(shared.mul_(inverse), v)[..., None] * x[:, None]
+        return sums.sub_(far_terms, alpha=2.0).mul_(self._inverse(x))
 
     def diag(self, x: Tensor) -> Float[Tensor, " b"]:
         return torch.ones(x.shape[0], dtype=x.dtype, device=x.device)

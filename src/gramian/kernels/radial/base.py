@@ -88,11 +88,11 @@ class Radial(LengthscaleKernel):
         """
         x = self.scaled(points)
         norms = self.scale * squared_norms(x)
-        one = torch.ones_like(norms)
+        ones = torch.ones_like(norms)
         if side == "left":
             factor = torch.tensor(-2 * self.scale, dtype=x.dtype, device=x.device)
-            return (append_columns(scale_columns(x, factor), norms, one),)
-        return (append_columns(x, one, norms),)
+            return (append_columns(scale_columns(x, factor), norms, ones),)
+        return (append_columns(x, ones, norms),)
 
     def tile(
         self,

@@ -118,8 +118,8 @@ def _by_feature(x: Tensor, z: Tensor) -> Iterator[tuple[int, Tensor, Tensor]]:
     """
     across, down = x.t().contiguous(), z.t().contiguous()
     difference, total = x.new_empty(len(x), len(z)), x.new_empty(len(x), len(z))
-    least = torch.finfo(x.dtype).tiny
+    tiny = torch.finfo(x.dtype).tiny
     for k in range(x.shape[1]):
         torch.sub(across[k, :, None], down[k], out=difference)
         torch.add(across[k, :, None], down[k], out=total)
-        yield k, difference, total.clamp_(min=least)
+        yield k, difference, total.clamp_(min=tiny)

@@ -58,8 +58,8 @@ class _Arc(Radial):
     def rounding(self, left: Prepared, right: Prepared, eps: float) -> float:
         """Return more than of other kernels: to the other side of the sphere the slope is steep."""
         radii: float = self.radius / self.lengthscale
-        far = math.sqrt(eps) * radii * math.exp(-math.pi * radii)
-        return max(super().rounding(left, right, eps), far)
+        far_error = math.sqrt(eps) * radii * math.exp(-math.pi * radii)
+        return max(super().rounding(left, right, eps), far_error)
 
 
 @kernels.register("haversine")

@@ -65,8 +65,12 @@ class Periodic(Mapped):
 
     @property
     def dim(self) -> int | None:
-        each = [one for one in (self.lengthscale, self.period) if isinstance(one, tuple)]
-        return len(each[0]) if each else None
+        vectors = [
+            parameter
+            for parameter in (self.lengthscale, self.period)
+            if isinstance(parameter, tuple)
+        ]
+        return len(vectors[0]) if vectors else None
 
     @property
     def inner(self) -> Gaussian:

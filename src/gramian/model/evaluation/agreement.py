@@ -37,10 +37,10 @@ class Sums:
         """The mean of R2 over the columns, as scikit-learn has it: 0 or 1 of a constant truth."""
         perfect = (self.squares == 0).double()
         varies = self.spread > 0
-        each = torch.where(
+        r2_by_target = torch.where(
             varies, 1 - self.squares / torch.where(varies, self.spread, 1.0), perfect
         )
-        return float(each.mean())
+        return float(r2_by_target.mean())
 
 
 @dataclass(frozen=True)

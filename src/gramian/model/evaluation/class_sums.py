@@ -50,12 +50,12 @@ class ChanceSums:
         p, true = chances.double()[true >= 0], true[true >= 0]
         hit = torch.nn.functional.one_hot(true, p.shape[1]).double()
         eps = torch.finfo(p.dtype).eps
-        best, said = p.max(dim=1)
+        best, predicted = p.max(dim=1)
         return cls(
             len(p),
             -float(p.clamp(eps, 1 - eps).gather(1, true[:, None]).log().sum()),
             (p - hit).square().sum(dim=0),
-            _by_probability(best, said == true),
+            _by_probability(best, predicted == true),
             _by_probability(p[:, 1], true == 1),
         )
 
@@ -135,10 +135,10 @@ class Classified(Value, Folding[ClassSums]):
     def _ranks(self, values: Tensor, true: Tensor) -> tuple[Ranks, ...]:
         if not self.ranks:
             return ()
-        known = true >= 0
+        is_known = true >= 0
         first = 1 if values.shape[1] == 1 else 0  # one value is of the second of two classes
         return tuple(
-            Ranks.of(column[known], true[known] == label, self._bins)
+            Ranks.of(column[is_known], true[is_known] == label, self._bins)
             for label, column in enumerate(values.t(), first)
         )
 
@@ -153,5 +153,7 @@ class Classified(Value, Folding[ClassSums]):
             a,
             counts=a.counts + b.counts,
             chances=a.chances + b.chances,
-            ranks=tuple(one.merged(other, self._bins) for one, other in ranks),
+            ranks=tuple(
+                own_ranks.merged(other_ranks, self._bins) for own_ranks, other_ranks in ranks
+            ),
         )

@@ -50,13 +50,13 @@ class Covering(Folding[Covered]):
         """Look at one block."""
         y, (low, high) = beside[0].double().reshape(-1), block.double().unbind(dim=1)
         inside, width = (low <= y) & (y <= high), high - low
-        least, most = torch.aminmax(width)
+        narrowest, widest = torch.aminmax(width)
         return Covered(
             len(y),
             int(inside.sum()),
             float(width.sum()),
-            float(least),
-            float(most),
+            float(narrowest),
+            float(widest),
             Ranks.of(width, inside, self.most),
         )
 
@@ -82,8 +82,8 @@ class CoveringSets(Folding[Tensor]):
     def __call__(self, start: int, block: Tensor, *beside: Any) -> Tensor:
         """Look at one block."""
         true = beside[0].reshape(-1).long()
-        there = block.gather(1, true.clamp(min=0)[:, None])[:, 0] * (true >= 0)
-        return torch.stack([block.new_tensor(len(block)), there.sum(), block.sum()]).double()
+        is_covered = block.gather(1, true.clamp(min=0)[:, None])[:, 0] * (true >= 0)
+        return torch.stack([block.new_tensor(len(block)), is_covered.sum(), block.sum()]).double()
 
     def merge(self, a: Tensor, b: Tensor) -> Tensor:
         """Add."""

@@ -98,6 +98,6 @@ def bare(model: Model) -> Model:
     if isinstance(model, KernelModel):
         return replace(model, variance=None, conformal=None, info={})
     if isinstance(model, AverageModel):
-        models = tuple(replace(one, variance=None, info={}) for one in model.models)
+        models = tuple(replace(member, variance=None, info={}) for member in model.models)
         return replace(model, models=models, conformal=None, info={})
     return model

@@ -56,7 +56,7 @@ class Ranks:
     def merged(self, other: Ranks, most: int = MOST) -> Ranks:
         """Return the bins of the rows of both."""
         dropped = max(self.dropped, other.dropped)
-        a, b = (one._coarser(dropped - one.dropped) for one in (self, other))
+        a, b = (ranks._coarser(dropped - ranks.dropped) for ranks in (self, other))
         bins, place = torch.cat([a.bins, b.bins]).unique(return_inverse=True)
         counts = a.counts.new_zeros(len(bins), 2)
         counts.index_add_(0, place, torch.cat([a.counts, b.counts]))
@@ -69,13 +69,13 @@ class Ranks:
         pair in one bin counts half. It is off by no more than half the share of such pairs, and by
         nothing while each distinct value has its bin. NaN if all rows are marked, or none.
         """
-        others, marked = self.counts.double().unbind(dim=1)
-        pairs = float(others.sum() * marked.sum())
+        unmarked, marked = self.counts.double().unbind(dim=1)
+        pairs = float(unmarked.sum() * marked.sum())
         if pairs == 0:
             return math.nan, 0.0
-        below = others.cumsum(dim=0) - others
-        area = float((marked * (below + others / 2)).sum()) / pairs
-        return area, float((marked * others).sum()) / 2 / pairs if self.dropped else 0.0
+        below = unmarked.cumsum(dim=0) - unmarked
+        area = float((marked * (below + unmarked / 2)).sum()) / pairs
+        return area, float((marked * unmarked).sum()) / 2 / pairs if self.dropped else 0.0
 
     def shares(self, parts: int) -> list[float]:
         """Return the share of marked rows in each of `parts` equal parts of the rows, by value.

@@ -55,8 +55,8 @@ def check_average(weights: Sequence[Any], members: Sequence[Mapping[str, Any]]) 
         )
     sizes = {(_inputs(parts), parts["coef"].shape[-1]) for parts in members}
     if len(sizes) > 1:
-        said = " and ".join(f"{d} to {t}" for d, t in sorted(sizes))
-        raise ValueError(f"the models of an average map {said} features to targets")
+        sizes_text = " and ".join(f"{d} to {t}" for d, t in sorted(sizes))
+        raise ValueError(f"the models of an average map {sizes_text} features to targets")
 
 
 def same_encoding(a: Encoding | None, b: Encoding | None) -> bool:

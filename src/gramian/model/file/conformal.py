@@ -28,7 +28,7 @@ def _calibrated(part: SavedPart) -> Calibrated:
     spread = None if part.spread is None else build(**part.spread)
     if part.values is None:
         return Calibrated(part.scores, spread=spread)
-    models = tuple(build(**one) for one in part.values.members)
+    models = tuple(build(**member) for member in part.values.members)
     weights = part.values.weights
     values: Predictor = models[0]
     if weights is not None:

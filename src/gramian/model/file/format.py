@@ -67,18 +67,18 @@ def write_model(path: str | Path, model: Model, weights: tuple[float, ...] | Non
     }
     tensors = {} if model.encoding is None else _named(ENCODING, model.encoding.tensors())
     if weights is None:
-        (one,) = model.parts
-        header |= _header(one)
-        tensors |= _tensors(one)
+        (member,) = model.parts
+        header |= _header(member)
+        tensors |= _tensors(member)
     else:
-        header |= {"weights": list(weights), "members": [_header(one) for one in model.parts]}
-        for number, one in enumerate(model.parts):
-            tensors |= _named(f"{number}.", _tensors(one))
+        header |= {"weights": list(weights), "members": [_header(member) for member in model.parts]}
+        for number, member in enumerate(model.parts):
+            tensors |= _named(f"{number}.", _tensors(member))
     if model.conformal is not None:
         tensors |= _named(CONFORMAL, _conformal_tensors(model, model.conformal))
-    there = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
-    about = {"format": FORMAT, **header, "parts": parts_of(header, there)}
-    write_tensors(path, there, {KEY: json.dumps(about)})
+    stored_tensors = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
+    about = {"format": FORMAT, **header, "parts": parts_of(header, stored_tensors)}
+    write_tensors(path, stored_tensors, {KEY: json.dumps(about)})
 
 
 def _header(model: KernelPart) -> dict[str, Any]:
@@ -112,30 +112,30 @@ def _of_calibrated(part: Calibrated, model: Model) -> dict[str, Any]:
     """Return the functions of a part of `Conformal`, as an average keeps its models."""
     values = None
     if part.values is not None:
-        members = [_header(one) for one in part.values.parts]
+        members = [_header(member) for member in part.values.parts]
         values = {"weights": list(part.values.shares), "members": members}
     spread = None if part.spread is None else part.spread.parts[0]
     like = None
     if spread is not None:
-        same = [i for i, one in enumerate(model.parts) if one.centers is spread.centers]
+        same = [i for i, member in enumerate(model.parts) if member.centers is spread.centers]
         like = same[0] if same else None
     return {"values": values, "spread": spread and _header(spread), "like": like}
 
 
 def _conformal_tensors(model: Model, conformal: Conformal) -> dict[str, Tensor]:
     """Return their tensors; centers that the model has, too, are not there twice."""
-    found: dict[str, Tensor] = {}
+    tensors: dict[str, Tensor] = {}
     for number, part in enumerate(conformal.parts):
-        found[f"{number}.scores"] = part.scores
+        tensors[f"{number}.scores"] = part.scores
         functions = {} if part.values is None else dict(enumerate(part.values.parts))
-        each = {f"values.{i}": one for i, one in functions.items()}
+        function_tensors = {f"values.{i}": member for i, member in functions.items()}
         spread = {} if part.spread is None else {"spread": part.spread.parts[0]}
-        for name, one in (each | spread).items():
-            own = _tensors(one)
-            if any(one.centers is known.centers for known in model.parts):
+        for name, member in (function_tensors | spread).items():
+            own = _tensors(member)
+            if any(member.centers is known_part.centers for known_part in model.parts):
                 own = {key: tensor for key, tensor in own.items() if key not in CENTERS}
-            found |= _named(f"{number}.{name}.", own)
-    return found
+            tensors |= _named(f"{number}.{name}.", own)
+    return tensors
 
 
 def _named(start: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -149,10 +149,10 @@ def unnamed(start: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 def parts_of(header: dict[str, Any], tensors: Iterable[str]) -> list[str]:
     """Return the names of the optional parts of a model."""
-    there = [name for name in (*SHARED, *OPTIONAL) if header.get(name) is not None]
-    for number, one in enumerate(header.get("members", [])):
-        there += [f"{number}.{name}" for name in OPTIONAL if one[name] is not None]
-    return sorted([*tensors, *there])
+    part_names = [name for name in (*SHARED, *OPTIONAL) if header.get(name) is not None]
+    for number, member in enumerate(header.get("members", [])):
+        part_names += [f"{number}.{name}" for name in OPTIONAL if member[name] is not None]
+    return sorted([*tensors, *part_names])
 
 
 def center_tensors(centers: RowSource) -> dict[str, Tensor]:

@@ -151,14 +151,14 @@ def _check_format(path: Path, header: Any) -> None:
 
 def _check_header(header: dict[str, Any], tensors: dict[str, Tensor]) -> None:
     _add_new(header)
-    there = set(parts_of(header, tensors))
-    named = set(header.pop("parts")) if header["format"] > 1 else there
-    if there != named:
-        raise ValueError(f"header and contents differ by {', '.join(map(str, there ^ named))}")
+    part_names = set(parts_of(header, tensors))
+    named = set(header.pop("parts")) if header["format"] > 1 else part_names
+    if part_names != named:
+        raise ValueError(f"header and contents differ by {', '.join(map(str, part_names ^ named))}")
     fields = OF_FILE | (OF_AVERAGE if "members" in header else OF_MODEL)
     _check_fields(header, fields)
-    for one in header.get("members", []):
-        _check_fields(one, OF_MODEL)
+    for member in header.get("members", []):
+        _check_fields(member, OF_MODEL)
     if not isinstance(header["info"], dict):
         raise ValueError("info is no object")
 
@@ -167,8 +167,8 @@ def _add_new(header: dict[str, Any]) -> None:
     """Give a header the parts that its format had not: none of them."""
     names = [name for since in NEW if header["format"] < since for name in NEW[since]]
     header |= {name: None for name in names if name in SHARED or "members" not in header}
-    for one in header.get("members", []):
-        one |= {name: None for name in names if name not in SHARED}
+    for member in header.get("members", []):
+        member |= {name: None for name in names if name not in SHARED}
 
 
 def _check_fields(header: dict[str, Any], known: set[str]) -> None:
@@ -212,7 +212,8 @@ def _members(
     headers: list[dict[str, Any]], tensors: dict[str, Tensor], shared: dict[str, Any]
 ) -> list[dict[str, Any]]:
     return [
-        shared | _member(one, unnamed(f"{number}.", tensors)) for number, one in enumerate(headers)
+        shared | _member(member, unnamed(f"{number}.", tensors))
+        for number, member in enumerate(headers)
     ]
 
 
@@ -229,7 +230,7 @@ def _conformal(
     known: list[dict[str, Tensor]],
 ) -> list[SavedPart]:
     """Return the contents of the parts; a function without centers has the centers of the model."""
-    found = []
+    calibrated_parts = []
     for number, header in enumerate(headers):
         own = unnamed(f"{number}.", tensors)
         tensors = _without(f"{number}.", tensors)
@@ -239,20 +240,22 @@ def _conformal(
         functions = None
         if values is not None:
             _check_all_known(_without_numbers(len(values["members"]), of_values))
-            given = {
+            tensors_by_name = {
                 f"{i}.{key}": tensor
                 for i in range(len(values["members"]))
                 for key, tensor in _with_centers(unnamed(f"{i}.", of_values), known[i]).items()
             }
             weights = values["weights"] if len(values["members"]) > 1 else None
-            functions = Saved(_members(values["members"], given, shared), weights)
+            functions = Saved(_members(values["members"], tensors_by_name, shared), weights)
         elif of_values:
             _check_all_known(of_values)
         if spread is not None and header["like"] is not None:
             of_spread = _with_centers(of_spread, known[header["like"]])
-        found.append(SavedPart(own["scores"], functions, _spread(spread, of_spread, shared)))
+        calibrated_parts.append(
+            SavedPart(own["scores"], functions, _spread(spread, of_spread, shared))
+        )
     _check_all_known(tensors)
-    return found
+    return calibrated_parts
 
 
 def _spread(
@@ -292,15 +295,15 @@ def _member(header: dict[str, Any], tensors: dict[str, Tensor]) -> dict[str, Any
         "link": None if link is None else link_of(link),
         "variance": None if variance is None else Variance.from_parts(variance, of_variance),
     }
-    known = {"coef", *PLAIN, *(SPARSE if SPARSE[0] in tensors else ("centers",))}
-    known |= {METRIC + name for name in of_metric}
+    known_names = {"coef", *PLAIN, *(SPARSE if SPARSE[0] in tensors else ("centers",))}
+    known_names |= {METRIC + name for name in of_metric}
     if quantiles is not None:
-        known |= {QUANTILES + name for name in of_quantiles}
+        known_names |= {QUANTILES + name for name in of_quantiles}
     if cells is not None:
-        known |= {CELLS + name for name in of_cells}
+        known_names |= {CELLS + name for name in of_cells}
     if variance is not None:
-        known |= {VARIANCE + name for name in of_variance}
-    _check_all_known(set(tensors) - known)
+        known_names |= {VARIANCE + name for name in of_variance}
+    _check_all_known(set(tensors) - known_names)
     return parts
 
 

@@ -130,8 +130,10 @@ class Conformal:
         out = torch.empty(n, t, 2, dtype=torch.float64)
         step = max(1, BLOCK // (self.count * t))
         for start in range(0, n, step):
-            here = slice(start, start + step)
-            out[here] = self._ordered([(f[here], s[here]) for f, s in ends], level)
+            block_rows = slice(start, start + step)
+            out[block_rows] = self._ordered(
+                [(f[block_rows], s[block_rows]) for f, s in ends], level
+            )
         return out
 
     def sets(self, chances: Sequence[Float[Tensor, "n k"]], level: float) -> Bool[Tensor, "n k"]:
@@ -151,16 +153,16 @@ class Conformal:
         With several parts, a class is in the set if its score is above the scores of fewer than
         ⌈(n + 1) level⌉ of all calibration rows, each by its part.
         """
-        least = torch.zeros(chances[0].shape, dtype=torch.int64)
+        counts_below = torch.zeros(chances[0].shape, dtype=torch.int64)
         for part, p in zip(
             self.parts, chances, strict=True
         ):  # calibration scores below the score of the class
             mine = _class_scores(p)
-            least += torch.searchsorted(part.scores[:, 0].contiguous(), mine)
-        found = least < math.ceil(level * (self.count + 1) - 1e-9)
+            counts_below += torch.searchsorted(part.scores[:, 0].contiguous(), mine)
+        is_in_set = counts_below < math.ceil(level * (self.count + 1) - 1e-9)
         mean = torch.stack([p.double() for p in chances]).mean(dim=0)
-        found[torch.arange(len(found)), mean.argmax(dim=1)] = True
-        return found
+        is_in_set[torch.arange(len(is_in_set)), mean.argmax(dim=1)] = True
+        return is_in_set
 
     def sets_at(
         self, model: Predictor, rows: RowSource, level: float, **settings: Any

@@ -59,12 +59,15 @@ def deviations(
     model: Model, rows: RowSource, engine: str | Engine, memory_bytes: int
 ) -> Float[Tensor, "n t"]:
     """Return standard deviations; see `Model.deviations`."""
-    total = far = slope = torch.zeros((), dtype=torch.float64)
-    for share, one in zip(model.shares, model.parts, strict=True):
-        known, v = unexplained(one, rows, engine, memory_bytes)
-        total = total + share * (v[:, None] * known.scale + known.noise)
-        far, slope = far + share * (v - known.limit), slope + share * known.beyond
-    return (total + far.clamp(min=0.0)[:, None] * slope).sqrt()
+    total = far_terms = slope = torch.zeros((), dtype=torch.float64)
+    for share, part in zip(model.shares, model.parts, strict=True):
+        variance_of_part, v = unexplained(part, rows, engine, memory_bytes)
+        total = total + share * (v[:, None] * variance_of_part.scale + variance_of_part.noise)
+        far_terms, slope = (
+            far_terms + share * (v - variance_of_part.limit),
+            slope + share * variance_of_part.beyond,
+        )
+    return (total + far_terms.clamp(min=0.0)[:, None] * slope).sqrt()
 
 
 def out_of_range(
@@ -72,7 +75,7 @@ def out_of_range(
 ) -> Bool[Tensor, " n"]:
     """Return which rows are far from the training; see `Model.out_of_range`."""
     beyond = torch.zeros((), dtype=torch.float64)
-    for share, one in zip(model.shares, model.parts, strict=True):
-        known, v = unexplained(one, rows, engine, memory_bytes)
-        beyond = beyond + share * (v - known.limit)
+    for share, part in zip(model.shares, model.parts, strict=True):
+        variance_of_part, v = unexplained(part, rows, engine, memory_bytes)
+        beyond = beyond + share * (v - variance_of_part.limit)
     return ~(beyond < 0)

@@ -159,8 +159,8 @@ class LandmarkFactors:
         Not below rounding of k(x, x).
         """
         f = self.features(K)
-        left = (diagonal - f.square().sum(dim=1)).clamp(min=0.0)
-        return above_rounding(left + self.shift * self.spread(f), diagonal)
+        unexplained_share = (diagonal - f.square().sum(dim=1)).clamp(min=0.0)
+        return above_rounding(unexplained_share + self.shift * self.spread(f), diagonal)
 
 
 Factors = RowFactors | LandmarkFactors

@@ -80,8 +80,8 @@ class Shares(Probabilities):
     def log(self, values: Float[Tensor, "n t"]) -> Float[Tensor, "n k"]:
         shares = shares_of(values)
         inside = shares.clamp(LEAST_SHARE, 1.0)
-        kept = inside + BEYOND * (shares - inside).clamp(-1.0, 1.0)
-        return torch.log_softmax(self.power * kept.log(), dim=1)
+        kept_shares = inside + BEYOND * (shares - inside).clamp(-1.0, 1.0)
+        return torch.log_softmax(self.power * kept_shares.log(), dim=1)
 
     @classmethod
     def fitted(
@@ -119,10 +119,12 @@ class Shares(Probabilities):
             p = torch.softmax(power * logs, dim=1)
             return float(w @ ((p - truth) * logs).sum(dim=1)) + 1 - 1 / power
 
-        least, most = POWERS
-        if slope(least) >= 0:
-            return cls(least)
-        return cls(most if slope(most) <= 0 else float(brentq(slope, least, most, xtol=1e-12)))
+        smallest, largest = POWERS
+        if slope(smallest) >= 0:
+            return cls(smallest)
+        return cls(
+            largest if slope(largest) <= 0 else float(brentq(slope, smallest, largest, xtol=1e-12))
+        )
 
 
 @maps.register("log_odds")

@@ -68,10 +68,14 @@ class Variance:
         """Return what `to_dict` and `tensors` gave."""
         if set(header) != {"limit", "shift"}:
             raise ValueError(f"a variance has a limit and a shift, not {sorted(header)}")
-        rest = {name: tensor for name, tensor in tensors.items() if name not in NUMBERS}
+        other_tensors = {name: tensor for name, tensor in tensors.items() if name not in NUMBERS}
         if not all(each.dtype == torch.float64 for n, each in tensors.items() if n != "index"):
             raise ValueError("the numbers of a variance must be float64")
         shift = header["shift"]
-        factors = RowFactors(**rest) if shift is None else LandmarkFactors(**rest, shift=shift)
+        factors = (
+            RowFactors(**other_tensors)
+            if shift is None
+            else LandmarkFactors(**other_tensors, shift=shift)
+        )
         scale, noise, beyond = (tensors[name] for name in NUMBERS)
         return cls(scale, noise, beyond, float(header["limit"]), factors)

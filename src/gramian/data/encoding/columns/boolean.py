@@ -74,9 +74,11 @@ class BooleanObserver(Observer):
         return (_zero_or_one(column),)
 
     def finish(self, summaries: Sequence[Summary]) -> ColumnEncoding:
-        (known,) = summaries
-        if known.seen == 0:
+        (summary,) = summaries
+        if summary.seen == 0:
             return LeftOut(self.name, EMPTY)
-        if known.constant and not known.gaps:
+        if summary.constant and not summary.gaps:
             return LeftOut(self.name, CONSTANT)
-        return Boolean(self.name, Gaps(known.gaps, float(known.gaps > 0 and known.fill > 0.5)))
+        return Boolean(
+            self.name, Gaps(summary.gaps, float(summary.gaps > 0 and summary.fill > 0.5))
+        )

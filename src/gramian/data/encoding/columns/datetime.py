@@ -65,26 +65,30 @@ class Date(ColumnEncoding):
         values, gaps = _microseconds(column, self.name, part)
         self.gaps.check(gaps, self.name, part)
         values = np.where(gaps, round(self.gaps.fill * SECOND), values)
-        known = fields(local(values, self.zone)) if self.cycles or len(self.mean) > 1 else {}
+        field_values = fields(local(values, self.zone)) if self.cycles or len(self.mean) > 1 else {}
         measured = [values / SECOND]
         if len(self.mean) > 1:
-            measured.append(known["year"])
+            measured.append(field_values["year"])
         scaled = [
             (x - mean) / scale
             for x, mean, scale in zip(measured, self.mean, self.scale, strict=True)
         ]
-        waves = [wave for name in self.cycles for wave in cycle(name, known[name])]
+        waves = [wave for name in self.cycles for wave in cycle(name, field_values[name])]
         return self.gaps.marked(np.column_stack([*scaled, *waves]), gaps)
 
     def describe(self) -> str:
         year = ["year"] if len(self.mean) > 1 else []
-        *most, last = self.cycles or [""]
-        cycles = [f"{', '.join(most)} and {last}" if most else last] if self.cycles else []
+        *earlier_cycles, last = self.cycles or [""]
+        cycles = (
+            [f"{', '.join(earlier_cycles)} and {last}" if earlier_cycles else last]
+            if self.cycles
+            else []
+        )
         as_cycles = " as cycles" if len(self.cycles) > 1 else " as a cycle" if self.cycles else ""
         zone = f" in {self.zone}" if self.zone else ""
-        said = ", ".join(["elapsed", *year, *cycles])
+        features_text = ", ".join(["elapsed", *year, *cycles])
         gap = self.gaps.describe(self._median())
-        return f"{_WORD[self.since]}{zone}: {said}{as_cycles}{gap}"
+        return f"{_WORD[self.since]}{zone}: {features_text}{as_cycles}{gap}"
 
     def _median(self) -> str:
         if self.since in ("time", "duration"):
@@ -132,8 +136,8 @@ def _microseconds(column: pa.Array, name: str, part: Part) -> tuple[np.ndarray, 
         return microseconds(column)
     except OverflowError:
         seconds = pc.abs(column.cast(pa.int32() if column.type.bit_width == 32 else pa.int64()))
-        far = np.asarray(seconds.fill_null(0)) == pc.max(seconds).as_py()
-        refuse(part, name, far, "is more than 290,000 years from 1970", Text(LEAVE_OUT))
+        is_latest = np.asarray(seconds.fill_null(0)) == pc.max(seconds).as_py()
+        refuse(part, name, is_latest, "is more than 290,000 years from 1970", Text(LEAVE_OUT))
         raise
 
 
@@ -149,15 +153,15 @@ class DateObserver(Observer):
     def see(self, column: pa.Array, seen: Seen) -> Sequence[np.ndarray]:
         values, gaps = _microseconds(column, self.name, seen.part)
         elapsed = np.where(gaps, np.nan, values / SECOND)
-        known = fields(local(values, self._zone)) if self._kind != "duration" else {}
-        for name, field in known.items():
-            there = field[~gaps]
-            if len(there):
-                self._low[name] = min(self._low.get(name, there[0]), there.min())
-                self._high[name] = max(self._high.get(name, there[0]), there.max())
+        field_values = fields(local(values, self._zone)) if self._kind != "duration" else {}
+        for name, field in field_values.items():
+            present = field[~gaps]
+            if len(present):
+                self._low[name] = min(self._low.get(name, present[0]), present.min())
+                self._high[name] = max(self._high.get(name, present[0]), present.max())
         if self.measured == 1:
             return (elapsed,)
-        return elapsed, np.where(gaps, np.nan, known["year"])
+        return elapsed, np.where(gaps, np.nan, field_values["year"])
 
     def finish(self, summaries: Sequence[Summary]) -> ColumnEncoding:
         elapsed = summaries[0]
@@ -166,11 +170,12 @@ class DateObserver(Observer):
         if elapsed.constant and not elapsed.gaps:
             return LeftOut(self.name, CONSTANT)
         varied = {name for name in self._low if self._low[name] < self._high[name]}
-        kept = summaries[: 2 if "date" in self._kind and "year" in varied else 1]
+        kept_summaries = summaries[: 2 if "date" in self._kind and "year" in varied else 1]
         offered = ("hour",) if self._kind == "time" else tuple(CYCLES)
         return Date(
             self.name, self._kind, self._zone,
-            tuple(known.mean for known in kept), tuple(known.scale for known in kept),
+            tuple(summary.mean for summary in kept_summaries),
+            tuple(summary.scale for summary in kept_summaries),
             tuple(name for name in offered if name in varied), Gaps.of(elapsed),
         )  # fmt: skip
 

@@ -120,16 +120,16 @@ class NumberObserver(Observer):
         return (finite(column, self.name, seen.part),)
 
     def finish(self, summaries: Sequence[Summary]) -> ColumnEncoding:
-        (known,) = summaries
-        if known.seen == 0:
+        (summary,) = summaries
+        if summary.seen == 0:
             return LeftOut(self.name, EMPTY)
-        if known.constant and not known.gaps and self._numbers != "raw":
+        if summary.constant and not summary.gaps and self._numbers != "raw":
             return LeftOut(self.name, CONSTANT_NUMBER)
-        gaps = Gaps.of(known)
-        if self._numbers == "quantile" and not known.constant:
-            return self._normal(known, gaps)
+        gaps = Gaps.of(summary)
+        if self._numbers == "quantile" and not summary.constant:
+            return self._normal(summary, gaps)
         raw = self._numbers == "raw"
-        mean, scale = (0.0, 1.0) if raw else (known.mean, known.scale)
+        mean, scale = (0.0, 1.0) if raw else (summary.mean, summary.scale)
         return Number(self.name, "raw" if raw else "standard", mean, scale, gaps)
 
     def _normal(self, known: Summary, gaps: Gaps) -> Number:
@@ -140,5 +140,5 @@ class NumberObserver(Observer):
         weights[-1] = known.gaps
         mean = float(np.average(scores, weights=weights))
         scale = float(np.sqrt(np.average((scores - mean) ** 2, weights=weights)))
-        kept = torch.from_numpy(quantiles)
-        return Number(self.name, "quantile", mean, scale or 1.0, gaps, kept)
+        kept_quantiles = torch.from_numpy(quantiles)
+        return Number(self.name, "quantile", mean, scale or 1.0, gaps, kept_quantiles)

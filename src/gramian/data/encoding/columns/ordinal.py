@@ -106,18 +106,18 @@ class OrderedObserver(Observer):
             self._levels = Levels(declared)
 
     def finish(self, summaries: Sequence[Summary]) -> ColumnEncoding:
-        (known,) = summaries
-        if known.seen == 0:
+        (summary,) = summaries
+        if summary.seen == 0:
             return LeftOut(self.name, EMPTY)
-        if known.constant and not known.gaps:
+        if summary.constant and not summary.gaps:
             return LeftOut(self.name, CONSTANT)
-        gaps = Gaps.of(known)
-        return Ordered(self.name, self._levels, known.mean, known.scale, gaps)
+        gaps = Gaps.of(summary)
+        return Ordered(self.name, self._levels, summary.mean, summary.scale, gaps)
 
 
 def _declared(column: pa.Array) -> list[str | None]:
     """Return all declared categories as texts, also categories without rows."""
-    every = pa.DictionaryArray.from_arrays(
+    every_value = pa.DictionaryArray.from_arrays(
         pa.array(range(len(column.dictionary)), pa.int32()), column.dictionary
     )
-    return coded(every)[0]
+    return coded(every_value)[0]

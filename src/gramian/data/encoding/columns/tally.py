@@ -48,9 +48,9 @@ class Tally:
         ------
         TooMany
         """
-        there = np.unique(index)
+        present_codes = np.unique(index)
         places = np.zeros(len(texts) + 1, np.int64)  # the last one, -1, is missing: row 0
-        for place in there[there >= 0].tolist():
+        for place in present_codes[present_codes >= 0].tolist():
             places[place] = self._code(texts[place])
         self._grow(targets.shape[1])
         cells = places[index] * FOLDS + folds

@@ -92,17 +92,17 @@ def check_utf8(parts: Iterable[bytes], path: Path, *, whole: bool = False) -> No
     ValueError
         Names the place of the byte.
     """
-    place, line, left, ascii_only = 0, 1, b"", True
+    place, line, unread, ascii_only = 0, 1, b"", True
     for part in parts:
-        text, left = left + part, b""
+        text, unread = unread + part, b""
         error = _fault(text)
         good = text if error is None else text[: error.start]
         ascii_only &= good.isascii()
         place, line = place + len(good), line + good.count(b"\n")
         if error is not None and not _is_cut(error, text):
             return _refuse(path, place, line) if not ascii_only else None
-        left = text[len(good) :]
-    if left and whole and not ascii_only:
+        unread = text[len(good) :]
+    if unread and whole and not ascii_only:
         _refuse(path, place, line)
     return None
 

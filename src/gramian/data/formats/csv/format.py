@@ -149,7 +149,7 @@ class TextWriter:
     def write(self, batch: pa.RecordBatch) -> None:
         """Append the rows of a batch."""
         pairs = zip(batch.columns, self._schema.types, strict=True)
-        columns = [one if one.type.equals(kind) else one.cast(kind) for one, kind in pairs]
+        columns = [array if array.type.equals(kind) else array.cast(kind) for array, kind in pairs]
         self._file.write(pa.record_batch(columns, schema=self._schema))
 
     def close(self) -> None:

@@ -58,13 +58,13 @@ class Inference:
         a comma for decimals, the point separates thousands, and the other way round. Dates
         whose day and month could both be the month stay text.
         """
-        names = [{one.name for one in possible} for possible in self._possible]
+        names = [{reading.name for reading in possible} for possible in self._possible]
         needed = [mark for mark in _MARKS if any(_needs(mark, possible) for possible in names)]
         mark = needed[0] if len(needed) == 1 else None
         return [self._choice(j, mark) for j in range(len(names))]
 
     def _choice(self, j: int, mark: str | None) -> Reading:
-        possible = {one.name: one for one in self._possible[j]}
+        possible = {reading.name: reading for reading in self._possible[j]}
         if not possible:
             return TEXT
         if not self._seen[j]:
@@ -82,7 +82,7 @@ class Inference:
     def settled(self) -> bool:
         """Return whether the choices can only be contradicted by later values, not changed."""
         for possible in self._possible:
-            names = {one.name for one in possible}
+            names = {reading.name for reading in possible}
             if _is_open(names) or any(AMBIGUOUS.get(name) in names for name in names):
                 return False
         return True
@@ -90,9 +90,9 @@ class Inference:
 
 def _needs(mark: str, names: Collection[str]) -> bool:
     """Return whether numbers of a column can only be read with this mark for decimals."""
-    other = "." if mark == "," else ","
-    found = any(name in names for name in _MARKS[mark])
-    return found and not any(name in names for name in ("integer", *_MARKS[other]))
+    other_mark = "." if mark == "," else ","
+    is_needed = any(name in names for name in _MARKS[mark])
+    return is_needed and not any(name in names for name in ("integer", *_MARKS[other_mark]))
 
 
 def _is_open(names: Collection[str]) -> bool:
@@ -104,10 +104,12 @@ def _is_open(names: Collection[str]) -> bool:
 def _holding(possible: Sequence[Reading], texts: pa.Array) -> tuple[Reading, ...]:
     """Return the readings that can parse all of these texts, at least one of which is valid."""
     value = next(text.as_py() for text in texts if text.is_valid)
-    kept: list[Reading] = []
-    for one in possible:
-        if one.shape.fullmatch(value) is None:
+    kept_readings: list[Reading] = []
+    for reading in possible:
+        if reading.shape.fullmatch(value) is None:
             continue
-        if any(other.name in one.contains for other in kept) or one.holds(texts):
-            kept.append(one)
-    return tuple(kept)
+        if any(
+            kept_reading.name in reading.contains for kept_reading in kept_readings
+        ) or reading.holds(texts):
+            kept_readings.append(reading)
+    return tuple(kept_readings)

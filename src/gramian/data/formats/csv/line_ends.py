@@ -114,8 +114,8 @@ def without_blank_end(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBa
     """Yield batches of one column without the nulls after the last value."""
     blank: list[pa.RecordBatch] = []
     for batch in batches:
-        there = batch.column(0).is_valid().to_numpy(zero_copy_only=False).nonzero()[0]
-        end = int(there[-1]) + 1 if len(there) else 0
+        valid_rows = batch.column(0).is_valid().to_numpy(zero_copy_only=False).nonzero()[0]
+        end = int(valid_rows[-1]) + 1 if len(valid_rows) else 0
         if end:
             yield from blank
             blank = []

@@ -190,12 +190,12 @@ def _iso(kind: pa.DataType) -> Parse:
 
 def _parser(form: str, kind: pa.DataType) -> Parse:
     def parse(texts: pa.Array) -> pa.Array:
-        found = pc.strptime(texts, format=form, unit="us")
-        earliest = pc.min(found).as_py()
+        parsed = pc.strptime(texts, format=form, unit="us")
+        earliest = pc.min(parsed).as_py()
         if earliest is not None and earliest.year < _EARLIEST:
             raise pa.ArrowInvalid("a year of two digits")
-        _check_days(texts, found, form)
-        return found.cast(kind)
+        _check_days(texts, parsed, form)
+        return parsed.cast(kind)
 
     return parse
 
@@ -205,8 +205,8 @@ def _check_days(texts: pa.Array, found: pa.Array, form: str) -> None:
     early = pc.less_equal(pc.day(found), 3)
     texts, found = texts.filter(early), found.filter(early)
     pattern = "^" + re.sub("%(.)", r"0?(?P<\1>[0-9]+)", form[:8].replace(".", r"\."))
-    said = pc.struct_field(pc.extract_regex(texts, pattern), "d").cast(pa.int64())
-    if pc.all(pc.equal(said, pc.day(found))).as_py() is False:
+    written_days = pc.struct_field(pc.extract_regex(texts, pattern), "d").cast(pa.int64())
+    if pc.all(pc.equal(written_days, pc.day(found))).as_py() is False:
         raise pa.ArrowInvalid("no such day")
 
 

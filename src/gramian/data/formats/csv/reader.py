@@ -121,19 +121,19 @@ def _explained(path: Path, dialect: Dialect, uneven: list[Any]) -> Iterator[None
     except (pa.ArrowInvalid, OSError) as error:
         if uneven:
             raise _uneven(path, dialect, uneven[0]) from error
-        said = str(error).splitlines()[0]
-        if "UTF8" in said:
+        reason_line = str(error).splitlines()[0]
+        if "UTF8" in reason_line:
             raise NotOfThisDialectError(_recoded(path, dialect)) from error
-        if "straddl" in said and not dialect.long_rows:
+        if "straddl" in reason_line and not dialect.long_rows:
             raise NotOfThisDialectError(replace(dialect, long_rows=True)) from error
-        if "straddl" in said:
+        if "straddl" in reason_line:
             raise ValueError(
                 f"{path} has a row of more than {LONGEST_LINE_BYTES >> 20} MB, or a quote that "
                 "does not end; write shorter texts, or the quote that is missing"
             ) from error
         raise ValueError(
             f"{path} cannot be read as a table of text: it is cut off or damaged, or a quote does "
-            f"not end; write it again (Arrow says: {said})"
+            f"not end; write it again (Arrow says: {reason_line})"
         ) from error
 
 

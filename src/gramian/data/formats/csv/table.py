@@ -77,17 +77,17 @@ class _Text:
 
     def table(self) -> Table:
         """Read it into memory, or into a temporary file if there is much of it."""
-        held: list[pa.RecordBatch] = []
+        held_batches: list[pa.RecordBatch] = []
         bytes_held = 0
         long = self.path.stat().st_size > HELD_BYTES  # and longer still, if it is compressed
         for batch in strings(self.path, self.dialect):
-            held.append(batch)
+            held_batches.append(batch)
             bytes_held += batch.nbytes
             if bytes_held > HELD_BYTES or (long and bytes_held > _GUESS_BYTES):
                 break
         else:
-            return self._held(held)
-        return self._stored(held)
+            return self._held(held_batches)
+        return self._stored(held_batches)
 
     def _held(self, held: list[pa.RecordBatch]) -> Table:
         # a wide table has few rows in a batch, and each look at a column has its price
@@ -103,10 +103,10 @@ class _Text:
     def _inference(self, batches: Iterable[pa.RecordBatch]) -> Inference:
         names = self.dialect.names
         texts = [j for j, name in enumerate(names) if name in self.texts]
-        found = Inference(len(names), self.dialect.separator, texts)
+        inference = Inference(len(names), self.dialect.separator, texts)
         for batch in batches:
-            found.add(batch.columns)
-        return found
+            inference.add(batch.columns)
+        return inference
 
     def _stored(self, held: list[pa.RecordBatch]) -> Table:
         """Rewrite the file, with the types of the held batches unless later values differ."""
@@ -118,8 +118,8 @@ class _Text:
                 return self._rewritten(self._columns(guess.readings()))
             except _LateError:
                 pass
-        every = self._inference(prefetch(strings(self.path, self.dialect)))
-        return self._rewritten(self._columns(every.readings()))
+        full_inference = self._inference(prefetch(strings(self.path, self.dialect)))
+        return self._rewritten(self._columns(full_inference.readings()))
 
     def _rewritten(self, columns: _Columns) -> Table:
         handle, name = tempfile.mkstemp(prefix="gramian-", suffix=".arrow")
@@ -155,9 +155,11 @@ class _Text:
             raise ValueError(
                 f"{self.where}: column {bad[0] + 1} has no name; give it one in the header line"
             )
-        kept = [j for j, name in enumerate(names) if name]
+        kept_columns = [j for j, name in enumerate(names) if name]
         return _Columns(
-            tuple(kept), tuple(names[j] for j in kept), tuple(readings[j] for j in kept)
+            tuple(kept_columns),
+            tuple(names[j] for j in kept_columns),
+            tuple(readings[j] for j in kept_columns),
         )
 
 
