@@ -10,7 +10,7 @@ import threading
 
 import pytest
 
-from gramian._imports import WhenUsed, deferred, uncollected
+from gramian._imports import WhenUsed, defer_imports, pause_collection
 
 LATER = ("scipy.stats", "scipy.optimize", "pandas", "pyarrow.compute", "sklearn.cluster", "rich")
 
@@ -34,7 +34,7 @@ KernelRidge().fit(pandas.DataFrame({{"a": [0.0, 1, 2], "b": list("xyx")}}), [0, 
 
 def test_a_deferred_module_is_imported_when_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "colorsys", raising=False)
-    with deferred("colorsys", "no_such_module_anywhere"):
+    with defer_imports("colorsys", "no_such_module_anywhere"):
         import colorsys
 
         assert isinstance(colorsys, WhenUsed)
@@ -48,7 +48,7 @@ def test_a_deferred_module_is_imported_when_it_is_used(monkeypatch: pytest.Monke
 def test_a_deferred_module_can_be_used_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.split(".")[0] == "wsgiref"]:
         monkeypatch.delitem(sys.modules, name)
-    with deferred("wsgiref"):
+    with defer_imports("wsgiref"):
         import wsgiref
         from wsgiref.util import guess_scheme
 
@@ -59,7 +59,7 @@ def test_a_deferred_module_can_be_used_at_once(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_stand_in_is_its_module_to_all_who_ask(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "colorsys", raising=False)
-    with deferred("colorsys"):
+    with defer_imports("colorsys"):
         import colorsys
 
         found = importlib.util.find_spec("colorsys")  # of another thread, say
@@ -80,7 +80,7 @@ def test_stand_ins_of_several_threads_are_imported_once(monkeypatch: pytest.Monk
     def use(number: int) -> None:
         start.wait()
         if number % 2:
-            with deferred("colorsys"):
+            with defer_imports("colorsys"):
                 got.append(importlib.import_module("colorsys").rgb_to_hsv)
         else:
             got.append(importlib.import_module("colorsys").rgb_to_hsv)
@@ -96,7 +96,7 @@ def test_stand_ins_of_several_threads_are_imported_once(monkeypatch: pytest.Monk
 
 
 def test_what_is_imported_is_not_deferred() -> None:
-    with deferred("sys"):
+    with defer_imports("sys"):
         import sys as again
 
         assert again is sys
@@ -108,7 +108,7 @@ def test_the_collector_is_as_it_was(on: bool) -> None:
     was_on = gc.isenabled()
     try:
         (gc.enable if on else gc.disable)()
-        with uncollected():
+        with pause_collection():
             assert not gc.isenabled()
         assert gc.isenabled() is on
     finally:
@@ -118,7 +118,7 @@ def test_the_collector_is_as_it_was(on: bool) -> None:
 def test_what_is_made_meanwhile_counts_as_old() -> None:
     gc.unfreeze()
     try:
-        with uncollected():
+        with pause_collection():
             made: list[int] = []
         assert any(one is made for one in gc.get_objects(generation=2))
         assert gc.get_freeze_count() == 0
@@ -128,6 +128,6 @@ def test_what_is_made_meanwhile_counts_as_old() -> None:
 
 def test_what_others_have_frozen_stays_frozen() -> None:
     gc.freeze()
-    with uncollected():
+    with pause_collection():
         pass
     assert gc.get_freeze_count() > 0

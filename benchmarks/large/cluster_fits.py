@@ -221,7 +221,7 @@ def metered() -> None:
     """Count the CPU seconds within tasks of a pass, in this worker."""
     from gramian.data.dask import part
 
-    folded = part.folded
+    folded = part.fold_part
 
     def counted(*arguments: Any) -> Any:
         start = time.process_time()
@@ -229,7 +229,7 @@ def metered() -> None:
         part.inside += time.process_time() - start  # type: ignore[attr-defined]
         return found
 
-    part.folded, part.inside = counted, 0.0  # type: ignore[attr-defined]
+    part.fold_part, part.inside = counted, 0.0  # type: ignore[attr-defined]
 
 
 def met(dask_worker: Any) -> tuple[float, float, float]:

@@ -23,7 +23,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from gramian import KernelRidge
 from gramian.callbacks import stages
-from gramian.cli.main import explained
+from gramian.cli.main import explain_error
 from gramian.data.rows import cache as decoded
 from gramian.fitting.inputs import memory as held_rows
 
@@ -140,7 +140,7 @@ def changed_under_fit(kind: str, change: str, moment: str | int, folder: Path) -
             est.fit(data, target)
         outcome = UNCHANGED if is_fit_of(est, table(), kind) else "a fit of other data"
     except Exception as error:
-        text = str(explained(error)[1])
+        text = str(explain_error(error)[1])
         outcome = NAMED if f"{path} has changed" in text else text[:200]
     row = {"file": kind, "change": change, "moment": moment, "outcome": outcome}
     return row if changing.done else row | {"outcome": f"not changed: {outcome}"}

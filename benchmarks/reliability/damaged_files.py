@@ -15,7 +15,7 @@ from safetensors import safe_open
 from torch import Tensor
 
 from gramian._files.tensors import write_tensors
-from gramian.cli.main import BUG, explained
+from gramian.cli.main import BUG, explain_error
 
 Edit = Callable[[dict[str, Any], dict[str, Tensor]], Any]
 OUTCOMES = ("refused", "same", "silently other", "bug")
@@ -114,7 +114,7 @@ def outcomes(
         try:
             found = use(path)
         except Exception as error:
-            code, text = explained(error)
+            code, text = explain_error(error)
             kind = "bug" if code == BUG else "refused"
             said += [str(text)] if code == BUG else []
         else:

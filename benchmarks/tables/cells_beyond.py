@@ -179,10 +179,10 @@ def cells_first(data: Data, rows: int) -> np.ndarray:
 
 def by_ridges(data: Data, rows: int, how: str) -> np.ndarray:
     """Return the blended predictions of cells, each with a ridge that is chosen, or given."""
-    from gramian.cells import MedianSplits, divided
+    from gramian.cells import MedianSplits, divide_rows
 
     X, rng = torch.from_numpy(data.X), torch.Generator().manual_seed(0)
-    cells, members = divided(MedianSplits(rows, 0.1), X, rng=rng)
+    cells, members = divide_rows(MedianSplits(rows, 0.1), X, rng=rng)
     losses = np.zeros((len(members), len(GRID)))
     for cell, index in enumerate(members if how != "one ridge" else []):
         order = index[torch.randperm(len(index), generator=rng)].numpy()

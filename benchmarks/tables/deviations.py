@@ -11,7 +11,7 @@ import torch
 from scipy.stats import spearmanr
 
 from gramian import KernelRidge
-from gramian.model.uncertainty.deviations import unexplained
+from gramian.model.uncertainty.deviations import residual_variance
 
 from ..lib import plots
 from ..lib.results import Row
@@ -132,7 +132,7 @@ def shares(off: np.ndarray, std: np.ndarray) -> Row:
 def raw(est: KernelRidge, X: np.ndarray, n: int) -> np.ndarray:
     """Return deviations of the Gaussian process, as nothing has calibrated them."""
     (part,) = est.model_.parts
-    _, v = unexplained(part, part.rows(X), "auto", 1 << 30)
+    _, v = residual_variance(part, part.rows(X), "auto", 1 << 30)
     scale = 1.0 if part.target_scale is None else float(part.target_scale[0])
     found: np.ndarray = scale * (v + n * est.penalty_).sqrt().numpy()
     return found

@@ -16,7 +16,7 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from ._imports import uncollected
+from ._imports import pause_collection
 
 if TYPE_CHECKING:
     from . import (
@@ -111,7 +111,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     home = f"{__name__}.{_HOME.get(name, name)}"
     if home not in sys.modules:
-        with uncollected():
+        with pause_collection():
             import_module(home)
     module = import_module(home)
     return getattr(module, name) if name in _HOME else module

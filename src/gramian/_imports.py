@@ -23,34 +23,34 @@ class WhenUsed(ModuleType):
     """
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(_imported(self), name)
+        return getattr(_import_module(self), name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        setattr(_imported(self), name, value)
+        setattr(_import_module(self), name, value)
 
     def __delattr__(self, name: str) -> None:
-        delattr(_imported(self), name)
+        delattr(_import_module(self), name)
 
     def __dir__(self) -> list[str]:
-        return dir(_imported(self))
+        return dir(_import_module(self))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return import_module, (self.__name__,)
 
 
-def _imported(stand_in: WhenUsed) -> ModuleType:
-    _removed(stand_in)
+def _import_module(stand_in: WhenUsed) -> ModuleType:
+    _remove_stand_ins(stand_in)
     return import_module(stand_in.__name__)
 
 
-def _removed(stand_in: WhenUsed) -> None:
+def _remove_stand_ins(stand_in: WhenUsed) -> None:
     with _lock:
         if sys.modules.get(stand_in.__name__) is stand_in:
             del sys.modules[stand_in.__name__]
 
 
 @contextmanager
-def deferred(*names: str) -> Iterator[None]:
+def defer_imports(*names: str) -> Iterator[None]:
     """Let import statements have modules that are imported when they are first used.
 
     Only in this context, only for modules that are installed and not yet imported, and for all
@@ -69,7 +69,7 @@ def deferred(*names: str) -> Iterator[None]:
         yield
     finally:
         for stand_in in placed:
-            _removed(stand_in)
+            _remove_stand_ins(stand_in)
 
 
 def _stand_in(name: str) -> WhenUsed | None:
@@ -83,7 +83,7 @@ def _stand_in(name: str) -> WhenUsed | None:
 
 
 @contextmanager
-def uncollected() -> Iterator[None]:
+def pause_collection() -> Iterator[None]:
     """Keep the garbage collector from walking through all of torch again and again.
 
     Nor after it is enabled again: existing objects then count as old.

@@ -23,7 +23,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ._messages.errors import ParameterError
-from .data import RowNumbers, RowWeights, Standardizer, Targets, columns_there, range_of
+from .data import RowNumbers, RowWeights, Standardizer, Targets, as_remote_columns, range_of
 from .losses import Loss
 from .model import KernelModel
 from .operators import KernelOperator, largest_diagonal
@@ -99,7 +99,7 @@ class _Ridge:
     @functools.cached_property
     def _moments(self) -> tuple[Float[Tensor, " t"], Float[Tensor, " t"]]:
         """The mean and the spread of each target."""
-        remote = columns_there(self.targets)
+        remote = as_remote_columns(self.targets)
         if remote is not None:
             moments = Standardizer.fit(remote.rows, weights=self.weights)
             mean, scale, constant = moments.mean, moments.scale.clone(), list(moments.constant)

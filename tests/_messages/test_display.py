@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from gramian._messages.checks import it_has, listed
+from gramian._messages.checks import it_has, join_words
 from gramian._messages.display import (
     display_lines,
     display_text,
@@ -44,7 +44,7 @@ def test_control_characters_are_escaped():
     names = "Zürich é 東京 \u0646\u200c\u0647 \U0001f600"  # a joiner is a letter's in Persian
     assert escape_controls(names) == names
     assert display_lines("a\nb\x1b") == "a\nb\\x1b"
-    assert "\x1b" not in listed(["a\x1b"]) + it_has(["a\x1b"], "a")
+    assert "\x1b" not in join_words(["a\x1b"]) + it_has(["a\x1b"], "a")
 
 
 def test_escaped_json_says_the_same():

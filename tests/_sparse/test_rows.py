@@ -9,7 +9,7 @@ from torch import Tensor
 
 from gramian import _sparse
 from gramian._sparse import products
-from gramian._sparse.rows import csr, stored
+from gramian._sparse.rows import csr, stored_parts
 from gramian.data import SparseRows
 
 SHAPES = [(1, 1), (1, 7), (13, 1), (11, 5), (30, 17)]
@@ -117,8 +117,8 @@ class TestProduct:
     @pytest.fixture(params=["compiled", "scipy"])
     def product(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch):
         if request.param == "scipy":
-            monkeypatch.setattr(products, "compiled", lambda: None)
-        elif products.compiled() is None:
+            monkeypatch.setattr(products, "load_compiled", lambda: None)
+        elif products.load_compiled() is None:
             pytest.skip("the compiled tiles are not installed")
         return _sparse.product
 
@@ -140,12 +140,12 @@ class TestProduct:
 
 
 def _instructions() -> list[str]:
-    native = products.compiled()
+    native = products.load_compiled()
     return [] if native is None else native.instructions()
 
 
 needs_compiled = pytest.mark.skipif(
-    products.compiled() is None, reason="the compiled tiles are not installed"
+    products.load_compiled() is None, reason="the compiled tiles are not installed"
 )
 
 
@@ -157,8 +157,8 @@ def test_products_of_all_instruction_sets(instructions, dtype, m, rng):
     (a, dense_a), (b, dense_b) = both(9, 30, dtype, rng), both(30, m, dtype, rng)
     dense_b[:, :] = torch.where(torch.arange(30)[:, None] % 3 == 0, 0.5, dense_b)  # full rows
     b, out = sparse(dense_b), torch.empty(9, m, dtype=dtype)
-    right = products.compiled().SparseRight(instructions, *stored(b), m)
-    right.product(*stored(a), out)
+    right = products.load_compiled().SparseRight(instructions, *stored_parts(b), m)
+    right.product(*stored_parts(a), out)
     torch.testing.assert_close(out, dense_a @ dense_b)
 
 
@@ -166,10 +166,10 @@ def test_products_of_all_instruction_sets(instructions, dtype, m, rng):
 @pytest.mark.parametrize("part", range(6))
 def test_compiled_products_refuse_what_is_no_matrix(part, rng):
     (a, _), (b, _) = both(5, 7, torch.float64, rng), both(7, 3, torch.float64, rng)
-    given = [*stored(a), *stored(b)]
+    given = [*stored_parts(a), *stored_parts(b)]
     given[part] = given[part].clone()
     given[part] = given[part][:-1] if part % 3 == 2 else given[part] + 7
-    native = products.compiled()
+    native = products.load_compiled()
     refused = pytest.raises(ValueError, match=r"the (left|right) matrix must be")
     if part < 3:
         right, out = native.SparseRight("best", *given[3:], 3), torch.empty(5, 3).double()
@@ -187,17 +187,17 @@ def test_compiled_products_refuse_what_is_no_matrix(part, rng):
 )
 def test_compiled_products_refuse_another_place(shape, dtype, rng):
     (a, _), (b, _) = both(5, 7, torch.float64, rng), both(7, 3, torch.float64, rng)
-    right = products.compiled().SparseRight("best", *stored(b), 3)
+    right = products.load_compiled().SparseRight("best", *stored_parts(b), 3)
     with pytest.raises(ValueError, match="out must be of the shape and dtype"):
-        right.product(*stored(a), torch.empty(shape, dtype=dtype))
+        right.product(*stored_parts(a), torch.empty(shape, dtype=dtype))
 
 
 def test_compiled_code_of_older_sources_is_not_taken(monkeypatch, caplog):
-    products.compiled.cache_clear()
+    products.load_compiled.cache_clear()
     monkeypatch.setattr(products, "MODULE", "math")
-    assert products.compiled() is None
+    assert products.load_compiled() is None
     assert "built from older sources" in caplog.text
-    products.compiled.cache_clear()
+    products.load_compiled.cache_clear()
 
 
 @pytest.mark.parametrize("known", [[], [0], [3, 5, 2**40, 5], list(range(0, 3000, 7))])
@@ -205,7 +205,7 @@ def test_compiled_code_of_older_sources_is_not_taken(monkeypatch, caplog):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_entries_in_known_columns(known, compiled, dtype, monkeypatch, rng):
     if not compiled:
-        monkeypatch.setattr(products, "compiled", lambda: None)
+        monkeypatch.setattr(products, "load_compiled", lambda: None)
     d = 2**41
     sparse(torch.zeros(1, 1))  # torch says once that such rows are in beta
     start = torch.tensor([0, len(known)])
@@ -240,7 +240,7 @@ def test_times(t, dtype, rng):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_normal_products_of_shared_columns(compiled, given, dtype, monkeypatch, rng):
     if not compiled:
-        monkeypatch.setattr(products, "compiled", lambda: None)
+        monkeypatch.setattr(products, "load_compiled", lambda: None)
     (x, dense_x), (z, _) = both(9, 40, dtype, rng), both(5, 40, dtype, rng)
     known = _sparse.Columns(z)
     X = known.of(x).to_dense().double()

@@ -17,7 +17,7 @@ from gramian.cells import (
     TreeCells,
     cells_from_parts,
     centers,
-    divided,
+    divide_rows,
     kinds,
     partitions,
 )
@@ -288,7 +288,7 @@ def test_what_cannot_be_is_refused(make, said):
 class TestDivided:
     def test_rows_that_are_all_the_same_are_drawn_from(self):
         X = torch.cat([torch.zeros(900, 2), normal(100, 2).float()])
-        cells, members = divided(MedianSplits(50, 0.0), X, rng=generator())
+        cells, members = divide_rows(MedianSplits(50, 0.0), X, rng=generator())
         assert len(members) == cells.count
         assert max(map(len, members)) <= 75
         assert all(bool((index.diff() > 0).all()) for index in members)
@@ -303,13 +303,13 @@ class TestDivided:
             return found
 
         monkeypatch.setattr(TreeCells, "members", without)
-        _, members = divided(MedianSplits(50, 0.0), normal(400), rng=generator())
+        _, members = divide_rows(MedianSplits(50, 0.0), normal(400), rng=generator())
         assert all(len(index) for index in members)
         near = members[empty - 1] if empty else members[1]
         assert torch.equal(members[empty], near)
 
     def test_a_sample_of_the_rows_grows_them(self):
-        _, members = divided(MedianSplits(500, 0.0), normal(5000), most=300, rng=generator())
+        _, members = divide_rows(MedianSplits(500, 0.0), normal(5000), most=300, rng=generator())
         assert torch.cat(members).sort().values.tolist() == list(range(5000))
 
 

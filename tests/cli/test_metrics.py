@@ -22,7 +22,7 @@ def answers(y, values, classes=None):
 
 def test_metrics_of_a_regression():
     y, p = RNG.standard_normal(50), RNG.standard_normal(50)
-    found = metrics.measured(answers(y, p[:, None]), 0.25)
+    found = metrics.measure_answers(answers(y, p[:, None]), 0.25)
     assert found == pytest.approx(
         {
             "rmse": np.sqrt(np.mean((y - p) ** 2)),
@@ -37,7 +37,9 @@ def test_metrics_of_a_regression():
 
 def test_metrics_of_two_classes():
     y = np.array(["no", "yes", "yes", "no", "no"])
-    found = metrics.measured(answers(y, [[-1], [2], [-0.5], [0.1], [-3]], ("no", "yes")), "no")
+    found = metrics.measure_answers(
+        answers(y, [[-1], [2], [-0.5], [0.1], [-3]], ("no", "yes")), "no"
+    )
     assert found["error"] == pytest.approx(2 / 5)
     assert found["accuracy"] == pytest.approx(3 / 5)
     assert found["balanced_accuracy"] == pytest.approx((2 / 3 + 1 / 2) / 2)
@@ -51,12 +53,14 @@ def test_metrics_of_two_classes():
 def test_auc_of_several_classes_is_that_of_each_against_the_rest():
     y, values = np.arange(60) % 3 + 5, RNG.standard_normal((60, 3))
     expected = np.mean([sk.roc_auc_score(y == c, values[:, c - 5]) for c in (5, 6, 7)])
-    assert metrics.measured(answers(y, values, (5, 6, 7)), 5)["auc"] == pytest.approx(expected)
+    assert metrics.measure_answers(answers(y, values, (5, 6, 7)), 5)["auc"] == pytest.approx(
+        expected
+    )
 
 
 def test_classes_that_the_training_had_not_are_wrong_and_said():
     given = answers(["a", "b", "new", "b"], [[-1], [1], [1], [-1]], ("a", "b"))
-    found = metrics.measured(given, "b")
+    found = metrics.measure_answers(given, "b")
     assert found["error"] == 0.5
     assert found["auc"] == pytest.approx(3 / 4)  # a tie counts half
     assert "1 rows have a class that the training had not, such as 'new'" in str(
@@ -70,7 +74,7 @@ def test_classes_that_the_training_had_not_are_wrong_and_said():
 
 def test_one_class_only_has_no_auc_and_is_said():
     given = answers([True, True], [[1], [-1]], (False, True))
-    found = metrics.measured(given, False)
+    found = metrics.measure_answers(given, False)
     assert np.isnan(found["auc"])
     assert found["balanced_accuracy"] == 0.5  # of the class that is there
     assert metrics.remarks(given) == ["all rows have the class True: auc is undefined"]

@@ -156,10 +156,10 @@ class TestCalibration:
     def test_rows_of_unknown_classes_are_left_out(self):
         values = np.array([[0.5], [-0.2], [0.9]])
         given = answers_of(np.array(["b", "a", "new"]), values, ("a", "b"), Shares())
-        found = metrics.measured(given, "a", ["log_loss", "brier", "calibration_error"])
+        found = metrics.measure_answers(given, "a", ["log_loss", "brier", "calibration_error"])
         assert found["log_loss"] == pytest.approx(-np.log([0.75, 0.6]).mean())
         assert found["brier"] == pytest.approx((0.25**2 + 0.4**2) / 2)
         assert found["calibration_error"] == pytest.approx((0.25 + 0.4) / 2)
         nobody = answers_of(np.array(["new"]), values[:1], ("a", "b"), Shares())
-        none = metrics.measured(nobody, "a", ["log_loss", "brier", "calibration_error"])
+        none = metrics.measure_answers(nobody, "a", ["log_loss", "brier", "calibration_error"])
         assert np.isnan(list(none.values())).all()

@@ -177,9 +177,9 @@ def test_medians_of_blocks_are_those_of_their_features(rng):
 
 
 def test_the_features_that_stay_as_given_are_those_of_their_block():
-    assert MIXED.as_given(6) == {1, 3, 4}
-    assert (2.0 * Tanimoto().on([5]) * Gaussian()).as_given(6) == {5}
-    assert Matern32().as_given(6) == frozenset()
+    assert MIXED.unscaled_features(6) == {1, 3, 4}
+    assert (2.0 * Tanimoto().on([5]) * Gaussian()).unscaled_features(6) == {5}
+    assert Matern32().unscaled_features(6) == frozenset()
 
 
 def test_an_estimator_standardises_the_other_features(rng):

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from gramian import KernelRidge, kernels
 from gramian.engines._compiled.kernels import MODULE, distances
-from gramian.engines._tiles.kernels import unscaled
+from gramian.engines._tiles.kernels import unscale_kernel
 from gramian.kernels import Gaussian, Kernel, L1Laplacian, Laplacian, Linear, RationalQuadratic
 from gramian.operators import (
     KernelOperator,
@@ -75,7 +75,7 @@ class Draw:
         self.t = int(random.choice([1, 2, 3, 4, 5, 6, 9, 16, 23, 64]))
         self.kernel = self._kernel()
         offset = float(random.choice([0.0, 0.0, 3.0, 1e3]))
-        if isinstance(unscaled(self.kernel)[1], Linear | kernels.Polynomial):
+        if isinstance(unscale_kernel(self.kernel)[1], Linear | kernels.Polynomial):
             offset = 0.0
         self.x, self.z = self.points(self.n, offset), self.points(self.m, offset)
         near = min(self.n, self.m) // 2

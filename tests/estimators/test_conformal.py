@@ -251,9 +251,9 @@ class TestWhoSeesWhat:
             seen["score"] = held.numbers
             return real(spread, off, held)
 
-        real = conformal._calibrated
+        real = conformal._calibrate_scores
         monkeypatch.setattr(conformal, "chosen_spread", chosen)
-        monkeypatch.setattr(conformal, "_calibrated", calibrated)
+        monkeypatch.setattr(conformal, "_calibrate_scores", calibrated)
         _, held = held_back(300, fitted()._draws())
         assert torch.equal(torch.cat([seen["choose"], seen["score"]]).sort().values, held)
 

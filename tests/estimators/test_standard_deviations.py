@@ -17,10 +17,10 @@ from gramian import KernelRidge, KernelRidgeClassifier, KernelRidgeCV
 from gramian._files.tensors import write_tensors
 from gramian.data import sample_path
 from gramian.fitting.uncertainty.closed_form import solved_exactly
-from gramian.fitting.uncertainty.standard_deviations import calibrated
+from gramian.fitting.uncertainty.standard_deviations import calibrate_variance
 from gramian.kernels import Gaussian, Linear
 from gramian.model import AverageModel
-from gramian.model.uncertainty.deviations import unexplained
+from gramian.model.uncertainty.deviations import residual_variance
 from gramian.model.uncertainty.factors import LandmarkFactors
 
 rng = np.random.default_rng(0)
@@ -52,7 +52,7 @@ def v_of(est, new=NEW):
     """Return v of rows: deviations with a = 1 and b = 0, squared."""
     est.predict(new, return_std=True)
     (part,) = est.model_.parts
-    return unexplained(part, part.rows(new), "auto", 1 << 28)[1].numpy()
+    return residual_variance(part, part.rows(new), "auto", 1 << 28)[1].numpy()
 
 
 def entries(a, b, lengthscale=1.0):
@@ -142,7 +142,7 @@ class TestLeftOut:
         est = fitted()
         v, off = v_of(est), Y - est.loo_predictions_
         left = solved_exactly(est.model_, est._training, 1e-3, None).variance
-        a, b = calibrated(left, torch.from_numpy(off), torch.ones(N).double())
+        a, b = calibrate_variance(left, torch.from_numpy(off), torch.ones(N).double())
         std = est.predict(NEW, return_std=True)[1]
         c, limit = (getattr(est.model_.parts[0].variance, name) for name in ("beyond", "limit"))
         expected = np.sqrt(a * v + b + float(c[0]) * np.maximum(v - limit, 0))
@@ -161,13 +161,13 @@ class TestLeftOut:
             return float((w * (u.log() + off**2 / u)).sum() / w.sum())
 
         best = minimize(loss, [0.0, 0.0], method="Nelder-Mead", options={"xatol": 1e-9})
-        found = np.log(calibrated(v, off, w))
+        found = np.log(calibrate_variance(v, off, w))
         assert loss(found) <= best.fun + 1e-9
         np.testing.assert_allclose(found, np.log([2, 0.5]), atol=0.3)
 
     @pytest.mark.parametrize("off", [0.0, 0.1], ids=["nothing", "noise"])
     def test_calibrated_on_what_v_does_not_explain(self, off):
-        a, b = calibrated(torch.full((9,), 1e-12), torch.full((9,), off), torch.ones(9))
+        a, b = calibrate_variance(torch.full((9,), 1e-12), torch.full((9,), off), torch.ones(9))
         assert a * 1e-12 + b == pytest.approx(off**2)
         assert min(a, b) >= 0
 
@@ -300,7 +300,7 @@ def test_an_average_has_the_mean_of_the_variances():
     each = [part.variance for part in parts]
     assert all(torch.equal(one.scale, each[0].scale) for one in each)
     v = sum(
-        w * unexplained(p, p.rows(NEW), "auto", 1 << 28)[1]
+        w * residual_variance(p, p.rows(NEW), "auto", 1 << 28)[1]
         for w, p in zip(shares, parts, strict=True)
     )
     variance = v * each[0].scale + each[0].noise
@@ -313,7 +313,7 @@ def test_an_average_has_the_mean_of_the_variances():
     both = zip(parts, (1e-3, 1e-2), strict=True)
     left = np.stack([solved_exactly(p, est._training, x, None).variance for p, x in both])
     off = torch.from_numpy(Y - est.loo_predictions_)
-    a, b = calibrated(torch.from_numpy(shares @ left), off, torch.ones(N).double())
+    a, b = calibrate_variance(torch.from_numpy(shares @ left), off, torch.ones(N).double())
     assert (float(each[0].scale), float(each[0].noise)) == pytest.approx((a, b))
     np.testing.assert_array_equal(mean, est.predict(NEW))
 

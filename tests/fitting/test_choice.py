@@ -19,7 +19,7 @@ from gramian.fitting import TrainingData
 from gramian.fitting.choice import held_out as held_choice
 from gramian.fitting.choice.choose import candidates
 from gramian.fitting.choice.comparison import first_of_ties
-from gramian.fitting.choice.leave_one_out import merged
+from gramian.fitting.choice.leave_one_out import merge_rows
 from gramian.fitting.inputs.targets import training_targets
 from gramian.paths import leave_one_out
 from gramian.paths.leave_one_out import Spectrum
@@ -116,7 +116,7 @@ class TestLeaveOneOut:
         targets = training_targets(np.concatenate([Y[:9], 2 * Y[:5]]), torch.float64)
         weights = torch.ones(14, dtype=torch.float64)
         weights[9:] = 3.0
-        rows, means, sums = merged(TrainingData(as_rows(twice), targets, weights))
+        rows, means, sums = merge_rows(TrainingData(as_rows(twice), targets, weights))
         assert (len(rows), float(sums.sum())) == (9, 24.0)
         assert sorted(sums.tolist()) == [1.0] * 4 + [4.0] * 5
         total = (sums[:, None] * means).sum()

@@ -55,7 +55,7 @@ def test_products_by_factors(kernel, threads, layout, dtype, rng, tol, monkeypat
     K = kernel(X.double(), Z.double())
     request.getfixturevalue("no_entries")
     if layout.endswith("compiled"):
-        monkeypatch.setattr("gramian._sparse.products.compiled", lambda: None)
+        monkeypatch.setattr("gramian._sparse.products.load_compiled", lambda: None)
     if layout.startswith("sparse"):
         wide = 20 if layout != "sparse left" else 1000
         for module in ("gramian._sparse.rows", "gramian.data.rows.array"):

@@ -20,7 +20,7 @@ from safetensors.torch import load_file
 
 from gramian import KernelRidge, kernels
 from gramian._files.tensors import write_tensors
-from gramian.data import ArrayRows, as_rows, gathered, scratch, stored
+from gramian.data import ArrayRows, as_rows, gather_rows, scratch, store_rows
 from gramian.data.formats import memory_map as mapped
 from gramian.fitting.plans import memory
 from gramian.landmarks import KMeans, Uniform
@@ -63,7 +63,7 @@ def test_rows_are_gathered_in_the_order_asked_for(tmp_path, sequential):
         pq.write_table(pa.table(columns), tmp_path / "x.parquet", row_group_size=70)
         rows = as_rows(tmp_path / "x.parquet")
     index = torch.randperm(N, generator=torch.Generator().manual_seed(0))[:M]
-    held, at = (gathered(rows, index, size) for size in (TINY + 1, TINY))
+    held, at = (gather_rows(rows, index, size) for size in (TINY + 1, TINY))
     assert torch.equal(held, at)
     assert torch.equal(at, torch.from_numpy(X)[index])
     if sys.platform == "linux":
@@ -75,8 +75,10 @@ def test_sparse_rows_become_dense_if_asked_for():
 
     dense = np.where(abs(X) > 1, X, 0)
     rows = as_rows(scipy.sparse.csr_array(dense))
-    assert gathered(rows, torch.arange(M), 1).layout == torch.sparse_csr
-    assert torch.equal(gathered(rows, torch.arange(M), 1, dense=True), torch.from_numpy(dense[:M]))
+    assert gather_rows(rows, torch.arange(M), 1).layout == torch.sparse_csr
+    assert torch.equal(
+        gather_rows(rows, torch.arange(M), 1, dense=True), torch.from_numpy(dense[:M])
+    )
 
 
 def test_no_file_is_left_and_a_full_disk_is_an_error(tmp_path, monkeypatch):
@@ -96,15 +98,15 @@ def test_no_file_is_left_and_a_full_disk_is_an_error(tmp_path, monkeypatch):
 
 def test_a_file_that_was_named_stays(tmp_path):
     path = tmp_path / "centers.npy"
-    first = stored(as_rows(X[:M]), path)
-    second = stored(as_rows(X[M:]), path)
+    first = store_rows(as_rows(X[:M]), path)
+    second = store_rows(as_rows(X[M:]), path)
     assert torch.equal(first, torch.from_numpy(X[:M]))  # who maps the old file keeps it
     assert torch.equal(second, torch.from_numpy(np.load(path)))
     assert os.listdir(tmp_path) == ["centers.npy"]
-    third = stored(as_rows(X[:M]), tmp_path / "OTHER.NPY")
+    third = store_rows(as_rows(X[:M]), tmp_path / "OTHER.NPY")
     assert torch.equal(third, first)
     with pytest.raises(ValueError, match=r"stored in a \.npy file, not"):
-        stored(as_rows(X), tmp_path / "centers.bin")
+        store_rows(as_rows(X), tmp_path / "centers.bin")
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
@@ -203,13 +205,13 @@ def test_a_plan_counts_centers_that_are_in_memory_only():
     size = memory.FitSize(10_000_000, 1000, 1, 1_000_000, 4, full=False)
     in_memory, without = (memory.dense_bytes(solver, size, mapped) for mapped in (False, True))
     assert in_memory - without == 2 * 4 * 10**9
-    assert memory.divided(1 << 40, solver, size)[0] == in_memory
-    dense, blocks = memory.divided(3 << 30, solver, size)
+    assert memory.divide_memory(1 << 40, solver, size)[0] == in_memory
+    dense, blocks = memory.divide_memory(3 << 30, solver, size)
     assert dense == without
     assert dense + blocks <= 3 << 30
     assert size.m * size.d * size.itemsize > blocks  # so that they are mapped
     with pytest.raises(ValueError, match="1,000,000 landmarks need"):
-        memory.divided(3 << 29, solver, replace(size, t=100))
+        memory.divide_memory(3 << 29, solver, replace(size, t=100))
 
 
 SCRIPT = """

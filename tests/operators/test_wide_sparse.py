@@ -83,7 +83,7 @@ def test_columns_that_rows_do_not_share_are_left_out():
     assert a.shape == b.shape == (2, 2)
     assert len(a.values()) == 1
     expected = torch.from_numpy((left @ right.T).toarray())
-    assert torch.equal(_sparse.product(a, _sparse.transposed(b)), expected)
+    assert torch.equal(_sparse.product(a, _sparse.transpose_sparse(b)), expected)
 
 
 def test_the_median_is_that_of_dense_rows():

@@ -12,7 +12,7 @@ from gramian.metric import RecursiveFeatureMachine
 from gramian.operators import CostMeter, KernelOperator
 from gramian.search import Budget, Clock, Effort, Material, Search, Space, Split
 from gramian.search.all_rows import fits as on_all_rows
-from gramian.search.all_rows.full_fit import SHIFTS, around, full_fit
+from gramian.search.all_rows.full_fit import SHIFTS, full_fit, penalties_around
 from gramian.search.all_rows.metric_rounds import LEAST_POWER, flatter, next_round
 from gramian.search.cost import landmarks_within, seconds_of_fit
 
@@ -136,7 +136,7 @@ class TestFlatter:
     [(10.0, (10.0, 3.0)), (1.0, (3.0, 1.0, 0.3)), (SHIFTS[-1], SHIFTS[-2:]), (0.5, None)],
 )
 def test_neighbours_of_a_shift(shift, near):
-    assert around(shift) == near
+    assert penalties_around(shift) == near
 
 
 class TestLandmarks:

@@ -24,7 +24,7 @@ from gramian.search import (
     Trial,
 )
 from gramian.search.cells import all_cells, by_cells, cell_fit, cell_sizes, cell_solver
-from gramian.search.cells.cell_sizes import inflated
+from gramian.search.cells.cell_sizes import inflated_rows
 
 SPACE = Space(("laplacian",), ("standard",), (0.25, 1.0), None, averages=False)
 
@@ -288,8 +288,8 @@ class TestTime:
 
     @pytest.mark.parametrize("rows", [100, 333, 5000])
     def test_rows_with_bands(self, rows):
-        assert inflated(5000, rows) >= 5000
-        assert inflated(5000, rows) <= 5000 * 1.1**7
+        assert inflated_rows(5000, rows) >= 5000
+        assert inflated_rows(5000, rows) <= 5000 * 1.1**7
 
 
 class TestBadCells:
@@ -339,13 +339,13 @@ class TestBadCells:
         assert bool(found.coef.all())
 
     def test_one_without_any_number_is_the_mean(self, monkeypatch):
-        real = cell_fit._solved
+        real = cell_fit._solve_cell
 
         def solved(*args: object) -> cell_fit.CellFit:
             found = real(*args)
             return cell_fit.CellFit(found.coef, math.nan * found.values, found.shift)
 
-        monkeypatch.setattr(cell_fit, "_solved", solved)
+        monkeypatch.setattr(cell_fit, "_solve_cell", solved)
         found = self.fit(self.sample(smooth(rows(400))), 0.01)
         assert not bool(found.coef.any())
         assert not bool(found.values.any())
@@ -450,8 +450,8 @@ class TestMeasured:
 
 def test_a_cell_without_time_is_not_tried_again(monkeypatch):
     tries = []
-    real = cell_fit._solved
-    monkeypatch.setattr(cell_fit, "_solved", lambda *a: tries.append(1) or real(*a))
+    real = cell_fit._solve_cell
+    monkeypatch.setattr(cell_fit, "_solve_cell", lambda *a: tries.append(1) or real(*a))
     monkeypatch.setattr(cell_fit, "is_bad", lambda *_: True)
     X = rows(50)
     sample = Sample(X, smooth(X), X, smooth(X))

@@ -13,7 +13,7 @@ import torch
 from gramian.data import LinearMap
 from gramian.operators import CostMeter
 from gramian.search import Budget, Clock, Effort, Material, Recipe, Space, clock
-from gramian.search.all_rows.average import LEAST_WEIGHT, averaged
+from gramian.search.all_rows.average import LEAST_WEIGHT, average_fits
 from gramian.search.cost import of_fit, of_refit, of_sample
 from gramian.search.material import random_folds, random_splits
 
@@ -238,7 +238,7 @@ class TestAveraged:
         noise = torch.rand(6, generator=rng) ** 3
         values = [truth + s * torch.randn(20, 1, generator=rng) for s in noise]
         loss = self.squared(truth)
-        weights = averaged(values, loss)
+        weights = average_fits(values, loss)
         mean = sum(w * v for w, v in zip(weights, values, strict=True))
         assert loss(mean) <= min(map(loss, values)) + 1e-12
         assert sum(weights) == pytest.approx(1)
@@ -246,7 +246,7 @@ class TestAveraged:
 
     def test_opposite_errors_cancel(self):
         truth, error = torch.zeros(9, 1), torch.arange(9.0)[:, None]
-        weights = averaged([error, -error, error + 5], self.squared(truth))
+        weights = average_fits([error, -error, error + 5], self.squared(truth))
         assert weights == [0.5, 0.5, 0.0]
 
     def test_a_member_that_was_needed_and_is_too_small(self):
@@ -257,7 +257,7 @@ class TestAveraged:
             x = float(value)
             return {10.0: 1.0, 1.0: 2.0}.get(x, x / 100)
 
-        assert averaged(values, loss) == [1.0, 0.0]
+        assert average_fits(values, loss) == [1.0, 0.0]
 
     def test_what_is_no_number_is_left_out(self):
         truth = torch.zeros(4, 1)
@@ -267,4 +267,4 @@ class TestAveraged:
             value = self.squared(truth)(values)
             return value if math.isfinite(value) else math.inf
 
-        assert averaged([bad, truth + 1, truth - 1], loss) == [0.0, 0.5, 0.5]
+        assert average_fits([bad, truth + 1, truth - 1], loss) == [0.0, 0.5, 0.5]

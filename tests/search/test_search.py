@@ -393,7 +393,7 @@ class TestEnds:
         def interrupted(*args: object, **more: object) -> object:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(on_samples, "screened", interrupted)
+        monkeypatch.setattr(on_samples, "screen_kernels", interrupted)
         with pytest.raises(KeyboardInterrupt):
             self.run(lambda trial: None)
 

@@ -150,7 +150,7 @@ def _contents(path: Path, file: BufferedReader, verify: bool, most: int) -> Cont
     if os.fstat(file.fileno()).st_size <= most:
         tensors = _read(file, layout, hasher)
     else:
-        tensors = _mapped(path)
+        tensors = _map_tensors(path)
         while verify and (piece := file.read(WRITE_BYTES)):
             hasher.update(piece)
     if verify and saved_digest not in (None, hasher.hexdigest()):
@@ -199,7 +199,7 @@ def _read(file: BufferedReader, layout: dict[str, Any], found: Any) -> dict[str,
     return tensors
 
 
-def _mapped(path: Path) -> dict[str, Tensor]:
+def _map_tensors(path: Path) -> dict[str, Tensor]:
     with _damage(), safe_open(path, framework="pt") as file:
         names: list[str] = file.keys()
         return {name: file.get_tensor(name) for name in names}

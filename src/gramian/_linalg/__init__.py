@@ -29,7 +29,7 @@ from .dense import (
 )
 from .lanczos import condition_of_lanczos, extremes_of_lanczos
 from .refined import solve_refined
-from .sums import summed
+from .sums import multiply_in_blocks
 
 __all__ = [
     "EPS",
@@ -47,6 +47,7 @@ __all__ = [
     "is_on_device",
     "mirror_lower_",
     "mirror_upper_",
+    "multiply_in_blocks",
     "pivoted_cholesky_",
     "prepare_",
     "require_finite",
@@ -54,7 +55,6 @@ __all__ = [
     "solve_refined",
     "solve_triangular",
     "stacked_triangle",
-    "summed",
     "times_transpose_",
     "times_triangle_",
     "times_triangular",

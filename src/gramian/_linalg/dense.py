@@ -62,7 +62,7 @@ def require_finite(K: Float[Tensor, "n m"]) -> None:
 
 def _range(K: Float[Tensor, "n m"]) -> tuple[float, float]:
     """Return the least and the largest entry: without memory, unlike isfinite."""
-    low, high = torch.aminmax(_as_stored(K))
+    low, high = torch.aminmax(_in_stored_order(K))
     return float(low), float(high)
 
 
@@ -91,7 +91,7 @@ def prepare_(K: Float[Tensor, "n m"]) -> None:
 
 
 def _flush_tiny_(K: Float[Tensor, "n m"], low: float, high: float) -> None:
-    K = _as_stored(K)
+    K = _in_stored_order(K)
     threshold = 1e-30 * max(-low, high)
     if low > threshold:  # a kernel of long tails has none, and needs no second pass
         return
@@ -101,7 +101,7 @@ def _flush_tiny_(K: Float[Tensor, "n m"], low: float, high: float) -> None:
         part.masked_fill_(part.abs() < threshold, 0.0)
 
 
-def _as_stored(K: Tensor) -> Tensor:
+def _in_stored_order(K: Tensor) -> Tensor:
     """Return a matrix, or its transpose if that is contiguous: torch would copy the other one."""
     return K if K.is_contiguous() else K.t()
 

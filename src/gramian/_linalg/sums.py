@@ -12,7 +12,7 @@ FLOAT32_TERMS = 1024
 """Terms of a sum that are added in float32 before partial sums are added in float64."""
 
 
-def summed(E: Float[Tensor, "n m"], v: Float[Tensor, "m t"]) -> Float[Tensor, "n t"]:
+def multiply_in_blocks(E: Float[Tensor, "n m"], v: Float[Tensor, "m t"]) -> Float[Tensor, "n t"]:
     """Return E v in float64, for E in float32, with float32 sums over no more than 1,024 terms.
 
     On the host of transposed factors: for 2 to 10 columns of v that takes half the seconds.

@@ -101,7 +101,7 @@ MOST_NAMES = 20
 """Names that an error lists at most."""
 
 
-def listed(names: Sequence[str]) -> str:
+def join_words(names: Sequence[str]) -> str:
     """Return names with commas, escaped, no more than a reader takes in."""
     more = len(names) - MOST_NAMES
     shown = ", ".join(map(escape_controls, names[:MOST_NAMES]))
@@ -110,7 +110,7 @@ def listed(names: Sequence[str]) -> str:
 
 def it_has(names: Sequence[str], wanted: str) -> str:
     """Return a text with the known names, and the name nearest to the wanted one."""
-    return f"it has {listed(names)}{did_you_mean(wanted, names)}"
+    return f"it has {join_words(names)}{did_you_mean(wanted, names)}"
 
 
 def did_you_mean(wanted: object, names: Iterable[str]) -> str:

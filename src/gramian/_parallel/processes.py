@@ -64,7 +64,7 @@ def run_apart(
     from joblib import Parallel, delayed
 
     level = logger.getEffectiveLevel()
-    calls = (delayed(_called)(function, item, logger.name, level) for item in items)
+    calls = (delayed(_call_recorded)(function, item, logger.name, level) for item in items)
     # without memory maps of large arrays, which are for arrays that all share
     parallel = Parallel(
         workers, backend="loky", return_as="generator", batch_size=1, max_nbytes=None
@@ -75,18 +75,18 @@ def run_apart(
         yield result
 
 
-def _called(
+def _call_recorded(
     function: Callable[[A], B], item: A, name: str, level: int
 ) -> tuple[B, list[logging.LogRecord]]:
     """Return a result, and the records that were logged meanwhile."""
     torch.set_num_threads(1)
     become_worker()
-    with _recorded(logging.getLogger(name), level) as records:
+    with _record_logs(logging.getLogger(name), level) as records:
         return function(item), records
 
 
 @contextmanager
-def _recorded(logger: logging.Logger, level: int) -> Iterator[list[logging.LogRecord]]:
+def _record_logs(logger: logging.Logger, level: int) -> Iterator[list[logging.LogRecord]]:
     """Collect log records without showing them."""
     handler = _Kept()
     before = logger.handlers, logger.propagate, logger.level

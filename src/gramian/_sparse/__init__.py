@@ -1,7 +1,7 @@
 """Compressed sparse rows of torch: operations that torch lacks, and products."""
 
 from .kept import Kept
-from .products import Columns, normal, product, times, transposed, transposed_times
+from .products import Columns, normal, product, times, transpose_sparse, transposed_times
 from .rows import (
     WIDE,
     append_columns,
@@ -43,6 +43,6 @@ __all__ = [
     "take_columns",
     "take_rows",
     "times",
-    "transposed",
+    "transpose_sparse",
     "transposed_times",
 ]

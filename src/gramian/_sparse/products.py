@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from .rows import as_scipy, csr, of_scipy, stored
+from .rows import as_scipy, csr, of_scipy, stored_parts
 
 logger = logging.getLogger("gramian")
 
@@ -36,7 +36,7 @@ class Columns:
     """
 
     def __init__(self, x: Tensor) -> None:
-        columns, native = x.col_indices().contiguous(), compiled()
+        columns, native = x.col_indices().contiguous(), load_compiled()
         if native is None:
             self._known, positions = torch.unique(columns, return_inverse=True)
             count = len(self._known)
@@ -49,9 +49,9 @@ class Columns:
     def of(self, x: Tensor) -> Tensor:
         """Return the entries of sparse rows (b, d) in these columns, (b, u)."""
         shape = (x.shape[0], self.rows.shape[1])
-        if compiled() is None:
-            return csr(*self._found(x), shape)
-        parts = tuple(part.contiguous() for part in stored(x))
+        if load_compiled() is None:
+            return csr(*self._find_columns(x), shape)
+        parts = tuple(part.contiguous() for part in stored_parts(x))
         crow, col, values = (torch.empty_like(part) for part in parts)
         compiled_rows = self._compiled.narrow(*parts, crow, col, values)
         return csr(crow, col[:compiled_rows], values[:compiled_rows], shape)
@@ -67,15 +67,15 @@ class Columns:
         w, weights, targets = (
             None if part is None else part.double().contiguous() for part in (w, weights, targets)
         )
-        if compiled() is None:
+        if load_compiled() is None:
             return normal(self.of(x), w, weights, targets)
         t = next(part.shape[1] for part in (w, targets) if part is not None)
         out = torch.zeros(self.rows.shape[1], t, dtype=torch.float64)
-        parts = tuple(part.contiguous() for part in stored(x))
+        parts = tuple(part.contiguous() for part in stored_parts(x))
         self._compiled.normal(*parts, w, weights, targets, out)
         return out
 
-    def _found(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _find_columns(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         known_columns, col = self._known, x.col_indices()
         number = torch.searchsorted(known_columns, col).clamp(max=max(len(known_columns) - 1, 0))
         is_known = (
@@ -88,10 +88,10 @@ class Columns:
         return counts[x.crow_indices()], number[is_known], x.values()[is_known]
 
 
-def transposed(x: Tensor) -> Tensor:
+def transpose_sparse(x: Tensor) -> Tensor:
     """Return sparse rows (m, u) by columns: (u, m), made ready to be the right side of products."""
     transposed_rows = of_scipy(as_scipy(x).T.tocsr())
-    if compiled() is not None:
+    if load_compiled() is not None:
         _right_side(transposed_rows)
     return transposed_rows
 
@@ -110,11 +110,11 @@ def product(left: Tensor, right: Tensor, out: Tensor | None = None) -> Tensor:
     """
     if out is None:
         out = torch.empty(left.shape[0], right.shape[1], dtype=left.dtype)
-    if compiled() is None:
+    if load_compiled() is None:
         return out.copy_(torch.from_numpy((as_scipy(left) @ as_scipy(right)).toarray()))
     direct = out.dtype == left.dtype and out.is_contiguous()
     result = out if direct else torch.empty(out.shape, dtype=left.dtype)
-    _right_side(right).product(*stored(left), result)
+    _right_side(right).product(*stored_parts(left), result)
     return out if direct else out.copy_(result)
 
 
@@ -125,7 +125,7 @@ _RIGHT_SIDES = WeakTensorKeyDictionary()
 def _right_side(x: Tensor) -> Any:
     right_side = _RIGHT_SIDES.get(x)
     if right_side is None:
-        right_side = compiled().SparseRight("best", *stored(x), x.shape[1])
+        right_side = load_compiled().SparseRight("best", *stored_parts(x), x.shape[1])
         _RIGHT_SIDES[x] = right_side
     return right_side
 
@@ -151,7 +151,7 @@ def transposed_times(x: Tensor, v: Float[Tensor, "b t"]) -> Float[Tensor, "u t"]
 
 
 @functools.cache
-def compiled() -> Any:
+def load_compiled() -> Any:
     """Return the module of compiled code; None where it was not built.
 
     Nor is one taken that was built from older sources, as a log message says.

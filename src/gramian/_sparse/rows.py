@@ -34,7 +34,7 @@ def is_sparse(x: Tensor) -> bool:
 
 
 def csr(crow: Tensor, col: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
-    """Return a matrix of the three parts that `stored` gives, unchecked."""
+    """Return a matrix of the three parts that `stored_parts` gives, unchecked."""
     return torch.sparse_csr_tensor(crow, col, values, size=shape, check_invariants=False)
 
 
@@ -119,11 +119,11 @@ def are_equal(x: Tensor, z: Tensor) -> bool:
     if not (is_sparse(x) and is_sparse(z)):
         return torch.equal(dense(x), dense(z))
     return x.shape == z.shape and all(
-        torch.equal(a, b) for a, b in zip(stored(x), stored(z), strict=True)
+        torch.equal(a, b) for a, b in zip(stored_parts(x), stored_parts(z), strict=True)
     )
 
 
-def stored(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def stored_parts(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return where rows start, and the columns and values of their entries."""
     return x.crow_indices(), x.col_indices(), x.values()
 

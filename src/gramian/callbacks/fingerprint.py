@@ -6,7 +6,7 @@ import json
 
 from torch import Tensor
 
-from ..data import RowNumbers, columns_there
+from ..data import RowNumbers, as_remote_columns
 from ..data.rows.digest import digest, tensor_digest
 from ..problems import LossProblem, Problem
 
@@ -33,7 +33,7 @@ def fingerprint(problem: Problem) -> dict[str, str]:
         "targets": _numbers(problem.targets),
         "weights": _numbers(problem.weights),
         "landmark rows": tensor_digest(getattr(problem, "index", None)),
-        "landmark weights": tensor_digest(_rounded(getattr(problem, "landmark_weight", None))),
+        "landmark weights": tensor_digest(_round_digits(getattr(problem, "landmark_weight", None))),
     }
     if isinstance(problem, LossProblem):
         digests |= {"loss": repr(problem.loss), "offset": tensor_digest(problem.offset)}
@@ -42,11 +42,11 @@ def fingerprint(problem: Problem) -> dict[str, str]:
 
 def _numbers(x: RowNumbers | None) -> str:
     """Return the digest of numbers of the rows, wherever they are."""
-    remote = columns_there(x)
+    remote = as_remote_columns(x)
     return tensor_digest(x) if remote is None else digest(remote.rows)
 
 
-def _rounded(x: Tensor | None) -> Tensor | None:
+def _round_digits(x: Tensor | None) -> Tensor | None:
     """Return three digits: leverage scores, of which weights are made, end differently elsewhere.
 
     Only preconditioners use them, and none depends on the fourth digit.

@@ -9,7 +9,7 @@ A partition is an object per algorithm, like selectors and solvers: it grows cel
 and cells say which of them a row belongs to, with weights that sum to one.
 """
 
-from .base import Cells, Partition, Share, cells_from_parts, divided, kinds, partitions
+from .base import Cells, Partition, Share, cells_from_parts, divide_rows, kinds, partitions
 from .centers import CenterCells, KMeansCells
 from .median_splits import MedianSplits
 from .random import MeanCells, RandomCells
@@ -26,7 +26,7 @@ __all__ = [
     "Share",
     "TreeCells",
     "cells_from_parts",
-    "divided",
+    "divide_rows",
     "kinds",
     "partitions",
 ]

@@ -129,7 +129,7 @@ class Partition(ABC):
         """
 
 
-def divided(
+def divide_rows(
     partition: Partition,
     X: Float[Tensor, "n d"],
     *,

@@ -42,14 +42,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         except Exception as error:
             if "--debug" in arguments:
                 typer.echo(display_lines(traceback.format_exc()), err=True)
-            code, text = explained(error)
+            code, text = explain_error(error)
             message("error", text)
     if came:
         return 128 + came[0]  # as a shell does
     return code if isinstance(code, int) else 0
 
 
-def explained(error: Exception) -> tuple[int, object]:
+def explain_error(error: Exception) -> tuple[int, object]:
     """Return the exit code of an error, and the message about it."""
     if (text := _usage(error)) is not None:
         return BAD_INPUT, text

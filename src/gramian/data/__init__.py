@@ -52,7 +52,7 @@ from .encoding import (
     Encoding,
     FittedEncoding,
 )
-from .formats.memory_map import gathered, scratch, stored
+from .formats.memory_map import gather_rows, scratch, store_rows
 from .formats.parquet import ParquetRows
 from .formats.parquet_lists import ParquetLists
 from .local.named_table import (
@@ -76,8 +76,8 @@ from .remote.columns import (
     RowWeights,
     Targets,
     all_finite,
-    brought_here,
-    columns_there,
+    as_remote_columns,
+    gather_numbers,
     part_of,
     range_of,
 )
@@ -141,15 +141,14 @@ __all__ = [
     "TrainingTable",
     "Value",
     "all_finite",
+    "as_remote_columns",
     "as_rows",
     "as_table",
-    "brought_here",
     "check_copies",
     "check_finite",
     "check_kept",
     "check_magnitude",
     "columns_are_numbers",
-    "columns_there",
     "comfortable_size",
     "complement",
     "convert",
@@ -158,7 +157,8 @@ __all__ = [
     "decoded_once",
     "feature_columns",
     "first_row",
-    "gathered",
+    "gather_numbers",
+    "gather_rows",
     "is_collection",
     "is_table",
     "mixup",
@@ -174,7 +174,7 @@ __all__ = [
     "select",
     "sent",
     "split_names",
-    "stored",
+    "store_rows",
     "subset",
     "table_schema",
     "target_column",

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from .copies import CopyCheck, beside, named
-from .remote.columns import RemoteColumns, Targets, columns_there
+from .remote.columns import RemoteColumns, Targets, as_remote_columns
 from .rows.base import RowSource, comfortable_size
 from .rows.reduce import Folding
 
@@ -192,7 +192,7 @@ def check_magnitude(targets: Targets, dtype: torch.dtype, what: str = "y") -> No
 
 def _sizes(targets: Targets) -> Float[Tensor, " t"]:
     """Return the size of the largest number of each column, wherever they are."""
-    remote = columns_there(targets)
+    remote = as_remote_columns(targets)
     if remote is not None:
         return torch.maximum(remote.facts.most.abs(), remote.facts.least.abs())
     return targets.abs().amax(dim=0)

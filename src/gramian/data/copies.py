@@ -91,11 +91,11 @@ def beside(rows: RowSource, targets: np.ndarray | RemoteColumns | None) -> list[
     if targets is None or rows.sparse:
         return []
     if isinstance(targets, RemoteColumns):
-        return comparable_there(targets, rows.dtype)
+        return comparable_remote(targets, rows.dtype)
     return [comparable(targets, rows.dtype)]
 
 
-def comparable_there(targets: RemoteColumns, dtype: torch.dtype) -> list[RemoteColumns]:
+def comparable_remote(targets: RemoteColumns, dtype: torch.dtype) -> list[RemoteColumns]:
     """Return `comparable` of numbers that stay where they are; nothing of texts."""
     varies = (targets.facts.most > targets.facts.least).nonzero()[:, 0]
     if targets.labels is not None or len(varies) == 0:

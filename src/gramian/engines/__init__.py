@@ -19,7 +19,7 @@ from __future__ import annotations
 from ._compiled.kernels import instructions as compiled_tiles
 from .base import LARGEST_BLOCK, Engine
 from .choose import choose_engine, covering, covering_within
-from .device_rows import copied
+from .device_rows import copy_rows
 from .multi_device_engine import MultiDeviceEngine
 from .native_engine import NativeEngine
 from .torch_engine import TorchEngine, torch_on
@@ -34,7 +34,7 @@ __all__ = [
     "TritonEngine",
     "choose_engine",
     "compiled_tiles",
-    "copied",
+    "copy_rows",
     "covering",
     "covering_within",
     "torch_on",

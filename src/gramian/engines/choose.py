@@ -74,7 +74,7 @@ def choose_engine(
         raise ValueError(f"engines compute in float32 or float64, not in {dtype}")
     if spec == "auto":
         return _best(kernel, dtype, sparse)
-    engine = spec if isinstance(spec, Engine) else _called(str(spec))
+    engine = spec if isinstance(spec, Engine) else _engine_called(str(spec))
     engine.check()
     if kernel is not None:
         name = repr(spec) if isinstance(spec, str) else None
@@ -129,7 +129,7 @@ def _best(kernel: Kernel | None, dtype: torch.dtype, sparse: bool) -> Engine:
     return NativeEngine()
 
 
-def _called(spec: str) -> Engine:
+def _engine_called(spec: str) -> Engine:
     if spec == "native":
         return NativeEngine()
     if spec == "native:fast":

@@ -68,7 +68,7 @@ class Staging:
         return sent, event
 
 
-def copied(rows: RowSource, size: int) -> ArrayRows:
+def copy_rows(rows: RowSource, size: int) -> ArrayRows:
     """Return all rows in one tensor where their blocks come to, read in blocks of `size` rows."""
     out: Tensor | None = None
     for part, block in rows.blocks(size):

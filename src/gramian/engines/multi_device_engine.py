@@ -83,7 +83,7 @@ class MultiDeviceEngine(Engine):
     ) -> Float[Tensor, "b t"]:
         def part(engine: Engine, start: int, stop: int) -> Tensor:
             rows = slice_rows(x, start, stop)
-            return engine.matvec(kernel, rows, z, v, diagonal=_shifted(diagonal, start))
+            return engine.matvec(kernel, rows, z, v, diagonal=_shift_range(diagonal, start))
 
         return torch.cat(self._over_engines(part, x.shape[0]))
 
@@ -100,7 +100,7 @@ class MultiDeviceEngine(Engine):
     ) -> Float[Tensor, "m t"]:
         def part(engine: Engine, start: int, stop: int) -> Tensor:
             w, y = (None if u is None else u[start:stop] for u in (weights, targets))
-            rows, shifted = slice_rows(x, start, stop), _shifted(diagonal, start)
+            rows, shifted = slice_rows(x, start, stop), _shift_range(diagonal, start)
             return engine.normal(kernel, rows, z, v, weights=w, targets=y, diagonal=shifted)
 
         return sum_of(self._over_engines(part, x.shape[0]))
@@ -118,7 +118,7 @@ class MultiDeviceEngine(Engine):
     ) -> Float[Tensor, "b m"]:
         def part(engine: Engine, start: int, stop: int) -> Tensor:
             rows = slice_rows(x, start, stop)
-            return engine.block(kernel, rows, z, diagonal=_shifted(diagonal, start))
+            return engine.block(kernel, rows, z, diagonal=_shift_range(diagonal, start))
 
         return torch.cat(self._over_engines(part, x.shape[0]))
 
@@ -144,5 +144,5 @@ class MultiDeviceEngine(Engine):
             return list(threads.map(part, engines, *zip(*bounds, strict=True)))
 
 
-def _shifted(diagonal: int | None, start: int) -> int | None:
+def _shift_range(diagonal: int | None, start: int) -> int | None:
     return None if diagonal is None else diagonal + start

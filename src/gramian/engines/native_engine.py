@@ -24,9 +24,9 @@ from ._compiled.kernels import (
     is_compiled,
 )
 from ._tiles.gradients import TiledGradients, check_gradients
-from ._tiles.kernels import unscaled
+from ._tiles.kernels import unscale_kernel
 from ._tiles.ranges import PARTS_PER_THREAD, bounds_of, sum_of
-from ._tiles.tiled import Tiled, given, is_empty
+from ._tiles.tiled import Tiled, is_empty, is_given
 from .base import Engine
 
 MIN_PART_ROWS = 48
@@ -136,7 +136,7 @@ class NativeEngine(Engine):
             )
 
     def covers(self, kernel: Kernel, *, dtype: torch.dtype, sparse: bool) -> bool:
-        return not sparse and is_compiled(unscaled(kernel)[1])
+        return not sparse and is_compiled(unscale_kernel(kernel)[1])
 
     def matvec(
         self,
@@ -149,8 +149,8 @@ class NativeEngine(Engine):
     ) -> Float[Tensor, "b t"]:
         self._check_covered(kernel, x)
         if is_empty(x, z):
-            return self._tiled.matvec(kernel, x, z, v)
-        factor, tiles = self._compiled(kernel, x, z, diagonal)
+            return self._torch_tiles.matvec(kernel, x, z, v)
+        factor, tiles = self._compiled_tiles(kernel, x, z, diagonal)
         rows, columns = x.detach().contiguous(), tiles.columns(v)
         out = torch.empty(len(x), v.shape[1], dtype=torch.float64)
 
@@ -172,10 +172,10 @@ class NativeEngine(Engine):
         diagonal: int | None = None,
     ) -> Float[Tensor, "m t"]:
         self._check_covered(kernel, x)
-        like = given(targets if v is None else v)
+        like = is_given(targets if v is None else v)
         if is_empty(x, z):
-            return self._tiled.normal(kernel, x, z, v, targets=targets)
-        factor, tiles = self._compiled(kernel, x, z, diagonal)
+            return self._torch_tiles.normal(kernel, x, z, v, targets=targets)
+        factor, tiles = self._compiled_tiles(kernel, x, z, diagonal)
         columns = None if v is None else tiles.columns(v * factor)
         rows, w, y = x.detach().contiguous(), tiles.rowwise(weights), tiles.rowwise(targets)
 
@@ -194,8 +194,8 @@ class NativeEngine(Engine):
     ) -> Float[Tensor, "n t"]:
         self._check_covered(kernel, x)
         if is_empty(x, x):
-            return self._tiled.symmetric(kernel, x, v)
-        factor, tiles = self._compiled(kernel, x, x, 0)
+            return self._torch_tiles.symmetric(kernel, x, v)
+        factor, tiles = self._compiled_tiles(kernel, x, x, 0)
         rows, columns = x.detach().contiguous(), tiles.columns(v)
         workers = min(self._threads(), len(x))
 
@@ -213,8 +213,8 @@ class NativeEngine(Engine):
     ) -> Float[Tensor, "b m"]:
         self._check_covered(kernel, x)
         if is_empty(x, z):
-            return self._tiled.block(kernel, x, z)
-        factor, tiles = self._compiled(kernel, x, z, diagonal)
+            return self._torch_tiles.block(kernel, x, z)
+        factor, tiles = self._compiled_tiles(kernel, x, z, diagonal)
         rows, out = x.detach().contiguous(), torch.empty(len(x), len(z), dtype=x.dtype)
 
         def part(start: int, stop: int) -> None:
@@ -235,7 +235,7 @@ class NativeEngine(Engine):
     ) -> Float[Tensor, "b t d"]:
         check_gradients(kernel, x)
         self._check_covered(kernel, x)
-        factor, plain = unscaled(kernel)
+        factor, plain = unscale_kernel(kernel)
         if is_empty(x, z) or not has_compiled_slopes(plain):
             return TiledGradients(threads=self.threads)(kernel, x, z, v)
         settings = replace(self._settings, precision="exact")
@@ -258,13 +258,13 @@ class NativeEngine(Engine):
         strip = max(strip, (1 << 18) + GRADIENT_BYTES * sums)
         sums = (threads * self._parts_per_thread(m * t) + threads + 1) * width * t * 8
         compiled = threads * strip + columns + sums
-        return max(compiled, self._tiled.workspace_bytes(m, d, t, itemsize))
+        return max(compiled, self._torch_tiles.workspace_bytes(m, d, t, itemsize))
 
     def row_bytes(self, d: int, t: int, itemsize: int) -> int:
-        return self._tiled.row_bytes(d, t, itemsize)
+        return self._torch_tiles.row_bytes(d, t, itemsize)
 
     @property
-    def _tiled(self) -> Tiled:
+    def _torch_tiles(self) -> Tiled:
         """Tiles of torch, for products without rows or columns.
 
         Workspace has room for theirs, too: those who plan with this engine may be given rows that
@@ -281,10 +281,10 @@ class NativeEngine(Engine):
     def _check_covered(self, kernel: Kernel, x: Tensor) -> None:
         self.require(kernel, dtype=x.dtype, sparse=is_sparse(x))
 
-    def _compiled(
+    def _compiled_tiles(
         self, kernel: Kernel, x: Tensor, z: Tensor, diagonal: int | None
     ) -> tuple[float, Compiled]:
-        factor, plain = unscaled(kernel)
+        factor, plain = unscale_kernel(kernel)
         if plain.nonnegative:
             _refuse_negative(plain, x)
             _refuse_negative(plain, z)

@@ -48,7 +48,7 @@ class TorchEngine(Engine):
         *,
         diagonal: int | None = None,
     ) -> Float[Tensor, "b t"]:
-        return self._tiled.matvec(kernel, x, z, v, diagonal=diagonal)
+        return self._torch_tiles.matvec(kernel, x, z, v, diagonal=diagonal)
 
     def normal(
         self,
@@ -61,19 +61,19 @@ class TorchEngine(Engine):
         targets: Float[Tensor, "b t"] | None = None,
         diagonal: int | None = None,
     ) -> Float[Tensor, "m t"]:
-        return self._tiled.normal(
+        return self._torch_tiles.normal(
             kernel, x, z, v, weights=weights, targets=targets, diagonal=diagonal
         )
 
     def symmetric(
         self, kernel: Kernel, x: Float[Tensor, "n d"], v: Float[Tensor, "n t"]
     ) -> Float[Tensor, "n t"]:
-        return self._tiled.symmetric(kernel, x, v)
+        return self._torch_tiles.symmetric(kernel, x, v)
 
     def block(
         self, kernel: Kernel, x: Tensor, z: Tensor, *, diagonal: int | None = None
     ) -> Float[Tensor, "b m"]:
-        return self._tiled.block(kernel, x, z, diagonal=diagonal)
+        return self._torch_tiles.block(kernel, x, z, diagonal=diagonal)
 
     def gradients(
         self, kernel: Kernel, x: Tensor, z: Tensor, v: Float[Tensor, "m t"]
@@ -81,13 +81,13 @@ class TorchEngine(Engine):
         return TiledGradients(self.device, self.tile_bytes, self.threads)(kernel, x, z, v)
 
     def workspace_bytes(self, m: int, d: int, t: int, itemsize: int) -> int:
-        return self._tiled.workspace_bytes(m, d, t, itemsize)
+        return self._torch_tiles.workspace_bytes(m, d, t, itemsize)
 
     def row_bytes(self, d: int, t: int, itemsize: int) -> int:
-        return self._tiled.row_bytes(d, t, itemsize)
+        return self._torch_tiles.row_bytes(d, t, itemsize)
 
     @property
-    def _tiled(self) -> Tiled:
+    def _torch_tiles(self) -> Tiled:
         return Tiled(self.device, self.tile_bytes, self.threads)
 
 

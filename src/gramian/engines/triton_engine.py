@@ -19,8 +19,8 @@ from ..kernels._lengthscale import LengthscaleKernel
 from ._fused.distances import PRECISIONS
 from ._fused.limits import SCRATCH_BYTES, SPLIT_ROWS
 from ._tiles.gradients import TiledGradients, check_gradients
-from ._tiles.kernels import unscaled
-from ._tiles.tiled import Tiled, given, is_empty
+from ._tiles.kernels import unscale_kernel
+from ._tiles.tiled import Tiled, is_empty, is_given
 from .base import DEVICE_BLOCK, Engine
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class TritonEngine(Engine):
         if sparse or dtype != torch.float32:
             return False
         profiles = import_module(f"{__package__}._fused.profiles").PROFILES
-        return type(unscaled(kernel)[1]) in profiles
+        return type(unscale_kernel(kernel)[1]) in profiles
 
     def matvec(
         self,
@@ -136,9 +136,9 @@ class TritonEngine(Engine):
         *,
         diagonal: int | None = None,
     ) -> Float[Tensor, "b t"]:
-        factor, K = self._fused(kernel, x, z, diagonal)
+        factor, K = self._fused_tiles(kernel, x, z, diagonal)
         if K is None:
-            return self._tiled.matvec(kernel, x, z, v, diagonal=diagonal)
+            return self._torch_tiles.matvec(kernel, x, z, v, diagonal=diagonal)
         return (K @ v.to(self.device)).mul_(factor).to(x.device)
 
     def normal(
@@ -152,10 +152,10 @@ class TritonEngine(Engine):
         targets: Float[Tensor, "b t"] | None = None,
         diagonal: int | None = None,
     ) -> Float[Tensor, "m t"]:
-        factor, K = self._fused(kernel, x, z, diagonal)
-        like = given(targets if v is None else v)
+        factor, K = self._fused_tiles(kernel, x, z, diagonal)
+        like = is_given(targets if v is None else v)
         if K is None:
-            return self._tiled.normal(
+            return self._torch_tiles.normal(
                 kernel, x, z, v, weights=weights, targets=targets, diagonal=diagonal
             )
         v, w, y = (None if u is None else u.to(self.device) for u in (v, weights, targets))
@@ -166,17 +166,17 @@ class TritonEngine(Engine):
     def symmetric(
         self, kernel: Kernel, x: Float[Tensor, "n d"], v: Float[Tensor, "n t"]
     ) -> Float[Tensor, "n t"]:
-        factor, K = self._fused(kernel, x, x, 0)
+        factor, K = self._fused_tiles(kernel, x, x, 0)
         if K is None:
-            return self._tiled.symmetric(kernel, x, v)
+            return self._torch_tiles.symmetric(kernel, x, v)
         return K.symmetric(v.to(self.device)).mul_(factor).to(x.device)
 
     def block(
         self, kernel: Kernel, x: Tensor, z: Tensor, *, diagonal: int | None = None
     ) -> Float[Tensor, "b m"]:
-        factor, K = self._fused(kernel, x, z, diagonal)
+        factor, K = self._fused_tiles(kernel, x, z, diagonal)
         if K is None:
-            return self._tiled.block(kernel, x, z, diagonal=diagonal)
+            return self._torch_tiles.block(kernel, x, z, diagonal=diagonal)
         return K.dense().mul_(factor).to(x.device)
 
     def gradients(
@@ -185,11 +185,11 @@ class TritonEngine(Engine):
         check_gradients(kernel, x)
         self.require(kernel, dtype=x.dtype, sparse=is_sparse(x))
         smooth = import_module(f"{__package__}._fused.profiles").SLOPES
-        factor, plain = unscaled(kernel)
+        factor, plain = unscale_kernel(kernel)
         K = None
         if type(plain) in smooth and v.shape[1] > 0:
             precise = replace(self, precision="3xtf32") if self.precision == "3xbf16" else self
-            _, K = precise._fused(plain, x, z, None)
+            _, K = precise._fused_tiles(plain, x, z, None)
         if K is None:  # a kink, the l1 distance, or digits that float32 lacks
             return TiledGradients(self.device)(kernel, x, z, v)
         compute = import_module(f"{__package__}._fused.gradients").gradients
@@ -200,14 +200,14 @@ class TritonEngine(Engine):
         width = max(t, 16)
         scratch = min(SCRATCH_BYTES, 4 * m * DEVICE_BLOCK)
         fused = m * (4 * (4 * d + 32) + 32 * width) + SPLIT_ROWS * 8 * width + scratch
-        return max(fused, self._tiled.workspace_bytes(m, d, t, itemsize))
+        return max(fused, self._torch_tiles.workspace_bytes(m, d, t, itemsize))
 
     def row_bytes(self, d: int, t: int, itemsize: int) -> int:
         fused = 4 * (6 * d + 32) + 24 * max(t, 16)
-        return max(fused, self._tiled.row_bytes(d, t, itemsize))
+        return max(fused, self._torch_tiles.row_bytes(d, t, itemsize))
 
     @property
-    def _tiled(self) -> Tiled:
+    def _torch_tiles(self) -> Tiled:
         """Tiles of torch on the same device, for products without rows or columns.
 
         They also compute, in float64, where float32 would lose digits, and, by `covering`, with
@@ -215,12 +215,12 @@ class TritonEngine(Engine):
         """
         return Tiled(self.device)
 
-    def _fused(
+    def _fused_tiles(
         self, kernel: Kernel, x: Tensor, z: Tensor, diagonal: int | None
     ) -> tuple[float, Fused | None]:
         """Return the factor of a kernel and its tiles, None if `Tiled` has to compute."""
         self.require(kernel, dtype=x.dtype, sparse=is_sparse(x))
-        factor, plain = unscaled(kernel)
+        factor, plain = unscale_kernel(kernel)
         if is_empty(x, z):
             return factor, None
         if not isinstance(plain, LengthscaleKernel):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 
-from .._imports import deferred
+from .._imports import defer_imports
 
-with deferred("scipy.stats", "pandas"):
+with defer_imports("scipy.stats", "pandas"):
     importlib.import_module("sklearn.base")

@@ -93,7 +93,7 @@ def as_numpy(index: Tensor | None) -> np.ndarray | None:
     return None if index is None else index.numpy()
 
 
-def squeezed(coef: Tensor) -> np.ndarray:
+def squeeze_coef(coef: Tensor) -> np.ndarray:
     """Return coefficients as an array, (m,) for one target."""
     array = coef.numpy()
     return array[:, 0] if array.shape[1] == 1 else array

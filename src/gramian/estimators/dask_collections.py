@@ -19,7 +19,7 @@ def numbers_beside(rows: RowSource | Table, y: Any) -> Any:
     For rows on this machine they are brought into memory. All other values are returned unchanged.
     """
     if not rows.remote:
-        return brought_here(y)
+        return gather_collection(y)
     if is_collection(y):
         from ..data.dask import remote_columns
 
@@ -27,7 +27,7 @@ def numbers_beside(rows: RowSource | Table, y: Any) -> Any:
     return y
 
 
-def brought_here(y: Any) -> Any:
+def gather_collection(y: Any) -> Any:
     """Return targets or weights in memory, if they are a dask collection; else as they are."""
     if is_collection(y):
         from ..data.dask import remote_columns

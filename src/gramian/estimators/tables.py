@@ -10,15 +10,15 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 
-from .._messages.checks import listed
+from .._messages.checks import join_words
 from ..data import (
     RemoteColumns,
     RowSource,
     Table,
     TrainingTable,
+    as_remote_columns,
     as_rows,
     as_table,
-    columns_there,
     is_table,
     needs_encoding,
     target_column,
@@ -66,7 +66,7 @@ def refuse_in_parts(estimator: BaseEstimator, X: RowsLike, y: TargetsLike | None
         )
 
 
-def opened(
+def open_training_table(
     estimator: BaseEstimator,
     X: RowsLike,
     y: TargetsLike,
@@ -91,7 +91,7 @@ def check_numbers(given: TrainingTable) -> None:
     texts = _texts(given.y)
     if texts is not None:
         first = texts.flat[0]
-        name = "y" if given.target is None else f"the target {listed(given.target)}"
+        name = "y" if given.target is None else f"the target {join_words(given.target)}"
         raise TypeError(
             f"{given.table.where}: {name} holds text, such as {str(first)!r}, and "
             "KernelRidge predicts numbers; use KernelRidgeClassifier"
@@ -160,7 +160,7 @@ def sized(
         given = TrainingTable.open(X, y if _are_names(y) else np.asarray(y), columns)
     classes = None
     if labels and y is not None:
-        remote = columns_there(given.y)
+        remote = as_remote_columns(given.y)
         classes = np.unique(given.y) if remote is None else remote.classes()
     rng = Generators.seeded(np.random.RandomState(0))
     data = whole_of(given, settings, rng, labels=classes).without(None)

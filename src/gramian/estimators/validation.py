@@ -13,7 +13,7 @@ from sklearn.utils import check_array, check_consistent_length, check_random_sta
 from sklearn.utils.validation import _check_sample_weight, validate_data
 from torch import Tensor
 
-from .._messages.checks import listed
+from .._messages.checks import join_words
 from .._parameters.types import RandomState
 from ..data import (
     RemoteColumns,
@@ -194,7 +194,7 @@ def new_rows(estimator: BaseEstimator, X: RowsLike) -> RowSource:
         )
     names = getattr(estimator, "feature_names_in_", None)
     if rows.feature_names is not None and names is not None and tuple(names) != rows.feature_names:
-        given_names, known_names = listed(rows.feature_names), listed(list(names))
+        given_names, known_names = join_words(rows.feature_names), join_words(list(names))
         raise ValueError(
             f"X has the features {given_names}, but {known_names} were there in training, in this "
             "order"
@@ -219,7 +219,7 @@ def weight_tensor(sample_weight: Weights, n: int) -> RowWeights | None:
     if sample_weight is None:
         return None
     if isinstance(sample_weight, RemoteColumns):
-        return _weights_there(sample_weight, n)
+        return _remote_weights(sample_weight, n)
     checked = _check_sample_weight(
         sample_weight, np.empty((n, 1)), dtype=np.float64, copy=True, ensure_non_negative=True
     )
@@ -228,7 +228,7 @@ def weight_tensor(sample_weight: Weights, n: int) -> RowWeights | None:
     return torch.from_numpy(checked)
 
 
-def _weights_there(given: RemoteColumns, n: int) -> RowWeights:
+def _remote_weights(given: RemoteColumns, n: int) -> RowWeights:
     """Return observation weights that stay with remote rows; raise ValueError for other columns."""
     if len(given) != n or given.rows.shape[1] != 1 or given.labels is not None:
         raise ValueError(f"sample_weight must be {n} numbers, not {given!r}")

@@ -14,7 +14,7 @@ from ..data import RowSource
 from ..problems import NystromProblem, Problem
 from ..solvers import Result, Solver, State, max_iterations, solve
 from ..solvers.loop.stopping import Row
-from .choice.landmarks import chosen, kept_in_file, problem_of
+from .choice.landmarks import choose_landmarks, kept_in_file, problem_of
 from .inputs.features import check_units
 from .inputs.training_data import TrainingData
 from .methods.base import Prepared, Start
@@ -59,7 +59,7 @@ class MoreRows(SquaredError):
             penalty, engine = settings.one_penalty, placed.K.engine
             return Start(problem, None, penalty, engine, prepared.solver, state)
         placed = prepared.place()
-        landmarks = chosen(placed.K, settings.landmarks, rng.landmarks)
+        landmarks = choose_landmarks(placed.K, settings.landmarks, rng.landmarks)
         landmarks = kept_in_file(landmarks, settings.centers_file)
         first = problem_of(placed.K, placed.data, landmarks, settings.one_penalty)
         return Start(first, landmarks, settings.one_penalty, placed.K.engine, prepared.solver)

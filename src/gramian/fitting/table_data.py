@@ -22,7 +22,7 @@ from ..data import (
     is_table,
     subset,
 )
-from .held_out.divide import drawn, hold_sequential
+from .held_out.divide import draw_held_out, hold_sequential
 from .held_out.folds import other_rows
 from .inputs.memory import in_memory, shared_bytes
 from .inputs.targets import class_codes, labels_of, target_tensor
@@ -83,9 +83,9 @@ def table_data(
     Cost: a pass over the table, and one more if it is held.
     """
     _check_numbers_fit(given, settings, classes)
-    index, held_out = _kept(keep, weights), None
+    index, held_out = _kept_index(keep, weights), None
     if hold_out:
-        index, numbers, held_index = _divided(given, settings, rng, classes, index)
+        index, numbers, held_index = _hold_out_rows(given, settings, rng, classes, index)
     encoding = None if given.table.remote else _encoding(given, settings, rng, classes, index)
     rows, row_bytes = _training_rows(given, encoding, index, settings.limit)
     y = given.y if index is None else given.y[index.numpy()]
@@ -122,7 +122,7 @@ def _training_rows(
     return (rows, 0) if rows.remote else in_memory(rows, shared_bytes(limit))
 
 
-def _divided(
+def _hold_out_rows(
     given: TrainingTable,
     settings: FitSettings,
     rng: Generators,
@@ -137,7 +137,7 @@ def _divided(
     labels = None
     if classes is not None:
         labels = torch.from_numpy(np.searchsorted(classes, given.y[index.numpy()]))
-    held_positions = drawn(settings, len(index), labels, rng)
+    held_positions = draw_held_out(settings, len(index), labels, rng)
     return index[other_rows(len(index), held_positions)], held_positions, index[held_positions]
 
 
@@ -185,7 +185,9 @@ def _check_numbers_fit(
         check_memory(settings, given.table.rows(given.columns), t)
 
 
-def _kept(keep: Bool[Tensor, " n"] | None, weights: Float[Tensor, " n"] | None) -> Tensor | None:
+def _kept_index(
+    keep: Bool[Tensor, " n"] | None, weights: Float[Tensor, " n"] | None
+) -> Tensor | None:
     """Return the numbers of the rows that count, increasing; None if all do."""
     counts = keep
     if weights is not None:
@@ -208,7 +210,7 @@ def _encoding(
     if classes is not None:  # rows that do not count may have labels that are no class
         y = np.where(keep, y, classes[0])
     # which features come of a column is not known yet
-    unscaled_features = resolve.kernel(settings.kernel, settings.lengthscale).as_given(
+    unscaled_features = resolve.kernel(settings.kernel, settings.lengthscale).unscaled_features(
         len(given.columns)
     )
     if rng.encoding is None:

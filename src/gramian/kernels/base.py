@@ -70,7 +70,7 @@ class Kernel(ABC):
         """Whether all features times one number give the same kernel, or one times a factor."""
         return False
 
-    def as_given(self, d: int) -> frozenset[int]:
+    def unscaled_features(self, d: int) -> frozenset[int]:
         """Return the numbers of the features, of d, whose units and zero have a meaning.
 
         Estimators do not standardise them. By default the set is empty.

@@ -68,8 +68,8 @@ class Columns(OfOne):
     def instead(self) -> str:
         return f"at most {FEW} columns"
 
-    def as_given(self, d: int) -> frozenset[int]:
-        return frozenset(self.columns[k] for k in self.kernel.as_given(len(self.columns)))
+    def unscaled_features(self, d: int) -> frozenset[int]:
+        return frozenset(self.columns[k] for k in self.kernel.unscaled_features(len(self.columns)))
 
     def used_features(self, d: int) -> frozenset[int]:
         return frozenset(self.columns[k] for k in self.kernel.used_features(len(self.columns)))

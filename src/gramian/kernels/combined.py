@@ -35,8 +35,8 @@ class _Pair(Kernel):
     def scale_free(self) -> bool:
         return self.first.scale_free and self.second.scale_free
 
-    def as_given(self, d: int) -> frozenset[int]:
-        return self.first.as_given(d) | self.second.as_given(d)
+    def unscaled_features(self, d: int) -> frozenset[int]:
+        return self.first.unscaled_features(d) | self.second.unscaled_features(d)
 
     def used_features(self, d: int) -> frozenset[int]:
         return self.first.used_features(d) | self.second.used_features(d)
@@ -229,8 +229,8 @@ class Scaled(OfOne):
     def sparse_ok(self) -> bool:
         return self.kernel.sparse_ok
 
-    def as_given(self, d: int) -> frozenset[int]:
-        return self.kernel.as_given(d)
+    def unscaled_features(self, d: int) -> frozenset[int]:
+        return self.kernel.unscaled_features(d)
 
     def used_features(self, d: int) -> frozenset[int]:
         return self.kernel.used_features(d)

@@ -14,7 +14,7 @@ from .. import _linalg as la
 from .._linalg.spectrum import Spectrum
 from .._messages.checks import as_count, as_positive
 from .._sparse import is_sparse, squared_norms
-from ..data import Folding, RowSource, Value, as_rows, gathered
+from ..data import Folding, RowSource, Value, as_rows, gather_rows
 from ..operators import KernelOperator
 from .base import Landmarks, SizeOrPenalty, cap_size, selectors
 from .leverage.bless import estimate_effective_dimension
@@ -109,7 +109,7 @@ class KMeans(SizeOrPenalty):
         weight = clusters.sizes.cpu() * (len(points) / n)
         penalty = self.penalty or self._penalty(K, points, weight)
         info, coverage = {"inertia": clusters.inertia}, len(points) / n
-        points = K.on_device(gathered(as_rows(points), torch.arange(len(points)), K.host_bytes))
+        points = K.on_device(gather_rows(as_rows(points), torch.arange(len(points)), K.host_bytes))
         return Landmarks(points, weight, penalty=penalty, coverage=coverage, info=info)
 
     def kept_bytes(self, n: int, d: int, m: int) -> int:

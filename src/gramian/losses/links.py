@@ -34,7 +34,7 @@ class Link:
         return link_of, (self.name,)
 
 
-def _sorted(f: Tensor) -> Tensor:
+def _sort_quantiles(f: Tensor) -> Tensor:
     return f.sort(dim=1).values
 
 
@@ -48,7 +48,7 @@ def _along_exp(f: Tensor, slopes: Tensor) -> Tensor:
 
 IDENTITY = Link("identity", lambda f: f, lambda f, slopes: slopes)
 EXP = Link("exp", torch.exp, _along_exp)
-SORTED = Link("sorted", _sorted, _along_sorted)
+SORTED = Link("sorted", _sort_quantiles, _along_sorted)
 """Values in increasing order: quantiles that do not cross.
 
 Sorting never makes the mean pinball loss larger (Chernozhukov, Fernandez-Val, Galichon 2010,

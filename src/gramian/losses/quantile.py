@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from .._messages.checks import listed
+from .._messages.checks import join_words
 from .base import Loss, clip_targets, losses, spread, weighted_quantile
 from .links import IDENTITY, SORTED, Link
 
@@ -69,7 +69,7 @@ class Quantile(Loss):
     def outputs(self, t: int) -> int:
         if t > 1 and len(self._taus) > 1:
             raise ValueError(
-                f"levels {listed([str(tau) for tau in self._taus])} need one target, not {t}"
+                f"levels {join_words([str(tau) for tau in self._taus])} need one target, not {t}"
             )
         return t * len(self._taus)
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from .._messages.checks import listed
+from .._messages.checks import join_words
 from ..data import (
     Encoding,
     LinearMap,
@@ -260,7 +260,7 @@ class Model(ABC):
             if isinstance(X, RowSource):
                 return X
             if not is_table(X):
-                names = listed(self.encoding.names)
+                names = join_words(self.encoding.names)
                 raise TypeError(
                     f"this model was fitted to a table with the columns {names}; give a path or a "
                     f"table with these, not {type(X).__name__}"

@@ -62,7 +62,7 @@ class _Values:
         found = torch.zeros(len(X), self.t, dtype=torch.float64)
         for share in self.cells.route_in_parts(X):
             model = self.part(share.cell)
-            values = _predicted(model, X[share.index], self.engine, self.memory_bytes)
+            values = _predict_values(model, X[share.index], self.engine, self.memory_bytes)
             found[share.index] += share.weight[:, None] * values
         return found
 
@@ -86,12 +86,12 @@ def _gradient(
     gradients = model.gradient(X, engine=engine, memory_bytes=memory_bytes)
     gradients = share.weight[:, None, None] * gradients
     if share.slope is not None and bool(share.slope.any()):
-        values = _predicted(model, X, engine, memory_bytes)
+        values = _predict_values(model, X, engine, memory_bytes)
         gradients += values[:, :, None] * share.slope[:, None, :]
     return gradients
 
 
-def _predicted(
+def _predict_values(
     model: KernelPart, X: Tensor, engine: str | Engine, memory_bytes: int | str
 ) -> Tensor:
     return model.predict(X, engine=engine, memory_bytes=memory_bytes)

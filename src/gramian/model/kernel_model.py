@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from .._messages.checks import as_bytes, listed
+from .._messages.checks import as_bytes, join_words
 from ..data import RowSource, Subset, as_rows
 from ..data.rows.base import comfortable_size
 from ..losses.links import IDENTITY
@@ -129,9 +129,11 @@ class KernelModel(KernelPart):
         1e-3 of their spread from predictions with float64 entries: large coefficients that nearly
         cancel, as with small penalties and smooth kernels, magnify the rounding of entries.
         """
-        return (self.link or IDENTITY).map(self._unlinked(self.rows(X), engine, memory_bytes))
+        return (self.link or IDENTITY).map(
+            self._values_before_link(self.rows(X), engine, memory_bytes)
+        )
 
-    def _unlinked(
+    def _values_before_link(
         self, rows: RowSource, engine: str | Engine, memory_bytes: int | str
     ) -> Float[Tensor, "n t"]:
         """Return the values, scaled and shifted, that the link is a function of."""
@@ -196,15 +198,17 @@ class KernelModel(KernelPart):
         Cost: n m kernel evaluations, 2 n m t k operations, and n t d numbers of memory. Where the
         quantile map ends, a feature has no influence, and its gradient is zero.
         """
-        rows = self._standardized(self.rows(X))
-        gradients = self._to_features(self._slopes(self._mapped(rows), engine, memory_bytes))
+        rows = self._standardize_rows(self.rows(X))
+        gradients = self._to_features(self._slopes(self._map_rows(rows), engine, memory_bytes))
         if self.quantiles is not None:
             gradients *= rows.map(self.quantiles.slopes, size=comfortable_size(rows))[:, None]
         if self.standardizer is not None:
             gradients /= self.standardizer.scale
         if self.link is None:
             return gradients
-        return self.link.along(self._unlinked(self.rows(X), engine, memory_bytes), gradients)
+        return self.link.along(
+            self._values_before_link(self.rows(X), engine, memory_bytes), gradients
+        )
 
     def feature_importances(
         self, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
@@ -252,9 +256,9 @@ class KernelModel(KernelPart):
         They are standardised, made normal by their quantiles and mapped by the metric: all that
         there is of these.
         """
-        return self._mapped(self._standardized(rows))
+        return self._map_rows(self._standardize_rows(rows))
 
-    def _standardized(self, rows: RowSource) -> RowSource:
+    def _standardize_rows(self, rows: RowSource) -> RowSource:
         d = self.features
         if rows.shape[1] != d:
             raise ValueError(f"X has {rows.shape[1]} features, but the model was trained on {d}")
@@ -263,11 +267,11 @@ class KernelModel(KernelPart):
             wrong = next((a, b) for a, b in zip(names, self.feature_names, strict=True) if a != b)
             raise ValueError(
                 f"X has feature {wrong[0]!r} where the model expects {wrong[1]!r}; give the "
-                f"columns in the order of training: {listed(self.feature_names)}"
+                f"columns in the order of training: {join_words(self.feature_names)}"
             )
         return rows if self.standardizer is None else self.standardizer.apply(rows)
 
-    def _mapped(self, rows: RowSource) -> RowSource:
+    def _map_rows(self, rows: RowSource) -> RowSource:
         rows = rows if self.quantiles is None else self.quantiles.apply(rows)
         return rows if self.metric is None else self.metric.apply(rows)
 

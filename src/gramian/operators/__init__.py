@@ -21,7 +21,7 @@ from ..engines import (
     TritonEngine,
     choose_engine,
     compiled_tiles,
-    copied,
+    copy_rows,
 )
 from .budget import STRIP_BYTES, STRIP_COPIES, strip_rows
 from .dense_block import DenseBlock, materialize
@@ -44,7 +44,7 @@ __all__ = [
     "TritonEngine",
     "choose_engine",
     "compiled_tiles",
-    "copied",
+    "copy_rows",
     "diagonal",
     "factor_bytes",
     "largest_diagonal",

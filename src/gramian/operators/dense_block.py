@@ -43,7 +43,7 @@ class DenseBlock:
     def __matmul__(self, v: Float[Tensor, "m t"]) -> Float[Tensor, "n t"]:
         """Return the product in float64, with float32 sums over no more than 1,024 terms."""
         K = self.entries
-        return K @ v.double() if K.dtype == torch.float64 else la.summed(K, v)
+        return K @ v.double() if K.dtype == torch.float64 else la.multiply_in_blocks(K, v)
 
 
 def materialize(K: KernelOperator, memory_bytes: int) -> KernelOperator | DenseBlock:

@@ -78,7 +78,7 @@ class Factors:
     ) -> Float[Tensor, "m t"]:
         """Return K' W (K v - y) in float64, as R (L' W (L (R' v) - y))."""
         t = next(part.shape[1] for part in (v, targets) if part is not None)
-        w = None if v is None else self._summed(self.right, v.double())
+        w = None if v is None else self._sum_products(self.right, v.double())
 
         def add(total: Tensor, L: Kept, rows: slice) -> None:
             terms = [] if w is None else [L.times(w)]
@@ -92,9 +92,9 @@ class Factors:
 
     def product(self, v: Float[Tensor, "m t"]) -> Float[Tensor, "n t"]:
         """Return K v in float64, as L (R' v)."""
-        return self._times(self.left, self._summed(self.right, v.double()))
+        return self._times(self.left, self._sum_products(self.right, v.double()))
 
-    def _summed(self, blocks: tuple[Kept, ...], v: Tensor) -> Tensor:
+    def _sum_products(self, blocks: tuple[Kept, ...], v: Tensor) -> Tensor:
         """Return the product of a transposed factor."""
 
         def add(total: Tensor, block: Kept, rows: slice) -> None:

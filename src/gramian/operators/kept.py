@@ -15,7 +15,7 @@ from ..data import Complement, RowSource, Subset
 from ..engines import Engine
 from ..engines._tiles.ranges import PARTS_PER_THREAD, bounds_of, sum_of
 from ..kernels import Kernel
-from .stored_rows import StoredRows, residual, transposed
+from .stored_rows import StoredRows, residual, transpose_vectors
 
 STRIP_ROWS = 256
 """Rows of a strip of a triangle."""
@@ -91,7 +91,7 @@ class KeptMatrix(Kept):
         if self.turned:
             return self._sum(None, None, -v, v.shape[1])
         out = torch.empty(self._count, v.shape[1], dtype=torch.float64)
-        vectors = transposed(v, self.entries.dtype)
+        vectors = transpose_vectors(v, self.entries.dtype)
         parts = self._parts()
         for _ in run(default_threads(), lambda part: part.write_product(vectors, out), parts):
             pass
@@ -118,7 +118,7 @@ class KeptMatrix(Kept):
         t: int,
     ) -> Float[Tensor, "m t"]:
         """Return E' W (E v - y) of the entries of the rows that are meant."""
-        vectors = None if v is None else transposed(v, self.entries.dtype)
+        vectors = None if v is None else transpose_vectors(v, self.entries.dtype)
         w, y = (None if x is None else x.double().contiguous() for x in (weights, targets))
 
         def part(rows: StoredRows) -> Tensor:
@@ -168,7 +168,7 @@ class KeptTriangle(Kept):
 
     def product(self, v: Float[Tensor, "m t"]) -> Float[Tensor, "n t"]:
         """Return K v in float64; an off-diagonal entry is read once for both its sides."""
-        vectors = transposed(v, self.strips[0].dtype)
+        vectors = transpose_vectors(v, self.strips[0].dtype)
         workers = min(default_threads(), len(self.strips))
 
         def part(worker: int) -> Tensor:

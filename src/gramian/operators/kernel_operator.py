@@ -21,7 +21,7 @@ from ..data import (
     Rowwise,
     Targets,
     as_rows,
-    gathered,
+    gather_rows,
     recast,
     subset,
 )
@@ -31,7 +31,7 @@ from .block_functions import Changed, Diagonal, Entries
 from .budget import strip_rows
 from .factors import Factors, have_factors
 from .kept import Kept, KeptMatrix, KeptTriangle, triangle_entries
-from .mirrored import evaluations, mirrored
+from .mirrored import evaluations, mirror_products
 from .streaming import CostMeter, Streaming
 
 MOST_TAKEN = 1 << 23
@@ -294,7 +294,7 @@ class KernelOperator(Streaming):
         n, m = self.shape
         if self._mirrors():
             self.meter.evaluations += evaluations(n)
-            return mirrored(self.kernel, self._hold(self.rows, 1), self.engine)
+            return mirror_products(self.kernel, self._hold(self.rows, 1), self.engine)
         self._count()
         if self._budget(1).holds(m):
             return self._against_columns(self._hold(self.cols, 1), 0)
@@ -327,7 +327,7 @@ class KernelOperator(Streaming):
 
     def points(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
         """Return rows `index` to be columns: mapped from a file if they exceed the budget."""
-        return self.on_device(gathered(self.rows, index, self.host_bytes))
+        return self.on_device(gather_rows(self.rows, index, self.host_bytes))
 
     def factored(self, most_bytes: int) -> KernelOperator:
         """Return this operator with its factors in memory, if it has any and they fit.
@@ -369,12 +369,12 @@ class KernelOperator(Streaming):
         kernel, dtype, sparse = self.kernel, self.dtype, self.rows.sparse or self.cols.sparse
         if not derived or isinstance(engine, str):
             ask = partial(choose_engine, engine, dtype=dtype, kernel=kernel, sparse=sparse)
-            return self._far.there(ask), memory_bytes
-        chosen_engine = self._far.there(partial(choose_engine, engine, dtype=dtype))
+            return self._remote_side.there(ask), memory_bytes
+        chosen_engine = self._remote_side.there(partial(choose_engine, engine, dtype=dtype))
         return covering_within(chosen_engine, kernel, memory_bytes, dtype=dtype, sparse=sparse)
 
     @property
-    def _far(self) -> RowSource:
+    def _remote_side(self) -> RowSource:
         """The side that says where products are computed: a remote one, if there is one."""
         return self.cols if self.cols.remote else self.rows
 

@@ -20,7 +20,9 @@ features 0.68 and 0.63, 18,000 rows of 784 features 4.7 and 11.
 """
 
 
-def mirrored(kernel: Kernel, X: Float[Tensor, "n d"], engine: Engine) -> Float[Tensor, "n n"]:
+def mirror_products(
+    kernel: Kernel, X: Float[Tensor, "n d"], engine: Engine
+) -> Float[Tensor, "n n"]:
     """Return the kernel of all pairs of rows, symmetric to the last bit.
 
     Parameters
@@ -47,5 +49,5 @@ def mirrored(kernel: Kernel, X: Float[Tensor, "n d"], engine: Engine) -> Float[T
 
 
 def evaluations(n: int) -> int:
-    """Return the kernel evaluations of `mirrored`."""
+    """Return the kernel evaluations of `mirror_products`."""
     return sum((n - first) * min(STRIP, n - first) for first in range(0, n, STRIP))

@@ -42,8 +42,8 @@ class StoredRows:
     compiled: bool | None = None
 
     def write_product(self, v: Float[Tensor, "t m"], out: Float[Tensor, "k t"]) -> None:
-        """Write E v', in float64, to this range of `out`; v as `transposed` returns it."""
-        if self._compiled(len(v)):
+        """Write E v', in float64, to this range of `out`; v as `transpose_vectors` returns it."""
+        if self._uses_compiled(len(v)):
             own_out = out[slice(*self.bounds)]
             multiply(self.entries, self.some, self.bounds, v=v, products=own_out)
             return
@@ -59,10 +59,10 @@ class StoredRows:
     ) -> Float[Tensor, "m t"]:
         """Return E' W (E v' - y) of this range in float64; each entry is read from memory once.
 
-        Here v is as `transposed` returns it, and weights and targets are contiguous and in float64.
+        Here v is as `transpose_vectors` returns it; weights and targets are contiguous float64.
         """
         total = torch.zeros(t, self.entries.shape[1], dtype=torch.float64)
-        if self._compiled(t):
+        if self._uses_compiled(t):
             multiply(
                 self.entries, self.some, self.bounds,
                 v=v, weights=weights, targets=targets, sums=total, chained=v is not None,
@@ -83,7 +83,7 @@ class StoredRows:
         The columns of the entries end with their diagonal, at `own`.
         """
         E, first = self.entries, own.start
-        if self._compiled(len(v)):
+        if self._uses_compiled(len(v)):
             products = torch.empty(len(E), len(v), dtype=torch.float64)
             sums = torch.zeros(len(v), first, dtype=torch.float64) if first else None
             left_columns, right = (
@@ -103,7 +103,7 @@ class StoredRows:
             out[:, cols] += v[:, own] @ E[:, cols]
         out[:, own] += v[:, own] @ E[:, own].t()
 
-    def _compiled(self, t: int) -> bool:
+    def _uses_compiled(self, t: int) -> bool:
         """Return whether to use the compiled products for t targets."""
         is_wanted = t <= COMPILED_TARGETS if self.compiled is None else self.compiled
         able = t > 0 and bool(compiled_tiles()) and self.entries.is_contiguous()
@@ -120,7 +120,7 @@ class StoredRows:
 
 def product(E: Float[Tensor, "n m"], v: Float[Tensor, "m t"]) -> Float[Tensor, "n t"]:
     """Return E v in float64."""
-    return E @ v.double() if E.dtype == torch.float64 else la.summed(E, v)
+    return E @ v.double() if E.dtype == torch.float64 else la.multiply_in_blocks(E, v)
 
 
 def residual(
@@ -137,6 +137,6 @@ def residual(
     return u if weights is None else weights.double()[:, None] * u
 
 
-def transposed(v: Float[Tensor, "m t"], dtype: torch.dtype) -> Float[Tensor, "t m"]:
+def transpose_vectors(v: Float[Tensor, "m t"], dtype: torch.dtype) -> Float[Tensor, "t m"]:
     """Return the transpose of vectors in the dtype of the entries, each contiguous."""
     return v.detach().to(dtype).t().contiguous()

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._messages.checks import did_you_mean, listed
+from .._messages.checks import did_you_mean, join_words
 from ._drawing import Axes, Display, Estimator, check_shows
 
 QUANTITIES = {
@@ -129,7 +129,7 @@ class ConvergenceDisplay(Display):
             missing_column = x if not any(x in row for row in rows) else y
             meant = did_you_mean(missing_column, known_columns)
             raise ValueError(
-                f"the history has no {missing_column!r}; it has {listed(known_columns)}{meant}"
+                f"the history has no {missing_column!r}; it has {join_words(known_columns)}{meant}"
             )
         goal = _goal(estimator) if y == _first_of(rows, LIMITED_QUANTITIES) else None
         across, up = (np.array([row[key] for row in shown_rows], dtype=float) for key in (x, y))

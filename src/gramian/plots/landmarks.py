@@ -124,7 +124,7 @@ class LandmarkDisplay(Display):
         points, landmarks = (
             dense(source.take(row_index)).numpy() for row_index in (shown, torch.as_tensor(index))
         )
-        shares = _unexplained(estimator, X, shown) if unexplained else None
+        shares = _unexplained_share(estimator, X, shown) if unexplained else None
         return cls(points, landmarks, shares, names).plot(ax, **scatter_kw)
 
     def plot(self, ax: Axes | None = None, **scatter_kw: Any) -> LandmarkDisplay:
@@ -203,7 +203,7 @@ def _number(one: int | str, known: Sequence[str] | None, count: int) -> int:
     return int(one)
 
 
-def _unexplained(estimator: Estimator, X: RowsLike, shown: torch.Tensor) -> np.ndarray | None:
+def _unexplained_share(estimator: Estimator, X: RowsLike, shown: torch.Tensor) -> np.ndarray | None:
     """Return the unexplained share of k(x, x) of some rows; None where no map is known."""
     model: Model | None = getattr(estimator, "model_", None)
     feature_map: FeatureMap | None = getattr(estimator, "map_", None)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from .. import _linalg as la
 from ..cells import MedianSplits
-from ..data import RowSource, as_rows, gathered
+from ..data import RowSource, as_rows, gather_rows
 from ..data.rows.base import comfortable_size
 from ..operators import KernelOperator
 
@@ -94,7 +94,7 @@ def diagonal_blocks(
     K = K.double()
     rows: RowSource = K.rows
     if not rows.random_access:
-        rows = as_rows(gathered(rows, torch.arange(len(rows)), K.host_bytes))
+        rows = as_rows(gather_rows(rows, torch.arange(len(rows)), K.host_bytes))
     for block in index:
         block_rows = as_rows(rows.take(block))
         entries = replace(K, rows=block_rows, cols=block_rows).dense()

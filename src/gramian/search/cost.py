@@ -51,7 +51,7 @@ def of_fit(material: Material) -> float:
         if n <= DIRECT_ROWS:
             total += n * n + v * n
         else:
-            total += _iterated(n) + v * n
+            total += _iterated_cost(n) + v * n
     return total
 
 
@@ -134,10 +134,10 @@ def _width(material: Material, stem: Stem) -> int:
 def of_refit(material: Material) -> float:
     """Return the kernel evaluations of the last fit to all rows."""
     n = float(len(material.X))
-    return n * n if n <= 2 * DIRECT_ROWS else _iterated(n)
+    return n * n if n <= 2 * DIRECT_ROWS else _iterated_cost(n)
 
 
-def _iterated(n: float) -> float:
+def _iterated_cost(n: float) -> float:
     rank = min(PATH_RANK, n / 2)
     triangle = triangle_entries(int(n))
     if 4 * triangle <= STORED_BYTES:  # where evaluations are counted

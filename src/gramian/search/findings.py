@@ -37,7 +37,7 @@ the fits with all rows had no time."""
 Score = Callable[[Float[Tensor, "v t"]], float]
 
 
-def handicapped(stem: Stem) -> float:
+def handicap_loss(stem: Stem) -> float:
     """Return the loss by which stems are compared."""
     return SAMPLE_LOSS_FACTORS.get(stem.recipe.kernel, 1.0) * stem.loss
 
@@ -88,14 +88,14 @@ class Findings:
 
     def best_of(self, stems: list[Stem], group: tuple[str, ...]) -> Stem:
         """Return the best stem of a group of kernels."""
-        return min((s for s in stems if s.recipe.kernel in group), key=handicapped)
+        return min((s for s in stems if s.recipe.kernel in group), key=handicap_loss)
 
     def heads(self) -> list[Stem]:
         """Return the best stem of each distance, best first, without hopeless distances."""
-        least_loss = min((handicapped(stem) for stem in self.stems), default=math.inf)
+        least_loss = min((handicap_loss(stem) for stem in self.stems), default=math.inf)
         best_stems = [self.best_of(self.stems, group) for group in self.in_order(self.stems)]
         return [
-            stem for stem in best_stems if handicapped(stem) <= HOPELESS_LOSS_RATIO * least_loss
+            stem for stem in best_stems if handicap_loss(stem) <= HOPELESS_LOSS_RATIO * least_loss
         ]
 
     def loss(self, fit: FullFit) -> float:

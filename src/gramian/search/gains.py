@@ -62,18 +62,18 @@ def gains(trials: Iterable[Trial]) -> list[Gain]:
     rows: list[Gain] = []
     least_loss, squared = math.inf, True
     for step, tried in trials_of_step.items():
-        same = all(map(_squared, tried)) == squared
+        same = all(map(_squared_errors, tried)) == squared
         best = min(trial.loss for trial in tried)
         before, least_loss = least_loss, min(least_loss, best) if same else best
         gain = 1 - math.sqrt(least_loss / before) if same and 0 < before < math.inf else None
-        squared = all(map(_squared, tried))
+        squared = all(map(_squared_errors, tried))
         rows.append(
             Gain(step, len(tried), math.sqrt(max(least_loss, 0.0)), gain, tried[-1].elapsed)
         )
     return rows
 
 
-def _squared(trial: Trial) -> bool:
+def _squared_errors(trial: Trial) -> bool:
     """Return whether the loss of a trial is the squared error of its path of penalties."""
     path = [loss for _, loss in trial.losses]
     return not path or math.isclose(trial.loss, min(path), rel_tol=1e-9)

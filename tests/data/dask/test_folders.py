@@ -23,7 +23,7 @@ distributed = pytest.importorskip("distributed")
 
 from gramian.data.dask import DaskRows, DaskTable, remote_columns  # noqa: E402
 from gramian.data.dask.connect import connection  # noqa: E402
-from gramian.data.dask.workers import connected  # noqa: E402
+from gramian.data.dask.workers import connected_client  # noqa: E402
 
 pytestmark = pytest.mark.slow  # workers of its own
 
@@ -170,7 +170,7 @@ def test_object_stores_are_refused(client):
 def test_an_asynchronous_client_is_refused(client, monkeypatch):
     monkeypatch.setattr(type(client), "asynchronous", True)
     with pytest.raises(ValueError, match="is asynchronous, and a fit waits for its passes"):
-        connected(client)
+        connected_client(client)
 
 
 def test_texts_with_gaps_are_counted(client):

@@ -13,9 +13,9 @@ from gramian.data import (
     RemoteColumns,
     all_finite,
     as_rows,
-    brought_here,
     check_finite,
     check_magnitude,
+    gather_numbers,
     part_of,
     range_of,
 )
@@ -261,8 +261,8 @@ class TestColumns:
         index = torch.tensor([5, 0, N - 1])
         assert torch.equal(there[index], here[index])
         assert torch.equal(there[2:4], here[2:4])
-        assert torch.equal(brought_here(there[:, torch.tensor([1])]), here[:, [1]])
-        assert torch.equal(brought_here(there), here)
+        assert torch.equal(gather_numbers(there[:, torch.tensor([1])]), here[:, [1]])
+        assert torch.equal(gather_numbers(there), here)
         torch.testing.assert_close(there.mean(dim=0), here.mean(dim=0))
         assert float(there.sum()) == float(here.sum())
         assert range_of(there) == range_of(here) == (0.0, 2.0 * N - 1)
@@ -278,7 +278,7 @@ class TestColumns:
         found = part_of(rows.beside(targets(X)).stand_in(), index)
         assert isinstance(found, RemoteColumns)
         assert rows.traffic.taken == 0
-        np.testing.assert_array_equal(brought_here(found), targets(X)[::2])
+        np.testing.assert_array_equal(gather_numbers(found), targets(X)[::2])
         assert isinstance(part_of(found, torch.arange(5)), torch.Tensor)
 
     def test_texts(self):
@@ -289,7 +289,7 @@ class TestColumns:
         assert names.classes().tolist() == ["bad", "fair", "good"]
         table = torch.tensor([[1.0], [2.0]])
         found = names.looked_up(np.array(["fair", "none"]), table, unknown=-1.0)
-        assert brought_here(found)[:, 0].tolist() == [-1, -1, -1, 1, -1, -1]
+        assert gather_numbers(found)[:, 0].tolist() == [-1, -1, -1, 1, -1, -1]
         with pytest.raises(ValueError, match="such as 'bad', and KernelRidge predicts numbers"):
             KernelRidge("gaussian", landmarks=2).fit(rows, names)
 

@@ -27,7 +27,7 @@ from gramian.data import (
     as_rows,
     check_finite,
     complement,
-    gathered,
+    gather_rows,
     recast,
     select,
     sent,
@@ -163,7 +163,7 @@ class TestWrapping:
 
     def test_points_that_exceed_the_memory_are_taken_in_parts(self, X):
         index = torch.randperm(N, generator=torch.Generator().manual_seed(0))
-        assert torch.equal(gathered(Remote.of(X), index, memory_bytes=100), X[index])
+        assert torch.equal(gather_rows(Remote.of(X), index, memory_bytes=100), X[index])
 
 
 class TestPasses:

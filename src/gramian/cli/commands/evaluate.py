@@ -18,7 +18,7 @@ from ..metrics import metrics
 from ..metrics.answers import CLASSIFICATION_TASK, REGRESSION_TASK, Summed, answers_of, constant_of
 from ..metrics.quantiles import LEVELS, errors_of_quantiles
 from ..metrics.reliability import check_picture, draw
-from ..metrics.remote import answers_there, pinball_there
+from ..metrics.remote import remote_answers, remote_pinball
 from ..outputs.confusion import confusion
 from ..outputs.files import check_outputs
 from ..outputs.intervals import coverage
@@ -53,7 +53,7 @@ def evaluate(
     answers = _answers(loaded, rows, y, settings, metric)
     if reliability is not None and answers.chance_sums is not None:
         draw(reliability, answers.chance_sums, answers.classes)
-    report = {**about, **measured(loaded, answers, metric)}
+    report = {**about, **measure_model(loaded, answers, metric)}
     if metric is not None:
         return report
     return {**report, **coverage(loaded, rows, y, settings)}
@@ -68,7 +68,7 @@ def _pinball(
 ) -> np.ndarray:
     """Return the sums of the errors of quantiles; remote rows are summed on the workers."""
     if isinstance(y, RemoteColumns):
-        return pinball_there(loaded, rows, y, levels, settings)
+        return remote_pinball(loaded, rows, y, levels, settings)
     truth = torch.from_numpy(y.astype(np.float64))
     return Pinball(levels)(0, loaded.predict(rows, **settings), truth).numpy()
 
@@ -82,7 +82,7 @@ def _answers(
 ) -> Summed:
     """Return predictions and the truth; for remote rows, sums of them."""
     if isinstance(y, RemoteColumns):
-        return answers_there(loaded, rows, y, settings, area=metric in (None, "auc"))
+        return remote_answers(loaded, rows, y, settings, area=metric in (None, "auc"))
     values = loaded.predict(rows, **settings).numpy()
     chances = None if loaded.classes is None else loaded.class_map
     return answers_of(y, values, loaded.classes, chances)
@@ -99,13 +99,13 @@ def _task(loaded: Model, model: Path, metric: str | None, reliability: Path | No
     return task
 
 
-def measured(loaded: Model, answers: Summed, metric: str | None) -> Report:
+def measure_model(loaded: Model, answers: Summed, metric: str | None) -> Report:
     """Return the metrics of the model and of a constant, and remarks on them."""
     constant = loaded.info.get("baseline")
     if constant is None:
         constant = constant_of(answers)
     remark = {"remark": "; ".join(metrics.remarks(answers)) or None}
     if metric is not None:
-        return {**metrics.measured(answers, constant, [metric]), **remark}
+        return {**metrics.measure_answers(answers, constant, [metric]), **remark}
     mistakes = {"confusion": confusion(answers.tally)} if answers.classes else {}
-    return {**metrics.measured(answers, constant), **remark, **mistakes}
+    return {**metrics.measure_answers(answers, constant), **remark, **mistakes}

@@ -29,7 +29,7 @@ from ..options.options import FitOptions
 from ..options.settings import check, generators, settings_of
 from ..outputs.files import check_outputs
 from ..outputs.held_out import EARLY_STOPPING_OPTIMISM, held_out_errors
-from ..outputs.intervals import divided, save_with_intervals
+from ..outputs.intervals import divide_calibration, save_with_intervals
 from ..outputs.messages import message, remark
 from ..outputs.progress import progress
 from ..outputs.report import Report, to_json
@@ -59,14 +59,14 @@ def fit(
         prepared = training.prepared(
             settings,
             generators(options),
-            lambda whole: divided(whole, conformal, options.seed),
+            lambda whole: divide_calibration(whole, conformal, options.seed),
         )
         fitting.check_memory(prepared.settings, prepared.data.rows, prepared.training.targets)
         if std:
             check_std(prepared.settings, prepared.data.coded)
         remark(task.reason(training.y, options))  # after all checks
         fitted = _fit_or_save(prepared, options, saved, shown, out, history, start)
-    report = _saved(fitted, prepared, options, out, history, start)
+    report = _save_fit(fitted, prepared, options, out, history, start)
     if std:
         save_with_std(load_model(out), out, prepared.data, fitted.closed_form, settings.limit)
     if conformal is not None:
@@ -88,7 +88,7 @@ def _fit_or_save(
 ) -> Fitted:
     """Fit; save the model of the last state if an interruption or an error ends the fit."""
     try:
-        return _fitted(ready, options, checkpoint, shown)
+        return _fit_model(ready, options, checkpoint, shown)
     except InterruptedFit as error:
         error.add_note(_saved_anyway(error.fitted, ready, options, *files))
         raise
@@ -99,7 +99,7 @@ def _fit_or_save(
         raise
 
 
-def _saved(
+def _save_fit(
     fitted: Fitted,
     ready: Prepared,
     options: FitOptions,
@@ -125,7 +125,7 @@ def _saved_anyway(
     """Write the model of an interrupted fit, and return a note about it."""
     kept_iteration = fitted.iteration if fitted.best_iteration is None else fitted.best_iteration
     try:
-        _saved(fitted, ready, options, out, *more)
+        _save_fit(fitted, ready, options, out, *more)
     except OSError as error:
         return f"{out} could not be written: {error.strerror or error}"
     return f"{out} holds the model of iteration {kept_iteration}"
@@ -181,7 +181,7 @@ def check_metric(training: Training, options: FitOptions) -> None:
         )
 
 
-def _fitted(
+def _fit_model(
     ready: Prepared,
     options: FitOptions,
     checkpoint: Checkpoint | None,

@@ -21,10 +21,10 @@ from ..outputs.report import Report
 
 def info(model: Path | None) -> Report:
     """Describe a model, or this installation and machine."""
-    return _about_here() if model is None else _about_model(model)
+    return _describe_installation() if model is None else _about_model(model)
 
 
-def _about_here() -> Report:
+def _describe_installation() -> Report:
     tiles, cards = compiled_tiles(), range(torch.cuda.device_count())
     devices = [str(i) for i in cards]
     if len(devices) > 1:

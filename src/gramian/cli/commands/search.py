@@ -29,7 +29,7 @@ from ..metrics.answers import Answers, answers_of
 from ..options.options import FitOptions
 from ..options.settings import budget, check, settings_of
 from ..outputs.held_out import held_out_errors, optimism_of_search
-from ..outputs.intervals import divided, save_with_intervals
+from ..outputs.intervals import divide_calibration, save_with_intervals
 from ..outputs.messages import message, remark
 from ..outputs.progress import search_progress
 from ..outputs.report import Report
@@ -90,7 +90,7 @@ class Outcome:
             return {"rmse": unit * math.sqrt(trial.loss), "rmse_of_mean": mean}
         if trial.values is None:
             return {"rmse_of_codes": math.sqrt(trial.loss)}
-        return metrics.measured(self._answers(trial), self.constant, ["error"])
+        return metrics.measure_answers(self._answers(trial), self.constant, ["error"])
 
     def _answers(self, trial: Trial) -> Answers:
         scale = self.found.targets
@@ -117,8 +117,8 @@ def fit(
     path = None if checkpoint is None else checkpoint.path
     check_files(data, options, {"out": out, "checkpoint": path, "history": history})
     with report_interruption(path):
-        done = searched(data, options, std, conformal, checkpoint)
-        about = saved(done, out)
+        done = run_search(data, options, std, conformal, checkpoint)
+        about = save_outcome(done, out)
         penalties = [member.penalty for member in done.found.members]
         if std:
             limit = settings_of(options).limit
@@ -138,7 +138,7 @@ def fit(
     return report(done, out, about)
 
 
-def searched(
+def run_search(
     data: Path,
     options: FitOptions,
     std: bool = False,
@@ -155,7 +155,9 @@ def searched(
         generators = Generators.seeded(np.random.RandomState(seed))
         fit_settings = settings_of(options)
         prepared = training.prepared(
-            fit_settings, generators, lambda whole: divided(whole, conformal, options.seed)
+            fit_settings,
+            generators,
+            lambda whole: divide_calibration(whole, conformal, options.seed),
         )
         if std:
             check_std(fit_settings, prepared.data.coded)
@@ -199,7 +201,7 @@ def stop_if_interrupted(done: Outcome, kept: str) -> None:
         raise _ReportedInterrupt
 
 
-def saved(done: Outcome, out: Path | None) -> dict[str, Any]:
+def save_outcome(done: Outcome, out: Path | None) -> dict[str, Any]:
     """Write the model, if there is a file for it, and return the facts that are kept in it."""
     about = _about(done)
     if out is not None:

@@ -20,8 +20,8 @@ from .search import (
     recipe_row,
     report,
     report_interruption,
-    saved,
-    searched,
+    run_search,
+    save_outcome,
     stop_if_interrupted,
 )
 
@@ -49,8 +49,8 @@ def tune(
     check_files(data, fit_options, {"out": out, "checkpoint": checkpoint})
     with report_interruption(checkpoint):
         saved_steps = None if checkpoint is None else Checkpoint(checkpoint)
-        done = searched(data, fit_options, checkpoint=saved_steps)
-        about = saved(done, out)
+        done = run_search(data, fit_options, checkpoint=saved_steps)
+        about = save_outcome(done, out)
         saved_note = "no --out was given, and nothing is kept" if out is None else (
             f"{out} holds the best of {about['trials']} trials"
         )  # fmt: skip
@@ -68,7 +68,7 @@ def tune(
 def ranking(done: Outcome) -> list[dict[str, Any]]:
     """Return the best recipes, one row each, at the step where the error was least."""
     rows: dict[tuple[Any, ...], tuple[float, dict[str, Any]]] = {}
-    for trial in sorted(_compared(done), key=lambda trial: trial.loss):
+    for trial in sorted(_compare_trials(done), key=lambda trial: trial.loss):
         row = recipe_row(trial.recipe)
         key = ("average",) if trial.step == "average" else tuple(row.values())
         if key not in rows:
@@ -81,7 +81,7 @@ def ranking(done: Outcome) -> list[dict[str, Any]]:
     return [row for _, row in list(rows.values())[:SHOWN]]
 
 
-def _compared(done: Outcome) -> list[Trial]:
+def _compare_trials(done: Outcome) -> list[Trial]:
     return [trial for trial in done.found.trials if trial.loss >= 0]
 
 
@@ -113,7 +113,7 @@ def command(data: Path, options: FitOptions, member: Member, rows: int) -> str:
         That are learned from.
     """
     recipe = member.recipe
-    words = ["gramian", "fit", without_secrets(data), *_given(options)]
+    words = ["gramian", "fit", without_secrets(data), *_options_of_data(options)]
     words += ["--kernel", recipe.kernel, "--lengthscale", f"{recipe.multiple:g} median"]
     words += ["--penalty", f"{member.penalty:.6g}"]
     words += INPUTS[recipe.inputs]
@@ -131,7 +131,7 @@ def command(data: Path, options: FitOptions, member: Member, rows: int) -> str:
     return shlex.join([*words, "--out", "tuned.model"])
 
 
-def _given(options: FitOptions) -> list[str]:
+def _options_of_data(options: FitOptions) -> list[str]:
     """Return the options for data and engine, as they were given."""
     words = ["--target", options.target]
     for name in ("features", "drop", "validation", "metric"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..._messages.checks import it_has, listed
+from ..._messages.checks import it_has, join_words
 from ...data import RowSource, Table, check_finite
 from ...model import Model
 
@@ -31,9 +31,9 @@ def _columns(model: Model, table: Table, target: str | None) -> tuple[str, ...]:
         wanted = tuple(model.info.get("columns", ()))
     missing = [name for name in wanted if name not in column_names]
     if missing or len(wanted) != d:
-        needed = listed(missing) if missing else f"{d} features"
+        needed = join_words(missing) if missing else f"{d} features"
         name_hint = (
-            it_has(column_names, missing[0]) if missing else f"it has {listed(column_names)}"
+            it_has(column_names, missing[0]) if missing else f"it has {join_words(column_names)}"
         )
         raise ValueError(
             f"{table.where} lacks what the model was trained on: {needed}; {name_hint}"

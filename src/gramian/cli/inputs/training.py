@@ -18,9 +18,9 @@ from ...data import (
     RemoteColumns,
     RowSource,
     TrainingTable,
+    as_remote_columns,
     check_finite,
     check_magnitude,
-    columns_there,
     subset,
 )
 from ...fitting import Divided, FitSettings, Generators, TrainingData, Whole, whole_of
@@ -73,7 +73,7 @@ class Training:
         """Labels of a classification, sorted; ValueError if there is one only."""
         if not self.classification:
             return None
-        if columns_there(self.y) is None:
+        if as_remote_columns(self.y) is None:
             check_classification_targets(self.y)
         return classes_of(self.y)
 
@@ -191,14 +191,14 @@ def open_training(data: Path, options: FitOptions) -> Training:
     if isinstance(share, Path):
         other_table = _open(share, options.target, table.columns)
         return Training(table, classification, other=other_table)
-    return Training(table, classification, _kept(len(table.y), share, options.seed))
+    return Training(table, classification, _keep_mask(len(table.y), share, options.seed))
 
 
 def _open(
     path: Path, target: str, columns: Sequence[str] | None, dropped: Sequence[str] = ()
 ) -> TrainingTable:
     opened_table = TrainingTable.open(path, target, columns, dropped)
-    remote = columns_there(opened_table.y)
+    remote = as_remote_columns(opened_table.y)
     if remote is not None:
         if remote.labels is None:
             check_magnitude(
@@ -210,7 +210,7 @@ def _open(
     return opened_table
 
 
-def _kept(n: int, share: float, seed: int) -> np.ndarray:
+def _keep_mask(n: int, share: float, seed: int) -> np.ndarray:
     """Return which rows are not held out."""
     count = round(share * n)
     if not 0 < count < n:

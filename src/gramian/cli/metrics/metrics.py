@@ -105,7 +105,7 @@ ELSEWHERE = {
 """Names that others have for some of them."""
 
 
-def known() -> tuple[str, ...]:
+def known_metrics() -> tuple[str, ...]:
     """Return the names of all metrics."""
     return (*REGRESSION, *CLASSIFICATION)
 
@@ -119,17 +119,19 @@ def check(name: str, task: str | None = None) -> None:
     task : str, optional
         "regression" or "classification"; either by default.
     """
-    names: Iterable[str] = known() if task is None else METRICS[task]
+    names: Iterable[str] = known_metrics() if task is None else METRICS[task]
     if name in names:
         return
-    if name in known():
+    if name in known_metrics():
         raise ValueError(f"--metric {name} is not for a {task}, which has {', '.join(names)}")
     near = ELSEWHERE.get(name.lower())
     hint = did_you_mean(name, names) if near is None else f"; did you mean {near}?"
     raise ValueError(f"unknown --metric {name!r}; known: {', '.join(names)}{hint}")
 
 
-def measured(answers: Summed, constant: Label, names: Iterable[str] = ()) -> dict[str, float]:
+def measure_answers(
+    answers: Summed, constant: Label, names: Iterable[str] = ()
+) -> dict[str, float]:
     """Return metrics of answers, and most of them also for a constant answer.
 
     Parameters

@@ -12,12 +12,12 @@ from ...data import RemoteColumns, RowSource, comfortable_size
 from ...model import Model
 from ...model.evaluation.agreement import Errors, Pinball
 from ...model.evaluation.class_sums import Classified
-from ...model.evaluation.predictions import predicted
+from ...model.evaluation.predictions import map_predictions
 from .answers import ClassesThere, RegressionThere, mean_area
 from .tally import Tally
 
 
-def answers_there(
+def remote_answers(
     model: Model,
     rows: RowSource,
     y: RemoteColumns,
@@ -40,7 +40,7 @@ def answers_there(
     area : bool, default=True
         Whether the areas under ROC curves are asked for; NaN if not.
     """
-    values, size = predicted(rows, model, **settings), comfortable_size(rows)
+    values, size = map_predictions(rows, model, **settings), comfortable_size(rows)
     if model.classes is None:
         return RegressionThere(y, values.fold(Errors(), y, size=size))
     classes = np.asarray(model.classes)
@@ -55,7 +55,7 @@ def answers_there(
     return ClassesThere(tuple(model.classes), tally, mean_area(sums.ranks), sums.chances)
 
 
-def pinball_there(
+def remote_pinball(
     model: Model,
     rows: RowSource,
     y: RemoteColumns,
@@ -63,6 +63,6 @@ def pinball_there(
     settings: Mapping[str, Any],
 ) -> np.ndarray:
     """Return the sums of `Pinball` of a model of quantiles for rows on a cluster, in one pass."""
-    values = predicted(rows, model, **settings)
+    values = map_predictions(rows, model, **settings)
     sums: torch.Tensor = values.fold(Pinball(levels), y, size=comfortable_size(rows))
     return sums.numpy()

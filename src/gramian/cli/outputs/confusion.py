@@ -38,7 +38,7 @@ class Confusion:
             [_label(label), *(f"{count:,}" for count in counts)]
             for label, counts in zip(self.labels, self.matrix, strict=True)
         ]
-        return "\n".join(_aligned([head, *rows]))
+        return "\n".join(_align_columns([head, *rows]))
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class LargestConfusions:
 
     def __str__(self) -> str:
         rows = [[_label(true), _label(answer), f"{n:,}"] for true, answer, n in self.mistakes]
-        return "\n".join(_aligned([["true", "predicted", "rows"], *rows]))
+        return "\n".join(_align_columns([["true", "predicted", "rows"], *rows]))
 
 
 def confusion(tally: Tally) -> Confusion | LargestConfusions:
@@ -92,7 +92,7 @@ def _label(label: object) -> str:
     return escape_controls(str(label))
 
 
-def _aligned(cells: Sequence[Sequence[str]]) -> list[str]:
+def _align_columns(cells: Sequence[Sequence[str]]) -> list[str]:
     """Return lines of text: the first column to the left, the others to the right."""
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return [

@@ -51,4 +51,4 @@ def held_out_errors(
         Map from the decision values of a classifier to probabilities.
     """
     answers = answers_of(y, values, classes, probabilities)
-    return {"rows": len(y), **metrics.measured(answers, constant, [metric])}
+    return {"rows": len(y), **metrics.measure_answers(answers, constant, [metric])}

@@ -13,7 +13,7 @@ import torch
 from ..._messages.checks import as_share
 from ...data import RemoteColumns, RowSource, comfortable_size
 from ...fitting import Divided, TrainingData, Whole
-from ...fitting.uncertainty.conformal import check_method, draws_of, held_back, made
+from ...fitting.uncertainty.conformal import check_method, draws_of, held_back, make_conformal
 from ...fitting.uncertainty.refit import Again
 from ...model import Model, load_model
 from ...model.evaluation.coverage import Covered, Covering, CoveringSets
@@ -30,7 +30,7 @@ LEVEL = 0.9
 """The level that `gramian evaluate` reports."""
 
 
-def divided(whole: Whole, method: str | None, seed: int) -> Divided:
+def divide_calibration(whole: Whole, method: str | None, seed: int) -> Divided:
     """Return the rows to learn from, and those that are held back, as the estimators do."""
     check_method(method)
     if method != "split":
@@ -49,7 +49,9 @@ def save_with_intervals(
 ) -> None:
     """Calibrate the intervals of a saved model, and save it again."""
     model = load_model(out)
-    conformal = made(method, again(model), data, held, lambda: np.random.RandomState(seed))
+    conformal = make_conformal(
+        method, again(model), data, held, lambda: np.random.RandomState(seed)
+    )
     replace(model, conformal=conformal).save(out)
 
 

@@ -79,14 +79,14 @@ def _text(value: object) -> str:
         return f"{value:.6g}"
     if isinstance(value, list | tuple):
         if value and all(isinstance(row, Mapping) for row in value):
-            return _aligned(value)
+            return _align_table(value)
         return ", ".join(_text(inner) for inner in value)
     if isinstance(value, Table):
         return str(value)
     return escape_controls(without_secrets(value) if isinstance(value, PurePath) else str(value))
 
 
-def _aligned(rows: Sequence[Mapping[str, Any]]) -> str:
+def _align_table(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return rows below the names of their columns; a column without any value is left out."""
     names = dict.fromkeys(name for row in rows for name in row)
     shown = [name for name in names if any(row.get(name) is not None for row in rows)]

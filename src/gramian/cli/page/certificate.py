@@ -48,10 +48,10 @@ def certificate(
     part = model.parts[0]
     if train is None:
         return Certificate(None, "give the table of the training, --train, to have it measured")
-    reason = _unknown(model, part, train, penalty)
+    reason = _reason_unknown(model, part, train, penalty)
     if reason is not None:
         return Certificate(None, f"not measured: {reason}")
-    assert penalty is not None  # `_unknown` has looked
+    assert penalty is not None  # `_reason_unknown` has looked
     rows = part.prepared(train.rows)
     if model.classes is None:
         targets = target_tensor(train.y, rows.dtype)
@@ -60,7 +60,9 @@ def certificate(
     return Certificate(residual(part, rows, targets, penalty, memory))
 
 
-def _unknown(model: Model, part: KernelPart, train: Truth, penalty: float | None) -> str | None:
+def _reason_unknown(
+    model: Model, part: KernelPart, train: Truth, penalty: float | None
+) -> str | None:
     """Return why the equations of a fit are not known from its model; None if they are."""
     learned, n = model.info.get("rows"), len(train.y)
     columns = () if model.encoding is None else model.encoding.columns

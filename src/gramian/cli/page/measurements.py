@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from ...model import KernelPart, Model
-from ..commands.evaluate import measured
+from ..commands.evaluate import measure_model
 from ..commands.info import info
 from ..inputs.truth import Truth
 from ..metrics.answers import Answers, answers_of, constant_of
@@ -21,7 +21,7 @@ from ..outputs.intervals import coverage
 from ..outputs.report import Report
 from . import studies
 from .certificate import Certificate, certificate
-from .sample import Sample, drawn, largest_part
+from .sample import Sample, draw_sample, largest_part
 from .studies import LearningCurve, Spectrum
 
 
@@ -72,7 +72,7 @@ class Measurements:
     @cached_property
     def errors(self) -> Report:
         """Metrics of the model and of a constant."""
-        return measured(self.model, self.answers, None)
+        return measure_model(self.model, self.answers, None)
 
     @cached_property
     def penalty(self) -> float | None:
@@ -83,9 +83,9 @@ class Measurements:
     def samples(self) -> tuple[Sample, Sample]:
         """Rows to learn from and to test on: of two tables, or four fifths and a fifth of one."""
         rng = torch.Generator().manual_seed(0)
-        mine = drawn(len(self.truth.y), rng)
+        mine = draw_sample(len(self.truth.y), rng)
         if self.learned_from is not None:
-            other_sample = drawn(len(self.learned_from.y), rng)
+            other_sample = draw_sample(len(self.learned_from.y), rng)
             pair = (self.learned_from, other_sample), (self.truth, mine)
         else:
             cut = 4 * len(mine) // 5

@@ -36,7 +36,7 @@ STYLE: dict[Any, Any] = {
 }
 
 
-def drawn(draw: Callable[[Axes], object], width: float = 4.4, height: float = 3.3) -> str:
+def draw_picture(draw: Callable[[Axes], object], width: float = 4.4, height: float = 3.3) -> str:
     """Return a picture as SVG to be put into a page.
 
     Parameters
@@ -80,7 +80,7 @@ def errors(ax: Axes, beside: Mapping[str, float], what: str) -> None:
 
 def parity(ax: Axes, answers: Answers) -> None:
     """Draw predictions over the truth."""
-    index = _few(len(answers.y))
+    index = _sample_index(len(answers.y))
     y, predicted = answers.y[index], answers.predicted[index]
     ends = [min(y.min(), predicted.min()), max(y.max(), predicted.max())]
     ax.plot(ends, ends, color=OTHERS, linewidth=1)
@@ -92,7 +92,7 @@ def parity(ax: Axes, answers: Answers) -> None:
 def residuals(ax: Axes, answers: Answers) -> None:
     """Draw residuals over predictions, with the medians of at most ten parts."""
     residual = answers.y - answers.predicted
-    index = _few(len(residual))
+    index = _sample_index(len(residual))
     ax.axhline(0, color=OTHERS, linewidth=1)
     ax.scatter(answers.predicted[index], residual[index], **_dots(len(index)))
     groups = min(10, len(residual) // LEAST_OF_GROUP)
@@ -203,6 +203,6 @@ def _dots(n: int) -> dict[str, Any]:
     return {"s": size, "alpha": alpha, "color": OURS, "linewidths": 0, "rasterized": True}
 
 
-def _few(n: int) -> np.ndarray:
+def _sample_index(n: int) -> np.ndarray:
     """Return up to `FEW_POINTS` row numbers at equal distances."""
     return np.unique(np.linspace(0, n - 1, min(n, FEW_POINTS)).astype(int))

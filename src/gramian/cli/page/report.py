@@ -16,7 +16,7 @@ from ..outputs.files import check_outputs
 from ..outputs.intervals import LEVEL, conformal_of
 from ..outputs.report import Report
 from .measurements import Measurements
-from .write import written
+from .write import write_page
 
 
 def report(
@@ -29,8 +29,8 @@ def report(
     engine: str,
 ) -> Report:
     """Write the page, and report the numbers on it."""
-    measurements = _found(model, data, target, out, train, memory_limit, engine)
-    text = written(measurements)
+    measurements = _measure(model, data, target, out, train, memory_limit, engine)
+    text = write_page(measurements)
     write_atomically(out, lambda part: _write(part, text))
     return {"report": out, **numbers(measurements)}
 
@@ -62,7 +62,7 @@ def numbers(found: Measurements) -> dict[str, Any]:
     }
 
 
-def _found(
+def _measure(
     model: Path,
     data: Path,
     target: str | None,

@@ -47,7 +47,7 @@ class Sample:
         return cls(features, part.prepared(as_rows(features)), truth.y[index.numpy()])
 
 
-def drawn(n: int, rng: torch.Generator) -> Tensor:
+def draw_sample(n: int, rng: torch.Generator) -> Tensor:
     """Return numbers of up to `MOST_ROWS` of n rows, in random order."""
     return torch.randperm(n, generator=rng)[:MOST_ROWS]
 

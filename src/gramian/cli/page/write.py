@@ -14,7 +14,7 @@ from ..outputs.report import lines_of
 from . import pictures
 from .html import Section, page, readable
 from .measurements import Measurements
-from .pictures import drawn
+from .pictures import draw_picture
 
 WHAT = {"rmse": "root mean squared error", "error": "share of wrong labels"}
 
@@ -24,7 +24,7 @@ def name_of(path: Path) -> str:
     return Path(without_secrets(path)).name
 
 
-def written(found: Measurements) -> str:
+def write_page(found: Measurements) -> str:
     """Return the page."""
     name = found.truth.name
     title = f"{name}, predicted by {found.path.name}"
@@ -71,7 +71,7 @@ def _errors(found: Measurements) -> Section:
         "Errors, beside those of others",
         text,
         [(["", "the model", f"the {constant}"], rows)],
-        [drawn(draw, 6.0, 2.2)],
+        [draw_picture(draw, 6.0, 2.2)],
     )
 
 
@@ -111,7 +111,7 @@ def _predictions(found: Measurements) -> Section:
         "Predictions and what they leave",
         ["Points on the line are right. Where the medians leave zero, the model is biased."],
         pictures=[
-            drawn(partial(draw, answers=answers))
+            draw_picture(partial(draw, answers=answers))
             for draw in (pictures.parity, pictures.residuals, pictures.histogram)
         ],
     )
@@ -125,7 +125,7 @@ def _classes(found: Measurements) -> Section:
             "Left, shares of each true class. Right, how often what was predicted with a "
             "probability came true: on the diagonal, probabilities mean what they say."
         ],
-        pictures=[drawn(partial(draw, answers=found.answers), 4.2, 4.0) for draw in draws],
+        pictures=[draw_picture(partial(draw, answers=found.answers), 4.2, 4.0) for draw in draws],
     )
 
 
@@ -140,7 +140,7 @@ def _intervals(found: Measurements) -> Section:
     text = [f"Of new rows like those of the training, a share of {level} should be inside."]
     rows = [[key.replace("_", " "), readable(value)] for key, value in values.items()]
     drawn_ends = [] if found.ends is None else [
-        drawn(partial(pictures.intervals, y=found.truth.y, ends=found.ends), 6.0, 3.3)
+        draw_picture(partial(pictures.intervals, y=found.truth.y, ends=found.ends), 6.0, 3.3)
     ]  # fmt: skip
     return Section(title, text, [((), rows)], drawn_ends)
 
@@ -153,7 +153,7 @@ def _importances(found: Measurements) -> Section:
     return Section(
         title,
         ["Shares in how predictions vary. They describe the model, and say nothing of causes."],
-        pictures=[drawn(draw, 6.0, 0.8 + 0.27 * len(found.importances))],
+        pictures=[draw_picture(draw, 6.0, 0.8 + 0.27 * len(found.importances))],
     )
 
 
@@ -171,7 +171,7 @@ def _landmarks(found: Measurements) -> Section:
             f"{curve.penalty:.3g}, to the rows that linear ridge has learned from. A curve that "
             "still falls at its end says that more landmarks, or all rows as centers, would help."
         ],
-        pictures=[drawn(draw, 6.0, 3.6)],
+        pictures=[draw_picture(draw, 6.0, 3.6)],
     )
 
 
@@ -189,7 +189,8 @@ def _dimension(found: Measurements) -> Section:
         "How many parameters the model has in effect",
         text,
         pictures=[
-            drawn(partial(draw, spectrum=found.spectrum, penalty=found.penalty)) for draw in draws
+            draw_picture(partial(draw, spectrum=found.spectrum, penalty=found.penalty))
+            for draw in draws
         ],
     )
 

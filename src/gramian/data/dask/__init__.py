@@ -13,8 +13,8 @@ from .part import Part
 from .rows import DaskRows
 from .table import DaskTable
 from .target_columns import remote_columns
-from .workers import Workers, connected
+from .workers import Workers, connected_client
 
-__all__ = ["DaskRows", "DaskTable", "Part", "Workers", "connected", "remote_columns"]
+__all__ = ["DaskRows", "DaskTable", "Part", "Workers", "connected_client", "remote_columns"]
 
 del _distributed

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..rows.base import RowSource
 from .part import Part, about, numbers
-from .workers import Workers, repeated
+from .workers import Workers, repeat_arguments
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,7 @@ def column_parts(
     sources = [source for source, _ in pairs]
     if are_kept:
         same = homes if homes is not None and len(homes) == len(pairs) else ()
-        many = repeated([labels], len(pairs))
+        many = repeat_arguments([labels], len(pairs))
         number_sources = workers.beside_parts(
             same or [Part(s, 0) for s in sources], numbers, sources, *many
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..._messages.checks import listed
+from ..._messages.checks import join_words
 from ..._messages.display import without_secrets
 from ..formats.parquet_file import parquet_paths
 from ..formats.partitions import keys_of
@@ -33,8 +33,8 @@ def check_alike(heads: Sequence[Head]) -> None:
         own, other_names = head.feature_names or (), like.feature_names or ()
         if sorted(own) != sorted(other_names):
             raise ValueError(
-                f"{path} and {first} differ in columns: {listed(own)}, and {listed(other_names)}; "
-                "choose columns that all have"
+                f"{path} and {first} differ in columns: {join_words(own)}, and "
+                f"{join_words(other_names)}; choose columns that all have"
             )
         if head.dtype != like.dtype:
             raise ValueError(
@@ -55,7 +55,7 @@ def names_in(folder: str | Path, heads: Sequence[Head]) -> tuple[str, ...] | Non
     keys = keys_of(below, str(folder))[0] if below else ()
     if keys:
         raise ValueError(
-            f"{folder}: {listed([key.name for key in keys])} is in the names of folders, which "
+            f"{folder}: {join_words([key.name for key in keys])} is in the names of folders, which "
             "workers do not read: choose other columns"
         )
     names = heads[0][1].feature_names

@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from .part import Changes, beside_of, changed
-from .serialize import unpacked
-from .workers import Sent, Workers, repeated
+from .part import Changes, beside_of, change_rows
+from .serialize import unpack_value
+from .workers import Sent, Workers, repeat_arguments
 
 T = TypeVar("T")
 
@@ -72,7 +72,10 @@ def by_group(
     value = workers.value(solve, parts)
     homes = [b for b in range(bundles) for _ in range(bounds[b], bounds[b + 1])]
     tasks: list[Any] = workers.map(
-        solved, *repeated(value, count), [together[b] for b in homes], list(range(count))
+        solve_group,
+        *repeat_arguments(value, count),
+        [together[b] for b in homes],
+        list(range(count)),
     )
     del together
     try:
@@ -115,9 +118,12 @@ def split(
     bounds: Sequence[int],
 ) -> list[Piece]:
     """Divide one part among bundles of groups."""
-    members, along = unpacked(data, shared), [beside_of(aligned_part) for aligned_part in beside]
+    members, along = (
+        unpack_value(data, shared),
+        [beside_of(aligned_part) for aligned_part in beside],
+    )
     split_parts: list[list[list[Tensor]]] = [[] for _ in range(bounds[-1])]
-    for rows, block in changed(source, changes).blocks(size):
+    for rows, block in change_rows(source, changes).blocks(size):
         numbers = [block, *(aligned_part[rows] for aligned_part in along)]
         for group, index in enumerate(members(start + rows.start, block)):
             if len(index):
@@ -144,6 +150,6 @@ def bundle(pieces: Sequence[Piece]) -> Piece:
     }
 
 
-def solved(data: bytes, shared: Any, found: Piece, group: int) -> Any:
+def solve_group(data: bytes, shared: Any, found: Piece, group: int) -> Any:
     """Return the result of one group."""
-    return unpacked(data, shared)(group, *found[group])
+    return unpack_value(data, shared)(group, *found[group])

@@ -42,7 +42,7 @@ def lazily(estimator: Any, method: str, collection: Any) -> Any:
         lengths = (math.nan,) * collection.npartitions
     meta = np.asarray(getattr(estimator, method)(sample))[:0]
     delayed_estimator = dask.delayed(estimator, traverse=False)
-    called = dask.delayed(_called)
+    called = dask.delayed(_call_method)
     pieces = np.ravel(collection.to_delayed()).tolist()
     parts = [
         da.from_delayed(
@@ -53,7 +53,7 @@ def lazily(estimator: Any, method: str, collection: Any) -> Any:
     return da.concatenate(parts)
 
 
-def _called(estimator: Any, method: str, piece: Any, meta: np.ndarray) -> np.ndarray:
+def _call_method(estimator: Any, method: str, piece: Any, meta: np.ndarray) -> np.ndarray:
     if not len(piece):
         return meta
     values: np.ndarray = np.asarray(getattr(estimator, method)(piece)).astype(

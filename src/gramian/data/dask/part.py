@@ -26,7 +26,7 @@ from ..rows.base import Elsewhere, RowSource
 from ..rows.file_stamp import FileStamp
 from ..rows.reduce import Shifted
 from ..tables.target import target_column
-from .serialize import unpacked
+from .serialize import unpack_value
 
 TIMED_ROWS = 1 << 19
 """Rows of a part by which it is measured how fast they are read."""
@@ -62,7 +62,7 @@ class Part:
     stamp: FileStamp | None = None
 
 
-def seen(path: str | None) -> tuple[str, bool]:
+def view_source(path: str | None) -> tuple[str, bool]:
     """Return the version of gramian, and whether there is such a path, if one is asked for."""
     return version("gramian"), path is None or Path(path).exists()
 
@@ -73,7 +73,7 @@ def parquet(path: str, columns: tuple[str, ...] | None, stamp: FileStamp) -> Row
         return ParquetRows(path, columns, read_ahead=False)
 
 
-def kept(opener: Callable[[], RowSource]) -> RowSource:
+def keep_rows(opener: Callable[[], RowSource]) -> RowSource:
     """Read rows into the memory of the worker."""
     rows = opener()
     kept_rows = ArrayRows(torch.cat([block.clone() for _, block in rows.blocks(1 << 17)]))
@@ -124,7 +124,7 @@ def numbers(values: Any, labels: np.ndarray | None) -> RowSource:
     return ArrayRows(x.reshape(len(x), -1))
 
 
-def stitched(sources: Sequence[RowSource], cuts: Sequence[tuple[int, int]]) -> RowSource:
+def stitch_pieces(sources: Sequence[RowSource], cuts: Sequence[tuple[int, int]]) -> RowSource:
     """Return some of the rows of each source, one after the other, in memory."""
     pieces = [
         rows.take(torch.arange(low, min(high, len(rows))))
@@ -155,7 +155,7 @@ def beside_of(numbers: Any) -> Any:
     if not isinstance(numbers, tuple):
         return numbers
     flat, source, changes = numbers
-    rows = changed(source, changes)
+    rows = change_rows(source, changes)
     numbers_tensor = torch.cat([block.clone() for _, block in rows.blocks(1 << 17)])
     return numbers_tensor[:, 0].contiguous() if flat else numbers_tensor
 
@@ -186,45 +186,47 @@ def head_of(piece: Any) -> RowSource | None:
     return Elsewhere(local_rows(piece)) if len(piece) else None
 
 
-def changed(source: Any, changes: Changes) -> RowSource:
+def change_rows(source: Any, changes: Changes) -> RowSource:
     """Return the rows of a part with its changes."""
     rows = local_rows(source() if isinstance(source, partial) else source)
     for data, shared, index in changes:
-        change = unpacked(data, shared)
+        change = unpack_value(data, shared)
         rows = change(rows) if index is None else change(rows, index)
     return rows
 
 
-def folded(
+def fold_part(
     source: Any, changes: Changes, data: bytes, shared: Any, beside: Any, start: int, size: int
 ) -> Any:
     """Fold one part."""
-    fn = Shifted(unpacked(data, shared), start)
+    fn = Shifted(unpack_value(data, shared), start)
     along = [beside_of(aligned_part) for aligned_part in beside]
-    return RowSource.fold(changed(source, changes), fn, *along, size=size)
+    return RowSource.fold(change_rows(source, changes), fn, *along, size=size)
 
 
-def mapped(
+def map_part(
     source: Any, changes: Changes, data: bytes, shared: Any, beside: Any, start: int, size: int
 ) -> Tensor:
     """Map one part."""
     along = [beside_of(aligned_part) for aligned_part in beside]
-    return RowSource.map(changed(source, changes), unpacked(data, shared), *along, size=size)
+    return RowSource.map(
+        change_rows(source, changes), unpack_value(data, shared), *along, size=size
+    )
 
 
-def written(source: Any, changes: Changes, data: bytes, shared: Any, path: str) -> None:
+def write_part(source: Any, changes: Changes, data: bytes, shared: Any, path: str) -> None:
     """Write the result of one part to a file."""
-    write_table(path, unpacked(data, shared)(changed(source, changes)))
+    write_table(path, unpack_value(data, shared)(change_rows(source, changes)))
 
 
-def taken(source: Any, changes: Changes, index: Tensor) -> Tensor:
+def take_rows(source: Any, changes: Changes, index: Tensor) -> Tensor:
     """Return some rows of one part."""
-    return changed(source, changes).take(index)
+    return change_rows(source, changes).take(index)
 
 
-def timed(source: Any, changes: Changes) -> float:
+def time_reading(source: Any, changes: Changes) -> float:
     """Return the seconds for each row of one part, by reading some of them."""
-    rows, began, count = changed(source, changes), time.perf_counter(), 0
+    rows, began, count = change_rows(source, changes), time.perf_counter(), 0
     for _, block in rows.blocks(1 << 15):
         count += len(block)
         if count >= TIMED_ROWS:
@@ -232,9 +234,9 @@ def timed(source: Any, changes: Changes) -> float:
     return (time.perf_counter() - began) / count
 
 
-def merged(data: bytes, shared: Any, found: list[Any]) -> Any:
+def merge_results(data: bytes, shared: Any, found: list[Any]) -> Any:
     """Merge the results of neighbouring parts."""
-    fn = unpacked(data, shared)
+    fn = unpack_value(data, shared)
     total = copy.deepcopy(found[0])  # another task may need it again
     for part_result in found[1:]:
         total = fn.merge(total, part_result)

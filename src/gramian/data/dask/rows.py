@@ -27,18 +27,18 @@ from .groups import by_group, split
 from .part import (
     Part,
     column,
-    folded,
+    fold_part,
     head,
     head_of,
-    kept,
-    mapped,
-    merged,
+    keep_rows,
+    map_part,
+    merge_results,
     parquet,
-    taken,
-    timed,
-    written,
+    take_rows,
+    time_reading,
+    write_part,
 )
-from .workers import Sent, Workers, connected, repeated
+from .workers import Sent, Workers, connected_client, repeat_arguments
 
 T = TypeVar("T")
 
@@ -114,7 +114,7 @@ class DaskRows(RowSource):
         -----
         Columns go by their names, in the order of the first file. Files without rows are left out.
         """
-        client = connected(client)
+        client = connected_client(client)
         keep = bool(dask.config.get("gramian.keep", False)) if keep is None else keep
         if stamps is None:
             stamps = {file: FileStamp.of(file) for file in files_of(path)}
@@ -134,7 +134,7 @@ class DaskRows(RowSource):
             like = non_empty[0][1]
             row_bytes = like.shape[1] * like.dtype.itemsize
             workers.check_room(row_bytes * sum(len(found) for _, found in non_empty))
-        sources = workers.map(kept, openers) if keep else openers
+        sources = workers.map(keep_rows, openers) if keep else openers
         parts = [
             Part(source, found.shape[0], path=str(file), stamp=stamps[file])
             for source, (file, found) in zip(sources, non_empty, strict=True)
@@ -153,7 +153,7 @@ class DaskRows(RowSource):
         ValueError
             If there is no client, or the features of an array are in several chunks.
         """
-        workers = Workers(connected(client))
+        workers = Workers(connected_client(client))
         check_one_chunk(collection)
         workers.check()
         pieces = workers.client.compute(np.ravel(collection.to_delayed()).tolist())
@@ -190,7 +190,9 @@ class DaskRows(RowSource):
         check_size(size)
         for part, start in zip(self.parts, self.starts, strict=False):
             for piece in slices(part.rows, size):
-                task = self.workers.start(taken, [part], [torch.arange(piece.start, piece.stop)])
+                task = self.workers.start(
+                    take_rows, [part], [torch.arange(piece.start, piece.stop)]
+                )
                 yield slice(start + piece.start, start + piece.stop), self.workers.results(task)[0]
 
     def take(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
@@ -204,7 +206,7 @@ class DaskRows(RowSource):
             index[place] - self.starts[number]
             for number, place in zip(numbers, places, strict=True)
         ]
-        tasks = self.workers.start(taken, [self.parts[number] for number in numbers], inside)
+        tasks = self.workers.start(take_rows, [self.parts[number] for number in numbers], inside)
         out = torch.empty(len(index), self.shape[1], dtype=self.dtype)
         for place, rows in zip(places, self.workers.results(tasks), strict=True):
             out[place] = rows
@@ -213,17 +215,20 @@ class DaskRows(RowSource):
     def map(self, fn: BlockFn, *rowwise: Rowwise, size: int) -> Tensor:
         """See `RowSource.map`: the client gets the result."""
         value = self.workers.value(fn, len(self.parts))
-        results = self.workers.results(self.tasks(mapped, value, rowwise, size))
+        results = self.workers.results(self.tasks(map_part, value, rowwise, size))
         return torch.cat(results)
 
     def fold(self, fn: Folding[T], *rowwise: Rowwise, size: int) -> T:
         """See `RowSource.fold`."""
         value = self.workers.value(fn, len(self.parts))
-        level = self.tasks(folded, value, rowwise, size)
+        level = self.tasks(fold_part, value, rowwise, size)
         while len(level) > 1:
             groups = [level[i : i + FAN_IN] for i in range(0, len(level), FAN_IN)]
             last = groups.pop() if len(groups[-1]) == 1 else []
-            level = self.workers.map(merged, *repeated(value, len(groups)), groups) + last
+            level = (
+                self.workers.map(merge_results, *repeat_arguments(value, len(groups)), groups)
+                + last
+            )
         result: T = self.workers.results(level)[0]
         return result
 
@@ -255,7 +260,7 @@ class DaskRows(RowSource):
         """See `RowSource.there`: each worker is asked."""
         return self.workers.agreed(ask)
 
-    def mean_there(self, ask: Callable[[], float]) -> float:
+    def remote_mean(self, ask: Callable[[], float]) -> float:
         """See `RowSource.mean_there`."""
         return self.workers.mean(ask)
 
@@ -263,7 +268,7 @@ class DaskRows(RowSource):
         """See `RowSource.seconds_to_read`: of some parts, as many as are read at once."""
         count = min(len(self.parts), max(1, self.workers.slots()), MOST_TIMED)
         part_seconds: list[float] = self.workers.results(
-            self.workers.start(timed, self.parts[:count])
+            self.workers.start(time_reading, self.parts[:count])
         )
         return sum(part_seconds) / count * len(self)
 
@@ -294,9 +299,9 @@ class DaskRows(RowSource):
         check_output(folder, folder=True)
         folder.mkdir(exist_ok=True)
         count = len(self.parts)
-        value = repeated(self.workers.value(columns, count), count)
+        value = repeat_arguments(self.workers.value(columns, count), count)
         paths = [str(folder / f"part-{number:05}.parquet") for number in range(count)]
-        self.workers.results(self.workers.start(written, self.parts, *value, paths))
+        self.workers.results(self.workers.start(write_part, self.parts, *value, paths))
 
     def by_group(
         self,
@@ -334,9 +339,9 @@ class DaskRows(RowSource):
         self._check_alike(rowwise)
         count = len(self.parts)
         beside = [[self._beside(numbers, at, count) for numbers in rowwise] for at in range(count)]
-        same = repeated((size, *more), count)
+        same = repeat_arguments((size, *more), count)
         return self.workers.start(
-            verb, self.parts, *repeated(value, count), beside, self.starts[:-1], *same
+            verb, self.parts, *repeat_arguments(value, count), beside, self.starts[:-1], *same
         )
 
     def _beside(self, numbers: Rowwise, place: int, count: int) -> Any:
@@ -352,7 +357,7 @@ class DaskRows(RowSource):
             if isinstance(numbers, RemoteColumns):
                 columns = numbers.rows
                 if not isinstance(columns, DaskRows) or columns.starts != self.starts:
-                    descriptions = [_told(rows) for rows in (self, columns)]
+                    descriptions = [_describe_parts(rows) for rows in (self, columns)]
                     raise ValueError(
                         f"X has {descriptions[0]}, and what goes with it has "
                         f"{descriptions[1]}: make them alike, "
@@ -372,7 +377,7 @@ def columns_of(
     return RemoteColumns(rows, flat=columns.flat, labels=columns.labels, kind=columns.kind)
 
 
-def _told(rows: RowSource) -> str:
+def _describe_parts(rows: RowSource) -> str:
     parts = getattr(rows, "parts", (None,))
     return f"{len(parts):,} partitions of {len(rows):,} rows"
 

@@ -21,19 +21,19 @@ def is_large(value: object) -> bool:
     return value.numel() * value.itemsize >= LARGE
 
 
-def packed(value: Any, share: Callable[[Tensor], str]) -> bytes:
+def pack_value(value: Any, share: Callable[[Tensor], str]) -> bytes:
     """Return a pickled value; `share` takes each large tensor and gives the key in its place."""
     file = io.BytesIO()
     _Sender(file, share).dump(value)
     return file.getvalue()
 
 
-def unpacked(data: bytes, shared: dict[str, Tensor]) -> Any:
-    """Return the value that `packed` was given."""
+def unpack_value(data: bytes, shared: dict[str, Tensor]) -> Any:
+    """Return the value that `pack_value` was given."""
     return _Receiver(data, shared).load()
 
 
-def received(data: bytes, dtype: str, shape: tuple[int, ...]) -> Tensor:
+def receive_tensors(data: bytes, dtype: str, shape: tuple[int, ...]) -> Tensor:
     """Return a tensor of its bytes: the task that a large one is."""
     kind = getattr(torch, dtype.removeprefix("torch."))
     return torch.frombuffer(bytearray(data), dtype=kind).reshape(shape)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import distributed
 
-from ..._messages.checks import listed
+from ..._messages.checks import join_words
 from ..._messages.errors import TextError
 from ..formats.parquet_folder import ParquetPieces
 from ..remote.columns import RemoteColumns
@@ -95,5 +95,5 @@ class DaskTable(PiecesTable):
                 "{}: {} is in the names of folders, which workers do not read: leave it out "
                 "with {columns=[...]}",
                 self.where,
-                listed(keys),
+                join_words(keys),
             )

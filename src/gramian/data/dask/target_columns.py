@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..remote.columns import RemoteColumns
-from .part import Part, stitched
+from .part import Part, stitch_pieces
 from .rows import DaskRows, check_one_chunk, columns_of
-from .workers import Workers, connected
+from .workers import Workers, connected_client
 
 
 def remote_columns(collection: Any, rows: Any = None) -> RemoteColumns:
@@ -24,7 +24,7 @@ def remote_columns(collection: Any, rows: Any = None) -> RemoteColumns:
         columns and not for others, are cut and joined to the parts of the rows.
     """
     has_rows = isinstance(rows, DaskRows)
-    client = rows.workers.client if has_rows else connected()
+    client = rows.workers.client if has_rows else connected_client()
     if getattr(collection, "ndim", 1) == 2:
         check_one_chunk(collection)
     pieces = client.compute(np.ravel(collection.to_delayed()).tolist())
@@ -33,10 +33,10 @@ def remote_columns(collection: Any, rows: Any = None) -> RemoteColumns:
         pieces,
         homes=rows.parts if has_rows else None,
     )
-    return aligned(columns, rows) if has_rows else columns
+    return align_columns(columns, rows) if has_rows else columns
 
 
-def aligned(columns: RemoteColumns, rows: DaskRows) -> RemoteColumns:
+def align_columns(columns: RemoteColumns, rows: DaskRows) -> RemoteColumns:
     """Return columns in parts as long as the parts of rows; unchanged if the totals differ."""
     own = columns.rows
     if not isinstance(own, DaskRows) or own.starts == rows.starts or len(own) != len(rows):
@@ -46,7 +46,7 @@ def aligned(columns: RemoteColumns, rows: DaskRows) -> RemoteColumns:
         places = [i for i, (a, b) in enumerate(pairwise(own.starts)) if a < stop and b > start]
         cuts.append([(max(start - own.starts[i], 0), stop - own.starts[i]) for i in places])
         sources.append([own.parts[i].source for i in places])
-    tasks = rows.workers.beside_parts(rows.parts, stitched, sources, cuts)
+    tasks = rows.workers.beside_parts(rows.parts, stitch_pieces, sources, cuts)
     parts = [Part(task, part.rows) for task, part in zip(tasks, rows.parts, strict=True)]
     aligned_rows = DaskRows(rows.workers, parts, own)
     return RemoteColumns(aligned_rows, flat=columns.flat, labels=columns.labels, kind=columns.kind)

@@ -19,8 +19,8 @@ from torch import Tensor
 
 from ..._messages.checks import readable_bytes
 from ..._messages.errors import TextError
-from .part import Part, seen
-from .serialize import is_large, packed, received
+from .part import Part, view_source
+from .serialize import is_large, pack_value, receive_tensors
 
 T = TypeVar("T")
 
@@ -144,7 +144,7 @@ class Workers:
             used[key] = future
             return key
 
-        return packed(fn, share), used
+        return pack_value(fn, share), used
 
     def beside(self, numbers: Any, parts: int) -> Any:
         """Return row-aligned numbers of a part in the form in which they are sent."""
@@ -182,15 +182,15 @@ class Workers:
                     distributed.wait(futures, timeout=LOOK)
                 break
             except TimeoutError:
-                last_seen = self._seen(futures, last_seen)
+                last_seen = self._time_last_seen(futures, last_seen)
         if not bring and all(future.status == "finished" for future in futures):
             return []
         try:
             results: list[Any] = self.client.gather(futures)
         except distributed.KilledWorker as error:
             raise MemoryError(
-                f"{self._told(error, futures)} ended {RETRIES + 1} workers in a row, mostly for "
-                "lack of memory: give each worker more of it (`gramian plan` says how much), or "
+                f"{self._describe_sources(error, futures)} ended {RETRIES + 1} workers in a row, "
+                "mostly for lack of memory: give each worker more of it (`gramian plan` says how much), or "
                 "make smaller files or partitions"
             ) from None
         return results
@@ -226,7 +226,7 @@ class Workers:
     def check(self, path: str | None = None) -> None:
         """Raise ValueError if a worker has another gramian, or cannot see a path."""
         own = version("gramian")
-        for address, reply in self.client.run(seen, path, on_error="return").items():
+        for address, reply in self.client.run(view_source, path, on_error="return").items():
             if isinstance(reply, CommClosedError):
                 continue  # the worker is lost: its replacement reads or fails
             if isinstance(reply, ImportError):
@@ -244,7 +244,7 @@ class Workers:
                     f"worker {address} cannot see {path}: the path must be the same on all workers"
                 )
 
-    def _told(self, error: distributed.KilledWorker, futures: list[Any]) -> str:
+    def _describe_sources(self, error: distributed.KilledWorker, futures: list[Any]) -> str:
         """Return which rows ended workers.
 
         All tasks that a worker had when it ended are suspected, those too that only waited there.
@@ -260,7 +260,7 @@ class Workers:
         more = f" or one of {len(part_texts) - NAMES:,} others" if len(part_texts) > NAMES else ""
         return " or ".join(sorted(part_texts)[:NAMES]) + more
 
-    def _seen(self, futures: list[Any], seen: float) -> float:
+    def _time_last_seen(self, futures: list[Any], seen: float) -> float:
         """Return when a worker was there last; an error if that is too long ago."""
         moment = time.monotonic()
         if self.client.status != "running":
@@ -286,7 +286,7 @@ class Workers:
         key = f"gramian-{hashlib.blake2b(data + about, digest_size=16).hexdigest()}"
         if key not in self.sent or self.sent[key].status not in ("pending", "finished"):
             self.sent[key] = self.client.submit(
-                received, data, str(tensor.dtype), tuple(tensor.shape), key=key, pure=False
+                receive_tensors, data, str(tensor.dtype), tuple(tensor.shape), key=key, pure=False
             )
             while len(self.sent) > SHARED + 3 * parts:
                 self.sent.popitem(last=False)
@@ -294,12 +294,12 @@ class Workers:
         return key, self.sent[key]
 
 
-def repeated(values: Sequence[Any], count: int) -> list[list[Any]]:
+def repeat_arguments(values: Sequence[Any], count: int) -> list[list[Any]]:
     """Return each value as often as there are tasks that all have it."""
     return [[value] * count for value in values]
 
 
-def connected(client: distributed.Client | None = None) -> distributed.Client:
+def connected_client(client: distributed.Client | None = None) -> distributed.Client:
     """Return a client, by default the newest one; raise ValueError without a client."""
     try:
         used_client: distributed.Client = distributed.default_client() if client is None else client

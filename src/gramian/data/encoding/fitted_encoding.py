@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..._messages.checks import listed
+from ..._messages.checks import join_words
 from ..tables.base import Table, check_columns
 from .columns.folded_means import SMOOTHING
 from .columns.numeric import Numbers
@@ -103,7 +103,7 @@ class FittedEncoding:
         if encoding.width == 0 and not encoding.plain:
             column_texts = [f"{name} ({why})" for name, why in encoding.describe().items()]
             raise ValueError(
-                f"{table.where} has no column to learn from: {listed(column_texts)}; "
+                f"{table.where} has no column to learn from: {join_words(column_texts)}; "
                 "at least one must vary"
             )
         folds = training.folds if learned.without else None

@@ -7,7 +7,7 @@ from typing import Literal
 
 import pyarrow as pa
 
-from ..._messages.checks import listed
+from ..._messages.checks import join_words
 from ..._messages.errors import Text
 
 Kind = Literal[
@@ -83,7 +83,7 @@ def kinds_of(schema: pa.Schema, names: Sequence[str], where: str) -> list[Kind]:
                 "{} has columns of which no numbers can be made: {}; expected numbers, booleans, "
                 f"text, categories, dates or times; {LEAVE_OUT}{{}}",
                 where,
-                listed(types),
+                join_words(types),
                 about_lists(schema, bad),
             )
         )

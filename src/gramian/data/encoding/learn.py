@@ -189,7 +189,7 @@ def learn(
         for field, kind in zip(fields, kinds, strict=True)
     ]
     eps = _roundings(kinds, watching, dtype)
-    summaries = _watched(
+    summaries = _observe_table(
         training, names, watching, training.sample(rng, len(eps), sample_bytes), eps
     )
     columns, start = [], 0
@@ -214,7 +214,7 @@ def _roundings(
     return torch.tensor(roundings, dtype=torch.float64)
 
 
-def _watched(
+def _observe_table(
     training: Training,
     names: Sequence[str],
     watching: Sequence[Observer],

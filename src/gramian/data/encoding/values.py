@@ -20,7 +20,7 @@ def missing(column: pa.Array) -> np.ndarray:
     return mask
 
 
-def coded(column: pa.Array) -> tuple[list[str | None], np.ndarray]:
+def encode_levels(column: pa.Array) -> tuple[list[str | None], np.ndarray]:
     """Return the distinct texts of a column, and which of them each value is.
 
     Parameters
@@ -41,7 +41,7 @@ def coded(column: pa.Array) -> tuple[list[str | None], np.ndarray]:
         column = column.cast(pa.large_string()).dictionary_encode()
     elif len(column.dictionary) > len(column):
         column = column.dictionary_decode()
-        return coded(_as_text(column))
+        return encode_levels(_as_text(column))
     index = column.indices.cast(pa.int64()).fill_null(-1).to_numpy()
     return _as_text(column.dictionary).to_pylist(), index
 

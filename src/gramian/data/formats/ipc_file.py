@@ -104,12 +104,14 @@ class IpcWriter:
         """Append the rows of a batch."""
         pairs = zip(self._schema, batch.columns, strict=True)
         columns = [
-            self._grown(field.name, column) if pa.types.is_dictionary(field.type) else column
+            self._grow_categories(field.name, column)
+            if pa.types.is_dictionary(field.type)
+            else column
             for field, column in pairs
         ]
         self._file.write_batch(pa.record_batch(columns, schema=self._schema))
 
-    def _grown(self, name: str, column: pa.Array) -> pa.Array:
+    def _grow_categories(self, name: str, column: pa.Array) -> pa.Array:
         known_categories = self._known.get(name, column.dictionary)
         new = column.dictionary.filter(
             pc.invert(pc.is_in(column.dictionary, value_set=known_categories))

@@ -66,7 +66,7 @@ def scratch(shape: tuple[int, ...], dtype: torch.dtype, memory_bytes: int) -> Te
         ) from error
 
 
-def gathered(
+def gather_rows(
     rows: RowSource, index: Int[Tensor, " k"], memory_bytes: int, *, dense: bool = False
 ) -> Float[Tensor, "k d"]:
     """Gather rows like ``rows.take``, in a temporary file if they take more than `memory_bytes`.
@@ -104,7 +104,7 @@ def gathered(
     return out
 
 
-def stored(rows: RowSource, path: str | Path) -> Float[Tensor, "n d"]:
+def store_rows(rows: RowSource, path: str | Path) -> Float[Tensor, "n d"]:
     """Write dense rows to a ``.npy`` file, atomically, and return them mapped from there.
 
     Parameters

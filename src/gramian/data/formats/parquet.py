@@ -18,7 +18,7 @@ from ..rows.arrow import Columns, fill
 from ..rows.base import RowSource, check_index, check_size
 from ..rows.prefetch import new_block, prefetch
 from ..tables.base import Table
-from ..tables.sequential import PiecesTable, batch_rows, taken
+from ..tables.sequential import PiecesTable, batch_rows, take_pieces
 from .base import BatchWriter, WritableFormat, formats
 from .object_store import RemotePath
 from .parquet_file import SUFFIXES, belongs
@@ -108,7 +108,7 @@ class ParquetRows(RowSource):
         check_index(index, self.shape[0])
         distinct_index, inverse = np.unique(index.cpu().numpy(), return_inverse=True)
         out = torch.empty((len(distinct_index), self.shape[1]), dtype=self.dtype)
-        for part, batch in taken(self._pieces, self._names, distinct_index):
+        for part, batch in take_pieces(self._pieces, self._names, distinct_index):
             fill(out[part], batch, self._names)
         return out[torch.from_numpy(inverse)]
 

@@ -88,7 +88,7 @@ class ParquetFile:
         thread decodes, so that the others are free to compute: about 10^8 numbers per second.
         """
         buffer_size = max(1 << 14, _BUFFER_BYTES // max(1, len(columns)))
-        with self.stamp.require_unchanged(self.path), opened(self.path, buffer_size) as file:
+        with self.stamp.require_unchanged(self.path), open_files(self.path, buffer_size) as file:
             if row_groups(file) != self.groups:  # within one tick of the clock of the file system
                 rows = file.metadata.num_rows
                 raise change_error(self.path, f"it had {self.rows:,} rows, and has {rows:,}")
@@ -181,7 +181,7 @@ def readable(path: Path | RemoteFile) -> Iterator[None]:
 
 
 @contextmanager
-def opened(path: Path | RemoteFile, buffer_size: int = 0) -> Iterator[pq.ParquetFile]:
+def open_files(path: Path | RemoteFile, buffer_size: int = 0) -> Iterator[pq.ParquetFile]:
     """Open a file for reading, and explain what Arrow reports about damage.
 
     Pages that carry a checksum are compared with it, as those are that this package writes.

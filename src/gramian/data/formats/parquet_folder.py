@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ..rows.file_stamp import FileStamp, RemoteFile
 from ..tables.sequential import Pieces
-from .parquet_file import ParquetFile, opened, parquet_paths, row_groups
+from .parquet_file import ParquetFile, open_files, parquet_paths, row_groups
 from .partitions import Key, keys_of
 
 
@@ -57,16 +57,16 @@ class ParquetPieces(Pieces):
         files, schemas = [], []
         for path, own in zip(paths, keys, strict=True):
             stamp = FileStamp.of(path)  # before the footer is read: a later version is a change
-            with opened(path) as file:
+            with open_files(path) as file:
                 files.append(ParquetFile(path, stamp, row_groups(file), own))
                 schemas.append(_with_keys(file.schema_arrow, own, path))
         return cls(tuple(files), tuple(schemas))
 
     def check_alike(self, columns: Sequence[str] | None = None) -> None:
         """Refuse files that differ in columns or types; of `columns` only, if they are given."""
-        first = _described(self.schemas[0], columns)
+        first = _describe_schema(self.schemas[0], columns)
         for file, schema in zip(self.files, self.schemas, strict=True):
-            description = _described(schema, columns)
+            description = _describe_schema(schema, columns)
             if description != first:
                 raise ValueError(
                     f"{file.path} and {self.files[0].path} differ in columns or types: "
@@ -96,7 +96,7 @@ def _with_keys(schema: pa.Schema, keys: Sequence[Key], path: Path | RemoteFile) 
     return schema
 
 
-def _described(schema: pa.Schema, columns: Sequence[str] | None) -> list[str]:
+def _describe_schema(schema: pa.Schema, columns: Sequence[str] | None) -> list[str]:
     chosen = schema if columns is None else [schema.field(name) for name in columns]
     return [f"{field.name} ({field.type})" for field in chosen]
 

@@ -18,7 +18,7 @@ from ..rows.arrow import float_of
 from ..rows.arrow_compute import pc
 from ..rows.base import RowSource, check_index, check_size
 from ..rows.dtypes import NUMPY_OF
-from ..tables.sequential import BATCH_NUMBERS, exactly, joined, taken
+from ..tables.sequential import BATCH_NUMBERS, exactly, join_pieces, take_pieces
 from .parquet_folder import ParquetPieces
 
 WORDY = 256
@@ -96,8 +96,8 @@ class ParquetLists(RowSource):
         """Gather rows in one pass; see `RowSource.take`."""
         check_index(index, self.shape[0])
         distinct_index, inverse = np.unique(index.cpu().numpy(), return_inverse=True)
-        batches = [batch for _, batch in taken(self._pieces, self._names, distinct_index)]
-        batch = joined(batches, self._schema).take(pa.array(inverse))
+        batches = [batch for _, batch in take_pieces(self._pieces, self._names, distinct_index)]
+        batch = join_pieces(batches, self._schema).take(pa.array(inverse))
         return self._matrix(batch, "in rows that were asked for")
 
     @property

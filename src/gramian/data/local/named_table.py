@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..._files.atomic import write_atomically
-from ..._messages.checks import listed
+from ..._messages.checks import join_words
 from ..formats import Column, WritableFormat, format_of, format_to_write
 from ..formats.csv.format import without_formulas
 from ..rows.base import RowSource
@@ -60,7 +60,7 @@ def feature_columns(
     check_columns(where, names, features)
     both = [name for name in features if name in target]
     if both:
-        raise ValueError(f"column {listed(both)} cannot be a feature and the target at once")
+        raise ValueError(f"column {join_words(both)} cannot be a feature and the target at once")
     return tuple(features)
 
 
@@ -174,7 +174,7 @@ def check_kept(
     twice = [name for name in dict.fromkeys(keep) if name in new or keep.count(name) > 1]
     if twice:
         raise ValueError(
-            f"{path} would have two columns named {listed(twice)}; name each column once, and "
+            f"{path} would have two columns named {join_words(twice)}; name each column once, and "
             f"rename it in {table.where} if predictions have its name"
         )
     return output_format

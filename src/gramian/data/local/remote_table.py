@@ -59,7 +59,7 @@ def remote_table(uri: str, where: str | None = None) -> Table:
         return Parquet().remote(start, _below(start), where)
     if isinstance(format_of(start.name), Parquet):
         return Parquet().remote(start, [start], where)
-    return _copied(start, where)
+    return _copy_file(start, where)
 
 
 def _below(folder: RemotePath) -> list[RemotePath]:
@@ -71,7 +71,7 @@ def _below(folder: RemotePath) -> list[RemotePath]:
     return [RemotePath(folder.system, place, uri + place[start:]) for place in file_paths]
 
 
-def _copied(file: RemotePath, where: str) -> Table:
+def _copy_file(file: RemotePath, where: str) -> Table:
     folder = Path(tempfile.mkdtemp(prefix="gramian-"))
     try:
         path = folder / file.name

@@ -82,10 +82,10 @@ class QuantileMap(Value):
         in order only.
         """
         if isinstance(rows, Tensor):
-            sample = rows if len(rows) <= MOST_ROWS else rows[_drawn(len(rows), rng)]
+            sample = rows if len(rows) <= MOST_ROWS else rows[_draw_sample(len(rows), rng)]
         else:
             _check_dense(rows)
-            sample = rows.take(_drawn(len(rows), rng))
+            sample = rows.take(_draw_sample(len(rows), rng))
         return cls._of(sample.detach().cpu().double().numpy())
 
     @classmethod
@@ -217,7 +217,7 @@ class QuantileRows(Blockwise):
         return self._map.scores(block)
 
 
-def _drawn(n: int, rng: torch.Generator) -> Tensor:
+def _draw_sample(n: int, rng: torch.Generator) -> Tensor:
     if n <= MOST_ROWS:
         return torch.arange(n)
     return torch.randperm(n, generator=rng)[:MOST_ROWS].sort().values

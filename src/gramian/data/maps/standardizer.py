@@ -15,7 +15,7 @@ from torch import Tensor
 from ..._sparse import is_sparse
 from ..checks import FiniteCheck
 from ..copies import beside
-from ..remote.columns import RowWeights, Targets, columns_there
+from ..remote.columns import RowWeights, Targets, as_remote_columns
 from ..rows.base import RowSource, comfortable_size, slices
 from ..rows.reduce import Folding, sent
 from ..rows.transform import Standardized
@@ -106,7 +106,7 @@ class Standardizer:
 
     def scaled(self, numbers: Targets) -> Targets:
         """Return numbers mapped in float64 and then in their own type, wherever they are."""
-        remote = columns_there(numbers)
+        remote = as_remote_columns(numbers)
         if remote is not None:
             return remote.on(self.apply(remote.rows)).stand_in()
         return ((numbers.double() - self.mean) / self.scale).to(numbers.dtype)

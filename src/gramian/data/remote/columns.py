@@ -212,26 +212,26 @@ else:
     RowNumbers = Tensor | RemoteColumns
 
 
-def columns_there(numbers: object) -> RemoteColumns | None:
+def as_remote_columns(numbers: object) -> RemoteColumns | None:
     """Return numbers if they are remote columns, else None."""
     return numbers if isinstance(numbers, RemoteColumns) else None
 
 
 def part_of(numbers: RowNumbers, index: Int[Tensor, " k"]) -> RowNumbers:
     """Return the numbers of some rows, as remote columns if they are remote and many."""
-    remote = columns_there(numbers)
+    remote = as_remote_columns(numbers)
     return numbers[index] if remote is None else remote.part(index)
 
 
-def brought_here(numbers: RowNumbers) -> Tensor:
+def gather_numbers(numbers: RowNumbers) -> Tensor:
     """Return numbers in memory, wherever they are."""
-    remote = columns_there(numbers)
+    remote = as_remote_columns(numbers)
     return numbers if remote is None else remote.here()
 
 
 def all_finite(numbers: RowNumbers) -> bool:
     """Return whether all numbers are finite, wherever they are."""
-    remote = columns_there(numbers)
+    remote = as_remote_columns(numbers)
     if remote is not None:
         return remote.facts.finite
     if numbers.numel() == 0:
@@ -242,7 +242,7 @@ def all_finite(numbers: RowNumbers) -> bool:
 
 def range_of(numbers: RowNumbers) -> tuple[float, float]:
     """Return the least and the largest number, wherever they are."""
-    remote = columns_there(numbers)
+    remote = as_remote_columns(numbers)
     if remote is not None:
         return float(remote.facts.least.min()), float(remote.facts.most.max())
     low, high = torch.aminmax(numbers)

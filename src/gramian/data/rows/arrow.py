@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ..._messages.checks import it_has, listed
+from ..._messages.checks import it_has, join_words
 from ..._messages.errors import SETTING_FORM, ParameterError, Text
 from .array import check_matrix
 from .base import RowSource, check_index, slices
@@ -55,11 +55,11 @@ class Columns:
         -------
         Columns
         """
-        names = _names(schema) if wanted is None else _found(schema, wanted, where)
+        names = _names(schema) if wanted is None else _find_columns(schema, wanted, where)
         counts = Counter(schema.names)
         twice = sorted({name for name in names if counts[name] > 1})
         if twice:
-            raise ValueError(f"{where} has several columns named {listed(twice)}: rename them")
+            raise ValueError(f"{where} has several columns named {join_words(twice)}: rename them")
         types = [schema.field(name).type for name in names]
         floats = [float_of(t) for t in types]
         bad = [f"{n} ({t})" for n, t, f in zip(names, types, floats, strict=True) if f is None]
@@ -69,7 +69,7 @@ class Columns:
                     "{} has columns that are not numbers: {}; leave them out with {columns=[...]}, "
                     "or encode them as numbers first",
                     where,
-                    listed(bad),
+                    join_words(bad),
                 )
             )
         dtype = common_float(f for f in floats if f is not None)
@@ -80,12 +80,12 @@ def _names(schema: pa.Schema) -> list[str]:
     return [name for name in schema.names if not name.startswith("__index_level_")]
 
 
-def _found(schema: pa.Schema, wanted: Sequence[str], where: str) -> list[str]:
+def _find_columns(schema: pa.Schema, wanted: Sequence[str], where: str) -> list[str]:
     present_names = set(schema.names)
     missing = [str(name) for name in wanted if name not in present_names]
     if missing:
         name_hint = it_has(schema.names, missing[0])
-        raise ValueError(f"{where} has no column {listed(missing)}; {name_hint}")
+        raise ValueError(f"{where} has no column {join_words(missing)}; {name_hint}")
     if len(set(wanted)) < len(wanted):
         raise ParameterError("columns", list(wanted), "names a column twice", form=SETTING_FORM)
     return list(wanted)

@@ -127,7 +127,7 @@ class RowSource(ABC):
             if out is None:
                 out = part.new_empty((self.shape[0], *part.shape[1:]))
             out[rows] = part
-        return _some(out)
+        return _some_rows(out)
 
     def sum(self, fn: BlockFn, *rowwise: Rowwise, size: int) -> Tensor:
         """Add up ``fn(block, *slices)`` over the blocks.
@@ -167,7 +167,7 @@ class RowSource(ABC):
                 total = fn(rows.start, block, *beside)
             else:
                 total = fn.add(total, rows.start, block, *beside)
-        return _some(total)
+        return _some_rows(total)
 
     def by_group(
         self,
@@ -226,7 +226,7 @@ class RowSource(ABC):
         -------
         RowSource
         """
-        return _some(change(self) if index is None else change(self, index))
+        return _some_rows(change(self) if index is None else change(self, index))
 
     def there(self, ask: Callable[[], T]) -> T:
         """Return the answer to a question that is asked where the rows are, such as which engine.
@@ -238,7 +238,7 @@ class RowSource(ABC):
         """
         return ask()
 
-    def mean_there(self, ask: Callable[[], float]) -> float:
+    def remote_mean(self, ask: Callable[[], float]) -> float:
         """Return the mean of the answers of all machines where rows are, which are asked at once.
 
         Parameters
@@ -330,7 +330,7 @@ def comfortable_size(rows: RowSource, numbers: int = 1 << 20) -> int:
     return max(1, numbers // rows.width)
 
 
-def check_here(rows: RowSource, what: str) -> None:
+def check_local(rows: RowSource, what: str) -> None:
     """Refuse to wrap remote rows, whose blocks would come over the network."""
     if rows.remote:
         raise ValueError(
@@ -346,7 +346,7 @@ def first_row(rows: RowSource) -> Float[Tensor, "1 d"]:
     return next(iter(rows.blocks(1)))[1]  # `take` would pass over all of a sequential source
 
 
-def _some(result: T | None) -> T:
+def _some_rows(result: T | None) -> T:
     if result is None:
         raise ValueError("this row source gave no blocks, so there is nothing to combine")
     return result

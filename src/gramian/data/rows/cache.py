@@ -56,10 +56,10 @@ class DecodedRows(RowSource):
         """Walk over the rows; see `RowSource.blocks`."""
         check_size(size)
         if self._file is not None:
-            return prefetch(self._again(self._file, size))
+            return prefetch(self._read_again(self._file, size))
         return self._keeping(size) if self._keeps else self._rows.blocks(size)
 
-    def _again(self, file: _File, size: int) -> Iterator[tuple[slice, Tensor]]:
+    def _read_again(self, file: _File, size: int) -> Iterator[tuple[slice, Tensor]]:
         for part in slices(len(self), size):
             yield part, file.mapped(part, self.shape[1], self.dtype)
 

@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ..._sparse import cast, scale_columns
-from .base import RowSource, check_here
+from .base import RowSource, check_local
 
 
 class Blockwise(RowSource):
@@ -24,7 +24,7 @@ class Blockwise(RowSource):
     """
 
     def __init__(self, rows: RowSource) -> None:
-        check_here(rows, type(self).__name__)
+        check_local(rows, type(self).__name__)
         self.rows = rows
         self.shape = rows.shape
         self.dtype = rows.dtype

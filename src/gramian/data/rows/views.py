@@ -9,9 +9,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ..._messages.checks import it_has, listed
+from ..._messages.checks import it_has, join_words
 from ..._messages.errors import SETTING_FORM, ParameterError, TextError
-from .base import RowSource, check_here, check_index, check_size, slices
+from .base import RowSource, check_index, check_local, check_size, slices
 from .transform import Blockwise
 
 
@@ -67,7 +67,7 @@ def column_numbers(
         known_names = (
             it_has(names, missing[0]) if names else f"there are columns 0 .. {d - 1}, without names"
         )
-        raise ValueError(f"there is no column {listed(missing)}; {known_names}")
+        raise ValueError(f"there is no column {join_words(missing)}; {known_names}")
     numbers = tuple(c for c in number_or_same if not isinstance(c, str))
     if not numbers:
         raise TextError("found 0 columns in {columns}, but at least one feature is needed")
@@ -96,7 +96,7 @@ class Subset(RowSource):
         if len(index) == 0:
             raise ValueError("a subset needs at least one row, got an empty list of row numbers")
         check_index(index, rows.shape[0])
-        check_here(rows, "Subset")
+        check_local(rows, "Subset")
         self.rows = rows
         self.index = index.to("cpu", torch.int64)
         self.shape = (len(index), rows.shape[1])
@@ -108,12 +108,12 @@ class Subset(RowSource):
     def blocks(self, size: int) -> Iterator[tuple[slice, Float[Tensor, "b d"]]]:
         """Walk over the rows; see `RowSource.blocks`."""
         if not self.random_access:
-            yield from self._filtered(size)
+            yield from self._filter_rows(size)
             return
         for part in slices(self.shape[0], size):
             yield part, self.rows.take(self.index[part])
 
-    def _filtered(self, size: int) -> Iterator[tuple[slice, Tensor]]:
+    def _filter_rows(self, size: int) -> Iterator[tuple[slice, Tensor]]:
         check_size(size)
         _check_increasing(self.rows, self.index)
         for part, block in self.rows.blocks(size):
@@ -134,10 +134,10 @@ def subset(rows: RowSource, index: Int[Tensor, " k"]) -> RowSource:
         return Subset(rows, index)
     check_index(index, rows.shape[0])
     _check_increasing(rows, index)
-    return rows.each(_picked, index.to("cpu", torch.int64))
+    return rows.each(_pick_rows, index.to("cpu", torch.int64))
 
 
-def _picked(rows: RowSource, index: Tensor) -> RowSource | None:
+def _pick_rows(rows: RowSource, index: Tensor) -> RowSource | None:
     return Subset(rows, index) if len(index) else None
 
 
@@ -168,7 +168,7 @@ class Complement(RowSource):
     """
 
     def __init__(self, rows: RowSource, index: Int[Tensor, " k"]) -> None:
-        check_here(rows, "Complement")
+        check_local(rows, "Complement")
         check_index(index, rows.shape[0])
         if bool((index.diff() <= 0).any()):
             raise ValueError("the numbers of the rows to leave out must be strictly increasing")
@@ -186,12 +186,12 @@ class Complement(RowSource):
         """Walk over the rows; see `RowSource.blocks`."""
         check_size(size)
         if not self.random_access:
-            yield from self._filtered(size)
+            yield from self._filter_rows(size)
             return
         for part in slices(self.shape[0], size):
             yield part, self.take(torch.arange(part.start, part.stop))
 
-    def _filtered(self, size: int) -> Iterator[tuple[slice, Tensor]]:
+    def _filter_rows(self, size: int) -> Iterator[tuple[slice, Tensor]]:
         stop = 0
         for part, block in self.rows.blocks(size):
             ends = torch.searchsorted(self.index, torch.tensor([part.start, part.stop])).tolist()
@@ -213,9 +213,11 @@ class Complement(RowSource):
 def complement(rows: RowSource, index: Int[Tensor, " k"]) -> RowSource:
     """Return the rows that are not held out, wherever they are; see `Complement`."""
     return (
-        rows.each(_left, index.to("cpu", torch.int64)) if rows.remote else Complement(rows, index)
+        rows.each(_left_rows, index.to("cpu", torch.int64))
+        if rows.remote
+        else Complement(rows, index)
     )
 
 
-def _left(rows: RowSource, index: Tensor) -> RowSource | None:
+def _left_rows(rows: RowSource, index: Tensor) -> RowSource | None:
     return None if len(index) == rows.shape[0] else Complement(rows, index)

@@ -67,12 +67,12 @@ def convert(source: str | Path, target: str | Path, *, dtype: str = "keep") -> i
 def _write(table: Table, found: WritableFormat, part: Path, dtype: str) -> None:
     size = max(1, BATCH_NUMBERS // len(table.schema))
     matrix = None if dtype == "keep" else np.dtype(dtype)
-    with closing(found.writer(part, _written(table.schema, dtype), matrix)) as writer:
+    with closing(found.writer(part, _write_batches(table.schema, dtype), matrix)) as writer:
         for batch in table.batches(table.names, size):
-            writer.write(_narrowed(batch, dtype))
+            writer.write(_narrow_type(batch, dtype))
 
 
-def _written(schema: pa.Schema, dtype: str) -> pa.Schema:
+def _write_batches(schema: pa.Schema, dtype: str) -> pa.Schema:
     if dtype == "keep":
         return schema
     kind = pa.float32() if dtype == "float32" else pa.float64()
@@ -82,8 +82,8 @@ def _written(schema: pa.Schema, dtype: str) -> pa.Schema:
     )
 
 
-def _narrowed(batch: pa.RecordBatch, dtype: str) -> pa.RecordBatch:
-    schema = _written(batch.schema, dtype)
+def _narrow_type(batch: pa.RecordBatch, dtype: str) -> pa.RecordBatch:
+    schema = _write_batches(batch.schema, dtype)
     columns = []
     for column, field in zip(batch.columns, schema, strict=True):
         changed = column.cast(field.type) if column.type != field.type else column

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..._messages.checks import listed
+from ..._messages.checks import join_words
 from ..._messages.errors import TextError
 from ..tables import Table
 from ..tables.base import check_columns
@@ -103,10 +103,10 @@ def _features(
         check_columns(table.where, table.names, chosen)
     both = [name for name in chosen if name in target]
     if both:
-        raise ValueError(f"column {listed(both)} cannot be a feature and the target at once")
+        raise ValueError(f"column {join_words(both)} cannot be a feature and the target at once")
     if not chosen:
         raise ValueError(
-            f"{table.where} has no columns to learn from beside the target {listed(target)}"
+            f"{table.where} has no columns to learn from beside the target {join_words(target)}"
         )
     return chosen
 

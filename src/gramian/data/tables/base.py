@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ..._messages.checks import it_has, listed
+from ..._messages.checks import it_has, join_words
 from ..remote.columns import RemoteColumns
 from ..rows.array import check_matrix
 from ..rows.arrow import Columns, fill
@@ -160,7 +160,9 @@ def check_columns(where: str | Path, names: Sequence[str], wanted: Sequence[str]
     counts = Counter(names)
     missing = [name for name in wanted if not counts[name]]
     if missing:
-        raise ValueError(f"{where} has no column {listed(missing)}; {it_has(names, missing[0])}")
+        raise ValueError(
+            f"{where} has no column {join_words(missing)}; {it_has(names, missing[0])}"
+        )
     twice = sorted({name for name in wanted if counts[name] > 1})
     if twice:
-        raise ValueError(f"{where} has several columns named {listed(twice)}: rename them")
+        raise ValueError(f"{where} has several columns named {join_words(twice)}: rename them")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..._messages.checks import it_has, listed
+from ..._messages.checks import it_has, join_words
 from ..rows.array import ArrayRows, check_matrix
 from ..rows.arrow import TableRows
 from ..rows.base import RowSource
@@ -38,7 +38,7 @@ def frame_rows(frame: Any, columns: Sequence[str | int] | None = None) -> RowSou
         missing = [str(c) for c in columns if c not in frame.columns]
         if missing:
             name_hint = it_has([str(c) for c in frame.columns], missing[0])
-            raise ValueError(f"the DataFrame has no column {listed(missing)}; {name_hint}")
+            raise ValueError(f"the DataFrame has no column {join_words(missing)}; {name_hint}")
         frame = frame[list(columns)]
     check_matrix(frame.shape)
     _check_types(frame)
@@ -75,7 +75,7 @@ def _check_types(frame: Any) -> None:
     ]
     if bad:
         raise TypeError(
-            f"the DataFrame has columns that are not plain numbers: {listed(bad)}; "
+            f"the DataFrame has columns that are not plain numbers: {join_words(bad)}; "
             "leave them out, or encode them as numbers first (for example with pd.get_dummies; "
             "sparse columns with frame.sparse.to_coo())"
         )

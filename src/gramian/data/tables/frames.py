@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..._messages.checks import listed
+from ..._messages.checks import join_words
 from ..rows.arrow import check_buffers
 
 
@@ -55,7 +55,7 @@ def from_pandas(frame: Any, where: str) -> pa.Table:
     names = [str(label) for label in frame.columns]
     twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
-        raise ValueError(f"{where} has several columns named {listed(twice)}: rename them")
+        raise ValueError(f"{where} has several columns named {join_words(twice)}: rename them")
     columns = [_column(frame.iloc[:, j], name, where) for j, name in enumerate(names)]
     return pa.table(columns, names=names)
 
@@ -100,7 +100,9 @@ def plain_schema(schema: pa.Schema, where: str, rows: int) -> pa.Schema:
     fields = [field for field in schema if not field.name.startswith("__index_level_")]
     twice = [name for name, count in Counter(f.name for f in fields).items() if count > 1]
     if twice:
-        raise ValueError(f"{where} has several columns named {listed(sorted(twice))}: rename them")
+        raise ValueError(
+            f"{where} has several columns named {join_words(sorted(twice))}: rename them"
+        )
     if rows == 0 or not fields:
         raise ValueError(
             f"{where} has {rows} rows of {len(fields)} columns, but at least one of each is needed"

@@ -48,11 +48,11 @@ class ListColumns(Table):
     def batches(self, columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
         """Read the lists, and divide them; see `Table.batches`."""
         for batch in self._table.batches(self._read(columns), size):
-            yield self._divided(batch, columns)
+            yield self._divide_lists(batch, columns)
 
     def take(self, columns: Sequence[str], index: np.ndarray) -> pa.RecordBatch:
         """Gather rows; see `Table.take`."""
-        return self._divided(self._table.take(self._read(columns), index), columns)
+        return self._divide_lists(self._table.take(self._read(columns), index), columns)
 
     def spread(self, names: Sequence[str]) -> tuple[str, ...]:
         """Return names in which the names of its numbers replace the name of a column of lists."""
@@ -70,7 +70,7 @@ class ListColumns(Table):
         """Return the columns of the table that these are made of."""
         return list(dict.fromkeys(self._place.get(name, (name, 0))[0] for name in columns))
 
-    def _divided(self, batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
+    def _divide_lists(self, batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
         for name, k in self._lengths.items():
             if name in batch.schema.names:
                 self._check_lengths(name, batch.column(name), k)

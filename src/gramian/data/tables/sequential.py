@@ -50,7 +50,7 @@ def batch_rows(columns: Sequence[str]) -> int:
     return max(1, BATCH_NUMBERS // max(1, len(columns)))
 
 
-def taken(
+def take_pieces(
     table: Pieces, columns: Sequence[str], wanted: np.ndarray
 ) -> Iterator[tuple[slice, pa.RecordBatch]]:
     """Gather rows in one pass over the pieces that hold them.
@@ -97,13 +97,13 @@ def exactly(
             rows += part.num_rows
             batch = batch.slice(part.num_rows)
             if rows == size:
-                yield joined(parts, schema)
+                yield join_pieces(parts, schema)
                 parts, rows = [], 0
     if parts:
-        yield joined(parts, schema)
+        yield join_pieces(parts, schema)
 
 
-def joined(parts: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
+def join_pieces(parts: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
     """Return batches as one."""
     if len(parts) == 1 and parts[0].schema.equals(schema):
         return parts[0]
@@ -149,7 +149,7 @@ class PiecesTable(Table):
     def batches(self, columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
         """Decode the columns; see `Table.batches`."""
         check_size(size)
-        schema = self._chosen(columns)
+        schema = self._choose_columns(columns)
         try:
             read = self._pieces.read(columns, min(size, batch_rows(columns)))
             yield from exactly((plain_batch(batch, schema) for batch in read), schema, size)
@@ -158,7 +158,7 @@ class PiecesTable(Table):
 
     def take(self, columns: Sequence[str], index: np.ndarray) -> pa.RecordBatch:
         """Gather rows; see `Table.take`."""
-        schema = self._chosen(columns)
+        schema = self._choose_columns(columns)
         distinct_index, inverse = np.unique(np.asarray(index, np.int64), return_inverse=True)
         if len(distinct_index) and not 0 <= distinct_index[0] <= distinct_index[-1] < self.num_rows:
             raise IndexError(
@@ -166,9 +166,10 @@ class PiecesTable(Table):
                 f"{distinct_index[0]} and {distinct_index[-1]}"
             )
         batches = [
-            plain_batch(batch, schema) for _, batch in taken(self._pieces, columns, distinct_index)
+            plain_batch(batch, schema)
+            for _, batch in take_pieces(self._pieces, columns, distinct_index)
         ]
-        return joined(batches, schema).take(pa.array(inverse))
+        return join_pieces(batches, schema).take(pa.array(inverse))
 
-    def _chosen(self, columns: Sequence[str]) -> pa.Schema:
+    def _choose_columns(self, columns: Sequence[str]) -> pa.Schema:
         return pa.schema([self.schema.field(name) for name in columns])

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from ..._messages.checks import listed
+from ..._messages.checks import join_words
 from ..rows.arrow import to_numpy
 from .base import Table, check_columns
 
@@ -45,14 +45,16 @@ def target_column(table: Table, columns: str | Sequence[str]) -> np.ndarray:
     text = [n for n, part in zip(names, parts, strict=True) if part.dtype.kind == "U"]
     if text and len(parts) > 1:
         raise TypeError(
-            f"{table.where}: with several targets all must be numbers, not {listed(text)}"
+            f"{table.where}: with several targets all must be numbers, not {join_words(text)}"
         )
     return parts[0] if len(parts) == 1 else np.stack(parts, axis=1)
 
 
 def _values(table: Table, name: str) -> np.ndarray:
     batches = table.batches([name], _ROWS)
-    values = collected((batch.column(0) for batch in batches), table.where, name, table.num_rows)
+    values = collect_values(
+        (batch.column(0) for batch in batches), table.where, name, table.num_rows
+    )
     if values.dtype.kind != "f" or np.isfinite(values).all():
         return values
     bad = np.flatnonzero(~np.isfinite(values))
@@ -62,7 +64,7 @@ def _values(table: Table, name: str) -> np.ndarray:
     )
 
 
-def collected(parts: Iterable[pa.Array], where: str, name: str, length: int) -> np.ndarray:
+def collect_values(parts: Iterable[pa.Array], where: str, name: str, length: int) -> np.ndarray:
     """Put the parts of a column together: numbers, booleans or text, none of them missing.
 
     Parameters

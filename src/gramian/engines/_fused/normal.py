@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..._linalg import summed
+from ..._linalg import multiply_in_blocks
 from .._devices import torch_keeps_float32
 from .limits import SCRATCH_BYTES
 from .points import ROWS
@@ -51,7 +51,7 @@ class Normal:
         K = self.K
         if v is None:
             none = K.left.rows.new_zeros(K.left.n, t, dtype=torch.float64)
-            return self._back(self._residual(none, slice(None)))
+            return self._multiply_back(self._residual(none, slice(None)))
         possible = _piece(K) >= LEAST_ROWS and torch_keeps_float32()
         if possible and keeping_is_cheaper(K.constants["DISTANCE"], K.precision, K.features, t):
             return self.kept(v)
@@ -59,7 +59,7 @@ class Normal:
 
     def recomputed(self, v: Tensor) -> Tensor:
         """Compute entries for K v, and again for the product with K'."""
-        return self._back(self._residual(self.K @ v, slice(None)))
+        return self._multiply_back(self._residual(self.K @ v, slice(None)))
 
     def kept(self, v: Tensor) -> Tensor:
         """Compute entries once and keep them, `SCRATCH_BYTES` of them at a time."""
@@ -70,8 +70,8 @@ class Normal:
         return total.mul_(self.factor)
 
     def _add(self, piece: Tensor, start: int, v: Tensor, total: Tensor) -> None:
-        u = self._residual(summed(piece, v), slice(start, start + len(piece)))
-        total += summed(piece.T, u)
+        u = self._residual(multiply_in_blocks(piece, v), slice(start, start + len(piece)))
+        total += multiply_in_blocks(piece.T, u)
 
     def _residual(self, Kv: Tensor, rows: slice) -> Tensor:
         u = Kv.mul_(self.factor)
@@ -79,7 +79,7 @@ class Normal:
             u -= self.targets[rows]
         return u if self.weights is None else u.mul_(self.weights[rows, None])
 
-    def _back(self, u: Tensor) -> Tensor:
+    def _multiply_back(self, u: Tensor) -> Tensor:
         return (self.K.T @ u).mul_(self.factor)
 
 

@@ -18,7 +18,7 @@ from .distances import choose
 from .limits import SCRATCH_BYTES, SPLIT_ROWS
 from .points import ROWS, Points, in_lengthscales, norm
 from .profiles import PROFILES
-from .shapes import INTERPRETED, SYMMETRIC_TILES, TILES, TUNING, Tile, autotuned, options
+from .shapes import INTERPRETED, SYMMETRIC_TILES, TILES, TUNING, Tile, autotune_program, options
 
 TARGETS = 64
 """Columns of v that are multiplied at once; for more, entries are computed again."""
@@ -131,7 +131,7 @@ class Fused:
         return out
 
     def _product(self, v: Tensor) -> Tensor:
-        rows, packed = len(self.left.rows), self._packed(v)
+        rows, packed = len(self.left.rows), self._pack_columns(v)
         width, columns = packed.shape
         span = _span(rows, columns)
         parts = packed.new_empty(-(-columns // span), rows, width, dtype=torch.float64)
@@ -150,7 +150,7 @@ class Fused:
         return parts.sum(dim=0)[: self.left.n, : v.shape[1]]
 
     def _symmetric(self, v: Tensor) -> Tensor:
-        packed = self._packed(v)
+        packed = self._pack_columns(v)
         width, n = packed.shape
         total = packed.new_zeros(n, width, dtype=torch.float64)
         strip = max(SCRATCH_BYTES // (8 * n * width), 1) * ROWS
@@ -184,7 +184,7 @@ class Fused:
         )
         return by_row.sum(dim=0), by_column.sum(dim=0)
 
-    def _packed(self, v: Tensor) -> Tensor:
+    def _pack_columns(self, v: Tensor) -> Tensor:
         """Return v as (T, columns) in float32, padded with zeros."""
         t = v.shape[1]
         width = 1 if t == 1 else max(triton.next_power_of_2(t), 16)
@@ -223,7 +223,7 @@ class Fused:
         arguments |= {"D": self.features, "BD": 32 if self.features % 32 == 0 else 16}
         with torch.cuda.device_of(x.rows):
             if self.tuned and len(x.rows) * len(z.rows) >= TUNED_PAIRS:
-                tuner = autotuned(program, shapes, x.rows.device)
+                tuner = autotune_program(program, shapes, x.rows.device)
                 with TUNING:
                     tuner[grid](**arguments, enable_fp_fusion=True)
             else:

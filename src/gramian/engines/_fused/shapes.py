@@ -62,7 +62,7 @@ TUNING = threading.Lock()
 
 
 @functools.cache
-def autotuned(program: Any, shapes: tuple[Tile, ...], device: torch.device) -> Any:
+def autotune_program(program: Any, shapes: tuple[Tile, ...], device: torch.device) -> Any:
     """Return a program that tries the tiles in its first call with such shapes, and keeps one.
 
     Each trial writes all results, so that earlier results do not matter.

@@ -23,7 +23,7 @@ def pays(tiles: Tiles, t: int) -> bool:
     return tiles.kernel.bilinear and is_cheap and t < min(tiles.n, tiles.m)
 
 
-def down(x: Tensor, v: Float[Tensor, "n t"]) -> Float[Tensor, "d t"]:
+def multiply_down(x: Tensor, v: Float[Tensor, "n t"]) -> Float[Tensor, "d t"]:
     """Return x' v in float64, for dense or sparse rows x."""
     if is_sparse(x):
         return transposed_times(x, v.double())
@@ -58,4 +58,4 @@ def residual_down(
     terms = [] if w is None else [across(x, w)]
     terms += [] if targets is None else [targets.double().neg()]
     u = torch.stack(terms).sum(dim=0)
-    return down(x, u if weights is None else u * weights.double()[:, None])
+    return multiply_down(x, u if weights is None else u * weights.double()[:, None])

@@ -9,7 +9,7 @@ from ...kernels._lengthscale import LengthscaleKernel
 from ...kernels.combined import Scaled
 
 
-def unscaled(kernel: Kernel) -> tuple[float, Kernel]:
+def unscale_kernel(kernel: Kernel) -> tuple[float, Kernel]:
     """Return c and k of a kernel c k."""
     factor = 1.0
     while isinstance(kernel, Scaled):

@@ -14,7 +14,7 @@ from torch import Tensor
 from ..._parallel.workers import run
 from ..._sparse import slice_rows
 from ...kernels import Kernel
-from .factored import PART_ROWS, across, down, pays, residual_down
+from .factored import PART_ROWS, across, multiply_down, pays, residual_down
 from .ranges import PARTS_PER_THREAD, bounds_of, steps, sum_of
 from .sizes import TILE_COLUMNS, TileSizes
 from .tiles import Tiles
@@ -40,7 +40,7 @@ class Tiled(TileSizes):
             return torch.zeros(x.shape[0], v.shape[1], dtype=torch.float64, device=x.device)
         tiles = self._tiles(kernel, x, z, diagonal)
         if pays(tiles, v.shape[1]):
-            return self._factored(tiles, v.to(tiles.device)).to(x.device)
+            return self._multiply_factored(tiles, v.to(tiles.device)).to(x.device)
         rows, cols = self.tile_shape(tiles.m, tiles.dtype.itemsize)
         v = v.to(tiles.device, tiles.dtype)
         columns = [(*column, v[column[0] : column[1]]) for column in tiles.columns(cols)]
@@ -69,7 +69,7 @@ class Tiled(TileSizes):
         diagonal: int | None = None,
     ) -> Float[Tensor, "m t"]:
         """Return K' W (K v - y) in float64, see `Engine.normal`."""
-        t = given(targets if v is None else v).shape[1]
+        t = is_given(targets if v is None else v).shape[1]
         if is_empty(x, z):
             return torch.zeros(z.shape[0], t, dtype=torch.float64, device=z.device)
         tiles = self._tiles(kernel, x, z, diagonal)
@@ -107,7 +107,7 @@ class Tiled(TileSizes):
             return torch.zeros(v.shape, dtype=torch.float64, device=x.device)
         tiles = self._tiles(kernel, x, x, 0)
         if pays(tiles, v.shape[1]):
-            return self._factored(tiles, v.to(tiles.device)).to(x.device)
+            return self._multiply_factored(tiles, v.to(tiles.device)).to(x.device)
         n, threads = tiles.n, self.workers()
         v = v.to(tiles.device, tiles.dtype)
         side = self.square_bytes() // tiles.dtype.itemsize
@@ -151,9 +151,9 @@ class Tiled(TileSizes):
             pass
         return out.to(x.device)
 
-    def _factored(self, tiles: Tiles, v: Tensor) -> Tensor:
+    def _multiply_factored(self, tiles: Tiles, v: Tensor) -> Tensor:
         """Return K v as L (R' v)."""
-        w = down(tiles.right[0], v)
+        w = multiply_down(tiles.right[0], v)
 
         def part(bounds: tuple[int, int]) -> Tensor:
             tiles.stop.check()
@@ -165,7 +165,7 @@ class Tiled(TileSizes):
         self, tiles: Tiles, v: Tensor | None, weights: Tensor | None, targets: Tensor | None
     ) -> Tensor:
         """Return K' W (K v - y) as R (L' W (L (R' v) - y))."""
-        w = None if v is None else down(tiles.right[0], v)
+        w = None if v is None else multiply_down(tiles.right[0], v)
         shared_columns = tiles.shared[0] if tiles.shared else None
 
         def part(bounds: tuple[int, int]) -> Tensor:
@@ -202,12 +202,12 @@ def _matrix(buffer: Tensor, rows: int, cols: int) -> Tensor:
 def _residual(K: Tensor, v: Tensor | None, targets: Tensor | None, rows: slice) -> Tensor:
     """Return K v - y for one strip of rows, in new memory."""
     if v is None:
-        return given(targets)[rows].neg()
+        return is_given(targets)[rows].neg()
     u = torch.mm(K, v)
     return u if targets is None else u.sub_(targets[rows])
 
 
-def given(vector: Tensor | None) -> Tensor:
+def is_given(vector: Tensor | None) -> Tensor:
     """Return v or the targets of a normal product; ValueError if neither is given."""
     if vector is None:
         raise ValueError("normal needs v, targets, or both: without either there is nothing to do")

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ..._parallel.workers import Stop
-from ..._sparse import Columns, cast, is_sparse, slice_rows, transposed
+from ..._sparse import Columns, cast, is_sparse, slice_rows, transpose_sparse
 from ...kernels import Kernel
 from ...kernels.base import Prepared, Side
 from .precision import ROUNDING_LIMIT
@@ -103,7 +103,7 @@ class Tiles:
 def _columns(side: Tensor, start: int, stop: int) -> Tensor:
     """Return a range of prepared rows; sparse ones by columns, as products take them."""
     part = slice_rows(side, start, stop)
-    return transposed(part) if is_sparse(side) else part
+    return transpose_sparse(part) if is_sparse(side) else part
 
 
 def _prepare(kernel: Kernel, x: Tensor, z: Tensor, dtype: torch.dtype) -> tuple[Prepared, Prepared]:

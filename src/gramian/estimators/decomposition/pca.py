@@ -211,14 +211,14 @@ class KernelPCA(NystromEstimator):
         more = 16 * centers.width * rows.shape[1]
         memory = self._passes(self.map_, centers, more=more)
         size = self.map_.block_size(rows, memory)
-        self.preimage_ = PreImage.build(self._projected, centers, rows, size, penalty)
+        self.preimage_ = PreImage.build(self._project_rows, centers, rows, size, penalty)
 
     def _codes(self, rows: RowSource, memory_bytes: int = 1 << 28) -> Tensor:
         size = self.map_.block_size(rows, memory_bytes)
-        return rows.map(self._projected, size=size)
+        return rows.map(self._project_rows, size=size)
 
     @property
-    def _projected(self) -> Projected:
+    def _project_rows(self) -> Projected:
         mean, vectors = torch.from_numpy(self.mean_), torch.from_numpy(self.eigenvectors_)
         return Projected(self.map_, mean, vectors)
 

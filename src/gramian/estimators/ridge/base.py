@@ -42,7 +42,7 @@ from ..base import (
     is_function,
     is_matrix,
     set_parameters,
-    squeezed,
+    squeeze_coef,
 )
 from ..types import RowsLike
 from .importances import feature_importances, one_or_all
@@ -190,7 +190,7 @@ class KernelRidgeModel(BaseEstimator):
     def _set_model(self, model: Model) -> None:
         self.model_ = model
         self.kernel_ = one_or_all(part.kernel for part in model.parts)
-        self.dual_coef_ = one_or_all(squeezed(part.coef) for part in model.parts)
+        self.dual_coef_ = one_or_all(squeeze_coef(part.coef) for part in model.parts)
 
     # --- predictions ---------------------------------------------------------------------------
 

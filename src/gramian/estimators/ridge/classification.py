@@ -47,7 +47,7 @@ class KernelClassifier(ClassifierMixin, KernelRidgeModel):
             sample_weight = dask_collections.numbers_beside(rows, sample_weight)
             data, classes = self._coded(rows, as_column(y), sample_weight)
             return WholeRows(data, settings), classes
-        table = tables.opened(self, X, y, columns)
+        table = tables.open_training_table(self, X, y, columns)
         labels = as_column(table.y)
         sample_weight = dask_collections.numbers_beside(table.table, sample_weight)
         weights, classes = self._weights_and_classes(labels, sample_weight)
@@ -73,7 +73,7 @@ class KernelClassifier(ClassifierMixin, KernelRidgeModel):
     ) -> tuple[RowWeights | None, np.ndarray]:
         """Return the weights of rows, times the weights of their classes, and the classes."""
         if isinstance(y, RemoteColumns):
-            return self._weights_there(y, sample_weight, known)
+            return self._remote_weights(y, sample_weight, known)
         check_classification_targets(y)
         weights = validation.weight_tensor(sample_weight, len(y))
         if self.class_weight is not None:
@@ -81,7 +81,7 @@ class KernelClassifier(ClassifierMixin, KernelRidgeModel):
             weights = by_class if weights is None else weights * by_class
         return weights, classes_of(y, weights) if known is None else known
 
-    def _weights_there(
+    def _remote_weights(
         self, y: RemoteColumns, sample_weight: Weights, known: np.ndarray | None
     ) -> tuple[RowWeights | None, np.ndarray]:
         """Return the same of labels that stay with their rows."""

@@ -7,7 +7,7 @@ import warnings
 from dataclasses import replace
 
 from ...fitting import Divided, TrainingData, Whole
-from ...fitting.uncertainty.conformal import check_method, held_back, made
+from ...fitting.uncertainty.conformal import check_method, held_back, make_conformal
 from ...model.uncertainty.conformal import Conformal
 from .base import KernelRidgeModel
 
@@ -60,7 +60,9 @@ def _calibrate(
 ) -> Conformal:
     """Calibrate by the fit itself, by folds, or by a new fit to fewer rows."""
     data = data.without_zero_weights()
-    conformal = made(estimator.conformal, estimator._refit(data), data, held, estimator._state)
+    conformal = make_conformal(
+        estimator.conformal, estimator._refit(data), data, held, estimator._state
+    )
     estimator.model_ = replace(estimator.model_, conformal=conformal)
     return conformal
 

@@ -22,7 +22,7 @@ from ...fitting.inputs.kernel_matrix import only_columns
 from ...fitting.inputs.objects import ObjectRows
 from ...model import KernelModel
 from .. import tables, validation
-from ..base import as_numpy, describe_kernel, has_features, is_function, squeezed
+from ..base import as_numpy, describe_kernel, has_features, is_function, squeeze_coef
 from ..types import RowsLike, TargetsLike
 from .base import KernelRidgeModel
 from .conformal import calibrate_model, divide_rows
@@ -120,7 +120,7 @@ def _set_attributes(estimator: KernelRidgeModel, fitted: Fitted) -> None:
     if not has_features(estimator.kernel):  # the model is a linear function of rows of the matrix
         centers = fitted.model.centers
         estimator.kernel_ = estimator.kernel
-        estimator.dual_coef_ = squeezed(centers.take(torch.arange(len(centers))).t())
+        estimator.dual_coef_ = squeeze_coef(centers.take(torch.arange(len(centers))).t())
     estimator.metric_history_ = metric_history(fitted.learned)
 
 

@@ -10,7 +10,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from ..._messages.checks import as_share
-from ...data import columns_there, is_collection
+from ...data import as_remote_columns, is_collection
 from ...fitting import FitSettings, Generators, TrainingData, Whole, WholeRows, whole_of
 from ...fitting.inputs.targets import training_targets
 from ...fitting.uncertainty.standard_deviations import with_variance
@@ -43,14 +43,14 @@ class KernelRegressor(RegressorMixin, KernelRidgeModel):
         """Return all rows of a fit, of which some may be held back."""
         self._by_name = tables.is_by_name(X, y, columns) and not is_function(self.kernel)
         if self._by_name:
-            table = tables.opened(self, X, y, columns)
+            table = tables.open_training_table(self, X, y, columns)
             tables.check_numbers(table)
             self._one_dimensional = table.y.ndim == 1
             sample_weight = dask_collections.numbers_beside(table.table, sample_weight)
             weights = validation.weight_tensor(sample_weight, len(table.y))
             return whole_of(table, settings, rng, weights=weights)
         rows, y = validation.training_rows(self, X, y, settings, y_numeric=True)
-        remote_columns = columns_there(y)
+        remote_columns = as_remote_columns(y)
         shape = np.shape(y) if remote_columns is None else remote_columns.shape
         self._one_dimensional = len(shape) == 1
         weights = validation.weight_tensor(

@@ -14,7 +14,7 @@ from ...data import Folding, RemoteColumns, RowSource, as_rows, is_collection
 from ...data.rows.base import comfortable_size
 from ...model import Model
 from ...model.evaluation.agreement import Confusion, Errors, Sums
-from ...model.evaluation.predictions import predicted
+from ...model.evaluation.predictions import map_predictions
 from .. import dask_collections, tables, validation
 from ..types import RowsLike, TargetsLike, Weights
 from .base import KernelRidgeModel
@@ -80,7 +80,7 @@ def _fold_remote(
     """Fold predictions and truth in one pass over the rows, of which sums come back."""
     rows = validation.new_rows(estimator, X)
     engine, memory = estimator._engine_of_prediction(rows), estimator._block_bytes()
-    values = predicted(rows, estimator.model_, engine=engine, memory_bytes=memory)
+    values = map_predictions(rows, estimator.model_, engine=engine, memory_bytes=memory)
     truth = encode(dask_collections.numbers_beside(rows, y))
     sample_weight = dask_collections.numbers_beside(rows, sample_weight)
     weights = validation.weight_tensor(sample_weight, len(rows))

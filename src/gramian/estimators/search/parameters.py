@@ -36,7 +36,7 @@ def kernels_of(given: object) -> tuple[str, ...]:
 def _is_usable(name: str) -> bool:
     """Return whether a kernel has a lengthscale in median distances, and takes mapped features."""
     kernel = kernels.make(name)
-    return kernel.stationary and not kernel.as_given(1)
+    return kernel.stationary and not kernel.unscaled_features(1)
 
 
 def inputs_of(given: object) -> tuple[str, ...]:

@@ -72,7 +72,7 @@ def score_rows(
         Rows that neither the search nor its fits have seen.
     engine : str or Engine
     """
-    data = data.with_numbers_here()
+    data = data.with_local_numbers()
     values = search.model.predict(data.rows, engine=engine).double()
     truth, loss = data.targets.double(), scoring.loss
     if loss is None:
@@ -94,7 +94,7 @@ def _error(values: Tensor, truth: Tensor, weights: Tensor | None) -> float:
     return float(np.average(wrong, weights=_numpy(weights)))
 
 
-def _balanced(values: Tensor, truth: Tensor, weights: Tensor | None) -> float:
+def _balanced_accuracy(values: Tensor, truth: Tensor, weights: Tensor | None) -> float:
     """Return 1 - the mean, over the classes that there are, of the share of right labels."""
     labels, right = _labels(truth), _labels(values) == _labels(truth)
     w = np.ones(len(labels)) if weights is None else weights.numpy()
@@ -164,7 +164,7 @@ REGRESSION: dict[str, Scoring] = {
 }
 CLASSIFICATION: dict[str, Scoring] = {
     "accuracy": Scoring(_error, _complement),
-    "balanced_accuracy": Scoring(_balanced, _complement),
+    "balanced_accuracy": Scoring(_balanced_accuracy, _complement),
     "neg_log_loss": Scoring(_log_loss, _negative),
     "roc_auc": Scoring(_one_minus_auc, _complement),
 }

@@ -30,7 +30,7 @@ from ..settings import resolve
 from ..settings.generators import Generators
 from ..settings.settings import FitSettings
 from .problems import CellProblems
-from .remote import ProblemsThere, cell_rows_there
+from .remote import ProblemsThere, remote_cell_rows
 from .rows import CellRows, rows_by_cell
 from .solver import CellSolver
 
@@ -67,7 +67,7 @@ def fit_cells(settings: FitSettings, data: TrainingData, *, rng: Generators) -> 
     coef = scratch((len(rows.X), data.targets.shape[1]), torch.float64, memory)
     outcomes = _all(kind(prepared, rows, rng.solver, workers), coef)
     prepared = replace(prepared, solver=_median_solver(prepared, rows, workers))
-    return _fitted(prepared, rows, coef, outcomes)
+    return _cells_outcome(prepared, rows, coef, outcomes)
 
 
 def _prepare(
@@ -86,7 +86,9 @@ def _prepare(
     d, block_bytes = data.rows.shape[1], routed_block_bytes(user_settings)
     unused = sorted(frozenset(range(d)) - kernel.used_features(d))
     rows = _by_cell(partition, data.rows, memory, block_bytes, unused, rng.landmarks)
-    choice = _chosen(settings, user_settings, data, rows, scaling.features.metric, rng, ends)
+    choice = _choose_settings(
+        settings, user_settings, data, rows, scaling.features.metric, rng, ends
+    )
     settings, user_settings = choice.settings, replace(user_settings, tol=choice.settings.tol)
     kernel = resolve.kernel(settings.kernel, settings.lengthscale)
     near = data.rows if data.rows.remote else as_rows(rows.X)
@@ -107,7 +109,7 @@ def _median_solver(prepared: Prepared, rows: CellRows, workers: int) -> Solver[A
     return CellSolver.of(prepared, workers).solver(cell, prepared.data.targets.shape[1])[0]
 
 
-def _fitted(
+def _cells_outcome(
     prepared: Prepared,
     rows: CellRows,
     coef: Float[Tensor, "m t"],
@@ -146,13 +148,13 @@ def _by_cell(
 ) -> CellRows:
     """Return the rows of all cells, wherever they are."""
     if rows.remote:
-        return cell_rows_there(partition, rows, memory_bytes=memory, unused=unused, rng=rng)
+        return remote_cell_rows(partition, rows, memory_bytes=memory, unused=unused, rng=rng)
     return rows_by_cell(
         partition, rows, memory_bytes=memory, block_bytes=blocks, unused=unused, rng=rng
     )
 
 
-def _chosen(
+def _choose_settings(
     settings: FitSettings,
     user_settings: FitSettings,
     data: TrainingData,

@@ -19,7 +19,7 @@ from ...cells import Cells, Partition
 from ...data import Folding, RowNumbers, RowSource, Value, as_rows, comfortable_size, scratch
 from ..inputs.training_data import TrainingData
 from .problems import CellProblems
-from .rows import CellRows, beside, filled, grow_cells, taken_of_large
+from .rows import CellRows, beside, fill_empty, grow_cells, taken_of_large
 from .solver import CellSolver, CellTask, SolvedCell
 
 
@@ -94,7 +94,7 @@ class CellRowsThere(CellRows):
         return TrainingData(as_rows(X), targets, weights, data.classes, data.feature_names)
 
 
-def cell_rows_there(
+def remote_cell_rows(
     partition: Partition,
     rows: RowSource,
     *,
@@ -129,7 +129,7 @@ def cell_rows_there(
         for cell, source_cell in copied.items()
         if source_cell in kept_rows
     }
-    starts = torch.cat([torch.zeros(1, dtype=torch.int64), filled(counts).cumsum(dim=0)])
+    starts = torch.cat([torch.zeros(1, dtype=torch.int64), fill_empty(counts).cumsum(dim=0)])
     X = scratch((int(starts[-1]), rows.shape[1]), rows.dtype, memory_bytes)
     members = Members(cells, seed, copied)
     return CellRowsThere(cells, starts, X, torch.empty(0, dtype=torch.int64), members, kept_rows)

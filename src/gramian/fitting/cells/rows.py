@@ -95,10 +95,10 @@ def rows_by_cell(
     """
     with one_thread_each():  # many small operations; those on rows have workers
         cells, seed = grow_cells(partition, rows, unused, rng)
-        return _divided(partition, cells, seed, rows, memory_bytes, block_bytes, rng)
+        return _divide_rows(partition, cells, seed, rows, memory_bytes, block_bytes, rng)
 
 
-def _divided(
+def _divide_rows(
     partition: Partition,
     cells: Cells,
     seed: int,
@@ -115,7 +115,7 @@ def _divided(
     for _, _, members in routed:
         counts += torch.tensor([len(index) for index in members])
     kept_rows = taken_of_large(counts, partition, rng)
-    starts = torch.cat([torch.zeros(1, dtype=torch.int64), filled(counts).cumsum(dim=0)])
+    starts = torch.cat([torch.zeros(1, dtype=torch.int64), fill_empty(counts).cumsum(dim=0)])
     m = int(starts[-1])
     X = scratch((m, d), rows.dtype, memory_bytes)
     numbers = scratch((m,), torch.float64, memory_bytes).view(torch.int64)
@@ -149,7 +149,7 @@ class _Routed:
     def __iter__(self) -> Iterator[tuple[int, Float[Tensor, "b d"], list[Tensor]]]:
         """Yield the number of the first row, the block, and numbers within it by cell."""
         rng = torch.Generator().manual_seed(self.seed)
-        for start, block in _gathered(self.rows, self.size):
+        for start, block in _gather_blocks(self.rows, self.size):
             yield start, block, self.cells.members(block, rng=rng)
 
 
@@ -171,7 +171,7 @@ def _write(found: CellRows, routed: _Routed, kept: dict[int, Tensor]) -> None:
                 torch.add(index, start, out=found.numbers[own_rows])
 
 
-def _gathered(rows: RowSource, size: int) -> Iterator[tuple[int, Float[Tensor, "b d"]]]:
+def _gather_blocks(rows: RowSource, size: int) -> Iterator[tuple[int, Float[Tensor, "b d"]]]:
     """Yield blocks of at least `size` rows, except the last, and the number of their first row.
 
     Sources give smaller ones, of which each cell would have a row or two.
@@ -230,7 +230,7 @@ def some_of(n: int, most: int, rng: torch.Generator) -> Int[Tensor, " k"]:
     return drawn[torch.randperm(len(drawn), generator=rng)[:most]].sort().values
 
 
-def filled(counts: Int[Tensor, " c"]) -> Int[Tensor, " c"]:
+def fill_empty(counts: Int[Tensor, " c"]) -> Int[Tensor, " c"]:
     """Return the sizes of cells; an empty cell has the size of its neighbour."""
     sizes = counts.clone()
     for cell in (counts == 0).nonzero()[:, 0].tolist():

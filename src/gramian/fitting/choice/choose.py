@@ -168,7 +168,7 @@ def _comparisons(
     engine = resolve.engine_for(settings, data.rows, kernel)
     penalty_given = None if isinstance(settings.penalty, str) else settings.one_penalty
     penalties = (penalty_given,) if penalty_given else None
-    index = _sampled(settings, data, rng)
+    index = _sample_index(settings, data, rng)
     if _leaves_one_out(settings, data):
         sampled_data = data if index is None else data.part(index)
         moves = settings.chooses_lengthscale
@@ -177,7 +177,7 @@ def _comparisons(
     if settings.cv is not None:
         splits = search_splits(settings.cv, data if index is None else data.part(index), rng)
     plain = HeldOutChoice.of(data, index, landmarks, engine, penalties, splits, rng, ends)
-    unscaled_features = kernel.as_given(data.rows.shape[1])
+    unscaled_features = kernel.unscaled_features(data.rows.shape[1])
     if not settings.chooses_inputs or mapped is not None or data.rows.sparse or unscaled_features:
         return [plain]
     return [plain, replace(plain, inputs="quantile")]
@@ -206,7 +206,7 @@ def _tight(settings: FitSettings) -> bool:
     return settings.limit is not None and settings.limit < LEAST_MEMORY
 
 
-def _sampled(settings: FitSettings, data: TrainingData, rng: torch.Generator) -> Tensor | None:
+def _sample_index(settings: FitSettings, data: TrainingData, rng: torch.Generator) -> Tensor | None:
     """Return the numbers of the rows by which is chosen, increasing; None for all."""
     n, sample_limit = len(data.rows), MOST_SPARSE if data.rows.sparse else MOST_ROWS
     if settings.cv is None and _tight(settings):

@@ -96,7 +96,7 @@ UNKNOWN = 1e-6
 """The penalty of a kernel whose matrix could not be computed: the fit then says why."""
 
 
-def failed(kernel: Kernel) -> Scored:
+def failed_score(kernel: Kernel) -> Scored:
     """Return the score of a kernel whose matrix overflows, or is not definite."""
     return Scored(kernel, UNKNOWN, math.inf)
 

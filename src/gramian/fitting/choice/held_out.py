@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ... import _linalg as la
 from ..._sparse import cast, dense, slice_rows
-from ...data import RowSource, brought_here, subset
+from ...data import RowSource, gather_numbers, subset
 from ...engines import Engine
 from ...kernels import Kernel
 from ...metric.sampling import split_held_out
@@ -30,7 +30,7 @@ from ...search.recipe import Recipe
 from ...search.samples.sampled_fit import Stem
 from ..held_out.values import HeldValues
 from ..inputs.training_data import TrainingData
-from .comparison import Scored, failed, first_of_ties
+from .comparison import Scored, failed_score, first_of_ties
 
 SCREEN_ROWS = 4000
 SCREEN_LANDMARKS = 500
@@ -122,14 +122,16 @@ class HeldOutChoice:
         rows: RowSource = data.rows if index is None else subset(data.rows, index)
         X = dense(rows.take(torch.arange(len(rows))))
         sampled_data = data if index is None else data.part(index, rows)
-        Y = brought_here(sampled_data.targets).cpu()
-        weights = None if sampled_data.weights is None else brought_here(sampled_data.weights).cpu()
+        Y = gather_numbers(sampled_data.targets).cpu()
+        weights = (
+            None if sampled_data.weights is None else gather_numbers(sampled_data.weights).cpu()
+        )
         if splits is None:
             order = torch.randperm(len(X), generator=rng)
             validation, learn = split_held_out(Y[order], data.coded)
             splits = [Split(order[learn], order[validation])]
         X = cast(X, torch.float32)
-        material = Material(X, narrowed(Y, rng).float(), weights, data.coded, splits, rng)
+        material = Material(X, narrow_penalties(Y, rng).float(), weights, data.coded, splits, rng)
         total = float(n) if data.weights is None else float(data.weights.sum(dtype=torch.float64))
         all_targets = Y.float() if material.Y.shape[1] < Y.shape[1] else None
         return cls(material, landmarks, engine, penalties, n, total, ends, every=all_targets)
@@ -137,26 +139,28 @@ class HeldOutChoice:
     def screen(self, kernel: Kernel) -> Scored:
         """Return the best penalty of a kernel with few landmarks."""
         try:
-            return self._sampled(kernel, SCREEN_LANDMARKS, SCREEN_ROWS)
+            return self._score_sample(kernel, SCREEN_LANDMARKS, SCREEN_ROWS)
         except (FloatingPointError, la.NotPositiveDefinite):
-            return failed(kernel)
+            return failed_score(kernel)
 
     def __call__(self, kernel: Kernel, near: Scored | None = None) -> Scored:
         """Return the best penalty of a kernel with as many centers as the fit will have."""
         try:
-            return self._scored(kernel, near)
+            return self._score_fits(kernel, near)
         except (FloatingPointError, la.NotPositiveDefinite):
-            return failed(kernel)
+            return failed_score(kernel)
 
-    def _scored(self, kernel: Kernel, near: Scored | None) -> Scored:
+    def _score_fits(self, kernel: Kernel, near: Scored | None) -> Scored:
         if self.landmarks is not None:
             m = min(self.landmarks, MOST_LANDMARKS)
-            return self._sampled(kernel, m, len(self.material.X))
+            return self._score_sample(kernel, m, len(self.material.X))
         fit = self._full(kernel, self._shifts(kernel, near))
         falling = len(fit.losses) > 1 and fit.loss < FALLING * fit.losses[-2][1]
         at_end = fit.penalty == fit.losses[-1][0]
         penalty, falling = fit.shift / self.total, at_end and falling
-        return Scored(kernel, penalty, fit.loss, self.inputs, falling, self._held([fit.values]))
+        return Scored(
+            kernel, penalty, fit.loss, self.inputs, falling, self._held_values([fit.values])
+        )
 
     def beyond(self, scored: Scored) -> Scored:
         """Return the better one of this penalty and smaller ones, for which float32 is too coarse.
@@ -173,7 +177,7 @@ class HeldOutChoice:
         fit = self._full(scored.kernel, smaller, small=True)
         if not fit.loss < scored.loss:
             return scored
-        held_values = self._held([fit.values])
+        held_values = self._held_values([fit.values])
         return Scored(
             scored.kernel, fit.shift / self.total, fit.loss, self.inputs, held=held_values
         )
@@ -201,7 +205,7 @@ class HeldOutChoice:
         at = near.penalty * self.total
         return tuple(s for s in scaled if at / WINDOW <= s <= at * WINDOW) or (at,)
 
-    def _sampled(self, kernel: Kernel, landmarks: int, rows: int) -> Scored:
+    def _score_sample(self, kernel: Kernel, landmarks: int, rows: int) -> Scored:
         """Return the best penalty with landmarks, by the mean loss of the splits."""
         fits, sizes = [], []
         for split in self.material.splits:
@@ -220,7 +224,7 @@ class HeldOutChoice:
             )  # fmt: skip
             sizes.append(len(split.validation))
         penalty, loss = _best_of_all(fits, sizes)
-        held_values = self._held([fit.values for fit in fits])
+        held_values = self._held_values([fit.values for fit in fits])
         return Scored(kernel, penalty * n / self.total, loss, self.inputs, held=held_values)
 
     def of_all_targets(self, scored: Scored) -> HeldValues | None:
@@ -235,7 +239,7 @@ class HeldOutChoice:
         )
         return choice_of_all(scored.kernel).held
 
-    def _held(self, values: Sequence[Tensor]) -> HeldValues:
+    def _held_values(self, values: Sequence[Tensor]) -> HeldValues:
         """Return predictions of the held-out rows of all splits, one after the other."""
         return HeldValues(torch.cat(list(values)), self.material.truth, self.material.held_weights)
 
@@ -257,7 +261,7 @@ def _best_of_all(fits: Sequence[SampleFit], sizes: Sequence[int]) -> tuple[float
     return paths[0][best][0], losses[best]
 
 
-def narrowed(Y: Float[Tensor, "n t"], rng: torch.Generator) -> Float[Tensor, "n _"]:
+def narrow_penalties(Y: Float[Tensor, "n t"], rng: torch.Generator) -> Float[Tensor, "n _"]:
     """Return the targets, or random combinations of many whose squared errors are the same."""
     t = Y.shape[1]
     if t <= MOST_TARGETS:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ..._parameters.types import FileLike, LandmarksLike
 from ..._sparse import are_equal
-from ...data import Cast, RowSource, as_rows, check_finite, gathered, stored
+from ...data import Cast, RowSource, as_rows, check_finite, gather_rows, store_rows
 from ...landmarks import Landmarks
 from ...operators import KernelOperator
 from ...problems import FullProblem, NystromProblem
@@ -19,7 +19,9 @@ from ..inputs.training_data import TrainingData
 from ..settings import selection
 
 
-def chosen(K: KernelOperator, given: LandmarksLike, rng: torch.Generator) -> Landmarks | None:
+def choose_landmarks(
+    K: KernelOperator, given: LandmarksLike, rng: torch.Generator
+) -> Landmarks | None:
     """Return the landmarks asked for among the rows of K; None if all rows are centers."""
     selector = selection.selector(given, K.shape[0], not K.rows.random_access)
     if isinstance(selector, RowSource):
@@ -36,7 +38,7 @@ def given_points(points: RowSource, K: KernelOperator) -> Landmarks:
     check_finite(points, "landmarks")
     alike = points if points.dtype == K.dtype else Cast(points, K.dtype)
     m = len(points)
-    points_taken = gathered(alike, torch.arange(m), K.host_bytes)
+    points_taken = gather_rows(alike, torch.arange(m), K.host_bytes)
     return Landmarks(points_taken, torch.ones(m, dtype=torch.float64))
 
 
@@ -45,7 +47,7 @@ def of_earlier_fit(
 ) -> Landmarks:
     """Return the landmarks of an earlier fit, with row numbers if they are the same rows of K."""
     m = len(points)
-    points_taken = gathered(points, torch.arange(m), K.host_bytes)
+    points_taken = gather_rows(points, torch.arange(m), K.host_bytes)
     if index is not None and not _are_rows(points_taken, K.rows, index):
         index = None
     return Landmarks(points_taken, torch.ones(m, dtype=torch.float64), index)
@@ -67,7 +69,7 @@ def kept_in_file(found: Landmarks | None, path: FileLike) -> Landmarks | None:
             f"centers_file={str(path)!r} keeps landmarks, and landmarks=None has all rows as "
             "centers; give landmarks, or leave centers_file out"
         )
-    return replace(found, points=stored(as_rows(found.points.cpu()), Path(path)))
+    return replace(found, points=store_rows(as_rows(found.points.cpu()), Path(path)))
 
 
 def problem_of(

@@ -19,7 +19,7 @@ from ...operators import KernelOperator
 from ...paths.leave_one_out import Spectrum
 from ..held_out.values import HeldValues
 from ..inputs.training_data import TrainingData
-from .comparison import Scored, failed, first_of_ties, has_scale, walk
+from .comparison import Scored, failed_score, first_of_ties, has_scale, walk
 
 SCREEN_ROWS = 400
 """Rows by which kernels are compared; lengthscale and penalty are chosen with all."""
@@ -88,8 +88,8 @@ class LeaveOneOut:
         moves: bool = True,
     ) -> LeaveOneOut:
         """Return the comparison of few rows; `centers` is None if all are."""
-        data = data.with_numbers_here()
-        rows, Y, weights = merged(data)
+        data = data.with_local_numbers()
+        rows, Y, weights = merge_rows(data)
         scatter = _weighted_squares(data.targets, data.weights) - _weighted_squares(Y, weights)
         order = torch.randperm(len(rows), generator=rng)
         n = len(rows)
@@ -115,11 +115,11 @@ class LeaveOneOut:
     def __call__(self, kernel: Kernel, near: Scored | None = None) -> Scored:
         """Return the best penalty of a kernel."""
         X = as_rows(self._everything)
-        K = KernelOperator(self._resolved(kernel), X, X, self.engine).double()
+        K = KernelOperator(self._resolve_kernel(kernel), X, X, self.engine).double()
         scale = float(K.diag().double().mean()) or 1.0
         spectrum = self._spectrum(K.against(self.rows.take(torch.arange(self.centers))))
         if spectrum is None:
-            return failed(kernel)
+            return failed_score(kernel)
         penalties = self.penalties or tuple(scale * p for p in PENALTIES)
         shifts = [float(self.weights.sum()) * penalty for penalty in penalties]
         losses = self._losses(spectrum, shifts)
@@ -151,7 +151,7 @@ class LeaveOneOut:
         sample = dense(self._everything)
         return functools.cache(lambda kernel: _lengthscale(kernel.resolve(sample)))
 
-    def _resolved(self, kernel: Kernel) -> Kernel:
+    def _resolve_kernel(self, kernel: Kernel) -> Kernel:
         """Return a kernel with a lengthscale in numbers."""
         factor = medians(getattr(kernel, "lengthscale", None))
         if factor is None:
@@ -204,7 +204,7 @@ def _weighted_squares(Y: Float[Tensor, "n t"], weights: Float[Tensor, " n"] | No
     return float(squares.sum() if weights is None else weights.double().cpu() @ squares)
 
 
-def merged(
+def merge_rows(
     data: TrainingData,
 ) -> tuple[RowSource, Float[Tensor, "n t"], Float[Tensor, " n"]]:
     """Return distinct rows, the means of their targets, and the sums of their weights.

@@ -42,7 +42,7 @@ COARSE, MOST_STEPS = 1e-2, 12
 """Tolerance and Newton steps of a fit that is compared."""
 
 
-def chosen(
+def choose_penalty(
     K: KernelOperator,
     data: TrainingData,
     loss: Loss,

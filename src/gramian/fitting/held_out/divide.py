@@ -62,7 +62,9 @@ def divide(settings: FitSettings, data: TrainingData, rng: Generators) -> Parts:
     data = data.without_zero_weights()
     held_out = data.held_out
     if held_out is None and holds_out(settings):
-        index = drawn(settings, len(data.rows), labels(data.targets) if data.coded else None, rng)
+        index = draw_held_out(
+            settings, len(data.rows), labels(data.targets) if data.coded else None, rng
+        )
         rows = hold_sequential(subset(data.rows, index), settings.limit)
         held_out = HeldOut(index, data.part(index, rows))
         data = data.part(other_rows(len(data.rows), index), complement(data.rows, index))
@@ -77,7 +79,7 @@ def holds_out(settings: FitSettings) -> bool:
     return bool(settings.early_stopping) and not has_validate
 
 
-def drawn(
+def draw_held_out(
     settings: FitSettings, n: int, classes: Int[Tensor, " n"] | None, rng: Generators
 ) -> Int[Tensor, " r"]:
     """Return the numbers, increasing, of the rows to hold out: the same share of each class."""

@@ -9,7 +9,7 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from ..._messages.errors import TextError
-from ...data import Targets, brought_here, complement, part_of
+from ...data import Targets, complement, gather_numbers, part_of
 from ...problems import NystromProblem
 from ...search import Split
 
@@ -55,7 +55,7 @@ def _mean(values: Shaped[Tensor, " r"], weight: Float[Tensor, " r"]) -> float:
 
 def labels(values: Targets) -> Int[Tensor, " n"]:
     """Return the class of each row of codes, or of the values of a classifier."""
-    values = brought_here(values)
+    values = gather_numbers(values)
     return (values[:, 0] > 0).long() if values.shape[1] == 1 else values.argmax(dim=1)
 
 
@@ -79,7 +79,7 @@ def folds(
         raise TextError(
             "there are {} rows, too few for {penalty='auto'} with {cv=}; give a number", n, cv
         )
-    order = _mixed(n, rng, classes)
+    order = _mix_rows(n, rng, classes)
     parts = [order[i::count].sort().values for i in range(count)]
     return [Split(other_rows(n, part), part) for part in (parts[:1] if cv is None else parts)]
 
@@ -100,7 +100,7 @@ def share(
         The rows have the same share of each class, to one row, and one of each stays.
     """
     count = min(max(round(fraction * n), 1), n - 1)
-    order = _mixed(n, rng, classes)
+    order = _mix_rows(n, rng, classes)
     first = torch.rand((), generator=rng, dtype=torch.float64)
     held_rows = order[((torch.arange(count) + first) * n / count).long().clamp(max=n - 1)]
     if classes is None:
@@ -111,7 +111,7 @@ def share(
     return held_rows[~(gone[classes[held_rows]] & last)].sort().values
 
 
-def _mixed(n: int, rng: torch.Generator, classes: Int[Tensor, " n"] | None) -> Int[Tensor, " n"]:
+def _mix_rows(n: int, rng: torch.Generator, classes: Int[Tensor, " n"] | None) -> Int[Tensor, " n"]:
     """Return the row numbers in random order, one class after the other."""
     order = torch.randperm(n, generator=rng)
     if classes is not None:

@@ -58,7 +58,7 @@ def folds_of(cv: object, data: TrainingData) -> list[Split]:
     folds = []
     for k, pair in enumerate(pairs):
         train, test = (
-            _left(_numbers(part, given_count, k, name), stays, k, name)
+            _remaining_rows(_numbers(part, given_count, k, name), stays, k, name)
             for part, name in zip(pair, ("train", "test"), strict=True)
         )
         folds.append(Split(train, test))
@@ -101,9 +101,11 @@ def search_splits(cv: object, data: TrainingData, rng: torch.Generator) -> list[
     return random_folds(data.targets.cpu(), data.coded, int(cv), rng)
 
 
-def _left(index: Tensor, stays: Tensor | None, split: int, part: str) -> Int[Tensor, " _"]:
+def _remaining_rows(
+    index: Tensor, stays: Tensor | None, split: int, part: str
+) -> Int[Tensor, " _"]:
     """Return the numbers of rows among those that stay."""
-    places = index if stays is None else _found(index, stays)
+    places = index if stays is None else _places_of(index, stays)
     if len(places) == 0:
         raise ValueError(
             f"split {split} of cv has no row to {part} on: all have weight zero, or are held out "
@@ -112,7 +114,7 @@ def _left(index: Tensor, stays: Tensor | None, split: int, part: str) -> Int[Ten
     return places
 
 
-def _found(index: Tensor, stays: Tensor) -> Tensor:
+def _places_of(index: Tensor, stays: Tensor) -> Tensor:
     """Return the places of numbers in an increasing list, of those that are in it."""
     place = torch.searchsorted(stays, index).clamp(max=len(stays) - 1)
     return place[stays[place] == index]

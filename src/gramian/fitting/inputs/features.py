@@ -67,7 +67,9 @@ class FeatureMaps:
 
     def with_quantiles(self, rows: RowSource, rng: torch.Generator | None) -> FeatureMaps:
         """Return these maps and the map of quantiles of unmapped rows."""
-        return replace(self, quantiles=QuantileMap.fit(self.rows(rows), rng=_needed(rng)))
+        return replace(
+            self, quantiles=QuantileMap.fit(self.rows(rows), rng=_require_generator(rng))
+        )
 
     @classmethod
     def of_model(cls, model: KernelModel) -> FeatureMaps:
@@ -94,7 +96,7 @@ class FeatureMaps:
             _check_features(metric, data.rows)
             return replace(self, metric=metric)
         announce(settings.callbacks, stages.LEARNING)
-        learned_metric = self._learned(metric, settings, data, kernel, _needed(rng))
+        learned_metric = self._learn_metric(metric, settings, data, kernel, _require_generator(rng))
         return replace(
             self,
             metric=learned_metric.map,
@@ -102,7 +104,7 @@ class FeatureMaps:
             learned=learned_metric,
         )
 
-    def _learned(
+    def _learn_metric(
         self,
         given: Metric,
         settings: FitSettings,
@@ -167,7 +169,7 @@ def check_units(settings: FitSettings, rows: RowSource) -> None:
     rows : RowSource of shape (n, d)
     """
     kernel, d = resolve.kernel(settings.kernel, settings.lengthscale), rows.shape[1]
-    unscaled_features = kernel.as_given(d)
+    unscaled_features = kernel.unscaled_features(d)
     if unscaled_features and settings.metric is not None:
         raise ValueError(
             f"a metric changes features that the kernel {kernel!r} takes as they are given; leave "
@@ -183,7 +185,7 @@ def check_units(settings: FitSettings, rows: RowSource) -> None:
 def _standardizer(data: TrainingData, kernel: Kernel) -> Standardizer | None:
     """Return the map of those features to mean 0 and deviation 1 that the kernel lets change."""
     d = data.rows.shape[1]
-    unscaled_features = sorted(kernel.as_given(d))
+    unscaled_features = sorted(kernel.unscaled_features(d))
     if len(unscaled_features) == d:
         return None
     standardizer = Standardizer.fit(data.rows, weights=data.weights)
@@ -204,7 +206,7 @@ def _check_features(given: LinearMap, rows: RowSource) -> None:
         )
 
 
-def _needed(rng: torch.Generator | None) -> torch.Generator:
+def _require_generator(rng: torch.Generator | None) -> torch.Generator:
     if rng is None:
         raise ValueError("maps of features that look at a sample need a generator")
     return rng

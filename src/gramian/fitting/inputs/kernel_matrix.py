@@ -51,7 +51,7 @@ class Precomputed(Kernel):
     def __repr__(self) -> str:
         return f"Precomputed({self.entries.count} x {self.entries.count})"
 
-    def as_given(self, d: int) -> frozenset[int]:
+    def unscaled_features(self, d: int) -> frozenset[int]:
         return frozenset(range(d))
 
     def to_dict(self) -> dict[str, Any]:
@@ -107,7 +107,7 @@ def looked_up(settings: FitSettings, data: TrainingData) -> tuple[FitSettings, T
     return replace(settings, kernel=kernel), replace(data, rows=numbers, feature_names=None)
 
 
-def planned(settings: FitSettings, rows: RowSource) -> tuple[FitSettings, RowSource]:
+def plan_matrix(settings: FitSettings, rows: RowSource) -> tuple[FitSettings, RowSource]:
     """Return settings and rows of the plan of such a fit; the matrix is not read.
 
     Raises

@@ -80,8 +80,8 @@ class Calls(Entries):
         down, across = rows.numpy(), columns.numpy()
         with self._lock:
             if self._has(down) and not self._has(across):
-                return torch.from_numpy(self._filled(across, down)).t()
-            return torch.from_numpy(self._filled(down, across))
+                return torch.from_numpy(self._fill_entries(across, down)).t()
+            return torch.from_numpy(self._fill_entries(down, across))
 
     def diagonal(self, at: Int[Tensor, " b"]) -> Float[Tensor, " b"]:
         with self._lock:
@@ -92,7 +92,7 @@ class Calls(Entries):
     def _has(self, columns: np.ndarray) -> bool:
         return all(j in self._columns for j in columns.tolist())
 
-    def _filled(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    def _fill_entries(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         out = np.empty((len(rows), len(columns)))
         for k, j in enumerate(columns.tolist()):
             column = self._columns.setdefault(j, np.full(self.count, np.nan))

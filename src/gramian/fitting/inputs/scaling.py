@@ -16,9 +16,9 @@ from ...data import (
     RowSource,
     Standardizer,
     Targets,
+    as_remote_columns,
     as_rows,
     as_table,
-    columns_there,
     is_table,
 )
 from ...kernels import Kernel
@@ -206,7 +206,7 @@ class Scaling:
 
 def _rows_of(targets: Targets) -> RowSource:
     """Return targets as rows, wherever they are."""
-    remote = columns_there(targets)
+    remote = as_remote_columns(targets)
     return as_rows(targets) if remote is None else remote.rows
 
 

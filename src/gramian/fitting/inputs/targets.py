@@ -21,12 +21,12 @@ def training_targets(
 
     Products are of the type of the rows, unless it is given.
     """
-    targets = _there(y, dtype) if isinstance(y, RemoteColumns) else target_tensor(y, dtype)
+    targets = _remote_targets(y, dtype) if isinstance(y, RemoteColumns) else target_tensor(y, dtype)
     check_magnitude(targets, products or dtype)
     return targets
 
 
-def _there(y: RemoteColumns, dtype: torch.dtype) -> Targets:
+def _remote_targets(y: RemoteColumns, dtype: torch.dtype) -> Targets:
     """Return numbers that stay with their rows as `target_tensor` has them."""
     if y.labels is not None:
         raise ValueError(

@@ -15,8 +15,8 @@ from ...data import (
     RowSource,
     Targets,
     all_finite,
-    brought_here,
-    columns_there,
+    as_remote_columns,
+    gather_numbers,
     part_of,
     range_of,
     subset,
@@ -111,17 +111,17 @@ class TrainingData:
         """Leave out rows of weight zero: they carry no information, not even as landmarks."""
         if self.weights is None or range_of(self.weights)[0] > 0:
             return self
-        remote = columns_there(self.weights)
+        remote = as_remote_columns(self.weights)
         if remote is not None:
             return self.part(remote.positive())
         return self.part(self.weights.nonzero()[:, 0])
 
-    def with_numbers_here(self) -> TrainingData:
+    def with_local_numbers(self) -> TrainingData:
         """Return the same with targets and weights in memory: for who reads rows as a stream."""
-        if columns_there(self.targets) is None and columns_there(self.weights) is None:
+        if as_remote_columns(self.targets) is None and as_remote_columns(self.weights) is None:
             return self
-        weights = None if self.weights is None else brought_here(self.weights)
-        return replace(self, targets=brought_here(self.targets), weights=weights)
+        weights = None if self.weights is None else gather_numbers(self.weights)
+        return replace(self, targets=gather_numbers(self.targets), weights=weights)
 
     def model(
         self, kernel: Kernel, centers: RowSource | Tensor, coef: Float[Tensor, "m t"], **parts: Any

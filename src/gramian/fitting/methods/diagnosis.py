@@ -65,7 +65,7 @@ def weak_fit(r2: float, where: str) -> str | None:
     )
 
 
-def diagnosed(problem: Problem, result: Result, callbacks: Callbacks, coded: bool) -> str | None:
+def diagnose_fit(problem: Problem, result: Result, callbacks: Callbacks, coded: bool) -> str | None:
     """Return `weak_fit` of a regression that converged.
 
     Parameters

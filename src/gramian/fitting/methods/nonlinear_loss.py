@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ... import losses
 from ..._messages.errors import SETTING_FORM, ParameterError
-from ...data import gathered
+from ...data import gather_rows
 from ...landmarks import Landmarks
 from ...losses import Logistic, Loss, Softmax
 from ...losses.links import IDENTITY
@@ -19,7 +19,7 @@ from ...model import KernelModel, LogOdds
 from ...operators import KernelOperator
 from ...problems import LossProblem
 from ..choice import loss_penalty
-from ..choice.landmarks import centers_on_host, chosen, kept_in_file, nystrom_problem
+from ..choice.landmarks import centers_on_host, choose_landmarks, kept_in_file, nystrom_problem
 from ..held_out.values import HeldValues
 from ..inputs.training_data import TrainingData
 from ..settings import resolve
@@ -96,7 +96,7 @@ class NonlinearLoss(Method):
     def start(self, prepared: Prepared, rng: Generators) -> Start:
         """Return the problem, with landmarks and a penalty chosen by the loss if it is "auto"."""
         settings, placed = prepared.settings, prepared.place()
-        landmarks = chosen(placed.K, settings.landmarks, rng.landmarks)
+        landmarks = choose_landmarks(placed.K, settings.landmarks, rng.landmarks)
         landmarks = all_rows(placed.K) if landmarks is None else landmarks
         placed = placed.with_landmarks(len(landmarks.weight))
         K, landmarks = placed.K, kept_in_file(landmarks, settings.centers_file) or landmarks
@@ -104,7 +104,9 @@ class NonlinearLoss(Method):
         offset = loss.constant(data.targets.double(), ones_or(data)).to(K.device)
         if self.settings.chooses_penalty:
             m = len(landmarks.weight)
-            penalty = loss_penalty.chosen(K, data, loss, penalty, m, rng.choice, prepared.ends)
+            penalty = loss_penalty.choose_penalty(
+                K, data, loss, penalty, m, rng.choice, prepared.ends
+            )
         problem = loss_problem(K, data, landmarks, penalty, loss, offset)
         return Start(problem, landmarks, penalty, K.engine, prepared.solver)
 
@@ -181,7 +183,7 @@ def loss_problem(
 def all_rows(K: KernelOperator) -> Landmarks:
     """Return all rows as landmarks."""
     index = torch.arange(K.shape[0])
-    points_taken = gathered(K.rows, index, K.host_bytes)
+    points_taken = gather_rows(K.rows, index, K.host_bytes)
     return Landmarks(points_taken, torch.ones(len(index), dtype=torch.float64), index)
 
 

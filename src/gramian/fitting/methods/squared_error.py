@@ -23,7 +23,7 @@ from ...solvers import Result, Solver, State
 from ..choice import penalty_path
 from ..choice.landmarks import (
     centers_on_host,
-    chosen,
+    choose_landmarks,
     kept_in_file,
     nystrom_problem,
     of_earlier_fit,
@@ -40,7 +40,7 @@ from ..settings import selection
 from ..settings.generators import Generators
 from ..settings.settings import FitSettings
 from .base import Method, Prepared, Start
-from .diagnosis import diagnosed, long_fit
+from .diagnosis import diagnose_fit, long_fit
 from .run import stopping_rules
 
 
@@ -65,7 +65,7 @@ class SquaredError(Method):
             return _start_of_path(prepared, rng)
         settings, before, placed = prepared.settings, prepared.before, prepared.place()
         if before is None or settings.landmarks is None:
-            landmarks = chosen(placed.K, settings.landmarks, rng.landmarks)
+            landmarks = choose_landmarks(placed.K, settings.landmarks, rng.landmarks)
         else:
             landmarks = of_earlier_fit(before.model.centers, before.index, placed.K)
         placed = placed.with_landmarks(0 if landmarks is None else len(landmarks.weight))
@@ -96,7 +96,7 @@ class SquaredError(Method):
         """Return `diagnosed`, unless the fit has chosen the penalty: it found no better one."""
         if prepared.user_settings.chooses_penalty:
             return None
-        return diagnosed(start.problem, result, prepared.settings.callbacks, prepared.data.coded)
+        return diagnose_fit(start.problem, result, prepared.settings.callbacks, prepared.data.coded)
 
 
 def _start(

@@ -77,7 +77,7 @@ def chosen_bytes(solver: Solver[Any, Any], size: FitSize, blocks: int) -> int:
     return max(strips, solver.flexible_bytes(size, blocks))
 
 
-def divided(limit: int | None, solver: Solver[Any, Any], size: FitSize) -> tuple[int, int]:
+def divide_memory(limit: int | None, solver: Solver[Any, Any], size: FitSize) -> tuple[int, int]:
     """Return the bytes that a solver keeps, and the remaining bytes for blocks of rows.
 
     Centers of a streaming solver that take more than the blocks are in a file, see
@@ -108,7 +108,7 @@ def divided(limit: int | None, solver: Solver[Any, Any], size: FitSize) -> tuple
 
 def _what_fits(free: int, solver: Solver[Any, Any], size: FitSize) -> str:
     """Return a template with the number of centers, or the limit, that would suffice."""
-    fits = _most(size.m, lambda m: dense_bytes(solver, _with_centers(size, m)) <= free)
+    fits = _largest_count(size.m, lambda m: dense_bytes(solver, _with_centers(size, m)) <= free)
     if fits == 0:
         least_bytes = least_blocks(size) + dense_bytes(solver, _with_centers(size, 1))
         return f"a single one needs {readable_bytes(least_bytes)}: raise the limit"
@@ -122,7 +122,7 @@ def _with_centers(size: FitSize, m: int) -> FitSize:
     return replace(size, m=m, n=m if size.full else size.n)
 
 
-def _most(most: int, fits: Callable[[int], bool]) -> int:
+def _largest_count(most: int, fits: Callable[[int], bool]) -> int:
     """Return the largest m up to `most` that fits, or 0, by bisection."""
     low, high = 0, most + 1
     while high - low > 1:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from ...kernels import Kernel
-from ...operators import Engine, KernelOperator, copied
+from ...operators import Engine, KernelOperator, copy_rows
 from ...solvers import Solver
 from ..inputs.training_data import TrainingData
 from .memory import FitSize
@@ -49,7 +49,7 @@ class PlacedData:
         limit: int | None,
     ) -> PlacedData:
         """Keep the data on a device if they fit there, with all that the solver keeps."""
-        data = data if solver.leaves_targets else data.with_numbers_here()
+        data = data if solver.leaves_targets else data.with_local_numbers()
         where = Placement.of(engine, solver, size, limit)
         K = KernelOperator(kernel, data.rows, data.rows, engine)
         return cls(data, data, K, solver, size, limit)._at(where)
@@ -67,7 +67,7 @@ class PlacedData:
             str(self.K.device),
             resident_bytes(self.data.rows) > 0,
         )
-        data = self.data if same else _moved(self.given, where, self.K.engine)
+        data = self.data if same else _move_data(self.given, where, self.K.engine)
         K = replace(
             self.K,
             rows=data.rows,
@@ -79,11 +79,11 @@ class PlacedData:
         return replace(self, data=data, K=K)
 
 
-def _moved(data: TrainingData, where: Placement, engine: Engine) -> TrainingData:
+def _move_data(data: TrainingData, where: Placement, engine: Engine) -> TrainingData:
     """Return training data where a fit keeps them."""
     rows = data.rows
     if where.with_rows and not rows.remote and not resident_bytes(rows):
         row_bytes = rows.shape[1] * rows.dtype.itemsize
-        rows = copied(engine.feed(rows), max(1, COPIED_AT_ONCE // row_bytes))
+        rows = copy_rows(engine.feed(rows), max(1, COPIED_AT_ONCE // row_bytes))
     weights = None if data.weights is None else data.weights.to(where.device)
     return replace(data, rows=rows, targets=data.targets.to(where.device), weights=weights)

@@ -15,7 +15,7 @@ from .memory import (
     FitSize,
     chosen_bytes,
     dense_bytes,
-    divided,
+    divide_memory,
     least_blocks,
 )
 
@@ -84,7 +84,7 @@ class Placement:
         dense = dense_bytes(solver, size)
         least_bytes = _least_on_device(engine, solver, size)
         if free_bytes is None or dense + least_bytes > free_bytes + held:
-            kept_bytes, blocks = divided(limit, solver, size)
+            kept_bytes, blocks = divide_memory(limit, solver, size)
             return cls("cpu", False, kept_bytes, 0, blocks, blocks)
         host = machine_memory() if limit is None else limit
         if host < least_blocks(size):

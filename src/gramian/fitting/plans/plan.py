@@ -14,7 +14,7 @@ from ...kernels import Gaussian, Kernel, Linear
 from ...operators import factor_bytes
 from ...solvers import Solver
 from ..inputs.kernel_matrix import NAME as PRECOMPUTED
-from ..inputs.kernel_matrix import cost_of_objects, planned
+from ..inputs.kernel_matrix import cost_of_objects, plan_matrix
 from ..inputs.objects import ObjectRows
 from ..settings import resolve, selection
 from ..settings.settings import FitSettings
@@ -23,7 +23,7 @@ from .calibration import calibrated_seconds
 from .cells import partition_of, passes_bytes, rows_bytes, temporary_file_bytes, workers_of
 from .memory import FitSize
 from .placement import Placement
-from .remote import cells_there, seconds_there, spread_plan
+from .remote import plan_remote_cells, remote_seconds, spread_plan
 from .result import Plan
 
 ASSUMED_ITERATIONS = 20
@@ -96,8 +96,8 @@ def plan(settings: FitSettings, rows: RowSource, targets: int = 1, *, workers: i
     spread = rows.spread()
     if spread is None:
         return local_plan
-    remote_seconds = seconds_there(local_plan, spread, rows, size, kernel, engine)
-    remote_plan = replace(local_plan, seconds=local_plan.seconds + remote_seconds)
+    more_seconds = remote_seconds(local_plan, spread, rows, size, kernel, engine)
+    remote_plan = replace(local_plan, seconds=local_plan.seconds + more_seconds)
     return spread_plan(remote_plan, spread, size, host_bytes - placement.host_bytes)
 
 
@@ -112,7 +112,7 @@ def _kernel(settings: FitSettings, rows: RowSource) -> Kernel:
 
 def _of_matrix(settings: FitSettings, rows: RowSource, targets: int) -> Plan:
     """Return the plan of a fit to a kernel matrix, with the calls of a kernel function."""
-    matrix_plan = plan(*planned(settings, rows), targets)
+    matrix_plan = plan(*plan_matrix(settings, rows), targets)
     if not isinstance(rows, ObjectRows):
         return matrix_plan
     m = matrix_plan.landmarks
@@ -140,7 +140,7 @@ def _of_cells(settings: FitSettings, rows: RowSource, targets: int) -> Plan:
     cell_plan = plan(*_one_cell(settings, rows), targets, workers=workers)
     spread = rows.spread()
     if spread is not None:
-        return cells_there(
+        return plan_remote_cells(
             cell_plan, spread, rows, math.ceil(count), held=rows_bytes(partition, rows, targets)
         )
     held_bytes = (
@@ -169,7 +169,7 @@ def _one_cell(settings: FitSettings, rows: RowSource) -> tuple[FitSettings, RowS
 def check_memory(settings: FitSettings, rows: RowSource, targets: int = 1) -> None:
     """Raise ValueError if a fit does not fit in memory, without reading or measuring anything."""
     if settings.kernel == PRECOMPUTED:
-        settings, rows = planned(settings, rows)
+        settings, rows = plan_matrix(settings, rows)
     if settings.cells is not None:
         temporary_file_bytes(settings, partition_of(settings.cells), rows, targets)
         settings, rows = _one_cell(settings, rows)

@@ -34,11 +34,11 @@ TASK_BYTES = 2048
 """Bytes of a task in addition to its vectors."""
 
 
-def seconds_there(
+def remote_seconds(
     one: Plan, spread: Spread, rows: RowSource, size: FitSize, kernel: Kernel, engine: Engine
 ) -> float:
     """Return the seconds of products, reading and tasks, as fast as workers are, all at once."""
-    pair_seconds_there = rows.mean_there(
+    pair_seconds_there = rows.remote_mean(
         partial(pair_seconds, size, kernel, engine, rows.dtype, ROWS_THERE, budget=CALIBRATED_THERE)
     )
     pairs = one.kernel_evaluations + size.selection_evaluations
@@ -68,7 +68,7 @@ def spread_plan(one: Plan, spread: Spread, size: FitSize, blocks: int) -> Plan:
     )
 
 
-def cells_there(one: Plan, spread: Spread, rows: RowSource, count: int, held: int) -> Plan:
+def plan_remote_cells(one: Plan, spread: Spread, rows: RowSource, count: int, held: int) -> Plan:
     """Return the plan of cells that workers solve, and whose rows and coefficients they send."""
     if not spread.workers:
         raise ConnectionError("the cluster has no worker: start some")

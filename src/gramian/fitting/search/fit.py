@@ -87,7 +87,7 @@ def search_fit(data: TrainingData, settings: SearchSettings, rng: torch.Generato
     search = _search(settings, material, scaled, clock)
     by_cells = _cell_search(settings, search, scaled, index)
     steps = search.steps() if by_cells is None else _by_cells(search, by_cells)
-    trials, interrupted = _watched(steps, settings.watchers, search)
+    trials, interrupted = _run_steps(steps, settings.watchers, search)
     if interrupted:
         clock.steps.end()
     members, interrupted = _last_fits(search, by_cells, scaled, index, interrupted, settings)
@@ -147,7 +147,7 @@ def _were_shown(trials: Sequence[Trial], watchers: Sequence[Watcher]) -> bool:
     return True
 
 
-def _watched(
+def _run_steps(
     steps: Iterator[Trial], watchers: Sequence[Watcher], found: Search
 ) -> tuple[list[Trial], bool]:
     """Return the trials until the end, or until a watcher ends them, and whether Ctrl-C did."""

@@ -18,7 +18,7 @@ from ...kernels import Kernel
 from ...operators import KernelOperator
 from ...search import Effort, Recipe
 from ...search.all_rows.full_fit import SHIFTS
-from ...search.cells.cell_sizes import USUAL_ROWS, inflated
+from ...search.cells.cell_sizes import USUAL_ROWS, inflated_rows
 from ...search.material import FEW_ROWS, FOLDS
 from .data import MOST_ROWS
 from .settings import SearchSettings
@@ -165,16 +165,16 @@ def _search_work(settings: SearchSettings, s: int, fitted: int, d: int, t: int) 
     times = FOLDS if s < FEW_ROWS else 1
     learned = 4 * s // 5 if s < FEW_ROWS else s - min(2000, s // 5)
     screens = len(space.kernels) * len(space.inputs)
-    work = _sampled(min(learned, effort.screen_rows), effort.screen_landmarks) * screens
+    work = _sampled_work(min(learned, effort.screen_rows), effort.screen_landmarks) * screens
     if space.machine is not None and d > 1:
-        sampled = _sampled(min(learned, space.machine.rows), space.machine.landmarks)
+        sampled = _sampled_work(min(learned, space.machine.rows), space.machine.landmarks)
         work += (sampled + _Work(flops=4.0 * d**3)) * METRIC_FITS
     full = min(learned, fitted)
     work += _full(full, t) * min(FITS, space.fits)
     return work * times + _full(fitted, t) * MEMBERS
 
 
-def _sampled(n: int, m: int) -> _Work:
+def _sampled_work(n: int, m: int) -> _Work:
     """Return the work of a path of penalties with landmarks."""
     m = min(m, n)
     return _Work(few=1.25 * n * m, flops=n * m**2 + 6 * m**3 / 3)
@@ -193,7 +193,7 @@ def _last_work(s: int, n: int, held: int, t: int) -> _Work:
     if n == s:
         return _Work()
     if held:
-        return _full(USUAL_ROWS, t) * (inflated(held, USUAL_ROWS) / USUAL_ROWS)
+        return _full(USUAL_ROWS, t) * (inflated_rows(held, USUAL_ROWS) / USUAL_ROWS)
     return _Work(few=30.0 * n * 10_000, flops=10_000.0**3)
 
 
@@ -221,7 +221,7 @@ def rows_by_cells(rows: RowSource, targets: int, limit: int | None = None) -> in
 
 def _copies(n: int) -> float:
     """Return the number of copies of rows of cells: unmapped, mapped, and with bands."""
-    return 2 + inflated(n, USUAL_ROWS) / n
+    return 2 + inflated_rows(n, USUAL_ROWS) / n
 
 
 def _memory(rows: RowSource, t: int, held: int) -> int:
@@ -257,7 +257,7 @@ def _seconds(work: _Work, kernel: Kernel, engine: Engine, rows: RowSource, t: in
     A = torch.eye(k, dtype=torch.float64) + 1 / k
     speeds = _of_sparse if rows.sparse else _of_dense
     plain, symmetric = speeds(kernel, engine, rows, t)
-    flop = _timed(lambda: la.cholesky_(la.by_columns(A.clone()))) / (k**3 / 3)
+    flop = _measure_seconds(lambda: la.cholesky_(la.by_columns(A.clone()))) / (k**3 / 3)
     beside = work.fits * FIT_SECONDS
     return beside + work.few * plain + work.wide * symmetric + work.flops * flop
 
@@ -270,8 +270,8 @@ def _of_dense(kernel: Kernel, engine: Engine, rows: RowSource, t: int) -> tuple[
     x = engine.place(x)
     n, few_columns, wide = len(x), x.new_ones(len(x), t), x.new_ones(len(x), len(SHIFTS) * t)
     # a number that is read waits for a device
-    plain = _timed(lambda: float(engine.matvec(kernel, x, x, few_columns)[0, 0])) / n**2
-    symmetric = _timed(lambda: float(engine.symmetric(kernel, x, wide)[0, 0]))
+    plain = _measure_seconds(lambda: float(engine.matvec(kernel, x, x, few_columns)[0, 0])) / n**2
+    symmetric = _measure_seconds(lambda: float(engine.symmetric(kernel, x, wide)[0, 0]))
     return plain, symmetric / engine.symmetric_evaluations(n)
 
 
@@ -282,12 +282,12 @@ def _of_sparse(kernel: Kernel, engine: Engine, rows: RowSource, t: int) -> tuple
     K = KernelOperator(kernel.resolve(x.take(torch.arange(min(n, 500)))), x, x, engine)
     few_columns = torch.ones(n, t, dtype=rows.dtype)
     entries, wide = K.dense(), torch.ones(n, len(SHIFTS) * t, dtype=rows.dtype)
-    plain = _timed(lambda: float((K @ few_columns)[0, 0])) / n**2
-    product = _timed(lambda: float((entries @ wide)[0, 0])) / n**2
+    plain = _measure_seconds(lambda: float((K @ few_columns)[0, 0])) / n**2
+    product = _measure_seconds(lambda: float((entries @ wide)[0, 0])) / n**2
     return plain, 2 * (product + plain / PRODUCTS)
 
 
-def _timed(run: Callable[[], object]) -> float:
+def _measure_seconds(run: Callable[[], object]) -> float:
     run()  # the first call starts threads and loads libraries
     best, start = math.inf, time.perf_counter()
     while time.perf_counter() - start < ENOUGH_SECONDS:

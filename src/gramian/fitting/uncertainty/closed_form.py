@@ -27,7 +27,7 @@ from ...preconditioners._root import Root
 from ...problems import FullProblem, NystromProblem
 from ...solvers import Direct
 from ..inputs.training_data import TrainingData
-from ..plans.memory import FitSize, divided
+from ..plans.memory import FitSize, divide_memory
 from .center_removal import CenterRemoval
 
 SAME_FUNCTION = 0.05
@@ -144,7 +144,7 @@ def system_of(
     full = _are_the_same(rows, model.centers)
     (n, d), (m, t) = rows.shape, model.coef.shape
     size = FitSize(n=n, d=d, t=t, m=m, itemsize=8, full=full)
-    _, blocks = divided(limit, Direct(), size)
+    _, blocks = divide_memory(limit, Direct(), size)
     weights = None if data.weights is None else data.weights.double()
     if full:
         K = KernelOperator(model.kernel, model.centers, model.centers, memory_bytes=blocks).double()

@@ -94,7 +94,7 @@ def draws_of(state: np.random.RandomState) -> torch.Generator:
     return torch.Generator().manual_seed(int(state.randint(2**31 - 1)) ^ CONFORMAL)
 
 
-def made(
+def make_conformal(
     method: str | None,
     again: Again,
     data: TrainingData,
@@ -179,7 +179,7 @@ def split(
     first, second = parts_of(torch.randperm(len(held.targets), generator=draws), 2)
     off = _errors(f, held)
     spread = chosen_spread(again, learned, held.part(first), off[first], rng, draws)
-    return Conformal((_calibrated(spread, off[second], held.part(second)),))
+    return Conformal((_calibrate_scores(spread, off[second], held.part(second)),))
 
 
 def cross(again: Again, data: TrainingData, rng: Generators, draws: torch.Generator) -> Conformal:
@@ -222,7 +222,7 @@ def _of_folds(
             yield replace(_of_classes(f, fold), values=f)
             continue
         spread = chosen_spread(fold_refit, other_data, None, None, rng, draws)
-        yield replace(_calibrated(spread, _errors(f, fold), fold), values=f)
+        yield replace(_calibrate_scores(spread, _errors(f, fold), fold), values=f)
 
 
 def chosen_spread(
@@ -302,7 +302,7 @@ def _errors(f: Model, data: TrainingData) -> Float[Tensor, "c t"]:
     return data.targets.double() - f.predict(data.rows)
 
 
-def _calibrated(
+def _calibrate_scores(
     spread: KernelPart | None, off: Float[Tensor, "c t"], held: TrainingData
 ) -> Calibrated:
     s = 1.0 if spread is None else spread.predict(held.rows).exp()

@@ -69,10 +69,12 @@ def left_out(
     """
     weighted_data = data.without_zero_weights()
     parts = zip(model.parts, penalties, strict=True)
-    return summed(model, data, (solved_exactly(part, weighted_data, p, limit) for part, p in parts))
+    return combine_solutions(
+        model, data, (solved_exactly(part, weighted_data, p, limit) for part, p in parts)
+    )
 
 
-def summed(model: Model, data: TrainingData, solved: Iterable[Solved]) -> LeftOut:
+def combine_solutions(model: Model, data: TrainingData, solved: Iterable[Solved]) -> LeftOut:
     """Combine the exact solutions of the kernel models of a model."""
     weighted_data = data.without_zero_weights()
     left_residuals = off = torch.zeros_like(weighted_data.targets, dtype=torch.float64)

@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ..._parameters.types import LandmarksLike, SolverLike
-from ...data import ArrayRows, RowSource, as_rows, gathered
+from ...data import ArrayRows, RowSource, as_rows, gather_rows
 from ...model import AverageModel, KernelPart, Model
 from ...model.file.format import CENTER_BYTES
 from ..choice.choose import TOLERANCE as NOISY
@@ -148,9 +148,9 @@ class Again:
     ) -> KernelPart:
         rows = part.prepared(data.rows)
         if not (rows.sparse or rows.remote):  # otherwise each pass would map them again
-            rows = as_rows(gathered(rows, torch.arange(len(rows)), CENTER_BYTES))
+            rows = as_rows(gather_rows(rows, torch.arange(len(rows)), CENTER_BYTES))
         mapped_data = replace(data, rows=rows, encoding=None, feature_names=None, held_out=None)
-        settled = _settled(settings, part, shift / data.total, self.whole)
+        settled = _settle_settings(settings, part, shift / data.total, self.whole)
         if self.fresh and settled.landmarks is not None:
             settled = replace(settled, landmarks=_anew(settings, part, len(data.targets)))
         if solver is None:  # one that is stopped early regularises by that
@@ -171,7 +171,9 @@ class Again:
         )
 
 
-def _settled(settings: FitSettings, part: KernelPart, penalty: float, whole: int) -> FitSettings:
+def _settle_settings(
+    settings: FitSettings, part: KernelPart, penalty: float, whole: int
+) -> FitSettings:
     """Return settings of a fit to prepared rows, with nothing left to choose."""
     landmarks: Any = None
     if part.cells is None and len(part.centers) < whole:

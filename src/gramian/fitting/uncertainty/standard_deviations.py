@@ -15,7 +15,7 @@ from ...model import AverageModel, KernelPart, Model
 from ...model.uncertainty.variance import Variance
 from ..inputs.training_data import TrainingData
 from .closed_form import Solved, solved_exactly
-from .leave_one_out import LeftOut, summed
+from .leave_one_out import LeftOut, combine_solutions
 
 IN_RANGE = 0.99
 """Share of the rows of the training that are in range of the others."""
@@ -77,7 +77,7 @@ def with_variance(
     weights = (
         torch.ones_like(v) if weighted_data.weights is None else weighted_data.weights.double()
     )
-    fits = [calibrated(v, off, weights) for off in left_residuals.T]
+    fits = [calibrate_variance(v, off, weights) for off in left_residuals.T]
     scale, noise = torch.tensor(fits, dtype=torch.float64).T.contiguous()
     far_variance = float(v.kthvalue(math.ceil(IN_RANGE * len(v))).values)
     full = sum(share * fit.diagonal for share, fit in zip(model.shares, solved, strict=True))
@@ -89,10 +89,10 @@ def with_variance(
         replace(part, variance=Variance(scale, noise, beyond, far_variance, fit.factors))
         for part, fit in zip(model.parts, solved, strict=True)
     )
-    return _made_of(model, parts), summed(model, data, solved)
+    return _made_of(model, parts), combine_solutions(model, data, solved)
 
 
-def calibrated(
+def calibrate_variance(
     v: Float[Tensor, " n"], off: Float[Tensor, " n"], weights: Float[Tensor, " n"]
 ) -> tuple[float, float]:
     """Return the a and b of least weighted negative Gaussian log likelihood, at least 0.

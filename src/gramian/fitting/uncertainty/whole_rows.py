@@ -14,10 +14,10 @@ from ...data import (
     RemoteColumns,
     RowWeights,
     TrainingTable,
-    brought_here,
+    as_remote_columns,
     check_finite,
-    columns_there,
     complement,
+    gather_numbers,
 )
 from ..held_out.divide import holds_out
 from ..held_out.folds import labels, other_rows
@@ -111,12 +111,12 @@ def whole_of(
 
     Parameters are the same as in `WholeTable`. If `keep` leaves out rows, the targets are gathered.
     """
-    remote = columns_there(given.y)
+    remote = as_remote_columns(given.y)
     if remote is not None and keep is None:
         return WholeRows(_remote_data(given, remote, settings, labels, weights), settings)
     if remote is not None:
         given = replace(given, y=np.asarray(remote))
-    weights = None if weights is None else brought_here(weights)
+    weights = None if weights is None else gather_numbers(weights)
     return WholeTable(given, settings, rng, labels, weights, keep, hold_out)
 
 

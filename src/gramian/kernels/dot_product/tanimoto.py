@@ -81,7 +81,7 @@ class Tanimoto(LengthscaleKernel):
     def scale_free(self) -> bool:
         return True
 
-    def as_given(self, d: int) -> frozenset[int]:
+    def unscaled_features(self, d: int) -> frozenset[int]:
         return frozenset(range(d))
 
     @property

@@ -48,7 +48,7 @@ class ChiSquared(LengthscaleKernel):
     def nonnegative(self) -> bool:
         return True
 
-    def as_given(self, d: int) -> frozenset[int]:
+    def unscaled_features(self, d: int) -> frozenset[int]:
         return frozenset(range(d))
 
     def distances(self, sample: Float[Tensor, "s d"]) -> Float[Tensor, " p"]:

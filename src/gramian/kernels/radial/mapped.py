@@ -41,7 +41,7 @@ class Mapped(Kernel):
     def mapped(self, points: Tensor) -> Tensor:
         """Return the points that rows are mapped to."""
 
-    def as_given(self, d: int) -> frozenset[int]:
+    def unscaled_features(self, d: int) -> frozenset[int]:
         return frozenset(range(d))
 
     def resolve(self, sample: Float[Tensor, "s d"]) -> Kernel:

@@ -43,7 +43,7 @@ class Asked(Blockwise):
         return self._ask(ArrayRows(block))
 
 
-def predicted(rows: RowSource, model: Model, **settings: Any) -> RowSource:
+def map_predictions(rows: RowSource, model: Model, **settings: Any) -> RowSource:
     """Return the predictions of a model, of shape (n, t), wherever rows are.
 
     Each pass over remote rows computes them on the workers, and sends nothing to the client.
@@ -64,7 +64,7 @@ def predicted(rows: RowSource, model: Model, **settings: Any) -> RowSource:
 def intervals_at(
     rows: RowSource, model: Model, conformal: Conformal, level: float, **settings: Any
 ) -> RowSource:
-    """Return the ends of the intervals of one output, of shape (n, 2); see `predicted`."""
+    """Return the ends of the intervals of one output, of shape (n, 2); see `map_predictions`."""
     ask = partial(_ends, model=bare(model), conformal=conformal, level=level, settings=settings)
     return rows.each(partial(Asked, ask=ask, width=2))
 
@@ -72,7 +72,7 @@ def intervals_at(
 def sets_at(
     rows: RowSource, model: Model, conformal: Conformal, level: float, **settings: Any
 ) -> RowSource:
-    """Return which of k classes are in sets, 1 or 0, of shape (n, k); see `predicted`."""
+    """Return which of k classes are in sets, 1 or 0, of shape (n, k); see `map_predictions`."""
     ask = partial(_in_sets, model=bare(model), conformal=conformal, level=level, settings=settings)
     return rows.each(partial(Asked, ask=ask, width=len(model.classes or ())))
 

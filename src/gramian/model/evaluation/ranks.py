@@ -49,7 +49,7 @@ class Ranks:
         """
         if bool(values.isnan().any()):
             raise ValueError("predictions hold NaN: they cannot be ordered")
-        bins, place = _ordered(values.double()).unique(return_inverse=True)
+        bins, place = _order_integers(values.double()).unique(return_inverse=True)
         counts = torch.bincount(2 * place + marked, minlength=2 * len(bins)).reshape(-1, 2)
         return cls(0, bins, counts)._within(most)
 
@@ -111,7 +111,7 @@ class Ranks:
         return Ranks(self.dropped + more, bins, counts)
 
 
-def _ordered(values: Float[Tensor, " n"]) -> Int[Tensor, " n"]:
+def _order_integers(values: Float[Tensor, " n"]) -> Int[Tensor, " n"]:
     """Return integers in the order of float64 numbers: their bits, inverted for negative ones.
 
     Minus zero is zero.

@@ -20,10 +20,10 @@ def conformal_of(saved: Saved) -> Conformal | None:
     """Return the saved calibration of intervals or sets; None if the file has none."""
     if saved.conformal is None:
         return None
-    return Conformal(tuple(_calibrated(part) for part in saved.conformal))
+    return Conformal(tuple(_calibration_of(part) for part in saved.conformal))
 
 
-def _calibrated(part: SavedPart) -> Calibrated:
+def _calibration_of(part: SavedPart) -> Calibrated:
     build = _BUILDERS["model"]
     spread = None if part.spread is None else build(**part.spread)
     if part.values is None:

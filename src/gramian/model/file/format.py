@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from ..._files.tensors import write_tensors
-from ...data import RowSource, gathered
+from ...data import RowSource, gather_rows
 from ...data.rows.array import ArrayRows
 from ..base import KernelPart, Model
 from ..uncertainty.conformal import Calibrated, Conformal
@@ -65,7 +65,7 @@ def write_model(path: str | Path, model: Model, weights: tuple[float, ...] | Non
         and [_of_calibrated(part, model) for part in model.conformal.parts],
         "info": dict(model.info),
     }
-    tensors = {} if model.encoding is None else _named(ENCODING, model.encoding.tensors())
+    tensors = {} if model.encoding is None else _with_prefix(ENCODING, model.encoding.tensors())
     if weights is None:
         (member,) = model.parts
         header |= _header(member)
@@ -73,9 +73,9 @@ def write_model(path: str | Path, model: Model, weights: tuple[float, ...] | Non
     else:
         header |= {"weights": list(weights), "members": [_header(member) for member in model.parts]}
         for number, member in enumerate(model.parts):
-            tensors |= _named(f"{number}.", _tensors(member))
+            tensors |= _with_prefix(f"{number}.", _tensors(member))
     if model.conformal is not None:
-        tensors |= _named(CONFORMAL, _conformal_tensors(model, model.conformal))
+        tensors |= _with_prefix(CONFORMAL, _conformal_tensors(model, model.conformal))
     stored_tensors = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
     about = {"format": FORMAT, **header, "parts": parts_of(header, stored_tensors)}
     write_tensors(path, stored_tensors, {KEY: json.dumps(about)})
@@ -98,13 +98,13 @@ def _tensors(model: KernelPart) -> dict[str, Tensor]:
     tensors = {"coef": model.coef, **center_tensors(model.centers)}
     tensors |= {name: t for name in PLAIN if (t := getattr(model, name)) is not None}
     if model.quantiles is not None:
-        tensors |= _named(QUANTILES, model.quantiles.tensors())
+        tensors |= _with_prefix(QUANTILES, model.quantiles.tensors())
     if model.metric is not None:
-        tensors |= _named(METRIC, model.metric.tensors())
+        tensors |= _with_prefix(METRIC, model.metric.tensors())
     if model.cells is not None:
-        tensors |= _named(CELLS, model.cells.tensors())
+        tensors |= _with_prefix(CELLS, model.cells.tensors())
     if model.variance is not None:
-        tensors |= _named(VARIANCE, model.variance.tensors())
+        tensors |= _with_prefix(VARIANCE, model.variance.tensors())
     return tensors
 
 
@@ -134,15 +134,15 @@ def _conformal_tensors(model: Model, conformal: Conformal) -> dict[str, Tensor]:
             own = _tensors(member)
             if any(member.centers is known_part.centers for known_part in model.parts):
                 own = {key: tensor for key, tensor in own.items() if key not in CENTERS}
-            tensors |= _named(f"{number}.{name}.", own)
+            tensors |= _with_prefix(f"{number}.{name}.", own)
     return tensors
 
 
-def _named(start: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def _with_prefix(start: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {start + name: tensor for name, tensor in tensors.items()}
 
 
-def unnamed(start: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def without_prefix(start: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return the tensors whose names have a beginning, without it."""
     return {k.removeprefix(start): v for k, v in tensors.items() if k.startswith(start)}
 
@@ -159,7 +159,7 @@ def center_tensors(centers: RowSource) -> dict[str, Tensor]:
     """Return the tensors that centers are kept in."""
     if isinstance(centers, ArrayRows):
         return {"centers": next(centers.blocks(len(centers)))[1]}  # a view, mapped or not
-    z = gathered(centers, torch.arange(len(centers)), CENTER_BYTES)
+    z = gather_rows(centers, torch.arange(len(centers)), CENTER_BYTES)
     if not centers.sparse:
         return {"centers": z}
     parts = (z.values(), z.col_indices(), z.crow_indices())

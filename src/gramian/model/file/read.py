@@ -35,7 +35,7 @@ from .format import (
     SPARSE,
     VARIANCE,
     parts_of,
-    unnamed,
+    without_prefix,
 )
 
 NEW = {
@@ -114,7 +114,7 @@ def read_model(path: Path, verify: bool) -> Saved:
         if contents.metadata or (header["format"] > 1 and contents.digest is None):
             raise ValueError("its digest is missing")
         _check_header(header, contents.tensors)
-        saved = _assembled(header, contents.tensors)
+        saved = _assemble_model(header, contents.tensors)
         _check_members(saved, verify)
     except KeyError as error:
         raise ValueError(f"{path} is a damaged gramian model: missing {error}") from error
@@ -176,7 +176,7 @@ def _check_fields(header: dict[str, Any], known: set[str]) -> None:
         raise ValueError(f"its header has the unknown fields {', '.join(sorted(unknown))}")
 
 
-def _assembled(header: dict[str, Any], tensors: dict[str, Tensor]) -> Saved:
+def _assemble_model(header: dict[str, Any], tensors: dict[str, Tensor]) -> Saved:
     """Return the parts of all models; ValueError if tensors are left over."""
     names, classes, encoding, target, chances, conformal = (header[key] for key in SHARED)
     shared = {
@@ -189,12 +189,12 @@ def _assembled(header: dict[str, Any], tensors: dict[str, Tensor]) -> Saved:
     }
     own = tensors
     if encoding is not None:
-        shared["encoding"] = Encoding.from_parts(encoding, unnamed(ENCODING, tensors))
+        shared["encoding"] = Encoding.from_parts(encoding, without_prefix(ENCODING, tensors))
         own = _without(ENCODING, tensors)
     parts = None
     if conformal is not None:
-        of_parts, own = unnamed(CONFORMAL, own), _without(CONFORMAL, own)
-        centers = [unnamed(start, own) for start in _starts(header)]
+        of_parts, own = without_prefix(CONFORMAL, own), _without(CONFORMAL, own)
+        centers = [without_prefix(start, own) for start in _starts(header)]
         parts = _conformal(conformal, of_parts, shared | {"info": {}}, centers)
     if "members" not in header:
         return Saved([shared | _member(header, own)], None, parts)
@@ -212,7 +212,7 @@ def _members(
     headers: list[dict[str, Any]], tensors: dict[str, Tensor], shared: dict[str, Any]
 ) -> list[dict[str, Any]]:
     return [
-        shared | _member(member, unnamed(f"{number}.", tensors))
+        shared | _member(member, without_prefix(f"{number}.", tensors))
         for number, member in enumerate(headers)
     ]
 
@@ -232,9 +232,9 @@ def _conformal(
     """Return the contents of the parts; a function without centers has the centers of the model."""
     calibrated_parts = []
     for number, header in enumerate(headers):
-        own = unnamed(f"{number}.", tensors)
+        own = without_prefix(f"{number}.", tensors)
         tensors = _without(f"{number}.", tensors)
-        of_values, of_spread = unnamed("values.", own), unnamed("spread.", own)
+        of_values, of_spread = without_prefix("values.", own), without_prefix("spread.", own)
         _check_all_known(set(_without("values.", _without("spread.", own))) - {"scores"})
         values, spread = header["values"], header["spread"]
         functions = None
@@ -243,7 +243,9 @@ def _conformal(
             tensors_by_name = {
                 f"{i}.{key}": tensor
                 for i in range(len(values["members"]))
-                for key, tensor in _with_centers(unnamed(f"{i}.", of_values), known[i]).items()
+                for key, tensor in _with_centers(
+                    without_prefix(f"{i}.", of_values), known[i]
+                ).items()
             }
             weights = values["weights"] if len(values["members"]) > 1 else None
             functions = Saved(_members(values["members"], tensors_by_name, shared), weights)
@@ -280,7 +282,9 @@ def _member(header: dict[str, Any], tensors: dict[str, Tensor]) -> dict[str, Any
     """Return the parts that a model has for itself."""
     standardizer, quantiles, cells, link, variance = (header[key] for key in OPTIONAL)
     starts = (QUANTILES, METRIC, CELLS, VARIANCE)
-    of_quantiles, of_metric, of_cells, of_variance = (unnamed(start, tensors) for start in starts)
+    of_quantiles, of_metric, of_cells, of_variance = (
+        without_prefix(start, tensors) for start in starts
+    )
     parts = {
         "kernel": from_dict(header["kernel"]),
         "centers": _centers(tensors, header["centers"]),

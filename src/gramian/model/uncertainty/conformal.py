@@ -131,7 +131,7 @@ class Conformal:
         step = max(1, BLOCK // (self.count * t))
         for start in range(0, n, step):
             block_rows = slice(start, start + step)
-            out[block_rows] = self._ordered(
+            out[block_rows] = self._order_ends(
                 [(f[block_rows], s[block_rows]) for f, s in ends], level
             )
         return out
@@ -188,7 +188,7 @@ class Conformal:
             return f, torch.ones_like(f)
         return f, part.spread.predict(rows, **settings).exp()
 
-    def _ordered(self, ends: Sequence[tuple[Tensor, Tensor]], level: float) -> Tensor:
+    def _order_ends(self, ends: Sequence[tuple[Tensor, Tensor]], level: float) -> Tensor:
         """Return the order statistics of the bounds of all held-back rows."""
         n, (low, high) = self.count, ([], [])
         for part, (f, s) in zip(self.parts, ends, strict=True):

@@ -18,7 +18,7 @@ LEAST_BLOCKS, MOST_BLOCKS = 48 << 20, 1 << 30
 """Memory for blocks of rows, in addition to a factor."""
 
 
-def unexplained(
+def residual_variance(
     model: KernelPart, rows: RowSource, engine: str | Engine, memory_bytes: int
 ) -> tuple[Variance, Float[Tensor, " n"]]:
     """Return the variance of a model, and v of rows as `KernelModel.prepared` takes them.
@@ -61,7 +61,7 @@ def deviations(
     """Return standard deviations; see `Model.deviations`."""
     total = far_terms = slope = torch.zeros((), dtype=torch.float64)
     for share, part in zip(model.shares, model.parts, strict=True):
-        variance_of_part, v = unexplained(part, rows, engine, memory_bytes)
+        variance_of_part, v = residual_variance(part, rows, engine, memory_bytes)
         total = total + share * (v[:, None] * variance_of_part.scale + variance_of_part.noise)
         far_terms, slope = (
             far_terms + share * (v - variance_of_part.limit),
@@ -76,6 +76,6 @@ def out_of_range(
     """Return which rows are far from the training; see `Model.out_of_range`."""
     beyond = torch.zeros((), dtype=torch.float64)
     for share, part in zip(model.shares, model.parts, strict=True):
-        variance_of_part, v = unexplained(part, rows, engine, memory_bytes)
+        variance_of_part, v = residual_variance(part, rows, engine, memory_bytes)
         beyond = beyond + share * (v - variance_of_part.limit)
     return ~(beyond < 0)

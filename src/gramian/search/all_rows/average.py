@@ -17,7 +17,7 @@ LEAST_WEIGHT = 0.1
 Loss = Callable[[Float[Tensor, "v t"]], float]
 
 
-def averaged(values: Sequence[Float[Tensor, "v t"]], loss: Loss) -> list[float]:
+def average_fits(values: Sequence[Float[Tensor, "v t"]], loss: Loss) -> list[float]:
     """Return weights, of sum 1, of a mean with a small loss.
 
     Starting from the best fit, add the fit that lowers the loss of the mean most, with repetition

@@ -10,11 +10,11 @@ from dataclasses import replace
 import torch
 
 from ..cost import landmarks_within, of_fit, of_refit, of_sample, seconds_of_fit
-from ..findings import Findings, handicapped
+from ..findings import Findings, handicap_loss
 from ..recipe import Trial
 from ..samples.sampled_fit import Stem, at_maps
-from .average import averaged
-from .full_fit import FullFit, around, full_fit
+from .average import average_fits
+from .full_fit import FullFit, full_fit, penalties_around
 from .metric_rounds import flatter, next_round
 from .walk import Walk
 
@@ -145,7 +145,7 @@ def _metrics(
         if stem is None:
             return
         multiple, before = fit.recipe.multiple, search.loss(fit)
-        fit = _fit(search, stem, multiple, shifts=around(fit.shift))
+        fit = _fit(search, stem, multiple, shifts=penalties_around(fit.shift))
         yield search.fitted(fit)
         if not search.loss(fit) < ROUND_GAIN * before:
             return
@@ -154,14 +154,14 @@ def _metrics(
 
 def _walks(search: Findings) -> tuple[list[Walk], int]:
     """Return walks for the stems worth a fit, and the number of distances they start with."""
-    least_loss = min(handicapped(s) for s in search.stems)
+    least_loss = min(handicap_loss(s) for s in search.stems)
     heads = search.heads()
     stems = list(heads)
-    for s in sorted(search.stems, key=handicapped):
+    for s in sorted(search.stems, key=handicap_loss):
         similar = any(
             s.recipe.kernel == r.recipe.kernel and s.recipe.power == r.recipe.power for r in stems
         )
-        if not similar and handicapped(s) <= WORTHWHILE_LOSS_RATIO * least_loss:
+        if not similar and handicap_loss(s) <= WORTHWHILE_LOSS_RATIO * least_loss:
             stems.append(s)
     return [Walk(stem, search.space) for stem in stems], len(heads)
 
@@ -197,7 +197,7 @@ def _fit(
             clock=search.clock,
             engine=search.engine,
             ends=time.monotonic() + seconds_left,
-            most=_most(search),
+            most=_evaluation_limit(search),
             small=small,
             shifts=shifts,
         ),
@@ -206,7 +206,7 @@ def _fit(
     return fit
 
 
-def _most(search: Findings) -> float:
+def _evaluation_limit(search: Findings) -> float:
     """Return the limit on evaluations, minus the last fit's if the budget covers them."""
     refit = of_refit(search.material)
     enough = search.clock.allows(0.0, of_fit(search.material) + refit)
@@ -239,7 +239,7 @@ def average(search: Findings) -> Iterator[Trial]:
     if not search.space.averages or len(search.fits) < 2:
         return
     loss = search.score or search.squared
-    weights = averaged([fit.values for fit in search.fits], loss)
+    weights = average_fits([fit.values for fit in search.fits], loss)
     members = [i for i, w in enumerate(weights) if w > 0]
     seconds = sum(REFIT_SECONDS_RATIO * search.fits[i].seconds for i in members)
     evaluations = len(members) * of_refit(search.material)

@@ -21,7 +21,7 @@ from ..clock import Clock
 from ..material import Material
 from ..recipe import Recipe
 from ..samples.sampled_fit import Stem
-from .path_points import BLOCK_MEMORY, Ends, Point, factorised, stored, watched
+from .path_points import BLOCK_MEMORY, Ends, Point, factorise_matrix, store_entries, watch_path
 
 DIRECT_ROWS = 1500
 """Largest number of rows for a float64 factorisation per penalty, which has no least penalty."""
@@ -127,14 +127,14 @@ def full_fit(
         if len(sample.X) <= DIRECT_ROWS:
             if direct is None:  # the penalty of the sample, too
                 direct = sorted({*DIRECT_SHIFTS, stem.penalty * total}, reverse=True)
-            runs.append(factorised(problem, sample, direct))
+            runs.append(factorise_matrix(problem, sample, direct))
         else:
             if small:
                 problem = problem.double()
             if iterated is None:
                 small_shifts = SMALL_SHIFTS if small else None
                 iterated = small_shifts or _shifts(problem, sample, material, clock, until)
-            runs.append(_iterated(problem, sample, material, iterated, clock, until))
+            runs.append(_iterate_path(problem, sample, material, iterated, clock, until))
     return _best(material, stem, recipe, tuple(kernels), runs, total, started)
 
 
@@ -169,7 +169,7 @@ def _best(
     )
 
 
-def _iterated(
+def _iterate_path(
     problem: FullProblem,
     sample: Sample,
     material: Material,
@@ -179,8 +179,8 @@ def _iterated(
 ) -> dict[float, Point]:
     """Return the best iterate of each shift."""
     penalties = [s / problem.total for s in shifts]
-    path = FullPath.build(problem, penalties, rng=material.rng, **stored(clock))
-    return watched(path, shifts, sample, ends)
+    path = FullPath.build(problem, penalties, rng=material.rng, **store_entries(clock))
+    return watch_path(path, shifts, sample, ends)
 
 
 def _shifts(
@@ -199,12 +199,12 @@ def _shifts(
         problem.K.kernel, part.X, part.X, problem.K.engine, meter=problem.K.meter, **BLOCK_MEMORY
     )
     part_problem = FullProblem(K, part.Y, 0.0, part.weights)
-    points = _iterated(part_problem, part, material, SHIFTS, clock, ends)
+    points = _iterate_path(part_problem, part, material, SHIFTS, clock, ends)
     best = SHIFTS.index(min(points, key=lambda s: points[s].loss))
     return SHIFTS[best : best + 2] if best + 2 <= len(SHIFTS) else SHIFTS[-2:]
 
 
-def around(shift: float) -> Sequence[float] | None:
+def penalties_around(shift: float) -> Sequence[float] | None:
     """Return a shift of SHIFTS with its neighbours; None for any other shift."""
     if shift not in SHIFTS:
         return None

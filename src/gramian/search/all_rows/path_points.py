@@ -54,9 +54,11 @@ class Point:
     iteration: int = 0
 
 
-def factorised(problem: FullProblem, sample: Sample, shifts: Sequence[float]) -> dict[float, Point]:
+def factorise_matrix(
+    problem: FullProblem, sample: Sample, shifts: Sequence[float]
+) -> dict[float, Point]:
     """Return the solution of each shift."""
-    K_held, points = _held(problem.K, sample).double().dense(), {}
+    K_held, points = _held_operator(problem.K, sample).double().dense(), {}
     penalties = [s / problem.total for s in shifts]
     for s, (_, coef) in zip(shifts, direct_path(problem, penalties), strict=False):
         values = K_held @ coef
@@ -64,7 +66,7 @@ def factorised(problem: FullProblem, sample: Sample, shifts: Sequence[float]) ->
     return points
 
 
-def watched(
+def watch_path(
     path: FullPath,
     shifts: Sequence[float],
     sample: Sample,
@@ -75,7 +77,7 @@ def watched(
 
     Iterations also end at the solution, at the deadline, or after `most` iterations.
     """
-    K = _held(path.problem.K, sample)
+    K = _held_operator(path.problem.K, sample)
     meter, look = K.meter, K.shape[0] * K.shape[1]
     held_operator: KernelOperator | Tensor = K
     if path.problem.K.kept is not None:
@@ -105,7 +107,7 @@ def watched(
     return best
 
 
-def stored(clock: Clock) -> dict[str, Any]:
+def store_entries(clock: Clock) -> dict[str, Any]:
     """Return the settings of stored entries: for many features, or a budget of evaluations.
 
     Stored entries are evaluated once, and read in each product, which is slower for few features:
@@ -121,5 +123,5 @@ def is_over(ends: Ends, evaluations: int | float) -> bool:
     return time.monotonic() >= ends[0] or evaluations > ends[1]
 
 
-def _held(K: KernelOperator, sample: Sample) -> KernelOperator:
+def _held_operator(K: KernelOperator, sample: Sample) -> KernelOperator:
     return KernelOperator(K.kernel, sample.held_X, K.cols, K.engine, meter=K.meter, **BLOCK_MEMORY)

@@ -97,7 +97,7 @@ def refit(
         Limit on the kernel evaluations of the search, at which iterations end, too.
     """
     map_ = fit.stem.map if len(material.splits) > 1 else fit.stem.maps[0]
-    X = _mapped(material, fit, map_)
+    X = _mapped_rows(material, fit, map_)
     kernel = _kernel(material, fit, X)
     K = KernelOperator(kernel, X, X, engine, meter=clock.meter, **BLOCK_MEMORY)
     problem = FullProblem(K, material.Y, 0.0, material.weights)
@@ -111,7 +111,7 @@ def refit(
     if coef is None:
         map_, kernel, coef = fit.stem.maps[0], fit.kernels[0], fit.coefs[0]
         learn, penalty = material.splits[0].train, fit.penalty
-        X = take_rows(_mapped(material, fit, map_), learn)
+        X = take_rows(_mapped_rows(material, fit, map_), learn)
     inputs = fit.recipe.inputs
     return Member(
         fit.recipe, weight, kernel, inputs == "quantile", material.composed(inputs, map_), X, coef,
@@ -119,7 +119,7 @@ def refit(
     )  # fmt: skip
 
 
-def _mapped(material: Material, fit: FullFit, map_: LinearMap | None) -> Float[Tensor, "n k"]:
+def _mapped_rows(material: Material, fit: FullFit, map_: LinearMap | None) -> Float[Tensor, "n k"]:
     X = material.inputs(fit.recipe.inputs)
     return X if map_ is None else map_.forth(X)
 

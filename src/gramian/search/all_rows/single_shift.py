@@ -17,7 +17,7 @@ from ...preconditioners.blocks import estimate_coupling
 from ...problems import FullProblem
 from ...solvers import PCG
 from ..clock import Clock
-from .path_points import stored
+from .path_points import store_entries
 
 FEW_FEATURES = 4
 """Largest number of features for which PCG's rule chooses the preconditioner.
@@ -48,8 +48,8 @@ def path_of_one(
     if _by_rule(problem, rng):
         inverse = PCG(preconditioner="auto", memory_bytes=INVERSE_BYTES).build(problem, rng)
         if inverse is not None:
-            return FullPath.with_inverse(problem, inverse, **stored(clock))
-    return FullPath.build(problem, [problem.penalty], rng=rng, rank=rank, **stored(clock))
+            return FullPath.with_inverse(problem, inverse, **store_entries(clock))
+    return FullPath.build(problem, [problem.penalty], rng=rng, rank=rank, **store_entries(clock))
 
 
 def _by_rule(problem: FullProblem, rng: torch.Generator) -> bool:

@@ -16,7 +16,7 @@ from torch import Tensor
 from ..._linalg.threads import one_thread_if_small
 from ..._parallel.processes import processes_pay, run_apart
 from ..._parallel.workers import default_threads, run
-from ...cells import Cells, MedianSplits, divided
+from ...cells import Cells, MedianSplits, divide_rows
 from ...data import LinearMap
 from ...engines import Engine
 from ...kernels import Kernel
@@ -139,8 +139,8 @@ class AllCells:
         if most is not None and most < len(learn):
             logger.info("time for %d of %d rows", most, len(learn))
             learn = learn[torch.randperm(len(learn), generator=rng)[:most].sort().values]
-        Z = self._mapped(stem)[learn]
-        cells, members = divided(MedianSplits(rows, cell_sizes.OVERLAP_FRACTION), Z, rng=rng)
+        Z = self._mapped_rows(stem)[learn]
+        cells, members = divide_rows(MedianSplits(rows, cell_sizes.OVERLAP_FRACTION), Z, rng=rng)
         return Division(cells, [learn[index] for index in members])
 
     def fitted(self, fit: FullFit, rows: int, most: int) -> CellFits:
@@ -160,16 +160,16 @@ class AllCells:
         little of it, the rows are divided again. Then cells are fitted in parallel, on one thread
         each.
         """
-        Z = self._mapped(fit.stem)
+        Z = self._mapped_rows(fit.stem)
         division, first = self._in_time(fit, Z, rows, most)
         seed = int(torch.randint(2**62, (), generator=self.material.rng))
-        routed = self._routed(division, Z)
+        routed = self._route_rows(division, Z)
         workers = min(default_threads(), len(division.members))
         with one_thread_if_small(0 if workers > 1 else math.inf):
-            cell_fits = list(self._each(fit, Z, division, routed, first, seed, workers))
-        return self._joined(fit, Z, division, cell_fits, routed)
+            cell_fits = list(self._cell_fits(fit, Z, division, routed, first, seed, workers))
+        return self._join_fits(fit, Z, division, cell_fits, routed)
 
-    def _each(
+    def _cell_fits(
         self,
         fit: FullFit,
         Z: Float[Tensor, "n k"],
@@ -224,7 +224,7 @@ class AllCells:
         n, shrunk = len(self.material.splits[0].train), False
         for _ in range(MAX_RESTARTS):
             started, index = self.clock.steps.read_clock(), division.members[0]
-            held_rows = self._routed(division, Z)[0][0]
+            held_rows = self._route_rows(division, Z)[0][0]
             cell_fit = self.clock.steps.run(
                 f"cell of {len(index)} rows", partial(self._first, fit, Z, index, held_rows)
             )
@@ -266,7 +266,7 @@ class AllCells:
         sample = self._sample(Z, index[order], held_rows)
         return CellTask(sample, order, time.monotonic() + left, rng)
 
-    def _routed(self, division: Division, Z: Float[Tensor, "n k"]) -> Routed:
+    def _route_rows(self, division: Division, Z: Float[Tensor, "n k"]) -> Routed:
         """Return the held-out rows of each cell, and their weights."""
         none = (torch.empty(0, dtype=torch.int64), torch.empty(0, dtype=torch.float64))
         routed = dict.fromkeys(range(len(division.members)), none)
@@ -274,7 +274,7 @@ class AllCells:
             routed[share.cell] = (share.index, share.weight)
         return routed
 
-    def _joined(
+    def _join_fits(
         self,
         fit: FullFit,
         Z: Float[Tensor, "n k"],
@@ -297,7 +297,7 @@ class AllCells:
             tuple(cell_fit.shift for cell_fit in found), values, loss,
         )  # fmt: skip
 
-    def _mapped(self, stem: Stem) -> Float[Tensor, "n k"]:
+    def _mapped_rows(self, stem: Stem) -> Float[Tensor, "n k"]:
         X = self.material.inputs(stem.recipe.inputs)
         return X if stem.maps[0] is None else stem.maps[0].forth(X)
 

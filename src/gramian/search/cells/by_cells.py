@@ -18,7 +18,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ...paths.sample import squared_loss
-from ..all_rows.average import averaged
+from ..all_rows.average import average_fits
 from ..all_rows.fits import fits
 from ..all_rows.full_fit import DIRECT_ROWS, SHIFTS, FullFit
 from ..clock import Budget, Clock
@@ -151,7 +151,7 @@ class CellSearch:
     def _add(self, found: CellFits) -> None:
         """Add a model, and choose all weights by the held-out rows."""
         self.models.append(found)
-        self.weights = averaged([model.values for model in self.models], self._loss)
+        self.weights = average_fits([model.values for model in self.models], self._loss)
 
     @property
     def cells(self) -> AllCells:
@@ -229,7 +229,7 @@ class CellSearch:
         alike = [index for index in members if usual <= 2 * len(index)]
         some = torch.randperm(len(alike), generator=rng)[:PILOT_CELLS].tolist()
         cells = [alike[c][torch.randperm(len(alike[c]), generator=rng)] for c in some]
-        cell_splits = [self._parted(cell, number) for number, cell in enumerate(cells)]
+        cell_splits = [self._part_rows(cell, number) for number, cell in enumerate(cells)]
         cells = [torch.cat([part.train, part.validation]) for part in cell_splits]
         splits, first = [], 0
         for part in cell_splits:
@@ -258,7 +258,7 @@ class CellSearch:
             stems=[replace(s, maps=s.maps * len(cells), fits=s.fits * len(cells)) for s in stems],
         )
 
-    def _parted(self, cell: Int[Tensor, " c"], number: int) -> Split:
+    def _part_rows(self, cell: Int[Tensor, " c"], number: int) -> Split:
         """Split a cell into training and held-out rows.
 
         Use a user-defined fold, a different one for each cell, if it has enough rows of both parts

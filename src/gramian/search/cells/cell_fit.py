@@ -18,7 +18,7 @@ from ...paths.full import PATH_RANK
 from ...paths.sample import Sample, fit_sample
 from ...problems import FullProblem
 from ..all_rows.full_fit import DIRECT_ROWS, SHIFTS
-from ..all_rows.path_points import BLOCK_MEMORY, factorised, watched
+from ..all_rows.path_points import BLOCK_MEMORY, factorise_matrix, watch_path
 from ..all_rows.single_shift import path_of_one
 from ..clock import Clock
 
@@ -143,7 +143,7 @@ def _attempt(
     rng: torch.Generator,
 ) -> CellFit:
     """Fit all rows as centers; if that ends early, compete with a fit with few landmarks."""
-    full = _solved(kernel, sample, shift, clock, ends, engine, rng)
+    full = _solve_cell(kernel, sample, shift, clock, ends, engine, rng)
     if time.monotonic() < ends or len(sample.X) <= DIRECT_ROWS:
         return full
     try:
@@ -168,7 +168,7 @@ def _with_landmarks(
     return CellFit(coef, best.values, best.penalty * total)
 
 
-def _solved(
+def _solve_cell(
     kernel: Kernel,
     sample: Sample,
     shift: float,
@@ -182,7 +182,7 @@ def _solved(
     problem = FullProblem(K, sample.Y, 0.0, sample.weights)
     problem = replace(problem, penalty=shift / problem.total)
     if n <= DIRECT_ROWS:
-        point = factorised(problem, sample, [shift])[shift]
+        point = factorise_matrix(problem, sample, [shift])[shift]
         return CellFit(point.coef, point.values.double(), shift)
     problem = problem.double() if is_precise(shift) else problem
     rank = (
@@ -190,7 +190,7 @@ def _solved(
     )
     path = path_of_one(problem, rng=rng, clock=clock, rank=rank)
     until = (ends, float(clock.budget.evaluations))
-    point = watched(path, [shift], sample, until, most=MOST_ITERATIONS)[shift]
+    point = watch_path(path, [shift], sample, until, most=MOST_ITERATIONS)[shift]
     return CellFit(point.coef, point.values.double(), shift)
 
 

@@ -77,18 +77,18 @@ def rows_measured(clock: Clock, n: int, seconds: float, trained: int) -> tuple[i
     most_rows = min(MOST_ROWS, n)
     least_rows = min(LEAST_ROWS, most_rows)
     for rows in (*range(most_rows, least_rows, -SIZE_STEP_ROWS), least_rows):
-        of_all = inflated(n, rows) / rows * seconds * (rows / trained) ** SECONDS_EXPONENT
+        of_all = inflated_rows(n, rows) / rows * seconds * (rows / trained) ** SECONDS_EXPONENT
         if clock.allows(of_all / ALL_SHARE):
             return rows, n
     return least_rows, max(least_rows, int(n * min(1.0, ALL_SHARE * clock.left / of_all)))
 
 
-def inflated(n: int, rows: int) -> float:
+def inflated_rows(n: int, rows: int) -> float:
     """Return the rows of all cells of `rows` rows; rows in overlap bands count twice."""
     return MedianSplits(min(rows, n), OVERLAP_FRACTION).inflated(n)
 
 
 def _pairs(n: int, rows: int) -> float:
     """Return the kernel evaluations of all cells."""
-    total = inflated(n, rows)
+    total = inflated_rows(n, rows)
     return total * (min(PATH_RANK, rows / 2) + TYPICAL_ITERATIONS * rows / 2)

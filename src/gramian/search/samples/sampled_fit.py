@@ -128,7 +128,7 @@ class Stem:
         return map_of(self.gradients, self.recipe.power, diagonal=self.recipe.kernel == L1)
 
 
-def screened(
+def screen_kernels(
     material: Material, recipe: Recipe, effort: Effort, engine: str | Engine, meter: CostMeter
 ) -> Stem:
     """Fit a recipe without a metric to a sample of each split."""
@@ -157,7 +157,7 @@ def at_maps(
     return _stem(material, recipe, tuple(maps), gradients, fits)
 
 
-def learned(
+def learn_metrics(
     material: Material,
     stem: Stem,
     effort: Effort,

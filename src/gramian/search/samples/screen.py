@@ -12,7 +12,7 @@ from ...data import LinearMap
 from ..cost import of_sample
 from ..findings import Findings
 from ..recipe import Recipe, Trial
-from .sampled_fit import Stem, at_maps, learned, screened
+from .sampled_fit import Stem, at_maps, learn_metrics, screen_kernels
 
 SCREEN_SHARE = 0.2
 """Fraction of a budget of kernel evaluations for the screen."""
@@ -65,7 +65,7 @@ def _screen_recipe(search: Findings, recipe: Recipe) -> Stem:
     if recipe.inputs == "quantile":  # they are random, and also of a step that is not computed
         _ = material.quantiles
     return search.clock.steps.run(
-        f"screen {recipe}", lambda: screened(material, recipe, effort, search.engine, meter)
+        f"screen {recipe}", lambda: screen_kernels(material, recipe, effort, search.engine, meter)
     )
 
 
@@ -128,7 +128,7 @@ def metrics(search: Findings) -> Iterator[Trial]:
             search.stems = search.stems or screen
             return
         if search.space.machine is None or search.material.X.shape[1] == 1:
-            yield _again(search, search.best_of(screen, group))
+            yield _fit_again(search, search.best_of(screen, group))
         else:
             yield from _learned_metrics(search, _learner(search, screen, group), goes_on)
         yield from _other_kernels(search, group)
@@ -139,7 +139,7 @@ def _learned_metrics(
 ) -> Iterator[Trial]:
     """Learn metrics with the gradients of a stem, and yield a trial of each."""
     started = search.clock.steps.read_clock()
-    learn = partial(learned, search.material, stem, search.effort, search.engine)
+    learn = partial(learn_metrics, search.material, stem, search.effort, search.engine)
     stems = search.clock.steps.run(
         f"metric {stem.recipe}", partial(learn, search.clock.meter, goes_on)
     )
@@ -161,7 +161,7 @@ def _learner(search: Findings, stems: list[Stem], group: tuple[str, ...]) -> Ste
     )
 
 
-def _again(search: Findings, stem: Stem) -> Trial:
+def _fit_again(search: Findings, stem: Stem) -> Trial:
     """Fit a stem without a metric to the larger sample that metrics use."""
     started = search.clock.steps.read_clock()
     maps = (None,) * len(search.material.splits)

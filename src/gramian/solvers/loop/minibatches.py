@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ...data import ArrayRows, gathered
+from ...data import ArrayRows, gather_rows
 from ...operators import KernelOperator
 from ...problems import FullProblem, NystromProblem
 
@@ -97,7 +97,7 @@ def load_centers(K: KernelOperator) -> KernelOperator:
         points = next(K.cols.blocks(K.shape[1]))[1]
         on_device = K.on_device(points)
         return K if on_device is points else K.against(on_device)
-    points = gathered(K.cols, torch.arange(K.shape[1]), K.host_bytes, dense=True)
+    points = gather_rows(K.cols, torch.arange(K.shape[1]), K.host_bytes, dense=True)
     return K.against(K.on_device(points))
 
 

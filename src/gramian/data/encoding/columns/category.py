@@ -10,7 +10,7 @@ import pyarrow as pa
 from ...._messages.errors import TextError
 from ..kinds import LEAVE_OUT
 from ..moments import Summary
-from ..values import coded
+from ..values import encode_levels
 from .base import ColumnEncoding, Observer, Seen
 from .folded_means import FoldedMeans
 from .left_out import CONSTANT, EMPTY, LeftOut
@@ -44,7 +44,7 @@ class CategoryObserver(Observer):
 
     def see(self, column: pa.Array, seen: Seen) -> Sequence[np.ndarray]:
         try:
-            self._tally.add(*coded(column), seen.targets, seen.folds)
+            self._tally.add(*encode_levels(column), seen.targets, seen.folds)
         except TooMany:
             raise self._error("too many texts to be a category") from None
         return ()

@@ -41,9 +41,9 @@ class FoldedMeans:
         level_rows = counts.sum(axis=1)
         level_sums = sums.sum(axis=1)
         overall = totals[-1] / rows[-1]
-        means = _smoothed(level_rows, level_sums, overall, smoothing)
+        means = _smooth_means(level_rows, level_sums, overall, smoothing)
         without = [
-            _smoothed(
+            _smooth_means(
                 level_rows - counts[:, fold],
                 level_sums - sums[:, fold],
                 # a single row has no others to take a mean of
@@ -59,7 +59,7 @@ def _mean(total: np.ndarray, rows: int, otherwise: np.ndarray) -> np.ndarray:
     return total / rows if rows else otherwise
 
 
-def _smoothed(
+def _smooth_means(
     rows: np.ndarray, sums: np.ndarray, overall: np.ndarray, smoothing: float
 ) -> np.ndarray:
     weight = rows[:, None] + smoothing

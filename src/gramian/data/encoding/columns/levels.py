@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ..saved import Saved
-from ..values import coded
+from ..values import encode_levels
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Levels:
 
     def codes(self, column: pa.Array) -> np.ndarray:
         """Return the level of each value; -1 for unknown values."""
-        texts, index = coded(column)
+        texts, index = encode_levels(column)
         places = [self._places.get(text, -1) for text in (*texts, None)]
         codes: np.ndarray = np.array(places, np.int64)[index]  # -1, missing, is the last place
         return codes

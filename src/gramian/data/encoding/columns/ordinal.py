@@ -12,7 +12,7 @@ import pyarrow as pa
 from ..kinds import Kind
 from ..moments import Summary
 from ..saved import Saved
-from ..values import coded
+from ..values import encode_levels
 from .base import ColumnEncoding, Observer, Part, Seen, refuse
 from .gaps import Gaps
 from .left_out import CONSTANT, EMPTY, LeftOut
@@ -49,7 +49,7 @@ class Ordered(ColumnEncoding):
         return (self.name, *self.gaps.mark(self.name))
 
     def encode(self, column: pa.Array, part: Part) -> np.ndarray:
-        texts, index = coded(column)
+        texts, index = encode_levels(column)
         gaps = index < 0
         ranks = self.levels.codes(column)
         unknown = (ranks < 0) & ~gaps
@@ -88,7 +88,7 @@ class OrderedObserver(Observer):
         self._levels = Levels(())
 
     def see(self, column: pa.Array, seen: Seen) -> Sequence[np.ndarray]:
-        declared = tuple(text for text in _declared(column) if text is not None)
+        declared = tuple(text for text in _declared_categories(column) if text is not None)
         self._agree(declared)
         ranks = self._levels.codes(column)
         return (np.where(ranks < 0, np.nan, ranks),)
@@ -115,9 +115,9 @@ class OrderedObserver(Observer):
         return Ordered(self.name, self._levels, summary.mean, summary.scale, gaps)
 
 
-def _declared(column: pa.Array) -> list[str | None]:
+def _declared_categories(column: pa.Array) -> list[str | None]:
     """Return all declared categories as texts, also categories without rows."""
     every_value = pa.DictionaryArray.from_arrays(
         pa.array(range(len(column.dictionary)), pa.int32()), column.dictionary
     )
-    return coded(every_value)[0]
+    return encode_levels(every_value)[0]

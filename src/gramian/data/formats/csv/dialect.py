@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from ...._messages.checks import listed
-from .encodings import compression_of, decoded, encoding_of, first_bytes
+from ...._messages.checks import join_words
+from .encodings import compression_of, decode_bytes, encoding_of, first_bytes
 
 SEPARATORS = ("\t", ";", "|", ",")
 """Of several that divide all rows alike, the first: commas are found in numbers and sentences."""
@@ -85,8 +85,8 @@ def sniff(path: Path) -> Dialect:
             "names of the columns: this is no table of text"
         )
     encoding = encoding_of(sample, path)
-    text = decoded(sample, encoding)
-    separator, header = _divided(text, whole=len(sample) < size)
+    text = decode_bytes(sample, encoding)
+    separator, header = _divide_fields(text, whole=len(sample) < size)
     if not header and text.strip():
         raise ValueError(
             f"{path}: its first row holds a field of more than {csv.field_size_limit():,} "
@@ -102,7 +102,7 @@ def sniff(path: Path) -> Dialect:
     return Dialect(encoding, compression, separator, names, length, before)
 
 
-def _divided(text: str, *, whole: bool) -> tuple[str, list[str]]:
+def _divide_fields(text: str, *, whole: bool) -> tuple[str, list[str]]:
     """Return the separator that divides most rows as it divides the header, and the header."""
     best: tuple[float, str, list[str]] = (-1.0, ",", [])
     for separator in SEPARATORS:
@@ -131,6 +131,6 @@ def _check_names(path: Path, names: Sequence[str]) -> None:
     numbers = all(_NUMBER.fullmatch(name) for name in names if name)
     if numbers and list(names) != [str(j) for j in range(len(names))]:
         raise ValueError(
-            f"{path} has no header line: its first row is all numbers ({listed(names[:3])}); write "
-            "the names of the columns above it"
+            f"{path} has no header line: its first row is all numbers ({join_words(names[:3])}); "
+            "write the names of the columns above it"
         )

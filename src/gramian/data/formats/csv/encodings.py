@@ -135,7 +135,7 @@ def _decodes(sample: bytes, encoding: str) -> bool:
     return True
 
 
-def decoded(sample: bytes, encoding: str) -> str:
+def decode_bytes(sample: bytes, encoding: str) -> str:
     """Return the text of a beginning that may end within a character."""
     text = codecs.getincrementaldecoder(encoding)("replace").decode(sample)
     return text.removeprefix("\ufeff")

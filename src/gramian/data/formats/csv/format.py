@@ -141,7 +141,7 @@ class TextWriter:
     def __init__(
         self, path: Path, schema: pa.Schema, separator: str, compression: str | None
     ) -> None:
-        self._schema = pa.schema([(field.name, _written(field)) for field in schema])
+        self._schema = pa.schema([(field.name, _written_type(field)) for field in schema])
         self._stream = pa.output_stream(str(path), compression=compression)
         options = pyarrow.csv.WriteOptions(delimiter=separator)
         self._file = pyarrow.csv.CSVWriter(self._stream, self._schema, write_options=options)
@@ -158,7 +158,7 @@ class TextWriter:
         self._stream.close()
 
 
-def _written(field: pa.Field) -> pa.DataType:
+def _written_type(field: pa.Field) -> pa.DataType:
     """Return the type of the written values of a column."""
     kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
     if pa.types.is_nested(kind):

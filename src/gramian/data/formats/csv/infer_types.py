@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 import pyarrow as pa
 
-from .parsers import AMBIGUOUS, BOOLEANS, DATES, NOTHING, NUMBERS, TEXT, Reading, cleaned
+from .parsers import AMBIGUOUS, BOOLEANS, DATES, NOTHING, NUMBERS, TEXT, Reading, clean_texts
 
 READINGS = (*BOOLEANS, *NUMBERS, *DATES)
 """In the order of preference."""
@@ -44,7 +44,7 @@ class Inference:
             return
         holding = _holding(self._possible[j], texts)
         if not holding:
-            texts = cleaned(texts)
+            texts = clean_texts(texts)
             if texts.null_count == len(texts):
                 return
             holding = _holding(self._possible[j], texts)

@@ -58,10 +58,10 @@ class Reading:
         try:
             return self.parse(texts)
         except pa.ArrowInvalid:
-            return self.parse(cleaned(texts))
+            return self.parse(clean_texts(texts))
 
 
-def cleaned(texts: pa.Array) -> pa.Array:
+def clean_texts(texts: pa.Array) -> pa.Array:
     """Return texts without space around them, nulls for those that stand for a missing value."""
     bare = pc.utf8_trim_whitespace(texts)
     missing = pc.is_in(bare, value_set=pa.array(MISSING))
@@ -127,7 +127,7 @@ def _comma(texts: pa.Array) -> pa.Array:
     return _number(pc.replace_substring(texts, ",", "."))
 
 
-def _grouped(mark: str, group: str) -> Parse:
+def _group_pattern(mark: str, group: str) -> Parse:
     """Return a parser of numbers with a mark for decimals and another one between thousands.
 
     No group of thousands begins with 0: in 0,123 the comma is a decimal mark.
@@ -154,8 +154,8 @@ def _numbers() -> Iterator[Reading]:
     kinds = {
         "1.5": _number,
         "1,5": _comma,
-        "1,000.5": _grouped(".", ","),
-        "1.000,5": _grouped(",", "."),
+        "1,000.5": _group_pattern(".", ","),
+        "1.000,5": _group_pattern(",", "."),
     }
     for name, parse in kinds.items():
         yield Reading(name, pa.float64(), _ANY_NUMBER, parse, ("integer",))

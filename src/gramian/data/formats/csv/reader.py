@@ -85,7 +85,7 @@ def strings(path: Path, dialect: Dialect) -> Iterator[pa.RecordBatch]:
         quoted_strings_can_be_null=d > 1,  # in one column they are no blank lines
     )
     with (
-        _explained(path, dialect, uneven),
+        _explain_error(path, dialect, uneven),
         pa.input_stream(path, compression=dialect.compression) as stream,
         Tail(stream) as tail,
         pc.open_csv(tail.file(), read, parse, values) as reader,
@@ -99,7 +99,7 @@ def _block_bytes(dialect: Dialect) -> int:
     return _LONG_ROWS * usual if dialect.long_rows else usual
 
 
-def _recoded(path: Path, dialect: Dialect) -> Dialect:
+def _recode_bytes(path: Path, dialect: Dialect) -> Dialect:
     if dialect.encoding == "utf-8":
         with pa.input_stream(path, compression=dialect.compression) as stream:
             check_utf8(iter(lambda: bytes(stream.read(BLOCK_BYTES)), b""), path, whole=True)
@@ -107,7 +107,7 @@ def _recoded(path: Path, dialect: Dialect) -> Dialect:
 
 
 @contextmanager
-def _explained(path: Path, dialect: Dialect, uneven: list[Any]) -> Iterator[None]:
+def _explain_error(path: Path, dialect: Dialect, uneven: list[Any]) -> Iterator[None]:
     """Explain what Arrow reports about a text that is no table."""
     try:
         yield
@@ -117,13 +117,13 @@ def _explained(path: Path, dialect: Dialect, uneven: list[Any]) -> Iterator[None
                 f"{path} begins as {dialect.encoding.upper()} and has bytes that are not: it is "
                 "cut off or damaged; write it again"
             ) from error
-        raise NotOfThisDialectError(_recoded(path, dialect)) from error
+        raise NotOfThisDialectError(_recode_bytes(path, dialect)) from error
     except (pa.ArrowInvalid, OSError) as error:
         if uneven:
             raise _uneven(path, dialect, uneven[0]) from error
         reason_line = str(error).splitlines()[0]
         if "UTF8" in reason_line:
-            raise NotOfThisDialectError(_recoded(path, dialect)) from error
+            raise NotOfThisDialectError(_recode_bytes(path, dialect)) from error
         if "straddl" in reason_line and not dialect.long_rows:
             raise NotOfThisDialectError(replace(dialect, long_rows=True)) from error
         if "straddl" in reason_line:

@@ -86,10 +86,10 @@ class _Text:
             if bytes_held > HELD_BYTES or (long and bytes_held > _GUESS_BYTES):
                 break
         else:
-            return self._held(held_batches)
-        return self._stored(held_batches)
+            return self._held_table(held_batches)
+        return self._stored_table(held_batches)
 
-    def _held(self, held: list[pa.RecordBatch]) -> Table:
+    def _held_table(self, held: list[pa.RecordBatch]) -> Table:
         # a wide table has few rows in a batch, and each look at a column has its price
         held = pa.Table.from_batches(held).combine_chunks().to_batches() if held else held
         inference = self._inference(held)
@@ -108,20 +108,20 @@ class _Text:
             inference.add(batch.columns)
         return inference
 
-    def _stored(self, held: list[pa.RecordBatch]) -> Table:
+    def _stored_table(self, held: list[pa.RecordBatch]) -> Table:
         """Rewrite the file, with the types of the held batches unless later values differ."""
         guess = self._inference(held)
         held.clear()
         pa.default_memory_pool().release_unused()
         if guess.settled():
             try:
-                return self._rewritten(self._columns(guess.readings()))
+                return self._rewrite_file(self._columns(guess.readings()))
             except _LateError:
                 pass
         full_inference = self._inference(prefetch(strings(self.path, self.dialect)))
-        return self._rewritten(self._columns(full_inference.readings()))
+        return self._rewrite_file(self._columns(full_inference.readings()))
 
-    def _rewritten(self, columns: _Columns) -> Table:
+    def _rewrite_file(self, columns: _Columns) -> Table:
         handle, name = tempfile.mkstemp(prefix="gramian-", suffix=".arrow")
         os.close(handle)
         temporary = Path(name)
