@@ -189,8 +189,9 @@ class Workers:
             results: list[Any] = self.client.gather(futures)
         except distributed.KilledWorker as error:
             raise MemoryError(
-                f"{self._describe_sources(error, futures)} ended {RETRIES + 1} workers in a row, "
-                "mostly for lack of memory: give each worker more of it (`gramian plan` says how much), or "
+                f"{self._describe_sources(error, futures)} ended {RETRIES + 1} workers "
+                "in a row, mostly for lack of memory: give each worker more of it (`gramian "
+                "plan` says how much), or "
                 "make smaller files or partitions"
             ) from None
         return results
