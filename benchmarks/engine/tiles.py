@@ -21,7 +21,7 @@ from typing import Any
 import torch
 
 from gramian import kernels
-from gramian.engines._compiled.kernels import MODULE
+from gramian.engines._compiled.kernels import NATIVE_MODULE
 from gramian.kernels import Kernel
 from gramian.operators import Engine, KernelOperator, NativeEngine, TorchEngine, compiled_tiles
 
@@ -107,11 +107,11 @@ def rates_of(module: str | None, cells: list[Cell], rounds: int) -> list[float]:
     """Return 10^9 entries a second of each cell, in a process that has loaded this module."""
     torch.set_num_threads(1)
     if module is not None:
-        spec = importlib.util.spec_from_file_location(MODULE, module)
+        spec = importlib.util.spec_from_file_location(NATIVE_MODULE, module)
         if spec is None or spec.loader is None:
             raise ImportError(f"{module} is no extension module")
-        sys.modules[MODULE] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[MODULE])
+        sys.modules[NATIVE_MODULE] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[NATIVE_MODULE])
     found = []
     for cell in cells:
         work, entries = cell.works()

@@ -34,7 +34,7 @@ SETTINGS = {"landmarks": 30, "lengthscale": 1.5, "penalty": 1e-4, "random_state"
 CHANGES = ("other values", "other order", "fewer rows", "more rows", "removed", "in place")
 NAMED = "an error names the file and the change"
 UNCHANGED = "the fit of the file before"
-MOMENTS = (stages.CHOOSING, 2)
+MOMENTS = (stages.CHOOSING_STAGE, 2)
 """A stage before the first iteration, and an iteration."""
 
 

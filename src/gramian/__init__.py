@@ -83,7 +83,7 @@ __all__ = [
     "solvers",
 ]
 
-_HOME = {
+_HOME_OF_NAME = {
     "AverageModel": "model",
     "KernelCCA": "estimators",
     "KernelKMeans": "estimators",
@@ -109,12 +109,12 @@ def __getattr__(name: str) -> Any:
     """Import a public name at its first use: importing torch and scikit-learn takes seconds."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = f"{__name__}.{_HOME.get(name, name)}"
+    home = f"{__name__}.{_HOME_OF_NAME.get(name, name)}"
     if home not in sys.modules:
         with pause_collection():
             import_module(home)
     module = import_module(home)
-    return getattr(module, name) if name in _HOME else module
+    return getattr(module, name) if name in _HOME_OF_NAME else module
 
 
 def __dir__() -> list[str]:

@@ -167,7 +167,7 @@ class TestRefined:
         R = A.clone()  # by columns, too
         la.cholesky_(R)
         expected = la.solve_cholesky(R, b)
-        error, limit = (b - A @ x).norm(dim=0), la.EPS * A.norm() * x.norm(dim=0)
+        error, limit = (b - A @ x).norm(dim=0), la.FLOAT64_EPS * A.norm() * x.norm(dim=0)
         assert bool((error <= 8 * limit).all())
         torch.testing.assert_close(x, expected, rtol=0, atol=1e-9 * float(expected.abs().max()))
 

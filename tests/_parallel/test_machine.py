@@ -25,7 +25,7 @@ def found(tmp_path, monkeypatch):
             path = tmp_path / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text + "\n")
-        monkeypatch.setattr(machine, "ROOT", tmp_path)
+        monkeypatch.setattr(machine, "SYSTEM_ROOT", tmp_path)
         return machine_memory()
 
     return run

@@ -8,12 +8,12 @@ import sys
 
 import pytest
 
-from gramian.cli.commands.completion import SHELLS
+from gramian.cli.commands.completion import SHELL_NAMES
 
 PROGRAM = "import sys; from gramian.cli import main; sys.exit(main(sys.argv[1:]))"
 
 
-@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("shell", SHELL_NAMES)
 def test_each_shell_has_a_script(gramian, shell):
     done = gramian("completion", shell)
     assert (done.code, done.err) == (0, "")

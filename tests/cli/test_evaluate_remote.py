@@ -15,7 +15,7 @@ from remote import Remote
 from sklearn import metrics as sk
 
 from gramian import KernelModel
-from gramian.cli.metrics.answers import ALL
+from gramian.cli.metrics.answers import ALL_BINS
 from gramian.data import RemoteColumns, Table, as_table
 from gramian.model import Model
 from gramian.model.evaluation.class_sums import Classified
@@ -295,7 +295,7 @@ def test_thirds_by_bins_are_near_those_of_all_widths():
     y = torch.tensor(RNG.standard_normal(20_000))
     half = torch.tensor(RNG.gamma(2, 1, 20_000))
     ends = torch.stack([-half, half], dim=1)
-    exact, few = Covering(ALL)(0, ends, y), Covering(500)(0, ends, y)
+    exact, few = Covering(ALL_BINS)(0, ends, y), Covering(500)(0, ends, y)
     assert len(few.ranks.bins) <= 500
     assert few.ranks.shares(3) == pytest.approx(exact.ranks.shares(3), abs=3e-3)
     assert few.ranks.shares(3) != exact.ranks.shares(3)

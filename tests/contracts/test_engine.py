@@ -629,7 +629,9 @@ def test_auto_leaves_portable_tiles_aside(monkeypatch):
 
 
 def test_the_compiled_engine_is_not_replaced_where_it_is_missing(dtype, monkeypatch):
-    monkeypatch.setattr("gramian.engines._compiled.kernels.MODULE", "gramian.engines._not_there")
+    monkeypatch.setattr(
+        "gramian.engines._compiled.kernels.NATIVE_MODULE", "gramian.engines._not_there"
+    )
     assert choose_engine("auto", dtype=dtype) == TorchEngine()
     with pytest.raises(ValueError, match=r"'native' needs the compiled tiles.*pip install"):
         choose_engine("native", dtype=dtype)

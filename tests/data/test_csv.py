@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gramian.data import Table, as_table
-from gramian.data.formats.csv import MISSING, Inference
+from gramian.data.formats.csv import MISSING_TEXTS, Inference
 from gramian.data.tables import MemoryTable, PiecesTable
 
 
@@ -76,7 +76,7 @@ def test_types_that_every_value_has(texts: tuple[str, ...], kind: str, values: l
     assert column(*texts) == (kind, values)
 
 
-@pytest.mark.parametrize("word", [word for word in MISSING if word])
+@pytest.mark.parametrize("word", [word for word in MISSING_TEXTS if word])
 def test_words_for_missing_values(word: str) -> None:
     assert column("1", word, f" {word} ") == ("int64", [1, None, None])
     assert column("a", word) == ("string", ["a", word])

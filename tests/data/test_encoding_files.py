@@ -187,12 +187,12 @@ def test_every_bit_of_a_file_counts(tmp_path: Path) -> None:
 def test_files_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(FileNotFoundError, match="there is no file"):
         load_encoding(tmp_path / "nowhere")
-    monkeypatch.setattr("gramian.data.encoding.file.FORMAT", 2)
+    monkeypatch.setattr("gramian.data.encoding.file.ENCODING_FORMAT", 2)
     save_encoding(tmp_path / "newer", encoding(), {})
     monkeypatch.undo()
     with pytest.raises(ValueError, match="has format 2; this version reads 1: upgrade gramian"):
         load_encoding(tmp_path / "newer")
-    monkeypatch.setattr("gramian.data.encoding.file.KEY", "other")
+    monkeypatch.setattr("gramian.data.encoding.file.ENCODING_KEY", "other")
     save_encoding(tmp_path / "other", encoding(), {})
     monkeypatch.undo()
     with pytest.raises(ValueError, match="is a safetensors file but holds no encoding"):

@@ -286,7 +286,7 @@ def test_targets_of_a_table() -> None:
 def test_columns_beside_predictions(
     tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gramian.data.local.named_table._ROWS", 7)
+    monkeypatch.setattr("gramian.data.local.named_table._COPIED_ROWS", 7)
     out = tmp_path / f"p.{suffix}"
     write_beside(out, as_table(WHOLE), ["day", "place"], {"prediction": np.arange(N) / 16})
     found = read(as_table(out)).to_pydict()

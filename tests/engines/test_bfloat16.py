@@ -49,9 +49,9 @@ def used(monkeypatch) -> list[bool]:
         return result
 
     monkeypatch.setattr(compiled, "split_for", spy)
-    for name, choices in split.CHOICES.items():
+    for name, choices in split.SPLIT_CHOICES.items():
         each = tuple(split.Choice(choice.pieces, choice.limit, 1) for choice in choices)
-        monkeypatch.setitem(split.CHOICES, name, each)
+        monkeypatch.setitem(split.SPLIT_CHOICES, name, each)
     return found
 
 

@@ -16,7 +16,7 @@ from plain import PLAIN
 from torch import Tensor
 
 from gramian import KernelRidge, kernels
-from gramian.engines._compiled.kernels import MODULE, distances
+from gramian.engines._compiled.kernels import NATIVE_MODULE, distances
 from gramian.engines._tiles.kernels import unscale_kernel
 from gramian.kernels import Gaussian, Kernel, L1Laplacian, Laplacian, Linear, RationalQuadratic
 from gramian.operators import (
@@ -373,7 +373,7 @@ def test_two_fits_at_once_give_what_each_gives_alone():
 
 def compiled_plan(dtype: type = np.float64) -> Any:
     """Return the Gaussian kernel at ten columns of three features."""
-    native = import_module(MODULE)
+    native = import_module(NATIVE_MODULE)
     z = np.linspace(-1, 1, 30).reshape(10, 3).astype(dtype)
     shape = (np.zeros(3), np.ones(3))
     plan = native.Plan("best", "gaussian", 0.0, 0.0, 1.0, False, dtype is np.float32, z, *shape,
@@ -429,7 +429,7 @@ def read_only(array: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("name", MISFITS)
 def test_arguments_that_do_not_fit_are_refused(name):
     with pytest.raises((TypeError, ValueError)):
-        MISFITS[name](compiled_plan(), import_module(MODULE))
+        MISFITS[name](compiled_plan(), import_module(NATIVE_MODULE))
 
 
 def test_strips_beyond_the_last_one_add_nothing():
@@ -445,7 +445,7 @@ def test_strips_beyond_the_last_one_add_nothing():
 
 
 def test_degrees_below_one_end():
-    native, shape = import_module(MODULE), (np.zeros(3), np.ones(3))
+    native, shape = import_module(NATIVE_MODULE), (np.zeros(3), np.ones(3))
     for degree in (0.0, -1.0, float("nan")):
         plan = native.Plan("best", "polynomial", degree, 1.0, 1.0, False, False, Z, *shape,
                            None, 0, 0, 0.0)  # fmt: skip
@@ -459,7 +459,7 @@ def test_read_only_inputs_are_accepted():
     plan.matvec(Z, 0, 10, v, out)
     plan.matvec(read_only(Z), 0, 10, read_only(v), other)
     assert (out == other).all()
-    native = import_module(MODULE)
+    native = import_module(NATIVE_MODULE)
     start, column, value = (read_only(array) for array in ROWS)
     product = np.zeros((1, 3))
     native.SparseRight("best", start, column, value, 3).product(

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from gramian import KernelRidge, kernels
 from gramian.engines import covering, torch_on, triton_engine
-from gramian.engines._fused.distances import LIMITS, choose, squared_error
+from gramian.engines._fused.distances import ERROR_LIMITS, choose, squared_error
 from gramian.engines.triton_engine import is_installed
 from gramian.kernels import Gaussian, Kernel, L1Laplacian, Laplacian, Linear, Matern52
 from gramian.operators import (
@@ -108,7 +108,7 @@ def test_entries_from_products_are_off_by_the_estimate_at_most(precision, points
     reach, fourth = float((away**2).sum(1).max()), float((away**4).sum(1).max()) ** 0.5
     estimate = squared_error(precision, reach, fourth, d) / 2
     error = worst(K.dense().cpu(), exact(kernel, x, z))
-    assert estimate <= LIMITS[precision]
+    assert estimate <= ERROR_LIMITS[precision]
     # the worst digits lose twice as much as others; coordinates and the entry are rounded, too
     assert error <= 2 * estimate + 4 * 2.0**-23
     if precision != "ieee" and points is one_feature:
@@ -157,7 +157,7 @@ def test_entries_keep_their_digits_on_hard_data(precision, data, name):
         x, z = data(d)
         kernel = kernels.make(name, lengthscale=d if name == "l1_laplacian" else d**0.5)
         error = worst(engine(precision).block(kernel, x, z), exact(kernel, x, z))
-        assert error <= max(1e-5, LIMITS[precision])
+        assert error <= max(1e-5, ERROR_LIMITS[precision])
 
 
 def test_how_distances_are_computed():
@@ -190,7 +190,7 @@ def test_products_of_few_and_many_targets(precision, t):
     kernel = Matern52(3.0)
     K, v64 = exact(kernel, x, z), v.double()
     actual = engine(precision).matvec(kernel, x, z, v)
-    assert worst(actual, K @ v64, K @ v64.abs()) <= LIMITS[precision]
+    assert worst(actual, K @ v64, K @ v64.abs()) <= ERROR_LIMITS[precision]
 
 
 @installed
@@ -212,7 +212,7 @@ def test_columns_split_over_programs_give_the_same_product(monkeypatch):
     x, z, v = draw(130, 3), draw(700, 3, seed=1), draw(700, 2, seed=2)
     whole = engine().matvec(Gaussian(), x, z, v)
     assert products._span(256, 700) == 4096
-    monkeypatch.setattr(products, "SPAN", 128)
+    monkeypatch.setattr(products, "SPAN_COLUMNS", 128)
     assert products._span(256, 768) == 128
     split = engine().matvec(Gaussian(), x, z, v)
     assert worst(split, whole) <= 1e-12 * float(whole.abs().max())
@@ -221,14 +221,14 @@ def test_columns_split_over_programs_give_the_same_product(monkeypatch):
 
 def test_spans_cover_all_columns():
     pytest.importorskip("triton")
-    from gramian.engines._fused.points import ROWS, padded_features
-    from gramian.engines._fused.products import SPAN, _span
+    from gramian.engines._fused.points import PADDED_ROWS, padded_features
+    from gramian.engines._fused.products import SPAN_COLUMNS, _span
 
     for rows in (128, 1 << 16, 1 << 24):
         for columns in (128, 5 * 128, 1 << 20):
             span = _span(rows, columns)
-            assert span % ROWS == 0
-            assert span >= SPAN
+            assert span % PADDED_ROWS == 0
+            assert span >= SPAN_COLUMNS
             assert -(-columns // span) < 1 << 16
     assert [padded_features(d) for d in (1, 16, 18, 33, 90, 784)] == [16, 16, 32, 48, 96, 800]
 
@@ -255,7 +255,7 @@ def test_symmetric_products_of_few_and_many_targets(precision, t):
     x, v = draw(131, 10), draw(131, t, seed=1)
     K, v64 = exact(Matern52(3.0), x, x), v.double()
     actual = engine(precision).symmetric(2.0 * Matern52(3.0), x, v)
-    assert worst(actual, 2 * K @ v64, 2 * K @ v64.abs()) <= LIMITS[precision]
+    assert worst(actual, 2 * K @ v64, 2 * K @ v64.abs()) <= ERROR_LIMITS[precision]
 
 
 @installed
@@ -267,7 +267,7 @@ def test_symmetric_products_in_strips_over_several_programs(n, monkeypatch):
     x, v = draw(n, 3), draw(n, 2, seed=1)
     K, v64 = exact(Laplacian(0.5), x, x), v.double()
     whole = engine().symmetric(Laplacian(0.5), x, v)
-    monkeypatch.setattr(products, "SPAN", 128)
+    monkeypatch.setattr(products, "SPAN_COLUMNS", 128)
     for scratch in (0, 8 * 512 * 16 * 3):
         monkeypatch.setattr(products, "SCRATCH_BYTES", scratch)
         actual = engine().symmetric(Laplacian(0.5), x, v)
@@ -279,12 +279,12 @@ def test_symmetric_products_in_strips_over_several_programs(n, monkeypatch):
 @installed
 def test_tiles_left_of_the_diagonal_are_not_evaluated():
     """Other points on the right tell a pair from its mirror image."""
-    from gramian.engines._fused.points import ROWS
+    from gramian.engines._fused.points import PADDED_ROWS
     from gramian.engines._fused.products import Fused
 
     x, z, v = draw(300, 2), draw(300, 2, seed=1), draw(300, 1, seed=2)
     K = Fused.build(Gaussian(), x.to(DEVICE), z.to(DEVICE), None, "ieee", False)
-    tile = torch.arange(300) // ROWS
+    tile = torch.arange(300) // PADDED_ROWS
     E = exact(Gaussian(), x, z)
     on, right = (E * mask for mask in (tile[:, None] == tile, tile[:, None] < tile))
     expected = (on + right + right.T) @ v.double()
@@ -334,7 +334,7 @@ def test_both_ways_to_compute_the_normal_product(way, t, d, monkeypatch):
         W = torch.ones(257, 1).double() if weights is None else w.double()[:, None]
         u = K @ v64 - (0.0 if targets is None else y.double())
         size = K.T @ (W * (K @ v64.abs() + y.double().abs()))
-        assert worst(actual, K.T @ (W * u), size) <= LIMITS["3xtf32"]
+        assert worst(actual, K.T @ (W * u), size) <= ERROR_LIMITS["3xtf32"]
 
 
 @installed

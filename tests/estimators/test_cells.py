@@ -337,7 +337,7 @@ class TestProcesses:
     @pytest.fixture(autouse=True)
     def pay(self, monkeypatch):
         monkeypatch.setattr(by_cells, "workers_of", lambda *_: 2)
-        monkeypatch.setattr(cell_fits, "MEASURED", 1)
+        monkeypatch.setattr(cell_fits, "MEASURED_CELLS", 1)
         monkeypatch.setattr(cell_fits, "processes_pay", lambda *_: True)
 
     def test_they_find_the_bits_of_threads(self, monkeypatch):

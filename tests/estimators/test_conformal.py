@@ -16,7 +16,7 @@ import gramian
 from gramian import KernelRidge, KernelRidgeClassifier, KernelRidgeClassifierCV, KernelRidgeCV
 from gramian.fitting.uncertainty import conformal
 from gramian.fitting.uncertainty import refit as again
-from gramian.fitting.uncertainty.conformal import FLOOR, held_back
+from gramian.fitting.uncertainty.conformal import ERROR_FLOOR, held_back
 from gramian.losses import Quantile
 from gramian.model import KernelModel
 from gramian.model.uncertainty.conformal import Calibrated, Conformal, set_scores
@@ -199,8 +199,8 @@ class TestWhoSeesWhat:
 
         monkeypatch.setattr(again.Again, "spread", spread)
         fitted(penalty=1e-9)
-        assert tuple(tried) == conformal.PENALTIES[: len(tried)]
-        assert 3 <= len(tried) < len(conformal.PENALTIES)
+        assert tuple(tried) == conformal.SPREAD_PENALTIES[: len(tried)]
+        assert 3 <= len(tried) < len(conformal.SPREAD_PENALTIES)
 
     @pytest.mark.parametrize("kind", ["numbers", "classes"])
     def test_held_back_rows_have_no_say_in_an_encoding(self, kind):
@@ -267,7 +267,7 @@ class TestWhoSeesWhat:
 
         real = again.Again.spread
         monkeypatch.setattr(again.Again, "spread", spread)
-        monkeypatch.setattr(conformal, "PENALTIES", (1e-3,))
+        monkeypatch.setattr(conformal, "SPREAD_PENALTIES", (1e-3,))
         est = fitted(solver="direct", landmarks=None)
         part = est.model_.conformal.parts[0]
         learn, held = (index.numpy() for index in held_back(300, est._draws()))
@@ -283,7 +283,7 @@ class TestWhoSeesWhat:
                 landmarks=None, solver="direct",
             ).fit(rows[learn][rest], Y[learn][rest])  # fmt: skip
             off[mine] = np.abs(Y[learn][mine] - same.predict(rows[learn][mine]))
-        expected = np.log(off + FLOOR * off.mean())
+        expected = np.log(off + ERROR_FLOOR * off.mean())
         np.testing.assert_allclose(kept["targets"][:, 0], expected, rtol=1e-6)
         g = KernelRidge(
             kernel, penalty=1e-3, standardize=False, standardize_target=True, landmarks=None,

@@ -279,7 +279,7 @@ class TestManyRows:
 
     def test_landmarks(self, held, monkeypatch):
         monkeypatch.setattr(search_plan, "HELD_BYTES", 0)
-        monkeypatch.setattr(final_fit, "LANDMARKS", (400,))
+        monkeypatch.setattr(final_fit, "LANDMARK_COUNTS", (400,))
         est = self.fit()
         assert est.model_.centers.shape == (400, 3)
         assert len(np.unique(self.checked(est, held))) >= 40

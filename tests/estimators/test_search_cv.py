@@ -472,7 +472,7 @@ class TestManyRows:
     @pytest.fixture(autouse=True)
     def few(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(search_data, "MOST_ROWS", 200)
-        monkeypatch.setattr(final_fit, "LANDMARKS", (400, 100))
+        monkeypatch.setattr(final_fit, "LANDMARK_COUNTS", (400, 100))
 
     @pytest.fixture
     def cells(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -579,7 +579,7 @@ class TestManyRows:
 
     def test_landmarks_that_are_no_better_are_not_taken(self, monkeypatch):
         monkeypatch.setattr(search_plan, "HELD_BYTES", 0)
-        monkeypatch.setattr(final_fit, "LANDMARKS", (5,))
+        monkeypatch.setattr(final_fit, "LANDMARK_COUNTS", (5,))
         est = self.fit().fit(self.X, self.Y)
         assert est.model_.centers.shape == (200, 3)
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from gramian import losses
 from gramian.losses import Expectile, Gamma, Huber, Logistic, Loss, Poisson, Quantile, Softmax
-from gramian.losses.links import LINKS, link_of
+from gramian.losses.links import LINK_OF_NAME, link_of
 
 ALL = {
     "logistic": (Logistic(), 1),
@@ -130,7 +130,7 @@ def test_units_change_nothing(rng):
     assert Huber().for_unit(5.0) == Huber(1.35)
 
 
-@pytest.mark.parametrize("name", LINKS)
+@pytest.mark.parametrize("name", LINK_OF_NAME)
 def test_links_and_their_gradients(name, rng):
     f = torch.randn(5, 3, dtype=torch.float64, generator=rng)
     link, x = link_of(name), torch.randn(5, 2, dtype=torch.float64, generator=rng)

@@ -20,7 +20,7 @@ from gramian.fitting.inputs.targets import class_codes
 from gramian.model import Model, Shares, load_model
 from gramian.model.uncertainty.probabilities import (
     LEAST_SHARE,
-    POWERS,
+    POWER_RANGE,
     probabilities_from,
     shares_of,
 )
@@ -101,7 +101,7 @@ class TestPower:
         labels = np.random.default_rng(seed).integers(0, max(2, t), 30)
         codes = class_codes(labels, np.arange(max(2, t)), torch.float64)
         power = Shares.fitted(values, codes, weights).power
-        assert POWERS[0] <= power <= POWERS[1]
+        assert POWER_RANGE[0] <= power <= POWER_RANGE[1]
         at_one = log_loss(1.0, values, codes, weights)
         assert log_loss(power, values, codes, weights) <= at_one
 
@@ -110,7 +110,7 @@ class TestPower:
         codes = torch.ones_like(values)
         assert 1 < Shares.fitted(values[:5], codes[:5]).power < 1.5
         assert Shares.fitted(values, codes).power > 3
-        assert Shares.fitted(values, -codes).power == POWERS[0]
+        assert Shares.fitted(values, -codes).power == POWER_RANGE[0]
 
     def test_weights_are_repeated_rows_of_any_scale(self):
         values, times = normal(20, 3), torch.arange(20) % 3 + 1

@@ -19,8 +19,8 @@ KERNELS = [Gaussian(2.0), Laplacian(3.0), L1Laplacian(4.0)]
 def test_entries_are_those_of_blocks(engine, kernel, dtype, n, monkeypatch):
     X = torch.randn(n, 5, dtype=dtype, generator=torch.Generator().manual_seed(0))
     plain = KernelOperator(kernel, X, X, engine).dense()
-    monkeypatch.setattr(mirrored, "STRIP", 20)
-    monkeypatch.setattr(streaming, "FEATURES", 1)
+    monkeypatch.setattr(mirrored, "STRIP_COLUMNS", 20)
+    monkeypatch.setattr(streaming, "MANY_FEATURES", 1)
     K = KernelOperator(kernel, X, X, engine)
     found = K.dense()
     assert torch.equal(found, found.t())
@@ -33,7 +33,7 @@ def test_entries_are_those_of_blocks(engine, kernel, dtype, n, monkeypatch):
 def test_about_half_of_the_pairs_are_evaluated(n):
     pairs = mirrored.evaluations(n)
     assert n * (n + 1) // 2 <= pairs <= n * n
-    assert pairs <= n * n / 2 + n * mirrored.STRIP / 2 + n
+    assert pairs <= n * n / 2 + n * mirrored.STRIP_COLUMNS / 2 + n
 
 
 def test_few_features_and_other_columns_are_not_mirrored(monkeypatch):
@@ -43,7 +43,7 @@ def test_few_features_and_other_columns_are_not_mirrored(monkeypatch):
         (X, X, 40 * 40), (X, X[:30].clone(), 40 * 30), (X[:, :9].contiguous(),) * 2 + (40 * 40,),
     ):  # fmt: skip
         K = KernelOperator(Gaussian(9.0), rows, cols, engine)
-        monkeypatch.setattr(mirrored, "STRIP", 10)
+        monkeypatch.setattr(mirrored, "STRIP_COLUMNS", 10)
         K.dense()
         same = rows is cols and rows.shape[1] >= 256
         assert K.meter.evaluations == (mirrored.evaluations(40) if same else pairs)

@@ -34,8 +34,8 @@ KERNELS = {
 @pytest.fixture(autouse=True)
 def wide(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows of 60 features are wide."""
-    monkeypatch.setattr("gramian._sparse.rows.WIDE", 20)
-    monkeypatch.setattr("gramian.data.rows.array.WIDE", 20)
+    monkeypatch.setattr("gramian._sparse.rows.WIDE_FEATURES", 20)
+    monkeypatch.setattr("gramian.data.rows.array.WIDE_FEATURES", 20)
 
 
 def operators(

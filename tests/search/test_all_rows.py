@@ -12,7 +12,7 @@ from gramian.metric import RecursiveFeatureMachine
 from gramian.operators import CostMeter, KernelOperator
 from gramian.search import Budget, Clock, Effort, Material, Search, Space, Split
 from gramian.search.all_rows import fits as on_all_rows
-from gramian.search.all_rows.full_fit import SHIFTS, full_fit, penalties_around
+from gramian.search.all_rows.full_fit import PATH_SHIFTS, full_fit, penalties_around
 from gramian.search.all_rows.metric_rounds import LEAST_POWER, flatter, next_round
 from gramian.search.cost import landmarks_within, seconds_of_fit
 
@@ -133,7 +133,7 @@ class TestFlatter:
 
 @pytest.mark.parametrize(
     ("shift", "near"),
-    [(10.0, (10.0, 3.0)), (1.0, (3.0, 1.0, 0.3)), (SHIFTS[-1], SHIFTS[-2:]), (0.5, None)],
+    [(10.0, (10.0, 3.0)), (1.0, (3.0, 1.0, 0.3)), (PATH_SHIFTS[-1], PATH_SHIFTS[-2:]), (0.5, None)],
 )
 def test_neighbours_of_a_shift(shift, near):
     assert penalties_around(shift) == near
@@ -143,7 +143,7 @@ class TestLandmarks:
     def test_take_the_place_of_a_fit_without_time(self, monkeypatch):
         """What is left is enough for some landmarks with all rows, and not for all rows."""
         monkeypatch.setattr(on_all_rows, "seconds_of_fit", lambda *_: math.inf)
-        monkeypatch.setattr(on_all_rows, "LANDMARKS", (90, 40, 10))
+        monkeypatch.setattr(on_all_rows, "LANDMARK_COUNTS", (90, 40, 10))
         found, _ = begun(200)
         found.clock = Clock(Budget(seconds=1000.0))
         trials = list(on_all_rows.fits(found))

@@ -242,7 +242,7 @@ class TestSplitsOfDifferentKinds:
         splits = [Split(order[:80], order[80:120]), Split(order[:300], order[300:])]
         fit = self.fits(X, smooth(X), splits)
         shifts = {round(penalty * 300, 6) for penalty, _ in fit.losses}
-        assert shifts == set(full_fit.SHIFTS)
+        assert shifts == set(full_fit.PATH_SHIFTS)
 
     def test_many_targets_have_the_shifts_of_the_first_pilot(self, monkeypatch):
         monkeypatch.setattr(full_fit, "DIRECT_ROWS", 50)

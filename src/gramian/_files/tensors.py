@@ -18,7 +18,7 @@ from torch import Tensor
 
 from .atomic import write_atomically
 
-DTYPES = {
+DTYPE_NAMES = {
     torch.bool: "BOOL",
     torch.uint8: "U8",
     torch.int32: "I32",
@@ -28,7 +28,7 @@ DTYPES = {
 }
 """Names of the data types in the safetensors format."""
 
-KEY = "sha256"
+DIGEST_KEY = "sha256"
 """Metadata with the digest of the file, in which these digits themselves count as zeros."""
 
 READ_BYTES = 1 << 26
@@ -40,7 +40,7 @@ WRITE_BYTES = 1 << 22
 DATA_ALIGNMENT = 64
 """The data begin at a multiple of it, so that the first tensor of a mapped file is aligned."""
 
-ZEROS = "0" * 64
+BLANK_DIGEST = "0" * 64
 
 
 class DamagedFile(ValueError):
@@ -76,13 +76,13 @@ def write_tensors(
     """
     # In this format each tensor starts at a multiple of its item size: the widest come first.
     ordered = sorted(tensors.items(), key=lambda item: (-item[1].itemsize, item[0]))
-    header: dict[str, object] = {"__metadata__": {KEY: ZEROS, **metadata}}
+    header: dict[str, object] = {"__metadata__": {DIGEST_KEY: BLANK_DIGEST, **metadata}}
     start = 0
     for name, tensor in ordered:
         stop = start + tensor.numel() * tensor.itemsize
         shape = list(tensor.shape)
         header[name] = {
-            "dtype": DTYPES[tensor.dtype], "shape": shape, "data_offsets": [start, stop],
+            "dtype": DTYPE_NAMES[tensor.dtype], "shape": shape, "data_offsets": [start, stop],
         }  # fmt: skip
         start = stop
     text = json.dumps(header).encode()
@@ -98,7 +98,7 @@ def write_tensors(
                 for at in range(0, len(data), WRITE_BYTES):
                     file.write(data[at : at + WRITE_BYTES])
                     digest.update(data[at : at + WRITE_BYTES])
-            file.seek(text.index(ZEROS.encode()))
+            file.seek(text.index(BLANK_DIGEST.encode()))
             file.write(digest.hexdigest().encode())
 
     write_atomically(path, write)
@@ -145,7 +145,7 @@ def _contents(path: Path, file: BufferedReader, verify: bool, most: int) -> Cont
     header = _header(file)
     layout = _layout(path, header)
     metadata = layout.pop("__metadata__")
-    saved_digest = metadata.pop(KEY, None)
+    saved_digest = metadata.pop(DIGEST_KEY, None)
     hasher = hashlib.sha256(header if saved_digest is None else _blank(header, saved_digest))
     if os.fstat(file.fileno()).st_size <= most:
         tensors = _read(file, layout, hasher)
@@ -178,9 +178,9 @@ def _layout(path: Path, header: bytes) -> dict[str, Any]:
 def _blank(header: bytes, digest: str) -> bytes:
     """Return the header as it was digested."""
     digits = digest.encode()
-    if len(digits) != len(ZEROS) or header.count(digits) != 1:
+    if len(digits) != len(BLANK_DIGEST) or header.count(digits) != 1:
         raise DamagedFile("its digest is damaged")
-    return header.replace(digits, ZEROS.encode())
+    return header.replace(digits, BLANK_DIGEST.encode())
 
 
 def _read(file: BufferedReader, layout: dict[str, Any], found: Any) -> dict[str, Tensor]:
@@ -206,7 +206,7 @@ def _map_tensors(path: Path) -> dict[str, Tensor]:
 
 
 def _dtype(name: str, called: str) -> torch.dtype:
-    for dtype, name_in_file in DTYPES.items():
+    for dtype, name_in_file in DTYPE_NAMES.items():
         if name_in_file == called:
             return dtype
     raise ValueError(f"{name} is of type {called}, which gramian does not write")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .dense import (
-    EPS,
+    FLOAT64_EPS,
     NotPositiveDefinite,
     add_outer_,
     by_columns,
@@ -32,7 +32,7 @@ from .refined import solve_refined
 from .sums import multiply_in_blocks
 
 __all__ = [
-    "EPS",
+    "FLOAT64_EPS",
     "NotPositiveDefinite",
     "add_outer_",
     "by_columns",

@@ -18,7 +18,7 @@ from torch import Tensor
 from . import device as on_device
 from .threads import one_thread_if_small
 
-EPS = float(np.finfo(np.float64).eps)
+FLOAT64_EPS = float(np.finfo(np.float64).eps)
 
 LAPACK_ROWS = 12_000
 """Rows of a triangle up to which LAPACK factorises it; beyond, the blocks for a device do.

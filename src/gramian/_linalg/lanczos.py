@@ -6,7 +6,7 @@ import scipy.linalg
 from jaxtyping import Float
 from torch import Tensor
 
-from .dense import EPS
+from .dense import FLOAT64_EPS
 
 
 def condition_of_lanczos(alpha: Float[Tensor, " k"], beta: Float[Tensor, " k"]) -> float:
@@ -39,9 +39,9 @@ def extremes_of_lanczos(
     diagonal[1:] += beta[:-1] / alpha[:-1]
     off = beta[:-1].sqrt() / alpha[:-1]
     if not bool(diagonal.isfinite().all() and off.isfinite().all()):
-        return EPS, 1.0  # a ratio below zero or without bound: rounding has taken over
+        return FLOAT64_EPS, 1.0  # a ratio below zero or without bound: rounding has taken over
     # k² operations on one thread: this runs in every iteration
     values = scipy.linalg.eigvalsh_tridiagonal(
         diagonal.cpu().numpy(), off.cpu().numpy(), lapack_driver="sterf", check_finite=False
     )
-    return float(max(values[0], EPS * values[-1])), float(values[-1])
+    return float(max(values[0], FLOAT64_EPS * values[-1])), float(values[-1])

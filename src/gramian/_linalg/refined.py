@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from . import device as on_device
-from .dense import EPS, by_blocks
+from .dense import FLOAT64_EPS, by_blocks
 from .threads import one_thread_if_small
 
 HALF_EPS = float(torch.finfo(torch.float32).eps)
@@ -25,7 +25,7 @@ LEAST_GAIN = 0.5
 ROUNDING_UNITS = 4
 """The residual of a solution, in units of the rounding of its products."""
 
-NEGLIGIBLE = 1e-15
+NEGLIGIBLE_ENTRY = 1e-15
 """Entries below this, of the largest, are zero in the factor: their products would be denormal."""
 
 
@@ -57,7 +57,7 @@ class HalfFactor:
         for start in range(0, len(A), 256):  # of the transpose, which is the same
             part = R[start : start + 256]
             part.copy_(A.t()[start : start + 256] / unit)
-            part.masked_fill_(part.abs() < NEGLIGIBLE, 0.0)
+            part.masked_fill_(part.abs() < NEGLIGIBLE_ENTRY, 0.0)
         R = R.t()
         if by_blocks(R):
             info = on_device.cholesky_(R)
@@ -103,7 +103,7 @@ def solve_refined(
     factor = HalfFactor.of(A, least)
     if factor is None:
         return None
-    size = ROUNDING_UNITS * EPS * float(A.norm())
+    size = ROUNDING_UNITS * FLOAT64_EPS * float(A.norm())
     x = factor.solve(b)
     r = b - A @ x
     for _ in range(MOST_STEPS):

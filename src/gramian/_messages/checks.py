@@ -12,7 +12,7 @@ from typing import TypeGuard
 from .display import escape_controls
 from .errors import SETTING_FORM, ParameterError
 
-_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_BYTE_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 
 def as_bytes(limit: object, name: str = "memory_limit") -> int:
@@ -35,7 +35,7 @@ def as_bytes(limit: object, name: str = "memory_limit") -> int:
         if match is None:
             raise ValueError(limit)
         number, prefix, binary = match.groups()
-        unit = _UNITS[prefix.upper()]
+        unit = _BYTE_UNITS[prefix.upper()]
         size = float(number) * (2 ** (10 * (len(str(unit)) // 3)) if binary else unit)
         if not 1 <= size < 2**63:
             raise ValueError(limit)

@@ -9,10 +9,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-ROOT = Path("/")
+SYSTEM_ROOT = Path("/")
 """Folder of /proc and /sys; tests have others."""
 
-SECONDS = 1.0
+CACHED_SECONDS = 1.0
 """Seconds for which limits of groups are cached: a fit reads them ten times."""
 
 
@@ -23,8 +23,8 @@ def machine_memory() -> int:
     and ``ulimit -v`` beyond the addresses that are taken already.
     """
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    groups = _group_limits(ROOT, int(time.monotonic() / SECONDS))
-    return min([machine, *groups, *_address_limits(ROOT)])
+    groups = _group_limits(SYSTEM_ROOT, int(time.monotonic() / CACHED_SECONDS))
+    return min([machine, *groups, *_address_limits(SYSTEM_ROOT)])
 
 
 @functools.lru_cache(maxsize=1)

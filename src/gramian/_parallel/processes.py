@@ -12,10 +12,10 @@ import torch
 
 from .workers import become_worker
 
-A = TypeVar("A")
-B = TypeVar("B")
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
-SHORT = 0.15
+SHORT_ITEM_SECONDS = 0.15
 """Seconds of an item, for each worker, below which threads mostly wait for each other.
 
 Measured on two cores with cells of 1,250, 2,500 and 5,000 rows of nycflights, which take 0.05, 0.1
@@ -23,10 +23,10 @@ and 0.4 s each: two threads are 0.96, 1.24 and 1.75 times as fast as one, two pr
 1.7 times (`benchmarks/results/cells_cores.md`).
 """
 
-WORTH = 5.0
+WORTHWHILE_SECONDS = 5.0
 """Seconds by the clock from which processes pay: each of them first imports gramian, in 3 s."""
 
-BYTES = 400_000_000
+PROCESS_BYTES = 400_000_000
 """Memory of a process that has imported gramian, libraries that all share not counted."""
 
 
@@ -37,12 +37,16 @@ def processes_pay(seconds: float, items: int, workers: int) -> bool:
     """
     if workers < 2 or multiprocessing.parent_process() is not None:
         return False
-    return seconds < SHORT * workers and seconds * items > WORTH * workers
+    return seconds < SHORT_ITEM_SECONDS * workers and seconds * items > WORTHWHILE_SECONDS * workers
 
 
 def run_apart(
-    workers: int, function: Callable[[A], B], items: Iterable[A], *, logger: logging.Logger
-) -> Iterator[B]:
+    workers: int,
+    function: Callable[[Item], Result],
+    items: Iterable[Item],
+    *,
+    logger: logging.Logger,
+) -> Iterator[Result]:
     """Yield ``function(item)`` for each item, in order, computed by `workers` processes.
 
     Parameters
@@ -76,8 +80,8 @@ def run_apart(
 
 
 def _call_recorded(
-    function: Callable[[A], B], item: A, name: str, level: int
-) -> tuple[B, list[logging.LogRecord]]:
+    function: Callable[[Item], Result], item: Item, name: str, level: int
+) -> tuple[Result, list[logging.LogRecord]]:
     """Return a result, and the records that were logged meanwhile."""
     torch.set_num_threads(1)
     become_worker()

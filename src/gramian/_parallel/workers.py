@@ -12,8 +12,8 @@ from typing import TypeVar
 
 import torch
 
-A = TypeVar("A")
-B = TypeVar("B")
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 _thread = threading.local()
@@ -105,12 +105,12 @@ class Stop:
 
 def run(
     threads: int,
-    function: Callable[[A], B],
-    items: Iterable[A],
+    function: Callable[[Item], Result],
+    items: Iterable[Item],
     stop: Callable[[], None] | None = None,
     *,
     light: bool = False,
-) -> Iterator[B]:
+) -> Iterator[Result]:
     """Yield ``function(item)`` for each item, in order, computed by `threads` workers.
 
     An outer pool over rows beats torch's inner threads, which meet at a barrier after every

@@ -9,10 +9,10 @@ from typing import Any, Generic, TypeVar, cast
 from .._messages.checks import did_you_mean
 from .plugins import EntryPoint, load, package_of, plugins
 
-T = TypeVar("T")
+Registered = TypeVar("Registered")
 Cls = TypeVar("Cls", bound=type[Any])
 
-GROUPS = {
+ENTRY_POINT_GROUPS = {
     "kernel": ("gramian.kernels", "Kernel"),
     "solver": ("gramian.solvers", "Solver"),
     "selector of landmarks": ("gramian.landmarks", "Selector"),
@@ -21,11 +21,11 @@ GROUPS = {
 has the base class, and the name of that."""
 
 
-class Registry(Generic[T]):
+class Registry(Generic[Registered]):
     """The public list of one kind of thing (kernels, solvers, selectors).
 
-    An unknown name is looked up among the entry points of other packages, see `GROUPS`, whose class
-    is then loaded. Registered classes take precedence.
+    An unknown name is looked up among the entry points of other packages, see `ENTRY_POINT_GROUPS`,
+    whose class is then loaded. Registered classes take precedence.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class Registry(Generic[T]):
     def __init__(self, kind: str, elsewhere: Mapping[str, str] | None = None) -> None:
         self.kind = kind
         self._elsewhere = {} if elsewhere is None else dict(elsewhere)
-        self._classes: dict[str, type[T]] = {}
+        self._classes: dict[str, type[Registered]] = {}
 
     def register(self, name: str) -> Callable[[Cls], Cls]:
         """Return a class decorator that files the class under `name`.
@@ -52,7 +52,7 @@ class Registry(Generic[T]):
 
         return add
 
-    def __getitem__(self, name: str) -> type[T]:
+    def __getitem__(self, name: str) -> type[Registered]:
         """Return the class called `name`; raise ValueError with near names if it is unknown."""
         if name not in self._classes and name in self._plugins():
             self._load(name)
@@ -77,12 +77,12 @@ class Registry(Generic[T]):
         return module if entry_point is None else package_of(entry_point)
 
     def _plugins(self) -> dict[str, EntryPoint]:
-        return plugins(GROUPS[self.kind][0]) if self.kind in GROUPS else {}
+        return plugins(ENTRY_POINT_GROUPS[self.kind][0]) if self.kind in ENTRY_POINT_GROUPS else {}
 
     def _load(self, name: str) -> None:
-        package, base = GROUPS[self.kind]
+        package, base = ENTRY_POINT_GROUPS[self.kind]
         plugin_class = load(self._plugins()[name], getattr(import_module(package), base), self.kind)
-        self._classes.setdefault(name, cast("type[T]", plugin_class))
+        self._classes.setdefault(name, cast("type[Registered]", plugin_class))
 
     def hint(self, name: object) -> str:
         """Return the end of an error: the class that is called so elsewhere, or a near name."""
@@ -93,7 +93,7 @@ class Registry(Generic[T]):
             else f"; did you mean {near_name}?"
         )
 
-    def make(self, name: str, **parameters: Any) -> T:
+    def make(self, name: str, **parameters: Any) -> Registered:
         """Return ``cls(**parameters)`` of the class called `name`."""
         return self[name](**parameters)
 

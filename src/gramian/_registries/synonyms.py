@@ -6,30 +6,30 @@ from collections.abc import Collection
 
 from .._messages.checks import did_you_mean
 
-PENALTY = "penalty = alpha / n, with n rows"
+PENALTY_NOTE = "penalty = alpha / n, with n rows"
 PER_ROW = "per row: that of a sum of squares is divided by the number of rows"
-CENTERS = "the number of centers"
-LENGTHSCALE = "a number in the units of the features"
+CENTERS_NOTE = "the number of centers"
+LENGTHSCALE_NOTE = "a number in the units of the features"
 
-ELSEWHERE: dict[str, tuple[str, str]] = {
+FOREIGN_PARAMETERS: dict[str, tuple[str, str]] = {
     "gamma": ("lengthscale", "lengthscale = (2 * gamma) ** -0.5 for the gaussian kernel"),
-    "length_scale": ("lengthscale", LENGTHSCALE),
-    "bandwidth": ("lengthscale", LENGTHSCALE),
-    "sigma": ("lengthscale", LENGTHSCALE),
-    "alpha": ("penalty", PENALTY),
+    "length_scale": ("lengthscale", LENGTHSCALE_NOTE),
+    "bandwidth": ("lengthscale", LENGTHSCALE_NOTE),
+    "sigma": ("lengthscale", LENGTHSCALE_NOTE),
+    "alpha": ("penalty", PENALTY_NOTE),
     "lambda": ("penalty", PER_ROW),
     "lambda_": ("penalty", PER_ROW),
     "reg": ("penalty", PER_ROW),
     "regularization": ("penalty", PER_ROW),
     "ridge": ("penalty", PER_ROW),
     "C": ("penalty", "penalty = 1 / (2 * n * C), with n rows"),
-    "n_components": ("landmarks", CENTERS),
-    "n_landmarks": ("landmarks", CENTERS),
-    "num_landmarks": ("landmarks", CENTERS),
-    "n_centers": ("landmarks", CENTERS),
-    "centers": ("landmarks", CENTERS),
-    "M": ("landmarks", CENTERS),
-    "m": ("landmarks", CENTERS),
+    "n_components": ("landmarks", CENTERS_NOTE),
+    "n_landmarks": ("landmarks", CENTERS_NOTE),
+    "num_landmarks": ("landmarks", CENTERS_NOTE),
+    "n_centers": ("landmarks", CENTERS_NOTE),
+    "centers": ("landmarks", CENTERS_NOTE),
+    "M": ("landmarks", CENTERS_NOTE),
+    "m": ("landmarks", CENTERS_NOTE),
     "maxiter": ("max_iter", "iterations"),
     "n_iter": ("max_iter", "iterations"),
     "iterations": ("max_iter", "iterations"),
@@ -47,7 +47,7 @@ ELSEWHERE: dict[str, tuple[str, str]] = {
 
 def ours(name: str) -> tuple[str, str]:
     """Return the parameter that a name from elsewhere means, and its formula; empty if unknown."""
-    return ELSEWHERE.get(name) or ELSEWHERE.get(name.lower()) or ("", "")
+    return FOREIGN_PARAMETERS.get(name) or FOREIGN_PARAMETERS.get(name.lower()) or ("", "")
 
 
 def meant_by(name: str, parameters: Collection[str]) -> str:

@@ -3,7 +3,7 @@
 from .kept import Kept
 from .products import Columns, normal, product, times, transpose_sparse, transposed_times
 from .rows import (
-    WIDE,
+    WIDE_FEATURES,
     append_columns,
     are_equal,
     as_scipy,
@@ -22,7 +22,7 @@ from .rows import (
 )
 
 __all__ = [
-    "WIDE",
+    "WIDE_FEATURES",
     "Columns",
     "Kept",
     "append_columns",

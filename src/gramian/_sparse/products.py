@@ -17,7 +17,7 @@ from .rows import as_scipy, csr, of_scipy, stored_parts
 
 logger = logging.getLogger("gramian")
 
-MODULE = "gramian.engines._native"
+NATIVE_MODULE = "gramian.engines._native"
 
 
 class Columns:
@@ -156,13 +156,13 @@ def load_compiled() -> Any:
 
     Nor is one taken that was built from older sources, as a log message says.
     """
-    if find_spec(MODULE) is None:
+    if find_spec(NATIVE_MODULE) is None:
         return None
-    module = import_module(MODULE)
+    module = import_module(NATIVE_MODULE)
     if not hasattr(module, "Columns"):
         logger.warning(
             "%s was built from older sources: products of sparse rows are computed by SciPy until "
-            "it is built again (pip install .)", MODULE
+            "it is built again (pip install .)", NATIVE_MODULE
         )  # fmt: skip
         return None
     return module

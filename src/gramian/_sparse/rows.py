@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-WIDE = 1 << 14
+WIDE_FEATURES = 1 << 14
 """Features beyond which points stay sparse that are made dense otherwise, such as landmarks.
 
 Products with dense points are faster up to some thousand features; a million landmarks' features
@@ -20,7 +20,7 @@ have no room.
 
 def is_wide(x: Tensor) -> bool:
     """Return whether points are sparse, with more features than are made dense."""
-    return is_sparse(x) and x.shape[1] > WIDE
+    return is_sparse(x) and x.shape[1] > WIDE_FEATURES
 
 
 def dense(x: Tensor) -> Tensor:

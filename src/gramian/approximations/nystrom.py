@@ -121,4 +121,4 @@ class NystromMap(Value, FeatureMap):
 
 def _cut(A: Tensor, dtype: torch.dtype) -> float:
     trace = float(A.diagonal().sum())
-    return max(la.EPS * trace, 4 * torch.finfo(dtype).eps * trace / len(A))
+    return max(la.FLOAT64_EPS * trace, 4 * torch.finfo(dtype).eps * trace / len(A))

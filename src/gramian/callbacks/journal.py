@@ -28,12 +28,12 @@ from torch import Tensor
 
 from .._files.atomic import write_atomically
 from .._messages.errors import TextError
-from .state_file import JOURNAL_START, KEY, KEY_WITHIN_BYTES, check_is_checkpoint
+from .state_file import JOURNAL_START, KEY_WITHIN_BYTES, STATE_KEY, check_is_checkpoint
 
 logger = logging.getLogger("gramian")
 
 JOURNAL_FORMAT = 2
-KIND = "journal"
+JOURNAL_KIND = "journal"
 
 
 def another_problem(path: Path, differences: Sequence[str]) -> ValueError:
@@ -50,12 +50,14 @@ def another_problem(path: Path, differences: Sequence[str]) -> ValueError:
 
 
 FILE_HEADER = JOURNAL_START + b'{"%s": "%s", "format": %d}\n' % (
-    KEY.encode(), KIND.encode(), JOURNAL_FORMAT
+    STATE_KEY.encode(), JOURNAL_KIND.encode(), JOURNAL_FORMAT
 )  # fmt: skip
 HEADER_COPIES = 3
 """Copies of the header at the start: a flipped bit leaves two."""
 
-HEADER_PATTERN = re.compile(rb'"%s": "%s", "format": (\d+)' % (KEY.encode(), KIND.encode()))
+HEADER_PATTERN = re.compile(
+    rb'"%s": "%s", "format": (\d+)' % (STATE_KEY.encode(), JOURNAL_KIND.encode())
+)
 RECORD_MARK = bytes.fromhex("8f6772616d69616ed1a5f03e9b7c42e6")
 """Start of a record: 16 bytes that data hold by chance once in 10^38 places."""
 
@@ -144,7 +146,7 @@ class Journal:
             name: tensor.cpu().clone(memory_format=torch.contiguous_format)
             for name, tensor in tensors.items()
         }
-        payload = safetensors.torch.save(own, {KEY: text})
+        payload = safetensors.torch.save(own, {STATE_KEY: text})
         digest = _digest(number, payload)
         fields = RECORD_FIELDS.pack(number, len(payload), digest)
         record = memoryview(RECORD_MARK + fields + payload)
@@ -226,7 +228,7 @@ def _unpack(payload: bytes) -> tuple[dict[str, Any], dict[str, Any], dict[str, T
     try:
         tensors = safetensors.torch.load(payload)
         end = 8 + int.from_bytes(payload[:8], "little")
-        header = json.loads(json.loads(payload[8:end])["__metadata__"][KEY])
+        header = json.loads(json.loads(payload[8:end])["__metadata__"][STATE_KEY])
         return dict(header["about"]), dict(header["facts"]), tensors
     except Exception:  # whatever the library makes of such bytes
         return None

@@ -8,7 +8,7 @@ from typing import Any
 from ..problems import Problem
 from ..solvers import State
 from .progress import metrics_text
-from .stages import ITERATING, READING
+from .stages import ITERATING_STAGE, READING_STAGE
 from .ticking import EVERY_SECONDS, Ticking
 
 
@@ -42,7 +42,7 @@ class ProgressLines(Ticking):
         self, say: Callable[[str], Any], every_seconds: float | int = EVERY_SECONDS
     ) -> None:
         super().__init__(say, every_seconds)
-        self._at, self._state_text = READING, ""
+        self._at, self._state_text = READING_STAGE, ""
 
     def line(self) -> str:
         """Return stage, iteration and metrics."""
@@ -59,5 +59,5 @@ class ProgressLines(Ticking):
     def __call__(self, problem: Problem, state: State) -> None:
         """Keep the state in mind for the next line."""
         seconds = {name: value for name, value in state.metrics.items() if name != "seconds"}
-        self._at = ITERATING
+        self._at = ITERATING_STAGE
         self._state_text = f" {state.iteration}: {metrics_text(seconds)}".rstrip(" :")

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 from .._messages.checks import as_count
 from ..problems import Problem
 from ..solvers import State
-from ..solvers.loop.metrics import PASSES, PREDICTION_ERROR, RESIDUAL
+from ..solvers.loop.metrics import PASSES_KEY, PREDICTION_ERROR, RESIDUAL_KEY
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
 logger = logging.getLogger("gramian")
 
-TENTHS = 10
+TENTHS_PER_UNIT = 10
 
 
 class LogProgress:
@@ -55,7 +55,7 @@ class LogProgress:
 
     def part(self, done: int, total: int) -> None:
         """Log each tenth of the parts."""
-        if TENTHS * done // total > TENTHS * (done - 1) // total:
+        if TENTHS_PER_UNIT * done // total > TENTHS_PER_UNIT * (done - 1) // total:
             logger.info("%d of %d", done, total)
 
     def __call__(self, problem: Problem, state: State) -> None:
@@ -133,7 +133,7 @@ class ProgressBar:
     def __call__(self, problem: Problem, state: State) -> None:
         """Move the bar to the iteration of the state, or the pass where that is a part of one."""
         if self._progress is not None:
-            done = state.metrics.get(PASSES, state.iteration)
+            done = state.metrics.get(PASSES_KEY, state.iteration)
             self._progress.update(
                 self._task,
                 description=self.description,
@@ -146,5 +146,5 @@ def metrics_text(metrics: dict[str, int | float]) -> str:
     """Return metrics in a line, without those that tell a reader little."""
     hidden = {"kernel_evaluations", "condition"}
     if PREDICTION_ERROR in metrics:  # which says the same in units of the target
-        hidden.add(RESIDUAL)
+        hidden.add(RESIDUAL_KEY)
     return "  ".join(f"{key} {value:.3g}" for key, value in metrics.items() if key not in hidden)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from ..search import Trial
 from ..search.gains import Gain, gains, step_of
-from .stages import READING
+from .stages import READING_STAGE
 from .ticking import EVERY_SECONDS, Ticking
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-STEPS = {
+STEP_TEXTS = {
     "screen": "screening kernels and inputs",
     "sample": "the best of them on more rows",
     "metric": "learning a metric",
@@ -60,7 +60,7 @@ class SearchLines(Ticking):
         self, say: Callable[[str], Any], every_seconds: float | int = EVERY_SECONDS
     ) -> None:
         super().__init__(say, every_seconds)
-        self._at, self._trials = READING, list[Trial]()
+        self._at, self._trials = READING_STAGE, list[Trial]()
 
     def stage(self, name: str) -> None:
         """Store the stage before the search."""
@@ -76,7 +76,8 @@ class SearchLines(Ticking):
         if not trials:
             return self._at
         last, done = trials[-1], [gain_text(gain) for gain in gains(trials)]
-        return f"{STEPS[step_of(last)]}, trial {len(trials)}: {trial_text(last)}; {', '.join(done)}"
+        step = STEP_TEXTS[step_of(last)]
+        return f"{step}, trial {len(trials)}: {trial_text(last)}; {', '.join(done)}"
 
 
 class SearchBar:
@@ -120,7 +121,7 @@ class SearchBar:
         )
         self._progress = Progress(*columns, console=Console(stderr=True))
         total = self.seconds if math.isfinite(self.seconds) else None
-        self._task = self._progress.add_task(READING, total=total, last="")
+        self._task = self._progress.add_task(READING_STAGE, total=total, last="")
         self._progress.start()
         return self
 
@@ -153,7 +154,7 @@ class SearchBar:
         self._trials.append(trial)
         self._progress.update(
             self._task,
-            description=STEPS[step_of(trial)],
+            description=STEP_TEXTS[step_of(trial)],
             completed=trial.elapsed,
             last=trial_text(trial),
         )

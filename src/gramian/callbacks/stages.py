@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-READING: str = "reading"
-LEARNING: str = "learning a metric"
-COMPARING: str = "choosing the kernel"
-CHOOSING: str = "choosing landmarks"
-PREPARING: str = "preparing"
-ITERATING: str = "iterating"
-CELLS: str = "fitting cells"
+READING_STAGE: str = "reading"
+LEARNING_STAGE: str = "learning a metric"
+COMPARING_STAGE: str = "choosing the kernel"
+CHOOSING_STAGE: str = "choosing landmarks"
+PREPARING_STAGE: str = "preparing"
+ITERATING_STAGE: str = "iterating"
+CELLS_STAGE: str = "fitting cells"
 
 
 def announce(callbacks: Iterable[Callable[..., Any]], stage: str) -> None:

@@ -23,13 +23,13 @@ from ..solvers import State
 from ..solvers.base import solvers
 from ..solvers.loop.state import ADDED_LATER
 
-FORMAT = 3
+STATE_FORMAT = 3
 WITHOUT_BEST = 2
 """Version of a file without a best state: older versions read it."""
-KEY = "gramian_state"
+STATE_KEY = "gramian_state"
 JOURNAL_START = b"gramian\n"
 """First bytes of a `Journal`, where a state has the length of its header."""
-BEST = "best."
+BEST_PREFIX = "best."
 """Stands before the names of the tensors of the best state."""
 KEY_WITHIN_BYTES = 1 << 12
 """Bytes at the start of a file within which our key is, if it is a file of ours."""
@@ -68,8 +68,8 @@ def save_state(
     header: dict[str, Any] = {"format": WITHOUT_BEST, "type": type(state).__name__}
     header |= {"values": values, "about": about}
     if best is not None:
-        header |= {"format": FORMAT, "best": _flatten(best, BEST, tensors)}
-    write_tensors(path, tensors, {KEY: json.dumps(header)})
+        header |= {"format": STATE_FORMAT, "best": _flatten(best, BEST_PREFIX, tensors)}
+    write_tensors(path, tensors, {STATE_KEY: json.dumps(header)})
 
 
 def load_state(path: str | Path) -> State:
@@ -89,9 +89,9 @@ def read_state(path: Path) -> Saved:
     check_is_checkpoint(path)
     try:
         contents = read_tensors(path, most=sys.maxsize)  # of which nothing may change later
-        header = json.loads(contents.metadata.pop(KEY))
+        header = json.loads(contents.metadata.pop(STATE_KEY))
         version = header["format"]
-        if version > FORMAT:
+        if version > STATE_FORMAT:
             raise _Newer(f"{path} was written by a newer version of gramian: upgrade it")
         if contents.metadata or (version > 1 and contents.digest is None):
             raise ValueError("its digest is missing")
@@ -100,7 +100,7 @@ def read_state(path: Path) -> Saved:
         state = _restore(cls, header["values"], contents.tensors, "")
         best = None
         if "best" in header:
-            best = _restore(State, header["best"], contents.tensors, BEST)
+            best = _restore(State, header["best"], contents.tensors, BEST_PREFIX)
             check_state(best)
         if contents.tensors:
             raise ValueError(f"{cls.__name__} has no {', '.join(contents.tensors)}")
@@ -131,7 +131,7 @@ def check_is_checkpoint(path: Path) -> None:
     with path.open("rb") as file:
         start = file.read(KEY_WITHIN_BYTES)
     # the length of a header, or the start of a journal, then JSON: no table begins like that
-    if (start[8:9] == b"{" or start[:8] == JOURNAL_START) and f'"{KEY}"'.encode() in start:
+    if (start[8:9] == b"{" or start[:8] == JOURNAL_START) and f'"{STATE_KEY}"'.encode() in start:
         return
     raise ValueError(
         f"{path} is not a checkpoint of gramian, and is left as it is; give the name of another "

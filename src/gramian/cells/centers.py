@@ -12,9 +12,9 @@ from torch import Tensor
 from .._messages.checks import as_count
 from .base import Cells, Partition, Share, check_names, kinds, partitions
 
-ITERATIONS = 10
+LLOYD_ITERATIONS = 10
 
-LARGEST = 4.0
+LARGEST_CELL_RATIO = 4.0
 """Times the rows of a cell on average: clusters are of different sizes, but not of any."""
 
 AT_ONCE = 1 << 22
@@ -23,7 +23,7 @@ AT_ONCE = 1 << 22
 QUANTILE_ROWS = 1_000_000
 """Rows that the width of bands is chosen by: `torch.quantile` takes no more than 16 million."""
 
-NAMES = ("centers", "width")
+TENSOR_NAMES = ("centers", "width")
 
 
 @kinds.register("centers")
@@ -90,21 +90,21 @@ class CenterCells(Cells):
 
     def _units(self, X: Tensor, cell: Tensor, distance: Tensor) -> Tensor:
         """Return the gradients of the distances between rows and centers, one of each."""
-        return (X - self.centers[cell].double()) / distance.clamp(min=TINY)[:, None]
+        return (X - self.centers[cell].double()) / distance.clamp(min=TINY_DISTANCE)[:, None]
 
     def tensors(self) -> dict[str, Tensor]:
-        return {name: getattr(self, name) for name in NAMES}
+        return {name: getattr(self, name) for name in TENSOR_NAMES}
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> CenterCells:
-        check_names(tensors, NAMES)
-        centers, width = (tensors[name] for name in NAMES)
+        check_names(tensors, TENSOR_NAMES)
+        centers, width = (tensors[name] for name in TENSOR_NAMES)
         if centers.ndim != 2 or not len(centers) or width.ndim or float(width) < 0:
             raise ValueError("centers of cells are a matrix, and their width is not negative")
         return cls(centers, width)
 
 
-TINY = 1e-300
+TINY_DISTANCE = 1e-300
 
 
 @partitions.register("kmeans")
@@ -151,7 +151,7 @@ class KMeansCells(Partition):
 
     @property
     def most(self) -> float:
-        return LARGEST * self.rows
+        return LARGEST_CELL_RATIO * self.rows
 
     def inflated(self, n: int) -> float:
         return float(n * (1 + self.overlap)) if n > self.rows else float(n)
@@ -161,7 +161,7 @@ class KMeansCells(Partition):
         c = min(-(-n // self.rows), len(distinct))
         centers = distinct[torch.randperm(len(distinct), generator=rng)[:c]].double()
         X = sample.double()
-        for _ in range(ITERATIONS):
+        for _ in range(LLOYD_ITERATIONS):
             nearest = torch.cat([D.argmin(dim=1) for _, _, D in _distances(X, centers)])
             sums = torch.zeros_like(centers).index_add_(0, nearest, X)
             sizes = torch.bincount(nearest, minlength=c)

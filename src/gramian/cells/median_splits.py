@@ -19,10 +19,10 @@ POWER_ITERATIONS = 15
 DIRECTION_ROWS = 4000
 """Rows that a direction is found from."""
 
-LEAST = 2
+LEAST_SAMPLE_ROWS = 2
 """Rows of a sample below which a cell is divided no further."""
 
-TINY = 1e-300
+TINY_WIDTH = 1e-300
 
 _Waiting = tuple[Tensor, int, tuple[int, int] | None]
 
@@ -94,7 +94,7 @@ class MedianSplits(Partition):
         while waiting:
             index, leaves, parent = waiting.pop(0)
             split = None
-            if leaves > 1 and len(index) >= 2 * LEAST:
+            if leaves > 1 and len(index) >= 2 * LEAST_SAMPLE_ROWS:
                 split = _split(sample[index], (leaves // 2) / leaves, self.overlap, rng)
             number = -1 - cells
             if split is None:
@@ -161,9 +161,9 @@ def _principal(X: Float[Tensor, "s d"], rng: torch.Generator) -> Float[Tensor, "
     step = max(1, len(X) // DIRECTION_ROWS)
     sampled = X[::step].double()
     sampled = sampled - sampled.mean(dim=0)
-    sampled = sampled / sampled.abs().max().clamp(min=TINY)
+    sampled = sampled / sampled.abs().max().clamp(min=TINY_WIDTH)
     v = torch.randn(X.shape[1], dtype=torch.float64, generator=rng)
     for _ in range(POWER_ITERATIONS):
         v = sampled.T @ (sampled @ v)
-        v = v / v.norm().clamp(min=TINY)
+        v = v / v.norm().clamp(min=TINY_WIDTH)
     return v.to(X.dtype)

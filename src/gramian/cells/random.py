@@ -12,7 +12,7 @@ from torch import Tensor
 from .._messages.checks import as_count
 from .base import Cells, Partition, Share, check_names, kinds, partitions
 
-NAMES = ("number",)
+TENSOR_NAMES = ("number",)
 
 
 @kinds.register("mean")
@@ -53,7 +53,7 @@ class MeanCells(Cells):
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> MeanCells:
-        check_names(tensors, NAMES)
+        check_names(tensors, TENSOR_NAMES)
         number = tensors["number"]
         if number.ndim or number.is_floating_point() or int(number) < 1:
             raise ValueError("the number of cells is a positive whole number")

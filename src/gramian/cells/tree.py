@@ -20,7 +20,7 @@ SHARES_AT_ONCE = 1 << 17
 """Shares of rows in cells that are held at once: about 100 MB with temporary tensors. Four for each
 row are always allowed."""
 
-NAMES = ("direction", "low", "high", "child")
+TENSOR_NAMES = ("direction", "low", "high", "child")
 
 
 @kinds.register("tree")
@@ -108,12 +108,12 @@ class TreeCells(Cells):
         return tuple(map(torch.cat, zip(*outcomes, strict=True)))
 
     def tensors(self) -> dict[str, Tensor]:
-        return {name: getattr(self, name) for name in NAMES}
+        return {name: getattr(self, name) for name in TENSOR_NAMES}
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> TreeCells:
-        check_names(tensors, NAMES)
-        direction, low, high, child = (tensors[name] for name in NAMES)
+        check_names(tensors, TENSOR_NAMES)
+        direction, low, high, child = (tensors[name] for name in TENSOR_NAMES)
         p = len(low)
         shapes = (direction.shape[:1], low.shape, high.shape, child.shape)
         if direction.ndim != 2 or shapes != ((p,), (p,), (p,), (p, 2)):
@@ -190,7 +190,7 @@ class _Descent:
             child, after, steeper = _of((children[:, side], weight, slope), positions)
             if self.weights:
                 first, last, along, at_ = _of((low, high, direction, where), positions)
-                width = (last - first).clamp(min=TINY)
+                width = (last - first).clamp(min=TINY_WIDTH)
                 second = ((at_ - first) / width).clamp(0.0, 1.0)
                 share, sign = (second, 1.0) if side else (1.0 - second, -1.0)
                 if self.slopes:
@@ -216,4 +216,4 @@ def _of(tensors: Iterable[Tensor], index: Int[Tensor, " k"]) -> tuple[Tensor, ..
     return tuple(tensor.index_select(0, index) for tensor in tensors)
 
 
-TINY = 1e-300
+TINY_WIDTH = 1e-300

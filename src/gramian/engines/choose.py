@@ -17,13 +17,13 @@ from .native_engine import NativeEngine
 from .torch_engine import TorchEngine, torch_on
 from .triton_engine import TritonEngine, is_usable
 
-DEVICES = r"cpu|cuda(:\d{1,2}(,\d{1,2})*)?"
+DEVICE_PATTERN = r"cpu|cuda(:\d{1,2}(,\d{1,2})*)?"
 """Device suffixes accepted in names of engines: cpu, cuda, cuda:0, cuda:0,1."""
 
-NAMES = ("auto", "native", "native:fast", "torch", "torch:cpu", "torch:cuda", "triton")
+ENGINE_NAMES = ("auto", "native", "native:fast", "torch", "torch:cpu", "torch:cuda", "triton")
 """Names of engines, to suggest the one nearest to an unknown name."""
 
-ELSEWHERE = {
+FOREIGN_ENGINES = {
     "cpu": "native or torch:cpu",
     "cuda": "torch:cuda or triton",
     "gpu": "torch:cuda or triton",
@@ -136,7 +136,7 @@ def _engine_called(spec: str) -> Engine:
         return NativeEngine(precision="fast")
     name, colon, device = spec.partition(":")
     device = device if colon else {"torch": "cpu", "triton": "cuda"}.get(name, "")
-    if name not in ("torch", "triton") or not re.fullmatch(DEVICES, device):
+    if name not in ("torch", "triton") or not re.fullmatch(DEVICE_PATTERN, device):
         known_names = (
             "auto, torch, native, native:fast, torch:cpu, torch:cuda[:i[,j,...]], "
             "triton[:cuda[:i[,j,...]]]"
@@ -154,9 +154,9 @@ def _engine_called(spec: str) -> Engine:
 
 def _hint(spec: str) -> str:
     """Return the end of an error about an unknown engine: the one that may be meant."""
-    if spec in ELSEWHERE:
-        return f"; did you mean {ELSEWHERE[spec]}?"
-    return did_you_mean(spec, NAMES)
+    if spec in FOREIGN_ENGINES:
+        return f"; did you mean {FOREIGN_ENGINES[spec]}?"
+    return did_you_mean(spec, ENGINE_NAMES)
 
 
 def _devices(names: str) -> list[str]:

@@ -13,7 +13,7 @@ from .._messages.errors import Text, TextError
 from .._parallel.workers import default_threads, run
 from .._sparse import is_sparse
 from ..kernels import Kernel
-from ._compiled.bfloat16 import CHOICES, piece_bytes
+from ._compiled.bfloat16 import SPLIT_CHOICES, piece_bytes
 from ._compiled.kernels import (
     Compiled,
     TileSettings,
@@ -50,14 +50,14 @@ GRADIENT_SUMS = 1024
 GRADIENT_BYTES = 6000
 """Bytes that each of them takes of a worker: for a chunk of columns, and for a block of rows."""
 
-MISSING = Text(
+MISSING_MODULE = Text(
     "{engine='native'} needs the compiled tiles, which are not part of this installation: install "
     "a C++ compiler (GCC or Clang), unset GRAMIAN_NATIVE, and install gramian again from source "
     "with `pip install --force-reinstall --no-deps .`; or use {engine='auto'}"
 )
 
 
-EMULATED = "amx-emulated"
+EMULATED_ISA = "amx-emulated"
 """Tiles with an emulated matrix unit, for tests: hundreds of times slower than the others."""
 
 
@@ -120,14 +120,14 @@ class NativeEngine(Engine):
 
     def __post_init__(self) -> None:
         if not is_built():
-            raise ValueError(MISSING)
-        if self.instructions not in ("best", EMULATED, *instructions()):
+            raise ValueError(MISSING_MODULE)
+        if self.instructions not in ("best", EMULATED_ISA, *instructions()):
             raise ValueError(
                 f"this machine has no tiles for instructions={self.instructions!r}; it has those "
                 f"for {', '.join(instructions())}, of which 'best' is the first"
             )
-        if self.precision not in CHOICES:
-            raise ValueError(f"precision={self.precision!r} is none of {', '.join(CHOICES)}")
+        if self.precision not in SPLIT_CHOICES:
+            raise ValueError(f"precision={self.precision!r} is none of {', '.join(SPLIT_CHOICES)}")
         if self.precision == "fast" and not has_split_products(self.instructions):
             raise TextError(
                 "{precision='fast'} computes with AMX, which is not among the instructions {} "

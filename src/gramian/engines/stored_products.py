@@ -7,7 +7,7 @@ from importlib import import_module
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ._compiled.kernels import MODULE
+from ._compiled.kernels import NATIVE_MODULE
 
 
 def multiply(
@@ -30,6 +30,6 @@ def multiply(
     are the best that the machine has; the compiled tiles must be installed.
     """
     t = next(len(argument) for argument in (v, sums) if argument is not None)
-    import_module(MODULE).multiply_stored(
+    import_module(NATIVE_MODULE).multiply_stored(
         "best", entries, some, *bounds, v, weights, targets, products, sums, t, chained
     )

@@ -16,7 +16,7 @@ from .._messages.errors import Text
 from .._sparse import is_sparse
 from ..kernels import Kernel
 from ..kernels._lengthscale import LengthscaleKernel
-from ._fused.distances import PRECISIONS
+from ._fused.distances import PRODUCT_PRECISIONS
 from ._fused.limits import SCRATCH_BYTES, SPLIT_ROWS
 from ._tiles.gradients import TiledGradients, check_gradients
 from ._tiles.kernels import unscale_kernel
@@ -31,7 +31,7 @@ logger = logging.getLogger("gramian")
 LEAST_VERSION = (3, 4)
 """The first triton version with all functions in use; torch 2.8 installs it."""
 
-MISSING = Text(
+MISSING_TRITON = Text(
     "TritonEngine needs the package triton, 3.4 or later, which is not installed: `pip install "
     "gramian[triton]`; or use {engine='torch:cuda'}, which computes on the same device without "
     "fused tiles"
@@ -105,15 +105,15 @@ class TritonEngine(Engine):
     memory_bytes: int | None = None
 
     def __post_init__(self) -> None:
-        if self.precision not in PRECISIONS:
+        if self.precision not in PRODUCT_PRECISIONS:
             raise ValueError(
-                f"there is no precision={self.precision!r}; known: {', '.join(PRECISIONS)}"
+                f"there is no precision={self.precision!r}; known: {', '.join(PRODUCT_PRECISIONS)}"
             )
         self.check()
 
     def check(self) -> None:
         if not is_installed():
-            raise ValueError(MISSING)
+            raise ValueError(MISSING_TRITON)
         if self.on_host and not is_interpreted():
             raise ValueError(NOT_INTERPRETED)
         super().check()

@@ -29,7 +29,7 @@ from . import validation
 from .decomposition.base import chosen_landmarks
 from .types import FeaturesLike, Norm, RowsLike
 
-NORMS = ("spectral", "frobenius", "trace")
+NORM_NAMES = ("spectral", "frobenius", "trace")
 
 
 def nystrom_error(
@@ -99,8 +99,8 @@ def nystrom_error(
     >>> many < few
     True
     """
-    if norm not in NORMS:
-        raise ValueError(f"unknown norm {norm!r}; known: {', '.join(NORMS)}")
+    if norm not in NORM_NAMES:
+        raise ValueError(f"unknown norm {norm!r}; known: {', '.join(NORM_NAMES)}")
     if sample is not None:
         as_count(sample, "sample")
     rows = as_rows(X)

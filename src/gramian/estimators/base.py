@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from torch import Tensor
 
 from .._registries.synonyms import meant_by
-from ..fitting.inputs.kernel_matrix import NAME as PRECOMPUTED
+from ..fitting.inputs.kernel_matrix import PRECOMPUTED_NAME as PRECOMPUTED
 from ..kernels import Kernel
 
 

@@ -18,7 +18,7 @@ from ..operators import KernelOperator
 from . import validation
 from .types import RowsLike
 
-METHODS = {
+SCORE_METHODS = {
     "exact": "exact",
     "exact_rls": "exact",
     "bless": "bless",
@@ -157,11 +157,11 @@ def _selector(
         return method
     if method == "auto":
         method = "exact" if len(rows) <= EXACT_ROWS and not rows.remote else "bless"
-    name = METHODS.get(str(method))
+    name = SCORE_METHODS.get(str(method))
     if name is None:
         raise ValueError(
-            f"method={method!r} gives no leverage scores; these do: {', '.join(METHODS)}, auto, "
-            "or a selector of rows"
+            f"method={method!r} gives no leverage scores; these do: {', '.join(SCORE_METHODS)}, "
+            "auto, or a selector of rows"
         )
     if name == "uniform":
         return landmarks.Uniform(penalty=penalty)

@@ -9,7 +9,7 @@ from ..solvers import Result
 from .cells.fit import fit_cells
 from .held_out.early_stopping import Watch
 from .inputs.features import check_units
-from .inputs.kernel_matrix import NAME, linear_model, looked_up
+from .inputs.kernel_matrix import PRECOMPUTED_NAME, linear_model, looked_up
 from .inputs.training_data import TrainingData
 from .methods.base import Method, Prepared
 from .methods.diagnosis import warn
@@ -57,7 +57,7 @@ def fit(
         If it is interrupted, as by Ctrl-C, when the solver has a state: a KeyboardInterrupt that
         holds the model until then. Another error when it has one: see `model_until`.
     """
-    if settings.kernel == NAME:
+    if settings.kernel == PRECOMPUTED_NAME:
         return _fit_matrix(settings, data, rng)
     _check_penalties(settings, data)
     check_units(settings, data.rows)
@@ -96,11 +96,11 @@ def _check_penalties(settings: FitSettings, data: TrainingData) -> None:
 def _solve(method: Method, prepared: Prepared, rng: Generators, *, diagnose: bool) -> Fitted:
     """Solve the problem of a fit: from a checkpoint, or from where it starts."""
     settings = prepared.settings
-    announce(settings.callbacks, stages.CHOOSING)
+    announce(settings.callbacks, stages.CHOOSING_STAGE)
     start = method.start(prepared, rng)
     state = saved_state(settings.callbacks, start.problem, prepared.solver) or start.state
     watch = Watch.of(settings)
-    announce(settings.callbacks, stages.PREPARING)
+    announce(settings.callbacks, stages.PREPARING_STAGE)
 
     def fitted(result: Result) -> Fitted:
         best = watch.kept(start.problem, result)

@@ -18,7 +18,7 @@ from ..solvers import Solver
 from ..solvers.loop.metrics import (
     BATCH_ERROR,
     PREDICTION_ERROR,
-    RESIDUAL,
+    RESIDUAL_KEY,
     VALID_ERROR,
     VALID_RMSE,
 )
@@ -162,7 +162,7 @@ class Fitted:
     def _out_of_time(self) -> Text:
         limit, iteration = self.settings.time_limit, self.iteration
         text = f"stopped by {{time_limit={limit:g}}} at iteration {iteration}"
-        if RESIDUAL in self.history[-1]:
+        if RESIDUAL_KEY in self.history[-1]:
             text += f" with {self._shortfall}"
         if self.best_iteration is not None:
             text += f"; iteration {self.best_iteration} is kept, the best on held-out rows"
@@ -185,7 +185,7 @@ class Fitted:
         last, tol = self.history[-1], f"{{tol={self.settings.tol:.1e}}}"
         error = last.get(PREDICTION_ERROR)
         if error is None:
-            return f"a relative residual of {last.get(RESIDUAL, math.nan):.1e} ({tol})"
+            return f"a relative residual of {last.get(RESIDUAL_KEY, math.nan):.1e} ({tol})"
         return (
             f"predictions that are off by an estimated {100 * error:.2g} % of the standard "
             f"deviation of the target, above {tol}"

@@ -68,7 +68,7 @@ from .radial.great_circle import Haversine
 from .radial.l1 import L1Laplacian
 from .radial.periodic import Periodic
 
-COMPOSITE = ("sum", "product", "scaled", "columns")
+COMPOSITE_NAMES = ("sum", "product", "scaled", "columns")
 
 
 def make(name: str, **parameters: Any) -> Kernel:
@@ -96,7 +96,7 @@ def hint(name: object) -> str:
 
 def names() -> tuple[str, ...]:
     """Return the names of the elementary kernels, with those that other packages add."""
-    return tuple(name for name in kernels.names() if name not in COMPOSITE)
+    return tuple(name for name in kernels.names() if name not in COMPOSITE_NAMES)
 
 
 __all__ = [

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-NUMBERS = 256
+PRODUCT_COLUMNS = 256
 """Columns of a product that are made at once, of all features and some columns of v."""
 
 
@@ -16,7 +16,7 @@ def sums_of_rows(
     """Return sum_j S_ij v_jc rows_j: a matrix product for some columns of v at a time."""
     (m, t), p = v.shape, rows.shape[1]
     out = S.new_empty(S.shape[0], t, p)
-    step = max(NUMBERS // p, 1)
+    step = max(PRODUCT_COLUMNS // p, 1)
     for c in range(0, t, step):
         weighted = v[:, c : c + step, None] * rows[:, None]
         out[:, c : c + step] = torch.mm(S, weighted.reshape(m, -1)).view(S.shape[0], -1, p)

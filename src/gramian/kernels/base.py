@@ -274,7 +274,7 @@ class Kernel(ABC):
         needs = kernels.needs(self)
         return (
             {"name": kernels.name_of(self)}
-            | ({} if needs is None else {NEEDS: needs})
+            | ({} if needs is None else {PACKAGE_KEY: needs})
             | {
                 key: value.to_dict() if isinstance(value, Kernel) else value
                 for key, value in values.items()
@@ -282,7 +282,7 @@ class Kernel(ABC):
         )
 
 
-NEEDS = "needs"
+PACKAGE_KEY = "needs"
 """Key of the package that a kernel is from, in the description of one that is not from here."""
 
 kernels: Registry[Kernel] = Registry(
@@ -314,7 +314,7 @@ def from_dict(description: Mapping[str, Any]) -> Kernel:
     ValueError
         If the kernel is unknown. The message names the package that has it, if any.
     """
-    name, needs = description["name"], description.get(NEEDS)
+    name, needs = description["name"], description.get(PACKAGE_KEY)
     if needs is not None and name not in kernels:
         raise ValueError(
             f"the kernel {name!r} is from {needs!r}, which is not here: install that package, "
@@ -327,6 +327,6 @@ def from_dict(description: Mapping[str, Any]) -> Kernel:
         if isinstance(value, list)
         else value
         for key, value in description.items()
-        if key not in ("name", NEEDS)
+        if key not in ("name", PACKAGE_KEY)
     }
     return kernels.make(name, **values)

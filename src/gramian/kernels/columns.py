@@ -13,7 +13,7 @@ from .._sparse import take_columns
 from .base import Kernel, Prepared, Side, kernels
 from .combined import OfOne
 
-FEW = 512
+FEW_COLUMNS = 512
 """Columns of sparse rows up to which they become dense, for kernels of dense rows too."""
 
 
@@ -62,11 +62,11 @@ class Columns(OfOne):
 
     @property
     def sparse_ok(self) -> bool:
-        return len(self.columns) <= FEW
+        return len(self.columns) <= FEW_COLUMNS
 
     @property
     def instead(self) -> str:
-        return f"at most {FEW} columns"
+        return f"at most {FEW_COLUMNS} columns"
 
     def unscaled_features(self, d: int) -> frozenset[int]:
         return frozenset(self.columns[k] for k in self.kernel.unscaled_features(len(self.columns)))

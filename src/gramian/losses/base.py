@@ -13,7 +13,7 @@ from torch import Tensor
 from .._registries.registry import Registry
 from .links import IDENTITY, Link
 
-L = TypeVar("L", bound="Loss")
+LossType = TypeVar("LossType", bound="Loss")
 
 
 class Loss(ABC):
@@ -68,7 +68,7 @@ class Loss(ABC):
         """
         return 1.0
 
-    def for_unit(self: L, unit: float) -> L:
+    def for_unit(self: LossType, unit: float) -> LossType:
         """Return this loss for targets that have been divided by `unit`."""
         return self
 
@@ -102,7 +102,7 @@ class Loss(ABC):
         """Return the second derivative of each row, a matrix if outputs are coupled, times z."""
         return self.curvatures(f, y) * z
 
-    def smoothed(self: L, share: float) -> L:
+    def smoothed(self: LossType, share: float) -> LossType:
         """Return a smoother loss near this one; itself where it is smooth.
 
         Parameters

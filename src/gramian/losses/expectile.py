@@ -10,7 +10,7 @@ from torch import Tensor
 
 from .base import Loss, losses, spread, weighted_mean
 
-ROUNDS = 100
+FIXED_POINT_ROUNDS = 100
 """Steps of the fixed point that finds the best constant."""
 
 
@@ -56,7 +56,7 @@ class Expectile(Loss):
 
     def constant(self, y: Tensor, weights: Tensor) -> Tensor:
         at = weighted_mean(y, weights)
-        for _ in range(ROUNDS):
+        for _ in range(FIXED_POINT_ROUNDS):
             w = weights[:, None] * self.curvatures(at.expand_as(y), y)
             at = (w * y).sum(dim=0) / w.sum(dim=0)
         return at

@@ -11,7 +11,7 @@ from torch import Tensor
 from .._messages.checks import as_positive
 from .base import Loss, clip_targets, losses, spread, weighted_median
 
-ROUNDS = 200
+FIXED_POINT_ROUNDS = 200
 """Steps of the fixed point that finds the best constant."""
 
 
@@ -66,7 +66,7 @@ class Huber(Loss):
 
     def constant(self, y: Tensor, weights: Tensor) -> Tensor:
         at = weighted_median(y, weights)
-        for _ in range(ROUNDS):
+        for _ in range(FIXED_POINT_ROUNDS):
             pull = (weights[:, None] * self.slopes(at.expand_as(y), y)).sum(dim=0)
             at = at - pull / weights.sum()
         return at

@@ -55,11 +55,11 @@ Sorting never makes the mean pinball loss larger (Chernozhukov, Fernandez-Val, G
 *Quantile and probability curves without crossing*, proposition 4).
 """
 
-LINKS = {link.name: link for link in (IDENTITY, EXP, SORTED)}
+LINK_OF_NAME = {link.name: link for link in (IDENTITY, EXP, SORTED)}
 
 
 def link_of(name: str) -> Link:
     """Return the link of that name; raise ValueError if it is unknown."""
-    if name not in LINKS:
-        raise ValueError(f"unknown link {name!r}; known: {', '.join(sorted(LINKS))}")
-    return LINKS[name]
+    if name not in LINK_OF_NAME:
+        raise ValueError(f"unknown link {name!r}; known: {', '.join(sorted(LINK_OF_NAME))}")
+    return LINK_OF_NAME[name]

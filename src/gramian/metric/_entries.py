@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ..kernels import Kernel, L1Laplacian
-from ..kernels.radial.base import SAME, Radial
+from ..kernels.radial.base import SAME_POINT_RATIO, Radial
 
 
 def entries(
@@ -52,7 +52,7 @@ class _RadialEntries(torch.autograd.Function):
         slope = kernel.derivative(s.clone()).mul_(2 * kernel.scale)
         if kernel.sharp:
             norms = kernel.scale * X.square().sum(dim=1)[:, None]
-            slope.masked_fill_(s <= norms * SAME, 0.0)
+            slope.masked_fill_(s <= norms * SAME_POINT_RATIO, 0.0)
         ctx.save_for_backward(X, Z, slope)
         return kernel.profile(s)
 

@@ -24,7 +24,7 @@ from .uncertainty.conformal import Conformal
 from .uncertainty.deviations import deviations, out_of_range
 from .uncertainty.probabilities import Probabilities
 
-SHARED = ("feature_names", "classes", "target", "probabilities")
+SHARED_FIELDS = ("feature_names", "classes", "target", "probabilities")
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class AverageModel(Model):
     def __post_init__(self) -> None:
         check_average(self.weights, [_parts(model) for model in self.models])
         first = self.models[0]
-        for name in SHARED:
+        for name in SHARED_FIELDS:
             if any(getattr(model, name) != getattr(first, name) for model in self.models):
                 raise ValueError(f"the models of an average have the same {name}")
             object.__setattr__(self, name, getattr(first, name))

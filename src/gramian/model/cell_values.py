@@ -15,7 +15,7 @@ from ..data.rows.base import comfortable_size
 from ..operators import Engine
 from .base import KernelPart
 
-ROUTED = 1 << 24
+ROUTED_ENTRIES = 1 << 24
 """Numbers of rows that are routed at once: each cell then has many of them."""
 
 Parts = Callable[[int], KernelPart]
@@ -98,4 +98,4 @@ def _predict_values(
 
 
 def _size(rows: RowSource) -> int:
-    return max(1, ROUTED // max(rows.shape[1], 1))
+    return max(1, ROUTED_ENTRIES // max(rows.shape[1], 1))

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ..cells import Cells, cells_from_parts, kinds
 
-STARTS = "starts"
+STARTS_KEY = "starts"
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,12 +49,12 @@ class CellCenters:
 
     def tensors(self) -> dict[str, Tensor]:
         """Return what JSON is too long for."""
-        return {**self.cells.tensors(), STARTS: self.starts}
+        return {**self.cells.tensors(), STARTS_KEY: self.starts}
 
     @classmethod
     def from_parts(cls, fields: object, tensors: Mapping[str, Tensor]) -> CellCenters:
         """Rebuild from what `to_dict` and `tensors` gave; ValueError if they are damaged."""
-        if not isinstance(fields, dict) or set(fields) != {"kind"} or STARTS not in tensors:
+        if not isinstance(fields, dict) or set(fields) != {"kind"} or STARTS_KEY not in tensors:
             raise ValueError("the cells lack a part, or have an unknown one")
-        other_tensors = {name: tensor for name, tensor in tensors.items() if name != STARTS}
-        return cls(cells_from_parts(fields["kind"], other_tensors), tensors[STARTS])
+        other_tensors = {name: tensor for name, tensor in tensors.items() if name != STARTS_KEY}
+        return cls(cells_from_parts(fields["kind"], other_tensors), tensors[STARTS_KEY])

@@ -20,7 +20,7 @@ from .block_functions import Entries, Gradients, Normal, Product
 from .budget import Budget
 from .factors import Factors
 from .kept import Kept
-from .mirrored import FEATURES
+from .mirrored import MANY_FEATURES
 
 logger = logging.getLogger("gramian")
 
@@ -174,7 +174,7 @@ class Streaming:
     def _mirrors(self) -> bool:
         """Return whether each pair of rows is evaluated once, and copied."""
         on_host = self.engine.device_bytes() is None and self.device.type == "cpu"
-        return on_host and self.rows.shape[1] >= FEATURES and self._fits_twice(1)
+        return on_host and self.rows.shape[1] >= MANY_FEATURES and self._fits_twice(1)
 
     def _row_numbers(self) -> list[Numbering]:
         return [Numbering(self.shape[0])] if self._same else []

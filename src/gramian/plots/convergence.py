@@ -11,7 +11,7 @@ import numpy as np
 from .._messages.checks import did_you_mean, join_words
 from ._drawing import Axes, Display, Estimator, check_shows
 
-QUANTITIES = {
+QUANTITY_LABELS = {
     "prediction_error": "estimated error of predictions",
     "rel_residual": "relative residual",
     "valid_error": "share of wrong labels on held-out rows",
@@ -21,10 +21,10 @@ QUANTITIES = {
 }
 """Columns of the history, of which the first present one is shown, and their labels."""
 
-LIMITED_QUANTITIES = {name: QUANTITIES[name] for name in ("prediction_error", "rel_residual")}
+LIMITED_QUANTITIES = {name: QUANTITY_LABELS[name] for name in ("prediction_error", "rel_residual")}
 """Quantities that a tolerance limits, the first that there is."""
 
-AGAINST = {
+AXIS_LABELS = {
     "iteration": "iteration",
     "seconds": "seconds",
     "kernel_evaluations": "kernel evaluations",
@@ -121,7 +121,7 @@ class ConvergenceDisplay(Display):
         )
         rows = _of_search(history) if _is_search(history) else history
         _check_iterates(rows)
-        y = _first_of(rows, QUANTITIES) if y == "auto" else y
+        y = _first_of(rows, QUANTITY_LABELS) if y == "auto" else y
         x = ("seconds" if _is_search(history) else "iteration") if x == "auto" else x
         shown_rows = [row for row in rows if x in row and y in row and np.isfinite(row[y])]
         if not shown_rows:
@@ -159,8 +159,8 @@ class ConvergenceDisplay(Display):
             )
         if (self.y > 0).all():
             axes.set_yscale("log")
-        axes.set_xlabel(AGAINST.get(self.x_name, self.x_name))
-        axes.set_ylabel(QUANTITIES.get(self.y_name, self.y_name))
+        axes.set_xlabel(AXIS_LABELS.get(self.x_name, self.x_name))
+        axes.set_ylabel(QUANTITY_LABELS.get(self.y_name, self.y_name))
         if self.name is not None:
             axes.legend()
         return self

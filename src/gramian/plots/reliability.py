@@ -13,13 +13,13 @@ from ..estimators.tables import with_truth
 from ..estimators.types import RowsLike, TargetsLike
 from ._drawing import Array, Axes, Display, Estimator
 
-BINS = 15
+PROBABILITY_BINS = 15
 """Bins of equal width, of probabilities from 0 to 1."""
 
 NORMAL_95 = 1.6448536269514722
 """The quantile of the standard normal distribution that 95 % are below."""
 
-PREDICTED = "the class predicted"
+PREDICTED_CLASS = "the class predicted"
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +38,9 @@ class Reliability:
     rows: np.ndarray
 
     @classmethod
-    def of(cls, probability: np.ndarray, true: np.ndarray, bins: int = BINS) -> Reliability:
+    def of(
+        cls, probability: np.ndarray, true: np.ndarray, bins: int = PROBABILITY_BINS
+    ) -> Reliability:
         """Return the bins of rows, by their probability and whether they came true."""
         place = np.minimum((probability * bins).astype(int), bins - 1)
         rows = np.bincount(place, minlength=bins)
@@ -103,7 +105,7 @@ class ReliabilityDisplay(Display):
         X: RowsLike,
         y: TargetsLike | None = None,
         *,
-        bins: int = BINS,
+        bins: int = PROBABILITY_BINS,
         name: str | None = None,
         ax: Axes | None = None,
         rows_ax: Axes | None = None,
@@ -161,7 +163,7 @@ class ReliabilityDisplay(Display):
         y_prob: Array,
         *,
         classes: Array | None = None,
-        bins: int = BINS,
+        bins: int = PROBABILITY_BINS,
         name: str | None = None,
         ax: Axes | None = None,
         rows_ax: Axes | None = None,
@@ -242,7 +244,7 @@ class ReliabilityDisplay(Display):
 
 
 def reliability_of(
-    y: np.ndarray, chances: np.ndarray, classes: np.ndarray, bins: int = BINS
+    y: np.ndarray, chances: np.ndarray, classes: np.ndarray, bins: int = PROBABILITY_BINS
 ) -> tuple[str, Reliability]:
     """Return of which class probabilities are shown, and their bins.
 
@@ -258,7 +260,7 @@ def reliability_of(
         second = classes[1]
         return repr(second.item()), Reliability.of(chances[:, 1], y == second, bins)
     right = classes[chances.argmax(axis=1)] == y
-    return PREDICTED, Reliability.of(chances.max(axis=1), right, bins)
+    return PREDICTED_CLASS, Reliability.of(chances.max(axis=1), right, bins)
 
 
 def wilson(share: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -53,7 +53,7 @@ class Root:
         computed on the host. Cost: m³ / 3 operations, at most twice.
         """
         diagonal = P.diagonal().clone()
-        least_pivot = len(P) * la.EPS * float(diagonal.max())
+        least_pivot = len(P) * la.FLOAT64_EPS * float(diagonal.max())
         if dtype != torch.float64:
             rounding = ROUNDING_UNITS * torch.finfo(dtype).eps * float(diagonal.mean())
             least_pivot = max(least_pivot, rounding)

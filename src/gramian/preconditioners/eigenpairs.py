@@ -69,7 +69,7 @@ def target_batch(n: int) -> int:
 def automatic_rank(values: Tensor, most: int, beta: float, n: int) -> int:
     """Return the number of eigenvalues to flatten for the target batch."""
     needed = int((values * target_batch(n) > beta).sum())
-    nonzero = int((values > len(values) * la.EPS * values[0]).sum())
+    nonzero = int((values > len(values) * la.FLOAT64_EPS * values[0]).sum())
     return min(max(needed, 5), most, nonzero)
 
 

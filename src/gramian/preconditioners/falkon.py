@@ -135,7 +135,7 @@ class FalkonFactor:
             B,
             rounding=rounding_of(B, problem),
             coef_norm=float(_random_coef(B).norm(dim=0).square().mean().sqrt()),
-            entry_rounding=la.EPS * float(B.diagonal.square().max()),
+            entry_rounding=la.FLOAT64_EPS * float(B.diagonal.square().max()),
         )
 
     @classmethod
@@ -186,10 +186,10 @@ class FalkonFactor:
                 T[: j.start, j] += half[: j.start] @ half[j].t()
                 T[j, j] += (half[j] @ half[j].t()).triu()
         # Below this penalty, the factorisation may fail by rounding.
-        least_penalty = q * la.EPS * float(T.diagonal().max())
+        least_penalty = q * la.FLOAT64_EPS * float(T.diagonal().max())
         B = cls._pack(T, diagonal, root, max(penalty, least_penalty), problem)
         pivots = T.diagonal().square()
-        rounding = 4 * math.sqrt(q) * la.EPS * float(pivots.max() / pivots.min())
+        rounding = 4 * math.sqrt(q) * la.FLOAT64_EPS * float(pivots.max() / pivots.min())
         return replace(B, rounding_in_float64=rounding)
 
     @classmethod

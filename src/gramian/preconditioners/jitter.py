@@ -19,7 +19,7 @@ ROUNDING_UNITS = 100
 def least_jitter(P: Float[Tensor, "m m"], dtype: torch.dtype) -> float:
     """Return the diagonal shift that products in a dtype cannot resolve."""
     trace = float(P.diagonal().sum()) or 1.0  # zero if the kernel vanishes at all landmarks
-    return max(la.EPS * trace, ROUNDING_UNITS * torch.finfo(dtype).eps * trace / len(P))
+    return max(la.FLOAT64_EPS * trace, ROUNDING_UNITS * torch.finfo(dtype).eps * trace / len(P))
 
 
 def cholesky_with_jitter_(P: Float[Tensor, "m m"], dtype: torch.dtype) -> float:

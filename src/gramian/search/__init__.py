@@ -16,18 +16,18 @@ from .clock import Budget, Clock
 from .findings import Findings, Score
 from .gains import Gain, gains
 from .material import Material, Split
-from .recipe import L1, RADIAL, Recipe, Trial, Watcher
+from .recipe import L1_KERNEL, RADIAL_KERNELS, Recipe, Trial, Watcher
 from .samples.sampled_fit import Effort, Stem
 from .search import Search
-from .space import INPUTS, Space
+from .space import INPUT_SCALINGS, Space
 from .steps import register_results
 
 register_results(CellFit, FullFit, Recipe, SampleFit, Stem)
 
 __all__ = [
-    "INPUTS",
-    "L1",
-    "RADIAL",
+    "INPUT_SCALINGS",
+    "L1_KERNEL",
+    "RADIAL_KERNELS",
     "Budget",
     "CellFits",
     "CellSearch",

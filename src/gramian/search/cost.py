@@ -12,7 +12,7 @@ from .._sparse import slice_rows, take_rows
 from ..engines import Engine
 from ..operators import CostMeter, KernelOperator, triangle_entries
 from ..paths.full import PATH_RANK, STORED_FEATURES
-from .all_rows.full_fit import DIRECT_ROWS, FEW_TARGETS, PILOT_ROWS, SHIFTS
+from .all_rows.full_fit import DIRECT_ROWS, FEW_TARGETS, PATH_SHIFTS, PILOT_ROWS
 from .all_rows.path_points import STORED_BYTES
 from .material import Material
 from .samples.sampled_fit import Stem
@@ -88,7 +88,7 @@ def seconds_of_fit(material: Material, stem: Stem, engine: str | Engine) -> floa
     for many targets the fit of a part of the rows that chooses the shift.
     """
     stored, t = _width(material, stem) >= STORED_FEATURES, material.Y.shape[1]
-    shifts = 2 if t > FEW_TARGETS else len(SHIFTS)
+    shifts = 2 if t > FEW_TARGETS else len(PATH_SHIFTS)
     pair_seconds = seconds_of_evaluation(material, stem, engine, columns=t * shifts, stored=stored)
     evaluations, factor, products = 0.0, 0.0, 0.0
     for split in material.splits:
@@ -99,7 +99,7 @@ def seconds_of_fit(material: Material, stem: Stem, engine: str | Engine) -> floa
         products += SOME_ITERATIONS * n * n * t * shifts if stored else 0.0
     if t > FEW_TARGETS and n >= 2 * PILOT_ROWS:  # its shift is chosen by a part, of all of them
         evaluations += PILOT_ROWS**2
-        products += TYPICAL_ITERATIONS * PILOT_ROWS**2 * t * len(SHIFTS)
+        products += TYPICAL_ITERATIONS * PILOT_ROWS**2 * t * len(PATH_SHIFTS)
     return (
         evaluations * pair_seconds
         + factor / MULTIPLICATIONS_PER_SECOND

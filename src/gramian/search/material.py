@@ -19,7 +19,7 @@ FEW_ROWS = 1500
 """Rows below which five folds hold out each row once; otherwise a fifth, at most 2,000 rows, is
 held out."""
 
-FOLDS = 5
+FOLD_COUNT = 5
 
 MOST_DIFFERENT = 1e3
 """Largest ratio of standard deviations of features in one unit, such as pixels or counts."""
@@ -186,7 +186,7 @@ def random_splits(Y: Float[Tensor, "n t"], coded: bool, rng: torch.Generator) ->
     """Return five folds of few rows, or one split of many, stratified by class."""
     n = len(Y)
     if n < FEW_ROWS:
-        return random_folds(Y, coded, FOLDS, rng)
+        return random_folds(Y, coded, FOLD_COUNT, rng)
     order = torch.randperm(n, generator=rng)
     held_index, learn = split_held_out(Y[order], coded)
     return [Split(order[learn], order[held_index])]

@@ -11,12 +11,12 @@ from torch import Tensor
 from ..kernels import Kernel
 from ..kernels.base import kernels
 
-RADIAL = ("laplacian", "matern32", "gaussian")
+RADIAL_KERNELS = ("laplacian", "matern32", "gaussian")
 """Candidate kernels of the Euclidean distance: rough, smoother, smooth."""
 
-L1 = "l1_laplacian"
+L1_KERNEL = "l1_laplacian"
 
-MULTIPLES = {"laplacian": 2.0, "matern32": 1.0, "gaussian": 0.5, L1: 1.0}
+FIRST_MULTIPLES = {"laplacian": 2.0, "matern32": 1.0, "gaussian": 0.5, L1_KERNEL: 1.0}
 """First lengthscale of each kernel, in medians: the best on four data sets of the study or next to
 it, with all rows as centers."""
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 
 from ..kernels.base import kernels
 from ..metric import RecursiveFeatureMachine
-from .recipe import L1, MULTIPLES, RADIAL
+from .recipe import FIRST_MULTIPLES, L1_KERNEL, RADIAL_KERNELS
 
-INPUTS = ("standard", "quantile", "common")
+INPUT_SCALINGS = ("standard", "quantile", "common")
 """Features scaled by standard deviations, by quantiles, or by one common scale."""
 
 
@@ -33,8 +33,8 @@ class Space:
         Whether to try penalties that only products in float64 resolve.
     """
 
-    kernels: tuple[str, ...] = (*RADIAL, L1)
-    inputs: tuple[str, ...] = INPUTS
+    kernels: tuple[str, ...] = (*RADIAL_KERNELS, L1_KERNEL)
+    inputs: tuple[str, ...] = INPUT_SCALINGS
     multiples: tuple[float, ...] | None = None
     machine: RecursiveFeatureMachine | None = field(default_factory=RecursiveFeatureMachine)
     averages: bool = True
@@ -60,13 +60,13 @@ class Space:
 
     def groups(self) -> list[tuple[str, ...]]:
         """Return the groups of kernels that share a metric: Euclidean, and l1 distance."""
-        radial = tuple(k for k in self.kernels if k != L1)
-        l1 = tuple(k for k in self.kernels if k == L1)
+        radial = tuple(k for k in self.kernels if k != L1_KERNEL)
+        l1 = tuple(k for k in self.kernels if k == L1_KERNEL)
         return [group for group in (radial, l1) if group]
 
     def first(self, kernel: str) -> float:
         """Return the first lengthscale, in medians."""
-        usual = MULTIPLES.get(kernel, 1.0)
+        usual = FIRST_MULTIPLES.get(kernel, 1.0)
         if self.multiples is None:
             return usual
         return min(self.multiples, key=lambda m: abs(m - usual))

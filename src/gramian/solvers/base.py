@@ -15,8 +15,8 @@ from ..problems import FullProblem, Problem
 from .cost import ProblemSize
 from .loop.state import State
 
-P = TypeVar("P", bound=Problem)
-S = TypeVar("S", bound=State)
+ProblemType = TypeVar("ProblemType", bound=Problem)
+StateType = TypeVar("StateType", bound=State)
 
 Callback = Callable[[Problem, State], Any]
 """Function called after each iteration. It may add to ``state.metrics``, and stops the run by
@@ -29,7 +29,7 @@ device.
 """
 
 
-class Solver(ABC, Generic[P, S]):
+class Solver(ABC, Generic[ProblemType, StateType]):
     """An algorithm for one or more types of problem. Its fields are hyperparameters, not state.
 
     Attributes
@@ -72,8 +72,12 @@ class Solver(ABC, Generic[P, S]):
 
     @abstractmethod
     def iterate(
-        self, problem: P, state: State | None = None, *, rng: torch.Generator | None = None
-    ) -> Iterator[S]:
+        self,
+        problem: ProblemType,
+        state: State | None = None,
+        *,
+        rng: torch.Generator | None = None,
+    ) -> Iterator[StateType]:
         """Yield the state at the start, then the state after each iteration, without end.
 
         From a state that it has yielded, it resumes exactly. From a plain `State`, it starts at
@@ -104,7 +108,7 @@ class Solver(ABC, Generic[P, S]):
         """Return the bytes that it uses of the `available` ones for row blocks; 0 by default."""
         return 0
 
-    def storing(self, size: ProblemSize, available: int) -> Solver[P, S]:
+    def storing(self, size: ProblemSize, available: int) -> Solver[ProblemType, StateType]:
         """Return a solver that stores kernel entries if that pays and `available` bytes suffice.
 
         The solver itself by default.
@@ -127,7 +131,7 @@ class Solver(ABC, Generic[P, S]):
         """Return the bytes of stored matrices that a step reads; 0 by default."""
         return 0.0
 
-    def verify(self, problem: P, state: S) -> None:
+    def verify(self, problem: ProblemType, state: StateType) -> None:
         """Raise ValueError if a state from a file disagrees with the problem.
 
         Each solver recomputes as many quantities of the state as it can, at the cost of about one
@@ -186,7 +190,7 @@ class Solver(ABC, Generic[P, S]):
         """Return the iterations per pass over the pairs of n rows; 1 by default."""
         return 1.0
 
-    def check(self, problem: P) -> None:
+    def check(self, problem: ProblemType) -> None:
         """Raise ValueError if this solver cannot solve the problem, before any work."""
         self.check_type(type(problem))
         self.check_penalty(problem.penalty)

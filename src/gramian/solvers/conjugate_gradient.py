@@ -12,7 +12,7 @@ from torch import Tensor
 
 from .._linalg import condition_of_lanczos
 from .._messages.errors import TextError
-from .loop.metrics import RESIDUAL
+from .loop.metrics import RESIDUAL_KEY
 from .loop.state import State, starting_coef
 from .loop.stopping import StopReason
 
@@ -61,7 +61,7 @@ class CGState(State):
     @property
     def verdict(self) -> StopReason | None:
         """No progress if no column can move and some residual is larger than rounding."""
-        is_large = self.metrics.get(RESIDUAL, 0.0) > torch.finfo(self.coef.dtype).eps
+        is_large = self.metrics.get(RESIDUAL_KEY, 0.0) > torch.finfo(self.coef.dtype).eps
         return "no_progress" if is_large and not bool(self.active.any()) else None
 
 
@@ -162,7 +162,7 @@ class _Setup:
     def metrics(self, residual: Tensor, lanczos: Tensor) -> dict[str, float]:
         relative = _norms(residual) / torch.where(self.norm > 0, self.norm, 1.0)
         condition = condition_of_lanczos(lanczos[:, 0], lanczos[:, 1])
-        return {RESIDUAL: float(relative.max()), "condition": condition}
+        return {RESIDUAL_KEY: float(relative.max()), "condition": condition}
 
     def floor(self, dtype: torch.dtype) -> Tensor:
         return torch.finfo(dtype).eps * self.norm
@@ -185,7 +185,7 @@ def _start(setup: _Setup, rhs: Tensor, state: State | None) -> CGState:
         checked=_norms(residual),
         lanczos=torch.empty(0, 2, dtype=torch.float64, device=rhs.device),
         best=x,
-        least=metrics[RESIDUAL],
+        least=metrics[RESIDUAL_KEY],
     )
 
 
@@ -207,7 +207,9 @@ def _check_residual(setup: _Setup, rhs: Tensor, s: CGState) -> None:
         # The recursive residual may be wrong until the exact one replaces it.
         margin += sizes(rhs) * s.checked / torch.where(setup.norm > 0, setup.norm, 1.0)
     if not bool((sizes(difference) <= RESIDUAL_AGREEMENT * sizes(s.residual) + margin).all()):
-        stated, apart = (setup.metrics(r, s.lanczos)[RESIDUAL] for r in (s.residual, difference))
+        stated, apart = (
+            setup.metrics(r, s.lanczos)[RESIDUAL_KEY] for r in (s.residual, difference)
+        )
         raise TextError(
             "the state to go on from reports a relative residual of {:.1e}, and computed "
             "afresh its residual is {:.1e} away: it was changed, is of other data, or the "
@@ -233,7 +235,7 @@ def _step(setup: _Setup, s: CGState) -> CGState:
     beta = torch.zeros_like(energy) if restarted else _ratio(energy, s.energy, active)
     lanczos = _append_step(s.lanczos, alpha[setup.watched], beta[setup.watched])
     metrics = setup.metrics(residual, lanczos)
-    better = metrics[RESIDUAL] < s.least
+    better = metrics[RESIDUAL_KEY] < s.least
     return replace(
         s,
         iteration=s.iteration + 1,
@@ -246,7 +248,7 @@ def _step(setup: _Setup, s: CGState) -> CGState:
         checked=_norms(residual) if restarted else s.checked,
         lanczos=lanczos,
         best=x if better else s.best,
-        least=metrics[RESIDUAL] if better else s.least,
+        least=metrics[RESIDUAL_KEY] if better else s.least,
     )
 
 

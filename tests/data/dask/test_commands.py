@@ -165,7 +165,7 @@ def connects(address: str, security: Security) -> bool:
     ],
 )
 def test_what_is_no_cluster(given, said, folder, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("gramian.data.dask.connect.WAIT", 1.0)
+    monkeypatch.setattr("gramian.data.dask.connect.ANSWER_SECONDS", 1.0)
     assert run("fit", folder, *MODEL, "--dask", given, "--out", tmp_path / "m") == 2
     assert said in capsys.readouterr().err
 

@@ -6,11 +6,11 @@ import os
 
 import typer
 
-SHELLS = ("bash", "zsh", "fish", "powershell", "pwsh")
-VARIABLE = "_GRAMIAN_COMPLETE"
+SHELL_NAMES = ("bash", "zsh", "fish", "powershell", "pwsh")
+COMPLETION_VARIABLE = "_GRAMIAN_COMPLETE"
 """The environment variable by which the script of a shell requests completions."""
 
-HOW = {
+PROFILE_LINES = {
     "bash": 'eval "$(gramian completion bash)"',
     "zsh": 'eval "$(gramian completion zsh)"',
     "fish": "gramian completion fish | source",
@@ -24,22 +24,25 @@ def script(shell: str) -> str:
     """Return the script of a shell, with a comment on where it goes."""
     from typer.completion import get_completion_script  # type: ignore[attr-defined]
 
-    if shell not in SHELLS:
+    if shell not in SHELL_NAMES:
         from ..._messages.checks import did_you_mean
 
         raise ValueError(
-            f"unknown shell {shell!r}; known: {', '.join(SHELLS)}{did_you_mean(shell, SHELLS)}"
+            f"unknown shell {shell!r}; known: {', '.join(SHELL_NAMES)}"
+            f"{did_you_mean(shell, SHELL_NAMES)}"
         )
-    script_text = get_completion_script(prog_name="gramian", complete_var=VARIABLE, shell=shell)
+    script_text = get_completion_script(
+        prog_name="gramian", complete_var=COMPLETION_VARIABLE, shell=shell
+    )
     first, _, remainder = script_text.partition("\n")
     # zsh reads the first line only if it is the first
     head, tail = (f"{first}\n", remainder) if first.startswith("#compdef") else ("", script_text)
-    return f"{head}# in the file that {shell} reads at its start: {HOW[shell]}\n{tail}"
+    return f"{head}# in the file that {shell} reads at its start: {PROFILE_LINES[shell]}\n{tail}"
 
 
 def answer_shell() -> None:
     """Let typer know the shells, if one is asking."""
-    if VARIABLE in os.environ:
+    if COMPLETION_VARIABLE in os.environ:
         from typer.completion import completion_init  # type: ignore[attr-defined]
 
         completion_init()

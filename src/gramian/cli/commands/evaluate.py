@@ -16,7 +16,7 @@ from ...model.evaluation.agreement import Pinball
 from ..inputs.truth import truth_of
 from ..metrics import metrics
 from ..metrics.answers import CLASSIFICATION_TASK, REGRESSION_TASK, Summed, answers_of, constant_of
-from ..metrics.quantiles import LEVELS, errors_of_quantiles
+from ..metrics.quantiles import LEVELS_KEY, errors_of_quantiles
 from ..metrics.reliability import check_picture, draw
 from ..metrics.remote import remote_answers, remote_pinball
 from ..outputs.confusion import confusion
@@ -43,7 +43,7 @@ def evaluate(
     name, y, rows = truth.name, truth.y, truth.rows
     settings = {"engine": engine, "memory_bytes": as_bytes(memory_limit)}
     about = {"model": model, "data": data, "target": name, "rows": len(y), "task": task}
-    levels = loaded.info.get(LEVELS)
+    levels = loaded.info.get(LEVELS_KEY)
     if levels and metric is None:
         sums = _pinball(loaded, rows, y, tuple(levels), settings)
         return {**about, **errors_of_quantiles(sums, len(y), levels)}

@@ -23,7 +23,7 @@ from ...solvers.loop.metrics import VALID_ERROR, VALID_RMSE
 from ..inputs import task
 from ..inputs.training import Prepared, Training, open_training
 from ..metrics import metrics
-from ..metrics.quantiles import LEVELS, levels_of
+from ..metrics.quantiles import LEVELS_KEY, levels_of
 from ..options import parsing
 from ..options.options import FitOptions
 from ..options.settings import check, generators, settings_of
@@ -222,7 +222,7 @@ def _about(ready: Prepared, options: FitOptions, fitted: Fitted, seconds: float)
         "stop_reason": fitted.reason,
         "seconds": seconds,
         "baseline": _baseline(ready.training),
-        LEVELS: levels_of(ready.settings.loss),
+        LEVELS_KEY: levels_of(ready.settings.loss),
         "best_iteration": fitted.best_iteration,
         "validation": validation,
     }

@@ -59,9 +59,9 @@ def predict(
         raise ValueError(f"--escape-formulas is for text, and {out} is none; leave it out")
     loaded = load_model(model)
     _check(loaded, model, proba, std, interval)
-    kept_names, table = [] if keep is None else split_names(keep), loaded.table(data)
-    if kept_names:
-        check_kept(out, table, kept_names, _names(loaded, proba, std, interval))
+    names, table = [] if keep is None else split_names(keep), loaded.table(data)
+    if names:
+        check_kept(out, table, names, _names(loaded, proba, std, interval))
     rows = open_for_model(loaded, table)
     predicted = Predicted(loaded, engine, as_bytes(memory_limit), proba, std, interval)
     if output_format is None:
@@ -70,11 +70,7 @@ def predict(
         columns = predicted(rows)
         if proba and not output_format.named:
             del columns["prediction"]  # labels may be texts
-        write = (
-            partial(write_beside, out, table, kept_names)
-            if kept_names
-            else partial(write_table, out)
-        )
+        write = partial(write_beside, out, table, names) if names else partial(write_table, out)
         write(columns, escape_formulas=escape_formulas)
     return {"predictions": out, "rows": len(rows), "seconds": time.perf_counter() - start}
 

@@ -25,10 +25,10 @@ from .search import (
     stop_if_interrupted,
 )
 
-SHOWN = 15
+SHOWN_RECIPES = 15
 """Recipes in the ranking."""
 
-INPUTS = {
+INPUT_OPTIONS = {
     "standard": ["--standardize", "true"],
     "quantile": ["--standardize", "quantile"],
     "common": ["--standardize", "false", "--standardize-target", "true"],
@@ -78,7 +78,7 @@ def ranking(done: Outcome) -> list[dict[str, Any]]:
             rows[key] = trial.loss, {
                 "step": trial.step, **row, "penalty": trial.penalty, **error
             }  # fmt: skip
-    return [row for _, row in list(rows.values())[:SHOWN]]
+    return [row for _, row in list(rows.values())[:SHOWN_RECIPES]]
 
 
 def _compare_trials(done: Outcome) -> list[Trial]:
@@ -116,7 +116,7 @@ def command(data: Path, options: FitOptions, member: Member, rows: int) -> str:
     words = ["gramian", "fit", without_secrets(data), *_options_of_data(options)]
     words += ["--kernel", recipe.kernel, "--lengthscale", f"{recipe.multiple:g} median"]
     words += ["--penalty", f"{member.penalty:.6g}"]
-    words += INPUTS[recipe.inputs]
+    words += INPUT_OPTIONS[recipe.inputs]
     if recipe.rounds:
         words += ["--learn-metric", "--metric-rounds", str(recipe.rounds)]
         words += ["--metric-power", f"{recipe.power:g}"]

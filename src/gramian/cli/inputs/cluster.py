@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..options import parsing
 
-LOCAL = "local:"
+LOCAL_PREFIX = "local:"
 
 
 @contextmanager
@@ -55,14 +55,14 @@ def on_cluster(
 
 
 def _address(given: str) -> str | int:
-    if not given.startswith(LOCAL):
+    if not given.startswith(LOCAL_PREFIX):
         if "://" not in given:
             raise ValueError(
                 f"--dask {given.rpartition('@')[2]} is neither the address of a scheduler, as "
                 "tls://scheduler:8786, nor local:4 for so many processes here"
             )
         return given
-    count = given.removeprefix(LOCAL)
+    count = given.removeprefix(LOCAL_PREFIX)
     if not count.isdecimal() or int(count) < 1:
         raise ValueError(f"--dask {given}: local: and a number of processes, as local:4")
     return int(count)

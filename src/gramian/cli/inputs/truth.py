@@ -11,7 +11,7 @@ import numpy as np
 from ...data import RemoteColumns, RowSource, target_column
 from ...data.tables.base import check_columns
 from ...model import Model
-from ..metrics.quantiles import LEVELS
+from ..metrics.quantiles import LEVELS_KEY
 from .model_rows import open_for_model
 from .task import kind_of
 
@@ -57,7 +57,7 @@ def truth_of(loaded: Model, model: Path, data: Path, target: str | None) -> Trut
 
 def _target(loaded: Model) -> str | None:
     """Return the column that a model was trained on, if it knows; of quantiles it has others."""
-    if loaded.target is None or loaded.info.get(LEVELS):
+    if loaded.target is None or loaded.info.get(LEVELS_KEY):
         name: str | None = loaded.info.get("target")
         return name
     return loaded.target[0]

@@ -21,7 +21,7 @@ from .tally import Tally
 
 REGRESSION_TASK, CLASSIFICATION_TASK = "regression", "classification"
 
-ALL = 1 << 62
+ALL_BINS = 1 << 62
 """Unlimited bins of `Ranks`: areas of local rows are exact."""
 
 
@@ -80,7 +80,7 @@ class Answers:
         first = len(self.classes) - columns.shape[1]  # one value is of the second of two classes
         return mean_area(
             [
-                Ranks.of(torch.from_numpy(column), true == label, ALL)
+                Ranks.of(torch.from_numpy(column), true == label, ALL_BINS)
                 for label, column in enumerate(columns.T, first)
             ]
         )

@@ -2,8 +2,8 @@
 
 They are scikit-learn's, and the tests compare them; rows may be here or on other machines.
 
-To add one, add a line to `REGRESSION` or `CLASSIFICATION`: ``gramian evaluate`` and ``gramian fit
---metric`` find it there.
+To add one, add a line to `REGRESSION_METRICS` or `CLASSIFICATION_METRICS`, from which ``gramian
+evaluate`` and ``gramian fit --metric`` get it.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ def _of_chances(measure: Callable[[ChanceSums], float]) -> Metric:
     return Metric(False, of, of_probabilities=True)
 
 
-REGRESSION: Mapping[str, Metric] = {
+REGRESSION_METRICS: Mapping[str, Metric] = {
     "rmse": Metric(False, _rmse),
     "mae": Metric(False, _mae),
     "r2": Metric(True, _r2),
 }
-CLASSIFICATION: Mapping[str, Metric] = {
+CLASSIFICATION_METRICS: Mapping[str, Metric] = {
     "error": Metric(False, lambda a: 1 - a.tally.accuracy),
     "accuracy": Metric(True, lambda a: a.tally.accuracy),
     "balanced_accuracy": Metric(True, lambda a: a.tally.balanced_accuracy),
@@ -76,14 +76,14 @@ CLASSIFICATION: Mapping[str, Metric] = {
     "brier": _of_chances(calibration.brier),
     "calibration_error": _of_chances(calibration.calibration_error),
 }
-METRICS = {REGRESSION_TASK: REGRESSION, CLASSIFICATION_TASK: CLASSIFICATION}
-CONSTANT = {REGRESSION_TASK: "mean", CLASSIFICATION_TASK: "majority"}
+METRICS_OF_TASK = {REGRESSION_TASK: REGRESSION_METRICS, CLASSIFICATION_TASK: CLASSIFICATION_METRICS}
+CONSTANT_OF_TASK = {REGRESSION_TASK: "mean", CLASSIFICATION_TASK: "majority"}
 """Who always says the same, by task: with whom predictions are compared."""
 
-VISIBLE = 5e-5
+VISIBLE_ERROR = 5e-5
 """Error of an area up to which nothing is said: it is below the digits that are shown."""
 
-ELSEWHERE = {
+FOREIGN_METRICS = {
     "mse": "rmse",
     "mean_squared_error": "rmse",
     "root_mean_squared_error": "rmse",
@@ -107,7 +107,7 @@ ELSEWHERE = {
 
 def known_metrics() -> tuple[str, ...]:
     """Return the names of all metrics."""
-    return (*REGRESSION, *CLASSIFICATION)
+    return (*REGRESSION_METRICS, *CLASSIFICATION_METRICS)
 
 
 def check(name: str, task: str | None = None) -> None:
@@ -119,12 +119,12 @@ def check(name: str, task: str | None = None) -> None:
     task : str, optional
         "regression" or "classification"; either by default.
     """
-    names: Iterable[str] = known_metrics() if task is None else METRICS[task]
+    names: Iterable[str] = known_metrics() if task is None else METRICS_OF_TASK[task]
     if name in names:
         return
     if name in known_metrics():
         raise ValueError(f"--metric {name} is not for a {task}, which has {', '.join(names)}")
-    near = ELSEWHERE.get(name.lower())
+    near = FOREIGN_METRICS.get(name.lower())
     hint = did_you_mean(name, names) if near is None else f"; did you mean {near}?"
     raise ValueError(f"unknown --metric {name!r}; known: {', '.join(names)}{hint}")
 
@@ -148,12 +148,12 @@ def measure_answers(
         Such as ``rmse``, ``rmse_of_mean``; ``error``, ``error_of_majority``. NaN where undefined.
     """
     task = CLASSIFICATION_TASK if answers.classes else REGRESSION_TASK
-    table, beside = METRICS[task], answers.constant(constant)
+    table, beside = METRICS_OF_TASK[task], answers.constant(constant)
     values: dict[str, float] = {}
     for name in tuple(names) or table:
         values[name] = table[name].of(answers)
         if not table[name].of_probabilities:
-            values[f"{name}_of_{CONSTANT[task]}"] = table[name].of(beside)
+            values[f"{name}_of_{CONSTANT_OF_TASK[task]}"] = table[name].of(beside)
     return values
 
 
@@ -189,6 +189,6 @@ def remarks(answers: Summed) -> list[str]:
         )
     if len(present_labels) == 1:
         notes.append(f"all rows have the class {present_labels[0].item()!r}: auc is undefined")
-    if off >= VISIBLE:
+    if off >= VISIBLE_ERROR:
         notes.append(f"auc is off by at most {off:.1g}, as values are counted in bins")
     return notes

@@ -9,7 +9,7 @@ import numpy as np
 from ..._parameters.types import LossLike
 from ...losses import Quantile
 
-LEVELS = "levels"
+LEVELS_KEY = "levels"
 """The name under which `Model.info` keeps them."""
 
 

@@ -8,19 +8,20 @@ from typing import Any
 from ..._files.atomic import write_atomically
 from ...model.evaluation.class_sums import ChanceSums
 from ...plots._drawing import check_matplotlib
-from ...plots.reliability import PREDICTED, ReliabilityDisplay
+from ...plots.reliability import PREDICTED_CLASS, ReliabilityDisplay
 from .calibration import reliability
 
-SUFFIXES = (".png", ".svg", ".pdf")
+PICTURE_SUFFIXES = (".png", ".svg", ".pdf")
 
 
 def check_picture(path: Path | None) -> None:
     """Refuse a picture that could not be drawn: ValueError."""
     if path is None:
         return
-    if path.suffix.lower() not in SUFFIXES:
+    if path.suffix.lower() not in PICTURE_SUFFIXES:
         raise ValueError(
-            f"--reliability {path} is no picture; give a file that ends in {', '.join(SUFFIXES)}"
+            f"--reliability {path} is no picture; give a file that ends in "
+            f"{', '.join(PICTURE_SUFFIXES)}"
         )
     try:
         check_matplotlib("--reliability")
@@ -37,7 +38,9 @@ def draw(path: Path, sums: ChanceSums, classes: tuple[Any, ...]) -> None:
 
     if not sums.rows:
         raise ValueError(f"--reliability: no row has one of the classes {list(classes)}")
-    what, bins = (repr(classes[1]), sums.second) if len(classes) == 2 else (PREDICTED, sums.bins)
+    what, bins = (
+        (repr(classes[1]), sums.second) if len(classes) == 2 else (PREDICTED_CLASS, sums.bins)
+    )
     bins_table = reliability(bins)
     figure = Figure(figsize=(4.5, 5.5), layout="constrained")
     top, below = figure.subplots(2, sharex=True, height_ratios=(3, 1))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 LEAST_BUDGET = 1e4
 """Kernel evaluations below which a budget must be a time without its unit."""
 
-SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+SECONDS_OF_UNIT = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 OF_LOSS = {"huber": "delta", "quantile": "levels", "expectile": "level"}
@@ -76,7 +76,7 @@ def penalty(text: str) -> float | Literal["auto"]:
 def seconds(text: str, option: str = "--time-limit") -> float:
     """Read ``--time-limit`` and others: seconds, or a number with s, min, h or d."""
     match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*(s|min|h|d)?\s*", text)
-    value = 0.0 if match is None else float(match[1]) * SECONDS[match[2] or "s"]
+    value = 0.0 if match is None else float(match[1]) * SECONDS_OF_UNIT[match[2] or "s"]
     if not value > 0:
         raise ValueError(f"{option} is a positive number of seconds, or as 10min, not {text}")
     return value

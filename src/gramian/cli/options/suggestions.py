@@ -8,9 +8,9 @@ from typer import Context
 
 from ..._messages.checks import did_you_mean
 from ..._registries.synonyms import ours
-from ..outputs.messages import OPTIONS
+from ..outputs.messages import OPTION_OF_PARAMETER
 
-COMMANDS = {
+FOREIGN_COMMANDS = {
     "train": "fit",
     "learn": "fit",
     "test": "evaluate",
@@ -22,7 +22,7 @@ COMMANDS = {
 }
 """Commands by the names that they have elsewhere."""
 
-ELSEWHERE = {
+FOREIGN_OPTIONS = {
     "output": "--out",
     "model": "--out",
     "label": "--target",
@@ -63,7 +63,7 @@ def misspelt(error: Exception, context: Context) -> str | None:
     if command is None:
         return None
     known_options = list(getattr(context.command, "commands", ()))
-    near = COMMANDS.get(command[1])
+    near = FOREIGN_COMMANDS.get(command[1])
     hint = did_you_mean(command[1], known_options) if near is None else f"; did you mean {near}?"
     return f"{command[0]}{hint}"
 
@@ -71,7 +71,11 @@ def misspelt(error: Exception, context: Context) -> str | None:
 def _option(given: str, known: list[str]) -> str:
     name = given.lstrip("-").replace("-", "_")
     parameter, formula = ours(name)
-    option = OPTIONS.get(parameter) or ELSEWHERE.get(name.lower()) or OPTIONS.get(name)
+    option = (
+        OPTION_OF_PARAMETER.get(parameter)
+        or FOREIGN_OPTIONS.get(name.lower())
+        or OPTION_OF_PARAMETER.get(name)
+    )
     if option not in known:
         return did_you_mean(given, known)
     return f"; here it is {option}" + (f": {formula}" if formula else "")

@@ -19,14 +19,14 @@ from ...model import Model, load_model
 from ...model.evaluation.coverage import Covered, Covering, CoveringSets
 from ...model.evaluation.predictions import intervals_at, sets_at
 from ...model.uncertainty.conformal import Conformal
-from ..metrics.answers import ALL
+from ..metrics.answers import ALL_BINS
 from ..metrics.calibration import numbers_of
 from .messages import message
 
 SET, BETWEEN = "set", "|"
 """The column of sets of classes, and the separator of their labels."""
 
-LEVEL = 0.9
+REPORTED_LEVEL = 0.9
 """The level that `gramian evaluate` reports."""
 
 
@@ -110,12 +110,12 @@ def coverage(
     thirds may be off by the rows of two bins.
     """
     conformal = model.conformal
-    if conformal is None or conformal.least_level() < LEVEL:
+    if conformal is None or conformal.least_level() < REPORTED_LEVEL:
         return {}
     if model.classes is not None:
         count, inside, classes = _of_sets(model, conformal, rows, y, settings).tolist()
         report = {"coverage": inside / count, "classes": classes / count}
-        return {f"sets_of_{LEVEL:g}": report}
+        return {f"sets_of_{REPORTED_LEVEL:g}": report}
     if model.outputs > 1:
         return {}
     sums = _of_intervals(model, conformal, rows, y, settings)
@@ -123,7 +123,7 @@ def coverage(
     if sums.narrowest < sums.widest:
         shares = zip(("narrow", "middle", "wide"), sums.ranks.shares(3), strict=False)
         report |= {f"coverage_of_{name}": share for name, share in shares}
-    return {f"intervals_of_{LEVEL:g}": report}
+    return {f"intervals_of_{REPORTED_LEVEL:g}": report}
 
 
 def _of_intervals(
@@ -134,10 +134,10 @@ def _of_intervals(
     settings: Mapping[str, Any],
 ) -> Covered:
     if isinstance(y, RemoteColumns):
-        remote_ends = intervals_at(rows, model, conformal, LEVEL, **settings)
+        remote_ends = intervals_at(rows, model, conformal, REPORTED_LEVEL, **settings)
         return remote_ends.fold(Covering(), y, size=comfortable_size(rows))
-    ends = conformal.intervals(model, rows, LEVEL, **settings)[:, 0]
-    return Covering(ALL)(0, ends, torch.from_numpy(y.astype(np.float64)))
+    ends = conformal.intervals(model, rows, REPORTED_LEVEL, **settings)[:, 0]
+    return Covering(ALL_BINS)(0, ends, torch.from_numpy(y.astype(np.float64)))
 
 
 def _of_sets(
@@ -151,9 +151,9 @@ def _of_sets(
     if isinstance(y, RemoteColumns):
         table = torch.arange(len(classes), dtype=torch.float64)[:, None]
         truth = y.looked_up(classes, table, unknown=-1.0)
-        remote_sets = sets_at(rows, model, conformal, LEVEL, **settings)
+        remote_sets = sets_at(rows, model, conformal, REPORTED_LEVEL, **settings)
         return remote_sets.fold(CoveringSets(), truth, size=comfortable_size(rows))
-    sets = conformal.sets_at(model, rows, LEVEL, **settings).double()
+    sets = conformal.sets_at(model, rows, REPORTED_LEVEL, **settings).double()
     return CoveringSets()(0, sets, torch.from_numpy(numbers_of(y, classes.tolist())))
 
 

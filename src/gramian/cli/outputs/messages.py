@@ -14,7 +14,7 @@ from ..._messages.display import display_text
 from ..._messages.errors import short_repr, write_argument, write_message
 from ..._parameters.parameters import option_parameters
 
-OPTIONS = {
+OPTION_OF_PARAMETER = {
     **{option.name: f"--{option.name.replace('_', '-')}" for option in option_parameters()},
     "random_state": "--seed",
     "every_seconds": "--checkpoint-every",
@@ -60,14 +60,18 @@ def message(kind: str, text: object) -> None:
 def write_option(mark: str, value: object) -> str:
     """Write a mark of a text as an option of the command line."""
     name, has_setting, setting = mark.partition("=")
-    if mark in OPTION_TEXTS or name not in OPTIONS:
+    if mark in OPTION_TEXTS or name not in OPTION_OF_PARAMETER:
         return OPTION_TEXTS.get(mark) or write_argument(mark, value)
     if not has_setting:
-        return OPTIONS[name]
+        return OPTION_OF_PARAMETER[name]
     if name in FLAG_PARAMETERS:
-        return f"no {OPTIONS[name]}" if "False" in (setting, str(value)) else OPTIONS[name]
+        return (
+            f"no {OPTION_OF_PARAMETER[name]}"
+            if "False" in (setting, str(value))
+            else OPTION_OF_PARAMETER[name]
+        )
     literal = {"None": "none", "True": "true", "False": "false"}.get(setting, setting.strip("'"))
-    return f"{OPTIONS[name]} {literal or write_value(value)}"
+    return f"{OPTION_OF_PARAMETER[name]} {literal or write_value(value)}"
 
 
 def write_value(value: object) -> str:

@@ -35,7 +35,7 @@ def progress(
     else:
         shown = ProgressLines(_say, every_seconds)
     with shown:
-        announce([shown], stages.READING)
+        announce([shown], stages.READING_STAGE)
         yield [shown]
 
 
@@ -62,7 +62,7 @@ def search_progress(
     else:
         shown = SearchLines(_say, every_seconds)
     with shown:
-        announce([shown], stages.READING)
+        announce([shown], stages.READING_STAGE)
         yield [shown]
 
 

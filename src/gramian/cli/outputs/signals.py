@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
-REASONS = {"SIGTERM": "terminated (SIGTERM)", "SIGHUP": "the terminal was closed (SIGHUP)"}
+REASON_OF_SIGNAL = {"SIGTERM": "terminated (SIGTERM)", "SIGHUP": "the terminal was closed (SIGHUP)"}
 
 
 class Stopped(KeyboardInterrupt):
@@ -40,7 +40,7 @@ def stoppable() -> Iterator[list[int]]:
         raise Stopped(number)
 
     if threading.current_thread() is threading.main_thread():
-        for number in (getattr(signal, name) for name in REASONS if hasattr(signal, name)):
+        for number in (getattr(signal, name) for name in REASON_OF_SIGNAL if hasattr(signal, name)):
             if signal.getsignal(number) is signal.SIG_DFL:
                 before[number] = signal.signal(number, stop)
     try:
@@ -55,6 +55,6 @@ def reason(error: BaseException) -> str:
     first: BaseException | None = error
     while first is not None:  # an interrupted fit raises its own error from the first one
         if isinstance(first, Stopped):
-            return REASONS[signal.Signals(first.number).name]
+            return REASON_OF_SIGNAL[signal.Signals(first.number).name]
         first = first.__cause__
     return "interrupted"

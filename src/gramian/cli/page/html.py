@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from html import escape
 
-STYLE = """
+PAGE_STYLE = """
 :root { color-scheme: light; }
 body { font: 16px/1.5 system-ui, sans-serif; color: #22303a; background: #f6f7f8; margin: 0; }
 main { max-width: 1040px; margin: 0 auto; padding: 2rem 1.2rem 4rem; }
@@ -63,7 +63,7 @@ def page(title: str, lead: str, sections: Iterable[Section], foot: str) -> str:
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{escape(title)}</title>
-<style>{STYLE}</style>
+<style>{PAGE_STYLE}</style>
 </head>
 <body>
 <main>

@@ -12,7 +12,7 @@ import numpy as np
 from ...plots import ImportanceDisplay, ReliabilityDisplay
 from ..metrics.answers import Answers
 from .html import readable
-from .studies import PENALTIES, LearningCurve, Spectrum
+from .studies import SPECTRUM_PENALTIES, LearningCurve, Spectrum
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,7 +27,7 @@ FEW_POINTS = 3000
 LEAST_OF_GROUP = 20
 """Rows that a median is taken of, where there are as many."""
 
-STYLE: dict[Any, Any] = {
+PICTURE_STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",  # text stays text
     "svg.hashsalt": "gramian",  # the same picture has the same bytes
     "font.size": 9,
@@ -49,7 +49,7 @@ def draw_picture(draw: Callable[[Axes], object], width: float = 4.4, height: flo
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    with mpl.rc_context(STYLE):
+    with mpl.rc_context(PICTURE_STYLE):
         figure = Figure(figsize=(width, height), layout="constrained")
         draw(figure.subplots())
         written = io.StringIO()
@@ -174,7 +174,7 @@ def learning_curve(ax: Axes, curve: LearningCurve, what: str, others: Mapping[st
 
 def effective_dimension(ax: Axes, spectrum: Spectrum, penalty: float | None) -> None:
     """Draw the effective dimension by the penalty."""
-    ax.loglog(PENALTIES, spectrum.effective_dimensions(PENALTIES), color=OURS)
+    ax.loglog(SPECTRUM_PENALTIES, spectrum.effective_dimensions(SPECTRUM_PENALTIES), color=OURS)
     ax.axhline(len(spectrum.eigenvalues), color=OTHERS, linestyle=":", label="rows")
     if penalty is not None:
         at = spectrum.effective_dimension(penalty)

@@ -11,9 +11,9 @@ from ...model import load_model
 from ...plots._drawing import check_matplotlib
 from ..inputs.truth import Truth, truth_of
 from ..metrics.answers import answers_of
-from ..metrics.quantiles import LEVELS
+from ..metrics.quantiles import LEVELS_KEY
 from ..outputs.files import check_outputs
-from ..outputs.intervals import LEVEL, conformal_of
+from ..outputs.intervals import REPORTED_LEVEL, conformal_of
 from ..outputs.report import Report
 from .measurements import Measurements
 from .write import write_page
@@ -82,7 +82,7 @@ def _measure(
     loaded = load_model(model)
     memory = as_bytes(memory_limit)
     settings: dict[str, Any] = {"engine": engine, "memory_bytes": memory}
-    if loaded.info.get(LEVELS) or (loaded.classes is None and loaded.outputs > 1):
+    if loaded.info.get(LEVELS_KEY) or (loaded.classes is None and loaded.outputs > 1):
         raise ValueError(
             f"{model} predicts {loaded.outputs} numbers for a row, and a report is of one; "
             "`gramian evaluate` has the errors of quantiles"
@@ -95,7 +95,11 @@ def _measure(
     answers = answers_of(truth.y, values, loaded.classes, chances)
     ends = None
     if loaded.conformal is not None and loaded.classes is None:
-        ends = conformal_of(loaded).intervals(loaded, truth.rows, LEVEL, **settings).numpy()[:, 0]
+        ends = (
+            conformal_of(loaded)
+            .intervals(loaded, truth.rows, REPORTED_LEVEL, **settings)
+            .numpy()[:, 0]
+        )
     return Measurements(model, data, train, loaded, truth, training_truth, answers, ends, settings)
 
 

@@ -18,7 +18,7 @@ from ...model import KernelPart
 from ...operators import KernelOperator
 from .sample import Sample
 
-ALPHAS = np.geomspace(1e-3, 1e6, 19)
+RIDGE_ALPHAS = np.geomspace(1e-3, 1e6, 19)
 """Ridges among which the linear model chooses, each row left out once."""
 
 LEAST_LANDMARKS, MOST_LANDMARKS = 25, 1600
@@ -26,7 +26,7 @@ LEAST_LANDMARKS, MOST_LANDMARKS = 25, 1600
 SPECTRUM_ROWS = 2000
 """Rows of the kernel matrix for its eigenvalues, which take about 2 seconds."""
 
-PENALTIES = np.geomspace(1e-10, 1.0, 61)
+SPECTRUM_PENALTIES = np.geomspace(1e-10, 1.0, 61)
 
 
 def linear_predictions(learn: Sample, test: Sample, classes: bool) -> np.ndarray:
@@ -39,7 +39,7 @@ def linear_predictions(learn: Sample, test: Sample, classes: bool) -> np.ndarray
         Whether targets are labels.
     """
     kind = RidgeClassifierCV if classes else RidgeCV
-    linear = make_pipeline(StandardScaler(), kind(alphas=ALPHAS))
+    linear = make_pipeline(StandardScaler(), kind(alphas=RIDGE_ALPHAS))
     linear.fit(learn.given.double().numpy(), learn.y)
     predictions: np.ndarray = linear.predict(test.given.double().numpy())
     return predictions

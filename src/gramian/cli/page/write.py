@@ -9,14 +9,14 @@ from typing import Any
 
 from ... import __version__
 from ..._messages.display import without_secrets
-from ..metrics.metrics import CONSTANT
+from ..metrics.metrics import CONSTANT_OF_TASK
 from ..outputs.report import lines_of
 from . import pictures
 from .html import Section, page, readable
 from .measurements import Measurements
 from .pictures import draw_picture
 
-WHAT = {"rmse": "root mean squared error", "error": "share of wrong labels"}
+ERROR_NAMES = {"rmse": "root mean squared error", "error": "share of wrong labels"}
 
 
 def name_of(path: Path) -> str:
@@ -47,17 +47,17 @@ def _sections(found: Measurements) -> Iterator[Section]:
 
 
 def _lead(found: Measurements) -> str:
-    metric, constant = found.metric, CONSTANT[found.answers.task]
+    metric, constant = found.metric, CONSTANT_OF_TASK[found.answers.task]
     own, of_constant = found.errors[metric], found.errors[f"{metric}_of_{constant}"]
     return (
-        f"On {len(found.truth.y):,} rows of {name_of(found.data)} the {WHAT[metric]} is "
+        f"On {len(found.truth.y):,} rows of {name_of(found.data)} the {ERROR_NAMES[metric]} is "
         f"{readable(own)}. Always giving the same answer, the {constant} of the training, would "
         f"cost {readable(of_constant)}."
     )
 
 
 def _errors(found: Measurements) -> Section:
-    constant = CONSTANT[found.answers.task]
+    constant = CONSTANT_OF_TASK[found.answers.task]
     rows = [
         [name.replace("_", " "), readable(value), _beside(found.errors, name, constant)]
         for name, value in found.errors.items()
@@ -66,7 +66,7 @@ def _errors(found: Measurements) -> Section:
     text = [_how_compared(found)]
     if found.errors.get("remark"):
         text.append(str(found.errors["remark"]))
-    draw = partial(pictures.errors, beside=_contenders(found), what=WHAT[found.metric])
+    draw = partial(pictures.errors, beside=_contenders(found), what=ERROR_NAMES[found.metric])
     return Section(
         "Errors, beside those of others",
         text,
@@ -82,7 +82,7 @@ def _beside(errors: Mapping[str, Any], name: str, constant: str) -> str:
 
 def _contenders(found: Measurements) -> dict[str, float]:
     """Return the errors of three on the same rows."""
-    constant = CONSTANT[found.answers.task]
+    constant = CONSTANT_OF_TASK[found.answers.task]
     return {
         "the model": found.own_on_sample,
         "linear ridge": found.linear,
@@ -163,7 +163,9 @@ def _landmarks(found: Measurements) -> Section:
         "linear ridge": found.linear,
         "this model": found.own_on_sample,
     }
-    draw = partial(pictures.learning_curve, curve=curve, what=WHAT[found.metric], others=baselines)
+    draw = partial(
+        pictures.learning_curve, curve=curve, what=ERROR_NAMES[found.metric], others=baselines
+    )
     return Section(
         "More or fewer landmarks",
         [

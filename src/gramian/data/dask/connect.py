@@ -15,7 +15,7 @@ from distributed.security import Security
 from ..._messages.display import without_secrets
 from ..remote.cluster import FOLDER_CLIENT
 
-WAIT = 10.0
+ANSWER_SECONDS = 10.0
 """Seconds in which a scheduler has to answer."""
 
 ONE_MACHINE = {
@@ -56,7 +56,7 @@ def connection(
         on this machine, which end with the context. Only this client can connect to them: keys
         and certificates are made for them and stay in memory.
     wait : float, optional
-        Seconds in which a scheduler has to answer; `WAIT`, which is 10, by default.
+        Seconds in which a scheduler has to answer; `ANSWER_SECONDS`, which is 10, by default.
     patience : str or float, optional
         Time without any worker after which a pass ends with an error, as ``"5min"``.
     keep : bool, optional
@@ -77,7 +77,7 @@ def connection(
     settings = {"gramian.patience": patience, "gramian.keep": keep}
     with (
         dask.config.set({name: value for name, value in settings.items() if value is not None}),
-        _client_of(address, WAIT if wait is None else wait) as client,
+        _client_of(address, ANSWER_SECONDS if wait is None else wait) as client,
     ):
         before = FOLDER_CLIENT.set(client)
         try:

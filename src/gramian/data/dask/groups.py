@@ -19,9 +19,9 @@ from .part import Changes, beside_of, change_rows
 from .serialize import unpack_value
 from .workers import Sent, Workers, repeat_arguments
 
-T = TypeVar("T")
+Result = TypeVar("Result")
 
-PIECES = 20_000
+MOST_PIECES = 20_000
 """Pieces of all parts, a task of a millisecond each, unless bundles have no room then."""
 
 BUNDLES_PER_SLOT = 4
@@ -34,12 +34,12 @@ def by_group(
     workers: Workers,
     start_split: Callable[[Sent, Sequence[int]], list[Any]],
     members: Callable[[int, Tensor], list[Tensor]],
-    solve: Callable[..., T],
+    solve: Callable[..., Result],
     count: int,
     *,
     parts: int,
     row_bytes: int,
-) -> Iterator[T]:
+) -> Iterator[Result]:
     """Yield the result of each group; see `RowSource.by_group`.
 
     Parameters
@@ -90,7 +90,7 @@ def by_group(
 def bundles_of(count: int, parts: int, slots: int, held: int, memory: int) -> int:
     """Return the number of bundles of `count` groups.
 
-    Four for each task that runs at once, as far as `PIECES` allows; more where a bundle would take
+    Four for each task that runs at once, as far as `MOST_PIECES` allows; more if a bundle takes
     over a quarter of a worker's memory, because its pieces take as much.
 
     Parameters
@@ -102,7 +102,7 @@ def bundles_of(count: int, parts: int, slots: int, held: int, memory: int) -> in
     memory : int
         Bytes of a worker; 0 without a limit.
     """
-    bundles = min(max(1, PIECES // parts), BUNDLES_PER_SLOT * max(1, slots))
+    bundles = min(max(1, MOST_PIECES // parts), BUNDLES_PER_SLOT * max(1, slots))
     small = math.ceil(4 * held / memory) if memory else 1
     return min(count, max(bundles, small))
 

@@ -40,7 +40,7 @@ from .part import (
 )
 from .workers import Sent, Workers, connected_client, repeat_arguments
 
-T = TypeVar("T")
+Result = TypeVar("Result")
 
 MOST_TIMED = 16
 """Parts by which it is measured how fast rows are read."""
@@ -218,7 +218,7 @@ class DaskRows(RowSource):
         results = self.workers.results(self.tasks(map_part, value, rowwise, size))
         return torch.cat(results)
 
-    def fold(self, fn: Folding[T], *rowwise: Rowwise, size: int) -> T:
+    def fold(self, fn: Folding[Result], *rowwise: Rowwise, size: int) -> Result:
         """See `RowSource.fold`."""
         value = self.workers.value(fn, len(self.parts))
         level = self.tasks(fold_part, value, rowwise, size)
@@ -229,7 +229,7 @@ class DaskRows(RowSource):
                 self.workers.map(merge_results, *repeat_arguments(value, len(groups)), groups)
                 + last
             )
-        result: T = self.workers.results(level)[0]
+        result: Result = self.workers.results(level)[0]
         return result
 
     def each(
@@ -256,7 +256,7 @@ class DaskRows(RowSource):
             raise ValueError("no row is left")
         return DaskRows(self.workers, parts, like)
 
-    def there(self, ask: Callable[[], T]) -> T:
+    def there(self, ask: Callable[[], Result]) -> Result:
         """See `RowSource.there`: each worker is asked."""
         return self.workers.agreed(ask)
 
@@ -306,11 +306,11 @@ class DaskRows(RowSource):
     def by_group(
         self,
         members: Callable[[int, Tensor], list[Tensor]],
-        solve: Callable[..., T],
+        solve: Callable[..., Result],
         count: int,
         *rowwise: Rowwise,
         size: int,
-    ) -> Iterator[T]:
+    ) -> Iterator[Result]:
         """See `RowSource.by_group`: each group is a task, where its rows were brought together."""
         row_bytes = len(self) * self.width * self.dtype.itemsize
         start_split = partial(self._start_split, rowwise, size)

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-LARGE = 1 << 12
+LARGE_TENSOR_BYTES = 1 << 12
 """Bytes from which a tensor is a task of its own, sent once however many tasks need it."""
 
 
@@ -18,7 +18,7 @@ def is_large(value: object) -> bool:
     """Return whether a value is a dense tensor that is sent by itself."""
     if not isinstance(value, Tensor) or value.layout != torch.strided:
         return False
-    return value.numel() * value.itemsize >= LARGE
+    return value.numel() * value.itemsize >= LARGE_TENSOR_BYTES
 
 
 def pack_value(value: Any, share: Callable[[Tensor], str]) -> bytes:

@@ -22,31 +22,31 @@ from ..._messages.errors import TextError
 from .part import Part, view_source
 from .serialize import is_large, pack_value, receive_tensors
 
-T = TypeVar("T")
+Result = TypeVar("Result")
 
 Sent = tuple[bytes, dict[str, Any]]
 """A pickled value, and the large tensors in it by their keys."""
 
-SHARED = 8
+SHARED_TENSORS = 8
 """Large tensors that stay on the workers, in addition to the tensors of parts."""
 
-PATIENCE = "5 minutes"
+DEFAULT_PATIENCE = "5 minutes"
 """Time without any worker after which a pass ends; Dask alone would wait for ever."""
 
-NAMED = 1 << 16
+NAMED_TASKS = 1 << 16
 """Tasks of which is known which part they are for."""
 
-LOOK = 1.0
+CHECK_SECONDS = 1.0
 """Seconds between two checks for workers."""
 
-ROOM = 0.6
+MEMORY_SHARE = 0.6
 """Share of the memory of workers that rows may take; Dask writes to disk from there on."""
 
-RETRIES = 3
+TASK_RETRIES = 3
 
-CANCELLED = (FuturesCancelledError, CancelledError)
+CANCELLED_ERRORS = (FuturesCancelledError, CancelledError)
 
-NAMES = 3
+NAMED_PARTS = 3
 """Parts that an error names."""
 
 
@@ -63,7 +63,7 @@ class Workers:
 
     def __init__(self, client: distributed.Client, patience: float | None = None) -> None:
         patience_text = (
-            dask.config.get("gramian.patience", PATIENCE) if patience is None else patience
+            dask.config.get("gramian.patience", DEFAULT_PATIENCE) if patience is None else patience
         )
         self.client, self.patience = client, float(parse_timedelta(patience_text))
         self.sent = OrderedDict[str, Any]()
@@ -80,7 +80,7 @@ class Workers:
         sources, changes = [part.source for part in parts], [part.changes for part in parts]
         futures = self.beside_parts(parts, verb, sources, changes, *along)
         self._parts.update((task.key, part) for task, part in zip(futures, parts, strict=True))
-        while len(self._parts) > NAMED:
+        while len(self._parts) > NAMED_TASKS:
             self._parts.popitem(last=False)
         return futures
 
@@ -104,7 +104,9 @@ class Workers:
 
     def map(self, verb: Callable[..., Any], *along: Sequence[Any], **where: Any) -> list[Any]:
         """Start a task for each element, in one message to the scheduler."""
-        futures: list[Any] = self.client.map(verb, *along, pure=False, retries=RETRIES, **where)
+        futures: list[Any] = self.client.map(
+            verb, *along, pure=False, retries=TASK_RETRIES, **where
+        )
         return futures
 
     def slots(self) -> int:
@@ -119,7 +121,7 @@ class Workers:
     def check_room(self, held: int) -> None:
         """Raise ValueError if the workers do not have `held` free bytes."""
         limits = self.memory()
-        if limits and held > ROOM * sum(limits):
+        if limits and held > MEMORY_SHARE * sum(limits):
             raise ValueError(
                 f"rows of {readable_bytes(held)} are not kept by {len(limits):,} workers of "
                 f"{readable_bytes(sum(limits))} in all: let them be read in each pass, keep=False, "
@@ -160,7 +162,7 @@ class Workers:
         """
         try:
             return self._results(futures, bring=bring)
-        except CANCELLED:
+        except CANCELLED_ERRORS:
             raise ConnectionError(
                 "rows or numbers that workers kept are gone: the cluster was started anew, or "
                 "tasks were given up; open the rows again"
@@ -179,7 +181,7 @@ class Workers:
         while True:
             try:
                 with self.client.as_current():  # else in the loop of the default client
-                    distributed.wait(futures, timeout=LOOK)
+                    distributed.wait(futures, timeout=CHECK_SECONDS)
                 break
             except TimeoutError:
                 last_seen = self._time_last_seen(futures, last_seen)
@@ -189,14 +191,14 @@ class Workers:
             results: list[Any] = self.client.gather(futures)
         except distributed.KilledWorker as error:
             raise MemoryError(
-                f"{self._describe_sources(error, futures)} ended {RETRIES + 1} workers "
+                f"{self._describe_sources(error, futures)} ended {TASK_RETRIES + 1} workers "
                 "in a row, mostly for lack of memory: give each worker more of it (`gramian "
                 "plan` says how much), or "
                 "make smaller files or partitions"
             ) from None
         return results
 
-    def agreed(self, ask: Callable[[], T]) -> T:
+    def agreed(self, ask: Callable[[], Result]) -> Result:
         """Return what all workers answer; ValueError if they differ."""
         answers = self._answers(ask)
         if any(answer != answers[0] for answer in answers):
@@ -205,7 +207,7 @@ class Workers:
             raise TextError(
                 "workers differ: {}; name one that all have, as {engine='torch'}", kinds_text
             )
-        first_answer: T = answers[0]
+        first_answer: Result = answers[0]
         return first_answer
 
     def mean(self, ask: Callable[[], float]) -> float:
@@ -258,8 +260,12 @@ class Workers:
         part_texts = [f"{p.path or 'a partition'} of {p.rows:,} rows" for p in parts]
         if not part_texts:
             return "a task"
-        more = f" or one of {len(part_texts) - NAMES:,} others" if len(part_texts) > NAMES else ""
-        return " or ".join(sorted(part_texts)[:NAMES]) + more
+        more = (
+            f" or one of {len(part_texts) - NAMED_PARTS:,} others"
+            if len(part_texts) > NAMED_PARTS
+            else ""
+        )
+        return " or ".join(sorted(part_texts)[:NAMED_PARTS]) + more
 
     def _time_last_seen(self, futures: list[Any], seen: float) -> float:
         """Return when a worker was there last; an error if that is too long ago."""
@@ -289,7 +295,7 @@ class Workers:
             self.sent[key] = self.client.submit(
                 receive_tensors, data, str(tensor.dtype), tuple(tensor.shape), key=key, pure=False
             )
-            while len(self.sent) > SHARED + 3 * parts:
+            while len(self.sent) > SHARED_TENSORS + 3 * parts:
                 self.sent.popitem(last=False)
         self.sent.move_to_end(key)
         return key, self.sent[key]

@@ -18,11 +18,11 @@ from .columns.ordinal import Ordered
 from .columns.target_means import TargetMeans
 from .saved import Saved
 
-CLASSES: tuple[type[ColumnEncoding], ...] = (
+COLUMN_CLASSES: tuple[type[ColumnEncoding], ...] = (
     Number, Boolean, OneHot, TargetMeans, Ordered, Date, LeftOut
 )  # fmt: skip
-BY_CODE = {one.code: one for one in CLASSES}
-DTYPES = {"float32": torch.float32, "float64": torch.float64}
+BY_CODE = {one.code: one for one in COLUMN_CLASSES}
+DTYPE_OF_NAME = {"float32": torch.float32, "float64": torch.float64}
 
 
 def columns_from_parts(
@@ -32,7 +32,7 @@ def columns_from_parts(
     if not isinstance(fields, dict) or set(fields) != {"dtype", "columns"}:
         raise ValueError("an encoding must be an object of dtype and columns")
     saved = fields["columns"]
-    if fields["dtype"] not in DTYPES or not isinstance(saved, list):
+    if fields["dtype"] not in DTYPE_OF_NAME or not isinstance(saved, list):
         raise ValueError("an encoding must have a dtype, float32 or float64, and a list of columns")
     parts: dict[str, dict[str, Tensor]] = {str(j): {} for j in range(len(saved))}
     for name, tensor in tensors.items():
@@ -41,7 +41,7 @@ def columns_from_parts(
             raise ValueError(f"an encoding of {len(saved)} columns has the tensor {name}")
         parts[number][key] = tensor
     columns = [_column(saved_column, parts[str(j)]) for j, saved_column in enumerate(saved)]
-    return tuple(columns), DTYPES[fields["dtype"]]
+    return tuple(columns), DTYPE_OF_NAME[fields["dtype"]]
 
 
 def _column(fields: Any, tensors: Mapping[str, Tensor]) -> ColumnEncoding:

@@ -10,8 +10,8 @@ from ..._files.tensors import DamagedFile, read_tensors, write_tensors
 from ..._messages.display import display_text
 from .table_encoding import Encoding
 
-FORMAT = 1
-KEY = "gramian.encoding"
+ENCODING_FORMAT = 1
+ENCODING_KEY = "gramian.encoding"
 
 
 def save_encoding(path: str | Path, encoding: Encoding, about: dict[str, Any]) -> None:
@@ -24,8 +24,8 @@ def save_encoding(path: str | Path, encoding: Encoding, about: dict[str, Any]) -
     about : dict
         What JSON can hold.
     """
-    header = {"format": FORMAT, "encoding": encoding.to_dict(), "about": about}
-    write_tensors(path, encoding.tensors(), {KEY: json.dumps(header)})
+    header = {"format": ENCODING_FORMAT, "encoding": encoding.to_dict(), "about": about}
+    write_tensors(path, encoding.tensors(), {ENCODING_KEY: json.dumps(header)})
 
 
 def load_encoding(path: str | Path) -> tuple[Encoding, dict[str, Any]]:
@@ -43,7 +43,7 @@ def load_encoding(path: str | Path) -> tuple[Encoding, dict[str, Any]]:
         raise FileNotFoundError(f"there is no file {display_text(path)} of an encoding")
     try:
         contents = read_tensors(path)
-        header = json.loads(contents.metadata.get(KEY, "null"))
+        header = json.loads(contents.metadata.get(ENCODING_KEY, "null"))
     except (DamagedFile, ValueError, RecursionError) as error:
         raise ValueError(
             f"{path} is no file of an encoding, or was cut off or changed since it was written "
@@ -51,9 +51,10 @@ def load_encoding(path: str | Path) -> tuple[Encoding, dict[str, Any]]:
         ) from error
     if not isinstance(header, dict) or set(header) != {"format", "encoding", "about"}:
         raise ValueError(f"{path} is a safetensors file but holds no encoding")
-    if header["format"] != FORMAT:
+    if header["format"] != ENCODING_FORMAT:
         raise ValueError(
-            f"{path} has format {header['format']}; this version reads {FORMAT}: upgrade gramian"
+            f"{path} has format {header['format']}; this version reads {ENCODING_FORMAT}: "
+            "upgrade gramian"
         )
     try:
         if contents.digest is None or not isinstance(header["about"], dict):

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ..._messages.checks import join_words
 from ..tables.base import Table, check_columns
-from .columns.folded_means import SMOOTHING
+from .columns.folded_means import SMOOTHING_ROWS
 from .columns.numeric import Numbers
 from .learn import Training, learn
 from .settings import Settings
@@ -46,7 +46,7 @@ class FittedEncoding:
         rng: torch.Generator,
         numbers: Numbers = "standard",
         max_levels: int = 20,
-        smoothing: float = SMOOTHING,
+        smoothing: float = SMOOTHING_ROWS,
         keep: np.ndarray | None = None,
         sample_bytes: int | None = None,
     ) -> FittedEncoding:

@@ -14,7 +14,7 @@ Kind = Literal[
     "number", "boolean", "category", "ordered", "date", "zoned date", "time", "duration", "nothing"
 ]
 
-WORDS: dict[Kind, str] = {
+WORDS_OF_KIND: dict[Kind, str] = {
     "number": "numbers",
     "boolean": "booleans",
     "category": "text or categories",

@@ -16,7 +16,7 @@ from ..rows.dtypes import common_float
 from ..tables.base import Table
 from .columns.base import ColumnEncoding, Observer, Part, Seen
 from .columns.category import CategoryObserver
-from .columns.tally import FOLDS
+from .columns.tally import MEAN_FOLDS
 from .kinds import Kind, kinds_of
 from .moments import Moments, Summary, summaries
 from .observers import observer
@@ -130,9 +130,9 @@ def _gaps(column: pa.Array) -> int:
 def _folds(count: int, rng: torch.Generator) -> np.ndarray:
     """Return a fold for each row, in a byte; as many rows in each where that matters."""
     if count > EXACT_FOLDS:
-        drawn = torch.randint(FOLDS, (count,), generator=rng, dtype=torch.int8)
+        drawn = torch.randint(MEAN_FOLDS, (count,), generator=rng, dtype=torch.int8)
     else:
-        drawn = (torch.randperm(count, generator=rng) % FOLDS).to(torch.int8)
+        drawn = (torch.randperm(count, generator=rng) % MEAN_FOLDS).to(torch.int8)
     folds: np.ndarray = drawn.numpy()
     return folds
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 Text = TypeVar("Text", bound=str)
-LARGEST = sys.float_info.max
+LARGEST_FLOAT = sys.float_info.max
 
 
 class Saved:
@@ -113,7 +113,7 @@ class Saved:
 def _finite(key: str, value: Any, positive: bool) -> float:
     # a whole number of JSON may be too large for a float
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not abs(value) <= LARGEST or (positive and value <= 0):
+    if not number or not abs(value) <= LARGEST_FLOAT or (positive and value <= 0):
         word = "positive numbers" if positive else "finite numbers"
         raise ValueError(f"{key} of an encoding must be {word}, not {value!r:.40}")
     return float(value)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..._messages.checks import as_count, did_you_mean
-from .columns.folded_means import SMOOTHING
-from .columns.numeric import NUMBERS, Numbers
+from .columns.folded_means import SMOOTHING_ROWS
+from .columns.numeric import NUMBER_MAPS, Numbers
 
 
 @dataclass(frozen=True)
@@ -30,13 +30,13 @@ class Settings:
 
     numbers: Numbers = "standard"
     max_levels: int = 20
-    smoothing: float = SMOOTHING
+    smoothing: float = SMOOTHING_ROWS
 
     def __post_init__(self) -> None:
-        if self.numbers not in NUMBERS:
+        if self.numbers not in NUMBER_MAPS:
             raise ValueError(
-                f"numbers must be one of {', '.join(NUMBERS)}, not {self.numbers!r}"
-                + did_you_mean(self.numbers, NUMBERS)
+                f"numbers must be one of {', '.join(NUMBER_MAPS)}, not {self.numbers!r}"
+                + did_you_mean(self.numbers, NUMBER_MAPS)
             )
         as_count(self.max_levels, "max_levels")
         if not 0 <= self.smoothing < float("inf"):

@@ -21,7 +21,7 @@ from .column_classes import columns_from_parts
 from .columns.base import ColumnEncoding, Part
 from .columns.left_out import LeftOut
 from .columns.numeric import Number
-from .kinds import WORDS, fits, kind_of
+from .kinds import WORDS_OF_KIND, fits, kind_of
 
 ENCODED_NUMBERS = 1 << 18
 """Values that are encoded at a time, all columns together: 2 MB of float64."""
@@ -122,7 +122,7 @@ class Encoding:
             if not fits(column.kind, kind_of(type_)):
                 raise TypeError(
                     f"{table.where}: column '{column.name}' holds {type_}, but "
-                    f"{WORDS[column.kind]} were there in training; convert it first"
+                    f"{WORDS_OF_KIND[column.kind]} were there in training; convert it first"
                 )
 
     def describe(self) -> dict[str, str]:

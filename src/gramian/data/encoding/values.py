@@ -8,8 +8,8 @@ import pyarrow as pa
 from ..tables import MemoryTable, Table
 from .kinds import is_text
 
-_MICROSECONDS = {"s": 10**6, "ms": 10**3, "us": 1}
-_DAY = 86_400 * 10**6
+_UNIT_MICROSECONDS = {"s": 10**6, "ms": 10**3, "us": 1}
+_DAY_MICROSECONDS = 86_400 * 10**6
 
 
 def missing(column: pa.Array) -> np.ndarray:
@@ -83,7 +83,7 @@ def microseconds(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     unit = "ms" if pa.types.is_date64(type_) else getattr(type_, "unit", "day")
     if unit == "ns":
         return values // 1000, gaps
-    factor = _DAY if unit == "day" else _MICROSECONDS[unit]
+    factor = _DAY_MICROSECONDS if unit == "day" else _UNIT_MICROSECONDS[unit]
     if np.abs(values.astype(np.float64)).max(initial=0) * factor >= 2.0**63:
         raise OverflowError
     return values * factor, gaps

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.lib import format as npy_format
 
-UNREADABLE = (
+UNREADABLE_ERRORS = (
     *(ValueError, OSError, EOFError),
     # The header is a dictionary in Python's syntax, and NumPy tries Python 2's syntax as well.
     *(SyntaxError, TypeError, KeyError, OverflowError, RecursionError, tokenize.TokenError),
@@ -32,7 +32,7 @@ def open_npy(path: Path) -> np.ndarray:
         raise FileNotFoundError(f"there is no file {path}")
     try:
         array: np.ndarray = np.lib.format.open_memmap(path, mode="r")
-    except UNREADABLE as error:
+    except UNREADABLE_ERRORS as error:
         raise ValueError(
             f"{path} cannot be read as a NumPy array of numbers: it is cut off, empty, damaged or "
             f"holds Python objects; write it again with numpy.save (NumPy says: {error})"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow.fs
 
-_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+_URI_PATTERN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _PATH_OF_URI = re.compile(r"(?!file:)([A-Za-z][A-Za-z0-9+.-]+):/(?=[^/])")
 
 
@@ -22,7 +22,7 @@ def address_of(x: str | Path) -> str | None:
     if isinstance(x, Path):
         is_address = _PATH_OF_URI.match(str(x)) and not Path(x.parts[0]).is_dir()
         return _PATH_OF_URI.sub(r"\1://", str(x)) if is_address else None
-    return x if _URI.match(x) else None
+    return x if _URI_PATTERN.match(x) else None
 
 
 def is_uri(x: str | Path) -> bool:

@@ -21,7 +21,7 @@ from ..tables.base import Table
 from ..tables.sequential import PiecesTable, batch_rows, take_pieces
 from .base import BatchWriter, WritableFormat, formats
 from .object_store import RemotePath
-from .parquet_file import SUFFIXES, belongs
+from .parquet_file import PARQUET_SUFFIXES, belongs
 from .parquet_folder import ParquetPieces
 from .partitions import keys_of
 
@@ -117,7 +117,7 @@ class ParquetRows(RowSource):
 class Parquet(WritableFormat):
     """A ``.parquet`` or ``.pq`` file, or any folder, of which files of these names are read."""
 
-    suffixes = SUFFIXES
+    suffixes = PARQUET_SUFFIXES
     folder = True
 
     def opens(self, path: Path) -> bool:
@@ -161,7 +161,8 @@ class Parquet(WritableFormat):
         ]
         if not pairs:
             raise ValueError(
-                f"the folder {start} holds no {' or '.join(f'*{end}' for end in SUFFIXES)} files"
+                f"the folder {start} holds no "
+                f"{' or '.join(f'*{end}' for end in PARQUET_SUFFIXES)} files"
             )
         pairs.sort(key=lambda pair: pair[0].parts)
         keys = keys_of([name for name, _ in pairs], where)

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from ..rows.file_stamp import FileStamp, RemoteFile, change_error
 from .partitions import Key, with_keys
 
-SUFFIXES = (".parquet", ".pq")
+PARQUET_SUFFIXES = (".parquet", ".pq")
 """Ends of the names of Parquet files, in lower case; the usual one first."""
 
 _BUFFER_BYTES = 1 << 21  # compressed bytes buffered, all columns together
@@ -222,7 +222,8 @@ def parquet_paths(path: str | Path) -> list[Path]:
     paths = sorted((file for file in files if file.is_file()), key=lambda file: file.parts)
     if not paths:
         raise ValueError(
-            f"the directory {path} holds no {' or '.join(f'*{end}' for end in SUFFIXES)} files, "
+            f"the directory {path} holds no "
+            f"{' or '.join(f'*{end}' for end in PARQUET_SUFFIXES)} files, "
             "and neither do its subfolders"
         )
     return paths
@@ -231,4 +232,4 @@ def parquet_paths(path: str | Path) -> list[Path]:
 def belongs(path: PurePath) -> bool:
     """Return whether a file of a folder that is one table, named from there, belongs to it."""
     hidden = any(part.startswith((".", "_")) for part in path.parts)
-    return path.suffix.lower() in SUFFIXES and not hidden
+    return path.suffix.lower() in PARQUET_SUFFIXES and not hidden

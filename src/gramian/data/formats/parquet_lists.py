@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ..._sparse import WIDE
+from ..._sparse import WIDE_FEATURES
 from ..rows.array import PER_ENTRY, as_tensor, canonical, check_matrix, csr_block
 from ..rows.arrow import float_of
 from ..rows.arrow_compute import pc
@@ -21,7 +21,7 @@ from ..rows.dtypes import NUMPY_OF
 from ..tables.sequential import BATCH_NUMBERS, exactly, join_pieces, take_pieces
 from .parquet_folder import ParquetPieces
 
-WORDY = 256
+ASSUMED_ENTRIES = 256
 """Entries of a row, as it is supposed to be, when rows are decoded."""
 
 
@@ -80,7 +80,7 @@ class ParquetLists(RowSource):
         self.sparse = features is not None
         first = next(self._pieces.read([values], 1))
         self.shape = check_matrix((n, len(first.column(0)[0]) if features is None else features))
-        if self.sparse and self.shape[1] > WIDE:
+        if self.sparse and self.shape[1] > WIDE_FEATURES:
             self.entries = min(self.shape[1], 1 + PER_ENTRY * self._entries_of_a_row())
 
     def blocks(self, size: int) -> Iterator[tuple[slice, Float[Tensor, "b d"]]]:
@@ -122,7 +122,7 @@ class ParquetLists(RowSource):
         return int(pc.sum(pc.list_value_length(first.column(0))).as_py() or 0) // len(first)
 
     def _batch_rows(self) -> int:
-        numbers = WORDY if self.sparse else self.shape[1]
+        numbers = ASSUMED_ENTRIES if self.sparse else self.shape[1]
         return max(1, BATCH_NUMBERS // max(numbers, 1))
 
     def _matrix(self, batch: pa.RecordBatch, where: str) -> Tensor:

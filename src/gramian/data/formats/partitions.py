@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-_NULL = "__HIVE_DEFAULT_PARTITION__"
+_NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def keys_of(paths: Sequence[PurePath], where: str) -> list[tuple[Key, ...]]:
 
 
 def _values(texts: Sequence[str]) -> pa.Array:
-    column = pa.array([None if text == _NULL else text for text in texts], pa.string())
+    column = pa.array([None if text == _NULL_FOLDER else text for text in texts], pa.string())
     try:
         return column.cast(pa.int64())
     except pa.ArrowInvalid:

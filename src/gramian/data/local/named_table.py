@@ -17,7 +17,7 @@ from ..rows.base import RowSource
 from ..tables import Table
 from ..tables.base import check_columns
 
-_ROWS = 1 << 14  # of kept columns that are copied at a time
+_COPIED_ROWS = 1 << 14  # of kept columns that are copied at a time
 
 
 def table_schema(path: str | Path) -> pa.Schema:
@@ -152,7 +152,7 @@ def write_beside(
     def write(part: Path) -> None:
         start = 0
         with closing(output_format.writer(part, written)) as writer:
-            for batch in table.batches(keep, _ROWS):
+            for batch in table.batches(keep, _COPIED_ROWS):
                 new = [array.slice(start, batch.num_rows) for array in arrays.values()]
                 writer.write(change(pa.record_batch([*batch.columns, *new], schema=schema)))
                 start += batch.num_rows

@@ -16,7 +16,7 @@ from torch import Tensor
 from ..rows.base import RowSource
 from ..rows.reduce import Value
 from ..rows.transform import Blockwise
-from .quantiles import FARTHEST, normal_scores, quantiles_of
+from .quantiles import FARTHEST_SCORE, normal_scores, quantiles_of
 
 MOST_ROWS = 20_000
 """Rows that quantiles are taken of: a share between two of them is known to half a percent."""
@@ -30,7 +30,7 @@ MOST_NUMBERS = 64 * MOST_ROWS
 LEAST_VALUES = 3
 """Features of fewer distinct values keep their numbers: they have no shape to be made normal."""
 
-TENSORS = ("columns", "constant", "quantiles", "mean", "scale")
+TENSOR_NAMES = ("columns", "constant", "quantiles", "mean", "scale")
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +160,7 @@ class QuantileMap(Value):
 
     def tensors(self) -> dict[str, Tensor]:
         """Return the tensors, which JSON is too long for."""
-        return {name: getattr(self, name) for name in TENSORS}
+        return {name: getattr(self, name) for name in TENSOR_NAMES}
 
     @classmethod
     def from_parts(cls, fields: Any, tensors: Mapping[str, Tensor]) -> QuantileMap:
@@ -172,9 +172,9 @@ class QuantileMap(Value):
             If they are damaged or do not fit together.
         """
         d = fields.get("features") if isinstance(fields, dict) else None
-        if type(d) is not int or d < 1 or len(fields) != 1 or set(tensors) != set(TENSORS):
+        if type(d) is not int or d < 1 or len(fields) != 1 or set(tensors) != set(TENSOR_NAMES):
             raise ValueError("the quantile map lacks a part, or has an unknown one")
-        quantile_map = cls(d, **{name: tensors[name] for name in TENSORS})
+        quantile_map = cls(d, **{name: tensors[name] for name in TENSOR_NAMES})
         for name in ("columns", "constant"):
             _check_numbers(name, getattr(quantile_map, name), d)
         p = len(quantile_map.columns)
@@ -232,7 +232,7 @@ def _slopes(x: np.ndarray, quantiles: np.ndarray) -> np.ndarray:
     width = np.where(inside, quantiles[at + 1] - quantiles[at], 1.0)
     share = np.clip((at + (x - quantiles[at]) / width) / last, 0.0, 1.0)
     scores = torch.special.ndtri(torch.from_numpy(share)).numpy()
-    inside &= np.abs(scores) < FARTHEST
+    inside &= np.abs(scores) < FARTHEST_SCORE
     density = np.exp(-np.square(np.where(inside, scores, 0.0)) / 2) / math.sqrt(2 * math.pi)
     # of two quantiles closer than the range of numbers allows, no slope is known
     with np.errstate(over="ignore"):

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 MOST_QUANTILES = 1000
-FARTHEST = 3.0
+FARTHEST_SCORE = 3.0
 """Normal scores end here: beyond the outermost quantiles nothing is known."""
 
 
@@ -45,5 +45,5 @@ def normal_scores(x: np.ndarray, quantiles: np.ndarray) -> np.ndarray:
     above = np.interp(x, quantiles, levels)
     below = np.interp(-x, -quantiles[::-1], 1 - levels[::-1])
     share = torch.from_numpy((above + (1 - below)) / 2)
-    scores: np.ndarray = torch.special.ndtri(share).clamp_(-FARTHEST, FARTHEST).numpy()
+    scores: np.ndarray = torch.special.ndtri(share).clamp_(-FARTHEST_SCORE, FARTHEST_SCORE).numpy()
     return scores

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ..._sparse import WIDE
+from ..._sparse import WIDE_FEATURES
 from .base import RowSource, check_index, slices
 from .dtypes import NUMPY_OF, WIDE_INTEGERS, float_for, rounded_numbers, warn_of_rounding
 from .file_stamp import MappedFile
@@ -177,7 +177,7 @@ class SparseRows(RowSource):
                 column = self.feature_names[j] if self.feature_names else int(j)
                 warn_of_rounding(m.data[m.indices == j], column)
         n, d = self.shape
-        if d > WIDE:
+        if d > WIDE_FEATURES:
             self.entries = min(d, 1 + PER_ENTRY * self._matrix.nnz // n)
 
     def blocks(self, size: int) -> Iterator[tuple[slice, Float[Tensor, "b d"]]]:

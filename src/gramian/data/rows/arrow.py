@@ -19,7 +19,9 @@ from .array import check_matrix
 from .base import RowSource, check_index, slices
 from .dtypes import WIDE_INTEGERS, common_float, float_for, warn_of_rounding
 
-_STRIP = 4096  # rows written at a time: the strip of the matrix stays in cache over all columns
+_STRIP_ROWS = (
+    4096  # rows written at a time: the strip of the matrix stays in cache over all columns
+)
 
 
 @dataclass(frozen=True)
@@ -186,7 +188,7 @@ def fill(
         for name, label in zip(names, names if labels is None else labels, strict=True)
     ]
     matrix = out.numpy()
-    for strip in slices(len(matrix), _STRIP):
+    for strip in slices(len(matrix), _STRIP_ROWS):
         for j, column in enumerate(columns):
             matrix[strip, j] = column[strip]
 

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from .reduce import BlockFn, Folding, Rowwise, Sum, T
+from .reduce import BlockFn, Folding, Result, Rowwise, Sum
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ class RowSource(ABC):
         """
         return self.fold(Sum(fn), *rowwise, size=size)
 
-    def fold(self, fn: Folding[T], *rowwise: Rowwise, size: int) -> T:
+    def fold(self, fn: Folding[Result], *rowwise: Rowwise, size: int) -> Result:
         """Merge ``fn(start, block, *slices)`` over the blocks, in the order of the rows.
 
         Parameters
@@ -160,7 +160,7 @@ class RowSource(ABC):
             One result, of all rows. If rows are in parts, the results of each part's blocks are
             merged first.
         """
-        total: T | None = None
+        total: Result | None = None
         for rows, block in self.blocks(size):
             beside = [r[rows] for r in rowwise]
             if total is None:
@@ -172,11 +172,11 @@ class RowSource(ABC):
     def by_group(
         self,
         members: Callable[[int, Tensor], list[Tensor]],
-        solve: Callable[..., T],
+        solve: Callable[..., Result],
         count: int,
         *rowwise: Rowwise,
         size: int,
-    ) -> Iterator[T]:
+    ) -> Iterator[Result]:
         """Yield the result of each group of rows, assembled on the machine of the rows.
 
         Parameters
@@ -228,7 +228,7 @@ class RowSource(ABC):
         """
         return _some_rows(change(self) if index is None else change(self, index))
 
-    def there(self, ask: Callable[[], T]) -> T:
+    def there(self, ask: Callable[[], Result]) -> Result:
         """Return the answer to a question that is asked where the rows are, such as which engine.
 
         Parameters
@@ -346,7 +346,7 @@ def first_row(rows: RowSource) -> Float[Tensor, "1 d"]:
     return next(iter(rows.blocks(1)))[1]  # `take` would pass over all of a sequential source
 
 
-def _some_rows(result: T | None) -> T:
+def _some_rows(result: Result | None) -> Result:
     if result is None:
         raise ValueError("this row source gave no blocks, so there is nothing to combine")
     return result

@@ -11,10 +11,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-T = TypeVar("T")
+Item = TypeVar("Item")
 
 
-def prefetch(items: Iterator[T]) -> Iterator[T]:
+def prefetch(items: Iterator[Item]) -> Iterator[Item]:
     """Yield the items of an iterator, computing one in advance in another thread.
 
     Parameters

@@ -10,7 +10,7 @@ from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 import torch
 from torch import Tensor
 
-T = TypeVar("T")
+Result = TypeVar("Result")
 
 BlockFn = Callable[..., Tensor]
 
@@ -34,7 +34,7 @@ class Rowwise(Protocol):
         """Return the numbers of some rows: of a slice, or of a tensor of row numbers."""
 
 
-class Folding(ABC, Generic[T]):
+class Folding(ABC, Generic[Result]):
     """What `RowSource.fold` makes of each block, and how two results become one.
 
     A value: it pickles by plain pickle, and without unrelated data, because it may be sent to the
@@ -42,14 +42,14 @@ class Folding(ABC, Generic[T]):
     """
 
     @abstractmethod
-    def __call__(self, start: int, block: Tensor, *rowwise: Any) -> T:
+    def __call__(self, start: int, block: Tensor, *rowwise: Any) -> Result:
         """Return a new result of one block, whose first row has the number `start`."""
 
     @abstractmethod
-    def merge(self, a: T, b: T) -> T:
+    def merge(self, a: Result, b: Result) -> Result:
         """Return the joint result of neighbouring rows; may write to the first."""
 
-    def add(self, total: T, start: int, block: Tensor, *rowwise: Any) -> T:
+    def add(self, total: Result, start: int, block: Tensor, *rowwise: Any) -> Result:
         """Return the joint result of earlier rows and the next block; may write to the first.
 
         For who can do better than `merge`: without memory for another result, say.
@@ -77,7 +77,7 @@ class Sum(Folding[Tensor]):
 
 
 @dataclass(frozen=True, eq=False)
-class Shifted(Folding[T]):
+class Shifted(Folding[Result]):
     """A folding of some of the rows that another one is for.
 
     Parameters
@@ -87,18 +87,18 @@ class Shifted(Folding[T]):
         Number of the first of these rows among all.
     """
 
-    fn: Folding[T]
+    fn: Folding[Result]
     first: int
 
-    def __call__(self, start: int, block: Tensor, *rowwise: Any) -> T:
+    def __call__(self, start: int, block: Tensor, *rowwise: Any) -> Result:
         """Count from the first of all rows."""
         return self.fn(self.first + start, block, *rowwise)
 
-    def merge(self, a: T, b: T) -> T:
+    def merge(self, a: Result, b: Result) -> Result:
         """Merge as the other does."""
         return self.fn.merge(a, b)
 
-    def add(self, total: T, start: int, block: Tensor, *rowwise: Any) -> T:
+    def add(self, total: Result, start: int, block: Tensor, *rowwise: Any) -> Result:
         """Count from the first of all rows."""
         return self.fn.add(total, self.first + start, block, *rowwise)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-_FOLDER = Path(__file__).parent
+_SAMPLE_FOLDER = Path(__file__).parent
 
 
 def sample_path(name: str) -> Path:
@@ -30,9 +30,9 @@ def sample_path(name: str) -> Path:
     >>> sample_path("energy").name
     'energy.parquet'
     """
-    sample_names = sorted(path.stem for path in _FOLDER.glob("*.parquet"))
+    sample_names = sorted(path.stem for path in _SAMPLE_FOLDER.glob("*.parquet"))
     if name not in sample_names:
         raise ValueError(
             f"there is no sample data set {name!r}; there are {', '.join(sample_names)}"
         )
-    return _FOLDER / f"{name}.parquet"
+    return _SAMPLE_FOLDER / f"{name}.parquet"

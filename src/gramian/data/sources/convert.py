@@ -18,7 +18,7 @@ from .as_table import as_table
 BATCH_NUMBERS = 1 << 21
 """Numbers that are converted at a time, all columns together."""
 
-FLOATS = ("float32", "float64", "keep")
+FLOAT_TYPES = ("float32", "float64", "keep")
 
 
 def convert(source: str | Path, target: str | Path, *, dtype: str = "keep") -> int:
@@ -53,8 +53,8 @@ def convert(source: str | Path, target: str | Path, *, dtype: str = "keep") -> i
     Memory: some ten megabytes, whatever the size of the table.
     """
     target = Path(target)
-    if dtype not in FLOATS:
-        raise ValueError(f"dtype is one of {', '.join(FLOATS)}, not {dtype!r}")
+    if dtype not in FLOAT_TYPES:
+        raise ValueError(f"dtype is one of {', '.join(FLOAT_TYPES)}, not {dtype!r}")
     output_format = format_to_write(target)
     if target.is_dir() or (not is_uri(source) and Path(source).resolve() == target.resolve()):
         raise ValueError(f"the target {target} must be a file other than the source")

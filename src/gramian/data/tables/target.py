@@ -11,7 +11,7 @@ from ..._messages.checks import join_words
 from ..rows.arrow import to_numpy
 from .base import Table, check_columns
 
-_ROWS = 1 << 16  # read at a time
+_BATCH_ROWS = 1 << 16  # read at a time
 
 
 def target_column(table: Table, columns: str | Sequence[str]) -> np.ndarray:
@@ -51,7 +51,7 @@ def target_column(table: Table, columns: str | Sequence[str]) -> np.ndarray:
 
 
 def _values(table: Table, name: str) -> np.ndarray:
-    batches = table.batches([name], _ROWS)
+    batches = table.batches([name], _BATCH_ROWS)
     values = collect_values(
         (batch.column(0) for batch in batches), table.where, name, table.num_rows
     )

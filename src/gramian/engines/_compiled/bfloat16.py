@@ -35,7 +35,7 @@ class Choice:
     features: int
 
 
-CHOICES = {
+SPLIT_CHOICES = {
     "exact": (),
     "auto": (six := Choice(3, ROUNDING_LIMIT, 64),),
     "fast": (Choice(2, FAST_LIMIT, 9), six),
@@ -69,7 +69,7 @@ def split_for(
         Features.
     precision : {"auto", "exact", "fast"}
     """
-    for choice in CHOICES[precision]:
+    for choice in SPLIT_CHOICES[precision]:
         if d < choice.features or not reach < float("inf"):
             continue
         error = split_error(choice.pieces, reach, fourth, d)

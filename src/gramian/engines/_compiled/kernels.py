@@ -24,9 +24,9 @@ from .bfloat16 import Bfloat16Split, split_for
 if TYPE_CHECKING:
     from .. import _native
 
-T = TypeVar("T")
+Result = TypeVar("Result")
 
-MODULE = "gramian.engines._native"
+NATIVE_MODULE = "gramian.engines._native"
 
 PACKED_COLUMNS = 48
 """Columns of a packed block, for all instruction sets."""
@@ -40,12 +40,12 @@ FEW_LIMIT = 1e-6
 
 def is_built() -> bool:
     """Return whether the compiled tiles came with this installation."""
-    return find_spec(MODULE) is not None
+    return find_spec(NATIVE_MODULE) is not None
 
 
 def tiles() -> type[_native.Plan]:
     """Return the class of the compiled tiles."""
-    plan: type[_native.Plan] = import_module(MODULE).Plan
+    plan: type[_native.Plan] = import_module(NATIVE_MODULE).Plan
     return plan
 
 
@@ -54,13 +54,13 @@ def instructions() -> list[str]:
 
     None where the compiled tiles are not installed.
     """
-    names: list[str] = import_module(MODULE).instructions() if is_built() else []
+    names: list[str] = import_module(NATIVE_MODULE).instructions() if is_built() else []
     return names
 
 
 def has_split_products(isa: str) -> bool:
     """Return whether these instructions have products of bfloat16 pieces."""
-    has_products: bool = import_module(MODULE).splits(isa)
+    has_products: bool = import_module(NATIVE_MODULE).splits(isa)
     return has_products
 
 
@@ -68,12 +68,12 @@ def is_compiled(kernel: Kernel) -> bool:
     """Return whether there are tiles of `kernel`, which is one of `gramian.kernels` then."""
     if not type(kernel).__module__.startswith(Kernel.__module__.removesuffix("base")):
         return False
-    return tile_name(kernel) in import_module(MODULE).kernels()
+    return tile_name(kernel) in import_module(NATIVE_MODULE).kernels()
 
 
 def has_compiled_slopes(kernel: Kernel) -> bool:
     """Return whether these tiles have gradients, too; else torch computes them."""
-    return tile_name(kernel) in import_module(MODULE).slopes()
+    return tile_name(kernel) in import_module(NATIVE_MODULE).slopes()
 
 
 def tile_name(kernel: Kernel) -> str:
@@ -83,7 +83,7 @@ def tile_name(kernel: Kernel) -> str:
     return "chi2" if isinstance(kernel, ChiSquared) else kernels.name_of(kernel)
 
 
-def _in_parts(function: Callable[[int, int], T], z: Tensor, threads: int) -> list[T]:
+def _in_parts(function: Callable[[int, int], Result], z: Tensor, threads: int) -> list[Result]:
     """Return ``function(start, stop)`` for ranges of the rows of `z`, of whole blocks."""
     blocks, least_rows = (
         -(-len(z) // PACKED_COLUMNS),
@@ -118,7 +118,7 @@ class _Columns:
 
     def reach(self, power: int) -> float:
         """Return the largest sum of these powers of the coordinates' sizes."""
-        reach = import_module(MODULE).reach
+        reach = import_module(NATIVE_MODULE).reach
 
         def part(i: int, j: int) -> float:
             value: float = reach(self.settings.isa, self.z[i:j], self.origin, self.factor, power)

@@ -22,9 +22,9 @@ Product = Literal["3xbf16", "3xtf32", "ieee"]
 Distance = Product | Literal["difference", "absolute"]
 """Ways to compute s of a tile: by such a product, or from differences."""
 
-PRECISIONS: tuple[Product, ...] = get_args(Product)
+PRODUCT_PRECISIONS: tuple[Product, ...] = get_args(Product)
 
-LIMITS: dict[str, float] = {
+ERROR_LIMITS: dict[str, float] = {
     "ieee": ROUNDING_LIMIT,
     "3xtf32": ROUNDING_LIMIT,
     "3xbf16": FAST_LIMIT,
@@ -73,8 +73,8 @@ def choose(kernel: Kernel, reach: float, fourth: float, d: int, precision: str) 
         return "absolute" if close else None
     if d > FEW_FEATURES and not kernel.sharp:
         scale = abs(kernel.scale)
-        for way in PRECISIONS:
+        for way in PRODUCT_PRECISIONS:
             error = scale * squared_error(way, reach, fourth, d)
-            if way in (precision, "ieee") and error * kernel.slope <= LIMITS[way]:
+            if way in (precision, "ieee") and error * kernel.slope <= ERROR_LIMITS[way]:
                 return way
     return "difference" if eps * reach**0.5 <= ROUNDING_LIMIT else None

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ...kernels import Radial
 from .products import TARGETS, Fused
-from .profiles import SLOPES
+from .profiles import SLOPE_OF_KERNEL
 
 
 def gradients(kernel: Radial, x: Tensor, z: Tensor, v: Tensor, K: Fused) -> Tensor:
@@ -29,7 +29,7 @@ def gradients(kernel: Radial, x: Tensor, z: Tensor, v: Tensor, K: Fused) -> Tens
         Of this kernel and these rows.
     """
     (b, d), t = x.shape, v.shape[1]
-    slopes = replace(K, constants={**K.constants, "PROFILE": SLOPES[type(kernel)]})
+    slopes = replace(K, constants={**K.constants, "PROFILE": SLOPE_OF_KERNEL[type(kernel)]})
     left_rows, right = K.left.rows[:b, :d].double(), K.right.rows[: len(z), :d]
     out = x.new_empty(b, t, d, dtype=torch.float64)
     ones = torch.cat([right, torch.ones_like(right[:, :1])], dim=1)

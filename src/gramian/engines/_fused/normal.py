@@ -10,7 +10,7 @@ from torch import Tensor
 from ..._linalg import multiply_in_blocks
 from .._devices import torch_keeps_float32
 from .limits import SCRATCH_BYTES
-from .points import ROWS
+from .points import PADDED_ROWS
 from .products import TARGETS, Fused
 
 H200_FLOPS: dict[str, float] = {"ieee": 67e12, "3xtf32": 133e12, "3xbf16": 261e12}
@@ -103,4 +103,4 @@ def keeping_is_cheaper(distance: str, precision: str, d: int, t: int) -> bool:
 
 def _piece(K: Fused) -> int:
     """Return the rows whose entries are kept at once, a multiple of `ROWS`; 0 if they are fewer."""
-    return SCRATCH_BYTES // (4 * K.right.n * ROWS) * ROWS
+    return SCRATCH_BYTES // (4 * K.right.n * PADDED_ROWS) * PADDED_ROWS

@@ -10,7 +10,7 @@ from torch import Tensor
 from ...kernels._lengthscale import LengthscaleKernel
 from .distances import Distance
 
-ROWS = 128
+PADDED_ROWS = 128
 """Rows are padded to whole multiples: the longest side of a tile."""
 
 PREPARED_NUMBERS = 1 << 22
@@ -40,16 +40,16 @@ class Points:
         """Lay out centered and scaled points, (n, d), for a way to compute distances."""
         n, d = points.shape
         if distance in ("difference", "absolute"):
-            rows = points.new_zeros(d, -(-n // ROWS) * ROWS).t()
+            rows = points.new_zeros(d, -(-n // PADDED_ROWS) * PADDED_ROWS).t()
         else:
-            rows = points.new_zeros(-(-n // ROWS) * ROWS, padded_features(d))
+            rows = points.new_zeros(-(-n // PADDED_ROWS) * PADDED_ROWS, padded_features(d))
         rows[:n, :d] = points
         norms = points.new_zeros(len(rows))
         norms[:n] = scale * norm(points, 2).square_()
         return cls(rows, norms, n)
 
     def part(self, start: int, size: int) -> Points:
-        """Return at most `size` rows from `start` on, both multiples of `ROWS`."""
+        """Return at most `size` rows from `start` on, both multiples of `PADDED_ROWS`."""
         part_rows = slice(start, start + size)
         return Points(self.rows[part_rows], self.norms[part_rows], min(self.n - start, size))
 

@@ -16,9 +16,17 @@ from .._tiles.kernels import parameters
 from . import tiles
 from .distances import choose
 from .limits import SCRATCH_BYTES, SPLIT_ROWS
-from .points import ROWS, Points, in_lengthscales, norm
-from .profiles import PROFILES
-from .shapes import INTERPRETED, SYMMETRIC_TILES, TILES, TUNING, Tile, autotune_program, options
+from .points import PADDED_ROWS, Points, in_lengthscales, norm
+from .profiles import PROFILE_OF_KERNEL
+from .shapes import (
+    INTERPRETED_TILE,
+    SYMMETRIC_TILES,
+    TILE_SHAPES,
+    TUNING_LOCK,
+    Tile,
+    autotune_program,
+    options,
+)
 
 TARGETS = 64
 """Columns of v that are multiplied at once; for more, entries are computed again."""
@@ -26,14 +34,14 @@ TARGETS = 64
 SYMMETRIC_TARGETS = TARGETS // 2
 """The same in a symmetric product, which needs registers for K v and K' v."""
 
-SPAN = 4096
+SPAN_COLUMNS = 4096
 """Columns that one program adds up at least."""
 
 TUNED_PAIRS = 1 << 34
 """Least entries of a product for tuning, which compiles five programs of about 0.7 s on an H200;
 these entries take 0.03 s there."""
 
-PROGRAMS = SPLIT_ROWS // ROWS
+WANTED_PROGRAMS = SPLIT_ROWS // PADDED_ROWS
 """Programs wanted: where rows make fewer, columns are split too. Some for each of 132 cores."""
 
 
@@ -84,7 +92,7 @@ class Fused:
         constants = {
             "scale": scale,
             "shape": next(iter(parameters(kernel)), 0.0),
-            "PROFILE": PROFILES[type(kernel)],
+            "PROFILE": PROFILE_OF_KERNEL[type(kernel)],
             "DISTANCE": distance,
         }
         return cls(left_points, right, constants, precision, diagonal, tuned)
@@ -153,7 +161,7 @@ class Fused:
         packed = self._pack_columns(v)
         width, n = packed.shape
         total = packed.new_zeros(n, width, dtype=torch.float64)
-        strip = max(SCRATCH_BYTES // (8 * n * width), 1) * ROWS
+        strip = max(SCRATCH_BYTES // (8 * n * width), 1) * PADDED_ROWS
         for start in range(0, n, strip):
             by_row, by_column = self._strip(packed, start, min(strip, n - start))
             total[start : start + strip] += by_row
@@ -165,7 +173,7 @@ class Fused:
         width, columns = packed.shape[0], packed.shape[1] - start
         span = _span(rows, columns)
         by_row = packed.new_empty(-(-columns // span), rows, width, dtype=torch.float64)
-        by_column = packed.new_empty(rows // ROWS, columns, width, dtype=torch.float64)
+        by_column = packed.new_empty(rows // PADDED_ROWS, columns, width, dtype=torch.float64)
         self._start(
             tiles.symmetric,
             lambda meta: (rows // meta["BM"], len(by_row)),
@@ -211,7 +219,7 @@ class Fused:
         self,
         program: Any,
         grid: Callable[[Mapping[str, int]], tuple[int, ...]],
-        shapes: tuple[Tile, ...] = TILES,
+        shapes: tuple[Tile, ...] = TILE_SHAPES,
         **arguments: Any,
     ) -> None:
         x, z = self.left, self.right
@@ -224,14 +232,14 @@ class Fused:
         with torch.cuda.device_of(x.rows):
             if self.tuned and len(x.rows) * len(z.rows) >= TUNED_PAIRS:
                 tuner = autotune_program(program, shapes, x.rows.device)
-                with TUNING:
+                with TUNING_LOCK:
                     tuner[grid](**arguments, enable_fp_fusion=True)
             else:
-                tile = shapes[0] if x.rows.is_cuda else INTERPRETED
+                tile = shapes[0] if x.rows.is_cuda else INTERPRETED_TILE
                 program[grid](**arguments, **options(tile), enable_fp_fusion=True)
 
 
 def _span(rows: int, columns: int) -> int:
     """Return how many columns one program adds up, so that there are enough programs."""
-    splits = max(PROGRAMS * ROWS // rows, 1)
-    return max(-(-columns // (splits * ROWS)) * ROWS, SPAN)
+    splits = max(WANTED_PROGRAMS * PADDED_ROWS // rows, 1)
+    return max(-(-columns // (splits * PADDED_ROWS)) * PADDED_ROWS, SPAN_COLUMNS)

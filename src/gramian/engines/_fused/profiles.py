@@ -24,11 +24,11 @@ from ...kernels import (
     RationalQuadratic,
 )
 
-PROFILES: dict[type[Kernel], Any] = {}
+PROFILE_OF_KERNEL: dict[type[Kernel], Any] = {}
 """The function of each class of kernels, of which a subclass is another kernel."""
 
 
-SLOPES: dict[type[Kernel], Any] = {}
+SLOPE_OF_KERNEL: dict[type[Kernel], Any] = {}
 """The derivative, as a function of s, of each class without a kink, where float32 would not do."""
 
 
@@ -36,7 +36,7 @@ def slope(*kernels: type[Kernel]) -> Callable[[Any], Any]:
     """Register a function as the derivative of the profile of these kernels."""
 
     def register(derivative: Any) -> Any:
-        SLOPES.update(dict.fromkeys(kernels, derivative))
+        SLOPE_OF_KERNEL.update(dict.fromkeys(kernels, derivative))
         return derivative
 
     return register
@@ -46,7 +46,7 @@ def fused(*kernels: type[Kernel]) -> Callable[[Any], Any]:
     """Register a function as the profile of these kernels."""
 
     def register(profile: Any) -> Any:
-        PROFILES.update(dict.fromkeys(kernels, profile))
+        PROFILE_OF_KERNEL.update(dict.fromkeys(kernels, profile))
         return profile
 
     return register

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 import triton
 
-from .points import ROWS
+from .points import PADDED_ROWS
 
 
 class Tile(NamedTuple):
@@ -21,7 +21,7 @@ class Tile(NamedTuple):
     stages: int
 
 
-TILES = (
+TILE_SHAPES = (
     Tile(128, 64, 8, 2),
     Tile(128, 64, 4, 3),
     Tile(64, 64, 4, 3),
@@ -31,11 +31,11 @@ TILES = (
 """The shapes among which tuning chooses; the first is used without."""
 
 SYMMETRIC_TILES = (
-    Tile(ROWS, 64, 8, 1),
-    Tile(ROWS, 64, 8, 2),
-    Tile(ROWS, 64, 4, 3),
-    Tile(ROWS, 32, 4, 2),
-    Tile(ROWS, 128, 8, 2),
+    Tile(PADDED_ROWS, 64, 8, 1),
+    Tile(PADDED_ROWS, 64, 8, 2),
+    Tile(PADDED_ROWS, 64, 4, 3),
+    Tile(PADDED_ROWS, 32, 4, 2),
+    Tile(PADDED_ROWS, 128, 8, 2),
 )
 """The same of a symmetric product, where a program has `ROWS` rows, and a square on the diagonal.
 
@@ -43,7 +43,7 @@ Each tile is multiplied from both sides, which takes twice the memory of a core.
 room on every GPU, however many columns v has; tuning leaves out those that have none.
 """
 
-INTERPRETED = Tile(128, 128, 8, 2)
+INTERPRETED_TILE = Tile(128, 128, 8, 2)
 """The shape that the interpreter walks through in the fewest steps."""
 
 
@@ -57,7 +57,7 @@ def options(tile: Tile) -> dict[str, int]:
     }
 
 
-TUNING = threading.Lock()
+TUNING_LOCK = threading.Lock()
 """Held while a tuned program is started, and the first time while it is tuned."""
 
 
@@ -66,7 +66,7 @@ def autotune_program(program: Any, shapes: tuple[Tile, ...], device: torch.devic
     """Return a program that tries the tiles in its first call with such shapes, and keeps one.
 
     Each trial writes all results, so that earlier results do not matter.
-    A tuner keeps its arguments while it runs: start it under `TUNING`. Each device has its own.
+    A tuner keeps its arguments while it runs: start it under `TUNING_LOCK`. Each device has one.
     """
     configs = [
         triton.Config({"BM": tile.rows, "BN": tile.columns}, tile.warps, tile.stages)

@@ -187,7 +187,7 @@ class KernelPCA(NystromEstimator):
         eps = torch.finfo(rows.dtype).eps
         # Rows that are one point to the kernel leave a trace that is rounding of their features.
         rounding = (ROUNDING_UNITS * eps) ** 2 * float(total)
-        smallest = max(max(la.EPS * len(scatter), eps) * trace, rounding)
+        smallest = max(max(la.FLOAT64_EPS * len(scatter), eps) * trace, rounding)
         values, vectors = largest_first(scatter, smallest)
         if float(values[0]) <= smallest:  # one component, which is zero at any row
             values, vectors = torch.zeros_like(values), torch.zeros_like(vectors)

@@ -25,7 +25,7 @@ from ..._parameters.types import (
 from ...data import RowSource
 from ...engines import Engine
 from ...fitting import FitSettings, Fitted, TrainingData, machine_memory
-from ...fitting.inputs.kernel_matrix import NAME as PRECOMPUTED
+from ...fitting.inputs.kernel_matrix import PRECOMPUTED_NAME as PRECOMPUTED
 from ...fitting.inputs.scaling import PathRow
 from ...fitting.uncertainty.conformal import draws_of
 from ...fitting.uncertainty.leave_one_out import LeftOut, left_out

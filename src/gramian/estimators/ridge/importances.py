@@ -11,7 +11,7 @@ import numpy as np
 from ...metric import LearnedMetric
 from ...model import Model, by_column
 
-T = TypeVar("T")
+Item = TypeVar("Item")
 
 
 def feature_importances(model: Model, names: Iterable[str] | None, memory_bytes: int) -> np.ndarray:
@@ -33,7 +33,7 @@ def feature_importances(model: Model, names: Iterable[str] | None, memory_bytes:
     return np.array([by_name.get(name, 0.0) for name in columns])
 
 
-def one_or_all(values: Iterable[T]) -> T | tuple[T, ...]:
+def one_or_all(values: Iterable[Item]) -> Item | tuple[Item, ...]:
     """Return the only value of a model, or the values of all models of an average."""
     items = tuple(values)
     return items[0] if len(items) == 1 else items

@@ -19,7 +19,7 @@ from .. import dask_collections, tables, validation
 from ..types import RowsLike, TargetsLike, Weights
 from .base import KernelRidgeModel
 
-T = TypeVar("T")
+Result = TypeVar("Result")
 
 
 def rows_and_truth(
@@ -72,11 +72,11 @@ def remote_accuracy(
 def _fold_remote(
     estimator: KernelRidgeModel,
     X: RowSource,
-    fold: Folding[T],
+    fold: Folding[Result],
     encode: Callable[[TargetsLike | RemoteColumns], Tensor | RemoteColumns],
     y: TargetsLike,
     sample_weight: Weights,
-) -> T:
+) -> Result:
     """Fold predictions and truth in one pass over the rows, of which sums come back."""
     rows = validation.new_rows(estimator, X)
     engine, memory = estimator._engine_of_prediction(rows), estimator._block_bytes()

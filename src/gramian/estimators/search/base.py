@@ -36,7 +36,7 @@ from ..ridge.conformal import calibrate_model, divide_rows
 from ..ridge.regressor import KernelRidge
 from ..types import Columns, RowsLike, TargetsLike
 from .parameters import (
-    AUTO,
+    AUTO_VALUE,
     folds_of,
     inputs_of,
     kernels_of,
@@ -51,16 +51,16 @@ from .scoring import score_rows, scoring_of
 class KernelRidgeSearch(KernelRidgeModel):
     """Search for a kernel ridge regression; subclasses say what targets and outputs are."""
 
-    kernel: Any = AUTO
+    kernel: Any = AUTO_VALUE
     _: KW_ONLY
-    lengthscale: Any = AUTO
-    metric: Any = AUTO
-    standardize: Any = AUTO
+    lengthscale: Any = AUTO_VALUE
+    metric: Any = AUTO_VALUE
+    standardize: Any = AUTO_VALUE
     average: bool = True
     cv: Folds = None
     test_fraction: OptionalNumber = None
     scoring: str | None = None
-    budget: Any = AUTO
+    budget: Any = AUTO_VALUE
     engine: EngineLike = "auto"
     memory_limit: MemoryLimit = None
     callbacks: Callbacks = ()
@@ -109,7 +109,7 @@ class KernelRidgeSearch(KernelRidgeModel):
     @property
     def _maps(self) -> bool:
         """Whether parameters ask for a map of the features, which would fill zeros."""
-        is_auto = isinstance(self.metric, str) and self.metric == AUTO
+        is_auto = isinstance(self.metric, str) and self.metric == AUTO_VALUE
         quantiles = isinstance(self.standardize, str) and self.standardize == "quantile"
         return quantiles or not (is_auto or self.metric is None)
 

@@ -11,15 +11,15 @@ from ...kernels import names as names_of_kernels
 from ...kernels._lengthscale import medians
 from ...kernels.base import kernels
 from ...metric import RecursiveFeatureMachine
-from ...search import INPUTS, L1, RADIAL
+from ...search import INPUT_SCALINGS, L1_KERNEL, RADIAL_KERNELS
 
-AUTO = "auto"
+AUTO_VALUE = "auto"
 
 
 def kernels_of(given: object) -> tuple[str, ...]:
     """Return the names of the kernels to choose among."""
-    if given is None or (isinstance(given, str) and given == AUTO):
-        return (*RADIAL, L1)
+    if given is None or (isinstance(given, str) and given == AUTO_VALUE):
+        return (*RADIAL_KERNELS, L1_KERNEL)
     names = (given,) if isinstance(given, str) else given
     if not isinstance(names, Sequence) or not len(names):
         raise ValueError(f"kernel must be 'auto', a name or a list of names, not {given!r}")
@@ -41,8 +41,8 @@ def _is_usable(name: str) -> bool:
 
 def inputs_of(given: object) -> tuple[str, ...]:
     """Return the names of the inputs to choose among."""
-    if isinstance(given, str) and given == AUTO:
-        return INPUTS
+    if isinstance(given, str) and given == AUTO_VALUE:
+        return INPUT_SCALINGS
     if isinstance(given, bool):
         return ("standard",)
     if isinstance(given, str) and given == "quantile":
@@ -52,7 +52,7 @@ def inputs_of(given: object) -> tuple[str, ...]:
 
 def multiples_of(given: object) -> tuple[float, ...] | None:
     """Return lengthscales in medians; None for those that are found by walking."""
-    if given is None or (isinstance(given, str) and given == AUTO):
+    if given is None or (isinstance(given, str) and given == AUTO_VALUE):
         return None
     values = [given] if isinstance(given, str) or not isinstance(given, Sequence) else given
     multiples = [medians(value) for value in values]
@@ -79,7 +79,7 @@ def machine_of(given: object) -> RecursiveFeatureMachine | None:
     """Return the machine that learns a metric, if any."""
     if given is None:
         return None
-    if isinstance(given, str) and given in (AUTO, "learned"):
+    if isinstance(given, str) and given in (AUTO_VALUE, "learned"):
         return RecursiveFeatureMachine()
     if isinstance(given, RecursiveFeatureMachine):
         return given

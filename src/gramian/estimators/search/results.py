@@ -30,7 +30,7 @@ def parameters(member: Member, *, scaled: bool, coded: bool) -> dict[str, Any]:
     }
 
 
-STANDARDIZE = {"quantile": "quantile", "common": False}
+STANDARDIZE_OF_INPUTS = {"quantile": "quantile", "common": False}
 """The names of `KernelRidge` for inputs: lengthscales in medians make up for one scale of all."""
 
 
@@ -39,15 +39,15 @@ def _maps(recipe: Recipe, *, scaled: bool, coded: bool) -> dict[str, Any]:
     if recipe.rounds:
         powers = (recipe.power,)
         machine = RecursiveFeatureMachine(recipe.rounds, powers, kernel=recipe.learner)
-    standardize = STANDARDIZE.get(recipe.inputs, scaled)
+    standardize = STANDARDIZE_OF_INPUTS.get(recipe.inputs, scaled)
     targets = {} if standardize or coded else {"standardize_target": True}
     return {"standardize": standardize, **targets, "metric": machine}
 
 
-SAMPLED = ("screen", "metric", "kernel", "landmarks")
+SAMPLED_STEPS = ("screen", "metric", "kernel", "landmarks")
 """Steps that are compared by the squared error on samples, whatever score was asked for."""
 
-COLUMNS = (
+RESULT_COLUMNS = (
     "params", "step", "mean_test_score", "squared_error", "seconds", "elapsed", "evaluations"
 )  # fmt: skip
 
@@ -57,9 +57,9 @@ def results(found: Searched, scoring: Scoring, *, scaled: bool, coded: bool) -> 
 
     With a score of its own, fits have a row for their best penalty only, and samples no score.
     """
-    rows: dict[str, list[Any]] = {name: [] for name in COLUMNS}
+    rows: dict[str, list[Any]] = {name: [] for name in RESULT_COLUMNS}
     for trial in found.trials:
-        squared = scoring.loss is None or trial.step in SAMPLED
+        squared = scoring.loss is None or trial.step in SAMPLED_STEPS
         losses = trial.losses if squared else ()
         for penalty, loss in losses or ((trial.penalty, trial.loss),):
             if trial.step == "refit":
@@ -101,7 +101,7 @@ def history(found: Searched, scoring: Scoring) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     least_error: dict[bool, float] = {True: math.inf, False: math.inf}
     for trial in found.trials:
-        sampled = trial.step in SAMPLED
+        sampled = trial.step in SAMPLED_STEPS
         before = least_error[sampled]
         least_error[sampled] = min(before, trial.loss) if math.isfinite(trial.loss) else before
         squared = scoring.loss is None or sampled

@@ -48,9 +48,9 @@ def scoring_of(scoring: object, *, classes: bool) -> Scoring:
     ValueError
         If there is no such score.
     """
-    metrics_of_task = CLASSIFICATION if classes else REGRESSION
+    metrics_of_task = CLASSIFICATION_SCORINGS if classes else REGRESSION_SCORINGS
     if scoring is None:
-        return SQUARED
+        return SQUARED_ERROR
     if not isinstance(scoring, str) or scoring not in metrics_of_task:
         raise ValueError(
             f"scoring must be one of {', '.join(metrics_of_task)}, or None for the squared error, "
@@ -154,15 +154,15 @@ def _complement(loss: float, unit: float) -> float:
     return 1 - loss
 
 
-SQUARED = Scoring(None, lambda loss, unit: -loss * unit**2)
+SQUARED_ERROR = Scoring(None, lambda loss, unit: -loss * unit**2)
 
-REGRESSION: dict[str, Scoring] = {
+REGRESSION_SCORINGS: dict[str, Scoring] = {
     "neg_root_mean_squared_error": Scoring(None, lambda loss, unit: -(loss**0.5) * unit),
-    "neg_mean_squared_error": SQUARED,
+    "neg_mean_squared_error": SQUARED_ERROR,
     "r2": Scoring(None, _complement),
     "neg_mean_absolute_error": Scoring(_absolute, _negative),
 }
-CLASSIFICATION: dict[str, Scoring] = {
+CLASSIFICATION_SCORINGS: dict[str, Scoring] = {
     "accuracy": Scoring(_error, _complement),
     "balanced_accuracy": Scoring(_balanced_accuracy, _complement),
     "neg_log_loss": Scoring(_log_loss, _negative),

@@ -17,7 +17,7 @@ from ...cells import Partition
 from ...data import Elsewhere, LinearMap, RowSource, as_rows, scratch
 from ...model import CellCenters
 from ...solvers import Solver
-from ...solvers.loop.metrics import RESIDUAL
+from ...solvers.loop.metrics import RESIDUAL_KEY
 from ...solvers.loop.stopping import Row, StopReason
 from ..choice.choose import Chosen, choose
 from ..inputs.scaling import Scaling
@@ -34,7 +34,12 @@ from .remote import ProblemsThere, remote_cell_rows
 from .rows import CellRows, rows_by_cell
 from .solver import CellSolver
 
-WORST: tuple[StopReason, ...] = ("converged", "no_progress", "max_iterations", "time_limit")
+REASONS_BY_RANK: tuple[StopReason, ...] = (
+    "converged",
+    "no_progress",
+    "max_iterations",
+    "time_limit",
+)
 """Reasons to stop, from best to worst. The reason of the fit is the worst of its cells."""
 
 
@@ -82,7 +87,7 @@ def _prepare(
     kernel = resolve.kernel(user_settings.kernel, user_settings.lengthscale)
     scaling = Scaling.of(user_settings, data, kernel=kernel, rng=rng.maps)
     settings, data = scaling.apply(user_settings, data)
-    announce(settings.callbacks, stages.PREPARING)
+    announce(settings.callbacks, stages.PREPARING_STAGE)
     d, block_bytes = data.rows.shape[1], routed_block_bytes(user_settings)
     unused = sorted(frozenset(range(d)) - kernel.used_features(d))
     rows = _by_cell(partition, data.rows, memory, block_bytes, unused, rng.landmarks)
@@ -116,7 +121,9 @@ def _cells_outcome(
     outcomes: Sequence[tuple[Row, StopReason]],
 ) -> Fitted:
     """Return the outcome of all cells; its last state has the largest residual."""
-    history = sorted((row for row, _ in outcomes), key=lambda row: float(row.get(RESIDUAL, 0.0)))
+    history = sorted(
+        (row for row, _ in outcomes), key=lambda row: float(row.get(RESIDUAL_KEY, 0.0))
+    )
     model = prepared.data.model(
         prepared.kernel,
         rows.X,
@@ -131,7 +138,7 @@ def _cells_outcome(
         engine=prepared.engine,
         penalty=prepared.settings.one_penalty,
         iteration=max(int(row["iteration"]) for row in history),
-        reason=max((reason for _, reason in outcomes), key=WORST.index),
+        reason=max((reason for _, reason in outcomes), key=REASONS_BY_RANK.index),
         history=history,
         metrics=history[-1],
         learned=prepared.scaling.features.learned,
@@ -179,7 +186,7 @@ def _choose_settings(
 def _all(problems: CellProblems, coef: Float[Tensor, "m t"]) -> list[tuple[Row, StopReason]]:
     """Solve all cells, write their coefficients, and return how the solver came to them."""
     callbacks, rows = problems.prepared.settings.callbacks, problems.rows
-    announce(callbacks, stages.CELLS)
+    announce(callbacks, stages.CELLS_STAGE)
     saved = [callback for callback in callbacks if isinstance(callback, Checkpoint)]
     outcomes = []
     journal = problems.journal(saved[0]) if saved else None

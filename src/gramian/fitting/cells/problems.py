@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from ..._linalg.threads import one_thread_if_small
-from ..._parallel.processes import BYTES, processes_pay, run_apart
+from ..._parallel.processes import PROCESS_BYTES, processes_pay, run_apart
 from ..._parallel.workers import run
 from ...callbacks import Checkpoint
 from ...callbacks.journal import Journal, another_problem
@@ -29,7 +29,7 @@ from .solver import CellSolver, CellTask, SolvedCell
 
 logger = logging.getLogger("gramian")
 
-MEASURED = 8
+MEASURED_CELLS = 8
 """Cells, for each worker, from which on the first one is solved alone and measured."""
 
 CELL_FACTS = ("iteration", "reason", "shift", "residual")
@@ -112,7 +112,7 @@ class CellProblems:
     def _at_once(self, journal: Journal | None) -> Iterator[Told]:
         """Yield the cells from several workers; the first alone, to see how long it takes."""
         work, count, measured = self._work(journal), len(self.rows), 0
-        if count >= MEASURED * self.workers and self._apart:
+        if count >= MEASURED_CELLS * self.workers and self._apart:
             began = time.monotonic()
             yield from run(self.workers, work, range(1), self._stopped.set)
             measured, seconds = 1, time.monotonic() - began
@@ -183,7 +183,7 @@ class CellProblems:
     def _apart(self) -> bool:
         """Whether there is memory for processes."""
         limit = self.prepared.settings.limit
-        return limit is None or 2 * self.workers * BYTES <= limit
+        return limit is None or 2 * self.workers * PROCESS_BYTES <= limit
 
     @property
     def _rule(self) -> Stop:

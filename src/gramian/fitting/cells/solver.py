@@ -14,7 +14,7 @@ from ...data import RowSource
 from ...kernels import Kernel
 from ...operators import Engine
 from ...solvers import Result, Solver, solve
-from ...solvers.loop.metrics import RESIDUAL
+from ...solvers.loop.metrics import RESIDUAL_KEY
 from ...solvers.loop.stopping import Row, Stop, StopReason
 from ..choice.landmarks import problem_of
 from ..inputs.training_data import TrainingData
@@ -57,7 +57,7 @@ class SolvedCell:
     def row(self) -> Row:
         """The row of the history."""
         row: Row = {"iteration": self.iteration, "rows": len(self.coef), "ridge": self.shift}
-        return row if self.residual is None else row | {RESIDUAL: self.residual}
+        return row if self.residual is None else row | {RESIDUAL_KEY: self.residual}
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +112,7 @@ class CellSolver:
         for _ in range(TRIES):
             result = self._result(task, shift)
             if result.reason != "diverged":
-                last = result.history[-1].get(RESIDUAL)
+                last = result.history[-1].get(RESIDUAL_KEY)
                 return SolvedCell(
                     result.state.coef.cpu(), result.state.iteration, result.reason, shift,
                     None if last is None else float(last),

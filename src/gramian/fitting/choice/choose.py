@@ -13,8 +13,8 @@ from ...callbacks import announce, stages
 from ...data import LinearMap
 from ...kernels import Kernel
 from ...model import Shares
-from ...search import L1, RADIAL
-from ...search.recipe import MULTIPLES
+from ...search import L1_KERNEL, RADIAL_KERNELS
+from ...search.recipe import FIRST_MULTIPLES
 from ..held_out.splits import search_splits
 from ..inputs.training_data import TrainingData
 from ..result import Fitted
@@ -44,7 +44,7 @@ LEAST_MEMORY = 1 << 30
 BYTES_PER_PAIR = 100
 """Bytes of a pair of rows in leave-one-out: entries, eigenvectors and LAPACK's workspace."""
 
-TOLERANCE = 5e-3
+NOISY_TOLERANCE = 5e-3
 """Relative residual below which the error of a noisy target no longer falls."""
 
 TOLERANCE_OF_LOSS = 0.05
@@ -113,7 +113,7 @@ def choose(
         return Chosen(_with_tolerance(settings, None))
     if rng is None:
         raise ValueError("a choice of kernel, lengthscale or penalty needs a generator")
-    announce(settings.callbacks, stages.COMPARING)
+    announce(settings.callbacks, stages.COMPARING_STAGE)
     tried = candidates(settings, sparse=data.rows.sparse, mapped=mapped)
     by = _comparisons(settings, data, landmarks, rng, ends, tried[0], mapped)
     resolve.check_features(tried[0], data.rows)
@@ -151,7 +151,7 @@ def _with_tolerance(settings: FitSettings, loss: float | None) -> FitSettings:
         return settings
     if loss is None or not math.isfinite(loss):
         return replace(settings, tol=USUAL_TOLERANCE)
-    aim = min(TOLERANCE, TOLERANCE_OF_LOSS * math.sqrt(loss))
+    aim = min(NOISY_TOLERANCE, TOLERANCE_OF_LOSS * math.sqrt(loss))
     return replace(settings, tol=max(USUAL_TOLERANCE, aim))
 
 
@@ -190,12 +190,14 @@ def candidates(settings: FitSettings, *, sparse: bool, mapped: LinearMap | None)
         names = [kernel_given]
     else:
         mixed = mapped is not None and mapped.matrix is not None
-        names = [*RADIAL, *([] if sparse or mixed else [L1])]
+        names = [*RADIAL_KERNELS, *([] if sparse or mixed else [L1_KERNEL])]
     if not settings.chooses_lengthscale:
         return [resolve.kernel(name, settings.lengthscale) for name in names]
     if isinstance(kernel_given, Kernel):
         return [kernel_given]
-    return [resolve.kernel(name, f"{MULTIPLES.get(str(name), 1.0)!r} median") for name in names]
+    return [
+        resolve.kernel(name, f"{FIRST_MULTIPLES.get(str(name), 1.0)!r} median") for name in names
+    ]
 
 
 def _leaves_one_out(settings: FitSettings, data: TrainingData) -> bool:

@@ -11,13 +11,13 @@ from ...kernels import Kernel, medians
 from ...kernels._lengthscale import lengthscale_of
 from ..held_out.values import HeldValues
 
-GAIN = 2e-3
+LEAST_GAIN = 2e-3
 """Share of the loss that a further lengthscale has to gain."""
 
-STEP = 2.0
+LENGTHSCALE_STEP = 2.0
 """Ratio of lengthscales that are tried one after the other."""
 
-FARTHEST = 32.0
+FARTHEST_RATIO = 32.0
 """Largest ratio of a lengthscale, or its inverse, to the first one."""
 
 
@@ -69,7 +69,7 @@ class Comparison(Protocol):
     Attributes
     ----------
     fine_steps : tuple of float
-        Ratios of lengthscales, below `STEP`, that are tried once the best one is known.
+        Ratios of lengthscales, below `LENGTHSCALE_STEP`, that are tried once the best one is known.
     """
 
     @property
@@ -92,13 +92,13 @@ class Comparison(Protocol):
         """Return its predictions of the rows that kernels are compared on; None if it failed."""
 
 
-UNKNOWN = 1e-6
+UNKNOWN_PENALTY = 1e-6
 """The penalty of a kernel whose matrix could not be computed: the fit then says why."""
 
 
 def failed_score(kernel: Kernel) -> Scored:
     """Return the score of a kernel whose matrix overflows, or is not definite."""
-    return Scored(kernel, UNKNOWN, math.inf)
+    return Scored(kernel, UNKNOWN_PENALTY, math.inf)
 
 
 def has_scale(kernel: Kernel) -> bool:
@@ -108,12 +108,12 @@ def has_scale(kernel: Kernel) -> bool:
 
 
 def first_of_ties(criteria: Sequence[float]) -> int:
-    """Return the number of the first criterion that is the least up to `GAIN`.
+    """Return the number of the first criterion that is the least up to `LEAST_GAIN`.
 
     Of decreasing penalties it is the largest: rounding does not decide among equals, and a larger
     penalty is the safer one away from the rows.
     """
-    limit = (1 + GAIN) * min(criteria)
+    limit = (1 + LEAST_GAIN) * min(criteria)
     return next(k for k, value in enumerate(criteria) if value <= limit)
 
 
@@ -142,11 +142,11 @@ def walk(kernel: Kernel, score: Comparison, *, moves: bool = True, fine: bool = 
     best = score(kernel)
     if not (moves and best.criterion > 0):
         return best
-    for step in (1 / STEP, STEP):
+    for step in (1 / LENGTHSCALE_STEP, LENGTHSCALE_STEP):
         first, factor = best, step
-        while 1 / FARTHEST <= factor <= FARTHEST:
+        while 1 / FARTHEST_RATIO <= factor <= FARTHEST_RATIO:
             found = score(times(kernel, factor), best)
-            if not found.criterion < (1 - GAIN) * best.criterion:
+            if not found.criterion < (1 - LEAST_GAIN) * best.criterion:
                 break
             best, factor = found, factor * step
         if best is not first:

@@ -21,7 +21,7 @@ from ...search import Budget, Clock, Material, Split
 from ...search.all_rows.full_fit import (
     DIRECT_ROWS,
     DIRECT_SHIFTS,
-    SHIFTS,
+    PATH_SHIFTS,
     SMALL_SHIFTS,
     FullFit,
     full_fit,
@@ -42,13 +42,13 @@ MOST_LANDMARKS = 1000
 MOST_TARGETS = 8
 """Random combinations that replace a larger number of targets; their mean error is the same."""
 
-NOISE = 3e-2
+NOISE_PENALTY = 3e-2
 """Best penalty above which larger ones are tried with all rows as centers, too."""
 
-FALLING = 0.9
+FALLING_RATIO = 0.9
 """Ratio of successive losses below which smaller penalties are tried."""
 
-WINDOW = 3.5
+WINDOW_RATIO = 3.5
 """Largest ratio of a penalty, or its inverse, to the best penalty of the last lengthscale."""
 
 MOST_DIRECT = 10_000
@@ -155,7 +155,7 @@ class HeldOutChoice:
             m = min(self.landmarks, MOST_LANDMARKS)
             return self._score_sample(kernel, m, len(self.material.X))
         fit = self._full(kernel, self._shifts(kernel, near))
-        falling = len(fit.losses) > 1 and fit.loss < FALLING * fit.losses[-2][1]
+        falling = len(fit.losses) > 1 and fit.loss < FALLING_RATIO * fit.losses[-2][1]
         at_end = fit.penalty == fit.losses[-1][0]
         penalty, falling = fit.shift / self.total, at_end and falling
         return Scored(
@@ -170,10 +170,10 @@ class HeldOutChoice:
         has_few_rows = self.rows <= MOST_DIRECT and len(self.material.splits[0].train) > DIRECT_ROWS
         if self.landmarks is not None or self.penalties is not None or not has_few_rows:
             return scored
-        least_shift = self._diagonal(scored.kernel) * SHIFTS[-1]
+        least_shift = self._diagonal(scored.kernel) * PATH_SHIFTS[-1]
         if not (scored.falling and scored.penalty * self.total < 1.5 * least_shift):
             return scored
-        smaller = [least_shift * s / SHIFTS[-1] for s in SMALL_SHIFTS]
+        smaller = [least_shift * s / PATH_SHIFTS[-1] for s in SMALL_SHIFTS]
         fit = self._full(scored.kernel, smaller, small=True)
         if not fit.loss < scored.loss:
             return scored
@@ -196,14 +196,14 @@ class HeldOutChoice:
             return tuple(p * self.total for p in self.penalties)
         scale = self._diagonal(kernel)
         least_rows = min(len(split.train) for split in self.material.splits)
-        shifts: Sequence[float] = DIRECT_SHIFTS if least_rows <= DIRECT_ROWS else SHIFTS[1:]
-        if near is None and self.screen(kernel).penalty >= NOISE * scale:
+        shifts: Sequence[float] = DIRECT_SHIFTS if least_rows <= DIRECT_ROWS else PATH_SHIFTS[1:]
+        if near is None and self.screen(kernel).penalty >= NOISE_PENALTY * scale:
             shifts = LARGE_SHIFTS
         scaled = tuple(scale * s for s in shifts)
         if near is None:
             return scaled
         at = near.penalty * self.total
-        return tuple(s for s in scaled if at / WINDOW <= s <= at * WINDOW) or (at,)
+        return tuple(s for s in scaled if at / WINDOW_RATIO <= s <= at * WINDOW_RATIO) or (at,)
 
     def _score_sample(self, kernel: Kernel, landmarks: int, rows: int) -> Scored:
         """Return the best penalty with landmarks, by the mean loss of the splits."""

@@ -24,7 +24,7 @@ from .comparison import Scored, failed_score, first_of_ties, has_scale, walk
 SCREEN_ROWS = 400
 """Rows by which kernels are compared; lengthscale and penalty are chosen with all."""
 
-PENALTIES = tuple(10.0 ** (-e / 2) for e in range(-4, 23))
+PENALTY_GRID = tuple(10.0 ** (-e / 2) for e in range(-4, 23))
 """Penalties per row, in units of the diagonal of the kernel, decreasing."""
 
 FINE_STEPS = (2**0.5, 2**0.25)
@@ -120,7 +120,7 @@ class LeaveOneOut:
         spectrum = self._spectrum(K.against(self.rows.take(torch.arange(self.centers))))
         if spectrum is None:
             return failed_score(kernel)
-        penalties = self.penalties or tuple(scale * p for p in PENALTIES)
+        penalties = self.penalties or tuple(scale * p for p in PENALTY_GRID)
         shifts = [float(self.weights.sum()) * penalty for penalty in penalties]
         losses = self._losses(spectrum, shifts)
         spreads: Sequence[float | None] = [None] * len(shifts)

@@ -32,10 +32,10 @@ MOST_LANDMARKS = 1_000
 LARGEST, SMALLEST, FACTOR = 16.0, 2.0**-14, 4.0
 """Multiples of the best penalty of squared errors, from the largest on, and their ratio."""
 
-PATIENCE = 2
+PATIENCE_STEPS = 2
 """Larger losses in a row after which the path ends."""
 
-BLUNT = 0.05
+KINK_WIDTH = 0.05
 """Width of a kink in the fits that are compared, in units of the target."""
 
 COARSE, MOST_STEPS = 1e-2, 12
@@ -81,14 +81,14 @@ def choose_penalty(
     if len(learn) == 0:
         return squared
     m = min(landmarks, MOST_LANDMARKS, len(learn))
-    problem = _problem(K, data, loss.smoothed(BLUNT), learn, m)
+    problem = _problem(K, data, loss.smoothed(KINK_WIDTH), learn, m)
     validation_problem = _problem(K, data, loss, validation, 1)
     scale = data.total / problem.total
     on_held = validation_problem.K.against(problem.K.cols)
     best, least_loss, worse = squared, math.inf, 0
     start: State | None = None
     multiple = LARGEST
-    while multiple >= SMALLEST and worse < PATIENCE and time.monotonic() < ends:
+    while multiple >= SMALLEST and worse < PATIENCE_STEPS and time.monotonic() < ends:
         problem_at_penalty = replace(problem, penalty=squared * multiple * scale)
         stop = [tolerance(COARSE), max_iterations(MOST_STEPS), deadline(ends)]
         coef = solve(problem_at_penalty, Newton(), stop=stop, state=start).state.coef

@@ -95,7 +95,7 @@ class FeatureMaps:
         if isinstance(metric, LinearMap):
             _check_features(metric, data.rows)
             return replace(self, metric=metric)
-        announce(settings.callbacks, stages.LEARNING)
+        announce(settings.callbacks, stages.LEARNING_STAGE)
         learned_metric = self._learn_metric(metric, settings, data, kernel, _require_generator(rng))
         return replace(
             self,

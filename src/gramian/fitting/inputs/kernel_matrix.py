@@ -27,12 +27,12 @@ from .training_data import TrainingData
 
 logger = logging.getLogger("gramian")
 
-NAME = "precomputed"
+PRECOMPUTED_NAME = "precomputed"
 
 LOOKED_AT = 100
 """Rows that are compared with columns, as a matrix of a kernel is symmetric."""
 
-TOLERANCE = 1e-4
+SYMMETRY_TOLERANCE = 1e-4
 """The most by which they may differ, relative to the largest entry of these rows."""
 
 
@@ -56,7 +56,7 @@ class Precomputed(Kernel):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the name alone; `linear_model` gives the model that a file can hold."""
-        return {"name": NAME}
+        return {"name": PRECOMPUTED_NAME}
 
     def prepare(self, points: Tensor, side: Side) -> Prepared:
         return (points,)
@@ -187,7 +187,7 @@ def _matrix(rows: RowSource) -> Float[Tensor, "n n"]:
     entries = parts[0] if len(parts) == 1 else torch.cat(parts)  # files come in several
     index = torch.linspace(0, n - 1, min(n, LOOKED_AT)).round().long()
     across, down = entries[index], entries[:, index].t()
-    if float((across - down).abs().max()) > TOLERANCE * float(across.abs().max()):
+    if float((across - down).abs().max()) > SYMMETRY_TOLERANCE * float(across.abs().max()):
         raise ValueError(
             "kernel='precomputed' needs a symmetric matrix; what was given differs from its "
             "transpose by more than rounding"

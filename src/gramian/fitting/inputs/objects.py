@@ -44,7 +44,7 @@ MEASURED_OBJECTS = 32
 COMPARED_PAIRS = 10
 """Pairs of which the function must give the same number in both orders."""
 
-ROUNDING = 1e-6
+SYMMETRY_TOLERANCE = 1e-6
 """The most by which these may differ, relative to the larger one."""
 
 
@@ -194,7 +194,9 @@ def cost_of(calls: Calls, landmarks: int | None, selection: int = 0) -> CallCost
         if count <= 2 * COMPARED_PAIRS:
             reverse_value = value_of(function, objects[j], objects[i], f"{j} and {i}")
             count += 1
-            if abs(value - reverse_value) > ROUNDING * max(abs(value), abs(reverse_value)):
+            if abs(value - reverse_value) > SYMMETRY_TOLERANCE * max(
+                abs(value), abs(reverse_value)
+            ):
                 raise ValueError(
                     f"a kernel is symmetric, but {name_of(function)} gives {value:g} for objects "
                     f"{i} and {j}, and {reverse_value:g} for {j} and {i}"

@@ -24,7 +24,7 @@ from ..held_out.values import HeldValues
 from ..inputs.training_data import TrainingData
 from ..settings import resolve
 from ..settings.generators import Generators
-from ..settings.loss import SQUARED
+from ..settings.loss import SQUARED_LOSS
 from ..settings.settings import FitSettings
 from .base import Method, Prepared, Start
 
@@ -79,7 +79,7 @@ class NonlinearLoss(Method):
         self, settings: FitSettings, data: TrainingData
     ) -> tuple[FitSettings, TrainingData]:
         """Return settings of a fit of squared errors, and targets whose errors stand for losses."""
-        plain = replace(settings, loss=SQUARED, solver="auto")
+        plain = replace(settings, loss=SQUARED_LOSS, solver="auto")
         if data.coded:
             return plain, data
         surrogate = self.loss.surrogate(data.targets.double(), ones_or(data))

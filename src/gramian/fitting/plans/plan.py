@@ -13,7 +13,7 @@ from ...data import Elsewhere, RowSource, decoded_bytes, subset
 from ...kernels import Gaussian, Kernel, Linear
 from ...operators import factor_bytes
 from ...solvers import Solver
-from ..inputs.kernel_matrix import NAME as PRECOMPUTED
+from ..inputs.kernel_matrix import PRECOMPUTED_NAME as PRECOMPUTED
 from ..inputs.kernel_matrix import cost_of_objects, plan_matrix
 from ..inputs.objects import ObjectRows
 from ..settings import resolve, selection

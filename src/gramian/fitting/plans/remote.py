@@ -20,7 +20,7 @@ LIBRARY_BYTES = 650 << 20
 TASK_SECONDS = 0.002
 """Seconds of client and scheduler for a task, measured on a busy machine."""
 
-LOOKS = 5
+PASSES_BEFORE_FIT = 5
 """Passes over all rows before the fit: for values that are not finite, for means and deviations,
 for a sample, for landmarks; and passes over targets, which take as long together as one."""
 
@@ -43,7 +43,7 @@ def remote_seconds(
     )
     pairs = one.kernel_evaluations + size.selection_evaluations
     passes = one.iterations + 1
-    work = pair_seconds_there * pairs + rows.seconds_to_read() * (passes + LOOKS)
+    work = pair_seconds_there * pairs + rows.seconds_to_read() * (passes + PASSES_BEFORE_FIT)
     return work / spread.slots + TASK_SECONDS * spread.tasks * passes
 
 

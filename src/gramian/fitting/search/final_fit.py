@@ -26,7 +26,7 @@ logger = logging.getLogger("gramian")
 HELD_OUT = (50, 10_000)
 """Cells hold out one row in 50, and at most 10,000 rows."""
 
-LANDMARKS = (10_000, 5_000, 2_000)
+LANDMARK_COUNTS = (10_000, 5_000, 2_000)
 """Numbers of landmarks beyond, as the time that is left allows."""
 
 FALKON_ITERATIONS = 15
@@ -209,7 +209,7 @@ def _losses(search: Findings, values: Tensor) -> tuple[float, float]:
 
 def _landmarks(search: Findings, n: int) -> int | None:
     """Return how many landmarks there is time for."""
-    for m in LANDMARKS:
+    for m in LANDMARK_COUNTS:
         seconds = 2.0 * FALKON_ITERATIONS * n * m / FALKON_RATE / 4 + 3e-11 * m**3
         if m < n and search.clock.allows(seconds, (FALKON_ITERATIONS + 3) * float(n) * m):
             return m

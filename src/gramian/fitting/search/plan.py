@@ -17,28 +17,28 @@ from ...engines import Engine, choose_engine
 from ...kernels import Kernel
 from ...operators import KernelOperator
 from ...search import Effort, Recipe
-from ...search.all_rows.full_fit import SHIFTS
+from ...search.all_rows.full_fit import PATH_SHIFTS
 from ...search.cells.cell_sizes import USUAL_ROWS, inflated_rows
-from ...search.material import FEW_ROWS, FOLDS
+from ...search.material import FEW_ROWS, FOLD_COUNT
 from .data import MOST_ROWS
 from .settings import SearchSettings
 
 HELD_BYTES = 1 << 32
 """Bytes that rows may take in memory, to be divided into cells: of more, a random part is."""
 
-PRODUCTS = 30
+PRODUCTS_PER_FIT = 30
 """Products with K of one fit with all rows as centers, about: all penalties at once."""
 
-FITS = 14
+FITS_PER_SEARCH = 14
 """Such fits of a search without a budget, about: lengthscales and kernels that are worth one."""
 
 METRIC_FITS = 12
 """Fits with landmarks for metrics, of two distances, about."""
 
-RANK = 1000
+PRECONDITIONER_RANK = 1000
 """Columns of the preconditioner of a fit with all rows as centers."""
 
-MEMBERS = 2
+FINAL_FITS = 2
 """Fits to all rows at the end, about."""
 
 FIT_SECONDS = 0.01
@@ -162,7 +162,7 @@ def plan_search(settings: SearchSettings, rows: RowSource, targets: int = 1) -> 
 def _search_work(settings: SearchSettings, s: int, fitted: int, d: int, t: int) -> _Work:
     """Return the work on a sample of s rows, and of fits with all of these rows as centers."""
     space, effort = settings.space, Effort()
-    times = FOLDS if s < FEW_ROWS else 1
+    times = FOLD_COUNT if s < FEW_ROWS else 1
     learned = 4 * s // 5 if s < FEW_ROWS else s - min(2000, s // 5)
     screens = len(space.kernels) * len(space.inputs)
     work = _sampled_work(min(learned, effort.screen_rows), effort.screen_landmarks) * screens
@@ -170,8 +170,8 @@ def _search_work(settings: SearchSettings, s: int, fitted: int, d: int, t: int) 
         sampled = _sampled_work(min(learned, space.machine.rows), space.machine.landmarks)
         work += (sampled + _Work(flops=4.0 * d**3)) * METRIC_FITS
     full = min(learned, fitted)
-    work += _full(full, t) * min(FITS, space.fits)
-    return work * times + _full(fitted, t) * MEMBERS
+    work += _full(full, t) * min(FITS_PER_SEARCH, space.fits)
+    return work * times + _full(fitted, t) * FINAL_FITS
 
 
 def _sampled_work(n: int, m: int) -> _Work:
@@ -183,9 +183,13 @@ def _sampled_work(n: int, m: int) -> _Work:
 def _full(n: int, t: int) -> _Work:
     """Return the work of a path of penalties with all rows as centers."""
     if n <= FEW_ROWS:
-        return _Work(few=float(n) ** 2, flops=len(SHIFTS) * n**3 / 3)
-    columns = len(SHIFTS) * t
-    return _Work(wide=PRODUCTS * n**2 / 2, flops=n * RANK**2 + PRODUCTS * 4.0 * n * RANK * columns)
+        return _Work(few=float(n) ** 2, flops=len(PATH_SHIFTS) * n**3 / 3)
+    columns = len(PATH_SHIFTS) * t
+    return _Work(
+        wide=PRODUCTS_PER_FIT * n**2 / 2,
+        flops=n * PRECONDITIONER_RANK**2
+        + PRODUCTS_PER_FIT * 4.0 * n * PRECONDITIONER_RANK * columns,
+    )
 
 
 def _last_work(s: int, n: int, held: int, t: int) -> _Work:
@@ -232,9 +236,9 @@ def _memory(rows: RowSource, t: int, held: int) -> int:
         copies, centers = 3 * s + _copies(n) * held, USUAL_ROWS
     else:
         centers = min(n, 10_000) if n > s else s
-        copies = 3 * s + MEMBERS * centers
-    solver = max(s, centers) * (RANK * itemsize + 8 * 4 * len(SHIFTS) * t)
-    landmarks = 4 * 8 * RANK**2
+        copies = 3 * s + FINAL_FITS * centers
+    solver = max(s, centers) * (PRECONDITIONER_RANK * itemsize + 8 * 4 * len(PATH_SHIFTS) * t)
+    landmarks = 4 * 8 * PRECONDITIONER_RANK**2
     beside = solver if s > FEW_ROWS else 3 * 8 * s**2
     return int(copies * d * itemsize + beside + landmarks)
 
@@ -268,7 +272,7 @@ def _of_dense(kernel: Kernel, engine: Engine, rows: RowSource, t: int) -> tuple[
     x = torch.randn(CALIBRATION_ROWS, rows.shape[1], dtype=rows.dtype, generator=rng)
     kernel = kernel.resolve(x[:500])
     x = engine.place(x)
-    n, few_columns, wide = len(x), x.new_ones(len(x), t), x.new_ones(len(x), len(SHIFTS) * t)
+    n, few_columns, wide = len(x), x.new_ones(len(x), t), x.new_ones(len(x), len(PATH_SHIFTS) * t)
     # a number that is read waits for a device
     plain = _measure_seconds(lambda: float(engine.matvec(kernel, x, x, few_columns)[0, 0])) / n**2
     symmetric = _measure_seconds(lambda: float(engine.symmetric(kernel, x, wide)[0, 0]))
@@ -281,10 +285,10 @@ def _of_sparse(kernel: Kernel, engine: Engine, rows: RowSource, t: int) -> tuple
     x = as_rows(rows.take(torch.arange(n)))
     K = KernelOperator(kernel.resolve(x.take(torch.arange(min(n, 500)))), x, x, engine)
     few_columns = torch.ones(n, t, dtype=rows.dtype)
-    entries, wide = K.dense(), torch.ones(n, len(SHIFTS) * t, dtype=rows.dtype)
+    entries, wide = K.dense(), torch.ones(n, len(PATH_SHIFTS) * t, dtype=rows.dtype)
     plain = _measure_seconds(lambda: float((K @ few_columns)[0, 0])) / n**2
     product = _measure_seconds(lambda: float((entries @ wide)[0, 0])) / n**2
-    return plain, 2 * (product + plain / PRODUCTS)
+    return plain, 2 * (product + plain / PRODUCTS_PER_FIT)
 
 
 def _measure_seconds(run: Callable[[], object]) -> float:

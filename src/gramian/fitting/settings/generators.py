@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-MAPS = 0x6D617073
+MAPS_MASK = 0x6D617073
 """Mask that turns the seed of the kernel's sample into the seed of the maps of features."""
 
-CHOICE = 0x63686F69
+CHOICE_MASK = 0x63686F69
 """Mask that turns it into the seed of the choice of kernel, lengthscale and penalty."""
 
 
@@ -57,6 +57,6 @@ class Generators:
         generators = cls(*(torch.Generator().manual_seed(int(seed)) for seed in seeds))
         # of one of them, and no further draw from a state that others share
         maps, choice = (
-            torch.Generator().manual_seed(int(seeds[0]) ^ own) for own in (MAPS, CHOICE)
+            torch.Generator().manual_seed(int(seeds[0]) ^ own) for own in (MAPS_MASK, CHOICE_MASK)
         )
         return replace(generators, maps=maps, choice=choice)

@@ -10,13 +10,13 @@ from ..._parameters.types import LossLike
 from ...callbacks import Validate
 from ...solvers import Newton
 
-SQUARED = "squared"
+SQUARED_LOSS = "squared"
 """The loss of kernel ridge regression, for which fits are linear systems."""
 
 
 def is_squared(given: LossLike) -> bool:
     """Return whether a loss is the square."""
-    return isinstance(given, str) and given == SQUARED
+    return isinstance(given, str) and given == SQUARED_LOSS
 
 
 def check_loss(settings: FitParameters, *, searches_penalty: bool) -> None:
@@ -50,7 +50,7 @@ def check_loss(settings: FitParameters, *, searches_penalty: bool) -> None:
 
 
 def _check_known(given: LossLike) -> None:
-    names = [SQUARED, *losses.names()]
+    names = [SQUARED_LOSS, *losses.names()]
     if isinstance(given, str) and given not in names:
         known_losses = f"{', '.join(names)}, or an object of gramian.losses"
         hint = did_you_mean(given, names).removeprefix("; ")

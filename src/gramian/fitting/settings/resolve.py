@@ -54,7 +54,7 @@ def kernel(given: OptionalKernel, lengthscale: Lengthscale) -> Kernel:
             "a kernel that is a function is one of KernelRidge, KernelRidgeClassifier, KernelPCA, "
             "KernelKMeans and NystromTransformer, fitted to all objects at once"
         )
-    if not isinstance(given, str) or given not in registry or given in kernels.COMPOSITE:
+    if not isinstance(given, str) or given not in registry or given in kernels.COMPOSITE_NAMES:
         known_kernels = f"auto, {', '.join(kernels.names())}, or a kernel object"
         hint = kernels.hint(given).removeprefix("; ") if isinstance(given, str) else ""
         raise ParameterError("kernel", given, known_kernels, hint, UNKNOWN_FORM)

@@ -21,11 +21,11 @@ from ..inputs.training_data import TrainingData
 from ..settings.generators import Generators
 from .refit import Again, errors_of_halves, parts_of
 
-CONFORMAL = 0x636F6E66
+CONFORMAL_MASK = 0x636F6E66
 """Mask that turns the seed of a fit into the seed of the calibration split."""
 
-METHODS = ("split", "cv+")
-FOLDS = 5
+CONFORMAL_METHODS = ("split", "cv+")
+CV_PLUS_FOLDS = 5
 """Folds of CV+."""
 
 HELD_BACK, MOST_HELD_BACK = 5, 4000
@@ -34,13 +34,13 @@ HELD_BACK, MOST_HELD_BACK = 5, 4000
 LEAST_ROWS = 20
 """Smallest number of rows that can be divided."""
 
-PENALTIES = tuple(10.0 ** (-e / 2) for e in range(0, 10))
+SPREAD_PENALTIES = tuple(10.0 ** (-e / 2) for e in range(0, 10))
 """Penalties of the spread, per row, decreasing; the first one leaves little but a constant."""
 
-RISES = 2
+PATIENCE_STEPS = 2
 """Penalties in a row that are no better, after which smaller ones are not tried."""
 
-FLOOR = 1e-3
+ERROR_FLOOR = 1e-3
 """Share of the mean error that is added to errors before their logarithm is taken.
 
 With 0.1 intervals are narrower by 2 % in the mean of eight tables, at the cost of rows with small
@@ -54,8 +54,8 @@ SPREAD_ROWS = 10_000
 
 def check_method(given: object) -> None:
     """Raise ValueError if there is no such way to make intervals."""
-    if given is not None and given not in METHODS:
-        hint = _checks.did_you_mean(given, METHODS) if isinstance(given, str) else ""
+    if given is not None and given not in CONFORMAL_METHODS:
+        hint = _checks.did_you_mean(given, CONFORMAL_METHODS) if isinstance(given, str) else ""
         raise ParameterError("conformal", given, "None, 'split' or 'cv+'", hint.removeprefix("; "))
 
 
@@ -91,7 +91,7 @@ def held_back(
 
 def draws_of(state: np.random.RandomState) -> torch.Generator:
     """Return the generator that divides the rows, from one draw of a state."""
-    return torch.Generator().manual_seed(int(state.randint(2**31 - 1)) ^ CONFORMAL)
+    return torch.Generator().manual_seed(int(state.randint(2**31 - 1)) ^ CONFORMAL_MASK)
 
 
 def make_conformal(
@@ -201,7 +201,7 @@ def cross(again: Again, data: TrainingData, rng: Generators, draws: torch.Genera
 
     Cost: of each fold one fit to four fifths of the rows, and what `split` costs.
     """
-    folds = parts_of(torch.randperm(len(data.targets), generator=draws), FOLDS)
+    folds = parts_of(torch.randperm(len(data.targets), generator=draws), CV_PLUS_FOLDS)
     return Conformal(tuple(_of_folds(again, data, folds, rng, draws)))
 
 
@@ -253,7 +253,7 @@ def chosen_spread(
         train_rows = order[n // 5 :].sort().values
         judge = order[: n // 5].sort().values
         held, off = learned.part(judge), errors[judge]
-    logs = replace(learned, targets=(errors + FLOOR * errors.mean(dim=0)).log())
+    logs = replace(learned, targets=(errors + ERROR_FLOOR * errors.mean(dim=0)).log())
     best = _best_of_path(
         again, logs if train_rows is None else logs.part(train_rows), (held, off), rng
     )
@@ -280,13 +280,13 @@ def _best_of_path(
     """Return the spread of the best penalty: they decrease until several are no better."""
     validation, off = judges
     best, rises = Candidate(_loss(torch.zeros_like(off), off)), 0
-    for penalty in PENALTIES:
+    for penalty in SPREAD_PENALTIES:
         spread_model = again.spread(logs, penalty, rng)
         loss = _loss(spread_model.predict(validation.rows), off)
         rises += 1
         if loss < best.loss:
             best, rises = Candidate(loss, penalty, spread_model), 0
-        elif best.found is not None and rises == RISES:
+        elif best.found is not None and rises == PATIENCE_STEPS:
             break
     return best
 

@@ -15,7 +15,7 @@ from ..._parameters.types import LandmarksLike, SolverLike
 from ...data import ArrayRows, RowSource, as_rows, gather_rows
 from ...model import AverageModel, KernelPart, Model
 from ...model.file.format import CENTER_BYTES
-from ..choice.choose import TOLERANCE as NOISY
+from ..choice.choose import NOISY_TOLERANCE as NOISY
 from ..fit import fit
 from ..inputs.training_data import TrainingData
 from ..plans.solver_choice import PCG_FROM, TINY_SHIFT
@@ -24,7 +24,7 @@ from ..settings import selection
 from ..settings.generators import Generators
 from ..settings.settings import FitSettings
 
-TOLERANCE = 1e-4
+REFIT_TOLERANCE = 1e-4
 """Relative residual of iterative fits, where none was given."""
 
 MOST_ITERATIONS = 100
@@ -191,7 +191,7 @@ def _settle_settings(
         metric=None,
         cells=cells,
         cv=None,
-        tol=TOLERANCE if isinstance(settings.tol, str) else settings.tol,
+        tol=REFIT_TOLERANCE if isinstance(settings.tol, str) else settings.tol,
         callbacks=(),
         warm_start=False,
         centers_file=None,

@@ -18,7 +18,7 @@ from .._products import matmul
 from ..base import Prepared, Side
 from .cancellation import NEAR_RATIO, SLOPE_RATIO, product_error, recompute_near, remaining_error
 
-SAME = 1e-10
+SAME_POINT_RATIO = 1e-10
 """Distance of a pair, over the norm of its centered rows, up to which a kink counts as reached."""
 
 
@@ -123,7 +123,7 @@ class Radial(LengthscaleKernel):
         if not self.differentiable:
             return super().gradients(left, right, v, weights)
         s = self._argument(left, right, v.new_empty(len(x), len(z)), SLOPE_RATIO)
-        same = s <= left[0][:, -2:-1] * SAME**2 if self.sharp else None
+        same = s <= left[0][:, -2:-1] * SAME_POINT_RATIO**2 if self.sharp else None
         S = self.derivative(s)
         if same is not None:
             S.masked_fill_(same, 0.0)

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 else:  # what users give is checked by the kernel
     Profile = Any
 
-EARTH = 6371.0088
+EARTH_RADIUS_KM = 6371.0088
 """Mean radius of the Earth in kilometres."""
 
-CHORDAL: dict[str, type[Radial]] = {
+CHORDAL_PROFILES: dict[str, type[Radial]] = {
     "matern32": Matern32,
     "matern52": Matern52,
     "gaussian": Gaussian,
@@ -109,15 +109,16 @@ class Haversine(Mapped):
 
     profile: Profile = "matern12"
     degrees: bool = True
-    radius: float = EARTH
+    radius: float = EARTH_RADIUS_KM
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if isinstance(self.lengthscale, tuple):
             raise ValueError("the haversine kernel has one lengthscale, in the unit of its radius")
-        if self.profile != "matern12" and self.profile not in CHORDAL:
+        if self.profile != "matern12" and self.profile not in CHORDAL_PROFILES:
             raise ValueError(
-                f"profile must be 'matern12', {', '.join(map(repr, CHORDAL))}, not {self.profile!r}"
+                f"profile must be 'matern12', {', '.join(map(repr, CHORDAL_PROFILES))}, not "
+                f"{self.profile!r}"
             )
         as_positive(self.radius, "radius")
 
@@ -129,7 +130,7 @@ class Haversine(Mapped):
     def inner(self) -> Radial:
         if self.profile == "matern12":
             return _Arc(self.lengthscale, self.radius)
-        return CHORDAL[self.profile](self.lengthscale)
+        return CHORDAL_PROFILES[self.profile](self.lengthscale)
 
     def mapped(self, points: Tensor) -> Tensor:
         """Return points of the sphere in space."""

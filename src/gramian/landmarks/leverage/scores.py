@@ -194,7 +194,7 @@ def _regularised_factor(A: Tensor, ridge: Tensor) -> Float[Tensor, "k k"]:
         try:
             la.cholesky_(R)
         except la.NotPositiveDefinite:
-            jitter = max(10 * jitter, la.EPS * float(A.diagonal().sum()) or la.EPS)
+            jitter = max(10 * jitter, la.FLOAT64_EPS * float(A.diagonal().sum()) or la.FLOAT64_EPS)
         else:
             return R
 

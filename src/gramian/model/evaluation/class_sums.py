@@ -11,9 +11,9 @@ from torch import Tensor
 
 from ...data import Folding, Value
 from ..uncertainty.probabilities import Probabilities, likeliest
-from .ranks import MOST, Ranks
+from .ranks import MOST_BINS, Ranks
 
-BINS = 15
+PROBABILITY_BINS = 15
 """Bins of equal width, of probabilities from 0 to 1."""
 
 MOST_OF_ALL = 1 << 20
@@ -71,9 +71,9 @@ class ChanceSums:
 
 
 def _by_probability(p: Float[Tensor, " n"], came_true: Tensor) -> Float[Tensor, "15 3"]:
-    place = (p * BINS).long().clamp(max=BINS - 1)
+    place = (p * PROBABILITY_BINS).long().clamp(max=PROBABILITY_BINS - 1)
     columns = torch.stack([torch.ones_like(p), p, came_true.double()], dim=1)
-    return columns.new_zeros(BINS, 3).index_add_(0, place, columns)
+    return columns.new_zeros(PROBABILITY_BINS, 3).index_add_(0, place, columns)
 
 
 @dataclass(eq=False)
@@ -122,7 +122,7 @@ class Classified(Value, Folding[ClassSums]):
     probabilities: Probabilities
     count: int
     ranks: bool = True
-    most: int = MOST
+    most: int = MOST_BINS
 
     def __call__(self, start: int, block: Tensor, *beside: Any) -> ClassSums:
         """Look at one block."""

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ...data import Folding
-from .ranks import MOST, Ranks
+from .ranks import MOST_BINS, Ranks
 
 
 @dataclass(eq=False)
@@ -44,7 +44,7 @@ class Covering(Folding[Covered]):
         Bins of widths.
     """
 
-    most: int = MOST
+    most: int = MOST_BINS
 
     def __call__(self, start: int, block: Tensor, *beside: Any) -> Covered:
         """Look at one block."""

@@ -9,10 +9,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-MOST = 1 << 18
+MOST_BINS = 1 << 18
 """Bins at most: 6 MB."""
 
-_MAGNITUDE = (1 << 63) - 1
+_MAGNITUDE_BITS = (1 << 63) - 1
 
 
 @dataclass(eq=False)
@@ -20,8 +20,8 @@ class Ranks:
     """Rows of which some are marked, in bins of their values.
 
     Bins are equal leading bits of float64 numbers, whose order is the order of such bits. Each
-    distinct value has a bin while there are no more than `MOST`; then the fewest possible last bits
-    are dropped. A bin is hence narrow where values are small or near each other, whatever
+    distinct value has a bin while there are no more than `MOST_BINS`; then the fewest possible last
+    bits are dropped. A bin is hence narrow where values are small or near each other, whatever
     their range is, and results for the same parts have the same bits.
 
     Attributes
@@ -39,7 +39,9 @@ class Ranks:
     counts: Int[Tensor, "b 2"]
 
     @classmethod
-    def of(cls, values: Float[Tensor, " n"], marked: Bool[Tensor, " n"], most: int = MOST) -> Ranks:
+    def of(
+        cls, values: Float[Tensor, " n"], marked: Bool[Tensor, " n"], most: int = MOST_BINS
+    ) -> Ranks:
         """Return the bins of some rows, at most `most` and at least two.
 
         Raises
@@ -53,7 +55,7 @@ class Ranks:
         counts = torch.bincount(2 * place + marked, minlength=2 * len(bins)).reshape(-1, 2)
         return cls(0, bins, counts)._within(most)
 
-    def merged(self, other: Ranks, most: int = MOST) -> Ranks:
+    def merged(self, other: Ranks, most: int = MOST_BINS) -> Ranks:
         """Return the bins of the rows of both."""
         dropped = max(self.dropped, other.dropped)
         a, b = (ranks._coarser(dropped - ranks.dropped) for ranks in (self, other))
@@ -117,7 +119,7 @@ def _order_integers(values: Float[Tensor, " n"]) -> Int[Tensor, " n"]:
     Minus zero is zero.
     """
     bits = (values + 0.0).contiguous().view(torch.int64)
-    return bits ^ ((bits >> 63) & _MAGNITUDE)
+    return bits ^ ((bits >> 63) & _MAGNITUDE_BITS)
 
 
 def _between(rows: Int[Tensor, " b"], marked: Int[Tensor, " b"], cut: int) -> float:

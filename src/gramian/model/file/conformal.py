@@ -8,12 +8,12 @@ from typing import Any
 from ..uncertainty.conformal import Calibrated, Conformal, Predictor
 from .read import Saved, SavedPart
 
-_BUILDERS: dict[str, Callable[..., Any]] = {}
+_MODEL_BUILDERS: dict[str, Callable[..., Any]] = {}
 
 
 def register_builder(name: str, build: Callable[..., Any]) -> None:
     """Set what builds a model from saved parts: ``"model"`` of one, ``"average"`` of several."""
-    _BUILDERS[name] = build
+    _MODEL_BUILDERS[name] = build
 
 
 def conformal_of(saved: Saved) -> Conformal | None:
@@ -24,7 +24,7 @@ def conformal_of(saved: Saved) -> Conformal | None:
 
 
 def _calibration_of(part: SavedPart) -> Calibrated:
-    build = _BUILDERS["model"]
+    build = _MODEL_BUILDERS["model"]
     spread = None if part.spread is None else build(**part.spread)
     if part.values is None:
         return Calibrated(part.scores, spread=spread)
@@ -32,5 +32,5 @@ def _calibration_of(part: SavedPart) -> Calibrated:
     weights = part.values.weights
     values: Predictor = models[0]
     if weights is not None:
-        values = _BUILDERS["average"](tuple(weights), models)
+        values = _MODEL_BUILDERS["average"](tuple(weights), models)
     return Calibrated(part.scores, values, spread)

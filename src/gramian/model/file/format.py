@@ -28,10 +28,10 @@ from ...data.rows.array import ArrayRows
 from ..base import KernelPart, Model
 from ..uncertainty.conformal import Calibrated, Conformal
 
-FORMAT = 7
+MODEL_FORMAT = 7
 """Version of the file format. A reader refuses a newer one."""
 
-KEY = "gramian"
+HEADER_KEY = "gramian"
 """Key of the header in the metadata of the file."""
 
 CENTER_BYTES = 1 << 28
@@ -41,15 +41,15 @@ ENCODING, QUANTILES, METRIC, CELLS = "encoding.", "quantiles.", "metric.", "cell
 VARIANCE, CONFORMAL = "variance.", "conformal."
 """Beginnings of the names of the tensors of these."""
 
-SHARED = ("feature_names", "classes", "encoding", "target", "probabilities", "conformal")
+SHARED_ENTRIES = ("feature_names", "classes", "encoding", "target", "probabilities", "conformal")
 """Optional entries that the models of an average have in common."""
 
-OPTIONAL = ("standardizer", "quantiles", "cells", "link", "variance")
+OPTIONAL_ENTRIES = ("standardizer", "quantiles", "cells", "link", "variance")
 """Optional entries that each of them has for itself."""
 
-SPARSE = ("centers.values", "centers.col", "centers.crow")
-CENTERS = ("centers", *SPARSE)
-PLAIN = ("target_shift", "target_scale", "importances")
+SPARSE_CENTERS = ("centers.values", "centers.col", "centers.crow")
+CENTER_TENSORS = ("centers", *SPARSE_CENTERS)
+OPTIONAL_TENSORS = ("target_shift", "target_scale", "importances")
 """Tensors that may be there."""
 
 
@@ -77,8 +77,8 @@ def write_model(path: str | Path, model: Model, weights: tuple[float, ...] | Non
     if model.conformal is not None:
         tensors |= _with_prefix(CONFORMAL, _conformal_tensors(model, model.conformal))
     stored_tensors = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
-    about = {"format": FORMAT, **header, "parts": parts_of(header, stored_tensors)}
-    write_tensors(path, stored_tensors, {KEY: json.dumps(about)})
+    about = {"format": MODEL_FORMAT, **header, "parts": parts_of(header, stored_tensors)}
+    write_tensors(path, stored_tensors, {HEADER_KEY: json.dumps(about)})
 
 
 def _header(model: KernelPart) -> dict[str, Any]:
@@ -96,7 +96,7 @@ def _header(model: KernelPart) -> dict[str, Any]:
 
 def _tensors(model: KernelPart) -> dict[str, Tensor]:
     tensors = {"coef": model.coef, **center_tensors(model.centers)}
-    tensors |= {name: t for name in PLAIN if (t := getattr(model, name)) is not None}
+    tensors |= {name: t for name in OPTIONAL_TENSORS if (t := getattr(model, name)) is not None}
     if model.quantiles is not None:
         tensors |= _with_prefix(QUANTILES, model.quantiles.tensors())
     if model.metric is not None:
@@ -133,7 +133,7 @@ def _conformal_tensors(model: Model, conformal: Conformal) -> dict[str, Tensor]:
         for name, member in (function_tensors | spread).items():
             own = _tensors(member)
             if any(member.centers is known_part.centers for known_part in model.parts):
-                own = {key: tensor for key, tensor in own.items() if key not in CENTERS}
+                own = {key: tensor for key, tensor in own.items() if key not in CENTER_TENSORS}
             tensors |= _with_prefix(f"{number}.{name}.", own)
     return tensors
 
@@ -149,9 +149,11 @@ def without_prefix(start: str, tensors: Mapping[str, Tensor]) -> dict[str, Tenso
 
 def parts_of(header: dict[str, Any], tensors: Iterable[str]) -> list[str]:
     """Return the names of the optional parts of a model."""
-    part_names = [name for name in (*SHARED, *OPTIONAL) if header.get(name) is not None]
+    part_names = [
+        name for name in (*SHARED_ENTRIES, *OPTIONAL_ENTRIES) if header.get(name) is not None
+    ]
     for number, member in enumerate(header.get("members", [])):
-        part_names += [f"{number}.{name}" for name in OPTIONAL if member[name] is not None]
+        part_names += [f"{number}.{name}" for name in OPTIONAL_ENTRIES if member[name] is not None]
     return sorted([*tensors, *part_names])
 
 
@@ -163,4 +165,4 @@ def center_tensors(centers: RowSource) -> dict[str, Tensor]:
     if not centers.sparse:
         return {"centers": z}
     parts = (z.values(), z.col_indices(), z.crow_indices())
-    return dict(zip(SPARSE, parts, strict=True))
+    return dict(zip(SPARSE_CENTERS, parts, strict=True))

@@ -22,23 +22,23 @@ from ..uncertainty.variance import Variance
 from .checks import check_average, check_floating, check_parts
 from .format import (
     CELLS,
-    CENTERS,
+    CENTER_TENSORS,
     CONFORMAL,
     ENCODING,
-    FORMAT,
-    KEY,
+    HEADER_KEY,
     METRIC,
-    OPTIONAL,
-    PLAIN,
+    MODEL_FORMAT,
+    OPTIONAL_ENTRIES,
+    OPTIONAL_TENSORS,
     QUANTILES,
-    SHARED,
-    SPARSE,
+    SHARED_ENTRIES,
+    SPARSE_CENTERS,
     VARIANCE,
     parts_of,
     without_prefix,
 )
 
-NEW = {
+NEW_ENTRIES = {
     3: ("encoding", "target"), 4: ("quantiles",), 5: ("cells",), 6: ("probabilities", "link"),
     7: ("variance", "conformal"),
 }  # fmt: skip
@@ -49,9 +49,9 @@ DAMAGE_ERRORS = (
 )  # fmt: skip
 """Errors of Python and torch where the parts of a file have unexpected types or shapes."""
 
-OF_MODEL = {"kernel", "centers", *OPTIONAL}
+OF_MODEL = {"kernel", "centers", *OPTIONAL_ENTRIES}
 OF_AVERAGE = {"weights", "members"}
-OF_FILE = {"format", "info", *SHARED}
+OF_FILE = {"format", "info", *SHARED_ENTRIES}
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def read_model(path: Path, verify: bool) -> Saved:
         raise FileNotFoundError(f"there is no model file {display_text(path)}")
     try:
         contents = read_tensors(path, verify=verify)
-        header = json.loads(contents.metadata.pop(KEY, "null"))
+        header = json.loads(contents.metadata.pop(HEADER_KEY, "null"))
     except (DamagedFile, ValueError, RecursionError) as error:
         raise ValueError(
             f"{path} is not a gramian model, or was cut off while it was copied, or changed "
@@ -140,12 +140,12 @@ def _check_members(saved: Saved, verify: bool) -> None:
 def _check_format(path: Path, header: Any) -> None:
     if not (isinstance(header, dict) and isinstance(header.get("format"), int)):
         raise ValueError(f"{path} is a safetensors file but not a gramian model")
-    if header["format"] > FORMAT:
+    if header["format"] > MODEL_FORMAT:
         info = header.get("info")
         version = info.get("version", "(newer)") if isinstance(info, dict) else "(newer)"
         raise ValueError(
             f"{path} has format {header['format']}, written by gramian {version}; this version "
-            f"reads up to {FORMAT}: upgrade gramian"
+            f"reads up to {MODEL_FORMAT}: upgrade gramian"
         )
 
 
@@ -165,10 +165,12 @@ def _check_header(header: dict[str, Any], tensors: dict[str, Tensor]) -> None:
 
 def _add_new(header: dict[str, Any]) -> None:
     """Give a header the parts that its format had not: none of them."""
-    names = [name for since in NEW if header["format"] < since for name in NEW[since]]
-    header |= {name: None for name in names if name in SHARED or "members" not in header}
+    names = [
+        name for since in NEW_ENTRIES if header["format"] < since for name in NEW_ENTRIES[since]
+    ]
+    header |= {name: None for name in names if name in SHARED_ENTRIES or "members" not in header}
     for member in header.get("members", []):
-        member |= {name: None for name in names if name not in SHARED}
+        member |= {name: None for name in names if name not in SHARED_ENTRIES}
 
 
 def _check_fields(header: dict[str, Any], known: set[str]) -> None:
@@ -178,7 +180,7 @@ def _check_fields(header: dict[str, Any], known: set[str]) -> None:
 
 def _assemble_model(header: dict[str, Any], tensors: dict[str, Tensor]) -> Saved:
     """Return the parts of all models; ValueError if tensors are left over."""
-    names, classes, encoding, target, chances, conformal = (header[key] for key in SHARED)
+    names, classes, encoding, target, chances, conformal = (header[key] for key in SHARED_ENTRIES)
     shared = {
         "feature_names": None if names is None else tuple(names),
         "classes": None if classes is None else tuple(classes),
@@ -273,14 +275,14 @@ def _spread(
 
 
 def _with_centers(tensors: dict[str, Tensor], known: dict[str, Tensor]) -> dict[str, Tensor]:
-    if "centers" in tensors or SPARSE[0] in tensors:
+    if "centers" in tensors or SPARSE_CENTERS[0] in tensors:
         return tensors
-    return tensors | {name: known[name] for name in CENTERS if name in known}
+    return tensors | {name: known[name] for name in CENTER_TENSORS if name in known}
 
 
 def _member(header: dict[str, Any], tensors: dict[str, Tensor]) -> dict[str, Any]:
     """Return the parts that a model has for itself."""
-    standardizer, quantiles, cells, link, variance = (header[key] for key in OPTIONAL)
+    standardizer, quantiles, cells, link, variance = (header[key] for key in OPTIONAL_ENTRIES)
     starts = (QUANTILES, METRIC, CELLS, VARIANCE)
     of_quantiles, of_metric, of_cells, of_variance = (
         without_prefix(start, tensors) for start in starts
@@ -299,7 +301,11 @@ def _member(header: dict[str, Any], tensors: dict[str, Tensor]) -> dict[str, Any
         "link": None if link is None else link_of(link),
         "variance": None if variance is None else Variance.from_parts(variance, of_variance),
     }
-    known_names = {"coef", *PLAIN, *(SPARSE if SPARSE[0] in tensors else ("centers",))}
+    known_names = {
+        "coef",
+        *OPTIONAL_TENSORS,
+        *(SPARSE_CENTERS if SPARSE_CENTERS[0] in tensors else ("centers",)),
+    }
     known_names |= {METRIC + name for name in of_metric}
     if quantiles is not None:
         known_names |= {QUANTILES + name for name in of_quantiles}
@@ -321,13 +327,13 @@ def _check_all_known(rest: Iterable[str]) -> None:
 
 
 def _centers(tensors: dict[str, Tensor], shape: list[int]) -> RowSource:
-    if SPARSE[0] not in tensors:
+    if SPARSE_CENTERS[0] not in tensors:
         dense = tensors["centers"]
         if list(dense.shape) != shape:
             raise ValueError(f"its centers have shape {list(dense.shape)}, the header says {shape}")
         check_floating("centers", dense)
         return as_rows(dense)
-    values, *indices = (tensors[name] for name in SPARSE)
+    values, *indices = (tensors[name] for name in SPARSE_CENTERS)
     check_floating("centers.values", values)
     try:
         matrix = scipy.sparse.csr_array(

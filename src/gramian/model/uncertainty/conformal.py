@@ -14,7 +14,7 @@ from torch import Tensor
 from ...data import RowSource
 from ...engines import Engine
 
-BLOCK = 1 << 24
+SORTED_BOUNDS = 1 << 24
 """Bounds of intervals that are sorted at once, where there are several parts."""
 
 
@@ -128,7 +128,7 @@ class Conformal:
             return torch.stack([f - half, f + half], dim=2)
         n, t = ends[0][0].shape
         out = torch.empty(n, t, 2, dtype=torch.float64)
-        step = max(1, BLOCK // (self.count * t))
+        step = max(1, SORTED_BOUNDS // (self.count * t))
         for start in range(0, n, step):
             block_rows = slice(start, start + step)
             out[block_rows] = self._order_ends(

@@ -181,4 +181,4 @@ def diagonal_of(K: KernelOperator) -> Float[Tensor, " n"]:
 
 def above_rounding(v: Float[Tensor, " n"], diagonal: Float[Tensor, " n"]) -> Float[Tensor, " n"]:
     """Return v, where it is lost in the rounding of k(x, x) the latter."""
-    return torch.maximum(v, la.EPS * diagonal)
+    return torch.maximum(v, la.FLOAT64_EPS * diagonal)

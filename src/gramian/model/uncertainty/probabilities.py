@@ -18,10 +18,10 @@ from ..._registries.registry import Registry
 LEAST_SHARE = 1e-3
 """Shares of classes are clipped to this and 1."""
 
-BEYOND = 1e-7
+OUTER_SLOPE = 1e-7
 """Slope of a share beyond these ends: rows keep the order of their values, at no visible change."""
 
-POWERS = (0.25, 8.0)
+POWER_RANGE = (0.25, 8.0)
 """Least and largest power that is fitted."""
 
 
@@ -80,7 +80,7 @@ class Shares(Probabilities):
     def log(self, values: Float[Tensor, "n t"]) -> Float[Tensor, "n k"]:
         shares = shares_of(values)
         inside = shares.clamp(LEAST_SHARE, 1.0)
-        kept_shares = inside + BEYOND * (shares - inside).clamp(-1.0, 1.0)
+        kept_shares = inside + OUTER_SLOPE * (shares - inside).clamp(-1.0, 1.0)
         return torch.log_softmax(self.power * kept_shares.log(), dim=1)
 
     @classmethod
@@ -119,7 +119,7 @@ class Shares(Probabilities):
             p = torch.softmax(power * logs, dim=1)
             return float(w @ ((p - truth) * logs).sum(dim=1)) + 1 - 1 / power
 
-        smallest, largest = POWERS
+        smallest, largest = POWER_RANGE
         if slope(smallest) >= 0:
             return cls(smallest)
         return cls(

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from .factors import Factors, LandmarkFactors, RowFactors
 
-NUMBERS = ("scale", "noise", "beyond")
+TENSOR_NAMES = ("scale", "noise", "beyond")
 """The numbers of each target."""
 
 
@@ -42,14 +42,14 @@ class Variance:
     def __post_init__(self) -> None:
         if not (math.isfinite(self.limit) and self.limit >= 0):
             raise ValueError(f"the limit of a variance must not be negative, not {self.limit!r}")
-        for name in NUMBERS:
+        for name in TENSOR_NAMES:
             numbers = getattr(self, name)
             if not bool((numbers.isfinite() & (numbers >= 0)).all()):
                 raise ValueError(f"{name} of a variance must be finite and not negative")
 
     def check(self, m: int, t: int) -> None:
         """Raise ValueError unless the shapes are for m centers and t targets."""
-        if any(getattr(self, name).shape != (t,) for name in NUMBERS):
+        if any(getattr(self, name).shape != (t,) for name in TENSOR_NAMES):
             raise ValueError(f"the variance is not that of {t} targets")
         if not self.factors.fits(m):
             raise ValueError(f"the factors of the variance are not those of {m} centers")
@@ -61,14 +61,16 @@ class Variance:
 
     def tensors(self) -> dict[str, Tensor]:
         """Return the rest."""
-        return {name: getattr(self, name) for name in NUMBERS} | self.factors.tensors()
+        return {name: getattr(self, name) for name in TENSOR_NAMES} | self.factors.tensors()
 
     @classmethod
     def from_parts(cls, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Variance:
         """Return what `to_dict` and `tensors` gave."""
         if set(header) != {"limit", "shift"}:
             raise ValueError(f"a variance has a limit and a shift, not {sorted(header)}")
-        other_tensors = {name: tensor for name, tensor in tensors.items() if name not in NUMBERS}
+        other_tensors = {
+            name: tensor for name, tensor in tensors.items() if name not in TENSOR_NAMES
+        }
         if not all(each.dtype == torch.float64 for n, each in tensors.items() if n != "index"):
             raise ValueError("the numbers of a variance must be float64")
         shift = header["shift"]
@@ -77,5 +79,5 @@ class Variance:
             if shift is None
             else LandmarkFactors(**other_tensors, shift=shift)
         )
-        scale, noise, beyond = (tensors[name] for name in NUMBERS)
+        scale, noise, beyond = (tensors[name] for name in TENSOR_NAMES)
         return cls(scale, noise, beyond, float(header["limit"]), factors)

@@ -24,7 +24,7 @@ SEES_MORE = 0.5
 ROUND_GAIN = 0.99
 """Largest ratio of losses before and after a round that allows another one."""
 
-LANDMARKS = (6000, 5000, 4000, 3000, 2500, 2000, 1500, 1000, 700)
+LANDMARK_COUNTS = (6000, 5000, 4000, 3000, 2500, 2000, 1500, 1000, 700)
 """Numbers of landmarks for all rows if the budget forbids all rows as centers."""
 
 LANDMARKS_SHARE = 0.8
@@ -79,7 +79,7 @@ def _has_time(search: Findings, stem: Stem) -> bool:
 def _landmarks(search: Findings, stem: Stem) -> Iterator[Trial]:
     """Fit a stem to all rows with the affordable number of landmarks."""
     sample_landmarks, rows = search.effort.machine.landmarks, len(search.material.X)
-    sizes = [m for m in LANDMARKS if m > sample_landmarks and 2 * m < rows]
+    sizes = [m for m in LANDMARK_COUNTS if m > sample_landmarks and 2 * m < rows]
     seconds = LANDMARKS_SHARE * search.clock.left
     m = search.clock.steps.run(
         "number of landmarks",

@@ -26,7 +26,7 @@ from .path_points import BLOCK_MEMORY, Ends, Point, factorise_matrix, store_entr
 DIRECT_ROWS = 1500
 """Largest number of rows for a float64 factorisation per penalty, which has no least penalty."""
 
-SHIFTS = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
+PATH_SHIFTS = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
 """N times the penalties of a path with float32 products, which resolve no smaller ones."""
 
 FEW_TARGETS = 4
@@ -193,20 +193,20 @@ def _shifts(
     """
     n, t = problem.targets.shape
     if t <= FEW_TARGETS or n < 2 * PILOT_ROWS:
-        return SHIFTS
+        return PATH_SHIFTS
     part = sample.first(PILOT_ROWS)
     K = KernelOperator(
         problem.K.kernel, part.X, part.X, problem.K.engine, meter=problem.K.meter, **BLOCK_MEMORY
     )
     part_problem = FullProblem(K, part.Y, 0.0, part.weights)
-    points = _iterate_path(part_problem, part, material, SHIFTS, clock, ends)
-    best = SHIFTS.index(min(points, key=lambda s: points[s].loss))
-    return SHIFTS[best : best + 2] if best + 2 <= len(SHIFTS) else SHIFTS[-2:]
+    points = _iterate_path(part_problem, part, material, PATH_SHIFTS, clock, ends)
+    best = PATH_SHIFTS.index(min(points, key=lambda s: points[s].loss))
+    return PATH_SHIFTS[best : best + 2] if best + 2 <= len(PATH_SHIFTS) else PATH_SHIFTS[-2:]
 
 
 def penalties_around(shift: float) -> Sequence[float] | None:
     """Return a shift of SHIFTS with its neighbours; None for any other shift."""
-    if shift not in SHIFTS:
+    if shift not in PATH_SHIFTS:
         return None
-    at = SHIFTS.index(shift)
-    return SHIFTS[max(0, at - 1) : at + 2]
+    at = PATH_SHIFTS.index(shift)
+    return PATH_SHIFTS[max(0, at - 1) : at + 2]

@@ -14,7 +14,7 @@ from ...metric import RecursiveFeatureMachine
 from ...metric.outer_products import map_of, outer_products
 from ...operators import CostMeter, KernelOperator
 from ..material import Material
-from ..recipe import L1
+from ..recipe import L1_KERNEL
 from ..samples.sampled_fit import Stem
 from .full_fit import FullFit
 from .path_points import BLOCK_MEMORY
@@ -68,7 +68,7 @@ def next_round(
     return replace(
         stem,
         recipe=recipe,
-        maps=tuple(map_of(M, power, diagonal=stem.recipe.kernel == L1) for M in matrices),
+        maps=tuple(map_of(M, power, diagonal=stem.recipe.kernel == L1_KERNEL) for M in matrices),
         gradients=sum(matrices[1:], matrices[0]) / len(matrices),
         loss=fit.loss,
         penalty=fit.penalty,
@@ -88,7 +88,7 @@ def flatter(fit: FullFit) -> Stem | None:
     M, power = stem.gradients, stem.recipe.power / 2
     if M is None or power < LEAST_POWER:
         return None
-    map_ = map_of(M, power, diagonal=stem.recipe.kernel == L1)
+    map_ = map_of(M, power, diagonal=stem.recipe.kernel == L1_KERNEL)
     recipe = replace(stem.recipe, power=power)
     return replace(
         stem, recipe=recipe, maps=(map_,) * len(stem.maps), loss=fit.loss, penalty=fit.penalty

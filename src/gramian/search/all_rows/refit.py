@@ -23,7 +23,7 @@ from ..clock import Clock
 from ..material import Material
 from ..recipe import Recipe
 from ..samples.sampled_fit import Stem
-from .full_fit import DIRECT_ROWS, SHIFTS, FullFit
+from .full_fit import DIRECT_ROWS, PATH_SHIFTS, FullFit
 from .path_points import BLOCK_MEMORY, MOST_ITERATIONS, SOLVED_RESIDUAL, Ends, is_over
 from .single_shift import path_of_one
 
@@ -171,7 +171,7 @@ def _coefficients(
     if len(material.splits) == 1:
         start = torch.zeros_like(material.Y, dtype=torch.float64)
         start[material.splits[0].train] = fit.coefs[0]
-    double = fit.shift < SHIFTS[-1]
+    double = fit.shift < PATH_SHIFTS[-1]
     aim = max(fit.residual, SOLVED_RESIDUAL)
     problem = replace(problem.double() if double else problem, penalty=penalty)
     path = path_of_one(problem, rng=material.rng, clock=clock)

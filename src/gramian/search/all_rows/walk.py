@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ..samples.sampled_fit import Stem
 from ..space import Space
-from .full_fit import SHIFTS, FullFit
+from .full_fit import PATH_SHIFTS, FullFit
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Walk:
         if better:
             near = self.space.beside(step.multiple, list(self.losses))
             self.waiting = [Step(multiple) for multiple in near]
-            self._small = self.space.precise and fit.shift == SHIFTS[-1] and fit.residual > 0
+            self._small = self.space.precise and fit.shift == PATH_SHIFTS[-1] and fit.residual > 0
             self._at = step.multiple
         if not self.waiting and self._small:
             self.waiting, self._small = [Step(self._at, small=True)], False

@@ -20,12 +20,12 @@ from torch import Tensor
 from ...paths.sample import squared_loss
 from ..all_rows.average import average_fits
 from ..all_rows.fits import fits
-from ..all_rows.full_fit import DIRECT_ROWS, SHIFTS, FullFit
+from ..all_rows.full_fit import DIRECT_ROWS, PATH_SHIFTS, FullFit
 from ..clock import Budget, Clock
 from ..cost import seconds_of_fit
 from ..findings import Findings, Score
 from ..material import Material, Split
-from ..recipe import L1, Trial
+from ..recipe import L1_KERNEL, Trial
 from ..samples.sampled_fit import Stem
 from . import cell_sizes
 from .all_cells import AllCells, CellFits
@@ -140,7 +140,9 @@ class CellSearch:
         """
         size = self._affordable(fit, rows)
         if size[0] > DIRECT_ROWS and is_precise(fit.shift):
-            fit = replace(fit, shift=SHIFTS[-1], penalty=SHIFTS[-1] / fit.shift * fit.penalty)
+            fit = replace(
+                fit, shift=PATH_SHIFTS[-1], penalty=PATH_SHIFTS[-1] / fit.shift * fit.penalty
+            )
         return fit, size
 
     def _has_time(self, size: tuple[int, int]) -> bool:
@@ -277,4 +279,4 @@ class CellSearch:
 
 def same_distance(one: FullFit, other: FullFit) -> bool:
     """Return whether the kernels of two fits use the same distance: l1, or Euclidean."""
-    return (one.recipe.kernel == L1) == (other.recipe.kernel == L1)
+    return (one.recipe.kernel == L1_KERNEL) == (other.recipe.kernel == L1_KERNEL)

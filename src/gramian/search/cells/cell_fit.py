@@ -17,7 +17,7 @@ from ...operators import KernelOperator
 from ...paths.full import PATH_RANK
 from ...paths.sample import Sample, fit_sample
 from ...problems import FullProblem
-from ..all_rows.full_fit import DIRECT_ROWS, SHIFTS
+from ..all_rows.full_fit import DIRECT_ROWS, PATH_SHIFTS
 from ..all_rows.path_points import BLOCK_MEMORY, factorise_matrix, watch_path
 from ..all_rows.single_shift import path_of_one
 from ..clock import Clock
@@ -196,7 +196,7 @@ def _solve_cell(
 
 def is_precise(shift: float) -> bool:
     """Return whether the products of a cell need float64 to resolve its shift."""
-    return shift < FLOAT64_SHIFT_FRACTION * SHIFTS[-1]
+    return shift < FLOAT64_SHIFT_FRACTION * PATH_SHIFTS[-1]
 
 
 def is_bad(values: Float[Tensor, "v t"], sample: Sample) -> bool:

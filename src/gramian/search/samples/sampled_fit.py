@@ -16,7 +16,7 @@ from ...metric.rfm import RoundFit
 from ...operators import CostMeter
 from ...paths.sample import SampleFit, fit_sample
 from ..material import Material
-from ..recipe import L1, Recipe
+from ..recipe import L1_KERNEL, Recipe
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class Stem:
         """Map of the mean matrix M of all splits, for the last fit."""
         if self.gradients is None:
             return None
-        return map_of(self.gradients, self.recipe.power, diagonal=self.recipe.kernel == L1)
+        return map_of(self.gradients, self.recipe.power, diagonal=self.recipe.kernel == L1_KERNEL)
 
 
 def screen_kernels(
@@ -174,7 +174,7 @@ def learn_metrics(
     machine, kernel = effort.machine, stem.recipe.make_kernel()
     inputs, rows = stem.recipe.inputs, machine.rows
     samples = [material.sample(inputs, split, rows) for split in material.splits]
-    if len(samples) == 1 or stem.recipe.kernel == L1:
+    if len(samples) == 1 or stem.recipe.kernel == L1_KERNEL:
         machines = [machine]
     else:
         machines = [replace(machine, powers=(power,)) for power in machine.powers]

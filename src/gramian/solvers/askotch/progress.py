@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ..loop.metrics import PASSES, PREDICTION_ERROR, RESIDUAL
+from ..loop.metrics import PASSES_KEY, PREDICTION_ERROR, RESIDUAL_KEY
 from ..loop.state import State, starting_coef
 from .blocks import Block, BlockRule
 from .convexity import next_estimate
@@ -42,7 +42,7 @@ class Progress:
         w = starting_coef(state, problem.rhs.double())
         residual = problem.rhs if state is None else problem.rhs - problem.apply(w)
         metrics: dict[str, int | float] = {
-            RESIDUAL: self.relative(residual.double().square().mean(dim=0)),
+            RESIDUAL_KEY: self.relative(residual.double().square().mean(dim=0)),
             PREDICTION_ERROR: problem.error_bound(residual),
         }
         return ASkotchState(
@@ -52,7 +52,7 @@ class Progress:
             ahead=w,
             momentum=w,
             recent=w.new_empty(0, w.shape[1]),
-            best=w if metrics[RESIDUAL] <= 1 else torch.zeros_like(w),
+            best=w if metrics[RESIDUAL_KEY] <= 1 else torch.zeros_like(w),
             first=0 if state is None else state.iteration,
             squares=w.new_empty(0),
             seed=self.rule.seed,
@@ -157,9 +157,9 @@ class Progress:
             iteration=s.iteration + 1,
             coef=x,
             metrics={
-                RESIDUAL: self.relative(recent.mean(dim=0)),
+                RESIDUAL_KEY: self.relative(recent.mean(dim=0)),
                 PREDICTION_ERROR: self.error(weighted, x),
-                PASSES: self.passes(s.iteration + 1),
+                PASSES_KEY: self.passes(s.iteration + 1),
                 "restarts": s.restarts,
                 SINGULAR_BLOCKS: s.metrics.get(SINGULAR_BLOCKS, 0),
             },

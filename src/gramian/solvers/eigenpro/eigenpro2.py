@@ -17,7 +17,7 @@ from ...preconditioners.eigenpairs import most_eigenpairs
 from ...problems import FullProblem
 from ..base import Solver, solvers
 from ..cost import ProblemSize
-from ..loop.metrics import BATCH_ERROR, EPOCH, PREDICTION_ERROR, RESIDUAL
+from ..loop.metrics import BATCH_ERROR, EPOCH_KEY, PREDICTION_ERROR, RESIDUAL_KEY
 from ..loop.minibatches import BatchErrors, EpochPart, relative_weights
 from ..loop.state import State, draw_seed, starting_coef
 from ..loop.storing import StoresEntries
@@ -165,9 +165,9 @@ class EigenPro2(EigenProSettings, StoresEntries, Solver[FullProblem, EigenProSta
             iteration=s.iteration + 1,
             coef=coef,
             metrics={
-                EPOCH: part.done,
+                EPOCH_KEY: part.done,
                 BATCH_ERROR: errors.mse,
-                RESIDUAL: errors.relative,
+                RESIDUAL_KEY: errors.relative,
                 PREDICTION_ERROR: problem.relative_error(errors.rmse),
             },
             seed=s.seed,

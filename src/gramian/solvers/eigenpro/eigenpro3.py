@@ -13,7 +13,7 @@ from ..._messages.checks import check_count_or_auto
 from ...data import Batches
 from ...problems import NystromProblem
 from ..base import Solver, solvers
-from ..loop.metrics import BATCH_ERROR, EPOCH
+from ..loop.metrics import BATCH_ERROR, EPOCH_KEY
 from ..loop.minibatches import BatchErrors, EpochPart, load_centers, relative_weights
 from ..loop.state import State, draw_seed, starting_coef
 from ..loop.verification import refuse_beyond
@@ -157,7 +157,7 @@ class EigenPro3(EigenPro3Costs, Solver[NystromProblem, EigenPro3State]):
         return EigenPro3State(
             iteration=s.iteration + 1,
             coef=mean if self.average else alpha,
-            metrics={EPOCH: part.done, BATCH_ERROR: errors.mse},
+            metrics={EPOCH_KEY: part.done, BATCH_ERROR: errors.mse},
             seed=s.seed,
             settings=s.settings,
             last=alpha,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-RESIDUAL: Final = "rel_residual"
+RESIDUAL_KEY: Final = "rel_residual"
 """Norm of the residual over the norm of the right-hand side, largest over the targets."""
 
 PREDICTION_ERROR: Final = "prediction_error"
@@ -20,10 +20,10 @@ ROUNDING_ERROR: Final = "rounding_error"
 BATCH_ERROR: Final = "batch_mse"
 """Mean squared error of the batches since the last state, each before its step."""
 
-PASSES: Final = "passes"
+PASSES_KEY: Final = "passes"
 """Evaluated kernel entries, in units of all pairs of rows."""
 
-EPOCH: Final = "epoch"
+EPOCH_KEY: Final = "epoch"
 """Passes over the rows; fractional if a state ends within one."""
 
 VALID_RMSE: Final = "valid_rmse"

@@ -59,10 +59,10 @@ def _like_new(x: Tensor) -> Tensor:
     return x.contiguous() if aligned else x.clone(memory_format=torch.contiguous_format)
 
 
-S = TypeVar("S", bound=State)
+StateType = TypeVar("StateType", bound=State)
 
 
-def move_state(state: S, device: str | torch.device) -> S:
+def move_state(state: StateType, device: str | torch.device) -> StateType:
     """Return the state on a device, with a copy of its metrics that callers may change."""
     changed: dict[str, Any] = {"metrics": dict(state.metrics)}
     for f in fields(state):

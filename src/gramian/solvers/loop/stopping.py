@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from .metrics import PREDICTION_ERROR, RESIDUAL
+from .metrics import PREDICTION_ERROR, RESIDUAL_KEY
 
 StopReason = Literal[
     "converged",
@@ -43,7 +43,9 @@ def tolerance(tol: int | float, metric: str | None = None) -> Stop:
 
     def rule(history: Sequence[Row]) -> StopReason | None:
         row = history[-1]
-        value = row.get(PREDICTION_ERROR, row.get(RESIDUAL)) if metric is None else row.get(metric)
+        value = (
+            row.get(PREDICTION_ERROR, row.get(RESIDUAL_KEY)) if metric is None else row.get(metric)
+        )
         return "converged" if value is not None and value <= tol else None
 
     return rule

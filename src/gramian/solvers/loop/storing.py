@@ -9,7 +9,7 @@ from ...operators import triangle_entries
 from ...problems import LinearProblem
 from ..cost import ProblemSize
 
-P = TypeVar("P", bound=LinearProblem)
+LinearType = TypeVar("LinearType", bound=LinearProblem)
 
 FEW_TARGETS = 2
 
@@ -34,7 +34,7 @@ class StoresEntries:
     stored_features: ClassVar[tuple[int, int]] = (24, 48)
     whole_matrix: ClassVar[bool] = True
 
-    def keeping(self, problem: P) -> P:
+    def keeping(self, problem: LinearType) -> LinearType:
         """Return the problem with stored entries if they fit."""
         K = problem.K.keeping(self.store_bytes, whole=self.whole_matrix)
         return problem if K is problem.K else replace(problem, K=K)

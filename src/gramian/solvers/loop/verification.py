@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from ...problems import FullProblem
-from .metrics import RESIDUAL
+from .metrics import RESIDUAL_KEY
 from .state import State
 
 TOLERATED_RATIO = 10.0
@@ -22,7 +22,7 @@ def check_residual(problem: FullProblem, state: State) -> None:
     Cost: n² kernel evaluations. For solvers that report the residual of the last blocks or batches,
     each before its step: the true one is mostly smaller.
     """
-    reported = state.metrics.get(RESIDUAL)
+    reported = state.metrics.get(RESIDUAL_KEY)
     if reported is None:
         return
     rhs = problem.rhs.double()

@@ -15,7 +15,7 @@ from ...preconditioners._root import Root
 from ...preconditioners.falkon import FEW_ROWS, root_of
 from ...problems import LossProblem, NystromProblem
 from ..conjugate_gradient import conjugate_gradient
-from ..loop.metrics import RESIDUAL
+from ..loop.metrics import RESIDUAL_KEY
 from .point import slope_sum
 
 LEAST_RELATIVE_CURVATURE = 1e-6
@@ -120,7 +120,7 @@ class Coordinates:
 
         rhs = -gradient.reshape(-1, 1) if coupled else -gradient
         for state in conjugate_gradient(apply, rhs):
-            done = state.metrics[RESIDUAL] <= accuracy or state.verdict is not None
+            done = state.metrics[RESIDUAL_KEY] <= accuracy or state.verdict is not None
             if done or state.iteration >= max_iterations:
                 break
         return state.coef.reshape(shape), state.iteration

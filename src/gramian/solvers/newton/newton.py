@@ -17,7 +17,7 @@ from ...problems import LossProblem
 from ..base import Solver, solvers
 from ..cost import PANEL_ROWS, ProblemSize
 from ..falkon import VISIBLE_ROUNDING
-from ..loop.metrics import RESIDUAL
+from ..loop.metrics import RESIDUAL_KEY
 from ..loop.state import State, starting_coef
 from .coordinates import Coordinates, root_at
 from .point import Point, take_step
@@ -183,7 +183,7 @@ class Newton(Solver[LossProblem, NewtonState]):
         """Return the relative residual at which a step ends."""
         if s.stage < len(stages) - 1:
             return self.accuracy
-        return max(LEAST_ACCURACY, min(self.accuracy, math.sqrt(s.metrics[RESIDUAL])))
+        return max(LEAST_ACCURACY, min(self.accuracy, math.sqrt(s.metrics[RESIDUAL_KEY])))
 
     def _start(self, stages: Stages, root: Root, state: State | None) -> NewtonState:
         """Return the first state: `state` itself, its coefficients, or the constant function."""
@@ -265,7 +265,7 @@ def _add_metrics(
     lower = s.stage < last or objective < s.least
     return replace(
         s,
-        metrics=s.metrics | {RESIDUAL: residual, "objective": objective, "stage_penalty": mu},
+        metrics=s.metrics | {RESIDUAL_KEY: residual, "objective": objective, "stage_penalty": mu},
         least=objective if lower else s.least,
         idle=0 if lower else s.idle + 1,
     )

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ..loop.metrics import BATCH_ERROR, EPOCH, PREDICTION_ERROR, RESIDUAL
+from ..loop.metrics import BATCH_ERROR, EPOCH_KEY, PREDICTION_ERROR, RESIDUAL_KEY
 from ..loop.state import State
 from ..loop.stopping import StopReason
 
@@ -71,7 +71,7 @@ class SagaState(State):
             mse,
         )
         halvings = self.halvings + 1
-        metrics = {**self.metrics, EPOCH: epoch, "halvings": halvings}
+        metrics = {**self.metrics, EPOCH_KEY: epoch, "halvings": halvings}
         return replace(
             self, iteration=self.iteration + 1, metrics=metrics, halvings=halvings, halved_last=True
         )
@@ -92,9 +92,9 @@ class SagaState(State):
         """
         relative = gradient / torch.where(self.size > 0, self.size, 1.0)
         metrics = {
-            EPOCH: epoch,
+            EPOCH_KEY: epoch,
             BATCH_ERROR: mse,
-            RESIDUAL: float(relative.max()),
+            RESIDUAL_KEY: float(relative.max()),
             PREDICTION_ERROR: error,
             "halvings": self.halvings,
         }

@@ -15,7 +15,7 @@ from ..moments import Summary
 from ..saved import Saved
 from .base import ColumnEncoding, Observer, Part, Seen
 from .gaps import Gaps
-from .left_out import CONSTANT, EMPTY, LeftOut
+from .left_out import CONSTANT_COLUMN, EMPTY_COLUMN, LeftOut
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,9 +76,9 @@ class BooleanObserver(Observer):
     def finish(self, summaries: Sequence[Summary]) -> ColumnEncoding:
         (summary,) = summaries
         if summary.seen == 0:
-            return LeftOut(self.name, EMPTY)
+            return LeftOut(self.name, EMPTY_COLUMN)
         if summary.constant and not summary.gaps:
-            return LeftOut(self.name, CONSTANT)
+            return LeftOut(self.name, CONSTANT_COLUMN)
         return Boolean(
             self.name, Gaps(summary.gaps, float(summary.gaps > 0 and summary.fill > 0.5))
         )

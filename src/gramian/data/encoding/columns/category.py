@@ -13,13 +13,13 @@ from ..moments import Summary
 from ..values import encode_levels
 from .base import ColumnEncoding, Observer, Seen
 from .folded_means import FoldedMeans
-from .left_out import CONSTANT, EMPTY, LeftOut
+from .left_out import CONSTANT_COLUMN, EMPTY_COLUMN, LeftOut
 from .levels import Levels, in_order
 from .one_hot import OneHot
 from .tally import Tally, TooMany
 from .target_means import TargetMeans
 
-LONG = 30
+LONG_TEXT_CHARACTERS = 30
 """Characters of a text, on average, that nobody gives to a level."""
 
 
@@ -55,9 +55,9 @@ class CategoryObserver(Observer):
                          and rows[code])  # fmt: skip
         levels = Levels(texts, bool(len(rows) and rows[0]))
         if not texts:
-            return LeftOut(self.name, EMPTY)
+            return LeftOut(self.name, EMPTY_COLUMN)
         if len(levels) == 1:
-            return LeftOut(self.name, CONSTANT)
+            return LeftOut(self.name, CONSTANT_COLUMN)
         if len(levels) <= self._max_levels:
             return OneHot(self.name, levels)
         self._refuse_texts(texts, int(rows[1:].sum()))
@@ -67,7 +67,7 @@ class CategoryObserver(Observer):
         what = None
         if len(texts) == rows:
             what = "a different text in every row, as an identifier has"
-        elif 2 * len(texts) > rows and sum(map(len, texts)) >= LONG * len(texts):
+        elif 2 * len(texts) > rows and sum(map(len, texts)) >= LONG_TEXT_CHARACTERS * len(texts):
             what = "free text, long and seldom the same"
         if what is not None:
             raise self._error(what)

@@ -17,10 +17,10 @@ from ..saved import Saved
 from ..values import microseconds
 from .base import ColumnEncoding, Observer, Part, Seen, refuse
 from .gaps import Gaps
-from .left_out import CONSTANT, EMPTY, LeftOut
+from .left_out import CONSTANT_COLUMN, EMPTY_COLUMN, LeftOut
 
-KINDS: tuple[Kind, ...] = ("date", "zoned date", "time", "duration")
-SECOND = 10**6
+DATE_KINDS: tuple[Kind, ...] = ("date", "zoned date", "time", "duration")
+SECOND_MICROSECONDS = 10**6
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,9 +64,9 @@ class Date(ColumnEncoding):
     def encode(self, column: pa.Array, part: Part) -> np.ndarray:
         values, gaps = _microseconds(column, self.name, part)
         self.gaps.check(gaps, self.name, part)
-        values = np.where(gaps, round(self.gaps.fill * SECOND), values)
+        values = np.where(gaps, round(self.gaps.fill * SECOND_MICROSECONDS), values)
         field_values = fields(local(values, self.zone)) if self.cycles or len(self.mean) > 1 else {}
-        measured = [values / SECOND]
+        measured = [values / SECOND_MICROSECONDS]
         if len(self.mean) > 1:
             measured.append(field_values["year"])
         scaled = [
@@ -88,7 +88,7 @@ class Date(ColumnEncoding):
         zone = f" in {self.zone}" if self.zone else ""
         features_text = ", ".join(["elapsed", *year, *cycles])
         gap = self.gaps.describe(self._median())
-        return f"{_WORD[self.since]}{zone}: {features_text}{as_cycles}{gap}"
+        return f"{_WORD_OF_KIND[self.since]}{zone}: {features_text}{as_cycles}{gap}"
 
     def _median(self) -> str:
         if self.since in ("time", "duration"):
@@ -102,10 +102,10 @@ class Date(ColumnEncoding):
 
     @classmethod
     def from_saved(cls, saved: Saved) -> Date:
-        since = saved.one_of("since", KINDS)
+        since = saved.one_of("since", DATE_KINDS)
         name, zone, cycles = saved.text("name"), saved.text("zone"), saved.texts("cycles")
         mean, scale = saved.numbers("mean"), saved.numbers("scale", positive=True)
-        allowed = {"duration": (), "time": ("hour",)}.get(since, tuple(CYCLES))
+        allowed = {"duration": (), "time": ("hour",)}.get(since, tuple(CYCLE_LENGTHS))
         if len(mean) != len(scale) or len(mean) not in ((1, 2) if "date" in since else (1,)):
             raise ValueError(f"mean and scale of the date '{name}' do not fit")
         if unknown := set(cycles) - set(allowed):
@@ -114,12 +114,12 @@ class Date(ColumnEncoding):
             raise ValueError(f"the time zone of the date '{name}' is damaged")
         _check_zone(zone)
         gaps = Gaps.from_saved(saved)
-        if abs(gaps.fill) * SECOND >= 2.0**63:
+        if abs(gaps.fill) * SECOND_MICROSECONDS >= 2.0**63:
             raise ValueError(f"the median of the date '{name}' is damaged")
         return cls(name, since, zone, mean, scale, cycles, gaps)
 
 
-_WORD: dict[Kind, str] = {
+_WORD_OF_KIND: dict[Kind, str] = {
     "date": "date", "zoned date": "date", "time": "time of day", "duration": "duration"
 }  # fmt: skip
 
@@ -152,7 +152,7 @@ class DateObserver(Observer):
 
     def see(self, column: pa.Array, seen: Seen) -> Sequence[np.ndarray]:
         values, gaps = _microseconds(column, self.name, seen.part)
-        elapsed = np.where(gaps, np.nan, values / SECOND)
+        elapsed = np.where(gaps, np.nan, values / SECOND_MICROSECONDS)
         field_values = fields(local(values, self._zone)) if self._kind != "duration" else {}
         for name, field in field_values.items():
             present = field[~gaps]
@@ -166,12 +166,12 @@ class DateObserver(Observer):
     def finish(self, summaries: Sequence[Summary]) -> ColumnEncoding:
         elapsed = summaries[0]
         if elapsed.seen == 0:
-            return LeftOut(self.name, EMPTY)
+            return LeftOut(self.name, EMPTY_COLUMN)
         if elapsed.constant and not elapsed.gaps:
-            return LeftOut(self.name, CONSTANT)
+            return LeftOut(self.name, CONSTANT_COLUMN)
         varied = {name for name in self._low if self._low[name] < self._high[name]}
         kept_summaries = summaries[: 2 if "date" in self._kind and "year" in varied else 1]
-        offered = ("hour",) if self._kind == "time" else tuple(CYCLES)
+        offered = ("hour",) if self._kind == "time" else tuple(CYCLE_LENGTHS)
         return Date(
             self.name, self._kind, self._zone,
             tuple(summary.mean for summary in kept_summaries),
@@ -180,9 +180,9 @@ class DateObserver(Observer):
         )  # fmt: skip
 
 
-DAY = 86_400 * 10**6
+DAY_MICROSECONDS = 86_400 * 10**6
 
-CYCLES = {"month": 12, "day": 31, "weekday": 7, "hour": DAY}
+CYCLE_LENGTHS = {"month": 12, "day": 31, "weekday": 7, "hour": DAY_MICROSECONDS}
 """Cycles by the length of one turn; the hour includes minutes and seconds."""
 
 
@@ -203,7 +203,7 @@ def fields(values: np.ndarray) -> dict[str, np.ndarray]:
     values : ndarray of int64 of shape (b,)
         Microseconds since 1970.
     """
-    days = values // DAY
+    days = values // DAY_MICROSECONDS
     dates = days.astype("datetime64[D]")
     months = dates.astype("datetime64[M]")
     return {
@@ -211,11 +211,11 @@ def fields(values: np.ndarray) -> dict[str, np.ndarray]:
         "month": months.astype(np.int64) % 12,
         "day": (dates - months).astype(np.int64),
         "weekday": (days + 3) % 7,  # 1970 began on a Thursday; Monday is 0
-        "hour": values - days * DAY,
+        "hour": values - days * DAY_MICROSECONDS,
     }
 
 
 def cycle(name: str, field: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return sine and cosine of a field of the calendar."""
-    angle = field * (2 * np.pi / CYCLES[name])
+    angle = field * (2 * np.pi / CYCLE_LENGTHS[name])
     return np.sin(angle), np.cos(angle)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-SMOOTHING = 20.0
+SMOOTHING_ROWS = 20.0
 """Neither this nor the empirical Bayes of scikit-learn is better on all sets: see the benchmark
 `categories`."""
 

@@ -14,8 +14,8 @@ from ..moments import Summary
 from ..saved import Saved
 from .base import ColumnEncoding, Observer, Part, Seen
 
-EMPTY = "no value in the training rows"
-CONSTANT = "one value in all training rows"
+EMPTY_COLUMN = "no value in the training rows"
+CONSTANT_COLUMN = "one value in all training rows"
 CONSTANT_NUMBER = "one number in all training rows"
 
 
@@ -69,4 +69,4 @@ class NothingObserver(Observer):
         return ()
 
     def finish(self, summaries: Sequence[Summary]) -> ColumnEncoding:
-        return LeftOut(self.name, EMPTY)
+        return LeftOut(self.name, EMPTY_COLUMN)

@@ -18,12 +18,12 @@ from ..moments import Summary
 from ..saved import Saved
 from .base import ColumnEncoding, Observer, Part, Seen, refuse
 from .gaps import Gaps
-from .left_out import CONSTANT_NUMBER, EMPTY, LeftOut
+from .left_out import CONSTANT_NUMBER, EMPTY_COLUMN, LeftOut
 
 Numbers = Literal["standard", "quantile", "raw"]
-NUMBERS: tuple[Numbers, ...] = ("standard", "quantile", "raw")
+NUMBER_MAPS: tuple[Numbers, ...] = ("standard", "quantile", "raw")
 
-_DONE = {
+_MAP_TEXTS = {
     "standard": "standardised",
     "quantile": "made normal by its quantiles",
     "raw": "as it is",
@@ -76,7 +76,7 @@ class Number(ColumnEncoding):
         return self.gaps.marked(x[:, None], gaps)
 
     def describe(self) -> str:
-        return f"number, {_DONE[self.numbers]}" + self.gaps.describe(f"{self.gaps.fill:.6g}")
+        return f"number, {_MAP_TEXTS[self.numbers]}" + self.gaps.describe(f"{self.gaps.fill:.6g}")
 
     def to_dict(self) -> dict[str, Any]:
         fields = {"name": self.name, "numbers": self.numbers, "mean": self.mean}
@@ -87,7 +87,7 @@ class Number(ColumnEncoding):
 
     @classmethod
     def from_saved(cls, saved: Saved) -> Number:
-        name, numbers = saved.text("name"), saved.one_of("numbers", NUMBERS)
+        name, numbers = saved.text("name"), saved.one_of("numbers", NUMBER_MAPS)
         mean, scale = saved.number("mean"), saved.number("scale", positive=True)
         gaps, quantiles = Gaps.from_saved(saved), None
         if numbers == "quantile":
@@ -122,7 +122,7 @@ class NumberObserver(Observer):
     def finish(self, summaries: Sequence[Summary]) -> ColumnEncoding:
         (summary,) = summaries
         if summary.seen == 0:
-            return LeftOut(self.name, EMPTY)
+            return LeftOut(self.name, EMPTY_COLUMN)
         if summary.constant and not summary.gaps and self._numbers != "raw":
             return LeftOut(self.name, CONSTANT_NUMBER)
         gaps = Gaps.of(summary)

@@ -15,7 +15,7 @@ from ..saved import Saved
 from ..values import encode_levels
 from .base import ColumnEncoding, Observer, Part, Seen, refuse
 from .gaps import Gaps
-from .left_out import CONSTANT, EMPTY, LeftOut
+from .left_out import CONSTANT_COLUMN, EMPTY_COLUMN, LeftOut
 from .levels import Levels
 
 
@@ -108,9 +108,9 @@ class OrderedObserver(Observer):
     def finish(self, summaries: Sequence[Summary]) -> ColumnEncoding:
         (summary,) = summaries
         if summary.seen == 0:
-            return LeftOut(self.name, EMPTY)
+            return LeftOut(self.name, EMPTY_COLUMN)
         if summary.constant and not summary.gaps:
-            return LeftOut(self.name, CONSTANT)
+            return LeftOut(self.name, CONSTANT_COLUMN)
         gaps = Gaps.of(summary)
         return Ordered(self.name, self._levels, summary.mean, summary.scale, gaps)
 

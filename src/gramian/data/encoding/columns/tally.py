@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-FOLDS = 5
+MEAN_FOLDS = 5
 MOST_LEVELS = 1_000_000
 MOST_BYTES = 1 << 26
 
@@ -26,8 +26,8 @@ class Tally:
 
     def __init__(self) -> None:
         self.codes: dict[str | None, int] = {None: 0}
-        self.counts = np.zeros((0, FOLDS), np.int64)
-        self.sums = np.zeros((0, FOLDS, 0))
+        self.counts = np.zeros((0, MEAN_FOLDS), np.int64)
+        self.sums = np.zeros((0, MEAN_FOLDS, 0))
         self._bytes = 0
 
     def add(
@@ -53,12 +53,12 @@ class Tally:
         for place in present_codes[present_codes >= 0].tolist():
             places[place] = self._code(texts[place])
         self._grow(targets.shape[1])
-        cells = places[index] * FOLDS + folds
+        cells = places[index] * MEAN_FOLDS + folds
         size = self.counts.size
-        self.counts += np.bincount(cells, minlength=size).reshape(-1, FOLDS)
+        self.counts += np.bincount(cells, minlength=size).reshape(-1, MEAN_FOLDS)
         for j in range(targets.shape[1]):
             part = np.bincount(cells, targets[:, j], minlength=size)
-            self.sums[:, :, j] += part.reshape(-1, FOLDS)
+            self.sums[:, :, j] += part.reshape(-1, MEAN_FOLDS)
 
     def _code(self, text: str | None) -> int:
         code = self.codes.setdefault(text, len(self.codes))
@@ -72,6 +72,10 @@ class Tally:
         have, need = len(self.counts), len(self.codes)
         if have < need:
             more = max(need, 2 * have) - have
-            self.counts = np.concatenate([self.counts, np.zeros((more, FOLDS), np.int64)])
-            old = self.sums.reshape(have, FOLDS, -1) if have else np.zeros((0, FOLDS, targets))
-            self.sums = np.concatenate([old, np.zeros((more, FOLDS, targets))])
+            self.counts = np.concatenate([self.counts, np.zeros((more, MEAN_FOLDS), np.int64)])
+            old = (
+                self.sums.reshape(have, MEAN_FOLDS, -1)
+                if have
+                else np.zeros((0, MEAN_FOLDS, targets))
+            )
+            self.sums = np.concatenate([old, np.zeros((more, MEAN_FOLDS, targets))])

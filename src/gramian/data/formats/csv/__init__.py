@@ -7,14 +7,14 @@ is rewritten once into a temporary file and read from there.
 """
 
 from .dialect import Dialect, sniff
-from .infer_types import READINGS, Inference
-from .parsers import MISSING, Reading
+from .infer_types import ALL_READINGS, Inference
+from .parsers import MISSING_TEXTS, Reading
 from .table import HELD_BYTES, text_table
 
 __all__ = [
+    "ALL_READINGS",
     "HELD_BYTES",
-    "MISSING",
-    "READINGS",
+    "MISSING_TEXTS",
     "Dialect",
     "Inference",
     "Reading",

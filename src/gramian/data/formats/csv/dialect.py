@@ -13,7 +13,7 @@ from pathlib import Path
 from ...._messages.checks import join_words
 from .encodings import compression_of, decode_bytes, encoding_of, first_bytes
 
-SEPARATORS = ("\t", ";", "|", ",")
+FIELD_SEPARATORS = ("\t", ";", "|", ",")
 """Of several that divide all rows alike, the first: commas are found in numbers and sentences."""
 
 LONGEST_LINE_BYTES = 1 << 24
@@ -22,7 +22,7 @@ to be read, and a compressed file of some kilobytes can hold it."""
 
 _SAMPLE_BYTES = 1 << 18
 _SAMPLE_ROWS = 100
-_NUMBER = re.compile(r"[+-]?(\d[\d.,]*|[.,]\d+)([eE][+-]?\d+)?")
+_NUMBER_PATTERN = re.compile(r"[+-]?(\d[\d.,]*|[.,]\d+)([eE][+-]?\d+)?")
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def sniff(path: Path) -> Dialect:
 def _divide_fields(text: str, *, whole: bool) -> tuple[str, list[str]]:
     """Return the separator that divides most rows as it divides the header, and the header."""
     best: tuple[float, str, list[str]] = (-1.0, ",", [])
-    for separator in SEPARATORS:
+    for separator in FIELD_SEPARATORS:
         rows = _rows(text, separator, whole=whole)
         if len(rows) == 0 or (len(rows[0]) == 1 and separator != ","):
             continue
@@ -128,7 +128,7 @@ def _rows(text: str, separator: str, *, whole: bool) -> list[list[str]]:
 
 
 def _check_names(path: Path, names: Sequence[str]) -> None:
-    numbers = all(_NUMBER.fullmatch(name) for name in names if name)
+    numbers = all(_NUMBER_PATTERN.fullmatch(name) for name in names if name)
     if numbers and list(names) != [str(j) for j in range(len(names))]:
         raise ValueError(
             f"{path} has no header line: its first row is all numbers ({join_words(names[:3])}); "

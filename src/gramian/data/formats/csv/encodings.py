@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pyarrow as pa
 
-NEXT = {"utf-8": "cp1252", "cp1252": "latin-1"}
+NEXT_ENCODING = {"utf-8": "cp1252", "cp1252": "latin-1"}
 """The encoding to try where bytes are not of another: every byte is of the last one."""
 
-_MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd"}
+_MAGIC_BYTES = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd"}
 
 
 def compression_of(path: Path) -> str | None:
     """Return the compression that a file begins like, whatever its name says."""
     with path.open("rb") as file:
         start = file.read(4)
-    return next((name for magic, name in _MAGIC.items() if start.startswith(magic)), None)
+    return next((name for magic, name in _MAGIC_BYTES.items() if start.startswith(magic)), None)
 
 
 def first_bytes(path: Path, compression: str | None, size: int) -> bytes:
@@ -70,7 +70,7 @@ def encoding_of(sample: bytes, path: Path) -> str:
     check_utf8([sample], path)
     encoding = "utf-8"
     while not _decodes(sample, encoding):
-        encoding = NEXT[encoding]
+        encoding = NEXT_ENCODING[encoding]
     return encoding
 
 

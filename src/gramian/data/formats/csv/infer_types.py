@@ -6,12 +6,21 @@ from collections.abc import Collection, Sequence
 
 import pyarrow as pa
 
-from .parsers import AMBIGUOUS, BOOLEANS, DATES, NOTHING, NUMBERS, TEXT, Reading, clean_texts
+from .parsers import (
+    AMBIGUOUS_ORDERS,
+    BOOLEAN_READINGS,
+    DATE_READINGS,
+    NOTHING_READING,
+    NUMBER_READINGS,
+    TEXT_READING,
+    Reading,
+    clean_texts,
+)
 
-READINGS = (*BOOLEANS, *NUMBERS, *DATES)
+ALL_READINGS = (*BOOLEAN_READINGS, *NUMBER_READINGS, *DATE_READINGS)
 """In the order of preference."""
 
-_MARKS = {".": ("1.5", "1,000.5"), ",": ("1,5", "1.000,5")}
+_MARK_READINGS = {".": ("1.5", "1,000.5"), ",": ("1,5", "1.000,5")}
 """Readings of numbers by their mark for decimals."""
 
 
@@ -28,7 +37,7 @@ class Inference:
     """
 
     def __init__(self, columns: int, separator: str, texts: Collection[int] = ()) -> None:
-        order = [() if j in texts else READINGS for j in range(columns)]
+        order = [() if j in texts else ALL_READINGS for j in range(columns)]
         self._possible: list[tuple[Reading, ...]] = order
         self._seen = [False] * columns
         self._grouped_first = separator == ","
@@ -59,31 +68,33 @@ class Inference:
         whose day and month could both be the month stay text.
         """
         names = [{reading.name for reading in possible} for possible in self._possible]
-        needed = [mark for mark in _MARKS if any(_needs(mark, possible) for possible in names)]
+        needed = [
+            mark for mark in _MARK_READINGS if any(_needs(mark, possible) for possible in names)
+        ]
         mark = needed[0] if len(needed) == 1 else None
         return [self._choice(j, mark) for j in range(len(names))]
 
     def _choice(self, j: int, mark: str | None) -> Reading:
         possible = {reading.name: reading for reading in self._possible[j]}
         if not possible:
-            return TEXT
+            return TEXT_READING
         if not self._seen[j]:
-            return NOTHING
+            return NOTHING_READING
         first = next(iter(possible))
         if _is_open(possible):
             if mark is not None:
-                return next(possible[name] for name in _MARKS[mark] if name in possible)
+                return next(possible[name] for name in _MARK_READINGS[mark] if name in possible)
             if first == "1,5" and self._grouped_first and "1,000.5" in possible:
                 return possible["1,000.5"]
-        if any(AMBIGUOUS.get(name) in possible for name in possible):
-            return TEXT
+        if any(AMBIGUOUS_ORDERS.get(name) in possible for name in possible):
+            return TEXT_READING
         return possible[first]
 
     def settled(self) -> bool:
         """Return whether the choices can only be contradicted by later values, not changed."""
         for possible in self._possible:
             names = {reading.name for reading in possible}
-            if _is_open(names) or any(AMBIGUOUS.get(name) in names for name in names):
+            if _is_open(names) or any(AMBIGUOUS_ORDERS.get(name) in names for name in names):
                 return False
         return True
 
@@ -91,13 +102,13 @@ class Inference:
 def _needs(mark: str, names: Collection[str]) -> bool:
     """Return whether numbers of a column can only be read with this mark for decimals."""
     other_mark = "." if mark == "," else ","
-    is_needed = any(name in names for name in _MARKS[mark])
-    return is_needed and not any(name in names for name in ("integer", *_MARKS[other_mark]))
+    is_needed = any(name in names for name in _MARK_READINGS[mark])
+    return is_needed and not any(name in names for name in ("integer", *_MARK_READINGS[other_mark]))
 
 
 def _is_open(names: Collection[str]) -> bool:
     """Return whether numbers of a column can be read with either mark for decimals."""
-    both = all(any(name in names for name in readings) for readings in _MARKS.values())
+    both = all(any(name in names for name in readings) for readings in _MARK_READINGS.values())
     return both and "integer" not in names
 
 

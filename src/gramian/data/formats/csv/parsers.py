@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ...rows.arrow_compute import pc
 
-MISSING = (
+MISSING_TEXTS = (
     *("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NAN", "?", "-"),
     *("null", "Null", "NULL", "none", "None", "NONE"),
     *("n.a.", "na", "<NA>", r"\N", ".", "--", "#DIV/0!", "#VALUE!", "#REF!"),
@@ -64,7 +64,7 @@ class Reading:
 def clean_texts(texts: pa.Array) -> pa.Array:
     """Return texts without space around them, nulls for those that stand for a missing value."""
     bare = pc.utf8_trim_whitespace(texts)
-    missing = pc.is_in(bare, value_set=pa.array(MISSING))
+    missing = pc.is_in(bare, value_set=pa.array(MISSING_TEXTS))
     return pc.if_else(missing, pa.scalar(None, pa.string()), bare)
 
 
@@ -91,14 +91,14 @@ def _boolean(yes: str, no: str) -> Reading:
     return Reading(f"{yes}/{no}", pa.bool_(), shape, parse)
 
 
-_CODE = r"^\s*([+-]?0(\d+|[xX].*)|\+\d{8,})\s*$"
+_CODE_PATTERN = r"^\s*([+-]?0(\d+|[xX].*)|\+\d{8,})\s*$"
 """A zip code, a number of a telephone or one to the base 16: its digits are no number's."""
 
 
 def _check_codes(texts: pa.Array, values: pa.Array) -> None:
     if pa.types.is_floating(values.type):  # few are whole, and a look at a text takes long
         texts = texts.filter(pc.equal(values, pc.floor(values)))
-    if pc.any(pc.match_substring_regex(texts, _CODE)).as_py():
+    if pc.any(pc.match_substring_regex(texts, _CODE_PATTERN)).as_py():
         raise pa.ArrowInvalid("a code")
 
 
@@ -146,11 +146,11 @@ def _group_pattern(mark: str, group: str) -> Parse:
 
 
 _ANY_NUMBER = re.compile(r"[+-]?[\d.,]+([eE][+-]?\d+)?|[+-]?inf(inity)?", re.IGNORECASE)
-_INTEGER = re.compile(r"[+-]?\d+")
+_INTEGER_PATTERN = re.compile(r"[+-]?\d+")
 
 
 def _numbers() -> Iterator[Reading]:
-    yield Reading("integer", pa.int64(), _INTEGER, _integer)
+    yield Reading("integer", pa.int64(), _INTEGER_PATTERN, _integer)
     kinds = {
         "1.5": _number,
         "1,5": _comma,
@@ -161,25 +161,27 @@ def _numbers() -> Iterator[Reading]:
         yield Reading(name, pa.float64(), _ANY_NUMBER, parse, ("integer",))
 
 
-NOTHING = Reading("nothing", pa.null(), re.compile(""), _nothing)
+NOTHING_READING = Reading("nothing", pa.null(), re.compile(""), _nothing)
 """Of a column whose values are all missing."""
 
-TEXT = Reading("text", pa.string(), re.compile(".*", re.DOTALL), _as_text)
+TEXT_READING = Reading("text", pa.string(), re.compile(".*", re.DOTALL), _as_text)
 """Of any column."""
 
-BOOLEANS = tuple(
+BOOLEAN_READINGS = tuple(
     _boolean(*pair) for pair in (("true", "false"), ("yes", "no"), ("t", "f"), ("y", "n"))
 )
-NUMBERS = tuple(_numbers())
+NUMBER_READINGS = tuple(_numbers())
 
 
-_ORDERS = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d")
-_TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
-_DIGITS = {"%Y": r"\d{4}", "%p": "[AaPp][Mm]"}
-_EARLIEST = 1000  # a year of two digits would be one of the first century
+_DATE_ORDERS = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d")
+_TIME_FORMATS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
+_DIGIT_PATTERNS = {"%Y": r"\d{4}", "%p": "[AaPp][Mm]"}
+_EARLIEST_YEAR = 1000  # a year of two digits would be one of the first century
 
-AMBIGUOUS = {
-    f"%m{mark}%d{mark}%Y{time}": f"%d{mark}%m{mark}%Y{time}" for mark in "/-" for time in _TIMES
+AMBIGUOUS_ORDERS = {
+    f"%m{mark}%d{mark}%Y{time}": f"%d{mark}%m{mark}%Y{time}"
+    for mark in "/-"
+    for time in _TIME_FORMATS
 }
 """Readings of day and month in both orders. A column that both read stays text."""
 
@@ -192,7 +194,7 @@ def _parser(form: str, kind: pa.DataType) -> Parse:
     def parse(texts: pa.Array) -> pa.Array:
         parsed = pc.strptime(texts, format=form, unit="us")
         earliest = pc.min(parsed).as_py()
-        if earliest is not None and earliest.year < _EARLIEST:
+        if earliest is not None and earliest.year < _EARLIEST_YEAR:
             raise pa.ArrowInvalid("a year of two digits")
         _check_days(texts, parsed, form)
         return parsed.cast(kind)
@@ -212,7 +214,7 @@ def _check_days(texts: pa.Array, found: pa.Array, form: str) -> None:
 
 def _shape(form: str) -> re.Pattern[str]:
     escaped = re.escape(form).replace("\\ ", " ")
-    return re.compile(re.sub("%.", lambda m: _DIGITS.get(m[0], r"\d{1,2}"), escaped))
+    return re.compile(re.sub("%.", lambda m: _DIGIT_PATTERNS.get(m[0], r"\d{1,2}"), escaped))
 
 
 def _dates() -> Iterator[Reading]:
@@ -222,11 +224,11 @@ def _dates() -> Iterator[Reading]:
     yield Reading("time", time, re.compile(moment), _iso(time), ("date",))
     zoned = pa.timestamp("us", "UTC")
     yield Reading("time with zone", zoned, re.compile(moment + r"(Z|[+-]\d\d.*)"), _iso(zoned))
-    for order in _ORDERS:
-        for clock in _TIMES:
+    for order in _DATE_ORDERS:
+        for clock in _TIME_FORMATS:
             form = order + clock
             kind = time if clock else day
             yield Reading(form, kind, _shape(form), _parser(form, kind))
 
 
-DATES = tuple(_dates())
+DATE_READINGS = tuple(_dates())

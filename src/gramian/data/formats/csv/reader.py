@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.csv as pc
 
 from .dialect import LONGEST_LINE_BYTES, Dialect
-from .encodings import NEXT, check_utf8
+from .encodings import NEXT_ENCODING, check_utf8
 from .line_ends import Tail, checked_quotes, without_blank_end
 
 BLOCK_BYTES = 1 << 20
@@ -103,7 +103,7 @@ def _recode_bytes(path: Path, dialect: Dialect) -> Dialect:
     if dialect.encoding == "utf-8":
         with pa.input_stream(path, compression=dialect.compression) as stream:
             check_utf8(iter(lambda: bytes(stream.read(BLOCK_BYTES)), b""), path, whole=True)
-    return replace(dialect, encoding=NEXT[dialect.encoding])
+    return replace(dialect, encoding=NEXT_ENCODING[dialect.encoding])
 
 
 @contextmanager
@@ -112,7 +112,7 @@ def _explain_error(path: Path, dialect: Dialect, uneven: list[Any]) -> Iterator[
     try:
         yield
     except UnicodeDecodeError as error:
-        if dialect.encoding not in NEXT:
+        if dialect.encoding not in NEXT_ENCODING:
             raise ValueError(
                 f"{path} begins as {dialect.encoding.upper()} and has bytes that are not: it is "
                 "cut off or damaged; write it again"

@@ -20,7 +20,7 @@ from ...tables.sequential import PiecesTable
 from ..ipc_file import IpcFile, IpcWriter
 from .dialect import Dialect, sniff
 from .infer_types import Inference
-from .parsers import NOTHING, Reading
+from .parsers import NOTHING_READING, Reading
 from .reader import NotOfThisDialectError, strings
 
 HELD_BYTES = 1 << 26
@@ -150,7 +150,7 @@ class _Text:
         names = self.dialect.names
         nameless = [j for j, name in enumerate(names) if not name]
         index = [0] if names[0] == "" else []  # of pandas or R
-        bad = [j for j in nameless if j not in index and readings[j] is not NOTHING]
+        bad = [j for j in nameless if j not in index and readings[j] is not NOTHING_READING]
         if bad:
             raise ValueError(
                 f"{self.where}: column {bad[0] + 1} has no name; give it one in the header line"
