@@ -1,4 +1,4 @@
-"""The commands and their arguments; their work is imported when they run."""
+"""The commands and their arguments. A command imports its work when it runs."""
 
 from __future__ import annotations
 
@@ -87,12 +87,11 @@ def fit(
     conformal: ConformalMethod = None,
     as_json: Json = False,
 ) -> None:
-    """Find a model for a table and save it; or make one fit, if an option describes the model.
+    """Search for a model of a table and save it; with options of the model, make a single fit.
 
-    With none of the options below "The model" and "The fit", a search chooses kernel, inputs,
-    learned metric, lengthscale and penalty on rows that it holds out, and fits all rows last. With
-    any of them, or --checkpoint without --budget, it is one fit, and Parquet is streamed, never
-    loaded as a whole.
+    Without options of "The model" and "The fit", a search chooses kernel, inputs, learned metric,
+    lengthscale and penalty on held-out rows, then fits all rows. With any of them, or with
+    --checkpoint but no --budget, it is a single fit, and Parquet is streamed, never loaded whole.
     """
     if options.of_a_model:
         from .commands.fit import fit as run
@@ -152,7 +151,7 @@ def predict(
     dask: Dask = None,
     as_json: Json = False,
 ) -> None:
-    """Predict the rows of a table. Columns are found by name, others are ignored."""
+    """Predict the rows of a table. Columns are matched by name; others are ignored."""
     from .commands.predict import predict as run
 
     with on_cluster(dask, data):
@@ -175,7 +174,7 @@ def evaluate(
     dask: Dask = None,
     as_json: Json = False,
 ) -> None:
-    """Compare predictions with the truth, and with the best constant prediction."""
+    """Measure the errors of a model, and of the best constant prediction, on a table."""
     from .commands.evaluate import evaluate as run
 
     with on_cluster(dask, data):
@@ -205,7 +204,7 @@ def info(
     model: OptionalModel = None,
     as_json: Json = False,
 ) -> None:
-    """Describe a model; without one, this installation and machine."""
+    """Describe a model; without a model, describe this installation and machine."""
     from .commands.info import info as run
 
     show(run(model), as_json)
@@ -231,7 +230,7 @@ def sample(
     part: SamplePart = "all",
     as_json: Json = False,
 ) -> None:
-    """Write a data set that ships with gramian, to try things on."""
+    """Write a sample data set of gramian as a table."""
     from .commands.sample import sample as run
 
     show(run(name, out, part), as_json)

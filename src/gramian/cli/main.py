@@ -1,4 +1,4 @@
-"""`main`: run a command, and turn whatever goes wrong into one line and an exit code."""
+"""`main`: run a command, and turn any error into one line and an exit code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     argv : sequence of str, optional
-        Arguments without the name of the program; by default the arguments of the process.
+        Arguments after the name of the program; by default, the arguments of the process.
 
     Returns
     -------
@@ -50,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def explain_error(error: Exception) -> tuple[int, object]:
-    """Return the exit code of an error, and the message about it."""
+    """Return the exit code and the message of an error."""
     if (text := _usage(error)) is not None:
         return BAD_INPUT, text
     if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
@@ -67,7 +67,7 @@ def explain_error(error: Exception) -> tuple[int, object]:
 
 
 def _usage(error: Exception) -> str | None:
-    """Return the text of typer on wrong arguments, None if the error is not typer's."""
+    """Return the message of a usage error of typer; None for other errors."""
     if not hasattr(error, "format_message"):
         return None
     context = getattr(error, "ctx", None)

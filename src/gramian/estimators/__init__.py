@@ -1,9 +1,9 @@
-"""Estimators: the scikit-learn face of the library.
+"""Estimators: the scikit-learn interface of the library.
 
 `KernelRidge` and `KernelRidgeClassifier` are the two statistical models; ``landmarks=`` and
-``solver=`` choose the numerics, as scikit-learn's ``Ridge(solver=...)`` does. They validate what
-users pass, hand it down, and keep the results; all computing happens in the layers below.
-``est.plan(X)`` returns the cost of a fit before it starts.
+``solver=`` choose the numerics, as scikit-learn's ``Ridge(solver=...)`` does. They validate
+arguments, call the layers below, and keep the results. ``est.plan(X)`` returns the cost of a fit
+before it starts.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Import of scikit-learn without SciPy's distributions and pandas, which few functions need.
+"""Import scikit-learn without SciPy's distributions and pandas, which take half of its time.
 
-That is half of its time. Both are imported when they are first used.
+Few functions need them; both are imported at their first use.
 """
 
 from __future__ import annotations

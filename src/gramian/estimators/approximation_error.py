@@ -1,4 +1,4 @@
-"""nystrom_error: how far features are from a kernel, for data and landmarks of any kind."""
+"""nystrom_error: error of a feature map as an approximation of a kernel."""
 
 from __future__ import annotations
 
@@ -44,26 +44,25 @@ def nystrom_error(
     memory_limit: MemoryLimit = None,
     random_state: RandomState = None,
 ) -> float:
-    r"""Return a norm of :math:`K - \hat K`, of the Nystrom approximation or of any features.
+    r"""Return a norm of :math:`K - \hat K` for a Nystrom approximation or other features.
 
     Parameters
     ----------
     kernel : str, Kernel or None
-        A name needs its `lengthscale`. None: the kernel of the given map or transformer.
+        A name takes the `lengthscale`. None: the kernel of the given map or transformer.
     X : array-like, sparse matrix, DataFrame, Arrow table, tensor, path or RowSource
         n rows of d features.
     landmarks : int, str, array of shape (m, d), Selector, FeatureMap or transformer
         As in `KernelRidge`; or a map of `gramian.approximations`, or a fitted
         `NystromTransformer` or `RandomFourierFeatures`.
     norm : "spectral", "frobenius" or "trace", default="spectral"
-        The largest, the root of the sum of squares, and the sum of the absolute eigenvalues.
+        Of the absolute eigenvalues: the largest, the root of the sum of squares, or the sum.
     lengthscale : float, sequence of d floats, or "median", default="median"
         As in `KernelRidge`.
     sample : int or None, default=None
-        A number of random rows and columns, for whose dense matrix the norm is computed; it is
-        not scaled up. None: for all rows, without a matrix: the spectral norm by the Lanczos
-        method to three digits, the others exactly. The trace norm is then for projections only,
-        not for random Fourier features.
+        Number of random rows and columns whose dense matrix gives the norm; it is not scaled up.
+        None: all rows, without a matrix: the spectral norm by the Lanczos method to three digits,
+        the others exactly. The trace norm then requires a projection, not random Fourier features.
     engine : str or Engine, default="auto"
         See `gramian.operators.choose_engine`.
     memory_limit : int, str or None, default=None
@@ -74,7 +73,7 @@ def nystrom_error(
     Returns
     -------
     float
-        In the units of the kernel; entries are computed in float64 whatever the data.
+        In the units of the kernel, computed in float64 for data of any dtype.
 
     Raises
     ------
@@ -83,7 +82,7 @@ def nystrom_error(
 
     See Also
     --------
-    gramian.approximations : The functions behind it, with their costs.
+    gramian.approximations : The underlying functions, with their costs.
 
     Notes
     -----

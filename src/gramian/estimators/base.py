@@ -1,4 +1,4 @@
-"""Kernels, parameter names and states that all estimators of rows have in common."""
+"""Kernels, parameter names and states of all estimators."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ..kernels import Kernel
 
 
 def is_matrix(kernel: object) -> bool:
-    """Return whether X is the matrix of the kernel, and no rows."""
+    """Return whether X is the kernel matrix instead of rows."""
     return isinstance(kernel, str) and kernel == PRECOMPUTED
 
 
 def is_function(kernel: object) -> TypeGuard[Callable[[Any, Any], float]]:
-    """Return whether the kernel is a function of two objects, and X a list of these."""
+    """Return whether the kernel is a function of two objects, and X a list of objects."""
     return callable(kernel) and not isinstance(kernel, Kernel | type)
 
 
@@ -38,7 +38,7 @@ def describe_kernel(kernel: object) -> str:
 def check_names(
     estimator: type[BaseEstimator], names: Iterable[str], error: type[Exception]
 ) -> None:
-    """Raise an error for a parameter that an estimator lacks and another library has."""
+    """Raise an error for an unknown parameter that other libraries have."""
     parameters = estimator._get_param_names()
     for name in names:
         if name not in parameters and (hint := meant_by(name, parameters)):
@@ -48,12 +48,12 @@ def check_names(
 def set_parameters(estimator: BaseEstimator, params: dict[str, Any]) -> None:
     """Set parameters of an estimator, and of its kernels as in ``kernel__lengthscale``.
 
-    A kernel is a value: the estimator gets another one.
+    Kernels are immutable: the estimator receives a new one.
 
     Raises
     ------
     ValueError
-        If there is no such parameter; the message lists the parameters of the estimator.
+        If the parameter does not exist; the message lists the parameters of the estimator.
     """
     inner: dict[str, dict[str, Any]] = {}
     own = {}
@@ -78,7 +78,7 @@ def set_parameters(estimator: BaseEstimator, params: dict[str, Any]) -> None:
 
 @contextlib.contextmanager
 def restore_on_error(estimator: BaseEstimator) -> Iterator[None]:
-    """Keep all attributes of the last fit, number and names of features too, if this one fails."""
+    """Restore all attributes of the last fit, including features, if this one fails."""
     before = dict(vars(estimator))
     try:
         yield

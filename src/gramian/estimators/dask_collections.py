@@ -1,4 +1,4 @@
-"""Dask collections: targets and weights that stay with their rows, and lazy predictions."""
+"""Dask collections: targets and weights aligned with remote rows, and lazy predictions."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from .types import RowsLike, Values
 
 
 def numbers_beside(rows: RowSource | Table, y: Any) -> Any:
-    """Return targets or weights that are a dask collection as columns that stay with remote rows.
+    """Turn a dask collection of targets or weights into columns aligned with remote rows.
 
-    For rows on this machine they are brought into memory. All other values are returned unchanged.
+    Local rows get the values in memory. Values other than collections stay unchanged.
     """
     if not rows.remote:
         return gather_collection(y)
@@ -28,7 +28,7 @@ def numbers_beside(rows: RowSource | Table, y: Any) -> Any:
 
 
 def gather_collection(y: Any) -> Any:
-    """Return targets or weights in memory, if they are a dask collection; else as they are."""
+    """Load targets or weights into memory if they are a dask collection."""
     if is_collection(y):
         from ..data.dask import remote_columns
 
@@ -37,7 +37,7 @@ def gather_collection(y: Any) -> Any:
 
 
 def lazily(estimator: BaseEstimator, method: str, X: RowsLike) -> Values:
-    """Return the lazy predictions of a method for a dask collection, as a dask array."""
+    """Return the lazy result of a method for a dask collection, as a dask array."""
     from ..data.dask.lazy_arrays import lazily
 
     check_is_fitted(estimator)
@@ -46,7 +46,7 @@ def lazily(estimator: BaseEstimator, method: str, X: RowsLike) -> Values:
 
 
 def copy_to_send(estimator: BaseEstimator) -> BaseEstimator:
-    """Return an estimator without what predictions do not need: the rows, and how the fit went."""
+    """Copy an estimator without training rows and fit history, which predictions do not need."""
     copied = copy.copy(estimator)
     for name in ("_fitted", "history_", "path_"):
         vars(copied).pop(name, None)

@@ -1,4 +1,4 @@
-"""`load`: an estimator from the file of a model."""
+"""`load`: read an estimator from a model file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .ridge.regressor import KernelRidge
 
 
 def load(path: str | Path) -> KernelRidge | KernelRidgeClassifier:
-    """Return an estimator that predicts and scores, from a file that `gramian fit` or `save` wrote.
+    """Load an estimator that predicts and scores from a file of `gramian fit` or `save`.
 
     Parameters
     ----------
@@ -19,8 +19,7 @@ def load(path: str | Path) -> KernelRidge | KernelRidgeClassifier:
     Returns
     -------
     KernelRidge or KernelRidgeClassifier
-        With the attributes that predictions need; how it was fitted is not kept, but for what
-        ``model_.info`` says.
+        With the attributes that predictions need. Of the fit itself, only ``model_.info`` is kept.
 
     Raises
     ------

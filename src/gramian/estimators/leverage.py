@@ -1,4 +1,4 @@
-"""Ridge leverage scores and the effective dimension of any rows, in one call."""
+"""Ridge leverage scores and effective dimension."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SCORE_METHODS = {
 }
 
 EXACT_ROWS = 2_000
-"""Rows up to which ``method="auto"`` is exact: 5 billion operations, a fraction of a second."""
+"""Most rows for which ``method="auto"`` is exact: 5 billion operations, under a second."""
 
 
 def leverage_scores(
@@ -50,9 +50,8 @@ def leverage_scores(
 
     .. math:: \ell_i = [K (K + n \lambda I)^{-1}]_{ii}
 
-    is the share of the fit at row i that its own target has, in kernel ridge regression of
-    penalty :math:`\lambda`: near one for a row that nothing else is like, near 1/k for one of k
-    equal rows.
+    is the weight of the target of row i in its own fitted value, in kernel ridge regression with
+    penalty :math:`\lambda`: near one for an isolated row, near 1/k for one of k equal rows.
 
     Parameters
     ----------
@@ -63,18 +62,18 @@ def leverage_scores(
         Ridge per sample.
     method : str or Selector, default="auto"
         "auto": "exact" up to 2,000 rows, "bless" beyond. "exact"; or an approximation from the
-        weighted rows that "bless", "bless_r", "recursive_rls" (or "recursive"), "squeak",
-        "two_pass" or "uniform" selects, or a selector given as such: eq. (3) of the BLESS paper.
+        weighted rows of "bless", "bless_r", "recursive_rls" (or "recursive"), "squeak",
+        "two_pass", "uniform" or a selector object: eq. (3) of the BLESS paper.
     lengthscale : float, sequence of float or "median", default="median"
         See `KernelRidge`.
     oversampling : float, default=10
-        Rows of the dictionary per effective dimension. With 10 nearly all scores are within a
-        third of the exact ones, with 3 within a factor of two. Without effect on "exact" and
+        Rows of the dictionary per effective dimension. With 10, nearly all scores are within a
+        third of the exact ones; with 3, within a factor of two. "exact" ignores it, as does
         "uniform", which takes 1 / penalty rows.
     engine : str or Engine, default="auto"
     memory_limit : int or str, optional
-        For blocks of rows, 1 GiB if not given; for "exact" for the matrix of 8 n² bytes, 8 GB if
-        not given.
+        For blocks of rows, 1 GiB by default; with "exact", for the matrix of 8 n² bytes, 8 GB by
+        default.
     random_state : int, RandomState or None, default=None
 
     Returns
@@ -122,7 +121,7 @@ def effective_dimension(
 ) -> float:
     r"""Return :math:`\mathrm{tr}\, K (K + n \lambda I)^{-1}`, the degrees of freedom of a fit.
 
-    About as many landmarks, times a small factor, do what all rows would at that penalty.
+    At this penalty, a small multiple of as many landmarks replaces all rows.
 
     Parameters as in `leverage_scores`.
 
@@ -132,10 +131,10 @@ def effective_dimension(
 
     Notes
     -----
-    From a weighted dictionary J the sum over J of score / copies, which needs no pass over the
+    The estimate is the sum of score / copies over a weighted dictionary, without a pass over the
     rows: with an oversampling of 10 about 5 % low for "bless", within 1 % for "bless_r", "squeak",
     "recursive_rls" and "two_pass" (measured at an effective dimension of 83 of 1,500 rows); at 3,
-    2 to 15 % low. "uniform", and selectors given as such, score every row instead.
+    2 to 15 % low. "uniform" and selector objects score every row instead.
     """
     as_positive(penalty, "penalty")
     rows, selector = _checked_rows(X, method, penalty, oversampling)
@@ -152,7 +151,7 @@ def effective_dimension(
 def _selector(
     method: str | Selector, penalty: float, oversampling: int | float, rows: RowSource
 ) -> Selector | None:
-    """Return the selector that makes the dictionary; None for exact scores."""
+    """Return the selector of the dictionary; None for exact scores."""
     if isinstance(method, Selector):
         return method
     if method == "auto":
@@ -175,7 +174,7 @@ def _checked_rows(
 ) -> tuple[RowSource, Selector | None]:
     """Return rows and the selector of their dictionary, None for exact scores.
 
-    Remote rows that would become local are refused before the first pass over them.
+    If the method would load remote rows, it raises an error before the first pass over them.
     """
     rows = X if isinstance(X, RowSource) else validation.rows(X)
     selector = _selector(method, penalty, oversampling, rows)

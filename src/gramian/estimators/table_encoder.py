@@ -1,4 +1,4 @@
-"""TableEncoder: columns of any type to rows of numbers, as a transformer of scikit-learn."""
+"""TableEncoder: scikit-learn transformer from columns of any type to numbers."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ from .types import RowsLike, TargetsLike
 
 @dataclass(eq=False, repr=False)
 class TableEncoder(TransformerMixin, BaseEstimator):
-    """Encoder of tables: numbers, booleans, categories, dates and times become numbers.
+    """Encode numbers, booleans, categories, dates and times of a table as numbers.
 
     Parameters
     ----------
     numbers : {"standard", "quantile", "raw"}, default="standard"
-        Map of numbers: to mean 0 and scale 1; to normal values by 1,000 quantiles, ending at 3,
-        and standardised again; none.
+        Map of numbers: standardise to mean 0 and scale 1; map to normal values up to 3 by 1,000
+        quantiles, and standardise; or keep.
     max_levels : int, default=20
-        Categories of up to this number of levels become a column of 0 and 1 for each; others
-        become the mean of the targets in each level, and the logarithm of its count.
+        A category with up to this number of levels becomes a column of 0 and 1 for each level; one
+        with more becomes the mean target of each level, and the logarithm of its count.
     smoothing : float, default=20
-        Number of rows with the overall mean that are added to each level.
+        Number of pseudo-rows with the overall mean added to each level.
     random_state : int, RandomState or None, default=None
-        For the folds of `fit_transform`, and for the sample of medians and quantiles if there are
-        more than 100,000 rows.
+        For the folds of `fit_transform`, and beyond 100,000 rows for the sample of medians and
+        quantiles.
 
     Attributes
     ----------
@@ -56,23 +56,23 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     n_features_in_ : int
         Columns of the table.
     feature_names_in_ : ndarray of shape (n_features,)
-        Only if they have names.
+        Only if the columns have names.
 
     See Also
     --------
-    sklearn.preprocessing.TargetEncoder : Means of targets alone.
+    sklearn.preprocessing.TargetEncoder : Only means of targets.
 
     Notes
     -----
-    Missing numbers become the median, and are marked by a feature of 0 and 1; where training had
-    none, there must be none later. Missing categories are a level if training had some. Unknown
-    levels are zero in all columns, or the overall mean. Ordered categories become their rank;
-    dates the time elapsed, the year, and month, day, weekday and hour as cycles, if they vary.
-    Columns that do not vary are left out. Identifiers and free text are refused.
+    Missing numbers become the median, with an indicator feature of 0 and 1; a column without
+    missing values in training accepts none later. Missing categories are a level if training had
+    some. Unknown levels are zero in all columns, or the overall mean. Ordered categories become
+    their rank; dates the time elapsed, the year, and month, day, weekday and hour as cycles, if
+    they vary. Constant columns are left out. Identifiers and free text raise an error.
 
-    `fit_transform` gives each row means of targets of other rows only, in five folds; it is not
-    ``fit(X, y).transform(X)``, which is for new rows. Without y categories of many levels become
-    the logarithm of their count alone.
+    `fit_transform` encodes each row with mean targets of other rows only, in five folds; it differs
+    from ``fit(X, y).transform(X)``, which is for new rows. Without y, a category with many levels
+    becomes only the logarithm of its counts.
 
     Cost: one pass over the table to fit, one to transform.
 
@@ -100,7 +100,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     random_state: RandomState = None
 
     def __sklearn_tags__(self) -> Tags:
-        """Say that numbers may be missing, and that float32 gives float32."""
+        """Declare that numbers may be missing, and that float32 stays float32."""
         tags: Tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
@@ -114,8 +114,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         X : DataFrame, Arrow table, path, Table or array-like
             n rows.
         y : array-like of shape (n,) or (n, t), optional
-            Numbers, whose means are taken; or labels: text, booleans, categories. Then shares of
-            the classes are taken, of the second one if there are two.
+            Numbers, which are averaged; or labels (text, booleans, categories), which give the
+            shares of the classes, or of the second class of two.
 
         Returns
         -------
@@ -152,12 +152,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : as in `fit`
-            Columns that have names are taken by name; others may be there, too.
+            Named columns are matched by name; additional columns are ignored.
 
         Returns
         -------
         ndarray of shape (n, d)
-            In float64 if numbers of training needed it, else in float32.
+            Float64 if the numbers of the training required it, else float32.
         """
         check_is_fitted(self)
         if is_table(X):
@@ -171,7 +171,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         input_features : array-like of str, optional
-            Names of the columns, if there were none in `fit`.
+            Names of the columns, if `fit` had none.
         """
         check_is_fitted(self)
         names = _check_feature_names_in(self, input_features)
@@ -180,7 +180,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return np.asarray(replace(self.encoding_, columns=named).feature_names, dtype=object)
 
     def save(self, path: str | Path) -> None:
-        """Write the fitted encoder to a file, which `load` reads; no pickle."""
+        """Write the fitted encoder to a file for `load`, without pickle."""
         check_is_fitted(self)
         about = {
             "numbers": self.numbers,
@@ -192,14 +192,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     @classmethod
     def load(cls, path: str | Path) -> TableEncoder:
-        """Return the encoder in a file.
+        """Load an encoder from a file.
 
         Raises
         ------
         FileNotFoundError
-            If there is no such file.
+            If the file does not exist.
         ValueError
-            If it holds no encoder, or is damaged.
+            If it is no encoder file, or is damaged.
         """
         encoding, about = load_encoding(path)
         if set(about) != {"numbers", "max_levels", "smoothing", "named"}:
@@ -241,7 +241,7 @@ def _array(rows: RowSource) -> np.ndarray:
 
 
 def _targets(table: Table, y: TargetsLike | None) -> np.ndarray | None:
-    """Return numbers as they are, and labels as shares of classes."""
+    """Return numbers unchanged, and labels as class indicators."""
     if y is None:
         return None
     values: np.ndarray = check_array(y, ensure_2d=False, dtype=None, input_name="y")

@@ -1,4 +1,4 @@
-"""Tables in the estimators: which inputs are tables, and their names of columns."""
+"""Tables as inputs of the estimators, with columns by name."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from .types import Columns, RowsLike, TargetsLike
 
 
 def is_by_name(X: object, y: object, columns: object) -> bool:
-    """Return whether columns of X are taken by their names, and encoded where they need it.
+    """Return whether to select the columns of X by name, and to encode them if necessary.
 
-    That is so if the target or the columns are named, and for a table with anything but numbers.
+    True if the target or the columns are named, and for a table with columns that are not numbers.
     Frames of numbers with a separate y follow scikit-learn's rules instead.
     """
     if isinstance(columns, str):
@@ -54,7 +54,7 @@ def _are_names(y: object) -> TypeGuard[str | tuple[str, ...]]:
 
 
 def refuse_in_parts(estimator: BaseEstimator, X: RowsLike, y: TargetsLike | None) -> None:
-    """Raise an error for tables by name and loaded models, which `partial_fit` does not support."""
+    """Raise an error for inputs of `partial_fit` that need encoding, and for loaded models."""
     model = getattr(estimator, "model_", None)
     if model is not None and not hasattr(estimator, "_fitted"):
         raise ValueError("a model that was loaded predicts, and cannot be gone on with: fit anew")
@@ -73,7 +73,7 @@ def open_training_table(
     columns: Columns,
     leave_out: Sequence[str] = (),
 ) -> TrainingTable:
-    """Open a table to learn from, and set ``n_features_in_`` and ``feature_names_in_``."""
+    """Open a training table, and set ``n_features_in_`` and ``feature_names_in_``."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
     if not _are_names(y):
@@ -87,7 +87,7 @@ def open_training_table(
 
 
 def check_numbers(given: TrainingTable) -> None:
-    """Refuse text as the target of a regression."""
+    """Raise TypeError for text as the target of a regression."""
     texts = _texts(given.y)
     if texts is not None:
         first = texts.flat[0]
@@ -99,19 +99,19 @@ def check_numbers(given: TrainingTable) -> None:
 
 
 def _texts(y: np.ndarray | RemoteColumns) -> np.ndarray | None:
-    """Return the labels that a target holds if it is text, else None."""
+    """Return the labels of a text target; None for other targets."""
     if isinstance(y, RemoteColumns):
         return y.labels
     return y if y.dtype.kind in "UO" else None
 
 
 def with_truth(model: Model, X: RowsLike, y: TargetsLike | None) -> tuple[Any, Any]:
-    """Return X, read once, and the values of the target: from X itself if y names it, or is None.
+    """Return X and the values of the target, which X contains if y is a name or None.
 
     Raises
     ------
     ValueError
-        If y is None, and the model does not know a name.
+        If y is None, and the model has no name of the target.
     """
     if y is not None and not _are_names(y):
         return X, y
@@ -135,14 +135,14 @@ def sized(
     targets: int,
     labels: bool,
 ) -> tuple[FitSettings, RowSource, int]:
-    """Return settings, rows and number of targets of a fit, for a plan of it.
+    """Return the settings, rows and number of targets that a plan of a fit needs.
 
     Parameters
     ----------
     settings : FitSettings
     X, y, columns : as in `KernelRidge.fit`
     targets : int
-        Where there is no y.
+        Number of targets without y.
     labels : bool
         Whether y holds labels.
     """
@@ -168,7 +168,7 @@ def sized(
 
 
 def target_count(y: TargetsLike | None, labels: bool) -> int:
-    """Return the number of targets that values of y are."""
+    """Return the number of targets in y."""
     values: np.ndarray = np.asarray(y)
     if labels:
         k = len(np.unique(values))

@@ -1,4 +1,4 @@
-"""Types of what users give to methods: rows, targets, weights; at run time each is `Any`."""
+"""Types of the arguments of methods: rows, targets, weights; at run time each is `Any`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From what users pass to row sources, tensors and generators: the only validation of input."""
+"""Validation of inputs: convert them to row sources, tensors and generators."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ from .types import RowsLike, Weights
 
 
 def is_source(X: object) -> bool:
-    """Return whether X goes straight to `as_rows`, past scikit-learn's validation."""
+    """Return whether `as_rows` converts X, without scikit-learn's validation."""
     arrow = type(X).__module__.partition(".")[0] == "pyarrow"
     return arrow or is_collection(X) or isinstance(X, str | Path | RowSource | Table | Tensor)
 
 
 def rows(X: RowsLike) -> RowSource:
-    """Return rows for a function, which has no features of training to compare them with."""
+    """Return the rows of a function, which has no training features to compare with."""
     if not is_source(X) and not hasattr(X, "columns"):
         X = check_array(X, accept_sparse="csr", dtype="numeric")
     source = as_rows(X)
@@ -61,10 +61,9 @@ def training_rows(
 ) -> tuple[RowSource, Any]:
     """Return rows and targets, and set ``n_features_in_`` and ``feature_names_in_``.
 
-    Settings that remote rows do not support raise an error first.
-
-    Columns that have names or come from a file must not equal the target. Arrays without names are
-    not compared, and standardised rows are compared before standardisation.
+    Settings that remote rows do not support raise an error first. Columns that have names or come
+    from a file must not equal the target. Arrays without names are not compared, and standardised
+    rows are compared before standardisation.
     """
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
@@ -117,12 +116,12 @@ def unlabelled_rows(estimator: BaseEstimator, X: RowsLike, *, least: int = 1) ->
 
 
 def object_rows(kernel: Callable[[Any, Any], float], X: RowsLike) -> ObjectRows:
-    """Return the matrix of a function of each two objects, of which nothing is computed yet."""
+    """Return the lazy kernel matrix of a function of two objects."""
     return ObjectRows(Calls(kernel, objects_of(X)))
 
 
 def objects_of(X: Any) -> list[Any]:
-    """Return the objects that were given to a kernel of objects, in a list."""
+    """Return the objects for a kernel of objects as a list."""
     listed_ones = hasattr(X, "__len__") and hasattr(X, "__getitem__")
     if isinstance(X, str | bytes | Mapping) or hasattr(X, "columns") or not listed_ones:
         raise TypeError(
@@ -135,7 +134,7 @@ def objects_of(X: Any) -> list[Any]:
 
 
 def _forget_features(estimator: BaseEstimator) -> None:
-    """Remove the attributes that an earlier fit has set for features."""
+    """Delete the feature attributes of an earlier fit."""
     for name in ("n_features_in_", "feature_names_in_"):
         if hasattr(estimator, name):
             delattr(estimator, name)
@@ -167,7 +166,7 @@ def _source(
 
 
 def new_rows(estimator: BaseEstimator, X: RowsLike) -> RowSource:
-    """Return rows to predict, with the features of training."""
+    """Return rows to predict, checked against the training features."""
     if getattr(estimator, "_by_name", False) and (is_table(X) or estimator.model_.encoding):
         model: Model = estimator.model_
         rows_given = model.table(X) if is_table(X) else X
@@ -204,7 +203,7 @@ def new_rows(estimator: BaseEstimator, X: RowsLike) -> RowSource:
 
 
 def _check_columns(X: Any, n: int) -> None:
-    """Raise ValueError if X is no matrix of the kernel of new rows with the n of training."""
+    """Raise ValueError if X is no kernel matrix between new rows and the n training rows."""
     shape = as_rows(X).shape if is_source(X) else np.shape(X)
     if len(shape) == 2 and shape[1] != n:
         raise ValueError(
@@ -229,7 +228,7 @@ def weight_tensor(sample_weight: Weights, n: int) -> RowWeights | None:
 
 
 def _remote_weights(given: RemoteColumns, n: int) -> RowWeights:
-    """Return observation weights that stay with remote rows; raise ValueError for other columns."""
+    """Return the weights of remote rows; raise ValueError for columns that are no weights."""
     if len(given) != n or given.rows.shape[1] != 1 or given.labels is not None:
         raise ValueError(f"sample_weight must be {n} numbers, not {given!r}")
     if not given.facts.finite:
@@ -242,7 +241,7 @@ def _remote_weights(given: RemoteColumns, n: int) -> RowWeights:
 
 
 def generators(random_state: RandomState, count: int) -> list[torch.Generator]:
-    """Return independent generators, so that one step's draws do not move another's."""
+    """Return independent generators, so that the draws of one step do not affect another."""
     state = check_random_state(random_state)
     seeds = state.randint(2**31 - 1, size=count)
     return [torch.Generator().manual_seed(int(seed)) for seed in seeds]

@@ -1,4 +1,4 @@
-"""`gramian completion`: scripts by which shells complete commands; no file is changed."""
+"""`gramian completion`: print the completion script of a shell; no file changes."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ PROFILE_LINES = {
     "powershell": "gramian completion powershell | Out-String | Invoke-Expression",
     "pwsh": "gramian completion pwsh | Out-String | Invoke-Expression",
 }
-"""Lines that its users write into the file that the shell reads at its start."""
+"""Line that enables completion in the startup file of each shell."""
 
 
 def script(shell: str) -> str:
-    """Return the script of a shell, with a comment on where it goes."""
+    """Return the completion script of a shell, with a comment that names its startup file."""
     from typer.completion import get_completion_script  # type: ignore[attr-defined]
 
     if shell not in SHELL_NAMES:
@@ -41,7 +41,7 @@ def script(shell: str) -> str:
 
 
 def answer_shell() -> None:
-    """Let typer know the shells, if one is asking."""
+    """Register the shells with typer if a shell requests completions."""
     if COMPLETION_VARIABLE in os.environ:
         from typer.completion import completion_init  # type: ignore[attr-defined]
 

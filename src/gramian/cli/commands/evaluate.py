@@ -34,7 +34,7 @@ def evaluate(
     metric: str | None = None,
     reliability: Path | None = None,
 ) -> Report:
-    """Report metrics of the predictions for the rows of a table: all of them, or one."""
+    """Report all metrics, or a single one, of the predictions for a table."""
     check_outputs({"reliability": reliability}, [model, data])
     check_picture(reliability)
     loaded = load_model(model)
@@ -66,7 +66,7 @@ def _pinball(
     levels: tuple[float, ...],
     settings: Mapping[str, Any],
 ) -> np.ndarray:
-    """Return the sums of the errors of quantiles; remote rows are summed on the workers."""
+    """Return the pinball sums of quantiles; remote rows are summed on the workers."""
     if isinstance(y, RemoteColumns):
         return remote_pinball(loaded, rows, y, levels, settings)
     truth = torch.from_numpy(y.astype(np.float64))
@@ -80,7 +80,7 @@ def _answers(
     settings: Mapping[str, Any],
     metric: str | None,
 ) -> Summed:
-    """Return predictions and the truth; for remote rows, sums of them."""
+    """Return predictions and true values; for remote rows, sums over them."""
     if isinstance(y, RemoteColumns):
         return remote_answers(loaded, rows, y, settings, area=metric in (None, "auc"))
     values = loaded.predict(rows, **settings).numpy()
@@ -100,7 +100,7 @@ def _task(loaded: Model, model: Path, metric: str | None, reliability: Path | No
 
 
 def measure_model(loaded: Model, answers: Summed, metric: str | None) -> Report:
-    """Return the metrics of the model and of a constant, and remarks on them."""
+    """Return the metrics of the model and of a constant prediction, with remarks."""
     constant = loaded.info.get("baseline")
     if constant is None:
         constant = constant_of(answers)

@@ -47,7 +47,7 @@ def fit(
     std: bool = False,
     conformal: str | None = None,
 ) -> Report:
-    """Train a model, save it, and report how it went."""
+    """Train a model, save it, and report on the fit."""
     start = time.perf_counter()
     check(options)
     check_files(data, options, {"out": out, "checkpoint": checkpoint, "history": history})
@@ -86,7 +86,7 @@ def _fit_or_save(
     shown: Sequence[Callable[..., Any]],
     *files: Any,
 ) -> Fitted:
-    """Fit; save the model of the last state if an interruption or an error ends the fit."""
+    """Fit; if an interruption or an error ends the fit, save the model of the last state."""
     try:
         return _fit_model(ready, options, checkpoint, shown)
     except InterruptedFit as error:
@@ -107,7 +107,7 @@ def _save_fit(
     history: Path | None,
     start: float,
 ) -> Report:
-    """Write the model and the history, and report how the fit went."""
+    """Write the model and the history, and return the report."""
     ready = ready if fitted.held_out is None else ready.without(fitted.held_out)
     about = _about(ready, options, fitted, time.perf_counter() - start)
     table = ready.training.given
@@ -132,14 +132,14 @@ def _saved_anyway(
 
 
 def check_files(data: Path, options: FitOptions, outputs: Mapping[str, Path | None]) -> None:
-    """Refuse files that cannot be written, or are read, before any work.
+    """Raise an error, before any work, for outputs that cannot be written or are inputs.
 
     Parameters
     ----------
     data : Path
     options : FitOptions
     outputs : mapping of str to Path or None
-        By the names of their options: ``out``, ``checkpoint``, ``history``.
+        Files by the names of their options: ``out``, ``checkpoint``, ``history``.
     """
     held_out = None if options.validation is None else parsing.validation(options.validation)
     check_outputs(outputs, [data, held_out] if isinstance(held_out, Path) else [data])
@@ -152,7 +152,7 @@ def check_files(data: Path, options: FitOptions, outputs: Mapping[str, Path | No
 
 @contextlib.contextmanager
 def _resumable(checkpoint: Path | None) -> Iterator[None]:
-    """Show how to resume if the user interrupts."""
+    """Show how to resume after an interruption."""
     try:
         yield
     except KeyboardInterrupt as error:
@@ -171,7 +171,7 @@ def _resumable(checkpoint: Path | None) -> Iterator[None]:
 
 
 def check_metric(training: Training, options: FitOptions) -> None:
-    """Refuse a metric of another task, or one without rows to measure it on."""
+    """Raise ValueError for a metric of the other task, or without rows to measure it on."""
     if options.metric is None:
         return
     metrics.check(options.metric, "classification" if training.classification else "regression")
@@ -202,7 +202,7 @@ def _fit_model(
 
 
 def _about(ready: Prepared, options: FitOptions, fitted: Fitted, seconds: float) -> dict[str, Any]:
-    """Return the facts that are reported, and kept in the model."""
+    """Return the facts for the report and for `Model.info`."""
     n, d = len(ready.training.y), ready.data.rows.shape[1]
     validation = _validation(ready, fitted, options.metric)
     if validation is not None and fitted.best_iteration is not None:
@@ -256,7 +256,7 @@ def _validation(ready: Prepared, fitted: Fitted, metric: str | None) -> dict[str
 
 
 def write_history(part: Path, named: Path, history: list[dict[str, Any]]) -> None:
-    """Write one row per iteration; `named` says in which format."""
+    """Write one row per iteration, in the format of the suffix of `named`."""
     with part.open("w", newline="", encoding="utf-8") as file:
         if named.suffix.lower() == ".json":
             file.write(to_json(history) + "\n")

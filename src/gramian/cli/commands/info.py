@@ -1,4 +1,4 @@
-"""`gramian info`: description of a model, or of the installation and the machine."""
+"""`gramian info`: describe a model, or the installation and the machine."""
 
 from __future__ import annotations
 

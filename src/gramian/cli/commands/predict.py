@@ -41,12 +41,11 @@ def predict(
 ) -> Report:
     """Write a column, ``prediction``, of numbers or labels, and the columns of the table to keep.
 
-    With `proba`, one more for each class: ``probability_`` and its label. A file without names of
-    columns has these alone. With `std` a standard deviation for each prediction: ``_std``.
-    With `escape_formulas` no text in a file of text is one that a spreadsheet computes.
-    With `interval` its ends, ``_lower`` and ``_upper``, or the classes that a set has: ``set``.
-    With `in_folder`, on a cluster, a path that is no name of a table is a folder of files, which
-    workers write.
+    `proba` adds a column ``probability_LABEL`` for each class; a format without column names gets
+    only these. `std` adds a standard deviation, ``_std``, to each prediction. `interval` adds the
+    ends of an interval, ``_lower`` and ``_upper``, or a prediction set of classes, ``set``.
+    `escape_formulas` escapes texts that a spreadsheet would compute. With `in_folder`, on a
+    cluster, workers write a folder of files if `out` is not the name of a table.
     """
     start = time.perf_counter()
     output_format = None
@@ -77,7 +76,7 @@ def predict(
 
 @dataclass(frozen=True, eq=False)
 class Predicted:
-    """The columns to write for some rows: a value, which workers get."""
+    """Function from rows to the columns to write, which pickles for the workers."""
 
     model: Model
     engine: str
@@ -100,7 +99,7 @@ class Predicted:
 
 
 def _check_folder(out: Path, keep: str | None) -> None:
-    """Raise ValueError if workers could not write a folder, or it has other files already."""
+    """Raise ValueError if workers cannot write the folder, or if it has files already."""
     if keep is not None:
         raise ValueError(f"--keep goes with a file, and --out {out} is a folder; leave one out")
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):
@@ -109,7 +108,7 @@ def _check_folder(out: Path, keep: str | None) -> None:
 
 
 def _check(model: Model, path: Path, proba: bool, std: bool, interval: float | None) -> None:
-    """Raise ValueError for columns that a model has not."""
+    """Raise ValueError for columns that the model cannot compute."""
     if proba and model.classes is None:
         raise ValueError(f"--proba is for classes, and {path} is a regression; leave it out")
     if std and model.classes is not None:
@@ -127,7 +126,7 @@ def _names(model: Model, proba: bool, std: bool, interval: float | None) -> list
 
 
 def columns_of(model: Model, values: np.ndarray, proba: bool) -> dict[str, np.ndarray]:
-    """Return the columns to write, of the values of a model."""
+    """Return the columns to write from the output of a model."""
     if model.classes is None:
         return named(values, model.target)
     decision_values = torch.from_numpy(values)
@@ -139,7 +138,7 @@ def columns_of(model: Model, values: np.ndarray, proba: bool) -> dict[str, np.nd
 
 
 def named(values: np.ndarray, targets: Sequence[str] | None = None) -> dict[str, np.ndarray]:
-    """Name the columns of predictions of shape (n,) or (n, t): several by targets, or numbers."""
+    """Name the columns of predictions, (n,) or (n, t); several by their targets or numbers."""
     columns = values.reshape(len(values), -1).T
     if len(columns) == 1:
         return {"prediction": columns[0]}

@@ -1,4 +1,4 @@
-"""`gramian sample`: a data set that ships with the package, as a table to try things on."""
+"""`gramian sample`: write a data set that ships with the package as a table."""
 
 from __future__ import annotations
 

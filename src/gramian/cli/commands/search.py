@@ -1,4 +1,4 @@
-"""`gramian fit` without a model that is described: the search for one."""
+"""`gramian fit` without options of the model: a search."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ class Outcome:
 
     Attributes
     ----------
-    ready : Prepared
-    found : Searched
+    prepared : Prepared
+    result : Searched
     options : FitOptions
     seconds : float
-        From the first look at the table on.
+        Time since the table was opened.
     """
 
     ready: Prepared
@@ -68,7 +68,7 @@ class Outcome:
 
     @property
     def chosen(self) -> Trial:
-        """The trial that the model is made from."""
+        """The trial that became the model."""
         trials = [trial for trial in self.found.trials if trial.step != "refit"]
         if len(self.found.members) > 1:
             return next(trial for trial in trials if trial.step == "average")
@@ -79,10 +79,10 @@ class Outcome:
         return min(candidates or trials, key=lambda trial: trial.loss)
 
     def error(self, trial: Trial) -> dict[str, float]:
-        """Return the error of a trial on the rows that the search has held out, and its share.
+        """Return the error of a trial on the held-out rows of the search, and of a constant.
 
-        That is RMSE in units of the target. Of classes: the share of wrong labels, where the
-        predictions are known, else the RMSE of the codes of classes.
+        The error is the RMSE in units of the target. For classes it is the share of wrong labels
+        if the trial has predictions, else the RMSE of the class codes.
         """
         if self.classes is None:
             unit, truth = self.found.unit, self.found.truth.double()
@@ -145,7 +145,7 @@ def run_search(
     conformal: str | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> Outcome:
-    """Search for a model of a table: the same one as the estimators, with the same seed."""
+    """Search for a model of a table, the same as the estimators find with the same seed."""
     start = time.perf_counter()
     spent = budget(options)
     with search_progress(spent.seconds) as shown:
@@ -175,7 +175,7 @@ def run_search(
 
 @contextlib.contextmanager
 def report_interruption(checkpoint: Path | None = None) -> Iterator[None]:
-    """Report whether a search can resume, if the user interrupts it before there is a model."""
+    """Report whether a search can resume if it is interrupted before it has a model."""
     try:
         yield
     except _ReportedInterrupt:
@@ -190,11 +190,11 @@ def report_interruption(checkpoint: Path | None = None) -> Iterator[None]:
 
 
 class _ReportedInterrupt(KeyboardInterrupt):
-    """Interruption that was reported."""
+    """Interruption that is already reported."""
 
 
 def stop_if_interrupted(done: Outcome, kept: str) -> None:
-    """End the command as interrupted, with a note on the saved model, if the search was."""
+    """If the search was interrupted, write a note and end the command as interrupted."""
     if done.found.interrupted:
         with contextlib.suppress(OSError):
             message("", f"interrupted; {kept}")
@@ -202,7 +202,7 @@ def stop_if_interrupted(done: Outcome, kept: str) -> None:
 
 
 def save_outcome(done: Outcome, out: Path | None) -> dict[str, Any]:
-    """Write the model, if there is a file for it, and return the facts that are kept in it."""
+    """Write the model if `out` is given, and return the facts of `Model.info`."""
     about = _about(done)
     if out is not None:
         columns = list(done.ready.training.given.columns)
@@ -241,7 +241,7 @@ def _about(done: Outcome) -> dict[str, Any]:
 
 
 def _validation(done: Outcome) -> dict[str, Any] | None:
-    """Return the error on rows that neither the fits nor their choice have seen."""
+    """Return the error on rows that neither the fits nor the choice among them used."""
     prepared, y = done.ready, done.ready.training.held_out_y
     if y is None or prepared.held_out is None:
         return None
@@ -253,14 +253,14 @@ def _validation(done: Outcome) -> dict[str, Any] | None:
 
 
 def report(done: Outcome, out: Path | None, about: dict[str, Any]) -> dict[str, Any]:
-    """Return the report of a search, for a person or a program."""
+    """Return the report of a search."""
     where = {} if out is None else {"model": out}
     columns = done.ready.columns
     return {**where, **about, **({} if columns is None else {"columns": columns})}
 
 
 def member_row(member: Member) -> dict[str, Any]:
-    """Return the recipe and size of a function of the model, in a row."""
+    """Return the weight, recipe and size of a member of the model as a row."""
     landmarks = None if member.all_rows else len(member.centers)
     return {
         "weight": member.weight, **recipe_row(member.recipe), "penalty": member.penalty,
@@ -269,7 +269,7 @@ def member_row(member: Member) -> dict[str, Any]:
 
 
 def recipe_row(recipe: Recipe) -> dict[str, Any]:
-    """Return a recipe in a row; lengthscales in medians."""
+    """Return a recipe as a row, with lengthscales in medians."""
     metric = f"round {recipe.rounds}, M^{recipe.power:g}" if recipe.rounds else None
     return {
         "kernel": recipe.kernel, "inputs": recipe.inputs, "medians": recipe.multiple,
@@ -278,7 +278,7 @@ def recipe_row(recipe: Recipe) -> dict[str, Any]:
 
 
 def history_row(done: Outcome, trial: Trial) -> dict[str, Any]:
-    """Return a trial in a row of a file."""
+    """Return a trial as a row of the history file."""
     error = done.error(trial) if trial.loss >= 0 else {}
     return {
         "step": trial.step, **recipe_row(trial.recipe), "penalty": trial.penalty,

@@ -1,4 +1,4 @@
-"""`gramian tune`: a search, and a report on its trials."""
+"""`gramian tune`: search, and report the trials."""
 
 from __future__ import annotations
 
@@ -26,24 +26,23 @@ from .search import (
 )
 
 SHOWN_RECIPES = 15
-"""Recipes in the ranking."""
+"""Number of recipes in the ranking."""
 
 INPUT_OPTIONS = {
     "standard": ["--standardize", "true"],
     "quantile": ["--standardize", "quantile"],
     "common": ["--standardize", "false", "--standardize-target", "true"],
 }
-"""Options that give a fit the inputs of a recipe; with one scale for all features, lengthscales in
-medians make up for it."""
+"""Options of a fit by the inputs of a recipe. Lengthscales in medians absorb a common scale."""
 
 DIRECT_ROWS = 3000
-"""Rows above which the printed command names the solver of the search."""
+"""Rows above which the printed command sets the solver of the search."""
 
 
 def tune(
     data: Path, options: TuneOptions, out: Path | None, checkpoint: Path | None = None
 ) -> Report:
-    """Search, save the model if there is a file for it, and report trials, gains and winner."""
+    """Search, save the model if `out` is given, and report trials, gains and the best fit."""
     fit_options = options.of_fit
     check(fit_options)
     check_files(data, fit_options, {"out": out, "checkpoint": checkpoint})
@@ -66,7 +65,7 @@ def tune(
 
 
 def ranking(done: Outcome) -> list[dict[str, Any]]:
-    """Return the best recipes, one row each, at the step where the error was least."""
+    """Return the best recipes, each as a row at the step of its least error."""
     rows: dict[tuple[Any, ...], tuple[float, dict[str, Any]]] = {}
     for trial in sorted(_compare_trials(done), key=lambda trial: trial.loss):
         row = recipe_row(trial.recipe)
@@ -86,7 +85,7 @@ def _compare_trials(done: Outcome) -> list[Trial]:
 
 
 def gain_rows(done: Outcome) -> list[dict[str, Any]]:
-    """Return a row for each step: its trials, the error after it, and the relative gain."""
+    """Return a row for each step, with its trials, the error after it and the relative gain."""
     name = "rmse" if done.classes is None else "rmse_of_codes"
     return [
         {
@@ -101,7 +100,7 @@ def gain_rows(done: Outcome) -> list[dict[str, Any]]:
 def command(data: Path, options: FitOptions, member: Member, rows: int) -> str:
     """Return the command that repeats the fit of a member, without a search.
 
-    It learns the metric again, from other draws; the penalty, per row, is for all rows.
+    The fit learns the metric again from other draws. The penalty is per row, for all rows.
 
     Parameters
     ----------
@@ -110,7 +109,7 @@ def command(data: Path, options: FitOptions, member: Member, rows: int) -> str:
         Options of the search, which also name the data of the fit.
     member : Member
     rows : int
-        That are learned from.
+        Number of training rows.
     """
     recipe = member.recipe
     words = ["gramian", "fit", without_secrets(data), *_options_of_data(options)]
@@ -132,7 +131,7 @@ def command(data: Path, options: FitOptions, member: Member, rows: int) -> str:
 
 
 def _options_of_data(options: FitOptions) -> list[str]:
-    """Return the options for data and engine, as they were given."""
+    """Return the user's options for data and engine."""
     words = ["--target", options.target]
     for name in ("features", "drop", "validation", "metric"):
         value = getattr(options, name)

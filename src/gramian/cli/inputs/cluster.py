@@ -1,4 +1,4 @@
-"""`on_cluster`: the cluster that ``--dask`` names, while a command runs."""
+"""`on_cluster`: run a command on the Dask cluster that ``--dask`` names."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ LOCAL_PREFIX = "local:"
 def on_cluster(
     given: str | None, data: Path, patience: str | None = None, keep: bool = False
 ) -> Iterator[None]:
-    """Connect to a cluster, or start one of processes here; nothing without ``--dask``.
+    """Connect to a cluster, or start local processes; do nothing without ``--dask``.
 
     Parameters
     ----------
-    given : str or None
+    option : str or None
         The value of ``--dask``.
     data : Path
-        A folder, whose files are the parts.
+        Folder whose files are the parts of the table.
     patience : str, optional
         The value of ``--dask-patience``.
     keep : bool, default=False

@@ -1,4 +1,4 @@
-"""`open_for_model`: the rows that a model is applied to, for `predict` and `evaluate`."""
+"""`open_for_model`: the rows of a table that `predict` and `evaluate` apply a model to."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from ...model import Model
 
 
 def open_for_model(model: Model, table: Table, target: str | None = None) -> RowSource:
-    """Return rows of the columns that a model was trained on, with no missing values in them.
+    """Return rows of the columns that a model was trained on; refuse missing values.
 
-    They are found by name. If the model or the table has no names (``.npy``): all columns but the
-    target if their number is right, else those with the numbers of the training.
+    Columns are matched by name. If the model or the table has no names (``.npy``), all columns but
+    the target are taken if their number fits, else the columns with the numbers of the training.
     """
     if model.encoding is not None:
         return model.encoding.rows(table)  # which looks for gaps as it goes

@@ -1,4 +1,4 @@
-"""The task of a fit, regression or classification: which it is, and why."""
+"""The task of a fit: choose regression or classification, and explain the choice."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from ...data import RemoteColumns
 from ..options.options import FitOptions, Task
 
 FEW_LABELS = 20
-"""Largest number of distinct values of whole numbers that may be codes of classes."""
+"""Most distinct whole numbers that may be codes of classes."""
 
 AT_ONCE = 1 << 16
 """Targets in a batch."""
 
 
 def is_classification(y: np.ndarray | RemoteColumns, options: FitOptions) -> bool:
-    """Return whether the target is a class: by the option, or for text and booleans."""
+    """Return whether to classify: as the option requires, or for text and booleans."""
     texts = y.labels if isinstance(y, RemoteColumns) else y if y.dtype.kind == "U" else None
     if options.task is Task.REGRESSION and texts is not None:
         raise ValueError(
@@ -28,16 +28,16 @@ def is_classification(y: np.ndarray | RemoteColumns, options: FitOptions) -> boo
 
 
 def kind_of(y: np.ndarray | RemoteColumns) -> str:
-    """Return the letter of the type: U of texts, b of truth values."""
+    """Return the letter of the NumPy type of the target: U for text, b for booleans."""
     if isinstance(y, RemoteColumns):
         return y.kind.kind if y.labels is None else "U"
     return y.dtype.kind
 
 
 def reason(y: np.ndarray | RemoteColumns, options: FitOptions) -> str | None:
-    """Return one line on the task that was taken, and why, if it may surprise; else None.
+    """Explain the chosen task in one line if it may surprise; None otherwise.
 
-    Not if it was asked for with ``--task``, nor if targets are numbers of many values.
+    With ``--task``, or with numbers of many distinct values, the choice needs no explanation.
     """
     if options.task is not Task.AUTO:
         return None
@@ -57,10 +57,10 @@ def reason(y: np.ndarray | RemoteColumns, options: FitOptions) -> str | None:
 
 
 def possible_labels(y: np.ndarray | RemoteColumns) -> np.ndarray | None:
-    """Return the distinct values of numbers that may be codes of classes; None for others.
+    """Return the distinct values of numbers that may be codes of classes; None otherwise.
 
-    Two values of any kind, or at most 20 whole numbers, each in two rows in the mean. Targets are
-    read until there are too many: mostly the first thousands.
+    Codes are two numbers of any kind, or at most 20 whole numbers, with two rows each on average.
+    Reading stops at the first excess value, usually within a few thousand rows.
     """
     if isinstance(y, RemoteColumns):
         return _possible(y[:AT_ONCE].numpy(), len(y))
@@ -73,7 +73,7 @@ def possible_labels(y: np.ndarray | RemoteColumns) -> np.ndarray | None:
 
 
 def _possible(seen: np.ndarray, count: int) -> np.ndarray | None:
-    """Return the distinct values, if they may be codes of classes of `count` rows."""
+    """Return the distinct values if they may be codes of classes in `count` rows."""
     seen = np.unique(seen)
     are_whole = bool((seen == np.floor(seen)).all())
     are_few = 2 <= len(seen) <= (FEW_LABELS if are_whole else 2)

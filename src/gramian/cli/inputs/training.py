@@ -1,4 +1,4 @@
-"""From a table and options to training data, and rows held out."""
+"""Training data and held-out rows, from a table and options."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ from . import task
 
 @dataclass(frozen=True)
 class Training:
-    """A table to learn from, once the target is read and rows are held out.
+    """A training table whose target is read and whose held-out rows are chosen.
 
     Attributes
     ----------
-    given : TrainingTable of n rows
+    source : TrainingTable of n rows
     classification : bool
     keep : ndarray of bool of shape (n,), or None
-        Rows that are not held out; None if all are learned from.
-    other : TrainingTable or None
-        Another table that the error is measured on.
-    back : ndarray of bool of shape (n,), or None
-        Rows that are held back for intervals, of those that would be learned from.
+        Rows that are not held out; None if no row is.
+    validation_table : TrainingTable or None
+        Separate table for validation.
+    calibration : ndarray of bool of shape (n,), or None
+        Rows of `keep` that are held out for the calibration of intervals.
     """
 
     given: TrainingTable
@@ -55,7 +55,7 @@ class Training:
 
     @functools.cached_property
     def y(self) -> np.ndarray | RemoteColumns:
-        """The target of the training rows; it stays on a cluster with its rows."""
+        """The target of the training rows; remote rows keep their target remote."""
         if self.keep is None and self.back is None:
             target: np.ndarray | RemoteColumns = self.given.y
             return target
@@ -64,13 +64,13 @@ class Training:
 
     @property
     def learned(self) -> np.ndarray:
-        """Numbers of the rows that are learned from."""
+        """Numbers of the training rows."""
         stays = np.ones(len(self.given.y), dtype=bool) if self.keep is None else self.keep
         return np.flatnonzero(stays if self.back is None else stays & ~self.back)
 
     @functools.cached_property
     def classes(self) -> np.ndarray | None:
-        """Labels of a classification, sorted; ValueError if there is one only."""
+        """Sorted labels of a classification; ValueError if there is only one."""
         if not self.classification:
             return None
         if as_remote_columns(self.y) is None:
@@ -79,12 +79,12 @@ class Training:
 
     @property
     def targets(self) -> int:
-        """Columns of the problem: more than one for more than two classes."""
+        """Columns of the right-hand side: more than one for more than two classes."""
         return 1 if self.classes is None or len(self.classes) == 2 else len(self.classes)
 
     @functools.cached_property
     def held_out_y(self) -> np.ndarray | None:
-        """The target in the rows that are held out."""
+        """The target of the held-out rows."""
         if self.other is not None:
             return np.asarray(self.other.y)
         return None if self.keep is None else np.asarray(self.given.y)[~self.keep]
@@ -102,9 +102,9 @@ class Training:
         rng: Generators,
         divide: Callable[[Whole], Divided] = lambda whole: whole.without(None),
     ) -> Prepared:
-        """Encode the table, without the rows that `divide` holds back for intervals.
+        """Encode the table without the rows that `divide` holds out for intervals.
 
-        Costs a pass over it, which checks its values.
+        Costs one pass over the table, which checks its values.
         """
         whole = whole_of(
             self.given,
@@ -141,17 +141,17 @@ class Training:
 
 @dataclass(frozen=True)
 class Prepared:
-    """Training data and held-out rows, as a fit takes them.
+    """Encoded training data and held-out rows of a fit.
 
     Attributes
     ----------
     training : Training
     data : TrainingData
     settings : FitSettings
-        Those that are left for the fit.
+        Settings of the fit after encoding and splitting.
     held_out : RowSource or None
-    back : TrainingData or None
-        Rows that are held back for intervals.
+    calibration : TrainingData or None
+        Held-out rows for the calibration of intervals.
     """
 
     training: Training
@@ -161,17 +161,17 @@ class Prepared:
     back: TrainingData | None = None
 
     def encoded(self, y: np.ndarray) -> Tensor:
-        """Return other targets as numbers, or as the codes of the classes of the training rows."""
+        """Return targets as numbers, or as codes of the training classes."""
         dtype, classes = self.data.rows.dtype, self.training.classes
         return target_tensor(y, dtype) if classes is None else class_codes(y, classes, dtype)
 
     @property
     def columns(self) -> dict[str, str] | None:
-        """Descriptions of the columns; None if all are numbers as they are."""
+        """Descriptions of the encoded columns; None without an encoding."""
         return None if self.data.encoding is None else self.data.encoding.describe()
 
     def without(self, index: Tensor) -> Prepared:
-        """Return the same with the rows that the fit has held out, by their numbers."""
+        """Exclude the rows that the fit has held out, by their numbers."""
         training = self.training.without(index.numpy())
         held_rows = self.data.held_out
         return replace(
@@ -180,7 +180,7 @@ class Prepared:
 
 
 def open_training(data: Path, options: FitOptions) -> Training:
-    """Open a table, read the target and hold rows out."""
+    """Open a table, read its target and choose the held-out rows."""
     dropped = () if options.drop is None else parsing.names(options.drop)
     features = None if options.features is None else parsing.names(options.features)
     table = _open(data, options.target, features, dropped)
@@ -211,7 +211,7 @@ def _open(
 
 
 def _keep_mask(n: int, share: float, seed: int) -> np.ndarray:
-    """Return which rows are not held out."""
+    """Draw the rows that are not held out, as a mask."""
     count = round(share * n)
     if not 0 < count < n:
         raise ValueError(
@@ -226,14 +226,14 @@ def _keep_mask(n: int, share: float, seed: int) -> np.ndarray:
 def spread_rows(n: int, count: int, *, rng: torch.Generator) -> Tensor:
     """Draw row numbers, each row with probability count / n, spread over the table.
 
-    One comes from each of `count` ranges of about equal length, laid around the table from a
-    random row on.
+    Each of `count` ranges of about equal length gives one row. The ranges start at a random row
+    and wrap around.
 
     Returns
     -------
     Tensor of shape (count,)
-        Strictly increasing. Other than a permutation of all rows, this takes memory for `count`
-        numbers only.
+        Strictly increasing. Unlike a permutation of all rows, this needs memory for only `count`
+        numbers.
     """
     bounds = torch.arange(count + 1) * n // count
     within = torch.rand(count, generator=rng, dtype=torch.float64) * bounds.diff()

@@ -1,4 +1,4 @@
-"""A table with the truth, for comparison with a model."""
+"""The rows and true targets of a table to evaluate a model on."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from .task import kind_of
 
 @dataclass(frozen=True, eq=False)
 class Truth:
-    """Rows of a table as a model takes them, and their target.
+    """Rows of a table in the columns of a model, and their target.
 
     Attributes
     ----------
     name : str
-        Of the target.
+        Name of the target.
     y : ndarray of shape (n,), or RemoteColumns
-        Numbers, or labels; they stay on a cluster with their rows.
+        Numbers or labels; remote if the rows are.
     rows : RowSource of shape (n, d)
     """
 
@@ -35,15 +35,15 @@ class Truth:
 
 
 def truth_of(loaded: Model, model: Path, data: Path, target: str | None) -> Truth:
-    """Return the truth of a table for a model; raise ValueError if the table has none.
+    """Read the rows and the target of a table; raise ValueError if it has no such target.
 
     Parameters
     ----------
     loaded : Model
     model, data : Path
-        Where the model comes from, and the table.
+        Files of the model and of the table.
     target : str or None
-        None: the column that the model was trained on, if the model names it.
+        None for the target of the training, if the model names it.
     """
     name = target or _target(loaded)
     if name is None:
@@ -56,7 +56,7 @@ def truth_of(loaded: Model, model: Path, data: Path, target: str | None) -> Trut
 
 
 def _target(loaded: Model) -> str | None:
-    """Return the column that a model was trained on, if it knows; of quantiles it has others."""
+    """Return the target column of the training; the targets of a quantile model are levels."""
     if loaded.target is None or loaded.info.get(LEVELS_KEY):
         name: str | None = loaded.info.get("target")
         return name

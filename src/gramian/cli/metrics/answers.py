@@ -1,4 +1,4 @@
-"""Answers: predictions and the truth, or sums of them, for metrics."""
+"""Predictions and true values, or sums over them, as the metrics take them."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ ALL_BINS = 1 << 62
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """Predictions and the truth in memory.
+    """Predictions and true values in memory.
 
     Attributes
     ----------
     y, predicted : ndarray of shape (n,)
         Numbers, or labels of classes.
     values : ndarray of shape (n,) or (n, k), or None
-        Decision values of a classifier, of the second class where there are two.
+        Decision values of a classifier; for two classes, of the second class.
     classes : tuple of labels
-        Those of the training, sorted; empty for a regression.
+        Sorted labels of the training; empty for a regression.
     chances : ndarray of shape (n, k), or None
         Probabilities of the classes.
     """
@@ -49,18 +49,18 @@ class Answers:
 
     @property
     def task(self) -> str:
-        """The task that these are answers to: regression or classification."""
+        """The task: regression or classification."""
         return CLASSIFICATION_TASK if self.classes else REGRESSION_TASK
 
     def constant(self, value: Label) -> Answers:
-        """Return the answers of somebody who always says the same."""
+        """Return the answers of a constant prediction."""
         values = None if self.values is None else np.zeros_like(self.values)
         predicted = np.full(len(self.y), value)
         return replace(self, predicted=predicted, values=values, chances=None)
 
     @cached_property
     def errors(self) -> Sums:
-        """Sums of a regression."""
+        """Sums of the errors of a regression."""
         y, values = (torch.from_numpy(np.asarray(a, np.float64)) for a in (self.y, self.predicted))
         return Errors()(0, values[:, None], y)
 
@@ -71,7 +71,7 @@ class Answers:
 
     @cached_property
     def area(self) -> tuple[float, float]:
-        """The mean area under the ROC curves; exact."""
+        """The mean area under the ROC curves, and its error: 0, as local ranks are exact."""
         if self.values is None:
             return math.nan, 0.0
         number = calibration.numbers_of(self.y, self.classes)
@@ -87,7 +87,7 @@ class Answers:
 
     @cached_property
     def chance_sums(self) -> ChanceSums | None:
-        """Sums of probabilities, if there are any."""
+        """Sums of the probabilities; None without probabilities."""
         if self.chances is None:
             return None
         return calibration.sums_of(self.y, self.chances, self.classes)
@@ -95,7 +95,7 @@ class Answers:
 
 @dataclass(frozen=True, eq=False)
 class RegressionThere:
-    """Sums of remote predictions and truth of a regression.
+    """Sums over remote predictions and true values of a regression.
 
     Attributes
     ----------
@@ -108,14 +108,14 @@ class RegressionThere:
     classes = ()
 
     def constant(self, value: Label) -> RegressionThere:
-        """Return the answers of somebody who always says the same: a pass over the truth."""
+        """Return the sums for a constant prediction, in a pass over the true values."""
         table = torch.tensor([[float(value)]], dtype=torch.float64)
         same = self.y.looked_up(np.zeros(1), table).rows
         return replace(self, errors=same.fold(Errors(), self.y, size=comfortable_size(same)))
 
     @property
     def tally(self) -> Tally:
-        """Of classes only."""
+        """Raise TypeError: only a classification has a confusion matrix."""
         raise TypeError("a regression takes no class for another")
 
     area, chance_sums = (math.nan, 0.0), None
@@ -123,7 +123,7 @@ class RegressionThere:
 
 @dataclass(frozen=True, eq=False)
 class ClassesThere:
-    """Sums of remote predictions and truth of a classification.
+    """Sums over remote predictions and true labels of a classification.
 
     Attributes
     ----------
@@ -139,13 +139,13 @@ class ClassesThere:
     chance_sums: ChanceSums | None
 
     def constant(self, value: Label) -> ClassesThere:
-        """Return the answers of somebody who always says the same."""
+        """Return the answers of a constant prediction."""
         area = math.nan if math.isnan(self.area[0]) else 0.5
         return replace(self, tally=self.tally.always(value), area=(area, 0.0), chance_sums=None)
 
     @property
     def errors(self) -> Sums:
-        """Of numbers only."""
+        """Raise TypeError: only a regression has errors."""
         raise TypeError("classes have no differences")
 
 
@@ -154,10 +154,9 @@ Summed: TypeAlias = Answers | RegressionThere | ClassesThere
 
 
 def mean_area(ranks: Sequence[Ranks]) -> tuple[float, float]:
-    """Return the mean area under the ROC curves, and by how much it may be off.
+    """Return the mean area under the one-vs-rest ROC curves, and a bound on its error.
 
-    Of one class against the rest; classes without rows, or that all rows have, are left out. NaN if
-    none is left.
+    Classes that no row or all rows have are left out. The mean is NaN if no class remains.
     """
     found = [
         area
@@ -171,7 +170,7 @@ def mean_area(ranks: Sequence[Ranks]) -> tuple[float, float]:
 
 
 def constant_of(answers: Summed) -> Label:
-    """Return the mean of the truth, or its largest class."""
+    """Return the mean of the true values, or their most frequent class."""
     if not answers.classes:
         return float(answers.errors.mean)
     largest: Label = answers.tally.labels[answers.tally.rows.argmax()].item()
@@ -184,15 +183,15 @@ def answers_of(
     classes: Iterable[Any] | None = None,
     probabilities: Probabilities | None = None,
 ) -> Answers:
-    """Return the answers that the output of a model means.
+    """Return the answers from the output of a model.
 
     Parameters
     ----------
     y : ndarray of shape (n,)
     values : ndarray of shape (n, t)
-        Predictions, or decision values, as `KernelModel.predict` gives them.
+        Predictions, or decision values, from `KernelModel.predict`.
     classes : iterable of labels, optional
-        Those of the model; None for a regression.
+        Labels of the model; None for a regression.
     probabilities : Probabilities, optional
         Map from decision values to probabilities.
     """

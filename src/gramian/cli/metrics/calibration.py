@@ -1,6 +1,6 @@
 """Metrics of probabilities: log loss, Brier score and calibration error, from sums.
 
-They are of the rows of classes that the training had, and NaN without any.
+They leave out rows of classes that the training did not have, and are NaN if no row remains.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ def numbers_of(y: np.ndarray, classes: Sequence[Any]) -> np.ndarray:
 
 
 def log_loss(sums: ChanceSums) -> float:
-    """Return the mean of -log p of the right class."""
+    """Return the mean of -log p of the true class."""
     return sums.logs / sums.rows if sums.rows else math.nan
 
 
 def brier(sums: ChanceSums) -> float:
-    """Return the mean squared error of the probability of the second of two classes, else of all.
+    """Return the Brier score as scikit-learn defines it.
 
-    As scikit-learn defines it.
+    For two classes, only the probability of the second class counts; for more, all count.
     """
     if not sums.rows:
         return math.nan
@@ -55,10 +55,10 @@ def brier(sums: ChanceSums) -> float:
 
 
 def calibration_error(sums: ChanceSums) -> float:
-    """Return the expected calibration error of the class that is predicted, in 15 bins.
+    """Return the expected calibration error of the predicted class, in 15 bins.
 
-    The mean over the rows of the difference between the probability of the class that is predicted
-    and the share of right ones, both means over a bin of these probabilities.
+    Each bin compares its mean predicted probability with its share of correct predictions. The
+    error is the mean absolute difference over the bins, weighted by their rows.
     """
     if not sums.rows:
         return math.nan
@@ -69,7 +69,7 @@ def calibration_error(sums: ChanceSums) -> float:
 
 
 def reliability(bins: torch.Tensor) -> Reliability:
-    """Return the bins that have rows; see `ChanceSums` for theirs."""
+    """Return the reliability curve of the bins that have rows; `ChanceSums` defines the bins."""
     filled_bins = bins[bins[:, 0] > 0]
     rows, probability, true = filled_bins.numpy().T
     return Reliability(probability / rows, true / rows, rows.astype(np.int64))

@@ -1,9 +1,8 @@
 """Metrics of predictions: a table of names, directions and functions of sums over the rows.
 
-They are scikit-learn's, and the tests compare them; rows may be here or on other machines.
-
-To add one, add a line to `REGRESSION_METRICS` or `CLASSIFICATION_METRICS`, from which ``gramian
-evaluate`` and ``gramian fit --metric`` get it.
+They equal scikit-learn's, which the tests check, for local and for remote rows. To add a metric,
+add a line to `REGRESSION_METRICS` or `CLASSIFICATION_METRICS`, the tables that ``gramian evaluate``
+and ``gramian fit --metric`` read.
 """
 
 from __future__ import annotations
@@ -30,9 +29,9 @@ class Metric:
     ----------
     higher_is_better : bool
     of : callable
-        From answers to a number; NaN where it is undefined.
+        Maps answers to a number; NaN where the metric is undefined.
     of_probabilities : bool
-        Whether it measures these, of which a constant answer has none.
+        Whether it needs probabilities, which a constant prediction does not have.
     """
 
     higher_is_better: bool
@@ -78,10 +77,10 @@ CLASSIFICATION_METRICS: Mapping[str, Metric] = {
 }
 METRICS_OF_TASK = {REGRESSION_TASK: REGRESSION_METRICS, CLASSIFICATION_TASK: CLASSIFICATION_METRICS}
 CONSTANT_OF_TASK = {REGRESSION_TASK: "mean", CLASSIFICATION_TASK: "majority"}
-"""Who always says the same, by task: with whom predictions are compared."""
+"""Name of the constant prediction that each task is compared with."""
 
 VISIBLE_ERROR = 5e-5
-"""Error of an area up to which nothing is said: it is below the digits that are shown."""
+"""Least error of an area that is reported; a smaller one is below the digits shown."""
 
 FOREIGN_METRICS = {
     "mse": "rmse",
@@ -102,7 +101,7 @@ FOREIGN_METRICS = {
     "brier_score_loss": "brier",
     "ece": "calibration_error",
 }
-"""Names that others have for some of them."""
+"""Names of the metrics in other libraries."""
 
 
 def known_metrics() -> tuple[str, ...]:
@@ -111,7 +110,7 @@ def known_metrics() -> tuple[str, ...]:
 
 
 def check(name: str, task: str | None = None) -> None:
-    """Raise ValueError if there is no metric of that name, or none for a task.
+    """Raise ValueError if no metric has this name, or if it is for the other task.
 
     Parameters
     ----------
@@ -132,11 +131,11 @@ def check(name: str, task: str | None = None) -> None:
 def measure_answers(
     answers: Summed, constant: Label, names: Iterable[str] = ()
 ) -> dict[str, float]:
-    """Return metrics of answers, and most of them also for a constant answer.
+    """Return metrics of the predictions, and most of them also for a constant prediction.
 
     Parameters
     ----------
-    answers : Answers, or sums of them
+    answers : Answers, or sums over remote rows
     constant : number or label
         The mean of the training targets, or their largest class.
     names : iterable of str, optional
@@ -158,7 +157,7 @@ def measure_answers(
 
 
 def best_constant(y: np.ndarray | RemoteColumns, classification: bool) -> Label:
-    """Return the mean of numbers, or the largest class of labels."""
+    """Return the mean of the numbers, or the most frequent label."""
     if isinstance(y, RemoteColumns):
         if not classification:
             return float(y.mean())
@@ -173,7 +172,7 @@ def best_constant(y: np.ndarray | RemoteColumns, classification: bool) -> Label:
 
 
 def remarks(answers: Summed) -> list[str]:
-    """Return remarks on metrics with an unusual meaning."""
+    """Return remarks on undefined, inexact and partial metrics."""
     if not answers.classes:
         same = not bool(answers.errors.spread > 0)
         return [f"all targets are {float(answers.errors.mean):g}: r2 is undefined"] if same else []

@@ -10,11 +10,11 @@ from ..._parameters.types import LossLike
 from ...losses import Quantile
 
 LEVELS_KEY = "levels"
-"""The name under which `Model.info` keeps them."""
+"""Key of the quantile levels in `Model.info`."""
 
 
 def levels_of(loss: LossLike) -> list[float] | None:
-    """Return the levels that a loss has an output for, or None if it is of no quantiles."""
+    """Return the quantile levels of a loss; None if it is not a quantile loss."""
     if not isinstance(loss, Quantile):
         return [0.5] if loss == "quantile" else None
     levels = loss.levels
@@ -24,19 +24,19 @@ def levels_of(loss: LossLike) -> list[float] | None:
 def errors_of_quantiles(
     sums: np.ndarray, rows: int, levels: Sequence[float]
 ) -> dict[str, dict[str, float]]:
-    """Return the mean pinball loss of each level, and the share of targets that are not above it.
+    """Return the mean pinball loss of each level, and the share of targets at most its quantile.
 
     Parameters
     ----------
     sums : ndarray of shape (q, 2)
-        Those of `Pinball`.
+        Sums of `Pinball`.
     rows : int
     levels : sequence of float, of length q
 
     Returns
     -------
     dict of str to dict
-        By the level.
+        One entry for each level.
     """
     return {
         f"quantile_{level:g}": {"pinball": loss / rows, "below": below / rows}

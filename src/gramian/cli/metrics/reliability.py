@@ -1,4 +1,4 @@
-"""A picture of how far probabilities come true, by matplotlib."""
+"""Reliability diagram of a classifier, drawn with matplotlib."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PICTURE_SUFFIXES = (".png", ".svg", ".pdf")
 
 
 def check_picture(path: Path | None) -> None:
-    """Refuse a picture that could not be drawn: ValueError."""
+    """Raise ValueError if the picture cannot be drawn."""
     if path is None:
         return
     if path.suffix.lower() not in PICTURE_SUFFIXES:
@@ -30,7 +30,7 @@ def check_picture(path: Path | None) -> None:
 
 
 def draw(path: Path, sums: ChanceSums, classes: tuple[Any, ...]) -> None:
-    """Draw the share of rows that came true by their probability, above how many rows there are.
+    """Draw the observed share of a class by its predicted probability, above the row counts.
 
     For two classes, the probability of the second one; for several, of the predicted one.
     """

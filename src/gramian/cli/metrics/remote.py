@@ -1,4 +1,4 @@
-"""Answers, intervals and sets for rows of a cluster, which only sends sums."""
+"""Sums of predictions over rows on a cluster; only the sums travel."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ def remote_answers(
     *,
     area: bool = True,
 ) -> RegressionThere | ClassesThere:
-    """Return the answers of a model for rows on a cluster, in one pass that predicts.
+    """Predict rows on a cluster in one pass, and return sums over predictions and true values.
 
-    Of classes, after a pass over the truth for the labels that there are.
+    For classes, a pass over the true labels precedes it, to collect them.
 
     Parameters
     ----------
     model : Model
-        A classifier, or of one output.
+        A classifier, or a regression with one output.
     rows : RowSource of shape (n, d)
     y : RemoteColumns of shape (n,)
     settings : mapping
-        Of predictions.
+        Engine and memory of the predictions.
     area : bool, default=True
-        Whether the areas under ROC curves are asked for; NaN if not.
+        Whether to compute the areas under ROC curves; they are NaN otherwise.
     """
     values, size = map_predictions(rows, model, **settings), comfortable_size(rows)
     if model.classes is None:
@@ -62,7 +62,7 @@ def remote_pinball(
     levels: tuple[float, ...],
     settings: Mapping[str, Any],
 ) -> np.ndarray:
-    """Return the sums of `Pinball` of a model of quantiles for rows on a cluster, in one pass."""
+    """Return the sums of `Pinball` of a quantile model over rows on a cluster, in one pass."""
     values = map_predictions(rows, model, **settings)
     sums: torch.Tensor = values.fold(Pinball(levels), y, size=comfortable_size(rows))
     return sums.numpy()

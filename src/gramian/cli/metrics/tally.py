@@ -1,4 +1,4 @@
-"""Tally: how many rows of each label are taken for which class, and the errors that this makes."""
+"""Confusion counts by true label and predicted class, and the metrics from them."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Tally:
     Attributes
     ----------
     labels : ndarray of shape (l,)
-        Sorted: of the rows, and of the training.
-    said : ndarray of shape (k,)
-        Positions of the predicted labels among them.
+        Sorted labels of the rows and of the training.
+    predicted_index : ndarray of shape (k,)
+        Positions of the predicted labels in `labels`.
     counts : ndarray of shape (l, k)
         Rows by true and predicted label.
     """
@@ -32,7 +32,7 @@ class Tally:
 
     @classmethod
     def of(cls, y: np.ndarray, predicted: np.ndarray, classes: Sequence[Any]) -> Tally:
-        """Count labels and predictions, which are among the classes or all the same."""
+        """Count pairs of label and prediction; predictions are classes, or one constant label."""
         predicted_labels = np.unique(predicted) if len(predicted) else predicted
         predicted_places = np.union1d(np.asarray(classes), predicted_labels)
         labels = np.union1d(predicted_places, y)
@@ -66,7 +66,7 @@ class Tally:
 
     @property
     def accuracy(self) -> float:
-        """The share of rows that are right."""
+        """The share of correctly predicted rows."""
         return float(self.right.sum() / self.rows.sum())
 
     @property

@@ -1,4 +1,4 @@
-"""Arguments and options of the commands that are no parameters of a fit."""
+"""Arguments and options of the commands that do not set a parameter of a fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`options_from`: the options of a class as options of a command."""
+"""`options_from`: add the fields of a class to a command as options."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .options import parameters_of, typer_parameters
 def options_from(options: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return a decorator that gives a command the options of a class.
 
-    The command gets one instance as the argument ``options``; its other parameters stay its own.
+    The command receives an instance as its argument ``options`` and keeps its other parameters.
     """
     names = {option.name for option in fields(options)} - {"parameters", "given"}
 
@@ -47,6 +47,6 @@ def options_from(options: type) -> Callable[[Callable[..., None]], Callable[...,
 
 
 def is_given(context: Context, name: str) -> bool:
-    """Return whether a parameter of a command was given, even with its default value."""
+    """Return whether the user gave a parameter, even with its default value."""
     source = context.get_parameter_source(name)
     return source is not None and source.name not in ("DEFAULT", "DEFAULT_MAP")

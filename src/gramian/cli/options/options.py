@@ -1,8 +1,7 @@
 """Options of a fit and of a search.
 
 Each field of a class is an option of its commands. `gramian._parameters.parameters` declares the
-options that set a parameter of a fit: `FitSettings` gets the given ones, and has the defaults of
-the others.
+options that set a parameter of a fit. `FitSettings` receives the given ones and defaults the rest.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ from . import parsing
 
 DATA, SEARCH = "What to learn from", "The search"
 SEARCH_PARAMETERS = frozenset(("engine", "memory_limit"))
-"""Parameters of a fit that a search has, too."""
+"""Parameters of a fit that a search also has."""
 
 
 class Task(StrEnum):
-    """The kind of the target: a number, a class, or whichever it looks like."""
+    """The kind of the target; AUTO infers it from the values."""
 
     AUTO = "auto"
     REGRESSION = "regression"
@@ -78,9 +77,9 @@ class FitOptions:
     Attributes
     ----------
     parameters : mapping of str to Any
-        Parameters of the fit that were given, by name, as their options hold them.
-    given : frozenset of str
-        Parameters of the command that were given, whatever their values; no option.
+        Given parameters of the fit by name, with the values of their options.
+    given_names : frozenset of str
+        Names of the given parameters of the command; not an option.
     """
 
     target: Target
@@ -128,7 +127,7 @@ class FitOptions:
 
     @property
     def of_a_model(self) -> tuple[str, ...]:
-        """The given options that describe a model or its fit, which a search chooses."""
+        """The given options that describe a model or its fit, which a search would choose."""
         names = {option.name for option in fields(self)} - OPTIONS_OF_SEARCH
         names |= {option.name for option in option_parameters()} - SEARCH_PARAMETERS
         if "budget" not in self.given:  # a search has a checkpoint, too
@@ -191,7 +190,7 @@ OPTIONS_OF_SEARCH = frozenset(option.name for option in fields(TuneOptions))
 
 
 def parameters_of(options: type) -> tuple[Parameter, ...]:
-    """Return the parameters of a fit that the commands of a class have options for."""
+    """Return the parameters of a fit that are options of the commands of a class."""
     return tuple(
         parameter
         for parameter in option_parameters()
@@ -200,7 +199,7 @@ def parameters_of(options: type) -> tuple[Parameter, ...]:
 
 
 def typer_parameters(options: type) -> Iterator[inspect.Parameter]:
-    """Yield the options of a class as parameters of a function, as typer reads them."""
+    """Yield the options of a class as function parameters for typer."""
     for name, argument in inspect.signature(options, eval_str=True).parameters.items():
         if name not in ("parameters", "given"):
             yield argument.replace(kind=inspect.Parameter.KEYWORD_ONLY)

@@ -1,4 +1,4 @@
-"""Options that may be several things: read from their text, or refused in words."""
+"""Parse the options that accept several kinds of value."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from ...losses import Loss
 
 LEAST_BUDGET = 1e4
-"""Kernel evaluations below which a budget must be a time without its unit."""
+"""Least number of kernel evaluations; a smaller budget is a time that lacks its unit."""
 
 SECONDS_OF_UNIT = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 OF_LOSS = {"huber": "delta", "quantile": "levels", "expectile": "level"}
-"""The parameter of a loss that its numbers are."""
+"""The parameter of each loss that ``--loss NAME:NUMBERS`` sets."""
 
 
 def names(text: str) -> tuple[str, ...]:
-    """Return the names in a text with commas; raise ValueError for a repeated name."""
+    """Split a text at its commas into names; raise ValueError for a repeated name."""
     parsed_names = tuple(name for part in text.split(",") if (name := part.strip()))
     twice = next((name for name in parsed_names if parsed_names.count(name) > 1), None)
     if twice is not None:
@@ -83,7 +83,7 @@ def seconds(text: str, option: str = "--time-limit") -> float:
 
 
 def budget(text: str) -> str | float:
-    """Read ``--budget``: a time or "auto" as they are, or kernel evaluations."""
+    """Read ``--budget``: a number of kernel evaluations, else the text of a time or "auto"."""
     try:
         count = float(text)
     except ValueError:
@@ -190,16 +190,16 @@ OPTION_READERS: dict[str, Callable[[Any], Any]] = {
     "cv": folds,
     "time_limit": seconds,
 }
-"""Functions that read the text of an option, by the parameter; others are taken as they are."""
+"""Functions that parse an option, by its parameter; other options need no parsing."""
 
 
 def read(name: str, value: object) -> Any:
-    """Return the value of a parameter of a fit from the value of its option."""
+    """Convert the value of an option to the value of its parameter."""
     return OPTION_READERS[name](value) if name in OPTION_READERS else value
 
 
 def validation(text: str) -> float | Path:
-    """Read ``--validation``: a fraction between 0 and 1, or else the path of a file."""
+    """Read ``--validation``: a fraction between 0 and 1, or the path of a file."""
     try:
         fraction = float(text)
     except ValueError:

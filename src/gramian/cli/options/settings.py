@@ -1,4 +1,4 @@
-"""Settings from options, and checks of options that need no data."""
+"""Settings from options, and checks of options before any data are read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .options import FitOptions
 
 
 def settings_of(options: FitOptions) -> FitSettings:
-    """Return the settings that the options describe; the others have the defaults of Python."""
+    """Return the settings of the options; the others have the defaults of Python."""
     values = {name: parsing.read(name, value) for name, value in options.parameters.items()}
     return FitSettings(**values, metric=_metric(options))
 
@@ -36,7 +36,7 @@ def _metric(options: FitOptions) -> Metric | str | None:
 
 
 def generators(options: FitOptions) -> Generators:
-    """Return the generators of a fit, as for an estimator with this ``random_state``."""
+    """Return the random generators of an estimator with ``random_state=--seed``."""
     return Generators.seeded(np.random.RandomState(options.seed))
 
 
@@ -46,7 +46,7 @@ def budget(options: FitOptions) -> Budget:
 
 
 def check(options: FitOptions) -> None:
-    """Refuse settings that are wrong for any data, before the first pass over them."""
+    """Raise ValueError for settings that no data allow, before the first pass over the data."""
     if options.metric_kernel is not None:
         hint = kernels.hint(options.metric_kernel)
         _check_name("metric-kernel", options.metric_kernel, kernels.names(), hint)

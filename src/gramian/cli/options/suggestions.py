@@ -1,4 +1,4 @@
-"""Options and commands that there are not: which ones may be meant."""
+"""Suggestions for misspelt options and commands."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FOREIGN_COMMANDS = {
     "show": "info",
     "version": "--version",
 }
-"""Commands by the names that they have elsewhere."""
+"""Commands by their names in other programs."""
 
 FOREIGN_OPTIONS = {
     "output": "--out",
@@ -41,14 +41,14 @@ FOREIGN_OPTIONS = {
 
 
 def misspelt(error: Exception, context: Context) -> str | None:
-    """Return a text on an option or a command that there is not; None for other errors.
+    """Return a message on an unknown option or command; None for other errors.
 
     Parameters
     ----------
     error : Exception
-        Typer's.
+        Error of typer.
     context : Context
-        Of the command, with its options, or of the program, with its commands.
+        Context of the command, or of the program for an unknown command.
     """
     option = getattr(error, "option_name", None)
     if option is not None:

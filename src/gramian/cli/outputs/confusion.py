@@ -1,4 +1,4 @@
-"""Confusion: how many rows of each class were taken for which, for people and for programs."""
+"""Confusion tables in reports, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ..._messages.display import escape_controls
 from ..metrics.tally import Tally
 
 MOST_CLASSES = 20
-"""Classes up to which the whole table is shown; of more, the largest confusions."""
+"""Most classes of a full table; for more, only the largest confusions are shown."""
 
 
 @dataclass(frozen=True)
 class Confusion:
-    """A table with a row for each true class and a column for each predicted one.
+    """Table of counts with a row for each true and a column for each predicted class.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Confusion:
 
 @dataclass(frozen=True)
 class LargestConfusions:
-    """The most frequent mistakes, where there are too many classes for a table.
+    """The most frequent mistakes, for too many classes for a table.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class LargestConfusions:
 
 
 def confusion(tally: Tally) -> Confusion | LargestConfusions:
-    """Return the table of a classification, or its largest mistakes."""
+    """Return the confusion table of a classification, or its largest confusions."""
     labels, predicted_places = tally.labels, tally.said
     if len(labels) <= MOST_CLASSES:
         square = np.zeros((len(labels), len(labels)), np.int64)

@@ -1,4 +1,4 @@
-"""Files that a command is to write: refused before any work if they cannot be, or must not be."""
+"""Checks of output files before any work."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ...data.formats import format_of
 def check_outputs(
     outputs: Mapping[str, Path | None], inputs: Sequence[Path] = (), *, folder: bool = False
 ) -> None:
-    """Raise an error for output files that cannot be written, or that are also inputs.
+    """Raise ValueError for outputs that cannot be written, are inputs, or are equal.
 
     Parameters
     ----------

@@ -14,11 +14,11 @@ from ..metrics.answers import answers_of
 EARLY_STOPPING_OPTIMISM = (
     "optimistic, as these rows chose the iteration; `gramian evaluate` with other rows is not"
 )
-"""Remark on the error of early stopping."""
+"""Remark on the validation error of early stopping."""
 
 
 def optimism_of_search(has_validation: bool) -> str:
-    """Return the remark on the error of a search, which names the error that is not optimistic."""
+    """Return the remark on the error of a search, with the option for an unbiased error."""
     honest = "validation has" if has_validation else "--validation FRACTION or FILE reports"
     return (
         f"optimistic, as these rows chose among the trials; {honest} the error on rows by which "
@@ -39,9 +39,9 @@ def held_out_errors(
     Parameters
     ----------
     y : ndarray of shape (n,)
-        Numbers in the units of the file, or labels.
+        Numbers in the units of the target, or labels.
     values : ndarray of shape (n, t)
-        Predictions, in the same units; decision values for labels.
+        Predictions in the same units, or decision values for labels.
     classes : iterable of labels, optional
         None for a regression.
     constant : number or label

@@ -1,11 +1,11 @@
-"""Importances of a model's features, the largest ones, by the names of the columns."""
+"""The largest feature importances of a model, by column."""
 
 from __future__ import annotations
 
 from ...model import Model, by_column
 
 MOST_IMPORTANT = 10
-"""Features whose importances are shown."""
+"""Number of features in a report."""
 
 
 def importances(model: Model, *, measured: bool = False) -> dict[str, float] | None:
@@ -14,9 +14,9 @@ def importances(model: Model, *, measured: bool = False) -> dict[str, float] | N
     Parameters
     ----------
     model : Model
-    measured : bool, default=False
-        Whether those that were not learned with a metric are measured by gradients of predictions,
-        which takes a computation.
+    by_gradients : bool, default=False
+        Whether to compute importances from gradients of predictions if the model has not learned
+        them with a metric.
     """
     if not measured and any(part.importances is None for part in model.parts):
         return None

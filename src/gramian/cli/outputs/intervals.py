@@ -1,4 +1,4 @@
-"""Intervals and sets: calibrated with a fit, written with predictions, and evaluated."""
+"""Prediction intervals and sets: calibration, output columns and coverage."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from ..metrics.calibration import numbers_of
 from .messages import message
 
 SET, BETWEEN = "set", "|"
-"""The column of sets of classes, and the separator of their labels."""
+"""Column of the prediction sets, and separator of their labels."""
 
 REPORTED_LEVEL = 0.9
-"""The level that `gramian evaluate` reports."""
+"""Level of the coverage that `gramian evaluate` reports."""
 
 
 def divide_calibration(whole: Whole, method: str | None, seed: int) -> Divided:
-    """Return the rows to learn from, and those that are held back, as the estimators do."""
+    """Split training and calibration rows, as the estimators do."""
     check_method(method)
     if method != "split":
         return whole.without(None)
@@ -56,7 +56,7 @@ def save_with_intervals(
 
 
 def check_level(given: float, model: Model, path: Path) -> None:
-    """Raise ValueError for no level, or a model without intervals; warn of too high a one."""
+    """Raise ValueError for an invalid level or no intervals; warn of too high a level."""
     as_share(given, "interval")
     if model.conformal is None:
         raise ValueError(f"{path} has no intervals: fit it with --conformal split, or cv+")
@@ -69,7 +69,7 @@ def check_level(given: float, model: Model, path: Path) -> None:
 
 
 def names_of_columns(model: Model, names: Sequence[str]) -> list[str]:
-    """Return the names of the columns of predictions with these names."""
+    """Return the names of the interval columns for predictions with these names."""
     if model.classes is not None:
         return [SET]
     return [f"{name}_{end}" for name in names for end in ("lower", "upper")]
@@ -78,7 +78,7 @@ def names_of_columns(model: Model, names: Sequence[str]) -> list[str]:
 def interval_columns(
     model: Model, rows: RowSource, level: float, names: Sequence[str], settings: Mapping[str, Any]
 ) -> dict[str, np.ndarray]:
-    """Return a column of lower and one of upper ends, or one of sets, for each prediction."""
+    """Return columns of lower and upper ends for each prediction, or a column of sets."""
     conformal = conformal_of(model)
     if model.classes is not None:
         sets = conformal.sets_at(model, rows, level, **settings)
@@ -95,7 +95,7 @@ def interval_columns(
 
 
 def conformal_of(model: Model) -> Conformal:
-    """Return the calibration of a model that has one."""
+    """Return the calibration of a model; `check_level` has refused models without one."""
     assert model.conformal is not None  # checked by `check_level`
     return model.conformal
 
@@ -103,11 +103,11 @@ def conformal_of(model: Model) -> Conformal:
 def coverage(
     model: Model, rows: RowSource, y: np.ndarray | RemoteColumns, settings: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return how often intervals, or sets, of a level of 0.9 hold the truth, and their size.
+    """Return the coverage and mean size of intervals or sets at level 0.9.
 
-    Of intervals with different widths also by thirds of these, see `Ranks.shares`. Of rows on a
-    cluster, sums are sent, and widths in as many bins as `Ranks` has: with more distinct widths the
-    thirds may be off by the rows of two bins.
+    Intervals of different widths also get the coverage by thirds of their widths, see
+    `Ranks.shares`. A cluster sends sums and the binned widths of `Ranks`: with more distinct widths
+    than bins, the thirds may be off by the rows of two bins.
     """
     conformal = model.conformal
     if conformal is None or conformal.least_level() < REPORTED_LEVEL:
@@ -158,7 +158,7 @@ def _of_sets(
 
 
 def intervals_in_words(conformal: Conformal | None) -> str | None:
-    """Return a line about the calibration of intervals; None without one."""
+    """Describe the calibration of intervals in one line; None without intervals."""
     if conformal is None:
         return None
     folds = len(conformal.parts)

@@ -45,7 +45,7 @@ OPTION_TEXTS = {
     "landmarks=BlessR(m=1000)": "--landmarks bless_r:1000",
     "solver=Falkon(refine='auto')": "--solver falkon",
 }
-"""Marks of texts that stand for another option, or for none."""
+"""Replacements for marks in messages that are not a plain parameter."""
 
 
 def message(kind: str, text: object) -> None:
@@ -75,7 +75,7 @@ def write_option(mark: str, value: object) -> str:
 
 
 def write_value(value: object) -> str:
-    """Return a value as it is written after an option."""
+    """Write a value as the text of an option."""
     if isinstance(value, str):
         return value
     if value is None or isinstance(value, bool):
@@ -96,16 +96,16 @@ def write_value(value: object) -> str:
 
 
 def remark(text: str | None) -> None:
-    """Say something that is no warning, to people only: not with ``--json``."""
+    """Write a remark, which ``--json`` omits."""
     if text is not None:
         logging.getLogger("gramian").info(text)
 
 
 @contextmanager
 def messages_on_stderr(remarks: bool = True) -> Iterator[None]:
-    """Say warnings and the library's log in one line each, while the context lasts.
+    """Write each warning and log record as one line while the context lasts.
 
-    Warnings that are not meant for users, such as deprecation warnings, are left out.
+    Warnings for developers, such as deprecation warnings, are left out.
 
     Parameters
     ----------

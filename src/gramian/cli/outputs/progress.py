@@ -1,4 +1,4 @@
-"""Progress of a command, from reading on: a bar on a terminal, else a line every half minute."""
+"""Progress of a command: a bar on a terminal, else a line every half minute."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from .messages import message
 def progress(
     iterations: int, every_seconds: float = EVERY_SECONDS
 ) -> Iterator[list[Callable[..., Any]]]:
-    """Show on stderr how far a fit is, while the context lasts.
+    """Show the progress of a fit on stderr while the context lasts.
 
     Parameters
     ----------
     iterations : int
-        The most that there will be.
+        Upper limit of the iterations.
     every_seconds : float
         Seconds between two lines, where stderr is no terminal.
 
     Yields
     ------
     list of callables
-        For the callbacks of the fit; `announce` tells them of stages before it.
+        Callbacks of the fit; `announce` reports earlier stages to them.
     """
     if sys.stderr.isatty():
         shown: ProgressBar | ProgressLines = ProgressBar(iterations)
@@ -43,19 +43,19 @@ def progress(
 def search_progress(
     seconds: float, every_seconds: float = EVERY_SECONDS
 ) -> Iterator[list[Callable[..., Any]]]:
-    """Show the trials and gains of a search on stderr, during the context.
+    """Show the trials and gains of a search on stderr while the context lasts.
 
     Parameters
     ----------
     seconds : float
-        The most that it may take.
+        Time limit of the search.
     every_seconds : float
         Seconds between two lines, where stderr is no terminal.
 
     Yields
     ------
     list of callables
-        For the callbacks of the search.
+        Callbacks of the search.
     """
     if sys.stderr.isatty():
         shown: SearchBar | SearchLines = SearchBar(seconds)

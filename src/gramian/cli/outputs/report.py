@@ -1,4 +1,4 @@
-"""Reports: results of commands, for people or for programs."""
+"""Reports: results of commands, printed as text or as JSON."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ import typer
 from ..._messages.display import escape_controls, escape_json_controls, without_secrets
 
 Report = Mapping[str, Any]
-"""Names and values: texts, numbers, lists, and reports within reports. None: nothing to say.
+"""Names and values: texts, numbers, lists and nested reports. Text output omits None.
 
-A path is given as a `Path`: it may be an address, which is shown without its secrets.
+Paths are `Path` objects: one may be an address, which is printed without its secrets.
 """
 
 
 @runtime_checkable
 class Table(Protocol):
-    """An entry of a report: several lines for people, escaped, and a dictionary for programs."""
+    """Entry of a report with a text of several escaped lines, and a dictionary for JSON."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the entry as programs get it."""
+        """Return the entry for JSON."""
 
 
 def show(report: Report, as_json: bool) -> None:
@@ -44,7 +44,7 @@ def show(report: Report, as_json: bool) -> None:
 
 
 def to_json(value: object) -> str:
-    """Return JSON, with null for values that JSON does not have, such as infinity."""
+    """Return JSON, with null for numbers that JSON lacks, such as infinity."""
     return json.dumps(_finite(value), allow_nan=False, ensure_ascii=False)
 
 
@@ -61,7 +61,7 @@ def _finite(value: object) -> object:
 
 
 def lines_of(report: Report, prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the name and the text of each entry, also of nested reports."""
+    """Yield the name and the text of each entry, including nested reports."""
     for key, value in report.items():
         name = f"{prefix}{escape_controls(key.replace('_', ' '))}"
         if isinstance(value, Mapping):
@@ -87,7 +87,7 @@ def _text(value: object) -> str:
 
 
 def _align_table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return rows below the names of their columns; a column without any value is left out."""
+    """Align rows below the names of their columns; omit empty columns."""
     names = dict.fromkeys(name for row in rows for name in row)
     shown = [name for name in names if any(row.get(name) is not None for row in rows)]
     cells = [[escape_controls(name.replace("_", " ")) for name in shown]]

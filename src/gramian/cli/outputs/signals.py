@@ -1,4 +1,4 @@
-"""Signals that end a command: it leaves whole files, saves its state, and says who ended it."""
+"""Signals that end a command, as exceptions: files stay whole and the state is saved."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ REASON_OF_SIGNAL = {"SIGTERM": "terminated (SIGTERM)", "SIGHUP": "the terminal w
 
 
 class Stopped(KeyboardInterrupt):
-    """An interruption by a signal other than the signal of Ctrl-C."""
+    """Interruption by a signal other than SIGINT (Ctrl-C)."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -24,13 +24,13 @@ class Stopped(KeyboardInterrupt):
 def stoppable() -> Iterator[list[int]]:
     """Raise `Stopped` at SIGTERM and SIGHUP while the context lasts.
 
-    Not where somebody else handles them, or has asked to ignore them, as ``nohup`` does; and not
-    in other threads than the first, where Python does not see signals.
+    Signals with another handler, or ignored as by ``nohup``, stay as they are. Only the main
+    thread installs handlers: Python delivers signals to no other.
 
     Yields
     ------
     list of int
-        The signals that came: libraries on the way make another exception of `Stopped`.
+        The received signals. Libraries may turn `Stopped` into another exception.
     """
     before: dict[int, Any] = {}
     came: list[int] = []
@@ -51,7 +51,7 @@ def stoppable() -> Iterator[list[int]]:
 
 
 def reason(error: BaseException) -> str:
-    """Return who ended a command, in words."""
+    """Describe in words why a command ended."""
     first: BaseException | None = error
     while first is not None:  # an interrupted fit raises its own error from the first one
         if isinstance(first, Stopped):

@@ -1,4 +1,4 @@
-"""`--std`: standard deviations of a model, computed at the fit and written with predictions."""
+"""`--std`: compute standard deviations after a fit, and write them with predictions."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def save_with_std(
     Raises
     ------
     ValueError
-        If they do not exist; the saved model stays.
+        If the model cannot have them; the saved model stays.
     """
     try:
         with_deviations, _ = with_variance(model, data, penalties(), limit)
@@ -50,5 +50,5 @@ def save_with_std(
 
 
 def std_columns(names: Sequence[str], deviations: np.ndarray) -> dict[str, np.ndarray]:
-    """Return a column of deviations for each of the predictions with these names."""
+    """Return a column of standard deviations for each named prediction."""
     return {f"{name}_std": column for name, column in zip(names, deviations.T, strict=True)}

@@ -1,4 +1,4 @@
-"""The residual of a model on the rows it was fitted to: whether its equations are solved."""
+"""Relative residual of a model on its training rows, to check that it solves its equations."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ..inputs.truth import Truth
 from .studies import residual
 
 MOST_ENTRIES = 2_000_000_000
-"""Kernel entries up to which the residual is computed: some ten seconds."""
+"""Most kernel entries of a residual: about ten seconds."""
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """A relative residual, or the reason why it was not measured.
+    """Relative residual, or the reason why it was not computed.
 
     Attributes
     ----------
@@ -33,15 +33,15 @@ class Certificate:
 def certificate(
     model: Model, train: Truth | None, penalty: float | None, memory: int
 ) -> Certificate:
-    """Return the relative residual of a model on the rows that it was fitted to, if they are these.
+    """Return the relative residual of a model on its training rows, if `train` holds them.
 
     Parameters
     ----------
     model : Model
     train : Truth or None
-        The table of the training; None: it was not given.
+        Training table, if the user gave it.
     penalty : float or None
-        That of the fit, if it is known.
+        Penalty of the fit, if it is known.
     memory : int
         Bytes for blocks.
     """
@@ -63,7 +63,7 @@ def certificate(
 def _reason_unknown(
     model: Model, part: KernelPart, train: Truth, penalty: float | None
 ) -> str | None:
-    """Return why the equations of a fit are not known from its model; None if they are."""
+    """Return why the equations of a fit cannot be recomputed from its model; None if they can."""
     learned, n = model.info.get("rows"), len(train.y)
     columns = () if model.encoding is None else model.encoding.columns
     means = any(isinstance(column, TargetMeans) for column in columns)

@@ -1,4 +1,4 @@
-"""The page: one HTML text with its style and its pictures, which loads nothing else."""
+"""HTML of the page: a single text with style and pictures, which loads nothing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ p { margin: .3rem 0; max-width: 46rem; } .note { color: #5b6b76; }
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page.
+    """Section of the page.
 
     Attributes
     ----------
@@ -38,9 +38,9 @@ class Section:
     text : list of str
         Paragraphs.
     tables : list of (head, rows)
-        Texts of cells; numbers are texts already.
+        Texts of cells.
     pictures : list of str
-        SVG, as it is put into the page.
+        Inline SVG.
     """
 
     title: str
@@ -50,12 +50,12 @@ class Section:
 
 
 def readable(value: float) -> str:
-    """Return a number with about five digits, and commas for thousands: 54,311 and 0.78465."""
+    """Format a number with about five digits, and commas for thousands: 54,311 and 0.78465."""
     return f"{value:,.0f}" if 1e4 <= abs(value) < 1e9 else f"{value:.5g}"
 
 
 def page(title: str, lead: str, sections: Iterable[Section], foot: str) -> str:
-    """Return the page; all texts are escaped, pictures are not."""
+    """Return the HTML of the page; texts are escaped, pictures are not."""
     parts = "\n".join(_section(section_part) for section_part in sections)
     return f"""<!DOCTYPE html>
 <html lang="en">
@@ -88,7 +88,7 @@ def _section(one: Section) -> str:
 
 
 def _prose(text: str) -> str:
-    """Return a paragraph in which text between backticks is code."""
+    """Return the HTML of a paragraph, with text between backticks as code."""
     return re.sub("`([^`]+)`", r"<code>\1</code>", escape(text))
 
 

@@ -27,19 +27,19 @@ from .studies import LearningCurve, Spectrum
 
 @dataclass(frozen=True, eq=False)
 class Measurements:
-    """All that is known of a model on a table.
+    """Lazily computed measurements of a model on a table.
 
     Attributes
     ----------
     path, data, train : Path
-        Of the model, the table, and the table of the training, which may be None.
+        Files of the model, the table, and the training table, which may be None.
     model : Model
     truth : Truth
     learned_from : Truth or None
-        The table of the training.
+        The training table.
     answers : Answers
     ends : ndarray of shape (n, 2), or None
-        Of intervals, if the model has some.
+        Ends of the intervals, if the model has intervals.
     settings : mapping
         Engine and memory of predictions.
     """
@@ -56,12 +56,12 @@ class Measurements:
 
     @property
     def classes(self) -> bool:
-        """Whether labels are predicted."""
+        """Whether the model is a classifier."""
         return self.model.classes is not None
 
     @property
     def metric(self) -> str:
-        """The error that contenders are compared by."""
+        """The error that compares the models."""
         return "error" if self.classes else "rmse"
 
     @property
@@ -71,17 +71,17 @@ class Measurements:
 
     @cached_property
     def errors(self) -> Report:
-        """Metrics of the model and of a constant."""
+        """Metrics of the model and of a constant prediction."""
         return measure_model(self.model, self.answers, None)
 
     @cached_property
     def penalty(self) -> float | None:
-        """The penalty of the fit, if the model says it."""
+        """The penalty of the fit, if the model records it."""
         return studies.penalty_of(self.model.info)
 
     @cached_property
     def samples(self) -> tuple[Sample, Sample]:
-        """Rows to learn from and to test on: of two tables, or four fifths and a fifth of one."""
+        """Training and test rows: of two tables, or four fifths and one fifth of one table."""
         rng = torch.Generator().manual_seed(0)
         mine = draw_sample(len(self.truth.y), rng)
         if self.learned_from is not None:
@@ -102,7 +102,7 @@ class Measurements:
 
     @cached_property
     def own_on_sample(self) -> float:
-        """The error of the model on the same rows."""
+        """The error of the model on the test rows."""
         test = self.samples[1]
         values = self.model.predict(test.given_rows, **self.settings).numpy()
         answers = answers_of(test.y, values, self.model.classes)
@@ -110,7 +110,7 @@ class Measurements:
 
     @cached_property
     def error_of_constant(self) -> float:
-        """The error of the constant answer on the same rows."""
+        """The error of the constant prediction on the test rows."""
         y = self.samples[1].y
         constant = self.model.info.get("baseline")
         if constant is None:
@@ -119,12 +119,12 @@ class Measurements:
 
     @cached_property
     def curve(self) -> LearningCurve:
-        """Errors of fits with more and more landmarks."""
+        """Errors of fits by their number of landmarks."""
         return studies.learning_curve(self.part, self.penalty, *self.samples, self.classes)
 
     @cached_property
     def spectrum(self) -> Spectrum:
-        """Eigenvalues of the kernel on rows to learn from."""
+        """Eigenvalues of the kernel matrix on training rows."""
         return Spectrum.of(self.part, self.samples[0].seen, studies.SPECTRUM_ROWS)
 
     @cached_property
@@ -140,7 +140,7 @@ class Measurements:
 
     @cached_property
     def coverage(self) -> Mapping[str, Any]:
-        """How often intervals, or sets, hold the truth."""
+        """Coverage of the intervals or sets."""
         return coverage(self.model, self.truth.rows, self.truth.y, self.settings)
 
     @cached_property

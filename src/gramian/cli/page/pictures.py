@@ -22,10 +22,10 @@ else:
 OURS, OTHERS = "#1f6f8b", "#9aa5ad"
 
 FEW_POINTS = 3000
-"""Most rows that are drawn as points; of more rows, an evenly spaced sample."""
+"""Most rows drawn as points; more rows are thinned evenly."""
 
 LEAST_OF_GROUP = 20
-"""Rows that a median is taken of, where there are as many."""
+"""Least rows of a median, if the table has as many."""
 
 PICTURE_STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",  # text stays text
@@ -37,12 +37,12 @@ PICTURE_STYLE: dict[Any, Any] = {
 
 
 def draw_picture(draw: Callable[[Axes], object], width: float = 4.4, height: float = 3.3) -> str:
-    """Return a picture as SVG to be put into a page.
+    """Return a picture as inline SVG.
 
     Parameters
     ----------
     draw : callable
-        Draws on the axes that it is given.
+        Draws on its argument, the axes.
     width, height : float
         In inches.
     """
@@ -59,7 +59,7 @@ def draw_picture(draw: Callable[[Axes], object], width: float = 4.4, height: flo
 
 
 def _inline(svg: str) -> str:
-    """Return the element alone, without the declarations of a file, and with unique ids."""
+    """Return the bare svg element, without file declarations and clashing ids."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r' xmlns(:\w+)?="[^"]*"', "", svg).replace("xlink:href", "href")
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.S)
@@ -67,7 +67,7 @@ def _inline(svg: str) -> str:
 
 
 def errors(ax: Axes, beside: Mapping[str, float], what: str) -> None:
-    """Draw an error as a bar for each contender, the model's first."""
+    """Draw an error bar chart of the contenders; the model comes first."""
     colors = [OURS] + [OTHERS] * (len(beside) - 1)
     bars = ax.barh(range(len(beside)), list(beside.values()), color=colors)
     ax.bar_label(bars, [readable(value) for value in beside.values()], padding=3)
@@ -79,7 +79,7 @@ def errors(ax: Axes, beside: Mapping[str, float], what: str) -> None:
 
 
 def parity(ax: Axes, answers: Answers) -> None:
-    """Draw predictions over the truth."""
+    """Draw predictions against true values."""
     index = _sample_index(len(answers.y))
     y, predicted = answers.y[index], answers.predicted[index]
     ends = [min(y.min(), predicted.min()), max(y.max(), predicted.max())]
@@ -90,7 +90,7 @@ def parity(ax: Axes, answers: Answers) -> None:
 
 
 def residuals(ax: Axes, answers: Answers) -> None:
-    """Draw residuals over predictions, with the medians of at most ten parts."""
+    """Draw residuals against predictions, with the medians of at most ten groups."""
     residual = answers.y - answers.predicted
     index = _sample_index(len(residual))
     ax.axhline(0, color=OTHERS, linewidth=1)
@@ -105,7 +105,7 @@ def residuals(ax: Axes, answers: Answers) -> None:
 
 
 def histogram(ax: Axes, answers: Answers) -> None:
-    """Draw how often errors have which size."""
+    """Draw a histogram of the residuals."""
     residual = answers.y - answers.predicted
     low, high = np.quantile(residual, [0.01, 0.99])
     bins = int(np.clip(2 * len(residual) ** 0.5, 10, 50))
@@ -115,7 +115,7 @@ def histogram(ax: Axes, answers: Answers) -> None:
 
 
 def confusion(ax: Axes, answers: Answers) -> None:
-    """Draw how many rows of each class were taken for which."""
+    """Draw the confusion matrix."""
     labels = list(answers.classes)
     place = {label: number for number, label in enumerate(labels)}
     counts = np.zeros((len(labels), len(labels)))
@@ -134,7 +134,7 @@ def confusion(ax: Axes, answers: Answers) -> None:
 
 
 def reliability(ax: Axes, answers: Answers) -> None:
-    """Draw how often classes came true, by their probability."""
+    """Draw the reliability diagram."""
     if answers.chances is not None:
         ReliabilityDisplay.from_predictions(
             answers.y, answers.chances, classes=answers.classes, ax=ax, color=OURS
@@ -142,7 +142,7 @@ def reliability(ax: Axes, answers: Answers) -> None:
 
 
 def intervals(ax: Axes, y: np.ndarray, ends: np.ndarray) -> None:
-    """Draw the intervals of 100 rows, by their middle, and the truth."""
+    """Draw the intervals of up to 100 rows, sorted by their middle, with the true values."""
     index = np.unique(np.linspace(0, len(y) - 1, min(len(y), 100)).astype(int))
     low, high, truth = ends[index, 0], ends[index, 1], y[index]
     order = np.argsort(low + high, kind="stable")
@@ -162,7 +162,7 @@ def importances(ax: Axes, shares: Mapping[str, float]) -> None:
 
 
 def learning_curve(ax: Axes, curve: LearningCurve, what: str, others: Mapping[str, float]) -> None:
-    """Draw the error over the number of landmarks, and the errors of other models."""
+    """Draw the error by the number of landmarks, and the errors of the references."""
     ax.plot(curve.landmarks, curve.errors, color=OURS, marker="o", markersize=4)
     for (name, value), style in zip(others.items(), (":", "--", "-."), strict=False):
         ax.axhline(value, color=OTHERS, linestyle=style, label=name)
@@ -193,16 +193,16 @@ def spectrum_of(ax: Axes, spectrum: Spectrum, penalty: float | None) -> None:
 
 
 def _legend_above(ax: Axes) -> None:
-    """Put the legend above the picture, where it covers nothing."""
+    """Draw the legend above the picture, where it covers nothing."""
     ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=3, frameon=False)
 
 
 def _dots(n: int) -> dict[str, Any]:
-    """Return the style of n points: the more, the smaller and paler."""
+    """Return the style of n points; many points are small and pale."""
     size, alpha = (5, 0.35) if n > 500 else (14, 0.7)
     return {"s": size, "alpha": alpha, "color": OURS, "linewidths": 0, "rasterized": True}
 
 
 def _sample_index(n: int) -> np.ndarray:
-    """Return up to `FEW_POINTS` row numbers at equal distances."""
+    """Return up to `FEW_POINTS` evenly spaced row numbers."""
     return np.unique(np.linspace(0, n - 1, min(n, FEW_POINTS)).astype(int))

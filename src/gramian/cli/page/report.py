@@ -1,4 +1,4 @@
-"""From a model and a table to the page: measurements, and the order of its sections."""
+"""`gramian report`: measure a model on a table, and write the page."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def report(
     memory_limit: str,
     engine: str,
 ) -> Report:
-    """Write the page, and report the numbers on it."""
+    """Write the page, and return its numbers."""
     measurements = _measure(model, data, target, out, train, memory_limit, engine)
     text = write_page(measurements)
     write_atomically(out, lambda part: _write(part, text))
@@ -71,7 +71,7 @@ def _measure(
     memory_limit: str,
     engine: str,
 ) -> Measurements:
-    """Check the arguments, and predict; later steps raise no errors about arguments."""
+    """Check all arguments, and predict."""
     check_outputs({"out": out}, [model, data, *([] if train is None else [train])])
     if out.suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"--out {out} is no page; give a file that ends in .html")
@@ -107,7 +107,7 @@ LEAST_ROWS = 20
 
 
 def _check_rows(truth: Truth, data: Path) -> None:
-    """Refuse a table that is too short to say anything."""
+    """Raise ValueError for a table that is too short, or with a constant target."""
     if len(truth.y) < LEAST_ROWS:
         raise ValueError(
             f"{data} has {len(truth.y)} rows, and a report takes at least {LEAST_ROWS}"

@@ -1,4 +1,4 @@
-"""Rows to study a model with: features as its kernel sees them, and as it was given them."""
+"""Sampled rows of a table, with plain features and as the kernel maps them."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from ...model import KernelPart
 from ..inputs.truth import Truth
 
 MOST_ROWS = 10_000
-"""Rows of a table that are studied; metrics are of all rows."""
+"""Most sampled rows; metrics use all rows."""
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Some rows of a table and their target.
+    """Sampled rows of a table and their target.
 
     Attributes
     ----------
-    given : Tensor of shape (k, d)
+    features : Tensor of shape (k, d)
         Features, encoded if the model has an encoding.
-    seen : RowSource of shape (k, p)
-        The same as the kernel sees them: standardised, mapped.
+    mapped : RowSource of shape (k, p)
+        The same rows as the kernel takes them: standardised and mapped.
     y : ndarray of shape (k,)
     """
 
@@ -37,7 +37,7 @@ class Sample:
 
     @property
     def given_rows(self) -> RowSource:
-        """The features that were given, as rows."""
+        """The features as a row source."""
         return as_rows(self.given)
 
     @classmethod
@@ -48,7 +48,7 @@ class Sample:
 
 
 def draw_sample(n: int, rng: torch.Generator) -> Tensor:
-    """Return numbers of up to `MOST_ROWS` of n rows, in random order."""
+    """Draw up to `MOST_ROWS` of n row numbers, in random order."""
     return torch.randperm(n, generator=rng)[:MOST_ROWS]
 
 

@@ -1,4 +1,4 @@
-"""Studies of a model: linear ridge, more and fewer landmarks, effective dimension, residual."""
+"""Studies of a model: linear ridge, learning curve, effective dimension and residual."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from ...operators import KernelOperator
 from .sample import Sample
 
 RIDGE_ALPHAS = np.geomspace(1e-3, 1e6, 19)
-"""Ridges among which the linear model chooses, each row left out once."""
+"""Ridge penalties of the linear model, which chooses by leave-one-out errors."""
 
 LEAST_LANDMARKS, MOST_LANDMARKS = 25, 1600
 
 SPECTRUM_ROWS = 2000
-"""Rows of the kernel matrix for its eigenvalues, which take about 2 seconds."""
+"""Rows of the kernel matrix for its eigenvalues, about 2 seconds."""
 
 SPECTRUM_PENALTIES = np.geomspace(1e-10, 1.0, 61)
 
 
 def linear_predictions(learn: Sample, test: Sample, classes: bool) -> np.ndarray:
-    """Return what ridge regression on standardised features predicts for the test rows.
+    """Return the test predictions of ridge regression on standardised features.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class LearningCurve:
     landmarks : list of int
     errors : list of float
     penalty : float
-        Of all fits.
+        Penalty of all fits.
     """
 
     landmarks: list[int]
@@ -78,14 +78,14 @@ def learning_curve(
     ----------
     part : KernelPart
     penalty : float or None
-        None: chosen once, with the most landmarks.
+        If None, chosen once with the most landmarks.
     learn, test : Sample
     classes : bool
         Whether targets are labels.
 
     Notes
     -----
-    Cost: about twice the cost of the last fit, with half as many landmarks as rows, at most 1,600.
+    Cost: about twice the last fit, which has half as many landmarks as rows, at most 1,600.
     """
     kind = KernelRidgeClassifier if classes else KernelRidge
     sizes = landmark_numbers(len(learn.y))
@@ -106,7 +106,7 @@ def learning_curve(
 def landmark_numbers(n: int) -> list[int]:
     """Return 25, 50, 100, ... up to half of n rows and `MOST_LANDMARKS`.
 
-    Of fewer than 200 rows they begin below 25, so that there are three numbers; one of few rows.
+    Below 200 rows they start below 25, to give three numbers; very few rows give one.
     """
     largest = max(1, min(n // 2, MOST_LANDMARKS))
     smallest = max(1, min(LEAST_LANDMARKS, largest // 4))
@@ -151,18 +151,18 @@ class Spectrum:
 def residual(
     part: KernelPart, rows: RowSource, targets: torch.Tensor, penalty: float, memory: int
 ) -> float:
-    """Return the relative residual of the coefficients of a model, in float64, largest of targets.
+    """Return the relative residual of the coefficients in float64, the largest over targets.
 
-    Residual of (K + n penalty I) coef = y if all rows are centers; with landmarks, residual of the
-    normal equations, (K_nm' K_nm + n penalty K_mm) coef = K_nm' y.
+    The equations are (K + n penalty I) coef = y if all rows are centers; with landmarks, the
+    normal equations (K_nm' K_nm + n penalty K_mm) coef = K_nm' y.
 
     Parameters
     ----------
     part : KernelPart
     rows : RowSource of shape (n, p)
-        Those of the training, as the kernel sees them.
+        Training rows, mapped for the kernel.
     targets : Tensor of shape (n, t)
-        Numbers in the units of the file, or codes of classes.
+        Numbers in the units of the target, or codes of classes.
     penalty : float
     memory : int
         Bytes for blocks.
@@ -186,7 +186,7 @@ def _relative(off: torch.Tensor, of: torch.Tensor) -> float:
 
 
 def penalty_of(info: Mapping[str, Any]) -> float | None:
-    """Return the penalty that a model says it was fitted with; None if it does not say."""
+    """Return the penalty that a model records; None if it records none."""
     penalty = info.get("penalty")
     rows = info.get("members")
     if penalty is None and isinstance(rows, list) and rows:

@@ -1,4 +1,4 @@
-"""Sections of the page: text, tables and pictures."""
+"""Sections of the report page: text, tables and pictures."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ ERROR_NAMES = {"rmse": "root mean squared error", "error": "share of wrong label
 
 
 def name_of(path: Path) -> str:
-    """Return the name of a file, which may be an address with a signature."""
+    """Return the name of a file or of an address, without secrets."""
     return Path(without_secrets(path)).name
 
 
 def write_page(found: Measurements) -> str:
-    """Return the page."""
+    """Render the page as HTML."""
     name = found.truth.name
     title = f"{name}, predicted by {found.path.name}"
     foot = (
@@ -81,7 +81,7 @@ def _beside(errors: Mapping[str, Any], name: str, constant: str) -> str:
 
 
 def _contenders(found: Measurements) -> dict[str, float]:
-    """Return the errors of three on the same rows."""
+    """Return the test errors of the model, a linear ridge and a constant."""
     constant = CONSTANT_OF_TASK[found.answers.task]
     return {
         "the model": found.own_on_sample,

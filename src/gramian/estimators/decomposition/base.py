@@ -1,4 +1,4 @@
-"""Bases of the estimators on features: landmarks, the map, memory and names of outputs."""
+"""Base classes of the estimators on features: landmarks, map and memory."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from ..types import RowsLike
 
 
 class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """A transformer of rows from anywhere to a dense array, with a memory limit."""
+    """Transformer from rows of any source to a dense array, with a memory limit."""
 
     map_: FeatureMap
     kernel: KernelLike
@@ -60,7 +60,7 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         return self
 
     def __sklearn_tags__(self) -> Tags:
-        """Accept sparse rows, take a matrix by rows and columns, and keep float32."""
+        """Accept sparse rows, split a kernel matrix in both dimensions, and keep float32."""
         tags: Tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = is_matrix(self.kernel)
         tags.input_tags.sparse = not tags.input_tags.pairwise
@@ -68,7 +68,7 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         return tags
 
     def _room(self) -> int:
-        """Return the bytes that may be used."""
+        """Return the memory limit in bytes."""
         limit = self.memory_limit
         return machine_memory() if limit is None else as_bytes(limit)
 
@@ -76,7 +76,7 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         return resolve.kernel_for(resolve.kernel(self.kernel, self.lengthscale), rows, rng)
 
     def _blocks(self, used: int, what: str) -> int:
-        """Return the free bytes for blocks of rows beyond `used`; raise ValueError if too few."""
+        """Return the memory for blocks of rows beyond `used`; raise ValueError if too little."""
         free_bytes = self._room() - used
         if free_bytes < LEAST_BLOCKS:
             allowed = "this process may use" if self.memory_limit is None else "memory_limit allows"
@@ -87,7 +87,7 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         return min(free_bytes, BLOCK_BYTES)
 
     def _result(self, rows: RowSource, columns: int) -> int:
-        """Return the memory for blocks, with a result of `columns` columns."""
+        """Return the memory for blocks next to a result of `columns` columns."""
         used = len(rows) * columns * rows.dtype.itemsize
         what = f"the {len(rows):,} x {columns:,} result (transform fewer rows at a time)"
         free_bytes = self._blocks(used, what)
@@ -106,7 +106,7 @@ Transformer = TypeVar("Transformer", bound=FeatureTransformer)
 
 
 class NystromEstimator(FeatureTransformer):
-    """A transformer that works on the Nystrom features of its rows."""
+    """Transformer on the Nystrom features of its rows."""
 
     map_: NystromMap | KernelColumns
     landmarks: LandmarksLike
@@ -115,7 +115,7 @@ class NystromEstimator(FeatureTransformer):
     def _kernel_of(
         self, rows: RowSource, rng: torch.Generator, m: int | None = None
     ) -> tuple[Kernel, RowSource]:
-        """Return the kernel, and the rows as it takes them: of a given matrix their numbers."""
+        """Return the kernel and its rows, which are row numbers for a given matrix."""
         if has_features(self.kernel):
             return self._resolved_kernel(rows, rng), rows
         check_matrix_settings(self.lengthscale, self.landmarks, rows)
@@ -123,7 +123,7 @@ class NystromEstimator(FeatureTransformer):
         return of_matrix(rows)
 
     def _kernel_kept(self, kernel: Kernel, rows: RowSource, index: torch.Tensor | None) -> object:
-        """Return what `kernel_` is; of a given matrix the map is then one of rows of others."""
+        """Return the value of `kernel_`; for a given matrix, make the map read kernel columns."""
         if has_features(self.kernel) or index is None:
             return kernel
         count = len(rows)
@@ -143,7 +143,7 @@ class NystromEstimator(FeatureTransformer):
         m: int | None = None,
         rank: int | None = None,
     ) -> tuple[NystromMap, Landmarks]:
-        """Return the map of the landmarks that `given` means; a name means `m` of them."""
+        """Select the landmarks, m of them for a name, and build their map."""
         memory = self._blocks(0, "features")
         K = KernelOperator(kernel, rows, rows, self.engine, memory)
         chosen = chosen_landmarks(K, given, m, rng)
@@ -155,9 +155,9 @@ class NystromEstimator(FeatureTransformer):
         return mapping, chosen
 
     def _passes(self, *maps: NystromMap | KernelColumns, more: int = 0) -> int:
-        """Return the memory for blocks of each map, without the maps, all moments and `more` bytes.
+        """Return the memory for blocks of each map, after the maps, all moments and `more` bytes.
 
-        Half of it is for the copies of a block of features.
+        The copies of a block of features take half of it.
         """
         held_bytes = sum(8 * mapping.normalizer.numel() for mapping in maps)
         width = sum(mapping.width for mapping in maps)
@@ -169,7 +169,7 @@ class NystromEstimator(FeatureTransformer):
 def chosen_landmarks(
     K: KernelOperator, given: LandmarksLike, m: int | None, rng: torch.Generator
 ) -> Landmarks:
-    """Return the landmarks that `given` means; a name means m of them, or as many as it says."""
+    """Select landmarks; a name selects m of them, or the default number of its selector."""
     n = K.shape[0]
     selector = selection.selector(given, n, sequential=not K.rows.random_access)
     if isinstance(selector, RowSource):
@@ -183,7 +183,7 @@ def chosen_landmarks(
 
 
 def component_count(asked: OptionalCount, available: int, what: str) -> int:
-    """Return how many components there will be: as many as asked for, if there are as many."""
+    """Return the number of components: the requested one, limited to `available`."""
     if asked is None:
         return available
     if as_count(asked, "n_components") > available:

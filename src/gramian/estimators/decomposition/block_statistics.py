@@ -1,6 +1,6 @@
-"""What estimators do with the features of one block of rows: values that can be sent.
+"""Functions on the features of one block of rows, which pickle for remote rows.
 
-See `gramian.data.Folding`: rows may be on other machines.
+See `gramian.data.Folding`.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from ...data import Folding, Value
 MomentsAndTrace = tuple[RunningMoments, Tensor]
 
 Products = tuple[int, Tensor, Tensor]
-"""A number of rows, H'H and H'X."""
+"""Number of rows, H'H and H'X."""
 
 
 @dataclass(frozen=True, eq=False)
 class Projected(Value):
-    """Centered features times some vectors, in the dtype of the rows.
+    """Projection of centered features on vectors, in the dtype of the rows.
 
     Attributes
     ----------
@@ -37,14 +37,14 @@ class Projected(Value):
     vectors: Float[Tensor, "s k"]
 
     def __call__(self, block: Tensor) -> Float[Tensor, "b k"]:
-        """Return the values of one block."""
+        """Compute the values of one block."""
         F = self.map.apply(block)
         return ((F.double() - self.mean) @ self.vectors).to(F.dtype)
 
 
 @dataclass(frozen=True, eq=False)
 class MomentsOfFeatures(Value, Folding[MomentsAndTrace]):
-    """Moments of features, and the sum of k(x, x).
+    """Moments of features, and sum of k(x, x).
 
     Attributes
     ----------
@@ -54,11 +54,11 @@ class MomentsOfFeatures(Value, Folding[MomentsAndTrace]):
     map: FeatureMap
 
     def __call__(self, start: int, block: Tensor, *rowwise: Tensor) -> MomentsAndTrace:
-        """Return the sums of a first block."""
+        """Return the sums of the first block."""
         return self.add((RunningMoments(), torch.zeros((), dtype=torch.float64)), start, block)
 
     def merge(self, a: MomentsAndTrace, b: MomentsAndTrace) -> MomentsAndTrace:
-        """Add up."""
+        """Add two sums."""
         a[0].merge(b[0])
         return a[0], a[1] + b[1]
 
@@ -83,14 +83,14 @@ class ProductsOfCodes(Value, Folding[Products]):
     features: FeatureMap
 
     def __call__(self, start: int, block: Tensor, *rowwise: Tensor) -> Products:
-        """Return the sums of a first block."""
+        """Return the sums of the first block."""
         s = self.features.width
         gram = la.by_columns(torch.zeros(s, s, dtype=torch.float64))
         moment = torch.zeros(block.shape[1], s, dtype=torch.float64).t()
         return self.add((0, gram, moment), start, block)
 
     def merge(self, a: Products, b: Products) -> Products:
-        """Add up."""
+        """Add two sums."""
         return a[0] + b[0], a[1].add_(b[1]), a[2].add_(b[2])
 
     def add(self, total: Products, start: int, block: Tensor, *rowwise: Tensor) -> Products:
@@ -103,7 +103,7 @@ class ProductsOfCodes(Value, Folding[Products]):
 
 @dataclass(frozen=True, eq=False)
 class ToCenters(Value):
-    """The squared distances of features from centers, in float64.
+    """Squared distances of features from centers, in float64.
 
     Attributes
     ----------
@@ -115,35 +115,35 @@ class ToCenters(Value):
     centers: Float[Tensor, "k s"]
 
     def __call__(self, block: Tensor) -> Float[Tensor, "b k"]:
-        """Return the values of one block."""
+        """Compute the values of one block."""
         return squared_distances(self.map.apply(block), self.centers)
 
 
 @dataclass(frozen=True, eq=False)
 class Distances(ToCenters):
-    """The distances themselves, in the dtype of the rows."""
+    """Distances of features from centers, in the dtype of the rows."""
 
     def __call__(self, block: Tensor) -> Float[Tensor, "b k"]:
-        """Return the values of one block."""
+        """Compute the values of one block."""
         F = self.map.apply(block)
         return squared_distances(F, self.centers).sqrt().to(F.dtype)
 
 
 @dataclass(frozen=True, eq=False)
 class NearestCenter(ToCenters):
-    """The number of the nearest center."""
+    """Index of the nearest center."""
 
     def __call__(self, block: Tensor) -> Int[Tensor, " b"]:
-        """Return the values of one block."""
+        """Compute the values of one block."""
         return super().__call__(block).argmin(dim=1).int()
 
 
 @dataclass(frozen=True, eq=False)
 class Inertia(ToCenters):
-    """The sum of the squared distances from the nearest centers, each times its weight if any."""
+    """Sum of the squared distances from the nearest centers, times optional weights."""
 
     def __call__(self, block: Tensor, *rowwise: Tensor) -> Float[Tensor, ""]:
-        """Return the sum of one block."""
+        """Compute the sum of one block."""
         smallest = super().__call__(block).min(dim=1).values
         return smallest @ rowwise[0].double() if rowwise else smallest.sum()
 

@@ -41,8 +41,8 @@ from .block_statistics import Projected
 class KernelCCA(NystromEstimator):
     r"""Regularised kernel canonical correlation analysis on data of any size.
 
-    Finds functions f of x and g of y whose values are correlated: pairs that maximise the
-    covariance of f(x) and g(y) where :math:`\mathrm{var} f + \lambda_x \|f\|^2 = \mathrm{var} g +
+    Finds functions f of x and g of y with correlated values: pairs that maximise the covariance
+    of f(x) and g(y) subject to :math:`\mathrm{var} f + \lambda_x \|f\|^2 = \mathrm{var} g +
     \lambda_y \|g\|^2 = 1`, each pair uncorrelated in this sense with those before it.
 
     Parameters
@@ -52,10 +52,10 @@ class KernelCCA(NystromEstimator):
     kernel, lengthscale, landmarks
         Of the first view, as in `KernelPCA`.
     penalty : float, default=1e-3
-        The :math:`\lambda_x`, ridge per sample. Small ones find correlations in any data.
+        Ridge per sample :math:`\lambda_x`. A small one finds correlations in any data.
     kernel_y, lengthscale_y, landmarks_y, penalty_y : default=None
-        Of the second view. None: as for the first, but with a ``kernel_y`` the lengthscale is
-        ``"median"``.
+        For the second view. None: as for the first, but ``kernel_y`` alone implies the
+        lengthscale ``"median"``.
     engine : str or Engine, default="auto"
         See `gramian.operators.choose_engine`.
     memory_limit : int, str or None, default=None
@@ -68,27 +68,27 @@ class KernelCCA(NystromEstimator):
     correlations_ : ndarray of shape (k,)
         The regularised correlations, largest first: covariances in the units above.
     x_weights_, y_weights_ : ndarray of shape (s_x, k), (s_y, k)
-        In the spaces of the features.
+        Weights of the functions in the feature spaces.
     x_mean_, y_mean_ : ndarray
-        Of the features.
+        Means of the features.
     map_, map_y_ : NystromMap
     kernel_, kernel_y_ : Kernel
-        With their lengthscales.
+        Kernels with their lengthscales.
     landmark_index_, landmark_index_y_ : ndarray, or None
     n_features_in_, feature_names_in_
         Of the first view, as in `NystromTransformer`.
 
     See Also
     --------
-    sklearn.cross_decomposition.CCA : Linear and without a penalty.
+    sklearn.cross_decomposition.CCA : Linear, without a penalty.
 
     Notes
     -----
-    Features are centered, which is centering in the space of the kernel. Signs are such that the
-    largest entry of each of the ``x_weights_`` is positive.
+    Features are centered, which centers the rows in the space of the kernel. Signs make the largest
+    entry of each column of ``x_weights_`` positive.
 
-    Cost of `fit`: twice as much as `NystromTransformer`; one pass over both views at once, n m
-    kernel evaluations each; about 20 (s_x + s_y)³ operations and 40 (s_x + s_y)² bytes; no memory
+    Cost of `fit`: twice that of `NystromTransformer`; one pass over both views at once, n m kernel
+    evaluations each; about 20 (s_x + s_y)³ operations and 40 (s_x + s_y)² bytes; no memory
     that grows with n.
 
     With landmarks drawn by their ridge leverage scores for the ridges :math:`n \epsilon \lambda_x`
@@ -127,7 +127,7 @@ class KernelCCA(NystromEstimator):
     random_state: RandomState = None
 
     def __sklearn_tags__(self) -> Tags:
-        """Say that there must be a second view."""
+        """Declare that `fit` requires a second view."""
         tags: Tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
@@ -140,7 +140,7 @@ class KernelCCA(NystromEstimator):
         X : array-like, sparse matrix, DataFrame, Arrow table, tensor, path or RowSource
             n rows of the first view; see `KernelRidge.fit`.
         y : as X
-            n rows of the second view; also numbers of shape (n,).
+            n rows of the second view, or numbers of shape (n,).
 
         Returns
         -------
@@ -240,7 +240,7 @@ class KernelCCA(NystromEstimator):
         return rows.map(fn, size=size).numpy()
 
     def score(self, X: RowsLike, y: RowsLike) -> float:
-        """Return the correlation of the two views' values, averaged over the pairs.
+        """Return the mean correlation of the pairs of functions.
 
         Parameters
         ----------
@@ -249,7 +249,7 @@ class KernelCCA(NystromEstimator):
         Returns
         -------
         float
-            Without the penalty, so at most 1 on any rows; a pair that does not vary counts 0.
+            Without the penalty, so at most 1 on any rows; a constant pair counts 0.
         """
         first, second = (side.astype(np.float64) for side in self._both(X, y))
         first, second = first - first.mean(axis=0), second - second.mean(axis=0)
@@ -277,7 +277,7 @@ def _features(mapping: FeatureMap, rows: RowSource, memory: int) -> Iterator[Ten
 
 
 def _side_by_side(first: Iterator[Tensor], second: Iterator[Tensor]) -> Iterator[Tensor]:
-    """Join blocks of two sequences that are cut at different rows."""
+    """Join blocks of two sequences with different block boundaries."""
     a, b = next(first, None), next(second, None)
     while a is not None and b is not None:
         k = min(len(a), len(b))

@@ -1,4 +1,4 @@
-"""RandomFourierFeatures: random waves whose inner products are the kernel on average."""
+"""RandomFourierFeatures: random waves whose inner products have the kernel as their mean."""
 
 from __future__ import annotations
 
@@ -38,21 +38,21 @@ class RandomFourierFeatures(FeatureTransformer):
     map_ : FourierMap
         The features without scikit-learn; its frequencies and phases.
     kernel_ : Kernel
-        With its lengthscale.
+        Kernel with its lengthscale.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (d,)
         Only if all features have names.
 
     See Also
     --------
-    sklearn.kernel_approximation.RBFSampler : For the Gaussian kernel, by cosines with random
-        phases, of larger variance.
-    NystromTransformer : Features that depend on the data; for any kernel.
+    sklearn.kernel_approximation.RBFSampler : Cosines with random phases for the Gaussian kernel,
+        with larger variance.
+    NystromTransformer : Features that depend on the data, for any kernel.
 
     Notes
     -----
-    Cost of `fit`: d s random numbers; of `transform`: n s d operations. An inner product is off by
-    about :math:`1 / \sqrt s`, whatever the data.
+    Cost of `fit`: d s random numbers; of `transform`: n s d operations. The error of an inner
+    product is about :math:`1 / \sqrt s` for any data.
 
     References
     ----------
@@ -76,7 +76,7 @@ class RandomFourierFeatures(FeatureTransformer):
     random_state: RandomState = None
 
     def fit(self, X: RowsLike, y: object = None) -> RandomFourierFeatures:
-        """Draw the waves; of X only the number of features and the median distance matter.
+        """Draw the waves; only the number of features and the median distance of X matter.
 
         Parameters
         ----------

@@ -33,19 +33,19 @@ from .block_statistics import Distances, Inertia, NearestCenter
 from .lloyd import Lloyd
 
 MOST_REMOTE_ROWS = 10_000
-"""Remote rows that are gathered to find initial centers."""
+"""Most remote rows that are gathered to find initial centers."""
 
 
 @dataclass(eq=False, repr=False)
 class KernelKMeans(ClusterMixin, NystromEstimator):
     r"""Kernel k-means clustering on data of any size.
 
-    k-means of the Nystrom features: of :math:`\hat K`, or of K with all rows as landmarks.
+    k-means on the Nystrom features of :math:`\hat K`, or of K with all rows as landmarks.
 
     Parameters
     ----------
     n_clusters : int, default=8
-        The k.
+        Number of clusters k.
     kernel : str or Kernel, default="gaussian"
         One of `gramian.kernels.names`, or a kernel object with its own lengthscale.
         ``"precomputed"``: X is its n x n matrix, and new rows have n columns; a function of two
@@ -57,7 +57,7 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
     n_components : int or None, default=None
         Most features, as in `NystromTransformer`.
     n_init : int or "auto", default="auto"
-        Starts of scikit-learn's KMeans, of which the best is kept. "auto": one, by k-means++.
+        Runs of scikit-learn's KMeans; the best is kept. "auto": one, from k-means++.
     max_iter : int, default=300
         Iterations of Lloyd's algorithm.
     tol : float, default=1e-4
@@ -74,9 +74,8 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
     ----------
     labels_ : ndarray of shape (n,)
     inertia_ : float
-        Sum of the squared distances of the features from their centers, times the weights. What
-        the landmarks miss of a row, ``k(x, x) - |f(x)|²``, is a distance that no clustering
-        changes, and left out.
+        Weighted sum of the squared distances of the features from their centers. The residual of
+        the landmarks, ``k(x, x) - |f(x)|²``, does not depend on the clusters and is left out.
     cluster_centers_ : ndarray of shape (k, s)
         In the space of the features.
     n_iter_ : int
@@ -86,14 +85,14 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
 
     See Also
     --------
-    sklearn.cluster.KMeans : What runs on the features.
+    sklearn.cluster.KMeans : The algorithm on features in memory.
 
     Notes
     -----
     Cost of `fit`: a fit of `NystromTransformer`; the features, n m kernel evaluations and 2 n m s
     operations; n s k operations an iteration; n s numbers of memory. If these do not fit:
-    KMeans on the features of as many random rows as do, then iterations over all rows, each
-    with new features, one pass.
+    KMeans on the features of as many random rows as fit, then iterations over all rows, each
+    of which recomputes the features in one pass.
 
     With landmarks drawn by their ridge leverage scores for the ridge :math:`\frac{\epsilon}{k}
     \sum_{i>k} \sigma_i(K)` of the unnormalised matrix (here ``n * penalty``), whose effective
@@ -141,8 +140,8 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
         y : None
             Ignored.
         sample_weight : array-like of shape (n,), optional
-            Not negative: two is a row twice, zero a row that moves no center and gets a label.
-            Landmarks are chosen, and the median is taken, without them.
+            Nonnegative: weight 2 counts a row twice; a row of weight 0 gets a label but moves no
+            center. Landmarks and the median distance do not depend on the weights.
 
         Returns
         -------
@@ -198,9 +197,9 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
         self.n_iter_ = lloyd.iterations
 
     def _share(self, rows: RowSource) -> int:
-        """Return how many numbers of features may be held: a quarter of the memory.
+        """Return the most numbers of features in memory: a quarter of the limit.
 
-        KMeans makes one copy, to find their variance.
+        KMeans copies the features once, to compute their variance.
         """
         return self._room() // (4 * rows.dtype.itemsize)
 

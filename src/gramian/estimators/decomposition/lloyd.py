@@ -1,4 +1,4 @@
-"""Lloyd's algorithm on features that are computed again in each iteration."""
+"""Lloyd's algorithm on features that each iteration recomputes."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from .block_statistics import squared_distances
 
 @dataclass(frozen=True)
 class Lloyd:
-    """Clusters of features, and the state of the iteration.
+    """Result of Lloyd's algorithm on features.
 
     Attributes
     ----------
     centers : Tensor of shape (k, s)
     labels : Tensor of shape (n,)
-        The nearest of the centers.
+        Index of the nearest center.
     inertia : float
-        Sum of the squared distances from them, each times its weight.
+        Weighted sum of the squared distances from the nearest centers.
     iterations : int
     """
 
@@ -43,16 +43,16 @@ class Lloyd:
         memory_bytes: int,
         weights: Float[Tensor, " n"] | None = None,
     ) -> Lloyd:
-        """Move each center to the mean of the rows nearest to it, until they rest.
+        """Move each center to the mean of its nearest rows until the centers converge.
 
         Parameters
         ----------
         features : FeatureMap
         rows : RowSource of shape (n, d)
         centers : Tensor of shape (k, s)
-            Where to start; float64. A center that is nearest to no row stays where it is.
+            Initial centers, float64. A center that is nearest to no row does not move.
         max_iter : int
-            Most passes over the rows; one more assigns them to the last centers.
+            Most passes over the rows; an additional one assigns the labels.
         tol : float
             Squared movement of all centers, relative to the variance of the features.
         memory_bytes : int
@@ -62,7 +62,7 @@ class Lloyd:
 
         Notes
         -----
-        Cost of a pass: the features, n s k operations, no memory that grows with n but labels.
+        Cost of a pass: the features and n s k operations; only the labels grow with n.
         """
         size, iteration = features.block_size(rows, memory_bytes), 0
         beside = () if weights is None else (weights,)
@@ -80,7 +80,7 @@ class Lloyd:
 
 @dataclass
 class _Clusters:
-    """Statistics of rows: weight, sum and squares of each cluster, and labels if they are kept."""
+    """Statistics of rows: weight, sum and squares of each cluster, and optional labels."""
 
     counts: Tensor
     sums: Tensor
@@ -103,14 +103,14 @@ class _Clusters:
 
 @dataclass(frozen=True, eq=False)
 class _Nearest(Value, Folding[_Clusters]):
-    """The folding that assigns each row to the nearest center.
+    """Folding that assigns each row to the nearest center.
 
     Attributes
     ----------
     map : FeatureMap
     centers : Tensor of shape (k, s)
     labels : bool, default=False
-        Whether labels are kept, which grow with the rows.
+        Whether to keep the labels, whose memory grows with the rows.
     """
 
     map: FeatureMap
@@ -118,12 +118,12 @@ class _Nearest(Value, Folding[_Clusters]):
     labels: bool = False
 
     def __call__(self, start: int, block: Tensor, *rowwise: Tensor) -> _Clusters:
-        """Assign a first block."""
+        """Assign the first block."""
         counts = torch.zeros(len(self.centers), dtype=torch.float64)
         return self.add(_Clusters(counts, torch.zeros_like(self.centers)), start, block, *rowwise)
 
     def merge(self, a: _Clusters, b: _Clusters) -> _Clusters:
-        """Add up."""
+        """Add two statistics."""
         a.counts += b.counts
         a.sums += b.sums
         a.squares += b.squares

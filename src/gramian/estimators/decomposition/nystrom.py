@@ -1,4 +1,4 @@
-"""NystromTransformer: features of m landmarks whose inner products are nearly the kernel."""
+"""NystromTransformer: features of m landmarks whose inner products approximate the kernel."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..types import RowsLike, Values
 from .base import NystromEstimator
 
 DEFAULT_SIZE = 100
-"""Landmarks if nobody says how many, as in scikit-learn's Nystroem."""
+"""Default number of landmarks, as in scikit-learn's Nystroem."""
 
 
 @dataclass(eq=False, repr=False)
@@ -41,11 +41,11 @@ class NystromTransformer(NystromEstimator):
     lengthscale : float, sequence of d floats, or "median", default="median"
         As in `KernelRidge`.
     landmarks : None, int, str, array of shape (m, d) or Selector, default="auto"
-        ``"auto"`` or the name of a selector: ``n_components`` landmarks, or 100. A number: so
-        many random distinct rows. None: all rows. Points are used as they are.
+        ``"auto"`` or the name of a selector: ``n_components`` landmarks, or 100. A number: that
+        number of random distinct rows. None: all rows. Points are used unchanged.
     n_components : int or None, default=None
         Most features: the leading eigenpairs of the kernel matrix of the landmarks. None: all.
-        Fewer where the landmarks are dependent to rounding.
+        Fewer if the landmarks are dependent to rounding.
     engine : str or Engine, default="auto"
         See `gramian.operators.choose_engine`.
     memory_limit : int, str or None, default=None
@@ -59,11 +59,11 @@ class NystromTransformer(NystromEstimator):
     map_ : NystromMap
         The features without scikit-learn, for any row source: ``map_.strips(rows)``.
     kernel_ : Kernel
-        With its lengthscale.
+        Kernel with its lengthscale.
     components_ : ndarray of shape (m, d), or csr_array for sparse rows of many features
         The landmarks.
     landmark_index_ : ndarray of shape (m,), or None
-        Their row numbers; None if they are not rows.
+        Row numbers of the landmarks; None if they are not rows.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (d,)
         Only if all features have names.
@@ -73,7 +73,7 @@ class NystromTransformer(NystromEstimator):
     sklearn.kernel_approximation.Nystroem : The same inner products for the same landmarks. Its
         features are these, rotated; its ``gamma`` is ``1 / (2 * lengthscale**2)`` and its
         default ``1 / d``.
-    RandomFourierFeatures : The rival that does not look at the data.
+    RandomFourierFeatures : Features that do not depend on the data.
 
     Notes
     -----

@@ -34,7 +34,7 @@ from .block_statistics import MomentsOfFeatures, Projected
 from .preimage import PreImage
 
 ROUNDING_UNITS = 100
-"""Largest difference of the features of equal rows, in units of rounding."""
+"""Largest difference between features of equal rows, in units of rounding."""
 
 
 @dataclass(eq=False, repr=False)
@@ -47,7 +47,7 @@ class KernelPCA(NystromEstimator):
     Parameters
     ----------
     n_components : int or None, default=None
-        None: all of positive variance, up to the number of landmarks.
+        Number of components. None: all of positive variance, up to the number of landmarks.
     kernel : str or Kernel, default="gaussian"
         One of `gramian.kernels.names`, or a kernel object with its own lengthscale.
         ``"precomputed"``: X is its n x n matrix, and new rows have n columns; a function of two
@@ -57,7 +57,7 @@ class KernelPCA(NystromEstimator):
     landmarks : None, int, str, array of shape (m, d) or Selector, default="auto"
         As in `KernelRidge`. None: all rows, which is exact.
     fit_inverse_transform : bool, default=False
-        Whether to learn pre-images, for `inverse_transform`.
+        Whether to learn pre-images for `inverse_transform`.
     penalty : float, default=1e-6
         Ridge per sample of the pre-images: scikit-learn's ``alpha / n``.
     engine : str or Engine, default="auto"
@@ -70,19 +70,19 @@ class KernelPCA(NystromEstimator):
     Attributes
     ----------
     eigenvalues_ : ndarray of shape (k,)
-        Of the centered matrix, largest first, as in scikit-learn.
+        Eigenvalues of the centered matrix, largest first, as in scikit-learn.
     explained_variance_ : ndarray of shape (k,)
         Variance of each component over the training rows: ``eigenvalues_ / (n - 1)``.
     explained_variance_ratio_ : ndarray of shape (k,)
-        As a share of the variance in the space of the kernel. Variance beyond the span of the
-        landmarks counts as not explained.
+        Share of the variance in the space of the kernel. Variance outside the span of the
+        landmarks counts as unexplained.
     map_ : NystromMap
     mean_ : ndarray of shape (s,)
-        Of the features.
+        Mean of the features.
     eigenvectors_ : ndarray of shape (s, k)
         In the space of the features.
     preimage_ : PreImage
-        Only after learning pre-images.
+        Only with ``fit_inverse_transform``.
     kernel_, landmark_index_, n_features_in_, feature_names_in_
         As in `NystromTransformer`.
 
@@ -104,8 +104,8 @@ class KernelPCA(NystromEstimator):
     \sum_{i>k} \sigma_i(K)` of the unnormalised matrix (here ``n * penalty``), whose effective
     dimension is at most :math:`k + k / \epsilon`, and as many as that up to a logarithm, the
     projection on the first k components is within a factor :math:`1 + \epsilon` of the best, in
-    squared Frobenius norm in the space of the kernel [1]_. That is said of matrices that are not
-    centered.
+    squared Frobenius norm in the space of the kernel [1]_. The theorem is about matrices that are
+    not centered.
 
     References
     ----------
@@ -241,7 +241,7 @@ class KernelPCA(NystromEstimator):
         return self._codes(rows, self._result(rows, self._n_features_out)).numpy()
 
     def inverse_transform(self, X: RowsLike) -> np.ndarray:
-        """Return rows whose components would be about these.
+        """Return rows with approximately these components.
 
         Parameters
         ----------
@@ -256,7 +256,7 @@ class KernelPCA(NystromEstimator):
         Raises
         ------
         NotFittedError
-            Without ``fit_inverse_transform=True``.
+            If the fit was without ``fit_inverse_transform=True``.
 
         Notes
         -----

@@ -1,4 +1,4 @@
-"""PreImage: ridge regression from codes back to the rows they came from."""
+"""PreImage: ridge regression from codes to rows."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ class PreImage:
     r"""The function :math:`W^\top h(z)` of a code z, with Nystrom features h.
 
     W minimises :math:`\frac1n \sum_i \|W^\top h(z_i) - x_i\|^2 + \lambda \|W\|^2`: kernel ridge
-    regression on the codes of the landmarks, for which the rows come once and in blocks. With all
-    rows as landmarks it is the exact one.
+    regression with the codes of the landmarks as centers, in one pass over blocks of rows. With all
+    rows as landmarks it is exact.
 
     Attributes
     ----------
     features : NystromMap
-        The h.
+        The map h.
     weights : Tensor of shape (s, d)
-        The W.
+        The matrix W.
     """
 
     features: NystromMap
@@ -36,7 +36,7 @@ class PreImage:
     def build(
         cls, codes: Projected, features: NystromMap, rows: RowSource, size: int, penalty: float
     ) -> PreImage:
-        """Return the regression from the codes of rows to the rows, in blocks.
+        """Fit the regression from the codes of rows to the rows, in blocks.
 
         Notes
         -----
@@ -48,7 +48,7 @@ class PreImage:
         return cls(features, la.solve_cholesky(gram, moment))
 
     def rows(self, codes: RowSource, memory_bytes: int) -> Float[Tensor, "n d"]:
-        """Return the rows of codes (n, k), in the dtype of the codes."""
+        """Predict the rows of codes (n, k), in the dtype of the codes."""
 
         def one(block: Tensor) -> Tensor:
             return (self.features.apply(block.double()) @ self.weights).to(block.dtype)

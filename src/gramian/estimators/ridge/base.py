@@ -1,4 +1,4 @@
-"""KernelRidgeModel: the base of the ridge estimators, with all that a fitted model does."""
+"""KernelRidgeModel: base of the ridge estimators, with the methods of a fitted model."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ from .importances import feature_importances, one_or_all
 from .prediction import prediction_engine
 
 BLOCK_BYTES = 1 << 30
-"""Memory for blocks of predictions, unless there is a limit."""
+"""Default memory for blocks of predictions."""
 
 TRAINING_ATTRIBUTES = ("_training", "_loo")
-"""Attributes that hold rows of the training."""
+"""Attributes with training rows."""
 
 
 class KernelRidgeModel(BaseEstimator):
-    """An estimator with a model of kernel ridge regression, whether it fits once or searches."""
+    """Base of the estimators that fit or search a kernel ridge regression."""
 
     kernel: KernelLike
     standardize: Inputs
@@ -85,9 +85,9 @@ class KernelRidgeModel(BaseEstimator):
     _by_name: bool
     _one_dimensional: bool
     _training: TrainingData | None = None
-    """Rows of the last fit, while it is in this process; neither copies nor files hold them."""
+    """Rows of the last fit in this process; neither copies nor files contain them."""
     _loo: tuple[TrainingData, LeftOut] | None = None
-    """Leave-one-out results of these rows, once they were computed."""
+    """Cached leave-one-out results of these rows."""
     _importances: tuple[Model, np.ndarray] | None = None
 
     def __new__(cls: type[Estimator], *_args: object, **params: object) -> Estimator:
@@ -102,9 +102,9 @@ class KernelRidgeModel(BaseEstimator):
         return self
 
     def __sklearn_tags__(self) -> Tags:
-        """Accept sparse rows where no map fills their zeros, and take a matrix by rows and columns.
+        """Accept sparse rows if no map fills their zeros; split a kernel matrix in both dimensions.
 
-        A matrix that is given as the metric refuses sparse rows in the fit.
+        A matrix as the metric refuses sparse rows in the fit.
         """
         tags: Tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = is_matrix(self.kernel)
@@ -117,10 +117,10 @@ class KernelRidgeModel(BaseEstimator):
         return not (is_matrix(self.kernel) or quantiles or isinstance(self.metric, str | Metric))
 
     def __dir__(self) -> list[str]:
-        """Return the names of attributes, and of properties without computing their values.
+        """Return the names of attributes and properties, without computing properties.
 
-        scikit-learn reads each, and completion in a notebook would then factorise the matrix of
-        all rows, for `log_marginal_likelihood_`.
+        scikit-learn reads each value, and completion in a notebook would then factorise the matrix
+        of all rows for `log_marginal_likelihood_`.
         """
         return [
             name
@@ -129,29 +129,29 @@ class KernelRidgeModel(BaseEstimator):
         ]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return all attributes but the rows of the training, for copies and pickles."""
+        """Return all attributes except training rows, for copies and pickles."""
         state = super().__getstate__()
         return {name: state[name] for name in state if name not in TRAINING_ATTRIBUTES}
 
     # --- the model -----------------------------------------------------------------------------
 
     def with_model(self: Estimator, model: Model) -> Estimator:
-        """Take over a model, as if it had been fitted.
+        """Set the attributes of the estimator from a fitted model.
 
         Parameters
         ----------
         model : KernelModel or AverageModel
-            Of an average, `kernel_` and `dual_coef_` are tuples, with an item for each model.
+            With an average, `kernel_` and `dual_coef_` are tuples with an item for each model.
 
         Returns
         -------
         KernelRidge or KernelRidgeClassifier
-            Itself: it predicts, scores and saves. `partial_fit` does not continue it.
+            Itself, which can predict, score and save, but not `partial_fit`.
 
         Raises
         ------
         ValueError
-            If it is of the other kind.
+            If the model is for the other task.
         """
         if (model.classes is None) is is_classifier(self):
             kinds = ("a regression", "classes")
@@ -173,7 +173,7 @@ class KernelRidgeModel(BaseEstimator):
         return self
 
     def save(self, path: str | Path) -> None:
-        """Write the model to one file, which `gramian.load` reads; see `Model.save`.
+        """Write the model to a file for `gramian.load`; see `Model.save`.
 
         Parameters
         ----------
@@ -206,7 +206,7 @@ class KernelRidgeModel(BaseEstimator):
         return prediction_engine(engine, self.model_, rows, is_auto=self.engine == "auto")
 
     def gradient(self, X: RowsLike) -> np.ndarray:
-        """Return the gradients of the predictions, or of the decision values.
+        """Return the gradients of the predictions or decision values.
 
         Parameters
         ----------
@@ -216,9 +216,8 @@ class KernelRidgeModel(BaseEstimator):
         Returns
         -------
         ndarray of shape (n, d) for one target, else (n, t, d)
-            With respect to the features, in the units of X. Of a table whose columns are encoded,
-            with respect to the encoded features, of which ``model_.encoding.feature_names`` has the
-            names.
+            With respect to the features, in the units of X. For a table with encoded columns, with
+            respect to the encoded features, named in ``model_.encoding.feature_names``.
 
         Raises
         ------
@@ -228,7 +227,7 @@ class KernelRidgeModel(BaseEstimator):
         Notes
         -----
         Cost: n m kernel evaluations and 2 n m t d operations. A constant feature has the gradient
-        of its map, though no row shows its effect.
+        of its map, although no row shows its effect.
         """
         check_is_fitted(self)
         if not has_features(self.kernel):
@@ -281,18 +280,18 @@ class KernelRidgeModel(BaseEstimator):
 
     @property
     def loo_predictions_(self) -> np.ndarray:
-        """Predictions of the training rows without them, (n,) or (n, t).
+        """Leave-one-out predictions of the training rows, (n,) or (n, t).
 
-        The kernel, N times the penalty and all maps of features and targets stay; a row of any
-        weight is left out whole. A landmark that is a row is removed from the centers together with
-        its row, unless another row equals it. Cost: see `gramian.fitting.uncertainty.closed_form`.
+        The kernel, N times the penalty and all maps of features and targets are fixed; a row is
+        left out with its whole weight. Leaving out a row removes its landmark from the centers,
+        unless another row equals it. Cost: see `gramian.fitting.uncertainty.closed_form`.
         """
         values = self._left_out().values.numpy()
         return values[:, 0] if values.shape[1] == 1 else values
 
     @property
     def gcv_(self) -> float | np.ndarray:
-        """Generalised cross-validation: a squared error, or one of each target, (t,)."""
+        """Generalised cross-validation: the squared error, or an error per target, (t,)."""
         gcv = self._left_out().gcv.numpy()
         return float(gcv[0]) if len(gcv) == 1 else gcv
 
@@ -308,9 +307,9 @@ class KernelRidgeModel(BaseEstimator):
         return self._loo[1]
 
     def _system(self, purpose: str) -> tuple[TrainingData, tuple[float, ...]]:
-        """Return the data of the last fit, and the penalty of each model in it.
+        """Return the data of the last fit, and the penalty of each of its models.
 
-        ValueError if the model does not solve one system of these rows.
+        Raise ValueError if the model does not solve a single system of these rows.
         """
         if self._training is None:
             raise ValueError(
@@ -322,18 +321,18 @@ class KernelRidgeModel(BaseEstimator):
         return self._training, self._penalties()
 
     def _penalties(self) -> tuple[float, ...]:
-        """Return the penalty of each model; ValueError if there is no closed form."""
+        """Return the penalty of each model; raise ValueError without a closed form."""
         return self._fitted.closed_form()
 
     # --- refits --------------------------------------------------------------------------------
 
     def _settings(self) -> FitSettings:
-        """Return the parameters of a fit, checked."""
+        """Return the checked parameters of a fit."""
         values = {field.name: getattr(self, field.name) for field in fields(FitSettings)}
         return FitSettings(**values | ({"kernel": PRECOMPUTED} if is_function(self.kernel) else {}))
 
     def _refit(self, data: TrainingData) -> Again:
-        """Return the refit that repeats the last fit, to these data, on other rows."""
+        """Return the refit that repeats the last fit, to `data`, on other rows."""
         return Again.of_fit(self.model_, self._fitted, self._settings(), data)
 
     def _state(self) -> np.random.RandomState:

@@ -1,4 +1,4 @@
-"""KernelClassifier: class codes, labels and accuracy of the estimators that classify."""
+"""KernelClassifier: class codes, labels and accuracy of the classifiers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .score import is_remote, remote_accuracy, rows_and_truth
 
 
 class KernelClassifier(ClassifierMixin, KernelRidgeModel):
-    """Classifiers, whether they fit once or search: their data, scores and labels."""
+    """Base of the classifiers that fit once or search: data, scores and labels."""
 
     class_weight: ClassWeight
     classes_: np.ndarray
@@ -40,7 +40,7 @@ class KernelClassifier(ClassifierMixin, KernelRidgeModel):
         settings: FitSettings,
         rng: Generators,
     ) -> tuple[Whole, np.ndarray]:
-        """Return all rows of a fit, of which some may be held back, and the classes."""
+        """Return all rows of a fit, before the calibration split, and the classes."""
         self._by_name = tables.is_by_name(X, y, columns) and not is_function(self.kernel)
         if not self._by_name:
             rows, y = validation.training_rows(self, X, y, settings)
@@ -71,7 +71,7 @@ class KernelClassifier(ClassifierMixin, KernelRidgeModel):
         sample_weight: Weights,
         known: np.ndarray | None = None,
     ) -> tuple[RowWeights | None, np.ndarray]:
-        """Return the weights of rows, times the weights of their classes, and the classes."""
+        """Return the row weights times the class weights, and the classes."""
         if isinstance(y, RemoteColumns):
             return self._remote_weights(y, sample_weight, known)
         check_classification_targets(y)
@@ -84,7 +84,7 @@ class KernelClassifier(ClassifierMixin, KernelRidgeModel):
     def _remote_weights(
         self, y: RemoteColumns, sample_weight: Weights, known: np.ndarray | None
     ) -> tuple[RowWeights | None, np.ndarray]:
-        """Return the same of labels that stay with their rows."""
+        """Return the weights and the classes of remote labels."""
         weights = validation.weight_tensor(sample_weight, len(y))
         if self.class_weight is None:
             return weights, classes_of(y, weights) if known is None else known
@@ -100,7 +100,7 @@ class KernelClassifier(ClassifierMixin, KernelRidgeModel):
         return y.looked_up(classes, table, flat=True).stand_in(), classes
 
     def decision_function(self, X: RowsLike) -> Values:
-        """Return the value of each class.
+        """Return the decision value of each class.
 
         Parameters
         ----------
@@ -109,7 +109,7 @@ class KernelClassifier(ClassifierMixin, KernelRidgeModel):
         Returns
         -------
         ndarray of shape (n,) for two classes, else (n, k)
-            For two classes, positive means the second one.
+            For two classes, a positive value means the second class.
         """
         if is_collection(X):
             return dask_collections.lazily(self, "decision_function", X)
@@ -119,9 +119,9 @@ class KernelClassifier(ClassifierMixin, KernelRidgeModel):
     def predict_proba(self, X: RowsLike) -> Values:
         """Return the probability of each class.
 
-        Shares of classes, which the square loss on their codes estimates, to a power; see `Shares`.
-        Where the fit has compared kernels, penalties or iterations on rows that it had held out,
-        the power minimises the log loss on these rows; else it is 1.
+        The square loss on class codes estimates class shares; probabilities are these to a power,
+        see `Shares`. If the fit compared kernels, penalties or iterations on held-out rows, the
+        power minimises the log loss on these rows; else it is 1.
 
         Parameters
         ----------
@@ -152,18 +152,18 @@ class KernelClassifier(ClassifierMixin, KernelRidgeModel):
         return self._chances(X).numpy()
 
     def predict_set(self, X: RowsLike, level: float = 0.9) -> np.ndarray:
-        """Return sets of classes that hold the truth of a share of new rows.
+        """Return prediction sets that contain the true class with a given probability.
 
         Parameters
         ----------
         X : as in `fit`
         level : float, default=0.9
-            The share, between 0 and 1.
+            The probability, between 0 and 1.
 
         Returns
         -------
         ndarray of shape (n, k), of bool
-            Which classes are in the set of each row: at least one.
+            Membership of each class in the set of each row; a set has at least one class.
 
         Raises
         ------
@@ -172,11 +172,11 @@ class KernelClassifier(ClassifierMixin, KernelRidgeModel):
 
         Notes
         -----
-        Classes are taken in the order of their probabilities as far as these add up to no more than
-        a quantile of what held-back rows needed to reach their class (Romano, Sesia, Candes 2020),
-        without the randomisation there. The likeliest class is always in the set: where a
-        classifier is right more often than is asked, most sets have one class, and hold the truth
-        more often. See `KernelRidge.predict_interval` for which rows are held back.
+        A set takes classes in the order of their probabilities up to a total: a quantile of the
+        totals at which held-out rows reach their class (Romano, Sesia, Candes 2020), without the
+        randomisation of the paper. The likeliest class is always in the set: if the accuracy
+        exceeds the level, most sets have one class, and the coverage exceeds the level. See
+        `KernelRidge.predict_interval` for the choice of held-out rows.
         """
         level = as_share(level, "level")
         check_is_fitted(self)
@@ -208,7 +208,7 @@ class KernelClassifier(ClassifierMixin, KernelRidgeModel):
     def score(
         self, X: RowsLike, y: TargetsLike | None = None, sample_weight: Weights = None
     ) -> float:
-        """Return the share of rows whose label is right; see `KernelRidge.score`.
+        """Return the accuracy; see `KernelRidge.score`.
 
         Parameters
         ----------
@@ -222,7 +222,7 @@ class KernelClassifier(ClassifierMixin, KernelRidgeModel):
 
 
 def chosen_labels(values: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Return the class of the largest value of each row; of two, the second if it is positive."""
+    """Return the class of the largest value of each row; of two, the second if positive."""
     best = (values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)
     labels: np.ndarray = classes[best]
     return labels
@@ -238,7 +238,7 @@ def compute_class_weight(
 
 
 def as_column(y: TargetsLike | RemoteColumns) -> np.ndarray | RemoteColumns:
-    """Return labels of shape (n,), with scikit-learn's warning for a column of them."""
+    """Return labels of shape (n,), with scikit-learn's warning for a column vector."""
     if isinstance(y, RemoteColumns):
         return y
     return as_labels(column_or_1d(y, warn=True))

@@ -26,34 +26,32 @@ from .fit import continue_fit, fit_model, more_rows, solver_streams, warn_of
 class KernelRidgeClassifier(KernelClassifier, FitParameters):
     """Classification by kernel ridge regression on class codes.
 
-    Of k > 2 classes, each has a target that is 1 for its rows and -1 / (k - 1) for the others, so
-    that the codes of a row sum to zero (as in the experiments of the FALKON paper); two classes
+    With k > 2 classes, each class has a target of 1 for its rows and -1 / (k - 1) for other rows,
+    so that the codes of a row sum to zero (as in the experiments of the FALKON paper); two classes
     share one target, -1 and 1. The prediction is the class of the largest value.
 
     Parameters
     ----------
     kernel, lengthscale, penalty, landmarks, standardize, metric, cells, cv, solver, max_iter, tol
-        As in `KernelRidge`. Held-out rows have the same share of each class, to one row. Values
-        ``"auto"`` are chosen by the squared error of the codes; penalties of the path of `BlessR`
-        by the share of rows in a wrong class, and where that is the same by the squared error.
+        As in `KernelRidge`. Held-out rows are stratified by class, to one row. ``"auto"`` minimises
+        the squared error of the codes; the path of `BlessR` the share of wrong labels, with ties
+        broken by the squared error.
     loss : str or Loss, default="squared"
-        Of the codes of classes. ``"logistic"``: the log loss (several classes: softmax), minimised
-        by `Newton`, whose values are log odds and `predict_proba` their probabilities. It pays for
-        rare classes and for probabilities near 0 and 1, at several times the cost. Kernel and
-        lengthscale that are "auto" are chosen by squared errors, the penalty by the log loss on
-        held-out rows. It excludes cells, early stopping and warm starts.
+        Loss on the class codes. ``"logistic"``: the log loss (several classes: softmax), minimised
+        by `Newton`; values are log odds, and `predict_proba` returns their probabilities. It helps
+        with rare classes and probabilities near 0 and 1, at several times the cost. "auto" chooses
+        kernel and lengthscale by squared errors, the penalty by the log loss on held-out rows. It
+        excludes cells, early stopping and warm starts.
     memory_limit, callbacks, warm_start, centers_file, random_state
-        As in `KernelRidge`; codes of classes are not standardised. A `Validate` callback takes
-        labels.
+        As in `KernelRidge`; class codes are not standardised. A `Validate` callback takes labels.
     early_stopping, validation_fraction, patience, time_limit
-        As in `KernelRidge`. The rows held out have the same share of each class, to one row.
-        Iterations are compared by the share of rows in a wrong class, and where that is the same by
-        the squared error of the codes.
+        As in `KernelRidge`. Held-out rows are stratified by class, to one row. Iterations are
+        compared by the share of wrong labels, and ties by the squared error of the codes.
     conformal : "split", "cv+" or None, default=None
         As in `KernelRidge`, for `predict_set`.
     class_weight : dict, "balanced" or None, default=None
-        Weight of each class; multiplied with ``sample_weight``. "balanced": inverse to the number
-        of its rows.
+        Weight of each class, multiplied by ``sample_weight``. "balanced": inversely proportional to
+        the number of its rows.
 
     Attributes
     ----------
@@ -67,14 +65,14 @@ class KernelRidgeClassifier(KernelClassifier, FitParameters):
 
     See Also
     --------
-    sklearn.linear_model.RidgeClassifier : The same idea for a linear function.
+    sklearn.linear_model.RidgeClassifier : The same method for linear functions.
 
     Notes
     -----
-    `decision_function` estimates shares of classes: f is near its code for a class that is certain.
-    `predict_proba` turns it into probabilities. Their power is fitted to held-out rows, by the
-    weighted log loss: to the rows of early stopping; else to the rows that chose kernel,
-    lengthscale and penalty, if any of these is ``"auto"``. Without held-out rows it is 1.
+    `decision_function` estimates class shares: its value for a certain class is near the code.
+    `predict_proba` maps it to probabilities, with a power that minimises the weighted log loss on
+    held-out rows: the rows of early stopping; else the rows that chose kernel, lengthscale and
+    penalty, if any of these is ``"auto"``. Without held-out rows the power is 1.
 
     Examples
     --------
@@ -108,8 +106,8 @@ class KernelRidgeClassifier(KernelClassifier, FitParameters):
         ----------
         X : as in `KernelRidge.fit`
         y : str, or array-like of shape (n,)
-            The name of a column of X, or labels: numbers, strings or booleans, of at least two
-            classes.
+            The name of a column of X, or labels of at least two classes: numbers, strings or
+            booleans.
         sample_weight : array-like of shape (n,), optional
         columns : sequence of str, optional
             Columns of a table to learn from; all but the target by default.
@@ -148,18 +146,18 @@ class KernelRidgeClassifier(KernelClassifier, FitParameters):
         classes: Labels = None,
         sample_weight: Weights = None,
     ) -> KernelRidgeClassifier:
-        """Go on with one pass over more rows; see `KernelRidge.partial_fit`.
+        """Continue with one pass over more rows; see `KernelRidge.partial_fit`.
 
         Parameters
         ----------
         X, y, sample_weight : as in `fit`
         classes : array-like of shape (k,), optional
-            All labels there are, needed in the first call, which may not have a row of each.
+            All labels, required in the first call, whose rows may lack some of them.
 
         Returns
         -------
         KernelRidgeClassifier
-            Itself. If it fails, it is as it was before.
+            Itself. If the call fails, the estimator is unchanged.
         """
         if self.class_weight == "balanced":
             raise ValueError("class_weight='balanced' needs all rows; give weights as a dict")

@@ -1,4 +1,4 @@
-"""Conformal prediction: rows that a fit holds back, and the intervals or sets from their errors."""
+"""Conformal prediction: calibration rows, and intervals or sets from their errors."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from .base import KernelRidgeModel
 
 
 def divide_rows(estimator: KernelRidgeModel, whole: Whole) -> Divided:
-    """Return the rows to learn from, and the rows that are held back, if any are.
+    """Split the rows of a fit into training and calibration rows.
 
     Raises
     ------
     ValueError
-        If there is no such method, or ``warm_start`` is set.
+        If the method is unknown, or ``warm_start`` is set.
     """
     method = estimator.conformal
     check_method(method)
@@ -36,13 +36,13 @@ def divide_rows(estimator: KernelRidgeModel, whole: Whole) -> Divided:
 def calibrate_model(
     estimator: KernelRidgeModel, data: TrainingData, held: TrainingData | None
 ) -> None:
-    """Give the model its intervals, if they come with the fit."""
+    """Calibrate the intervals of the model if ``conformal`` is set."""
     if estimator.conformal is not None:
         _calibrate(estimator, data, held)
 
 
 def calibrated_intervals(estimator: KernelRidgeModel) -> Conformal:
-    """Return the intervals of a fitted model, calibrated now if they did not come with the fit."""
+    """Return the intervals of a fitted model; calibrate them if the fit did not."""
     conformal = estimator.model_.conformal
     if conformal is None:
         if estimator._training is None:
@@ -58,7 +58,7 @@ def calibrated_intervals(estimator: KernelRidgeModel) -> Conformal:
 def _calibrate(
     estimator: KernelRidgeModel, data: TrainingData, held: TrainingData | None
 ) -> Conformal:
-    """Calibrate by the fit itself, by folds, or by a new fit to fewer rows."""
+    """Calibrate by held-out rows of the fit, by folds, or by a refit to fewer rows."""
     data = data.without_zero_weights()
     conformal = make_conformal(
         estimator.conformal, estimator._refit(data), data, held, estimator._state
@@ -68,7 +68,7 @@ def _calibrate(
 
 
 def warn_if_too_few(conformal: Conformal, level: float) -> None:
-    """Warn where so few rows have scores that intervals are infinite."""
+    """Warn if there are too few calibration rows for finite intervals."""
     if level > conformal.least_level():
         needed = math.ceil(level / (1 - level) - 1e-9)
         warnings.warn(

@@ -1,4 +1,4 @@
-"""Fits of the ridge estimators: their calls of `gramian.fitting`, and the attributes of results."""
+"""Fits of the ridge estimators: call `gramian.fitting`, and set the fitted attributes."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def fit_model(
     Parameters
     ----------
     estimator : KernelRidgeModel
-    whole : Whole
-        All rows, some of which may be held back.
+    dataset : Whole
+        All rows, before the calibration split.
     encode : callable
-        From targets of `Validate` callbacks and a dtype to a tensor.
+        Encodes the targets of `Validate` callbacks as a tensor of a dtype.
     rng : Generators
     """
     if estimator.conformal is not None and not has_features(estimator.kernel):
@@ -84,7 +84,7 @@ def continue_fit(estimator: KernelRidgeModel, settings: FitSettings, data: Train
 def more_rows(
     estimator: KernelRidgeModel, X: RowsLike, y: TargetsLike
 ) -> tuple[RowSource, np.ndarray]:
-    """Return rows and targets of `partial_fit`, which has the features of the first call."""
+    """Return rows and targets of `partial_fit`, with the features of the first call."""
     if is_function(estimator.kernel):
         raise ValueError("partial_fit needs rows, and a kernel of objects has none; use fit")
     tables.refuse_in_parts(estimator, X, y)
@@ -125,7 +125,7 @@ def _set_attributes(estimator: KernelRidgeModel, fitted: Fitted) -> None:
 
 
 def _keep_objects(estimator: KernelRidgeModel, rows: ObjectRows) -> None:
-    """Keep the objects that predictions depend on: centers that have a coefficient."""
+    """Keep the objects that predictions need: centers with a coefficient."""
     coef = np.asarray(estimator.dual_coef_)
     is_used = np.atleast_1d(coef.reshape(len(rows), -1).any(axis=1))
     is_used[0] |= not is_used.any()  # a model has a center
@@ -136,12 +136,12 @@ def _keep_objects(estimator: KernelRidgeModel, rows: ObjectRows) -> None:
 
 
 def solver_streams(parameters: FitParameters) -> bool:
-    """Return whether an estimator can be fitted to rows in parts.
+    """Return whether an estimator supports `partial_fit`.
 
     Raises
     ------
     AttributeError
-        If its solver cannot: scikit-learn then says that there is no ``partial_fit``.
+        If its solver does not support it: scikit-learn then hides ``partial_fit``.
     """
     if not fitting.supports_partial_fit(parameters.solver):
         raise AttributeError(
@@ -151,6 +151,6 @@ def solver_streams(parameters: FitParameters) -> bool:
 
 
 def warn_of(category: type[Warning], text: Text | None) -> None:
-    """Warn the caller of a method, unless there is no text."""
+    """Warn the caller of a method if there is a text."""
     if text is not None:
         warnings.warn(str(text), category, stacklevel=3)

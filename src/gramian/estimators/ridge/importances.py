@@ -1,4 +1,4 @@
-"""Importances of features and histories of learned metrics, as attributes have them."""
+"""Feature importances and metric histories for the fitted attributes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def feature_importances(model: Model, names: Iterable[str] | None, memory_bytes:
     Raises
     ------
     AttributeError
-        If the model has none, the only error that `hasattr` expects.
+        If the model has none; `hasattr` expects no other error.
     """
     try:
         shares = model.feature_importances(memory_bytes=memory_bytes)
@@ -34,11 +34,11 @@ def feature_importances(model: Model, names: Iterable[str] | None, memory_bytes:
 
 
 def one_or_all(values: Iterable[Item]) -> Item | tuple[Item, ...]:
-    """Return the only value of a model, or the values of all models of an average."""
+    """Return the value of a single model, or the tuple of values of an average."""
     items = tuple(values)
     return items[0] if len(items) == 1 else items
 
 
 def metric_history(learned: LearnedMetric | None) -> list[dict[str, Any]] | None:
-    """Return a row for each round in which a metric was learned; None if none was."""
+    """Return a row for each round of a learned metric; None without one."""
     return None if learned is None else [asdict(fit) for fit in learned.rounds]

@@ -1,4 +1,4 @@
-"""Methods that plan a fit, before anything is computed: they are shared by the ridge estimators."""
+"""Methods of the ridge estimators that plan a fit before any computation."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def plan(
     columns: Columns = None,
     targets: int = 1,
 ) -> Plan:
-    """Estimate the memory and time of a fit, before anything is computed.
+    """Estimate the memory and time of a fit, without computing it.
 
     Parameters
     ----------
     X, y, columns : as in `fit`
-        A table is read once, to know how many features its columns become. Without y, all
+        A table is read once, to count the features of its encoded columns. Without y, all
         columns are features.
     targets : int, default=1
         Number of targets without y: outputs of a regression, classes beyond two.
@@ -40,19 +40,18 @@ def plan(
     Raises
     ------
     ValueError
-        If it does not fit in ``memory_limit``; the message says what would. If the number of
-        landmarks is not known before they are selected, as with ``Bless(penalty=1e-6)``.
+        If the fit exceeds ``memory_limit``; the message gives a remedy. If the number of landmarks
+        is unknown before their selection, as with ``Bless(penalty=1e-6)``.
 
     Notes
     -----
-    ``penalty="auto"``: kernel evaluations and seconds are an estimate for the whole path, if
-    it does not end early: that the number of landmarks grows with the inverse of the square
-    root of the penalty. Memory is for the last level.
+    ``penalty="auto"``: kernel evaluations and seconds are an estimate for the whole path, with
+    landmarks that grow with the inverse square root of the penalty. Memory is for the last level.
 
     Parameters that are ``"auto"`` are chosen before the fit, on a sample of at most 8,000 rows. The
     choice takes about as long as the fit, and is not in the plan.
 
-    Takes about half a second, to measure the speed of this machine; some more on a device.
+    The call measures the speed of this machine in about half a second; longer on a device.
     """
     count, labels = as_count(targets, "targets"), is_classifier(estimator)
     settings = estimator._settings()
@@ -65,15 +64,15 @@ def plan(
 
 
 def check_memory(estimator: KernelRidgeModel, X: RowsLike, *, targets: int = 1) -> None:
-    """Refuse a fit that does not fit in ``memory_limit``, without reading or measuring anything.
+    """Raise ValueError if a fit exceeds ``memory_limit``, without reading or measuring.
 
     `plan` has the same parameters, refuses the same fits and lists their memory; a fit refuses
-    once it has looked for missing values.
+    after its check for missing values.
 
     Raises
     ------
     ValueError
-        The message says what would fit.
+        The message gives a remedy.
     """
     kernel = estimator.kernel
     rows = validation.object_rows(kernel, X) if is_function(kernel) else as_rows(X)

@@ -1,4 +1,4 @@
-"""KernelRegressor: targets, predictions and R2 of the estimators that regress."""
+"""KernelRegressor: targets, predictions and R2 of the regressors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .score import is_remote, remote_r2, rows_and_truth
 
 
 class KernelRegressor(RegressorMixin, KernelRidgeModel):
-    """Regressors, whether they fit once or search: their data, scores and predictions."""
+    """Base of the regressors that fit once or search: data, scores and predictions."""
 
     def __sklearn_tags__(self) -> Tags:
         """Accept several targets."""
@@ -40,7 +40,7 @@ class KernelRegressor(RegressorMixin, KernelRidgeModel):
         settings: FitSettings,
         rng: Generators,
     ) -> Whole:
-        """Return all rows of a fit, of which some may be held back."""
+        """Return all rows of a fit, before the calibration split."""
         self._by_name = tables.is_by_name(X, y, columns) and not is_function(self.kernel)
         if self._by_name:
             table = tables.open_training_table(self, X, y, columns)
@@ -67,22 +67,21 @@ class KernelRegressor(RegressorMixin, KernelRidgeModel):
     def predict(self, X: RowsLike, return_std: bool) -> np.ndarray | tuple[np.ndarray, ...]: ...
 
     def predict(self, X: RowsLike, return_std: bool = False) -> Values | tuple[Values, ...]:
-        """Return predictions, and their standard deviations if they are asked for.
+        """Return predictions, with standard deviations on request.
 
         Parameters
         ----------
         X : as in `fit`
         return_std : bool, default=False
-            Whether to return the standard deviations of new observations, too, of the same shape:
-            the noise included, and larger where there was little to learn from. Of fits of squared
-            errors that have converged, without cells.
+            Whether to also return the standard deviations of new observations, of the same shape:
+            they include the noise, and grow away from the training rows. They need a converged fit
+            with squared errors and without cells.
 
         Returns
         -------
         ndarray of shape (n,) or (n, t), or two of them
-            Float64; of a dask collection a dask array, nothing of which is computed yet. Of a loss
-            with several outputs for a target, as `Quantile` with several levels:
-            one column for each.
+            Float64; a lazy dask array for a dask collection. A loss with several outputs for a
+            target, such as `Quantile` with several levels, gives a column for each.
 
         Raises
         ------
@@ -95,8 +94,8 @@ class KernelRegressor(RegressorMixin, KernelRidgeModel):
         first call solves the system again in float64, with all rows as centers n³ operations
         and 8 n² bytes, with m landmarks about 5 n m² and 40 m², and calibrates them by the
         leave-one-out residuals: see `with_variance` in
-        `gramian.fitting.uncertainty.standard_deviations`. It needs the rows of the training; the
-        deviations are then part of the model, and of its file.
+        `gramian.fitting.uncertainty.standard_deviations`. It needs the training rows; the model
+        and its file then contain the deviations.
         """
         if is_collection(X) and not return_std:
             return dask_collections.lazily(self, "predict", X)
@@ -114,12 +113,12 @@ class KernelRegressor(RegressorMixin, KernelRidgeModel):
         ----------
         X : as in `fit`
         y : as in `fit`, optional
-            By default the column of X that was the target.
+            By default the column of X with the name of the target.
         sample_weight : array-like of shape (n,), optional
 
         Notes
         -----
-        Of rows on other machines: one pass, and sums come back.
+        Remote rows take one pass, which returns only sums.
         """
         check_is_fitted(self)
         arguments = rows_and_truth(self.model_, X, y, sample_weight)
@@ -128,41 +127,41 @@ class KernelRegressor(RegressorMixin, KernelRidgeModel):
         return float(super().score(*arguments))
 
     def predict_interval(self, X: RowsLike, level: float = 0.9) -> np.ndarray:
-        """Return intervals that hold the truth of a share of new rows.
+        """Return prediction intervals that contain the target with a given probability.
 
         Parameters
         ----------
         X : as in `fit`
         level : float, default=0.9
-            The share, between 0 and 1.
+            The probability, between 0 and 1.
 
         Returns
         -------
         ndarray of shape (n, 2) or (n, t, 2)
-            Lower and upper ends, in float64; infinite, with a warning, where fewer than level / (1
-            - level) rows were held back.
+            Lower and upper ends, in float64; infinite, with a warning, for fewer than level / (1 -
+            level) held-out rows.
 
         Raises
         ------
         ValueError
-            If the level is not valid, there are no rows to hold out, or they are no longer known.
+            If the level is not valid, or no training rows are left to hold out.
 
         Notes
         -----
-        f(x) ± q s(x): q is a quantile of the errors of held-back rows over their spread s, which a
-        ridge regression of the logarithms of errors has learned: see `split` in
-        `gramian.fitting.uncertainty.conformal`. With ``conformal="split"`` these rows have chosen
-        nothing, and a share of at least ``level`` of new rows is inside if rows can be exchanged.
-        Without it, the first call holds out training rows, and refits to the others with the
-        kernel, the metric and the penalty that all rows have chosen: the interval is around that
-        function, and the guarantee holds only as far as these choices do not matter.
-        ``conformal="cv+"`` has five fits, and loses no row; it takes longer.
+        f(x) ± q s(x): q is a quantile of the errors of held-out rows divided by their spread s, a
+        ridge regression of the logarithms of errors: see `split` in
+        `gramian.fitting.uncertainty.conformal`. With ``conformal="split"`` these rows affect no
+        choice, and a share of at least ``level`` of new rows is inside if rows are exchangeable.
+        Without it, the first call holds out training rows, and refits the others with the kernel,
+        metric and penalty chosen on all rows: the interval is around that function, and the
+        guarantee holds only as far as these choices do not matter. ``conformal="cv+"`` takes five
+        fits and uses all rows for training.
 
-        Each target has an interval of its own: all of them hold less often. Weights apply to the
-        fits; each held-out row counts as one, if its weight is not zero.
+        Each target has its own interval; the joint coverage is lower. Weights apply to the fits;
+        each held-out row of positive weight counts as one.
 
-        Intervals are as wide far from the data as where f and s tend to there: `out_of_range`, and
-        deviations of ``predict(X, return_std=True)``, grow.
+        Far from the data, f, s and the width tend to constants, while the deviations of
+        ``predict(X, return_std=True)`` grow; `out_of_range` detects such rows.
         """
         level = as_share(level, "level")
         check_is_fitted(self)
@@ -179,10 +178,10 @@ class KernelRegressor(RegressorMixin, KernelRidgeModel):
         return ends[:, 0] if ends.shape[1] == 1 else ends
 
     def out_of_range(self, X: RowsLike) -> np.ndarray:
-        """Return which rows are far from all rows of the training, (n,) of bool.
+        """Return which rows are far from all training rows, (n,) of bool.
 
-        Of these less is known than of 99 in 100 rows of the training by the others. Predictions
-        tend to a constant there, and their deviations were calibrated nearer to the data.
+        Their variance exceeds the leave-one-out variance of 99 in 100 training rows. Their
+        predictions tend to a constant, and their deviations are calibrated nearer to the data.
 
         Parameters
         ----------
@@ -191,7 +190,7 @@ class KernelRegressor(RegressorMixin, KernelRidgeModel):
         Raises
         ------
         ValueError
-            As in `predict` with ``return_std=True``, the first call of which it may be.
+            As in `predict` with ``return_std=True``.
         """
         return self._variance(X, "out_of_range")
 
@@ -199,9 +198,9 @@ class KernelRegressor(RegressorMixin, KernelRidgeModel):
     def log_marginal_likelihood_(self) -> float:
         r"""Log likelihood of the targets under the Gaussian process of this kernel and penalty.
 
-        With targets as the solver sees them, standardised by default, a kernel of amplitude one and
-        noise of variance :math:`N \lambda`, the ``alpha`` of scikit-learn's
-        `GaussianProcessRegressor`. Summed over targets. Of one fit with all rows as centers.
+        Targets are standardised by default, the kernel has amplitude one, and the noise variance is
+        :math:`N \lambda`, the ``alpha`` of scikit-learn's `GaussianProcessRegressor`. Summed over
+        targets. Requires a single fit with all rows as centers.
         """
         evidence = self._left_out().evidence
         if np.isnan(evidence):
@@ -211,7 +210,7 @@ class KernelRegressor(RegressorMixin, KernelRidgeModel):
         return evidence
 
     def _variance(self, X: RowsLike, method: Literal["deviations", "out_of_range"]) -> np.ndarray:
-        """Return the values of a method of models with a variance, which is computed if need be."""
+        """Return the result of a model method that needs the variance; compute that if missing."""
         check_is_fitted(self)
         if any(part.variance is None for part in self.model_.parts):
             data, penalties = self._system("standard deviations")

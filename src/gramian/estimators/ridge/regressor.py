@@ -42,55 +42,53 @@ class KernelRidge(KernelRegressor, FitParameters):
         Gaussian kernel's ``gamma`` in scikit-learn is ``1 / (2 * lengthscale**2)``.
     penalty : float, sequence of t floats, or "auto", default="auto"
         The ridge :math:`\lambda` per sample: scikit-learn's ``alpha / n``. 0: only for solvers that
-        are stopped early, like ``"eigenpro2"``. ``"auto"``: the best on held-out rows, or, with
+        stop early, such as ``"eigenpro2"``. ``"auto"``: the best on held-out rows, or, with
         landmarks of `BlessR` or `Bless`, chosen with these from their path of penalties. A
-        sequence: one for each target, of ``"direct"``, ``"pcg"`` and ``"falkon"``, which share the
-        kernel matrix; closed forms and intervals have one for all.
+        sequence: one per target, for ``"direct"``, ``"pcg"`` and ``"falkon"``, which share the
+        kernel matrix; closed forms and intervals require a single penalty.
     landmarks : None, int, "auto", array of shape (m, d), path or Selector, default="auto"
         The centers. None: all rows. A number: that many random distinct rows. The name of a
-        selector, one of `gramian.landmarks.names`: ``sqrt(n) * log(n)`` rows, chosen by it.
-        ``"auto"``: all rows up to 30,000 (10,000 with a penalty that is given), if the solver takes
-        them, and of any number if it takes nothing else. Beyond, and for solvers that need
+        selector, one of `gramian.landmarks.names`: ``sqrt(n) * log(n)`` rows of its choice.
+        ``"auto"``: all rows up to 30,000 (10,000 with a given penalty) if the solver supports
+        them, and any number of rows if it supports nothing else. Beyond, and for solvers that need
         landmarks, ``sqrt(n) * log(n)``, chosen by the accelerated recursion of `RecursiveRLS`, or
-        at random where rows can only be read in order. More than there are rows: a warning, then
-        all. Points, or the path of a table of them, are in the units of X.
+        at random if rows can only be read in order. A number above the number of rows gives a
+        warning, then all rows. Points, or the path of a table of points, are in the units of X.
     standardize : bool, "quantile" or "auto", default="auto"
-        Whether features are given mean 0 and deviation 1 first, by the rows of the fit and their
-        weights. Sparse rows stay as they are, and so do features that a kernel takes as given, such
-        as counts by ``"tanimoto"``. ``"quantile"``: they are then made normal by up to 1,000
-        quantiles of 20,000 rows, which takes the weight from far values; features of two values
-        stay, and sparse rows are refused. ``"auto"``: True, or ``"quantile"`` if kernels,
-        lengthscales or penalties are compared by rows that are held out and it is better there. The
-        model keeps the maps: predictions take rows as X has them.
+        Whether to scale features to mean 0 and standard deviation 1, over the weighted rows of the
+        fit. Sparse rows stay unscaled, as do features of kernels on raw values, such as counts with
+        ``"tanimoto"``. ``"quantile"``: a further map to normal values by up to 1,000 quantiles of
+        20,000 rows, which reduces the effect of outliers; binary features stay, and sparse rows
+        raise an error. ``"auto"``: True, or ``"quantile"`` if it is better in a comparison of
+        kernels, lengthscales or penalties on held-out rows. The model contains the maps:
+        predictions take rows in the units of X.
     standardize_target : bool or None, default=None
-        Whether numeric targets are, too; None: as the features. A target that does not vary is
-        predicted exactly. With both False the function is the same as scikit-learn's `KernelRidge`.
+        Whether to scale numeric targets; None: as the features. A constant target is predicted
+        exactly. With both False the function equals that in scikit-learn's `KernelRidge`.
     metric : None, "learned", Metric, LinearMap or array, default=None
-        A linear map of the features, after they are standardised: distances are between mapped
-        rows. ``"learned"``, or an object of `gramian.metric`: from a sample of the rows, before the
-        fit. An array of shape (d, k), or (d,) for a factor each: the map itself. Sparse rows take
-        factors only.
+        A linear map of the standardised features: distances are between mapped rows.
+        ``"learned"``, or an object of `gramian.metric`: learned from a sample of the rows before
+        the fit. An array: the map itself, of shape (d, k), or (d,) for a factor per feature. Sparse
+        rows support only factors.
     cells : None, int, "median_splits", "kmeans", "random" or Partition, default=None
-        Cells, each with a kernel ridge regression of all its rows: exact kernels on many rows, with
-        a cost that is linear in their number. A number: the rows of a cell, at most, of a tree of
-        median splits along principal directions; an object of `gramian.cells` says more, such as
-        the width of the bands across which predictions are blended. See the notes.
+        Cells, each with a kernel ridge regression of all its rows: exact kernels on many rows, at
+        linear cost in the number of rows. A number: the most rows of a cell in a tree of median
+        splits along principal directions; an object of `gramian.cells` sets more, such as the width
+        of the bands that blend predictions. See the notes.
     loss : str or Loss, default="squared"
-        What errors cost: one of `gramian.losses.names`, or an object. ``"huber"``: outliers pull
-        little; ``"quantile"``, ``Quantile((0.1, 0.5, 0.9))``: quantiles, one or several that do not
-        cross; ``"expectile"``; ``"poisson"``, ``"gamma"``: counts and positive numbers, whose mean
-        is predicted and its logarithm learned. Minimised by `Newton`, at several times the cost,
-        with all rows as centers up to 2,000, and landmarks beyond. The penalty means the same: half
-        the square is a loss. Kernel and lengthscale that are "auto" are chosen by squared errors,
-        the penalty by the loss on held-out rows. It excludes cells, early stopping and warm
-        starts.
+        Loss function: one of `gramian.losses.names`, or an object. ``"huber"``: robust to outliers;
+        ``"quantile"``, ``Quantile((0.1, 0.5, 0.9))``: one quantile, or several that do not cross;
+        ``"expectile"``; ``"poisson"``, ``"gamma"``: the mean of counts or positive numbers, from
+        its learned logarithm. Minimised by `Newton`, at several times the cost, with all rows as
+        centers up to 2,000, and landmarks beyond. The penalty means the same: half the square is a
+        loss. "auto" chooses kernel and lengthscale by squared errors, the penalty by the loss on
+        held-out rows. It excludes cells, early stopping and warm starts.
     cv : None, int, splitter or iterable of pairs, default=None
         Folds for values ``"auto"``, without effect otherwise. None: a random fifth of the rows is
-        held out, 2,000 at most; up to 1,000 rows each is left out once. A number of
-        shuffled folds, each held out once. A splitter of scikit-learn, such as
-        ``TimeSeriesSplit(5)``, or pairs of row numbers to train and to test on: folds may overlap,
-        and need not have all rows. One that needs groups is given as ``list(splitter.split(X, y,
-        groups))``.
+        held out, 2,000 at most; up to 1,000 rows, leave-one-out. A number of shuffled folds, each
+        held out once. A splitter of scikit-learn, such as ``TimeSeriesSplit(5)``, or pairs of
+        training and test row numbers: folds may overlap, and need not cover all rows. With groups,
+        pass ``list(splitter.split(X, y, groups))``.
     solver : str or Solver, default="auto"
         One of `gramian.solvers.names`: ``"direct"``, ``"pcg"``, ``"askotch"``, ``"eigenpro2"`` (all
         rows), ``"falkon"``, ``"eigenpro3"``, ``"sketchysaga"`` (landmarks), ..., or an object.
@@ -98,13 +96,13 @@ class KernelRidge(KernelRegressor, FitParameters):
         (3,000 if the penalty is chosen and is not tiny), pcg up to 400,000 if 100 columns of n
         numbers fit into a quarter of it, else askotch.
     max_iter : int, default=100
-        Iterations of an iterative solver; of askotch passes over all pairs, n / b iterations each.
+        Iterations of a solver; for askotch, passes over all pairs of n / b iterations each.
     tol : float or "auto", default="auto"
-        Estimated error of the predictions on the rows, against the exact solution, at which it
-        stops: the root mean square over the standard deviation of the target, the largest of all
-        targets; ``"prediction_error"`` in ``history_``.
-        ``"auto"``: 1e-6; where the penalty is chosen, a twentieth of the error that was found then,
-        in units of the target, between 1e-6 and 5e-3: the error falls no more below that.
+        Estimated error of the predictions on the rows, relative to the exact solution, at which the
+        solver stops: root mean square divided by the standard deviation of the target, the largest
+        over targets; ``"prediction_error"`` in ``history_``. ``"auto"``: 1e-6; if the penalty is
+        chosen, a twentieth of the error found by that choice, in units of the target, between 1e-6
+        and 5e-3, below which the error no longer falls.
     engine : str or Engine, default="auto"
         See `gramian.operators.choose_engine`.
     memory_limit : int, str or None, default=None
@@ -115,44 +113,43 @@ class KernelRidge(KernelRegressor, FitParameters):
     warm_start : bool, default=False
         Whether `fit` starts from the landmarks and coefficients of the last fit.
     centers_file : str, Path or None, default=None
-        A ``.npy`` file for the landmarks, standardised if features are, which are then mapped from
-        this file. None: they are in memory; or, if they take more than the memory for
-        blocks (half of the memory besides factors, at most 1 GiB), in a temporary file for the
-        lifetime of the model, in the folder that ``TMPDIR`` names.
+        A ``.npy`` file for the landmarks (standardised if features are), which the model then maps
+        into memory. None: landmarks stay in memory; or, if they exceed the memory for blocks (half
+        of the memory besides factors, at most 1 GiB), in a temporary file in the folder ``TMPDIR``
+        for the lifetime of the model.
     early_stopping : bool, default=False
-        Whether rows are held out to stop when the error on them no longer falls; see the notes.
+        Whether to hold rows out, and stop when their error no longer falls; see the notes.
     validation_fraction : float, default=0.1
-        Share of the rows that early stopping holds out. Without effect if there is a `Validate`
-        among the callbacks, whose rows are used instead.
+        Share of the rows that early stopping holds out. A `Validate` callback replaces these rows
+        with its own.
     patience : int, default=5
-        Looks in a row without a new minimum of the error after which early stopping ends the fit.
+        Consecutive validations without a new minimum of the error that end the fit.
     time_limit : float or None, default=None
-        Seconds after which a fit ends, with a warning: all counts from when the rows have been
-        checked, choosing landmarks and building preconditioners too. Looked at between two
-        iterations, and between two levels of a path of penalties; without effect on a closed form
-        and on ``partial_fit``.
+        Seconds after which a fit ends, with a warning. The time starts after the check of the rows
+        and includes landmarks and preconditioners. It is checked between iterations, and between
+        levels of a path of penalties; closed forms and ``partial_fit`` ignore it.
     conformal : "split", "cv+" or None, default=None
-        How `predict_interval` gets its errors of rows that a fit has not seen. ``"split"``: a fifth
-        of the rows, at most 4,000, is held back before anything is chosen; the theorem holds.
-        ``"cv+"``: five more fits, each without a fold. None: at the first call, from rows of the
-        training; see there, and docs/intervals.md.
+        Source of the held-out errors for `predict_interval`. ``"split"``: a fifth of the rows, at
+        most 4,000, is held out before any choice, so that the coverage theorem holds. ``"cv+"``:
+        five more fits, each without a fold. None: from training rows, at the first call; see
+        `predict_interval` and docs/intervals.md.
     random_state : int, RandomState or None, default=None
         For random landmarks, the median heuristic, held-out rows and random solvers.
 
     Attributes
     ----------
     model_ : KernelModel
-        Predicts without scikit-learn, and saves itself: ``est.model_.save(path)``.
+        Model that predicts without scikit-learn; ``est.model_.save(path)`` saves it.
     dual_coef_ : ndarray of shape (m,) or (m, t)
     landmark_index_ : ndarray of shape (m,), or None
         Row numbers of the landmarks, among the rows of positive weight.
     solver_settings_ : dict
         Automatic choices of the solver, such as batch and step, if any.
     penalty_ : float, or ndarray of shape (t,)
-        The one given, or the one chosen; of each target if so given.
+        The given or chosen penalty; one per target for a given sequence.
     path_ : list of dict, or None
-        A row for each penalty that was tried, the largest first: ``penalty``, ``landmarks``,
-        ``effective_dimension``, ``error`` (held-out, the smaller the better, infinite where the
+        A row for each penalty of the path, the largest first: ``penalty``, ``landmarks``,
+        ``effective_dimension``, ``error`` (held-out, the smaller the better, infinite if the
         solver diverged), ``fold_errors``, ``iterations`` (over all folds), ``kernel_evaluations``,
         ``seconds``. None if the penalty was given.
     n_iter_ : int
@@ -161,92 +158,90 @@ class KernelRidge(KernelRegressor, FitParameters):
     history_ : list of dict
         A row per iteration; ``pandas.DataFrame(est.history_)`` makes a table.
     best_iteration_ : int or None
-        With early stopping, the iteration whose coefficients were kept; `n_iter_` is the last.
+        With early stopping, the iteration of the kept coefficients; `n_iter_` is the last.
     validation_error_ : float or None
-        With early stopping, their error on the held-out rows, weighted by ``sample_weight``: the
-        root mean squared error, as ``valid_rmse`` in `history_`; of a classifier the share of wrong
-        labels, ``valid_error``. It is the least of all iterations, and so optimistic; other rows
-        give an honest estimate.
+        With early stopping, the error of that iteration on the held-out rows, weighted by
+        ``sample_weight``: the root mean squared error, as ``valid_rmse`` in `history_`; for a
+        classifier the share of wrong labels, ``valid_error``. It is the minimum over iterations,
+        and so optimistic; other rows give an unbiased estimate.
     solver_, engine_, kernel_ : object
-        The chosen ones; the kernel with its lengthscale.
+        The chosen solver, engine and kernel, which has its lengthscale.
     objects_ : list
-        Of a kernel that is a function: the objects that predictions compare new ones with.
+        With a function as the kernel: the objects that predictions compare new ones with.
     metric_ : ndarray of shape (d, k) or (d,), or None
-        The map of the features, learned or given: x is compared as ``x @ metric_``, or with factors
-        as ``x * metric_``. A learned matrix is a symmetric root of the metric.
+        The learned or given map of the features x: ``x @ metric_``, or with factors
+        ``x * metric_``. A learned matrix is a symmetric root of the metric.
     metric_history_ : list of dict, or None
-        A row for each round in which a metric was learned: ``round``, ``error`` on held-out rows,
+        A row for each round of learning a metric: ``round``, ``error`` on held-out rows,
         ``penalty``, ``lengthscale``.
     loo_predictions_, gcv_, log_marginal_likelihood_
-        Of the rows of the training, each without itself; see docs/deviations.md.
+        Leave-one-out results of the training rows; see docs/deviations.md.
     feature_importances_ : ndarray of shape (d,)
-        Shares of the features of ``feature_names_in_`` in the variation of predictions, of sum 1,
-        summed over encoded columns. Of a learned metric: its diagonal. Else, computed at the first
-        for: mean squares of the gradients at up to 2,000 centers, with respect to the features as
-        they are scaled. They describe the model and are no causal claim.
+        Shares of the features of ``feature_names_in_`` in the variation of predictions, with sum 1,
+        summed over encoded columns. With a learned metric: its diagonal. Else, computed at the
+        first access: mean squares of the gradients at up to 2,000 centers, with respect to the
+        scaled features. They describe the model, not causes.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (d,)
         Only if all features have names.
 
     See Also
     --------
-    sklearn.kernel_ridge.KernelRidge : The same function with ``penalty = alpha / n``, for as many
-    rows as a dense n x n matrix allows.
+    sklearn.kernel_ridge.KernelRidge : The same function with ``penalty = alpha / n``, by a dense
+    n x n matrix.
 
     Notes
     -----
     The encoding of a table, and quantiles, use each row of positive weight once: weights affect
-    only the fit, and the standardisation of tables of numbers. Along a
-    path of penalties means of the target in the levels of a category come from other rows, not from
-    other folds: with columns of many levels, and ``cv`` of groups or times, use `TableEncoder` in a
-    pipeline.
+    only the fit, and the standardisation of tables of numbers. Along a path of penalties, the mean
+    targets of category levels come from other rows, not from other folds: with columns of many
+    levels, and ``cv`` by groups or time, use `TableEncoder` in a pipeline.
 
-    Errors of a path and on held-out rows are in units of the targets; for several standardised
-    targets, errors of a path are shares of their variances.
+    Held-out errors, including those along a path, are in units of the targets; for several
+    standardised targets, errors along a path are shares of their variances.
 
     Kernel, lengthscale and penalty that are ``"auto"`` are chosen before the fit, on at most 8,000
     rows and at about its cost. Kernels (Laplacian, Matern 3/2, Gaussian, and the Laplacian of the
     l1 distance unless rows are sparse or mapped by a matrix) are screened with 500 landmarks; then
     the lengthscale is halved or doubled as long as the error falls, at all penalties at once, by
-    fits with all these rows as centers, or with as many landmarks as the fit has, 1,000 at most. Up
-    to 1,000 rows, and for sparse rows or a memory limit below 1 GiB by 1,000 of them, errors are
-    leave-one-out errors, in closed form; where all rows are centers, kernels are compared
-    by the geometric mean of that error and of the spread under the marginal likelihood, which also
-    measures a kernel away from the rows. The product of rows and penalty is chosen, and stays
-    for more rows. Given values restrict the choice: ``KernelRidge("gaussian",
+    fits with all these rows as centers, or with the landmarks of the fit, 1,000 at most. Up to
+    1,000 rows, and on 1,000 rows if rows are sparse or the memory limit is below 1 GiB, errors are
+    leave-one-out errors, in closed form; if all rows are centers, kernels are compared by the
+    geometric mean of that error and of the spread under the marginal likelihood, which also
+    measures a kernel away from the rows. The choice fixes the product of rows and penalty for more
+    rows. Given values restrict the choice: ``KernelRidge("gaussian",
     lengthscale="median", penalty=1e-6)`` chooses nothing. `kernel_`, `penalty_` and the log show
-    the choices. With ``warm_start``, and in later calls of `partial_fit`, the first
-    choice stays. `KernelRidgeCV` searches further.
+    the choices. ``warm_start`` and later calls of `partial_fit` keep the first choice.
+    `KernelRidgeCV` searches further.
 
     With ``cells`` each cell has the same kernel and the same ridge, the penalty times the number of
-    all rows, so that one cell is the plain fit; one cell chooses values ``"auto"``, at its
-    density. Predictions are weighted means over the cells of a row, by weights that sum to one
-    and change linearly across bands. Where the solver diverges in a cell its ridge is raised
-    tenfold, which the log says. `history_` has a row for each cell, the one of largest residual
-    last. Landmarks, callbacks that look at iterations, early stopping and warm starts do not go
-    with cells; a `Checkpoint` keeps each cell that is ready.
+    all rows, so that a single cell equals the plain fit; one cell chooses values ``"auto"``, at its
+    density. Predictions are weighted means over the cells of a row; the weights sum to one and
+    change linearly across bands. If the solver diverges in a cell, its ridge is raised tenfold,
+    with a remark in the log. `history_` has a row for each cell, with the largest residual last.
+    Cells exclude landmarks, callbacks on iterations, early stopping and warm starts; a `Checkpoint`
+    keeps each finished cell.
 
-    Several cells are solved at once, one on each core: by threads, or where cells are short and
-    many by processes of 0.4 GB each, if ``memory_limit`` has room for them. Rows are held in
-    memory, cell by cell, or in a temporary file if they and their
-    coefficients would take more than half of ``memory_limit``: three passes over `X`, which may be
-    a Parquet file larger than memory.
+    Cells are solved in parallel, one on each core: by threads, or, for many short cells, by
+    processes of 0.4 GB each if they fit into ``memory_limit``. Rows are kept in memory, cell by
+    cell, or in a temporary file if they and their coefficients exceed half of ``memory_limit``:
+    three passes over `X`, which may be a Parquet file larger than memory.
 
-    ``penalty="auto"``, with ``landmarks=BlessR(m=1000)`` or ``"bless_r"``: it passes through a
-    decreasing sequence of penalties with landmarks for each. FALKON is fitted to the rows that are
-    not held out at one after the other, starting from the last function, and compared by the mean
-    squared error (weighted by ``sample_weight``) on those that are, until three in a row are no
-    better, though not before a quarter of the effective dimension; then at the best to all rows.
-    With `m` landmarks fits continue beyond the end of the path, each penalty a quarter of the last.
-    Preconditioners are built once for each penalty. Landmarks are chosen among all rows: they do
-    not look at targets. If the last penalty of all is the best, there is a warning.
+    ``penalty="auto"``, with ``landmarks=BlessR(m=1000)`` or ``"bless_r"``: a path of decreasing
+    penalties, with landmarks for each. FALKON fits the training rows at one penalty after the
+    other, each from the last function, and the mean squared error on held-out rows (weighted by
+    ``sample_weight``) compares them, until three in a row are no better, though not before a
+    quarter of the effective dimension; then it fits all rows at the best. With `m` landmarks, fits
+    continue beyond the end of the path, each penalty a quarter of the last. Preconditioners are
+    built once for each penalty. Landmarks are chosen among all rows, because they do not depend on
+    targets. If the last penalty is the best, there is a warning.
 
-    ``early_stopping=True``: the error on held-out rows is measured after each iteration, of askotch
-    after each pass, and after the last. The coefficients of its minimum are kept, whatever ended
-    the fit, and there is no further fit to all rows. A solver with a closed form has one state;
-    its error is measured. A `Checkpoint` keeps the best state, too. With ``warm_start`` give a
-    ``random_state``: otherwise rows that the last fit has learned from are held out.
-    ``penalty="auto"`` divides the other rows.
+    ``early_stopping=True``: the error on held-out rows is measured after each iteration (askotch:
+    each pass), and after the last. The fit keeps the coefficients of the minimum, however it ended,
+    and does not refit all rows. A solver with a closed form has one state, whose error is measured.
+    A `Checkpoint` also keeps the best state. With ``warm_start`` set a ``random_state``: otherwise
+    the held-out rows include training rows of the last fit. ``penalty="auto"`` splits the other
+    rows.
 
     Examples
     --------
@@ -279,11 +274,12 @@ class KernelRidge(KernelRegressor, FitParameters):
         ----------
         X : array-like, sparse matrix, DataFrame, Arrow table, tensor, path or RowSource
             n rows of d features; or a table: a path, or a frame of pandas, polars, Arrow, DuckDB.
-            Columns of a table that are no numbers, or have gaps, are encoded, see `TableEncoder`.
+            Table columns that are not numbers, or have missing values, are encoded, see
+            `TableEncoder`.
         y : str, tuple of str, or array-like of shape (n,) or (n, t)
             The name of a column of X, names of t columns, or values.
         sample_weight : array-like of shape (n,), optional
-            A weight that is a whole number is a repeated row; but see the notes on tables.
+            An integer weight repeats its row; but see the notes on tables.
         columns : sequence of str, optional
             Columns of a table to learn from; all but the target by default.
 
@@ -312,21 +308,21 @@ class KernelRidge(KernelRegressor, FitParameters):
     def partial_fit(
         self, X: RowsLike, y: TargetsLike, sample_weight: Weights = None
     ) -> KernelRidge:
-        """Go on with one pass over more rows: ``solver="eigenpro3"`` or ``"sketchysaga"``.
+        """Continue with one pass over more rows: ``solver="eigenpro3"`` or ``"sketchysaga"``.
 
         Parameters
         ----------
         X, y, sample_weight : as in `fit`
-            Of any number of rows. Kernel and landmarks of the first call stay.
+            Any number of rows. Kernel and landmarks of the first call stay.
 
         Returns
         -------
         KernelRidge
-            Itself. If it fails, it is as it was before.
+            Itself. If the call fails, the estimator is unchanged.
 
         Notes
         -----
-        Preconditioners are built from the rows of each call: they should be some thousands.
+        Each call builds preconditioners from its rows, which should be a few thousand.
         """
         settings = self._settings()
         with restore_on_error(self):

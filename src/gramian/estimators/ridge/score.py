@@ -1,4 +1,4 @@
-"""Scores of estimators: the truth from a column of X, and one pass over rows on other machines."""
+"""Scores of estimators: true values from a column of X, and one pass over remote rows."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ Result = TypeVar("Result")
 def rows_and_truth(
     model: Model, X: RowsLike, y: TargetsLike | None, sample_weight: Weights
 ) -> tuple[Any, Any, Any]:
-    """Return rows, truth and weights, in memory unless the rows are on other machines.
+    """Return rows, true values and weights, in memory unless the rows are remote.
 
     Parameters
     ----------
     model : Model
     X : as in `KernelRidge.fit`
     y : str, tuple of str, or array-like, optional
-        By default the column of X that was the target.
+        By default the column of X with the name of the target.
     sample_weight : array-like of shape (n,), optional
     """
     rows = as_rows(X) if is_collection(X) else X
@@ -47,14 +47,14 @@ def rows_and_truth(
 
 
 def is_remote(X: object) -> TypeGuard[RowSource]:
-    """Return whether rows are on other machines."""
+    """Return whether rows are remote."""
     return isinstance(X, RowSource) and X.remote
 
 
 def remote_r2(
     estimator: KernelRidgeModel, X: RowSource, y: TargetsLike, sample_weight: Weights
 ) -> float:
-    """Return R2 of rows on other machines."""
+    """Return R2 over remote rows."""
     sums: Sums = _fold_remote(estimator, X, Errors(), _numbers, y, sample_weight)
     return sums.r2
 
@@ -62,7 +62,7 @@ def remote_r2(
 def remote_accuracy(
     estimator: KernelRidgeModel, X: RowSource, y: TargetsLike, sample_weight: Weights
 ) -> float:
-    """Return the share of rows on other machines whose label is right."""
+    """Return the accuracy over remote rows."""
     classes: np.ndarray = estimator.classes_
     fold = Confusion(len(classes))
     counts = _fold_remote(estimator, X, fold, partial(_class_numbers, classes), y, sample_weight)
@@ -77,7 +77,7 @@ def _fold_remote(
     y: TargetsLike,
     sample_weight: Weights,
 ) -> Result:
-    """Fold predictions and truth in one pass over the rows, of which sums come back."""
+    """Fold predictions and true values in one pass over the rows; only sums are returned."""
     rows = validation.new_rows(estimator, X)
     engine, memory = estimator._engine_of_prediction(rows), estimator._block_bytes()
     values = map_predictions(rows, estimator.model_, engine=engine, memory_bytes=memory)
@@ -89,14 +89,14 @@ def _fold_remote(
 
 
 def _numbers(y: TargetsLike | RemoteColumns) -> Tensor | RemoteColumns:
-    """Return a numeric truth as a tensor or as remote columns."""
+    """Return numeric true values as a tensor or as remote columns."""
     if isinstance(y, RemoteColumns):
         return y
     return torch.from_numpy(np.ascontiguousarray(y, dtype=np.float64))
 
 
 def _class_numbers(classes: np.ndarray, y: TargetsLike | RemoteColumns) -> Tensor | RemoteColumns:
-    """Return the number of the class of each row, -1 of a label that is not one of them.
+    """Return the class number of each row, -1 for a label that is not in `classes`.
 
     Parameters
     ----------

@@ -49,7 +49,7 @@ from .scoring import score_rows, scoring_of
 
 @dataclass(eq=False, repr=False)
 class KernelRidgeSearch(KernelRidgeModel):
-    """Search for a kernel ridge regression; subclasses say what targets and outputs are."""
+    """Search for a kernel ridge regression; subclasses define targets and outputs."""
 
     kernel: Any = AUTO_VALUE
     _: KW_ONLY
@@ -80,7 +80,7 @@ class KernelRidgeSearch(KernelRidgeModel):
         Parameters
         ----------
         X, y, columns : as in `fit`
-            A table is read once, to know how many features its columns become. Without y, all
+            A table is read once, to count the features of its encoded columns. Without y, all
             columns are features.
         targets : int, default=1
             Number of targets without y: outputs of a regression, classes beyond two.
@@ -88,12 +88,12 @@ class KernelRidgeSearch(KernelRidgeModel):
         Returns
         -------
         SearchPlan
-            Rows that are searched on, memory, kernel evaluations and seconds on this machine, or
-            the budget: an estimate, for how much is tried depends on the data.
+            Rows of the search, memory, kernel evaluations and seconds on this machine, or the
+            budget: an estimate, because the number of trials depends on the data.
 
         Notes
         -----
-        Takes about a second, to measure the speed of this machine.
+        The call measures the speed of this machine in about a second.
         """
         classes = is_classifier(self)
         _, rows, t = tables.sized(
@@ -108,13 +108,13 @@ class KernelRidgeSearch(KernelRidgeModel):
 
     @property
     def _maps(self) -> bool:
-        """Whether parameters ask for a map of the features, which would fill zeros."""
+        """Whether parameters require a map of the features, which would fill zeros."""
         is_auto = isinstance(self.metric, str) and self.metric == AUTO_VALUE
         quantiles = isinstance(self.standardize, str) and self.standardize == "quantile"
         return quantiles or not (is_auto or self.metric is None)
 
     def _check_sparse(self, rows: RowSource) -> None:
-        """Raise ValueError if rows are sparse and parameters ask for a map of them."""
+        """Raise ValueError if rows are sparse and parameters require a map of them."""
         if rows.sparse and self._maps:
             raise ValueError(
                 "standardize='quantile' and a learned metric map features, which would fill the "
@@ -122,7 +122,7 @@ class KernelRidgeSearch(KernelRidgeModel):
             )
 
     def _search_settings(self, *, classes: bool) -> SearchSettings:
-        """Return the parameters of a search, checked."""
+        """Return the checked parameters of a search."""
         if not isinstance(self.average, bool | np.bool_):
             raise ValueError(f"average must be True or False, not {self.average!r}")
         check_callbacks(self.callbacks)
@@ -148,7 +148,7 @@ class KernelRidgeSearch(KernelRidgeModel):
         )
 
     def _checkpoint(self) -> Checkpoint | None:
-        """Return the checkpoint among the callbacks; ValueError if no search could resume."""
+        """Return the checkpoint of the callbacks; raise ValueError if it could not resume."""
         checkpoints = [callback for callback in self.callbacks if isinstance(callback, Checkpoint)]
         checkpoint = checkpoints[0] if checkpoints else None
         if checkpoint is not None and self.random_state is None:
@@ -159,7 +159,7 @@ class KernelRidgeSearch(KernelRidgeModel):
         return checkpoint
 
     def _settings(self) -> FitSettings:
-        """Return the settings by which a table is read."""
+        """Return the settings for reading a table."""
         return KernelRidge(
             standardize=self.standardize is not False,
             engine=self.engine,
@@ -167,7 +167,7 @@ class KernelRidgeSearch(KernelRidgeModel):
         )._settings()
 
     def _search(self, settings: SearchSettings, whole: Whole, seed: int) -> None:
-        """Search, and set the attributes that regressor and classifier have in common."""
+        """Search, and set the attributes common to regressor and classifier."""
         divided, test = self._split_rows(whole)
         data, calibration = divided.train, divided.others
         self._check_sparse(data.rows)
@@ -195,7 +195,7 @@ class KernelRidgeSearch(KernelRidgeModel):
         calibrate_model(self, data, calibration)
 
     def _split_rows(self, whole: Whole) -> tuple[Divided, TrainingData | None]:
-        """Return the rows of the search, and the test rows, if any, by which nothing is chosen."""
+        """Split the rows of the search and the optional test rows, which affect no choice."""
         if self.test_fraction is None:
             return divide_rows(self, whole), None
         fraction = as_share(self.test_fraction, "test_fraction", example=0.2)
@@ -229,7 +229,7 @@ class KernelRidgeSearch(KernelRidgeModel):
 
 
 def refuse_remote(X: RowsLike) -> None:
-    """Raise ValueError if rows are on other machines: a search fits to rows here."""
+    """Raise ValueError for remote rows: a search needs local rows."""
     if isinstance(X, RowSource) and X.remote:
         raise ValueError(
             "a search fits to rows on one machine, and these are on others: use KernelRidge or "

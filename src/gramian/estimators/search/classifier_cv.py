@@ -28,15 +28,15 @@ class KernelRidgeClassifierCV(KernelClassifier, KernelRidgeSearch):
     test_fraction : float or None, default=None
         As in `KernelRidgeCV`; the test rows have the same share of each class.
     scoring : str or None, default=None
-        What fits are compared by: None, the squared error of the codes, which is less noisy than
+        Score that compares fits: None, the squared error of the codes, which is less noisy than
         the share of wrong labels; ``"accuracy"``, ``"balanced_accuracy"``, ``"neg_log_loss"``, of
         `predict_proba`, or ``"roc_auc"``.
     engine, memory_limit, callbacks, random_state : as in `KernelRidgeCV`
     conformal : "split", "cv+" or None, default=None
         As in `KernelRidgeCV`, for `predict_set`.
     class_weight : dict, "balanced" or None, default=None
-        Weight of each class; multiplied with ``sample_weight``. "balanced": inverse to the number
-        of its rows.
+        Weight of each class, multiplied by ``sample_weight``. "balanced": inversely proportional to
+        the number of its rows.
 
     Attributes
     ----------

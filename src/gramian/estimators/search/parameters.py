@@ -1,4 +1,4 @@
-"""Parameters of the estimators that search, checked: the space that they ask for, and the folds."""
+"""Checks of the parameters of a search: its space and its folds."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def kernels_of(given: object) -> tuple[str, ...]:
 
 
 def _is_usable(name: str) -> bool:
-    """Return whether a kernel has a lengthscale in median distances, and takes mapped features."""
+    """Return whether a kernel has a median lengthscale, and accepts mapped features."""
     kernel = kernels.make(name)
     return kernel.stationary and not kernel.unscaled_features(1)
 
@@ -51,7 +51,7 @@ def inputs_of(given: object) -> tuple[str, ...]:
 
 
 def multiples_of(given: object) -> tuple[float, ...] | None:
-    """Return lengthscales in medians; None for those that are found by walking."""
+    """Return lengthscales in medians; None to search for them."""
     if given is None or (isinstance(given, str) and given == AUTO_VALUE):
         return None
     values = [given] if isinstance(given, str) or not isinstance(given, Sequence) else given
@@ -65,7 +65,7 @@ def multiples_of(given: object) -> tuple[float, ...] | None:
 
 
 def folds_of(given: object) -> object:
-    """Return ``cv``, checked; pairs that can be read once only as a list."""
+    """Return the checked ``cv``, with an iterator of pairs as a tuple."""
     cv = tuple(given) if isinstance(given, Iterator) else given
     if cv is None or is_splitter(cv) or is_pairs(cv) or (is_integer(cv) and cv >= 2):
         return cv
@@ -76,7 +76,7 @@ def folds_of(given: object) -> object:
 
 
 def machine_of(given: object) -> RecursiveFeatureMachine | None:
-    """Return the machine that learns a metric, if any."""
+    """Return the machine that learns a metric; None without one."""
     if given is None:
         return None
     if isinstance(given, str) and given in (AUTO_VALUE, "learned"):

@@ -1,4 +1,4 @@
-"""Records of a search as scikit-learn has them: parameters of members, ``cv_results_``, history."""
+"""Results of a search: parameters of members, ``cv_results_`` and history."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from .scoring import Scoring
 def parameters(member: Member, *, scaled: bool, coded: bool) -> dict[str, Any]:
     """Return the parameters of a `KernelRidge` that repeats a member without a search.
 
-    A metric that cells have made flatter is learned there with that power in each round: nearly the
-    same.
+    If cells flattened the metric by a power, the refit applies the power in each round, with nearly
+    the same result.
     """
     recipe = member.recipe
     return {
@@ -31,7 +31,7 @@ def parameters(member: Member, *, scaled: bool, coded: bool) -> dict[str, Any]:
 
 
 STANDARDIZE_OF_INPUTS = {"quantile": "quantile", "common": False}
-"""The names of `KernelRidge` for inputs: lengthscales in medians make up for one scale of all."""
+"""Values of ``standardize`` by inputs; lengthscales in medians absorb a common scale."""
 
 
 def _maps(recipe: Recipe, *, scaled: bool, coded: bool) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def _maps(recipe: Recipe, *, scaled: bool, coded: bool) -> dict[str, Any]:
 
 
 SAMPLED_STEPS = ("screen", "metric", "kernel", "landmarks")
-"""Steps that are compared by the squared error on samples, whatever score was asked for."""
+"""Steps on samples, which the squared error compares for any scoring."""
 
 RESULT_COLUMNS = (
     "params", "step", "mean_test_score", "squared_error", "seconds", "elapsed", "evaluations"
@@ -55,7 +55,7 @@ RESULT_COLUMNS = (
 def results(found: Searched, scoring: Scoring, *, scaled: bool, coded: bool) -> dict[str, Any]:
     """Return a row for each recipe and penalty, as scikit-learn's ``cv_results_``.
 
-    With a score of its own, fits have a row for their best penalty only, and samples no score.
+    With a scoring of its own, a fit has only a row for its best penalty, and samples no score.
     """
     rows: dict[str, list[Any]] = {name: [] for name in RESULT_COLUMNS}
     for trial in found.trials:
@@ -87,7 +87,7 @@ def results(found: Searched, scoring: Scoring, *, scaled: bool, coded: bool) -> 
 
 
 def best_index(table: dict[str, Any]) -> int:
-    """Return the row of the best fit with all rows as centers, or of the average; else of any."""
+    """Return the row of the best full fit or average; without these, of the best sample."""
     scores, last = table["mean_test_score"], np.isin(table["step"], ("fit", "average"))
     if "cells" in table["step"]:  # fits of one cell have other held-out rows
         last = table["step"] == "cells"

@@ -1,4 +1,4 @@
-"""Losses by the names of scikit-learn's scores, of predictions of held-out rows."""
+"""Losses on held-out rows, by the names of scikit-learn's scores."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Loss = Callable[[Tensor, Tensor, Tensor | None], float]
 
 @dataclass(frozen=True)
 class Scoring:
-    """A score, and the loss that it falls with.
+    """A score, and the loss that it decreases with.
 
     Attributes
     ----------
     loss : callable or None
-        Of predictions, true targets and weights; None: the mean squared error.
+        Function of predictions, true targets and weights; None: the mean squared error.
     score : callable
-        Of a loss, and of the unit of the square root of a squared one.
+        Function of a loss, and of the unit of the root of a squared loss.
     """
 
     loss: Loss | None
@@ -35,7 +35,7 @@ class Scoring:
 
 
 def scoring_of(scoring: object, *, classes: bool) -> Scoring:
-    """Return the score of a name; the negative mean squared error for None.
+    """Return the score with a name; the negative mean squared error for None.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def scoring_of(scoring: object, *, classes: bool) -> Scoring:
     Raises
     ------
     ValueError
-        If there is no such score.
+        If the score is unknown.
     """
     metrics_of_task = CLASSIFICATION_SCORINGS if classes else REGRESSION_SCORINGS
     if scoring is None:
@@ -62,14 +62,14 @@ def scoring_of(scoring: object, *, classes: bool) -> Scoring:
 def score_rows(
     scoring: Scoring, search: Searched, data: TrainingData, *, engine: str | Engine
 ) -> float:
-    """Score the model of a search on other rows, by the same score.
+    """Score the model of a search on test rows.
 
     Parameters
     ----------
     scoring : Scoring
     search : Searched
     data : TrainingData
-        Rows that neither the search nor its fits have seen.
+        Rows that neither the search nor its fits used.
     engine : str or Engine
     """
     data = data.with_local_numbers()
@@ -95,7 +95,7 @@ def _error(values: Tensor, truth: Tensor, weights: Tensor | None) -> float:
 
 
 def _balanced_accuracy(values: Tensor, truth: Tensor, weights: Tensor | None) -> float:
-    """Return 1 - the mean, over the classes that there are, of the share of right labels."""
+    """Return 1 - the mean recall over the classes that occur."""
     labels, right = _labels(truth), _labels(values) == _labels(truth)
     w = np.ones(len(labels)) if weights is None else weights.numpy()
     shares = [np.average(right[labels == k], weights=w[labels == k]) for k in np.unique(labels)]
@@ -108,7 +108,7 @@ def _log_loss(
     weights: Tensor | None,
     probabilities: Probabilities | None = None,
 ) -> float:
-    """Return the log loss of probabilities; by default, a map fitted to these values."""
+    """Return the log loss of probabilities, by default from a map fitted to these values."""
     if probabilities is None:
         probabilities = Shares.fitted(values, truth, weights)
     logs, labels = probabilities.log(values).numpy(), _labels(truth)
@@ -116,7 +116,7 @@ def _log_loss(
 
 
 def _one_minus_auc(values: Tensor, truth: Tensor, weights: Tensor | None) -> float:
-    """Return 1 - AUC; of several classes the mean of each against the others."""
+    """Return 1 - AUC, averaged one-vs-rest over more than two classes."""
     from sklearn import metrics  # a tenth of a second, for those who need it
 
     labels, w = _labels(truth), _numpy(weights)
