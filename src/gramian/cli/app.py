@@ -67,7 +67,7 @@ def gramian(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", help="Say which version this is.", callback=_version, is_eager=True
+            "--version", help="Show the version and exit.", callback=_version, is_eager=True
         ),
     ] = False,
 ) -> None:

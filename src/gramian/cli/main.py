@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             code, text = explain_error(error)
             message("error", text)
     if came:
-        return 128 + came[0]  # as a shell does
+        return 128 + came[0]  # the exit code that shells report
     return code if isinstance(code, int) else 0
 
 

@@ -127,7 +127,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         ValueError, TypeError
             If a column cannot be used; the message names it.
         """
-        self._fitted(X, y)
+        self._fit(X, y)
         return self
 
     def fit_transform(self, X: RowsLike, y: TargetsLike | None = None, **params: Any) -> np.ndarray:
@@ -143,7 +143,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         -------
         ndarray of shape (n, d)
         """
-        table, fitted = self._fitted(X, y)
+        table, fitted = self._fit(X, y)
         return _array(fitted.training_rows(table))
 
     def transform(self, X: RowsLike) -> np.ndarray:
@@ -209,7 +209,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         encoder._keep(encoding, [column.name for column in encoding.columns] if named else None)
         return encoder
 
-    def _fitted(self, X: RowsLike, y: TargetsLike | None) -> tuple[Table, FittedEncoding]:
+    def _fit(self, X: RowsLike, y: TargetsLike | None) -> tuple[Table, FittedEncoding]:
         names = None
         if is_table(X):
             table = as_table(X)

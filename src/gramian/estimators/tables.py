@@ -127,7 +127,7 @@ def with_truth(model: Model, X: RowsLike, y: TargetsLike | None) -> tuple[Any, A
     return table, table.there(names) if table.remote else target_column(table, names)
 
 
-def sized(
+def plan_inputs(
     settings: FitSettings,
     X: RowsLike,
     y: TargetsLike | None,
@@ -155,15 +155,15 @@ def sized(
     if y is None:
         table = as_table(X)
         chosen = table.names if columns is None else tuple(columns)
-        given = TrainingTable(table, chosen, None, np.zeros((len(table), targets)))
+        training_table = TrainingTable(table, chosen, None, np.zeros((len(table), targets)))
     else:
-        given = TrainingTable.open(X, y if _are_names(y) else np.asarray(y), columns)
+        training_table = TrainingTable.open(X, y if _are_names(y) else np.asarray(y), columns)
     classes = None
     if labels and y is not None:
-        remote = as_remote_columns(given.y)
-        classes = np.unique(given.y) if remote is None else remote.classes()
+        remote = as_remote_columns(training_table.y)
+        classes = np.unique(training_table.y) if remote is None else remote.classes()
     rng = Generators.seeded(np.random.RandomState(0))
-    data = whole_of(given, settings, rng, labels=classes).without(None)
+    data = whole_of(training_table, settings, rng, labels=classes).without(None)
     return data.settings, data.train.rows, data.train.targets.shape[1]
 
 

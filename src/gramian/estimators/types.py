@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     RowsLike: TypeAlias = ArrayLike | sparray | spmatrix | str | Path | RowSource | Table
     TargetsLike: TypeAlias = ArrayLike | str | tuple[str, ...]
     Weights: TypeAlias = ArrayLike | None
-    Values: TypeAlias = np.ndarray  # or a dask array that stands for one
+    Values: TypeAlias = np.ndarray  # or a lazy dask array
     Labels: TypeAlias = ArrayLike | None
     Columns: TypeAlias = Sequence[str] | None
     FeaturesLike: TypeAlias = LandmarksLike | FeatureMap | TransformerMixin

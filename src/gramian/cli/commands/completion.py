@@ -35,7 +35,7 @@ def script(shell: str) -> str:
         prog_name="gramian", complete_var=COMPLETION_VARIABLE, shell=shell
     )
     first, _, remainder = script_text.partition("\n")
-    # zsh reads the first line only if it is the first
+    # zsh requires `#compdef` on the first line, so the comment follows it.
     head, tail = (f"{first}\n", remainder) if first.startswith("#compdef") else ("", script_text)
     return f"{head}# in the file that {shell} reads at its start: {PROFILE_LINES[shell]}\n{tail}"
 

@@ -56,7 +56,7 @@ def fit(
     with _resumable(checkpoint), progress(settings.max_iter) as shown:
         training = open_training(data, options)
         check_metric(training, options)
-        prepared = training.prepared(
+        prepared = training.prepare(
             settings,
             generators(options),
             lambda whole: divide_calibration(whole, conformal, options.seed),
@@ -70,17 +70,19 @@ def fit(
     if std:
         save_with_std(load_model(out), out, prepared.data, fitted.closed_form, settings.limit)
     if conformal is not None:
-        learned = prepared.data
+        training_data = prepared.data
 
-        def again(model: Model) -> Again:
-            return Again.of_fit(model, fitted, prepared.settings, learned)
+        def build_refit(model: Model) -> Again:
+            return Again.of_fit(model, fitted, prepared.settings, training_data)
 
-        save_with_intervals(out, learned, prepared.back, again, conformal, options.seed)
+        save_with_intervals(
+            out, training_data, prepared.calibration, build_refit, conformal, options.seed
+        )
     return report
 
 
 def _fit_or_save(
-    ready: Prepared,
+    prepared: Prepared,
     options: FitOptions,
     checkpoint: Checkpoint | None,
     shown: Sequence[Callable[..., Any]],
@@ -88,44 +90,44 @@ def _fit_or_save(
 ) -> Fitted:
     """Fit; if an interruption or an error ends the fit, save the model of the last state."""
     try:
-        return _fit_model(ready, options, checkpoint, shown)
+        return _fit_model(prepared, options, checkpoint, shown)
     except InterruptedFit as error:
-        error.add_note(_saved_anyway(error.fitted, ready, options, *files))
+        error.add_note(_saved_anyway(error.fitted, prepared, options, *files))
         raise
     except Exception as error:
         if (until := fitting.model_until(error)) is not None:
-            outcome = _saved_anyway(until, ready, options, *files)
+            outcome = _saved_anyway(until, prepared, options, *files)
             message("warning", f"an error ends the fit; {outcome}")
         raise
 
 
 def _save_fit(
     fitted: Fitted,
-    ready: Prepared,
+    prepared: Prepared,
     options: FitOptions,
     out: Path,
     history: Path | None,
     start: float,
 ) -> Report:
     """Write the model and the history, and return the report."""
-    ready = ready if fitted.held_out is None else ready.without(fitted.held_out)
-    about = _about(ready, options, fitted, time.perf_counter() - start)
-    table = ready.training.given
+    prepared = prepared if fitted.held_out is None else prepared.without(fitted.held_out)
+    about = _about(prepared, options, fitted, time.perf_counter() - start)
+    table = prepared.training.source
     model = replace(fitted.model, info={**about, "columns": list(table.columns)})
     model.save(out)
     if history is not None:
         write_atomically(history, lambda part: write_history(part, history, fitted.history))
     report = {"model": out, **about, "kernel": model.kernel.to_dict()}
-    return report if ready.columns is None else {**report, "columns": ready.columns}
+    return report if prepared.columns is None else {**report, "columns": prepared.columns}
 
 
 def _saved_anyway(
-    fitted: Fitted, ready: Prepared, options: FitOptions, out: Path, *more: Any
+    fitted: Fitted, prepared: Prepared, options: FitOptions, out: Path, *more: Any
 ) -> str:
     """Write the model of an interrupted fit, and return a note about it."""
     kept_iteration = fitted.iteration if fitted.best_iteration is None else fitted.best_iteration
     try:
-        _save_fit(fitted, ready, options, out, *more)
+        _save_fit(fitted, prepared, options, out, *more)
     except OSError as error:
         return f"{out} could not be written: {error.strerror or error}"
     return f"{out} holds the model of iteration {kept_iteration}"
@@ -182,34 +184,36 @@ def check_metric(training: Training, options: FitOptions) -> None:
 
 
 def _fit_model(
-    ready: Prepared,
+    prepared: Prepared,
     options: FitOptions,
     checkpoint: Checkpoint | None,
     shown: Sequence[Callable[..., Any]],
 ) -> Fitted:
-    held_out, y = ready.held_out, ready.training.held_out_y
+    held_out, y = prepared.held_out, prepared.training.held_out_y
     callbacks: list[Callable[..., Any]] = []
-    if held_out is not None and y is not None and not ready.settings.is_nonlinear:
-        callbacks.append(Validate(held_out, ready.encoded(y), coded=ready.data.coded))
+    if held_out is not None and y is not None and not prepared.settings.is_nonlinear:
+        callbacks.append(Validate(held_out, prepared.encode(y), coded=prepared.data.coded))
     if checkpoint is not None:
         callbacks.append(checkpoint)
-    settings = replace(ready.settings, callbacks=[*callbacks, *shown])
-    fitted = fitting.fit(settings, ready.data, rng=generators(options))
+    settings = replace(prepared.settings, callbacks=[*callbacks, *shown])
+    fitted = fitting.fit(settings, prepared.data, rng=generators(options))
     for shortfall in (fitted.end_of_path(), fitted.stalled() or fitted.unfinished()):
         if shortfall is not None:
             message("warning", shortfall)
     return fitted
 
 
-def _about(ready: Prepared, options: FitOptions, fitted: Fitted, seconds: float) -> dict[str, Any]:
+def _about(
+    prepared: Prepared, options: FitOptions, fitted: Fitted, seconds: float
+) -> dict[str, Any]:
     """Return the facts for the report and for `Model.info`."""
-    n, d = len(ready.training.y), ready.data.rows.shape[1]
-    validation = _validation(ready, fitted, options.metric)
+    n, d = len(prepared.training.y), prepared.data.rows.shape[1]
+    validation = _validation(prepared, fitted, options.metric)
     if validation is not None and fitted.best_iteration is not None:
         validation["remark"] = EARLY_STOPPING_OPTIMISM
     return {
         "version": __version__,
-        "task": "classification" if ready.training.classification else "regression",
+        "task": "classification" if prepared.training.classification else "regression",
         "target": options.target,
         "rows": n,
         "features": d,
@@ -221,8 +225,8 @@ def _about(ready: Prepared, options: FitOptions, fitted: Fitted, seconds: float)
         "iterations": max(fitted.iteration, 1),
         "stop_reason": fitted.reason,
         "seconds": seconds,
-        "baseline": _baseline(ready.training),
-        LEVELS_KEY: levels_of(ready.settings.loss),
+        "baseline": _baseline(prepared.training),
+        LEVELS_KEY: levels_of(prepared.settings.loss),
         "best_iteration": fitted.best_iteration,
         "validation": validation,
     }
@@ -233,19 +237,19 @@ def _baseline(training: Training) -> Label:
     return metrics.best_constant(training.y, training.classification)
 
 
-def _validation(ready: Prepared, fitted: Fitted, metric: str | None) -> dict[str, Any] | None:
+def _validation(prepared: Prepared, fitted: Fitted, metric: str | None) -> dict[str, Any] | None:
     """Return the errors of the model and of the best constant on the held-out rows."""
-    training, y, metrics_row = ready.training, ready.training.held_out_y, fitted.metrics
-    model, other_loss = fitted.model, ready.settings.is_nonlinear
-    if y is None or ready.held_out is None or not (other_loss or VALID_RMSE in metrics_row):
-        return None  # the last: interrupted before it was known
+    training, y, metrics_row = prepared.training, prepared.training.held_out_y, fitted.metrics
+    model, other_loss = fitted.model, prepared.settings.is_nonlinear
+    if y is None or prepared.held_out is None or not (other_loss or VALID_RMSE in metrics_row):
+        return None  # without VALID_RMSE: interrupted before the first validation
     if model.classes is None and model.outputs > 1:
         return None  # several quantiles of one target
     constant = _baseline(training)
     if other_loss and metric is None:
         metric = "log_loss" if training.classification else "rmse"
     if metric is not None:
-        values = model.predict(ready.held_out, engine=fitted.engine).numpy()
+        values = model.predict(prepared.held_out, engine=fitted.engine).numpy()
         chances = None if model.classes is None else model.class_map
         return held_out_errors(y, values, model.classes, constant, metric, chances)
     if training.classification:

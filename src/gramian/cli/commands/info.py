@@ -50,7 +50,7 @@ def _describe_installation() -> Report:
 def _about_model(path: Path) -> Report:
     model = load_model(path)
     about = {name: value for name, value in model.info.items() if name != "columns"}
-    parts = [_about_part(one) for one in model.parts]
+    parts = [_about_part(part) for part in model.parts]
     weights = getattr(model, "weights", None)
     if weights is None:
         (own,) = parts
@@ -66,7 +66,7 @@ def _about_model(path: Path) -> Report:
         "outputs": model.outputs,
         "classes": model.classes,
         "probabilities": None if model.classes is None else model.class_map.to_dict(),
-        "standard_deviations": all(one.variance is not None for one in model.parts) or None,
+        "standard_deviations": all(part.variance is not None for part in model.parts) or None,
         "intervals": intervals_in_words(model.conformal),
         "importances": importances(model),
         "columns": None if model.encoding is None else model.encoding.describe(),

@@ -19,7 +19,7 @@ def plan(data: Path, options: FitOptions) -> Report:
     """Report memory, kernel evaluations and seconds of a fit, or a search, with these options."""
     check(options)
     training = open_training(data, options)
-    prepared = training.prepared(settings_of(options), generators(options))
+    prepared = training.prepare(settings_of(options), generators(options))
     rows, targets = prepared.data.rows, training.targets
     if options.of_a_model:
         expected: Plan | SearchPlan = fitting.plan(prepared.settings, rows, targets)

@@ -68,7 +68,7 @@ def predict(
     else:
         columns = predicted(rows)
         if proba and not output_format.named:
-            del columns["prediction"]  # labels may be texts
+            del columns["prediction"]  # labels may be text, which the format cannot hold
         write = partial(write_beside, out, table, names) if names else partial(write_table, out)
         write(columns, escape_formulas=escape_formulas)
     return {"predictions": out, "rows": len(rows), "seconds": time.perf_counter() - start}
@@ -128,16 +128,18 @@ def _names(model: Model, proba: bool, std: bool, interval: float | None) -> list
 def columns_of(model: Model, values: np.ndarray, proba: bool) -> dict[str, np.ndarray]:
     """Return the columns to write from the output of a model."""
     if model.classes is None:
-        return named(values, model.target)
+        return name_columns(values, model.target)
     decision_values = torch.from_numpy(values)
-    columns = named(np.asarray([model.classes[i] for i in likeliest(decision_values).tolist()]))
+    columns = name_columns(
+        np.asarray([model.classes[i] for i in likeliest(decision_values).tolist()])
+    )
     if proba:
         chances = model.class_map(decision_values).numpy().T
         columns |= {f"probability_{k}": p for k, p in zip(model.classes, chances, strict=True)}
     return columns
 
 
-def named(values: np.ndarray, targets: Sequence[str] | None = None) -> dict[str, np.ndarray]:
+def name_columns(values: np.ndarray, targets: Sequence[str] | None = None) -> dict[str, np.ndarray]:
     """Name the columns of predictions, (n,) or (n, t); several by their targets or numbers."""
     columns = values.reshape(len(values), -1).T
     if len(columns) == 1:

@@ -51,28 +51,28 @@ class Outcome:
         Time since the table was opened.
     """
 
-    ready: Prepared
-    found: Searched
+    prepared: Prepared
+    result: Searched
     options: FitOptions
     seconds: float
 
     @property
     def classes(self) -> Sequence[Any] | None:
         """Labels; None for a regression."""
-        return self.found.model.classes
+        return self.result.model.classes
 
     @property
     def constant(self) -> Label:
         """The best constant prediction: the mean of the target, or the largest class."""
-        return metrics.best_constant(self.ready.training.y, self.classes is not None)
+        return metrics.best_constant(self.prepared.training.y, self.classes is not None)
 
     @property
-    def chosen(self) -> Trial:
+    def chosen_trial(self) -> Trial:
         """The trial that became the model."""
-        trials = [trial for trial in self.found.trials if trial.step != "refit"]
-        if len(self.found.members) > 1:
+        trials = [trial for trial in self.result.trials if trial.step != "refit"]
+        if len(self.result.members) > 1:
             return next(trial for trial in trials if trial.step == "average")
-        recipe = self.found.members[0].recipe
+        recipe = self.result.members[0].recipe
         candidates = [
             trial for trial in trials if trial.recipe == recipe and trial.step != "average"
         ]
@@ -85,7 +85,7 @@ class Outcome:
         if the trial has predictions, else the RMSE of the class codes.
         """
         if self.classes is None:
-            unit, truth = self.found.unit, self.found.truth.double()
+            unit, truth = self.result.unit, self.result.truth.double()
             mean = unit * float(truth.square().mean().sqrt())
             return {"rmse": unit * math.sqrt(trial.loss), "rmse_of_mean": mean}
         if trial.values is None:
@@ -93,10 +93,10 @@ class Outcome:
         return metrics.measure_answers(self._answers(trial), self.constant, ["error"])
 
     def _answers(self, trial: Trial) -> Answers:
-        scale = self.found.targets
+        scale = self.result.targets
         values, truth = (
             (part.double() * scale.scale + scale.mean).numpy()
-            for part in (trial.values, self.found.truth)
+            for part in (trial.values, self.result.truth)
             if part is not None
         )
         answers = answers_of(np.empty(0), truth, self.classes)
@@ -117,25 +117,27 @@ def fit(
     path = None if checkpoint is None else checkpoint.path
     check_files(data, options, {"out": out, "checkpoint": path, "history": history})
     with report_interruption(path):
-        done = run_search(data, options, std, conformal, checkpoint)
-        about = save_outcome(done, out)
-        penalties = [member.penalty for member in done.found.members]
+        outcome = run_search(data, options, std, conformal, checkpoint)
+        about = save_outcome(outcome, out)
+        penalties = [member.penalty for member in outcome.result.members]
         if std:
             limit = settings_of(options).limit
-            save_with_std(load_model(out), out, done.ready.data, lambda: penalties, limit)
+            save_with_std(load_model(out), out, outcome.prepared.data, lambda: penalties, limit)
         if conformal is not None:
-            learned, calibration = done.ready.data, done.ready.back
+            training_data, calibration = outcome.prepared.data, outcome.prepared.calibration
 
-            def again(model: Model) -> Again:
-                shifts = tuple(penalty * learned.total for penalty in penalties)
-                return Again(model, shifts, settings_of(options), len(learned.targets))
+            def build_refit(model: Model) -> Again:
+                shifts = tuple(penalty * training_data.total for penalty in penalties)
+                return Again(model, shifts, settings_of(options), len(training_data.targets))
 
-            save_with_intervals(out, learned, calibration, again, conformal, options.seed)
+            save_with_intervals(
+                out, training_data, calibration, build_refit, conformal, options.seed
+            )
         if history is not None:
-            rows = [history_row(done, trial) for trial in done.found.trials]
+            rows = [history_row(outcome, trial) for trial in outcome.result.trials]
             write_atomically(history, lambda part: write_history(part, history, rows))
-        stop_if_interrupted(done, f"{out} holds the best of {about['trials']} trials")
-    return report(done, out, about)
+        stop_if_interrupted(outcome, f"{out} holds the best of {about['trials']} trials")
+    return report(outcome, out, about)
 
 
 def run_search(
@@ -154,7 +156,7 @@ def run_search(
         seed = int(np.random.RandomState(options.seed).randint(2**31 - 1))
         generators = Generators.seeded(np.random.RandomState(seed))
         fit_settings = settings_of(options)
-        prepared = training.prepared(
+        prepared = training.prepare(
             fit_settings,
             generators,
             lambda whole: divide_calibration(whole, conformal, options.seed),
@@ -193,20 +195,20 @@ class _ReportedInterrupt(KeyboardInterrupt):
     """Interruption that is already reported."""
 
 
-def stop_if_interrupted(done: Outcome, kept: str) -> None:
+def stop_if_interrupted(outcome: Outcome, kept: str) -> None:
     """If the search was interrupted, write a note and end the command as interrupted."""
-    if done.found.interrupted:
+    if outcome.result.interrupted:
         with contextlib.suppress(OSError):
             message("", f"interrupted; {kept}")
         raise _ReportedInterrupt
 
 
-def save_outcome(done: Outcome, out: Path | None) -> dict[str, Any]:
+def save_outcome(outcome: Outcome, out: Path | None) -> dict[str, Any]:
     """Write the model if `out` is given, and return the facts of `Model.info`."""
-    about = _about(done)
+    about = _about(outcome)
     if out is not None:
-        columns = list(done.ready.training.given.columns)
-        _with_info(done.found.model, {**about, "columns": columns}).save(out)
+        columns = list(outcome.prepared.training.source.columns)
+        _with_info(outcome.result.model, {**about, "columns": columns}).save(out)
     return about
 
 
@@ -214,48 +216,48 @@ def _with_info(model: Model, info: dict[str, Any]) -> Model:
     return replace(model, info=info)
 
 
-def _about(done: Outcome) -> dict[str, Any]:
-    prepared, searched_result = done.ready, done.found
-    validation = _validation(done)
+def _about(outcome: Outcome) -> dict[str, Any]:
+    prepared, searched_result = outcome.prepared, outcome.result
+    validation = _validation(outcome)
     return {
         "version": __version__,
-        "task": "regression" if done.classes is None else "classification",
-        "target": done.options.target,
+        "task": "regression" if outcome.classes is None else "classification",
+        "target": outcome.options.target,
         "rows": len(prepared.training.y),
         "features": prepared.data.rows.shape[1],
         "method": "search",
-        "budget": done.options.budget,
+        "budget": outcome.options.budget,
         "trials": len([trial for trial in searched_result.trials if trial.step != "refit"]),
         "stop_reason": "interrupted" if searched_result.interrupted else "searched",
         "members": [member_row(member) for member in searched_result.members],
         "kernel_evaluations": searched_result.evaluations,
-        "seconds": done.seconds,
-        "baseline": done.constant,
+        "seconds": outcome.seconds,
+        "baseline": outcome.constant,
         "chosen_by": {
             "rows": len(searched_result.truth),
-            **done.error(done.chosen),
+            **outcome.error(outcome.chosen_trial),
             "remark": optimism_of_search(validation is not None),
         },
         "validation": validation,
     }
 
 
-def _validation(done: Outcome) -> dict[str, Any] | None:
+def _validation(outcome: Outcome) -> dict[str, Any] | None:
     """Return the error on rows that neither the fits nor the choice among them used."""
-    prepared, y = done.ready, done.ready.training.held_out_y
+    prepared, y = outcome.prepared, outcome.prepared.training.held_out_y
     if y is None or prepared.held_out is None:
         return None
-    model = done.found.model
-    values = model.predict(prepared.held_out, engine=settings_of(done.options).engine).numpy()
+    model = outcome.result.model
+    values = model.predict(prepared.held_out, engine=settings_of(outcome.options).engine).numpy()
     chances = None if model.classes is None else model.class_map
-    metric = done.options.metric or ("rmse" if done.classes is None else "error")
-    return held_out_errors(y, values, done.classes, done.constant, metric, chances)
+    metric = outcome.options.metric or ("rmse" if outcome.classes is None else "error")
+    return held_out_errors(y, values, outcome.classes, outcome.constant, metric, chances)
 
 
-def report(done: Outcome, out: Path | None, about: dict[str, Any]) -> dict[str, Any]:
+def report(outcome: Outcome, out: Path | None, about: dict[str, Any]) -> dict[str, Any]:
     """Return the report of a search."""
     where = {} if out is None else {"model": out}
-    columns = done.ready.columns
+    columns = outcome.prepared.columns
     return {**where, **about, **({} if columns is None else {"columns": columns})}
 
 
@@ -277,9 +279,9 @@ def recipe_row(recipe: Recipe) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def history_row(done: Outcome, trial: Trial) -> dict[str, Any]:
+def history_row(outcome: Outcome, trial: Trial) -> dict[str, Any]:
     """Return a trial as a row of the history file."""
-    error = done.error(trial) if trial.loss >= 0 else {}
+    error = outcome.error(trial) if trial.loss >= 0 else {}
     return {
         "step": trial.step, **recipe_row(trial.recipe), "penalty": trial.penalty,
         **error, "seconds": trial.seconds,

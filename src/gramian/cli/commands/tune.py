@@ -48,31 +48,31 @@ def tune(
     check_files(data, fit_options, {"out": out, "checkpoint": checkpoint})
     with report_interruption(checkpoint):
         saved_steps = None if checkpoint is None else Checkpoint(checkpoint)
-        done = run_search(data, fit_options, checkpoint=saved_steps)
-        about = save_outcome(done, out)
+        outcome = run_search(data, fit_options, checkpoint=saved_steps)
+        about = save_outcome(outcome, out)
         saved_note = "no --out was given, and nothing is kept" if out is None else (
             f"{out} holds the best of {about['trials']} trials"
         )  # fmt: skip
-        stop_if_interrupted(done, saved_note)
-    main = max(done.found.members, key=lambda member: member.weight)
+        stop_if_interrupted(outcome, saved_note)
+    main = max(outcome.result.members, key=lambda member: member.weight)
     return {
-        "ranking": ranking(done),
-        "gains": gain_rows(done),
-        **report(done, out, about),
-        "importances": importances(done.found.model, measured=True),
-        "command": command(data, fit_options, main, len(done.ready.training.y)),
+        "ranking": ranking(outcome),
+        "gains": gain_rows(outcome),
+        **report(outcome, out, about),
+        "importances": importances(outcome.result.model, measured=True),
+        "command": command(data, fit_options, main, len(outcome.prepared.training.y)),
     }
 
 
-def ranking(done: Outcome) -> list[dict[str, Any]]:
+def ranking(outcome: Outcome) -> list[dict[str, Any]]:
     """Return the best recipes, each as a row at the step of its least error."""
     rows: dict[tuple[Any, ...], tuple[float, dict[str, Any]]] = {}
-    for trial in sorted(_compare_trials(done), key=lambda trial: trial.loss):
+    for trial in sorted(_compare_trials(outcome), key=lambda trial: trial.loss):
         row = recipe_row(trial.recipe)
         key = ("average",) if trial.step == "average" else tuple(row.values())
         if key not in rows:
             error = {
-                name: value for name, value in done.error(trial).items() if "_of_m" not in name
+                name: value for name, value in outcome.error(trial).items() if "_of_m" not in name
             }
             rows[key] = trial.loss, {
                 "step": trial.step, **row, "penalty": trial.penalty, **error
@@ -80,20 +80,20 @@ def ranking(done: Outcome) -> list[dict[str, Any]]:
     return [row for _, row in list(rows.values())[:SHOWN_RECIPES]]
 
 
-def _compare_trials(done: Outcome) -> list[Trial]:
-    return [trial for trial in done.found.trials if trial.loss >= 0]
+def _compare_trials(outcome: Outcome) -> list[Trial]:
+    return [trial for trial in outcome.result.trials if trial.loss >= 0]
 
 
-def gain_rows(done: Outcome) -> list[dict[str, Any]]:
+def gain_rows(outcome: Outcome) -> list[dict[str, Any]]:
     """Return a row for each step, with its trials, the error after it and the relative gain."""
-    name = "rmse" if done.classes is None else "rmse_of_codes"
+    name = "rmse" if outcome.classes is None else "rmse_of_codes"
     return [
         {
-            "step": gain.step, "trials": gain.trials, name: done.found.unit * gain.error,
+            "step": gain.step, "trials": gain.trials, name: outcome.result.unit * gain.error,
             "less": None if gain.gain is None else f"{100 * gain.gain:.1f} %",
             "elapsed": gain.seconds,
         }
-        for gain in gains(done.found.trials)
+        for gain in gains(outcome.result.trials)
     ]  # fmt: skip
 
 

@@ -13,7 +13,7 @@ LOCAL_PREFIX = "local:"
 
 @contextmanager
 def on_cluster(
-    given: str | None, data: Path, patience: str | None = None, keep: bool = False
+    option: str | None, data: Path, patience: str | None = None, keep: bool = False
 ) -> Iterator[None]:
     """Connect to a cluster, or start local processes; do nothing without ``--dask``.
 
@@ -35,12 +35,12 @@ def on_cluster(
     ConnectionError
         If no scheduler answers.
     """
-    if given is None:
+    if option is None:
         if patience is not None or keep:
             raise ValueError("--dask-patience and --dask-keep go with --dask")
         yield
         return
-    address = _address(given)
+    address = _address(option)
     if not data.is_dir():
         raise ValueError(
             f"--dask reads a folder of .parquet files, each of them a part, and {data} is none"
@@ -54,15 +54,15 @@ def on_cluster(
         yield
 
 
-def _address(given: str) -> str | int:
-    if not given.startswith(LOCAL_PREFIX):
-        if "://" not in given:
+def _address(option: str) -> str | int:
+    if not option.startswith(LOCAL_PREFIX):
+        if "://" not in option:
             raise ValueError(
-                f"--dask {given.rpartition('@')[2]} is neither the address of a scheduler, as "
+                f"--dask {option.rpartition('@')[2]} is neither the address of a scheduler, as "
                 "tls://scheduler:8786, nor local:4 for so many processes here"
             )
-        return given
-    count = given.removeprefix(LOCAL_PREFIX)
+        return option
+    count = option.removeprefix(LOCAL_PREFIX)
     if not count.isdecimal() or int(count) < 1:
-        raise ValueError(f"--dask {given}: local: and a number of processes, as local:4")
+        raise ValueError(f"--dask {option}: local: and a number of processes, as local:4")
     return int(count)

@@ -14,7 +14,7 @@ def open_for_model(model: Model, table: Table, target: str | None = None) -> Row
     the target are taken if their number fits, else the columns with the numbers of the training.
     """
     if model.encoding is not None:
-        return model.encoding.rows(table)  # which looks for gaps as it goes
+        return model.encoding.rows(table)  # it checks for missing values itself
     rows = table.rows(_columns(model, table, target))
     check_finite(rows, table.where)
     return rows
@@ -24,13 +24,13 @@ def _columns(model: Model, table: Table, target: str | None) -> tuple[str, ...]:
     column_names = tuple(name for name in table.names if name != target)
     d = model.features
     if model.feature_names is not None and table.named:
-        wanted = model.feature_names
+        required = model.feature_names
     elif len(column_names) == d:
         return column_names
     else:
-        wanted = tuple(model.info.get("columns", ()))
-    missing = [name for name in wanted if name not in column_names]
-    if missing or len(wanted) != d:
+        required = tuple(model.info.get("columns", ()))
+    missing = [name for name in required if name not in column_names]
+    if missing or len(required) != d:
         needed = join_words(missing) if missing else f"{d} features"
         name_hint = (
             it_has(column_names, missing[0]) if missing else f"it has {join_words(column_names)}"
@@ -38,4 +38,4 @@ def _columns(model: Model, table: Table, target: str | None) -> tuple[str, ...]:
         raise ValueError(
             f"{table.where} lacks what the model was trained on: {needed}; {name_hint}"
         )
-    return wanted
+    return required

@@ -72,9 +72,9 @@ def possible_labels(y: np.ndarray | RemoteColumns) -> np.ndarray | None:
     return _possible(distinct, len(y))
 
 
-def _possible(seen: np.ndarray, count: int) -> np.ndarray | None:
+def _possible(values: np.ndarray, count: int) -> np.ndarray | None:
     """Return the distinct values if they may be codes of classes in `count` rows."""
-    seen = np.unique(seen)
-    are_whole = bool((seen == np.floor(seen)).all())
-    are_few = 2 <= len(seen) <= (FEW_LABELS if are_whole else 2)
-    return seen if are_few and 2 * len(seen) <= count else None
+    values = np.unique(values)
+    are_whole = bool((values == np.floor(values)).all())
+    are_few = 2 <= len(values) <= (FEW_LABELS if are_whole else 2)
+    return values if are_few and 2 * len(values) <= count else None

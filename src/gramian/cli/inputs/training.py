@@ -47,26 +47,26 @@ class Training:
         Rows of `keep` that are held out for the calibration of intervals.
     """
 
-    given: TrainingTable
+    source: TrainingTable
     classification: bool
     keep: np.ndarray | None = None
-    other: TrainingTable | None = None
-    back: np.ndarray | None = None
+    validation_table: TrainingTable | None = None
+    calibration: np.ndarray | None = None
 
     @functools.cached_property
     def y(self) -> np.ndarray | RemoteColumns:
         """The target of the training rows; remote rows keep their target remote."""
-        if self.keep is None and self.back is None:
-            target: np.ndarray | RemoteColumns = self.given.y
+        if self.keep is None and self.calibration is None:
+            target: np.ndarray | RemoteColumns = self.source.y
             return target
-        learned: np.ndarray = np.asarray(self.given.y)[self.learned]
-        return learned
+        targets: np.ndarray = np.asarray(self.source.y)[self.training_index]
+        return targets
 
     @property
-    def learned(self) -> np.ndarray:
+    def training_index(self) -> np.ndarray:
         """Numbers of the training rows."""
-        stays = np.ones(len(self.given.y), dtype=bool) if self.keep is None else self.keep
-        return np.flatnonzero(stays if self.back is None else stays & ~self.back)
+        stays = np.ones(len(self.source.y), dtype=bool) if self.keep is None else self.keep
+        return np.flatnonzero(stays if self.calibration is None else stays & ~self.calibration)
 
     @functools.cached_property
     def classes(self) -> np.ndarray | None:
@@ -85,57 +85,57 @@ class Training:
     @functools.cached_property
     def held_out_y(self) -> np.ndarray | None:
         """The target of the held-out rows."""
-        if self.other is not None:
-            return np.asarray(self.other.y)
-        return None if self.keep is None else np.asarray(self.given.y)[~self.keep]
+        if self.validation_table is not None:
+            return np.asarray(self.validation_table.y)
+        return None if self.keep is None else np.asarray(self.source.y)[~self.keep]
 
     def without(self, index: np.ndarray) -> Training:
-        """Return the same with some of the rows held out that were learned from."""
-        learned = self.learned
-        keep = np.ones(len(self.given.y), dtype=bool) if self.keep is None else self.keep.copy()
-        keep[learned[index]] = False
+        """Hold out more rows, by their positions in `training_index`."""
+        training_index = self.training_index
+        keep = np.ones(len(self.source.y), dtype=bool) if self.keep is None else self.keep.copy()
+        keep[training_index[index]] = False
         return replace(self, keep=keep)
 
-    def prepared(
+    def prepare(
         self,
         settings: FitSettings,
         rng: Generators,
-        divide: Callable[[Whole], Divided] = lambda whole: whole.without(None),
+        divide: Callable[[Whole], Divided] = lambda dataset: dataset.without(None),
     ) -> Prepared:
         """Encode the table without the rows that `divide` holds out for intervals.
 
         Costs one pass over the table, which checks its values.
         """
-        whole = whole_of(
-            self.given,
+        dataset = whole_of(
+            self.source,
             settings,
             rng,
             labels=self.classes,
             keep=None if self.keep is None else torch.from_numpy(self.keep),
             hold_out=fitting.holds_out(settings) and self.held_out_y is None,
         )
-        divided_rows = divide(whole)
+        divided_rows = divide(dataset)
         training = self
         if divided_rows.learn is not None:
-            is_calibration = np.zeros(len(self.given.y), dtype=bool)
-            is_calibration[np.delete(self.learned, divided_rows.learn.numpy())] = True
-            training = replace(self, back=is_calibration)
+            is_calibration = np.zeros(len(self.source.y), dtype=bool)
+            is_calibration[np.delete(self.training_index, divided_rows.learn.numpy())] = True
+            training = replace(self, calibration=is_calibration)
         held_out = self._held_out(divided_rows.train.encoding)
         return Prepared(
             training, divided_rows.train, divided_rows.settings, held_out, divided_rows.others
         )
 
     def _held_out(self, encoding: Encoding | None) -> RowSource | None:
-        source = self.given if self.other is None else self.other
+        origin = self.source if self.validation_table is None else self.validation_table
         if self.held_out_y is None:
             return None
         if encoding is None:
-            rows = source.table.rows(self.given.columns)
+            rows = origin.table.rows(self.source.columns)
         else:
-            rows = encoding.rows(source.table)
-        if self.other is None and self.keep is not None:
+            rows = encoding.rows(origin.table)
+        if self.validation_table is None and self.keep is not None:
             rows = subset(rows, torch.from_numpy(np.flatnonzero(~self.keep)))
-        check_finite(rows, f"the held-out rows of {source.table.where}")
+        check_finite(rows, f"the held-out rows of {origin.table.where}")
         return hold_sequential(rows, None)
 
 
@@ -158,9 +158,9 @@ class Prepared:
     data: TrainingData
     settings: FitSettings
     held_out: RowSource | None
-    back: TrainingData | None = None
+    calibration: TrainingData | None = None
 
-    def encoded(self, y: np.ndarray) -> Tensor:
+    def encode(self, y: np.ndarray) -> Tensor:
         """Return targets as numbers, or as codes of the training classes."""
         dtype, classes = self.data.rows.dtype, self.training.classes
         return target_tensor(y, dtype) if classes is None else class_codes(y, classes, dtype)
@@ -190,7 +190,7 @@ def open_training(data: Path, options: FitOptions) -> Training:
     share = parsing.validation(options.validation)
     if isinstance(share, Path):
         other_table = _open(share, options.target, table.columns)
-        return Training(table, classification, other=other_table)
+        return Training(table, classification, validation_table=other_table)
     return Training(table, classification, _keep_mask(len(table.y), share, options.seed))
 
 

@@ -77,7 +77,7 @@ class Answers:
         number = calibration.numbers_of(self.y, self.classes)
         true, values = torch.from_numpy(number[number >= 0]), self.values[number >= 0]
         columns = values[:, None] if values.ndim == 1 else values
-        first = len(self.classes) - columns.shape[1]  # one value is of the second of two classes
+        first = len(self.classes) - columns.shape[1]  # a single column is the second class
         return mean_area(
             [
                 Ranks.of(torch.from_numpy(column), true == label, ALL_BINS)
@@ -158,14 +158,14 @@ def mean_area(ranks: Sequence[Ranks]) -> tuple[float, float]:
 
     Classes that no row or all rows have are left out. The mean is NaN if no class remains.
     """
-    found = [
+    defined_areas = [
         area
         for area in (ranks_of_class.area() for ranks_of_class in ranks)
         if not math.isnan(area[0])
     ]
-    if not found:
+    if not defined_areas:
         return math.nan, 0.0
-    areas, off = np.mean(found, axis=0).tolist()
+    areas, off = np.mean(defined_areas, axis=0).tolist()
     return areas, off
 
 

@@ -20,14 +20,14 @@ class Tally:
     ----------
     labels : ndarray of shape (l,)
         Sorted labels of the rows and of the training.
-    predicted_index : ndarray of shape (k,)
+    predicted : ndarray of shape (k,)
         Positions of the predicted labels in `labels`.
     counts : ndarray of shape (l, k)
         Rows by true and predicted label.
     """
 
     labels: np.ndarray
-    said: np.ndarray
+    predicted: np.ndarray
     counts: np.ndarray
 
     @classmethod
@@ -61,7 +61,7 @@ class Tally:
     def right(self) -> np.ndarray:
         """Correctly predicted rows of each label."""
         correct = np.zeros(len(self.labels), np.int64)
-        correct[self.said] = self.counts[self.said, np.arange(len(self.said))]
+        correct[self.predicted] = self.counts[self.predicted, np.arange(len(self.predicted))]
         return correct
 
     @property
@@ -79,6 +79,6 @@ class Tally:
     def macro_f1(self) -> float:
         """The mean F1 of the labels that occur or are predicted."""
         both = self.rows.copy()
-        both[self.said] += self.counts.sum(axis=0)
+        both[self.predicted] += self.counts.sum(axis=0)
         is_relevant = both > 0
         return float((2 * self.right[is_relevant] / both[is_relevant]).mean())

@@ -17,7 +17,7 @@ def options_from(options: type) -> Callable[[Callable[..., None]], Callable[...,
 
     The command receives an instance as its argument ``options`` and keeps its other parameters.
     """
-    names = {option.name for option in fields(options)} - {"parameters", "given"}
+    names = {option.name for option in fields(options)} - {"parameters", "given_names"}
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         def run(context: Context, **values: Any) -> None:
@@ -25,7 +25,7 @@ def options_from(options: type) -> Callable[[Callable[..., None]], Callable[...,
             own = {name: values.pop(name) for name in names}
             fit = {option.name: values.pop(option.name) for option in parameters_of(options)}
             fit = {name: value for name, value in fit.items() if name in given_names}
-            command(options=options(**own, parameters=fit, given=given_names), **values)
+            command(options=options(**own, parameters=fit, given_names=given_names), **values)
 
         hints = get_type_hints(command, include_extras=True)
         parameters = [

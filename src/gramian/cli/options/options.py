@@ -123,16 +123,16 @@ class FitOptions:
     ] = False
     seed: Seed = 0
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    given: frozenset[str] = frozenset()
+    given_names: frozenset[str] = frozenset()
 
     @property
     def of_a_model(self) -> tuple[str, ...]:
         """The given options that describe a model or its fit, which a search would choose."""
         names = {option.name for option in fields(self)} - OPTIONS_OF_SEARCH
         names |= {option.name for option in option_parameters()} - SEARCH_PARAMETERS
-        if "budget" not in self.given:  # a search has a checkpoint, too
+        if "budget" not in self.given_names:  # a search also takes a checkpoint
             names |= {"checkpoint", "checkpoint_every"}
-        return tuple(f"--{name.replace('_', '-')}" for name in sorted(names & self.given))
+        return tuple(f"--{name.replace('_', '-')}" for name in sorted(names & self.given_names))
 
     def __post_init__(self) -> None:
         self._check_together()
@@ -177,7 +177,7 @@ class TuneOptions:
     budget: Spent = "auto"
     seed: Seed = 0
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    given: frozenset[str] = frozenset()
+    given_names: frozenset[str] = frozenset()
 
     @property
     def of_fit(self) -> FitOptions:
@@ -201,7 +201,7 @@ def parameters_of(options: type) -> tuple[Parameter, ...]:
 def typer_parameters(options: type) -> Iterator[inspect.Parameter]:
     """Yield the options of a class as function parameters for typer."""
     for name, argument in inspect.signature(options, eval_str=True).parameters.items():
-        if name not in ("parameters", "given"):
+        if name not in ("parameters", "given_names"):
             yield argument.replace(kind=inspect.Parameter.KEYWORD_ONLY)
     for parameter in parameters_of(options):
         flag = parameter.kind is bool

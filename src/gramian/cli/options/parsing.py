@@ -114,7 +114,7 @@ def loss(text: str) -> str | Loss:
     """Read ``--loss``: a name, or name:numbers."""
     if text == "squared":
         return text
-    from ... import losses  # and with it torch, for which --help does not wait
+    from ... import losses  # imports torch, which --help avoids
 
     name, colon, numbers = text.partition(":")
     names = ("squared", *losses.names())
@@ -134,7 +134,7 @@ def loss(text: str) -> str | Loss:
 
 
 def _selector(text: str) -> str | Selector:
-    from ...landmarks.base import selectors  # and with it torch, for which --help does not wait
+    from ...landmarks.base import selectors  # imports torch, which --help avoids
 
     name, colon, size = text.partition(":")
     if name not in selectors:

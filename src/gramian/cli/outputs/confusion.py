@@ -69,7 +69,7 @@ class LargestConfusions:
 
 def confusion(tally: Tally) -> Confusion | LargestConfusions:
     """Return the confusion table of a classification, or its largest confusions."""
-    labels, predicted_places = tally.labels, tally.said
+    labels, predicted_places = tally.labels, tally.predicted
     if len(labels) <= MOST_CLASSES:
         square = np.zeros((len(labels), len(labels)), np.int64)
         square[:, predicted_places] = tally.counts

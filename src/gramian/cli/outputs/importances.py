@@ -14,7 +14,7 @@ def importances(model: Model, *, measured: bool = False) -> dict[str, float] | N
     Parameters
     ----------
     model : Model
-    by_gradients : bool, default=False
+    measured : bool, default=False
         Whether to compute importances from gradients of predictions if the model has not learned
         them with a metric.
     """
@@ -22,7 +22,7 @@ def importances(model: Model, *, measured: bool = False) -> dict[str, float] | N
         return None
     try:
         shares = model.feature_importances()
-    except ValueError:  # a kernel without gradients, a prediction that is constant
+    except ValueError:  # a kernel without gradients, or a constant prediction
         return None
     if model.encoding is not None:
         shares_by_name = by_column(model.encoding, shares)

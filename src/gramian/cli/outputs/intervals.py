@@ -43,14 +43,14 @@ def save_with_intervals(
     out: Path,
     data: TrainingData,
     held: TrainingData | None,
-    again: Callable[[Model], Again],
+    build_refit: Callable[[Model], Again],
     method: str,
     seed: int,
 ) -> None:
     """Calibrate the intervals of a saved model, and save it again."""
     model = load_model(out)
     conformal = make_conformal(
-        method, again(model), data, held, lambda: np.random.RandomState(seed)
+        method, build_refit(model), data, held, lambda: np.random.RandomState(seed)
     )
     replace(model, conformal=conformal).save(out)
 

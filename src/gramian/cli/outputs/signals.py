@@ -53,7 +53,7 @@ def stoppable() -> Iterator[list[int]]:
 def reason(error: BaseException) -> str:
     """Describe in words why a command ended."""
     first: BaseException | None = error
-    while first is not None:  # an interrupted fit raises its own error from the first one
+    while first is not None:  # an interrupted fit chains its own error
         if isinstance(first, Stopped):
             return REASON_OF_SIGNAL[signal.Signals(first.number).name]
         first = first.__cause__

@@ -51,7 +51,7 @@ def certificate(
     reason = _reason_unknown(model, part, train, penalty)
     if reason is not None:
         return Certificate(None, f"not measured: {reason}")
-    assert penalty is not None  # `_reason_unknown` has looked
+    assert penalty is not None  # checked by `_reason_unknown`
     rows = part.prepared(train.rows)
     if model.classes is None:
         targets = target_tensor(train.y, rows.dtype)

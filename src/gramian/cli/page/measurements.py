@@ -104,7 +104,7 @@ class Measurements:
     def own_on_sample(self) -> float:
         """The error of the model on the test rows."""
         test = self.samples[1]
-        values = self.model.predict(test.given_rows, **self.settings).numpy()
+        values = self.model.predict(test.feature_rows, **self.settings).numpy()
         answers = answers_of(test.y, values, self.model.classes)
         return studies.error_of(answers.y, answers.predicted, self.classes)
 
@@ -125,7 +125,7 @@ class Measurements:
     @cached_property
     def spectrum(self) -> Spectrum:
         """Eigenvalues of the kernel matrix on training rows."""
-        return Spectrum.of(self.part, self.samples[0].seen, studies.SPECTRUM_ROWS)
+        return Spectrum.of(self.part, self.samples[0].mapped, studies.SPECTRUM_ROWS)
 
     @cached_property
     def importances(self) -> dict[str, float] | None:

@@ -31,14 +31,14 @@ class Sample:
     y : ndarray of shape (k,)
     """
 
-    given: Float[Tensor, "k d"]
-    seen: RowSource
+    features: Float[Tensor, "k d"]
+    mapped: RowSource
     y: np.ndarray
 
     @property
-    def given_rows(self) -> RowSource:
+    def feature_rows(self) -> RowSource:
         """The features as a row source."""
-        return as_rows(self.given)
+        return as_rows(self.features)
 
     @classmethod
     def of(cls, truth: Truth, part: KernelPart, index: Tensor) -> Sample:

@@ -40,8 +40,8 @@ def linear_predictions(learn: Sample, test: Sample, classes: bool) -> np.ndarray
     """
     kind = RidgeClassifierCV if classes else RidgeCV
     linear = make_pipeline(StandardScaler(), kind(alphas=RIDGE_ALPHAS))
-    linear.fit(learn.given.double().numpy(), learn.y)
-    predictions: np.ndarray = linear.predict(test.given.double().numpy())
+    linear.fit(learn.features.double().numpy(), learn.y)
+    predictions: np.ndarray = linear.predict(test.features.double().numpy())
     return predictions
 
 
@@ -93,12 +93,12 @@ def learning_curve(
     if not classes:
         fixed["standardize_target"] = True
     if penalty is None:
-        chosen = kind(part.kernel, penalty="auto", **fixed).fit(learn.seen, learn.y)
+        chosen = kind(part.kernel, penalty="auto", **fixed).fit(learn.mapped, learn.y)
         penalty = float(chosen.penalty_)
     errors = []
     for m in sizes:
         fit = kind(part.kernel, penalty=penalty, solver="direct", **{**fixed, "landmarks": m})
-        predicted = fit.fit(learn.seen, learn.y).predict(test.seen)
+        predicted = fit.fit(learn.mapped, learn.y).predict(test.mapped)
         errors.append(error_of(test.y, predicted, classes))
     return LearningCurve(sizes, errors, penalty)
 

@@ -91,9 +91,7 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         used = len(rows) * columns * rows.dtype.itemsize
         what = f"the {len(rows):,} x {columns:,} result (transform fewer rows at a time)"
         free_bytes = self._blocks(used, what)
-        return max(
-            free_bytes // 2, min(free_bytes, LEAST_BLOCKS)
-        )  # features are copied on their way
+        return max(free_bytes // 2, min(free_bytes, LEAST_BLOCKS))  # features are copied once
 
     def _features(self, X: RowsLike) -> np.ndarray:
         check_is_fitted(self)

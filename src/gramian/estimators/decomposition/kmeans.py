@@ -207,7 +207,7 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
         self, features: Tensor, weights: Float[Tensor, " n"] | None, rng: torch.Generator
     ) -> Tensor:
         """Cluster features in memory and return the centers, in float64."""
-        from sklearn.cluster import KMeans  # a third of a second, for those who need it
+        from sklearn.cluster import KMeans  # imports take a third of a second
 
         seed = int(torch.randint(2**31 - 1, (), generator=rng))
         clustering = KMeans(

@@ -203,9 +203,7 @@ class KernelPCA(NystromEstimator):
         assert isinstance(self.map_, NystromMap)  # a given matrix has no pre-images
         codes = self._codes(as_rows(self.map_.points.double()))
         kernel = resolve.kernel_for(resolve.kernel("gaussian", "median"), as_rows(codes), rng)
-        row_engine = choose_engine(
-            self.engine, dtype=codes.dtype
-        )  # for rows, which may be narrower
+        row_engine = choose_engine(self.engine, dtype=codes.dtype)  # rows may be narrower
         engine = covering(row_engine, kernel, dtype=codes.dtype, sparse=False)
         centers = NystromMap.build(kernel, codes, engine=engine)
         more = 16 * centers.width * rows.shape[1]

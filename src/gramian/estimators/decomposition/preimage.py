@@ -50,7 +50,7 @@ class PreImage:
     def rows(self, codes: RowSource, memory_bytes: int) -> Float[Tensor, "n d"]:
         """Predict the rows of codes (n, k), in the dtype of the codes."""
 
-        def one(block: Tensor) -> Tensor:
+        def predict_block(block: Tensor) -> Tensor:
             return (self.features.apply(block.double()) @ self.weights).to(block.dtype)
 
-        return codes.map(one, size=self.features.block_size(codes, memory_bytes))
+        return codes.map(predict_block, size=self.features.block_size(codes, memory_bytes))

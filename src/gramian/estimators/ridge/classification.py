@@ -45,7 +45,7 @@ class KernelClassifier(ClassifierMixin, KernelRidgeModel):
         if not self._by_name:
             rows, y = validation.training_rows(self, X, y, settings)
             sample_weight = dask_collections.numbers_beside(rows, sample_weight)
-            data, classes = self._coded(rows, as_column(y), sample_weight)
+            data, classes = self._encode_classes(rows, as_column(y), sample_weight)
             return WholeRows(data, settings), classes
         table = tables.open_training_table(self, X, y, columns)
         labels = as_column(table.y)
@@ -54,7 +54,7 @@ class KernelClassifier(ClassifierMixin, KernelRidgeModel):
         table = replace(table, y=labels)
         return whole_of(table, settings, rng, labels=classes, weights=weights), classes
 
-    def _coded(
+    def _encode_classes(
         self,
         rows: RowSource,
         y: np.ndarray | RemoteColumns,

@@ -165,7 +165,7 @@ class KernelRidgeClassifier(KernelClassifier, FitParameters):
         with restore_on_error(self):
             rows, y = more_rows(self, X, y)
             known_classes = _known_classes(classes, getattr(self, "classes_", None))
-            data, _ = self._coded(rows, as_column(y), sample_weight, known_classes)
+            data, _ = self._encode_classes(rows, as_column(y), sample_weight, known_classes)
             fitted = continue_fit(self, settings, data)
             self.classes_ = known_classes
             warn_of(ConvergenceWarning, fitted.stalled())

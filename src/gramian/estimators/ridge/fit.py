@@ -40,7 +40,7 @@ def fit_model(
     Parameters
     ----------
     estimator : KernelRidgeModel
-    dataset : Whole
+    whole : Whole
         All rows, before the calibration split.
     encode : callable
         Encodes the targets of `Validate` callbacks as a tensor of a dtype.
@@ -75,7 +75,7 @@ def continue_fit(estimator: KernelRidgeModel, settings: FitSettings, data: Train
     if estimator.conformal is not None:
         raise ValueError("partial_fit has no rows to hold back for intervals; leave conformal out")
     rng = Generators.seeded(estimator._state(), folds=False)
-    estimator._training = None  # the rows of earlier calls are gone
+    estimator._training = None  # rows of earlier calls are not kept
     fitted = fitting.partial_fit(settings, data, rng=rng, before=_last_fit(estimator))
     _set_attributes(estimator, fitted)
     return fitted
@@ -128,7 +128,7 @@ def _keep_objects(estimator: KernelRidgeModel, rows: ObjectRows) -> None:
     """Keep the objects that predictions need: centers with a coefficient."""
     coef = np.asarray(estimator.dual_coef_)
     is_used = np.atleast_1d(coef.reshape(len(rows), -1).any(axis=1))
-    is_used[0] |= not is_used.any()  # a model has a center
+    is_used[0] |= not is_used.any()  # a model needs at least one center
     used = np.flatnonzero(is_used)
     estimator.model_ = only_columns(estimator._fitted.model, torch.from_numpy(used))
     estimator.dual_coef_ = coef[used]

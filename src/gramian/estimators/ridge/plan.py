@@ -59,7 +59,7 @@ def plan(
         objects = validation.object_rows(estimator.kernel, X)
         count = count if y is None else tables.target_count(y, labels)
         return fitting.plan(settings, objects, count)
-    settings, rows, count = tables.sized(settings, X, y, columns, count, labels)
+    settings, rows, count = tables.plan_inputs(settings, X, y, columns, count, labels)
     return fitting.plan(settings, rows, count)
 
 

@@ -96,7 +96,7 @@ class KernelRidgeSearch(KernelRidgeModel):
         The call measures the speed of this machine in about a second.
         """
         classes = is_classifier(self)
-        _, rows, t = tables.sized(
+        _, rows, t = tables.plan_inputs(
             self._settings(), X, y, columns, as_count(targets, "targets"), classes
         )
         self._check_sparse(rows)

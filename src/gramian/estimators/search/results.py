@@ -81,7 +81,7 @@ def results(found: Searched, scoring: Scoring, *, scaled: bool, coded: bool) -> 
         name: values if name == "params" else np.array(values) for name, values in rows.items()
     }
     scores = np.nan_to_num(table["mean_test_score"], nan=-np.inf)
-    ahead = np.searchsorted(np.sort(-scores), -scores)  # of equal scores, all have the first rank
+    ahead = np.searchsorted(np.sort(-scores), -scores)  # equal scores share the first rank
     table["rank_test_score"] = (1 + ahead).astype(np.int32)
     return table
 
@@ -89,7 +89,7 @@ def results(found: Searched, scoring: Scoring, *, scaled: bool, coded: bool) -> 
 def best_index(table: dict[str, Any]) -> int:
     """Return the row of the best full fit or average; without these, of the best sample."""
     scores, last = table["mean_test_score"], np.isin(table["step"], ("fit", "average"))
-    if "cells" in table["step"]:  # fits of one cell have other held-out rows
+    if "cells" in table["step"]:  # other fits have different held-out rows
         last = table["step"] == "cells"
     if not last.any():
         return int(np.argmin(table["squared_error"]))

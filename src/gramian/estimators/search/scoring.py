@@ -117,7 +117,7 @@ def _log_loss(
 
 def _one_minus_auc(values: Tensor, truth: Tensor, weights: Tensor | None) -> float:
     """Return 1 - AUC, averaged one-vs-rest over more than two classes."""
-    from sklearn import metrics  # a tenth of a second, for those who need it
+    from sklearn import metrics  # the import takes a tenth of a second
 
     labels, w = _labels(truth), _numpy(weights)
     if len(np.unique(labels)) < 2:
