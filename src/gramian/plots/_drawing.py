@@ -1,4 +1,4 @@
-"""Axes to draw on: those that are given, or new ones; matplotlib is imported here, and late."""
+"""Base of the displays, which imports matplotlib only to draw."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ else:
 
 
 def check_matplotlib(who: str) -> None:
-    """Raise ImportError, in the name of who draws, if matplotlib is not installed."""
+    """Raise ImportError with the name of the display if matplotlib is not installed."""
     try:
         importlib.import_module("matplotlib.figure")
     except ImportError as error:
@@ -35,7 +35,7 @@ def check_matplotlib(who: str) -> None:
 
 
 class Display:
-    """A plot that knows its numbers, and draws them on any axes.
+    """Plot that keeps its numbers, and draws them on any axes.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class Display:
     figure_: Figure
 
     def _axes(self, ax: Axes | None) -> Axes:
-        """Return the axes to draw on, new ones of pyplot unless they are given, and keep them."""
+        """Set and return the axes, by default new axes of pyplot."""
         check_matplotlib(type(self).__name__)
         if ax is None:
             pyplot = importlib.import_module("matplotlib.pyplot")
@@ -63,9 +63,9 @@ def check_shows(estimator: Estimator, display: str, attribute: str, wanted: str)
     Raises
     ------
     sklearn.exceptions.NotFittedError
-        If it is not fitted.
+        If the estimator is not fitted.
     ValueError
-        If it has no such attribute; the message names the estimators that have it.
+        If it lacks the attribute; the message names the estimators that have it.
     """
     check_is_fitted(estimator)
     value = getattr(estimator, attribute, None)

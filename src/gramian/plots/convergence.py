@@ -1,4 +1,4 @@
-"""ConvergenceDisplay: how a fit, or a search, came to its end."""
+"""ConvergenceDisplay: residual or error during a fit or a search."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ QUANTITY_LABELS = {
     "batch_mse": "mean squared error of the batches",
     "best_error": "least error on held-out rows so far",
 }
-"""Columns of the history, of which the first present one is shown, and their labels."""
+"""Quantities of the history with their labels; the first present one is the default."""
 
 LIMITED_QUANTITIES = {name: QUANTITY_LABELS[name] for name in ("prediction_error", "rel_residual")}
-"""Quantities that a tolerance limits, the first that there is."""
+"""Quantities that a tolerance limits; the first present one has a goal."""
 
 AXIS_LABELS = {
     "iteration": "iteration",
@@ -37,18 +37,18 @@ AXIS_LABELS = {
 class ConvergenceDisplay(Display):
     """The residual of a fit, or its error on held-out rows, after each iteration.
 
-    Of a search: the least error on held-out rows that it had found, after each trial.
+    For a search: the least error on held-out rows so far, after each trial.
 
     Parameters
     ----------
     x, y : ndarray of shape (k,)
         One number for each state that is shown.
     x_name, y_name : str
-        Their names in the history of an estimator.
+        Names of x and y in the history of an estimator.
     goal : float or None, default=None
-        The residual at which the fit was to stop, drawn as a line.
+        Residual at which the fit stops, drawn as a line.
     name : str or None, default=None
-        For a legend.
+        Name in the legend.
 
     Attributes
     ----------
@@ -97,10 +97,10 @@ class ConvergenceDisplay(Display):
             ``history_``. ``"auto"``: iterations; seconds of a search.
         y : str, default="auto"
             ``"prediction_error"``, ``"rel_residual"``, ``"valid_rmse"``, ``"valid_error"``,
-            ``"batch_mse"``, or another quantity. ``"auto"``: the first of these that there is.
+            ``"batch_mse"``, or another quantity. ``"auto"``: the first present one.
         name : str, optional
         ax : matplotlib Axes, optional
-            New ones by default.
+            New axes by default.
         **line_kw
             For `matplotlib.axes.Axes.plot`.
 
@@ -136,7 +136,7 @@ class ConvergenceDisplay(Display):
         return cls(across, up, x, y, goal, name).plot(ax, **line_kw)
 
     def plot(self, ax: Axes | None = None, **line_kw: Any) -> ConvergenceDisplay:
-        """Draw it.
+        """Draw the plot.
 
         Parameters
         ----------
@@ -173,8 +173,8 @@ def _is_search(history: Sequence[Mapping[str, Any]]) -> bool:
 def _of_search(history: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the least error of a search after each of its trials.
 
-    Fits of samples and of all rows have different held-out rows: the steps from the first fit of
-    all rows on count, or all steps without such a fit.
+    Fits of samples and of all rows have different held-out rows, so only fits of all rows count, or
+    all steps if there are none.
     """
     last = [row for row in history if row["step"] in ("fit", "cells", "average")]
     rows, least_error = [], np.inf
@@ -187,7 +187,7 @@ def _of_search(history: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _check_iterates(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Raise ValueError where there is a state at most, or one for each cell."""
+    """Raise ValueError if the history is a single state, or a state for each cell."""
     if len(rows) < 2 or "ridge" in rows[0]:
         raise ValueError(
             "there are no iterations to show: the fit was in closed form, or by cells; "
@@ -201,7 +201,7 @@ def _first_of(rows: Sequence[Mapping[str, Any]], known: Mapping[str, str]) -> st
 
 
 def _goal(estimator: Estimator) -> float | None:
-    """Return the residual at which a fit was to stop, if it is known."""
+    """Return the residual at which a fit stops, if it is known."""
     fitted = getattr(estimator, "_fitted", None)
     tol = None if fitted is None else fitted.settings.tol
     return tol if isinstance(tol, float) else None

@@ -14,7 +14,7 @@ from ._drawing import Axes, Display, Estimator
 
 @dataclass(eq=False)
 class ImportanceDisplay(Display):
-    """The importances of features as bars, the largest on top.
+    """Bar chart of feature importances, the largest on top.
 
     They are shares in how predictions vary, or in the diagonal of a learned metric: they describe
     the model, and say nothing of causes.
@@ -22,10 +22,10 @@ class ImportanceDisplay(Display):
     Parameters
     ----------
     importances : ndarray of shape (k,)
-        The largest first.
+        Importances, the largest first.
     names : sequence of k str
     others : float, default=0
-        The sum of those that are not shown.
+        Sum of the importances that are not shown.
 
     Attributes
     ----------
@@ -57,11 +57,11 @@ class ImportanceDisplay(Display):
         Parameters
         ----------
         estimator : KernelRidge, KernelRidgeClassifier, one of their searches
-            Or anything with ``feature_importances_``.
+            Or any estimator with ``feature_importances_``.
         most : int, default=10
-            How many features are shown; the rest is summed up in a last bar.
+            Most features to show; a last bar sums the others.
         ax : matplotlib Axes, optional
-            New ones by default.
+            New axes by default.
         **bar_kw
             For `matplotlib.axes.Axes.barh`.
 
@@ -72,7 +72,7 @@ class ImportanceDisplay(Display):
         Raises
         ------
         ValueError
-            If there are no importances, as of a kernel without gradients.
+            If there are no importances, as for a kernel without gradients.
         ImportError
             If matplotlib is not installed.
         """
@@ -90,7 +90,7 @@ class ImportanceDisplay(Display):
         return cls(shares[first], labels, float(shares[other_features].sum())).plot(ax, **bar_kw)
 
     def plot(self, ax: Axes | None = None, **bar_kw: Any) -> ImportanceDisplay:
-        """Draw it.
+        """Draw the plot.
 
         Parameters
         ----------

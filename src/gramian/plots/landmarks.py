@@ -25,7 +25,7 @@ SHOWN_ROWS = 5000
 
 @dataclass(eq=False)
 class LandmarkDisplay(Display):
-    """Rows and landmarks in two of the features, rows shaded by what landmarks leave unexplained.
+    """Rows and landmarks in two features, with rows shaded by their unexplained shares.
 
     The unexplained share of a row x is the share of k(x, x) that remains after projection on the
     landmarks, in the space of the kernel. Near 0 the model can take any value at x, near 1 it can
@@ -39,7 +39,7 @@ class LandmarkDisplay(Display):
     unexplained : ndarray of shape (k,) or None, default=None
         Between 0 and 1.
     names : tuple of two str
-        Of the features.
+        Names of the features.
 
     Attributes
     ----------
@@ -82,17 +82,16 @@ class LandmarkDisplay(Display):
         ----------
         estimator : KernelRidge, KernelRidgeClassifier, NystromTransformer, KernelPCA, KernelKMeans
         X : as in `fit`
-            The rows of the fit, all of them.
+            All rows of the fit.
         features : pair of int or str, default=(0, 1)
-            Which two columns of X are shown, by their numbers or names. Those of a table hold
-            numbers.
+            Two columns of X to show, by their numbers or names. Table columns must be numeric.
         unexplained : bool, default=True
-            Whether rows are shaded by what landmarks leave unexplained. Without effect where the
-            estimator has no map of its landmarks.
+            Whether to shade rows by their unexplained shares. Without effect if the estimator has
+            no map of its landmarks.
         rows : int, default=5000
-            How many rows are shown, at equal distances, if there are more. Landmarks all are.
+            Most rows to show, evenly spaced. All landmarks are shown.
         ax : matplotlib Axes, optional
-            New ones by default.
+            New axes by default.
         **scatter_kw
             For `matplotlib.axes.Axes.scatter`, of the landmarks.
 
@@ -103,14 +102,14 @@ class LandmarkDisplay(Display):
         Raises
         ------
         ValueError
-            If there are no landmarks, or they are not rows of X; if X is not the training data, or
+            If there are no landmarks, they are not rows of X, X is not the training data, or X
             lacks the columns.
         ImportError
             If matplotlib is not installed.
 
         Notes
         -----
-        Shading costs k m kernel evaluations for k rows that are shown, and 9 m³ operations.
+        Shading k rows costs k m kernel evaluations and 9 m³ operations.
         """
         check_is_fitted(estimator)
         index = _index(estimator)
@@ -128,7 +127,7 @@ class LandmarkDisplay(Display):
         return cls(points, landmarks, shares, names).plot(ax, **scatter_kw)
 
     def plot(self, ax: Axes | None = None, **scatter_kw: Any) -> LandmarkDisplay:
-        """Draw it.
+        """Draw the plot.
 
         Parameters
         ----------
@@ -173,26 +172,26 @@ def _index(estimator: Estimator) -> np.ndarray:
 def _two_columns(
     estimator: Estimator, X: RowsLike, features: TwoColumns
 ) -> tuple[RowSource, tuple[str, str]]:
-    """Return the rows of two columns, as they are in X, and their names."""
+    """Return the rows of two columns, in the units of X, and their names."""
     if len(features) != 2:
         raise ValueError(f"features must be two columns of X, not {len(features)}")
-    known: Any = getattr(estimator, "feature_names_in_", None)
+    columns: Any = getattr(estimator, "feature_names_in_", None)
     count = estimator.n_features_in_
     if is_table(X):
         table = as_table(X)
-        known = table.names if known is None else known
-    known = None if known is None else [str(name) for name in known]
-    numbers = [_number(feature, known, count) for feature in features]
+        columns = table.names if columns is None else columns
+    columns = None if columns is None else [str(name) for name in columns]
+    numbers = [_number(feature, columns, count) for feature in features]
     if is_table(X):
-        chosen = [known[number] for number in numbers]
+        chosen = [columns[number] for number in numbers]
         check_columns(table.where, table.names, chosen)
         return table.rows(chosen), (chosen[0], chosen[1])
-    names = [f"feature {n}" if known is None else known[n] for n in numbers]
+    names = [f"feature {n}" if columns is None else columns[n] for n in numbers]
     return Select(as_rows(X), numbers), (names[0], names[1])
 
 
 def _number(one: int | str, known: Sequence[str] | None, count: int) -> int:
-    """Return the number of a column that is given by its number or its name."""
+    """Return the number of a column from its number or name."""
     if isinstance(one, str):
         names = [] if known is None else list(known)
         if one not in names:
@@ -204,7 +203,7 @@ def _number(one: int | str, known: Sequence[str] | None, count: int) -> int:
 
 
 def _unexplained_share(estimator: Estimator, X: RowsLike, shown: torch.Tensor) -> np.ndarray | None:
-    """Return the unexplained share of k(x, x) of some rows; None where no map is known."""
+    """Return the unexplained share of k(x, x) of some rows; None without a map."""
     model: Model | None = getattr(estimator, "model_", None)
     feature_map: FeatureMap | None = getattr(estimator, "map_", None)
     if model is not None:

@@ -16,26 +16,26 @@ from ._drawing import Axes, Display, Estimator
 
 @dataclass(eq=False)
 class PenaltyPathDisplay(Display):
-    """The error on held-out rows at each penalty that was tried, and which one was chosen.
+    """Held-out error at each penalty of a path, and the chosen penalty.
 
     Parameters
     ----------
     penalties : ndarray of shape (k,)
-        Per sample.
+        Penalties per sample.
     errors : ndarray of shape (k,)
-        Root mean squared errors on held-out rows, in the units of the target; of a classifier with
-        a path of landmarks, shares of wrong labels. Of several targets that are standardised,
-        shares of their deviations.
+        Root mean squared errors on held-out rows, in the units of the target; for a classifier with
+        a path of landmarks, shares of wrong labels; for several standardised targets, shares of
+        their standard deviations.
     chosen : float
-        The best of them. That of the model is the same, but of a search, whose last fit has more
-        rows: rows times penalty stay.
+        Best penalty. The model has the same one, except after a search, whose last fit keeps the
+        product of rows and penalty for more rows.
     fold_errors : ndarray of shape (k, f) or None, default=None
-        The same in each fold, if there are several.
+        Errors in each fold, if there are several.
     landmarks : ndarray of shape (k,) or None, default=None
-        Their number at each penalty, if it varies.
+        Number of landmarks at each penalty, if it varies.
     error_name : str
     name : str or None, default=None
-        For a legend.
+        Name in the legend.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class PenaltyPathDisplay(Display):
         ax: Axes | None = None,
         **line_kw: Any,
     ) -> PenaltyPathDisplay:
-        """Draw the penalties that a fitted estimator has compared.
+        """Draw the penalties that a fitted estimator compared.
 
         Parameters
         ----------
@@ -83,7 +83,7 @@ class PenaltyPathDisplay(Display):
             all penalties of its best fit are shown.
         name : str, optional
         ax : matplotlib Axes, optional
-            New ones by default.
+            New axes by default.
         **line_kw
             For `matplotlib.axes.Axes.plot`.
 
@@ -126,7 +126,7 @@ class PenaltyPathDisplay(Display):
         )
 
     def plot(self, ax: Axes | None = None, **line_kw: Any) -> PenaltyPathDisplay:
-        """Draw it.
+        """Draw the plot.
 
         Parameters
         ----------
@@ -174,5 +174,5 @@ def _of_search(table: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray, float]
 
 def _recipe(table: Mapping[str, Any], row: int) -> tuple[str, float]:
     """Return the parameters of a fit of a search except its penalty, and its end time."""
-    others = {name: value for name, value in table["params"][row].items() if name != "penalty"}
-    return repr(others), float(table["elapsed"][row])
+    parameters = {name: value for name, value in table["params"][row].items() if name != "penalty"}
+    return repr(parameters), float(table["elapsed"][row])

@@ -14,22 +14,22 @@ from ..estimators.types import RowsLike, TargetsLike
 from ._drawing import Array, Axes, Display, Estimator
 
 PROBABILITY_BINS = 15
-"""Bins of equal width, of probabilities from 0 to 1."""
+"""Number of bins of equal width, for probabilities from 0 to 1."""
 
 NORMAL_95 = 1.6448536269514722
-"""The quantile of the standard normal distribution that 95 % are below."""
+"""95 % quantile of the standard normal distribution."""
 
 PREDICTED_CLASS = "the class predicted"
 
 
 @dataclass(frozen=True, eq=False)
 class Reliability:
-    """Probabilities and shares of rows that came true, by bins of the probability.
+    """Mean predicted probability and observed share of each bin.
 
     Attributes
     ----------
     probability, share : ndarray of shape (b,)
-        Means over the rows of each bin that has some.
+        Means over the rows of each bin that has rows.
     rows : ndarray of shape (b,)
     """
 
@@ -41,17 +41,17 @@ class Reliability:
     def of(
         cls, probability: np.ndarray, true: np.ndarray, bins: int = PROBABILITY_BINS
     ) -> Reliability:
-        """Return the bins of rows, by their probability and whether they came true."""
+        """Bin rows by their probability; `true` is whether the class is right."""
         place = np.minimum((probability * bins).astype(int), bins - 1)
         rows = np.bincount(place, minlength=bins)
-        some = rows > 0
-        sums = [np.bincount(place, each, bins)[some] for each in (probability, true)]
-        return cls(sums[0] / rows[some], sums[1] / rows[some], rows[some])
+        filled = rows > 0
+        sums = [np.bincount(place, values, bins)[filled] for values in (probability, true)]
+        return cls(sums[0] / rows[filled], sums[1] / rows[filled], rows[filled])
 
 
 @dataclass(eq=False)
 class ReliabilityDisplay(Display):
-    """The share of rows that came true, by the probability that was predicted.
+    """Reliability diagram: observed share by predicted probability.
 
     Correct probabilities are on the diagonal; bins of few rows scatter, but nine in ten of their
     vertical lines cross it. For two classes, the probabilities of the second one are shown; for
@@ -62,11 +62,11 @@ class ReliabilityDisplay(Display):
     probability, share : ndarray of shape (b,)
         Means over the rows of each bin.
     rows : ndarray of shape (b,)
-        How many these are.
+        Number of rows of each bin.
     what : str
-        Of which class.
+        Class of the probabilities.
     name : str or None, default=None
-        For a legend.
+        Name in the legend.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class ReliabilityDisplay(Display):
     chance_ : matplotlib LineCollection
         Wilson's interval of 90 % for the share of each bin.
     bars_ : matplotlib BarContainer or None
-        Of the numbers of rows.
+        Bars of the numbers of rows.
     ax_, figure_ : matplotlib Axes and Figure
         Set by drawing.
 
@@ -125,7 +125,7 @@ class ReliabilityDisplay(Display):
             Of equal width; those without rows are left out.
         name : str, optional
         ax : matplotlib Axes, optional
-            New ones by default.
+            New axes by default.
         rows_ax : matplotlib Axes, optional
             Where the number of rows in each bin is drawn; without, nowhere.
         **line_kw
@@ -201,15 +201,17 @@ class ReliabilityDisplay(Display):
         if chances.ndim == 1:
             chances = np.stack([1 - chances, chances], axis=1)
         _check(y, chances, labels)
-        some = np.isin(y, labels)
-        what, found = reliability_of(y[some], chances[some], labels, as_count(bins, "bins"))
-        display = cls(found.probability, found.share, found.rows, what, name)
+        has_label = np.isin(y, labels)
+        what, curve = reliability_of(
+            y[has_label], chances[has_label], labels, as_count(bins, "bins")
+        )
+        display = cls(curve.probability, curve.share, curve.rows, what, name)
         return display.plot(ax, rows_ax=rows_ax, **line_kw)
 
     def plot(
         self, ax: Axes | None = None, *, rows_ax: Axes | None = None, **line_kw: Any
     ) -> ReliabilityDisplay:
-        """Draw it.
+        """Draw the plot.
 
         Parameters
         ----------
@@ -246,7 +248,7 @@ class ReliabilityDisplay(Display):
 def reliability_of(
     y: np.ndarray, chances: np.ndarray, classes: np.ndarray, bins: int = PROBABILITY_BINS
 ) -> tuple[str, Reliability]:
-    """Return of which class probabilities are shown, and their bins.
+    """Return the class of the shown probabilities, and their bins.
 
     Parameters
     ----------
@@ -264,7 +266,7 @@ def reliability_of(
 
 
 def wilson(share: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ends of Wilson's interval of 90 % for a share observed in `rows` rows.
+    """Return the ends of the 90 % Wilson interval for a share observed in `rows` rows.
 
     Parameters
     ----------
@@ -287,7 +289,7 @@ def wilson(share: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 
 def _check(y: np.ndarray, chances: np.ndarray, classes: np.ndarray) -> None:
-    """Raise ValueError if labels and probabilities do not go together."""
+    """Raise ValueError if labels and probabilities do not match."""
     if chances.shape != (len(y), len(classes)):
         raise ValueError(
             f"y_prob must have shape {(len(y), len(classes))}, rows by classes, or {(len(y),)} for "
