@@ -1,4 +1,4 @@
-"""Files written whole or not at all."""
+"""Atomic writing: a file is complete or unchanged."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ ADDRESS_START = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+:)/(/?)")
 
 
 def check_local(path: str | Path) -> None:
-    """Raise ValueError if a path is an address, where no file is written.
+    """Raise ValueError if a path is an address, which cannot be written.
 
-    With one slash it is one unless there is a folder of the name before the slash.
+    With a single slash it is an address unless a folder has the name before the slash.
     """
     start = ADDRESS_START.match(str(path))
     if start is None or (not start[2] and Path(start[1]).is_dir()):
@@ -43,15 +43,15 @@ def check_local(path: str | Path) -> None:
 
 
 def check_output(path: str | Path, *, folder: bool = False) -> None:
-    """Raise an error if a file cannot be written to `path`: every output comes by here.
+    """Raise an error if a file cannot be written to `path`. All outputs pass this check.
 
-    It writes nothing, so that a command calls it before the work of hours, too.
+    It writes nothing, so that commands can call it before hours of work.
 
     Parameters
     ----------
     path : str or Path
-        An existing file can be replaced. One folder may be missing, which is made later, but not
-        one in the root of the file system.
+        An existing file can be replaced. The last folder may be missing, and is made later, unless
+        it is in the root of the file system.
     folder : bool, default=False
         Whether the output is a folder of files, not a file.
 
@@ -60,15 +60,15 @@ def check_output(path: str | Path, *, folder: bool = False) -> None:
     ValueError
         If it is an address.
     OSError
-        If it is a folder, a pipe or a device; if more than one folder is missing; if this user may
-        not write there.
+        If it is a folder, a pipe or a device; if more than one folder is missing; if this user has
+        no permission to write.
     """
     check_local(path)
     target = Path(os.path.realpath(path))
     if target.exists() and not folder:
         _check_regular(target)
     parent = target if folder and target.exists() else target.parent
-    if not parent.exists() and parent.parent != Path(parent.anchor):  # none is made in the root
+    if not parent.exists() and parent.parent != Path(parent.anchor):  # never made in the root
         parent = parent.parent
     if not parent.exists():
         raise OSError(
@@ -79,28 +79,27 @@ def check_output(path: str | Path, *, folder: bool = False) -> None:
 
 
 def write_atomically(path: str | Path, write: Callable[[Path], None]) -> None:
-    """Let `write` fill a new file in the folder of `path`, then replace `path` by it.
+    """Write a new file in the folder of `path` with `write`, and rename it to `path`.
 
     Parameters
     ----------
     path : str or Path
-        An existing file keeps its permissions and, as far as this user may, its owner; a
+        An existing file keeps its permissions and, if this user has the right, its owner; a
         symbolic link stays, and its target is replaced. See `check_output`.
     write : callable
-        Given the path of the temporary file, writes it.
+        Writes the temporary file at the path of its argument.
 
     Raises
     ------
     ValueError
         If it is the address of an object store.
     OSError
-        If the disk is full or the folder cannot be written to. Whatever was at `path` before is
-        still there, unchanged.
+        If the disk is full or the folder is not writable. An earlier file at `path` is unchanged.
 
     Notes
     -----
-    The temporary file is hidden, ``.NAME.xxxxxxxx.part``, and locked while it is written. A file
-    without a lock is a remainder of a killed process; the next call for `path` removes it.
+    The temporary file is hidden, ``.NAME.xxxxxxxx.part``, and locked during writing. A file without
+    a lock is left over from a killed process; the next call for `path` removes it.
     """
     target = Path(os.path.realpath(path))
     try:
@@ -143,7 +142,7 @@ def _check_regular(target: Path) -> None:
 
 
 def _new_part(target: Path, before: os.stat_result | None) -> tuple[Path, int]:
-    """Return the path of a new file in the folder of `target`, and its descriptor with the lock."""
+    """Return the path of a new file in the folder of `target`, and its locked descriptor."""
     mode = 0o666 if before is None else 0o600  # the system's umask removes permissions
     flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_CLOEXEC", 0)
     while True:
@@ -171,18 +170,18 @@ def _remove_leftovers(target: Path) -> None:
 
 
 def _lock(held: int) -> bool:
-    """Return whether a file is now locked by this process: not if another one has it."""
+    """Lock a file, and return whether this process has the lock."""
     if sys.platform == "win32":
         return False
     try:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:  # also on file systems that know no locks: nothing is removed there
+    except OSError:  # locked by another process, or without locks: nothing is removed
         return False
     return True
 
 
 def _liken(held: int, before: os.stat_result | None) -> None:
-    """Give a file the owner, as far as possible, and the permissions of the one it replaces."""
+    """Copy the owner, if possible, and the permissions of the replaced file."""
     if before is None or sys.platform == "win32":
         return
     with contextlib.suppress(OSError):
@@ -191,7 +190,7 @@ def _liken(held: int, before: os.stat_result | None) -> None:
 
 
 def _flush_folder(folder: Path) -> None:
-    """Make a new name last beyond a power cut, where the system can; the file is whole anyway."""
+    """Make a new name survive a power cut, if the system can; the file is complete anyway."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

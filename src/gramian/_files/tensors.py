@@ -1,4 +1,4 @@
-"""Files of tensors, in the safetensors format, with a digest of all that is in them."""
+"""Files of tensors in the safetensors format, with a digest of their contents."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ DTYPE_NAMES = {
 """Names of the data types in the safetensors format."""
 
 DIGEST_KEY = "sha256"
-"""Metadata with the digest of the file, in which these digits themselves count as zeros."""
+"""Metadata key of the digest of the file, computed with zeros as the digits of the digest."""
 
 READ_BYTES = 1 << 26
-"""Default size up to which files are read into memory; larger ones are mapped."""
+"""Default largest size of files that are read into memory; larger files are mapped."""
 
 WRITE_BYTES = 1 << 22
-"""Bytes that are written, and digested, at once."""
+"""Bytes that are written and digested at once."""
 
 DATA_ALIGNMENT = 64
-"""The data begin at a multiple of it, so that the first tensor of a mapped file is aligned."""
+"""Alignment of the data, so that the first tensor of a mapped file is aligned."""
 
 BLANK_DIGEST = "0" * 64
 
 
 class DamagedFile(ValueError):
-    """A file that is no file of tensors, is cut off, or is not as it was written."""
+    """The file is no file of tensors, is cut off, or was changed."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Contents:
         Without the digest.
     tensors : dict of str to Tensor
     digest : str or None
-        None in files of before there were digests.
+        None in old files without a digest.
     """
 
     metadata: dict[str, str]
@@ -70,11 +70,11 @@ def write_tensors(
 ) -> None:
     """Write a safetensors file atomically; OSError as in `write_atomically`.
 
-    Nothing is copied, unlike in the library safetensors, which would need twice the memory of all
-    tensors: mapped tensors stay in their files. Tensors are contiguous and in the memory of the
-    CPU. The digest costs as much as writing, about 1.7 GB/s.
+    Tensors must be contiguous and in CPU memory. They are not copied, unlike in the safetensors
+    library, which needs twice the memory of all tensors: mapped tensors stay in their files. The
+    digest costs as much as writing, about 1.7 GB/s.
     """
-    # In this format each tensor starts at a multiple of its item size: the widest come first.
+    # The format aligns each tensor to its item size, so the widest come first.
     ordered = sorted(tensors.items(), key=lambda item: (-item[1].itemsize, item[0]))
     header: dict[str, object] = {"__metadata__": {DIGEST_KEY: BLANK_DIGEST, **metadata}}
     start = 0
@@ -105,13 +105,13 @@ def write_tensors(
 
 
 def read_tensors(path: Path, *, verify: bool = True, most: int | None = None) -> Contents:
-    """Return the contents of a file: in memory if it is small, else mapped.
+    """Read a file into memory if it is small, else map it.
 
     Parameters
     ----------
     path : Path
     most : int, optional
-        Bytes of a file that is read into memory, `READ_BYTES` unless given.
+        Most bytes of a file that is read into memory, by default `READ_BYTES`.
     verify : bool, default=True
         Whether to compare the digest, if the file has one: about 1.7 GB/s. Mapped tensors are then
         read once.
@@ -119,7 +119,7 @@ def read_tensors(path: Path, *, verify: bool = True, most: int | None = None) ->
     Raises
     ------
     DamagedFile
-        If it is no file of tensors, is cut off, or was changed since it was written.
+        If the file is no file of tensors, is cut off, or was changed.
     OSError
         If it cannot be read.
     """
@@ -133,11 +133,11 @@ def read_tensors(path: Path, *, verify: bool = True, most: int | None = None) ->
             else:
                 if _is_at(path, file):
                     return contents
-        # a new file was put in its place meanwhile, and parts of both were read
+        # A new file replaced it during reading: read again, as parts of both were read.
 
 
 def _is_at(path: Path, file: BinaryIO) -> bool:
-    """Return whether an open file is still the one at this path."""
+    """Return whether an open file is still at this path."""
     return os.path.samestat(os.fstat(file.fileno()), path.stat())
 
 
@@ -159,7 +159,7 @@ def _contents(path: Path, file: BufferedReader, verify: bool, most: int) -> Cont
 
 
 def _header(file: BinaryIO) -> bytes:
-    """Return the start of a file: the length of the header, and the header."""
+    """Read the length of the header and the header."""
     size = file.read(8)
     length = int.from_bytes(size, "little")
     if len(size) < 8 or length > os.fstat(file.fileno()).st_size - 8:
@@ -168,7 +168,7 @@ def _header(file: BinaryIO) -> bytes:
 
 
 def _layout(path: Path, header: bytes) -> dict[str, Any]:
-    """Return the header as a dictionary, once the library has found it to be right."""
+    """Parse the header, after the safetensors library has checked it."""
     with _damage(), safe_open(path, framework="pt") as file:
         layout: dict[str, Any] = json.loads(header[8:])
         layout["__metadata__"] = dict(file.metadata() or {})
@@ -176,7 +176,7 @@ def _layout(path: Path, header: bytes) -> dict[str, Any]:
 
 
 def _blank(header: bytes, digest: str) -> bytes:
-    """Return the header as it was digested."""
+    """Return the header with zeros for the digest, as it was digested."""
     digits = digest.encode()
     if len(digits) != len(BLANK_DIGEST) or header.count(digits) != 1:
         raise DamagedFile("its digest is damaged")
@@ -214,14 +214,14 @@ def _dtype(name: str, called: str) -> torch.dtype:
 
 def _bytes(tensor: Tensor) -> memoryview:
     flat = tensor.reshape(-1)
-    if flat.stride(0) != 1:  # a single number may have any stride, and is called contiguous
+    if flat.stride(0) != 1:  # a single number counts as contiguous with any stride
         flat = flat.clone(memory_format=torch.contiguous_format).as_strided(flat.shape, (1,))
     return flat.view(torch.uint8).numpy().data
 
 
 @contextlib.contextmanager
 def _damage() -> Iterator[None]:
-    """Raise one kind of error for all errors that a damaged file causes in the library."""
+    """Raise `DamagedFile` for all errors of the library on a damaged file."""
     try:
         yield
     except OSError:

@@ -21,7 +21,7 @@ from .threads import one_thread_if_small
 FLOAT64_EPS = float(np.finfo(np.float64).eps)
 
 LAPACK_ROWS = 12_000
-"""Rows of a triangle up to which LAPACK factorises it; beyond, the blocks for a device do.
+"""Most rows of a triangle that LAPACK factorises; larger ones use the blocks of a device.
 
 OpenBLAS gives each thread a buffer of one size and writes beyond it where the thread's share of a
 triangle is too wide: with two threads, `dpotrf` of 16,000 rows ends the process, of 14,000 it does
@@ -31,28 +31,28 @@ narrower shares. On one thread, blocks take 1.4 times as long at 9,000 rows.
 
 
 FEW_SIDES = 2
-"""Right sides up to which triangles are solved for one side after the other.
+"""Most right-hand sides that are solved one after the other.
 
-For one side at 2,000 rows LAPACK's routine for several took 2.0 ms, that for one 0.63; for three
-and more at 5,000 rows the routine for several is the faster one (OpenBLAS, an EPYC).
+For one side at 2,000 rows LAPACK's routine for several took 2.0 ms, its routine for one 0.63; for
+three and more at 5,000 rows the routine for several is faster (OpenBLAS, an EPYC).
 """
 
 EIGEN_ROWS = 128
-"""Rows from which eigenvalues are SciPy's: of fewer, setting its threads takes longer."""
+"""Least rows for SciPy's eigenvalues; below, setting its threads takes longer."""
 
 
 def is_on_device(A: Tensor) -> bool:
-    """Return whether a tensor is somewhere else than in the memory of the process."""
+    """Return whether a tensor is outside the memory of the process."""
     return A.device.type != "cpu"
 
 
 def by_blocks(A: Float[Tensor, "m m"]) -> bool:
-    """Return whether blocks of products factorise it: on a device, or large."""
+    """Return whether to factorise by blocks: on a device, or if it is large."""
     return is_on_device(A) or len(A) > LAPACK_ROWS
 
 
 class NotPositiveDefinite(ValueError):
-    """A Cholesky factorisation met a pivot that is not positive."""
+    """A pivot of a Cholesky factorisation is not positive."""
 
 
 def require_finite(K: Float[Tensor, "n m"]) -> None:
@@ -61,7 +61,7 @@ def require_finite(K: Float[Tensor, "n m"]) -> None:
 
 
 def _range(K: Float[Tensor, "n m"]) -> tuple[float, float]:
-    """Return the least and the largest entry: without memory, unlike isfinite."""
+    """Return the least and the largest entry, without the memory of isfinite."""
     low, high = torch.aminmax(_in_stored_order(K))
     return float(low), float(high)
 
@@ -77,14 +77,14 @@ def _require_finite(low: float, high: float) -> None:
 def flush_tiny_(K: Float[Tensor, "n m"]) -> None:
     """Set entries below 1e-30 of the largest to zero, block by block.
 
-    They are far below rounding, but their products fall below the normal numbers, with which
-    LAPACK is 30 times slower: rows in clusters far apart, or a lengthscale that is too small.
+    They are far below rounding, but their products are denormal, which slows LAPACK 30 times. They
+    come from clusters far apart, or a lengthscale that is too small.
     """
     _flush_tiny_(K, *_range(K))
 
 
 def prepare_(K: Float[Tensor, "n m"]) -> None:
-    """Make a kernel matrix fit for LAPACK: `require_finite` and `flush_tiny_` in one pass less."""
+    """Prepare a kernel matrix for LAPACK: `require_finite` and `flush_tiny_`, one pass less."""
     low, high = _range(K)
     _require_finite(low, high)
     _flush_tiny_(K, low, high)
@@ -93,7 +93,7 @@ def prepare_(K: Float[Tensor, "n m"]) -> None:
 def _flush_tiny_(K: Float[Tensor, "n m"], low: float, high: float) -> None:
     K = _in_stored_order(K)
     threshold = 1e-30 * max(-low, high)
-    if low > threshold:  # a kernel of long tails has none, and needs no second pass
+    if low > threshold:  # as for kernels with long tails, no second pass is needed
         return
     step = max(1, (1 << 17) // max(K.shape[1], 1))
     for start in range(0, len(K), step):
@@ -102,7 +102,7 @@ def _flush_tiny_(K: Float[Tensor, "n m"], low: float, high: float) -> None:
 
 
 def _in_stored_order(K: Tensor) -> Tensor:
-    """Return a matrix, or its transpose if that is contiguous: torch would copy the other one."""
+    """Return a matrix or its transpose, whichever is contiguous: torch would copy the other."""
     return K if K.is_contiguous() else K.t()
 
 
@@ -123,7 +123,7 @@ def cholesky_(A: Float[Tensor, "m m"]) -> None:
     Raises
     ------
     NotPositiveDefinite
-        The upper triangle is then spoilt.
+        The upper triangle is then overwritten.
     """
     if A.dtype != torch.float64:
         raise TypeError(f"LAPACK would factorise a copy of a {A.dtype} matrix, not the matrix")
@@ -144,14 +144,14 @@ def pivoted_cholesky_(A: Float[Tensor, "m m"], least: float) -> tuple[Int[Tensor
     A : Tensor of shape (m, m)
         Float64, by columns, on the host. Cost: m³ / 3 operations, no copy.
     least : float
-        It ends before a pivot (the square of an entry of the diagonal) of at most this.
+        The factorisation ends before a pivot (a squared diagonal entry) of at most `least`.
 
     Returns
     -------
     Tensor of shape (m,)
-        The number of the row that became the first, and so on.
+        Row numbers in the order of the pivots.
     int
-        Rows of the factor R, R'R = A in this order, up to `least`; those below are spoilt.
+        Rows of the factor R, R'R = A in this order, up to `least`; rows below are overwritten.
     """
     with one_thread_if_small(len(A) ** 3 / 3):
         _, pivots, rank, _ = scipy.linalg.lapack.dpstrf(
@@ -275,7 +275,7 @@ def mirror_lower_(A: Float[Tensor, "m m"]) -> None:
 
 
 def _copy_lower_triangle(target: Tensor, source: Tensor, step: int = 256) -> None:
-    """Copy the strict lower triangle by blocks; both may be views of one memory."""
+    """Copy the strict lower triangle by blocks; both may share memory."""
     m = len(target)
     for start in range(0, m, step):
         end = min(start + step, m)
@@ -291,7 +291,7 @@ def top_eigenpairs(A: Float[Tensor, "m m"], k: int) -> tuple[Tensor, Tensor]:
     ----------
     A : Tensor of shape (m, m)
         Symmetric; overwritten. Cost: 4/3 m³ + 2 m² k operations, LAPACK's `syevr`, in its dtype:
-        in float32 in half the seconds, eigenvalues to about 1e-6 of the largest.
+        float32 takes half the time, with eigenvalues to about 1e-6 of the largest.
     k : int
     """
     if is_on_device(A):
@@ -314,9 +314,9 @@ def top_eigenpairs(A: Float[Tensor, "m m"], k: int) -> tuple[Tensor, Tensor]:
 def eigenpairs(A: Float[Tensor, "m m"]) -> tuple[Float[Tensor, " m"], Float[Tensor, "m m"]]:
     """Return all eigenvalues of a symmetric finite matrix, increasing, with vectors as columns.
 
-    By LAPACK's `syevd`, of 128 rows or more through SciPy: torch's took 1.4 to 1.8 times as long at
-    1,000 to 2,000 rows (MKL against OpenBLAS, on an EPYC). Cost: up to 9 m³ operations, 24 m²
-    bytes; A is kept.
+    LAPACK's `syevd`, from 128 rows through SciPy: torch took 1.4 to 1.8 times as long at 1,000 to
+    2,000 rows (MKL against OpenBLAS, on an EPYC). Cost: up to 9 m³ operations, 24 m² bytes; A is
+    unchanged.
     """
     if _is_for_torch(A):
         values, vectors = torch.linalg.eigh(A)
@@ -336,11 +336,11 @@ def eigenvalues(A: Float[Tensor, "m m"]) -> Float[Tensor, " m"]:
         values: Tensor = torch.linalg.eigvalsh(A)
         return values
     with one_thread_if_small(4 * len(A) ** 3 / 3):
-        found = scipy.linalg.eigh(A.numpy(), eigvals_only=True, driver="evd")
-    return torch.from_numpy(found)
+        spectrum = scipy.linalg.eigh(A.numpy(), eigvals_only=True, driver="evd")
+    return torch.from_numpy(spectrum)
 
 
 def stacked_triangle(blocks: list[Float[Tensor, "_ m"]]) -> Float[Tensor, "k m"]:
-    """Return the R of a QR factorisation of the blocks stacked on each other."""
+    """Return the R of a QR factorisation of the stacked blocks."""
     R: Tensor = torch.linalg.qr(torch.cat(blocks), mode="r").R
     return R

@@ -1,4 +1,4 @@
-"""Positive definite systems in float64 by a Cholesky factor in float32, which costs half."""
+"""Positive definite systems in float64 by a float32 Cholesky factor, at half the cost."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from .threads import one_thread_if_small
 HALF_EPS = float(torch.finfo(torch.float32).eps)
 
 MOST_STEPS = 30
-"""Steps of refinement, as in LAPACK's `dsposv`."""
+"""Most steps of refinement, as in LAPACK's `dsposv`."""
 
 LEAST_GAIN = 0.5
-"""Largest ratio of successive residuals; at a larger one refinement ends."""
+"""Largest ratio of successive residuals; a larger ratio ends the refinement."""
 
 ROUNDING_UNITS = 4
-"""The residual of a solution, in units of the rounding of its products."""
+"""Residual of a solution in units of the rounding of its products."""
 
 NEGLIGIBLE_ENTRY = 1e-15
-"""Entries below this, of the largest, are zero in the factor: their products would be denormal."""
+"""Relative size below which entries of the factor are zero: products would be denormal."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class HalfFactor:
             return None
         unit = 2.0 ** math.frexp(largest)[1]
         R = torch.empty(A.t().shape, dtype=torch.float32)
-        for start in range(0, len(A), 256):  # of the transpose, which is the same
+        for start in range(0, len(A), 256):  # A is symmetric: read its transpose
             part = R[start : start + 256]
             part.copy_(A.t()[start : start + 256] / unit)
             part.masked_fill_(part.abs() < NEGLIGIBLE_ENTRY, 0.0)
@@ -67,7 +67,7 @@ class HalfFactor:
         return cls(R, unit) if info == 0 else None
 
     def solve(self, b: Float[Tensor, "m t"]) -> Float[Tensor, "m t"]:
-        """Return about A⁻¹ b in float64."""
+        """Return A⁻¹ b in float64, to about float32 accuracy."""
         size = b.abs().amax(dim=0).clamp(min=1e-300)
         with one_thread_if_small(2 * len(self.R) * b.numel()):
             x, _ = scipy.linalg.lapack.spotrs(self.R.numpy(), (b / size).float().numpy(), lower=0)
@@ -77,7 +77,7 @@ class HalfFactor:
 def solve_refined(
     A: Float[Tensor, "m m"], b: Float[Tensor, "m t"], least: float
 ) -> Float[Tensor, "m t"] | None:
-    r"""Return the solution of A x = b, as exact as by a factor in float64; None if that fails.
+    r"""Solve A x = b as exactly as with a factor in float64; None if that fails.
 
     The factor in float32 gives a correction for the residual in float64, until
     :math:`\|b - A x\| \le 4 \varepsilon \|A\|_F \|x\|`: the algorithm of LAPACK's `dsposv` [1]_.
@@ -85,15 +85,15 @@ def solve_refined(
     Parameters
     ----------
     A : Tensor of shape (m, m)
-        Symmetric, both triangles, float64, by columns, on the host; it is kept.
+        Symmetric, both triangles, float64, by columns, on the host; unchanged.
     b : Tensor of shape (m, t)
     least : float
-        A bound of the eigenvalues from below, such as a ridge.
+        Lower bound of the eigenvalues, such as a ridge.
 
     Notes
     -----
-    Cost: m³ / 3 operations in float32, 4 m² bytes; a step reads 16 m² bytes. None where `least` is
-    below 10 sqrt(m) eps32 of the largest entry, before anything is factorised.
+    Cost: m³ / 3 operations in float32, 4 m² bytes; a step reads 16 m² bytes. Returns None before
+    the factorisation if `least` is below 10 sqrt(m) eps32 of the largest entry.
 
     References
     ----------

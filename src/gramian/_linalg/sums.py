@@ -1,4 +1,4 @@
-"""Products in float32 whose sums keep the digits of float64."""
+"""Products in float32 with sums in float64."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from torch import Tensor
 from .dense import is_on_device
 
 FLOAT32_TERMS = 1024
-"""Terms of a sum that are added in float32 before partial sums are added in float64."""
+"""Terms of a partial sum in float32; partial sums are added in float64."""
 
 
 def multiply_in_blocks(E: Float[Tensor, "n m"], v: Float[Tensor, "m t"]) -> Float[Tensor, "n t"]:
-    """Return E v in float64, for E in float32, with float32 sums over no more than 1,024 terms.
+    """Return E v in float64, for E in float32, with float32 sums over at most 1,024 terms.
 
-    On the host of transposed factors: for 2 to 10 columns of v that takes half the seconds.
+    On the host factors are transposed, which takes half the time for 2 to 10 columns of v.
     """
     v, whole_columns = v.to(E.dtype), E.shape[1] // FLOAT32_TERMS * FLOAT32_TERMS
     if is_on_device(E):

@@ -16,7 +16,7 @@ _BYTE_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 
 def as_bytes(limit: object, name: str = "memory_limit") -> int:
-    """Return a number of bytes, given as such or like "500MB", "2 GB", "1.5GiB".
+    """Return a number of bytes from an integer or a text such as "500MB", "2 GB", "1.5GiB".
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def as_bytes(limit: object, name: str = "memory_limit") -> int:
     Raises
     ------
     ValueError
-        If it cannot be read or is not positive.
+        If it is not a positive size.
     """
     match = re.fullmatch(r"\s*([0-9.]+)\s*([kKMGT]?)(i?)[bB]?\s*", str(limit))
     try:
@@ -46,12 +46,12 @@ def as_bytes(limit: object, name: str = "memory_limit") -> int:
 
 
 def is_integer(value: object) -> TypeGuard[int]:
-    """Return whether a value is a whole number, and no boolean."""
+    """Return whether a value is an integer and not a boolean."""
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
 def is_real(value: object) -> TypeGuard[float]:
-    """Return whether a value is a real number, and no boolean."""
+    """Return whether a value is a real number and not a boolean."""
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
@@ -89,7 +89,7 @@ def as_share(value: object, name: str, *, example: float = 0.9) -> float:
 
 
 def readable_bytes(size: int | float) -> str:
-    """Return a size as a person would write it, like "1.2 GB"."""
+    """Format a number of bytes, such as "1.2 GB"."""
     for unit in ("bytes", "kB", "MB", "GB"):
         if size < 1000:
             return f"{size:.3g} {unit}"
@@ -98,22 +98,22 @@ def readable_bytes(size: int | float) -> str:
 
 
 MOST_NAMES = 20
-"""Names that an error lists at most."""
+"""Most names in the list of an error."""
 
 
 def join_words(names: Sequence[str]) -> str:
-    """Return names with commas, escaped, no more than a reader takes in."""
+    """Join escaped names with commas, up to `MOST_NAMES`."""
     more = len(names) - MOST_NAMES
     shown = ", ".join(map(escape_controls, names[:MOST_NAMES]))
     return f"{shown} and {more:,} more" if more > 0 else shown
 
 
 def it_has(names: Sequence[str], wanted: str) -> str:
-    """Return a text with the known names, and the name nearest to the wanted one."""
+    """Return a text with the known names and the name nearest to `wanted`."""
     return f"it has {join_words(names)}{did_you_mean(wanted, names)}"
 
 
 def did_you_mean(wanted: object, names: Iterable[str]) -> str:
-    """Return the end of an error about an unknown name: the nearest one; empty if none is near."""
+    """Return the end of an error about an unknown name: a near name, or nothing."""
     near = difflib.get_close_matches(str(wanted), list(names), n=1)
     return f"; did you mean {escape_controls(near[0])}?" if near else ""

@@ -1,4 +1,4 @@
-"""Text for people: addresses without their secrets, control characters escaped."""
+"""Text for display: without secrets of addresses, with escaped control characters."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ URI_IN_TEXT = re.compile(r"\b([A-Za-z][A-Za-z0-9+.-]+):(/{1,3})([^/\s'\"<>][^\s'
 """An address in a text, also as `pathlib.Path` leaves it: with one slash."""
 
 URI_LOGIN = re.compile(r"[^/@]*:.*@|[^/]*@")
-"""User and password. A password may have slashes: without an escape, but they are secret, too."""
+"""User and password. A password may have unescaped slashes, which are also secret."""
 
 URI_QUERY = re.compile(r"[?#].*?([,;:.)]*)$")
-"""Options of an address, such as a signature, without the punctuation of the sentence around."""
+"""Options of an address, such as a signature, without punctuation of the sentence."""
 
 CONTROL_CHARACTERS = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff"
     r"\U000e0000-\U000e007f]"
 )
-"""Control characters, line separators, invisible marks of direction, halves of pairs."""
+"""Control characters, line separators, invisible direction marks and surrogates."""
 
 
 def display_text(text: object) -> str:
-    """Return a text that is safe on a terminal and in a log: see the two functions below."""
+    """Make a text safe for terminals and logs, by `without_secrets` and `escape_controls`."""
     return escape_controls(without_secrets(text))
 
 
 def display_lines(text: str) -> str:
-    """Return the same of a text whose lines stay lines, as a traceback."""
+    """Apply `display_text` to each line of a text, such as a traceback."""
     return "\n".join(map(display_text, text.splitlines()))
 
 
 def without_secrets(text: object) -> str:
-    """Return a text whose addresses have neither user and password nor options.
+    """Remove user, password and options from the addresses in a text.
 
     >>> without_secrets("s3://KEY:SECRET@bucket/x.parquet?region=eu: no such file")
     's3://bucket/x.parquet: no such file'
@@ -49,13 +49,13 @@ def _public(match: re.Match[str]) -> str:
 
 
 def escape_controls(text: str) -> str:
-    r"""Return a text whose control characters are written as in Python, such as ``\x1b``.
+    r"""Escape control characters as in Python, such as ``\x1b``.
 
-    A column, file or label with one could else rewrite the terminal, or reverse the text after it.
+    The name of a column or a file, or a label, could otherwise rewrite or reverse terminal text.
     """
     return CONTROL_CHARACTERS.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
 def escape_json_controls(text: str) -> str:
-    """Return JSON whose control characters, which are in its strings, are written as JSON does."""
+    """Escape the control characters in the strings of JSON."""
     return CONTROL_CHARACTERS.sub(lambda match: json.dumps(match[0])[1:-1], text)

@@ -8,7 +8,7 @@ from string import Formatter
 from typing import Any, TypeAlias
 
 LONGEST_VALUE = 200
-"""Characters of a value above which a message abbreviates it."""
+"""Most characters of a value in a message; a longer value is abbreviated."""
 
 MUST_BE_FORM = "{{{0}}} must be {{}}, not {{!r}}"
 SETTING_FORM = "{{{0}=}} {{}}"
@@ -27,10 +27,10 @@ class Text:
     template : str
         A template of `str.format` in which ``{}`` takes the next value, ``{tol}`` marks a
         parameter, ``{solver='pcg'}`` a parameter and its setting, and ``{tol=}`` a parameter whose
-        setting is the next value. What users may write, such as names of files, is given by
-        values, as it may have braces.
+        setting is the next value. User input, such as names of files, must be a value, because it
+        may contain braces.
     *values : Any
-        A `Text`, or an error with one, is written for the same face.
+        A `Text`, or an error with a `Text`, is written for the same face.
 
     Examples
     --------
@@ -89,9 +89,9 @@ class ParameterError(TextError):
         Name of the parameter in Python.
     value : Any
     expected : str or Text
-        Values that could be used, or why this one cannot.
+        Allowed values, or the reason why this value is not allowed.
     remedy : str or Text
-        What to do; empty if `expected` is enough.
+        Remedy; empty if `expected` is enough.
 
     Examples
     --------

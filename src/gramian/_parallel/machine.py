@@ -1,4 +1,4 @@
-"""The memory that this process may use: the machine's, or less by its container or ulimit -v."""
+"""Memory limit of this process: the machine, its container or ulimit -v."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 SYSTEM_ROOT = Path("/")
-"""Folder of /proc and /sys; tests have others."""
+"""Folder of /proc and /sys; tests replace it."""
 
 CACHED_SECONDS = 1.0
-"""Seconds for which limits of groups are cached: a fit reads them ten times."""
+"""Seconds for which control group limits are cached: a fit reads them ten times."""
 
 
 def machine_memory() -> int:
-    """Return the memory of this machine in bytes, or what this process may have of it, if less.
+    """Return the memory that this process may use, in bytes.
 
-    Less are the limits of the control groups (containers, batch systems) that this process is in,
-    and ``ulimit -v`` beyond the addresses that are taken already.
+    It is the least of the memory of the machine, the limits of the control groups of this process
+    (containers, batch systems), and ``ulimit -v`` minus the addresses in use.
     """
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     groups = _group_limits(SYSTEM_ROOT, int(time.monotonic() / CACHED_SECONDS))
@@ -41,16 +41,16 @@ def _group_limits(root: Path, moment: int) -> tuple[int, ...]:
 def _limit_files(root: Path) -> tuple[Path, ...]:
     """Return the files with limits of the control groups around this process.
 
-    In a namespace of its own, as in most containers, a process sees its group as the top one.
-    Outside of one, /proc/self/cgroup names the group, and the limits of all above it hold too.
-    Groups are looked up once: that takes as long as a fit of a hundred rows.
+    In its own namespace, as in most containers, a process sees its group as the top one. Otherwise
+    /proc/self/cgroup names the group, and the limits of all groups above it also apply. The result
+    is cached: the search takes as long as a fit of a hundred rows.
     """
     files: dict[Path, None] = {}
     groups = dict(_groups(root))
     for version, top, mount in _mounts(root):
         group = Path(groups.get(version, "/"))
         below = group.relative_to(top) if group.is_relative_to(top) else Path()
-        if ".." in below.parts:  # a group that this mount does not show
+        if ".." in below.parts:  # this mount does not contain the group
             below = Path()
         name = "memory.max" if version == 2 else "memory.limit_in_bytes"
         folder = root / mount.lstrip("/")
@@ -73,7 +73,7 @@ def _groups(root: Path) -> Iterator[tuple[int, str]]:
 def _mounts(root: Path) -> Iterator[tuple[int, str, str]]:
     """Yield version, topmost group and folder of each mount for memory; man 5 proc_pid_mountinfo.
 
-    Those where they usually are come first, in case that /proc does not tell.
+    The usual folders come first, in case /proc has no information.
     """
     yield 2, "/", "/sys/fs/cgroup"
     yield 1, "/", "/sys/fs/cgroup/memory"
@@ -88,7 +88,7 @@ def _mounts(root: Path) -> Iterator[tuple[int, str, str]]:
 
 
 def _address_limits(root: Path) -> Iterator[int]:
-    """Yield what ``ulimit -v`` leaves of addresses (RLIMIT_AS): libraries count, too."""
+    """Yield the addresses left by ``ulimit -v`` (RLIMIT_AS), which also counts libraries."""
     with contextlib.suppress(ImportError, OSError, ValueError):
         import resource
 
@@ -100,7 +100,7 @@ def _address_limits(root: Path) -> Iterator[int]:
 
 
 def _lines(path: Path) -> list[str]:
-    """Return the lines of a file of the system; none where there is no such file."""
+    """Return the lines of a system file; none if it does not exist."""
     try:
         return path.read_text().splitlines()
     except OSError:

@@ -16,7 +16,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 SHORT_ITEM_SECONDS = 0.15
-"""Seconds of an item, for each worker, below which threads mostly wait for each other.
+"""Seconds of an item per worker below which threads mostly wait for each other.
 
 Measured on two cores with cells of 1,250, 2,500 and 5,000 rows of nycflights, which take 0.05, 0.1
 and 0.4 s each: two threads are 0.96, 1.24 and 1.75 times as fast as one, two processes 1.8, 1.6 and
@@ -24,16 +24,16 @@ and 0.4 s each: two threads are 0.96, 1.24 and 1.75 times as fast as one, two pr
 """
 
 WORTHWHILE_SECONDS = 5.0
-"""Seconds by the clock from which processes pay: each of them first imports gramian, in 3 s."""
+"""Least wall-clock seconds for processes: each of them first imports gramian, in 3 s."""
 
 PROCESS_BYTES = 400_000_000
-"""Memory of a process that has imported gramian, libraries that all share not counted."""
+"""Memory of a process that has imported gramian, without shared libraries."""
 
 
 def processes_pay(seconds: float, items: int, workers: int) -> bool:
     """Return whether processes end before threads do, with items of `seconds` each.
 
-    Not in a process that another one has started: its end would wait for theirs, for minutes.
+    Never in a child process: its end would wait for its own processes, for minutes.
     """
     if workers < 2 or multiprocessing.parent_process() is not None:
         return False
@@ -53,23 +53,22 @@ def run_apart(
     ----------
     workers : int
     function : callable
-        Values that pickle, as are items and results; no view of a larger tensor, all of which would
-        be sent.
+        Picklable, as are items and results. Views of a larger tensor would send the whole tensor.
     items : iterable
-        Taken when they are needed, in any thread.
+        Read on demand, in any thread.
     logger : logging.Logger
-        Its records in the processes are logged in this process.
+        Logger whose records in the processes are logged in this process.
 
     Notes
     -----
-    Processes compute with one thread each, to the bits of a thread. They stay for the next call,
-    and end after five idle minutes. If the caller stops iterating, current items are abandoned.
+    Processes compute with one thread each, to the same bits as a thread. They stay for the next
+    call, and end after five idle minutes. If the caller stops iterating, current items are lost.
     """
     from joblib import Parallel, delayed
 
     level = logger.getEffectiveLevel()
     calls = (delayed(_call_recorded)(function, item, logger.name, level) for item in items)
-    # without memory maps of large arrays, which are for arrays that all share
+    # Memory maps of large arrays would only help for shared arrays.
     parallel = Parallel(
         workers, backend="loky", return_as="generator", batch_size=1, max_nbytes=None
     )
@@ -82,7 +81,7 @@ def run_apart(
 def _call_recorded(
     function: Callable[[Item], Result], item: Item, name: str, level: int
 ) -> tuple[Result, list[logging.LogRecord]]:
-    """Return a result, and the records that were logged meanwhile."""
+    """Call the function, and return its result and log records."""
     torch.set_num_threads(1)
     become_worker()
     with _record_logs(logging.getLogger(name), level) as records:

@@ -1,4 +1,4 @@
-"""A pool of worker threads in which torch runs one-threaded and flushes denormals."""
+"""Pool of worker threads, in which torch uses one thread and flushes denormals."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _thread = threading.local()
 
 
 def become_worker() -> None:
-    """Mark this thread as a parallel worker, which has no workers of its own."""
-    # The flag is one of the thread, not of the process. Kernel entries that underflow would
-    # otherwise run 20 to 40 times slower.
+    """Mark this thread as a worker, which starts no workers of its own."""
+    # The flag belongs to the thread, not the process. Without it, kernel entries that underflow
+    # are 20 to 40 times slower.
     torch.set_flush_denormal(True)
     _thread.works = True
 
@@ -37,17 +37,17 @@ def _pool(threads: int) -> ThreadPoolExecutor:
 
 
 class _OneThreadEach:
-    """Sets torch's own threads to one while a caller is inside.
+    """Context manager that sets torch's own threads to one.
 
-    torch keeps the number twice: for the process (its BLAS, and threads yet to start) and for each
-    thread. So callers share the number to go back to, and each goes back to it in its own thread.
+    torch keeps the number twice: for the process (its BLAS and future threads) and for each thread.
+    So callers share the number to restore, and each restores it in its own thread.
     """
 
     def __init__(self) -> None:
         self.forget()
 
     def forget(self) -> None:
-        """Forget all callers, as in a forked child, in which none of them continues."""
+        """Forget all callers, as in a forked child, where none of them continues."""
         self._lock = threading.Lock()
         self._inside = 0
         self._before = 1
@@ -79,8 +79,8 @@ def _start_afresh() -> None:
     # A forked child has the executors of its parent but not their threads.
     _pool.cache_clear()
     one_thread_each.forget()
-    # Nor the threads of OpenMP: with GCC's, the first operation of torch that needs them waits
-    # for ever, where the thread that forked had used them. torch's own workers do the same.
+    # It also lacks the threads of OpenMP. If the forking thread used GCC's OpenMP, the first torch
+    # operation that needs it waits for ever. torch's own workers set one thread, too.
     torch.set_num_threads(1)
 
 
@@ -88,13 +88,13 @@ os.register_at_fork(after_in_child=_start_afresh)
 
 
 class Stop:
-    """Says to workers that nobody waits for their results any more: asked for tile by tile."""
+    """Signal that makes workers stop at the next tile."""
 
     def __init__(self) -> None:
         self._set = threading.Event()
 
     def __call__(self) -> None:
-        """Let `check` raise from now on."""
+        """Make `check` raise from now on."""
         self._set.set()
 
     def check(self) -> None:
@@ -114,14 +114,13 @@ def run(
     """Yield ``function(item)`` for each item, in order, computed by `threads` workers.
 
     An outer pool over rows beats torch's inner threads, which meet at a barrier after every
-    operation and so collapse on a busy machine.
+    operation and so slow down on a busy machine.
 
-    On Ctrl-C, or if the caller stops iterating or an item fails, `stop` is called, which should
-    end all items that are under way or yet to begin: the process could not end before them.
+    On Ctrl-C, or if the caller stops iterating or an item fails, `stop` is called. It should end
+    all current and future items, because the process cannot end before them.
 
-    A worker has no workers of its own: called in one, the items are computed there. So are those
-    that are `light`, which take no longer than it takes to wake a worker: in the calling thread,
-    which does not flush denormals.
+    In a worker, the calling thread computes the items. It also computes `light` items, which take
+    less time than waking a worker; it does not flush denormals.
     """
     computed = map if light or _is_worker() else _pool(threads).map
     with one_thread_each():
@@ -134,5 +133,5 @@ def run(
 
 
 def default_threads() -> int:
-    """Return the number of workers that torch would use itself; in a worker, one."""
+    """Return the number of threads of torch; in a worker, one."""
     return 1 if _is_worker() else max(one_thread_each.outside(), 1)

@@ -1,4 +1,4 @@
-"""Plug-ins: classes of other packages, found by the entry points that these declare."""
+"""Plugins: classes of other packages, declared by entry points."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint as EntryPoint
-else:  # importlib_metadata has another class, and replaces importlib's once it is imported
+else:  # importlib_metadata replaces importlib's class once it is imported
     EntryPoint = Any
 
 
@@ -19,9 +19,9 @@ def _of_path(group: str, _path: tuple[str, ...]) -> dict[str, EntryPoint]:
 
 
 def plugins(group: str) -> dict[str, EntryPoint]:
-    """Return the entry points of a group by their names; none is loaded.
+    """Return the entry points of a group by name, without loading them.
 
-    The metadata of all packages are read at the first use, and again after a change of `sys.path`.
+    The metadata of all packages are read at the first call, and after a change of `sys.path`.
     """
     return _of_path(group, tuple(sys.path))
 
@@ -37,7 +37,7 @@ def load(found: EntryPoint, base: type, kind: str) -> type:
     Raises
     ------
     ValueError
-        If it cannot be imported, or is no class derived from `base`.
+        If it cannot be imported, or is not a subclass of `base`.
     """
     entry_text = (
         f"{kind} {found.name!r}, entry point {found.value!r} of the package {package_of(found)}"

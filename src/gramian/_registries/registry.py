@@ -1,4 +1,4 @@
-"""Names to classes, with one helpful error."""
+"""Registry of classes by name, with an error that suggests near names."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ ENTRY_POINT_GROUPS = {
     "solver": ("gramian.solvers", "Solver"),
     "selector of landmarks": ("gramian.landmarks", "Selector"),
 }
-"""Kinds that other packages may add to: the group of their entry points, which is the package that
-has the base class, and the name of that."""
+"""Kinds that plugins may extend, with the package of the base class, which is also the group of
+entry points, and the name of the base class."""
 
 
 class Registry(Generic[Registered]):
-    """The public list of one kind of thing (kernels, solvers, selectors).
+    """Registry of the classes of one kind (kernels, solvers, selectors).
 
     An unknown name is looked up among the entry points of other packages, see `ENTRY_POINT_GROUPS`,
-    whose class is then loaded. Registered classes take precedence.
+    and its class is loaded. Registered classes take precedence.
 
     Parameters
     ----------
     kind : str
         Kind of the registered classes, for error messages.
     elsewhere : mapping of str to str, optional
-        Names that other libraries have for some of them, for error messages.
+        Registered names by their names in other libraries, for error messages.
     """
 
     def __init__(self, kind: str, elsewhere: Mapping[str, str] | None = None) -> None:
@@ -41,9 +41,9 @@ class Registry(Generic[Registered]):
         self._classes: dict[str, type[Registered]] = {}
 
     def register(self, name: str) -> Callable[[Cls], Cls]:
-        """Return a class decorator that files the class under `name`.
+        """Return a class decorator that registers the class as `name`.
 
-        The decorated name keeps its own type: a checker then knows the parameters of the class.
+        The decorated class keeps its type, so that type checkers see its parameters.
         """
 
         def add(cls: Cls) -> Cls:
@@ -53,7 +53,7 @@ class Registry(Generic[Registered]):
         return add
 
     def __getitem__(self, name: str) -> type[Registered]:
-        """Return the class called `name`; raise ValueError with near names if it is unknown."""
+        """Return the class called `name`; raise ValueError with a near name if unknown."""
         if name not in self._classes and name in self._plugins():
             self._load(name)
         if name not in self._classes:
@@ -66,9 +66,9 @@ class Registry(Generic[Registered]):
         return *self._classes, *(name for name in self._plugins() if name not in self._classes)
 
     def needs(self, obj: object) -> str | None:
-        """Return the package, or else the module, that the class of `obj` is from; None: gramian.
+        """Return the package or module that defines the class of `obj`; None for gramian.
 
-        Without it the name of the class is unknown.
+        Reading a model with this class requires it.
         """
         entry_point = self._plugins().get(self.name_of(obj))
         module = type(obj).__module__
@@ -85,7 +85,7 @@ class Registry(Generic[Registered]):
         self._classes.setdefault(name, cast("type[Registered]", plugin_class))
 
     def hint(self, name: object) -> str:
-        """Return the end of an error: the class that is called so elsewhere, or a near name."""
+        """Return the end of an error: the class for a name elsewhere, or a near name."""
         near_name = self._elsewhere.get(str(name).lower())
         return (
             did_you_mean(name, self.names())
@@ -98,7 +98,7 @@ class Registry(Generic[Registered]):
         return self[name](**parameters)
 
     def name_of(self, obj: object) -> str:
-        """Return the name under which the class of `obj` is registered, or an entry point's."""
+        """Return the registered name of the class of `obj`, or the name of its entry point."""
         for name, cls in self._classes.items():
             if type(obj) is cls:
                 return name

@@ -1,4 +1,4 @@
-"""Synonyms: what other libraries call our parameters, and how to convert their values."""
+"""Synonyms: names of parameters in other libraries, and the conversion of their values."""
 
 from __future__ import annotations
 
@@ -42,23 +42,23 @@ FOREIGN_PARAMETERS: dict[str, tuple[str, str]] = {
     "backend": ("engine", "such as torch:cuda"),
     "max_memory": ("memory_limit", "such as 500MB"),
 }
-"""Our name, and its formula or unit, by the names in other libraries."""
+"""Parameter, and its formula or unit, by its name in other libraries."""
 
 
 def ours(name: str) -> tuple[str, str]:
-    """Return the parameter that a name from elsewhere means, and its formula; empty if unknown."""
+    """Return the parameter and formula of a name in other libraries; empty if unknown."""
     return FOREIGN_PARAMETERS.get(name) or FOREIGN_PARAMETERS.get(name.lower()) or ("", "")
 
 
 def meant_by(name: str, parameters: Collection[str]) -> str:
-    """Return the end of an error about an unknown parameter: which of ours it may be.
+    """Return the end of an error about an unknown parameter: the parameter it may mean.
 
     Parameters
     ----------
     name : str
-        As it was given.
+        Unknown name.
     parameters : collection of str
-        Those that there are.
+        Existing parameters.
     """
     parameter, formula = ours(name)
     if parameter not in parameters:
