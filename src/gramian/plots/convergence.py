@@ -174,7 +174,7 @@ def _of_search(history: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the least error of a search after each of its trials.
 
     Fits of samples and of all rows have different held-out rows, so only fits of all rows count, or
-    all steps if there are none.
+    all steps without such fits.
     """
     last = [row for row in history if row["step"] in ("fit", "cells", "average")]
     rows, least_error = [], np.inf

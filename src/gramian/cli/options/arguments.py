@@ -13,41 +13,41 @@ TABLE_FORMATS = "as .parquet, .csv or .npy; `gramian info` lists all formats."
 Data = Annotated[Path, typer.Argument(help=f"Table, {TABLE_FORMATS}")]
 Model = Annotated[Path, typer.Argument(help="A model that `gramian fit` wrote.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-Memory = Annotated[str, typer.Option(help="Memory for predictions, beside data and libraries.")]
+Memory = Annotated[str, typer.Option(help="Memory for predictions, besides data and libraries.")]
 Engine = Annotated[
     str, typer.Option(help="auto, native, torch, triton, torch:cuda:1, triton:cuda:0,1.")
 ]
 Dask = Annotated[
     str | None,
     typer.Option(
-        help="Where the files of DATA, a folder, are read: a Dask scheduler, as "
-        "tls://scheduler:8786, or local:4 for so many processes here."
+        help="Where to read the files of DATA, a folder: a Dask scheduler, such as "
+        "tls://scheduler:8786, or local:4 for four processes on this machine."
     ),
 ]
 
-OUTPUT_PANEL = "What comes out"
+OUTPUT_PANEL = "Output"
 
 Debug = Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")]
 ModelFile = Annotated[Path, typer.Option(help="File for the model.", rich_help_panel=OUTPUT_PANEL)]
 FitCheckpoint = Annotated[
     Path | None,
     typer.Option(
-        help="File for the state of the fit; a fit that finds it goes on from it.",
+        help="File for the state of the fit; a fit resumes from an existing file.",
         rich_help_panel=OUTPUT_PANEL,
     ),
 ]
 CheckpointSeconds = Annotated[
     float,
     typer.Option(
-        help="Seconds between two states in that file; the last one is always written.",
+        help="Seconds between writes of that file; the last state is always written.",
         rich_help_panel=OUTPUT_PANEL,
     ),
 ]
 HistoryFile = Annotated[
     Path | None,
     typer.Option(
-        help=".json or .csv, one row per iteration since the start or the resumption; of a "
-        "search, one per trial.",
+        help=".json or .csv, with a row per iteration since the start or the last resumption; for "
+        "a search, a row per trial.",
         rich_help_panel=OUTPUT_PANEL,
     ),
 ]
@@ -55,15 +55,15 @@ FitsDeviations = Annotated[
     bool,
     typer.Option(
         "--std",
-        help="Find what `gramian predict --std` needs, too: some 2 n³ operations for n rows.",
+        help="Also prepare `gramian predict --std`: about 2 n³ operations for n rows.",
         rich_help_panel=OUTPUT_PANEL,
     ),
 ]
 ConformalMethod = Annotated[
     str | None,
     typer.Option(
-        help="Find what `gramian predict --interval` needs, too: split holds back a fifth of "
-        "the rows for it, cv+ fits five times.",
+        help="Also prepare `gramian predict --interval`: split holds out a fifth of the rows, "
+        "cv+ fits five times.",
         rich_help_panel=OUTPUT_PANEL,
     ),
 ]
@@ -73,47 +73,49 @@ TunedModelFile = Annotated[
 TrialsFile = Annotated[
     Path | None,
     typer.Option(
-        help="File for the finished trials; a search that finds it resumes after them.",
+        help="File for the finished trials; a search resumes from an existing file.",
         rich_help_panel=OUTPUT_PANEL,
     ),
 ]
 PredictionsFile = Annotated[
     Path,
     typer.Option(
-        help=f"File for predictions, {TABLE_FORMATS} With --dask also a new folder, which gets a "
-        "file for each of DATA."
+        help=f"File for predictions, {TABLE_FORMATS} With --dask also a new folder, with a file "
+        "for each file of DATA."
     ),
 ]
 KeptColumns = Annotated[
-    str | None, typer.Option(help="Columns of DATA to write beside predictions, as id,date.")
+    str | None, typer.Option(help="Columns of DATA to write next to predictions, as id,date.")
 ]
 WritesProbabilities = Annotated[
     bool,
-    typer.Option("--proba", help="Of classes: a column with the probability of each, too."),
+    typer.Option("--proba", help="For classes: also a column with the probability of each class."),
 ]
 WritesDeviations = Annotated[
     bool,
     typer.Option(
-        "--std", help="Of numbers: a column with the standard deviation, if the fit had --std."
+        "--std",
+        help="For numbers: also a column with the standard deviation, if the fit had --std.",
     ),
 ]
 Coverage = Annotated[
     float | None,
     typer.Option(
-        help="Share of new rows, such as 0.9, whose truth is between two more columns, or in a "
-        "set of classes, if the fit had --conformal."
+        help="Coverage, such as 0.9, of prediction intervals in two more columns, or of sets of "
+        "classes, if the fit had --conformal."
     ),
 ]
 EscapesFormulas = Annotated[
     bool,
     typer.Option(
         "--escape-formulas",
-        help="In text, such as .csv: an apostrophe before texts that begin with =, +, -, @, "
-        "which spreadsheets would compute; numbers stay.",
+        help="In text files, such as .csv: write an apostrophe before texts that begin with =, +, "
+        "-, @, which spreadsheets would compute; numbers stay.",
     ),
 ]
 TruthColumn = Annotated[
-    str | None, typer.Option(help="Column with the truth; that of the training by default.")
+    str | None,
+    typer.Option(help="Column with the true target; by default the target of the training."),
 ]
 SingleMetric = Annotated[
     str | None,
@@ -125,16 +127,16 @@ SingleMetric = Annotated[
 ReliabilityPicture = Annotated[
     Path | None,
     typer.Option(
-        help=".png, .svg or .pdf for a picture: how often classes came true, by their "
-        "probability. Needs matplotlib."
+        help=".png, .svg or .pdf for a reliability diagram: observed shares of classes by their "
+        "predicted probability. Needs matplotlib."
     ),
 ]
 PageFile = Annotated[Path, typer.Option(help="File for the page, .html.")]
 TrainingTable = Annotated[
     Path | None,
     typer.Option(
-        help="Table of the training: linear ridge and fits with other numbers of landmarks "
-        "learn from it, and the residual of the fit is measured. Without it, from DATA."
+        help="Training table, to fit linear ridge and other numbers of landmarks, and to measure "
+        "the residual of the fit. Without it, they are fitted to rows of DATA."
     ),
 ]
 OptionalModel = Annotated[Path | None, typer.Argument(help="A model that `gramian fit` wrote.")]

@@ -24,7 +24,7 @@ from ..._parameters.parameters import (
 )
 from . import parsing
 
-DATA, SEARCH = "What to learn from", "The search"
+DATA, SEARCH = "Data", "The search"
 SEARCH_PARAMETERS = frozenset(("engine", "memory_limit"))
 """Parameters of a fit that a search also has."""
 
@@ -52,12 +52,12 @@ Validation = Annotated[
     str | None,
     _option(
         DATA,
-        "Rows held out to measure the error: a fraction of DATA, or another file. A search does "
-        "not choose by them.",
+        "Rows held out to measure the error: a fraction of DATA, or another file. They affect no "
+        "choice of a search.",
     ),
 ]
 Metric = Annotated[
-    str | None, _option(DATA, "What is measured on them, as mae, r2, balanced_accuracy or auc.")
+    str | None, _option(DATA, "Metric on these rows, such as mae, r2, balanced_accuracy or auc.")
 ]
 Spent = Annotated[
     str,
@@ -107,14 +107,14 @@ class FitOptions:
         str | None,
         _option(
             FIT_PANEL,
-            "Where the files of DATA, a folder of Parquet, are read: the scheduler of a Dask "
-            "cluster, as tls://scheduler:8786, or local:4 for four processes of this machine.",
+            "Where to read the files of DATA, a folder of Parquet: the scheduler of a Dask "
+            "cluster, as tls://scheduler:8786, or local:4 for four processes on this machine.",
         ),
     ] = None
     dask_patience: Annotated[
         str | None,
         _option(
-            FIT_PANEL, "Time without any worker of --dask after which to give up; 5min by default."
+            FIT_PANEL, "Longest time without a worker of --dask before giving up; default 5min."
         ),
     ] = None
     dask_keep: Annotated[

@@ -87,8 +87,8 @@ class KernelCCA(NystromEstimator):
     Features are centered, which centers the rows in the space of the kernel. Signs make the largest
     entry of each column of ``x_weights_`` positive.
 
-    Cost of `fit`: twice that of `NystromTransformer`; one pass over both views at once, n m kernel
-    evaluations each; about 20 (s_x + s_y)³ operations and 40 (s_x + s_y)² bytes; no memory
+    Cost of `fit`: twice the cost of `NystromTransformer`; one pass over both views at once, n m
+    kernel evaluations each; about 20 (s_x + s_y)³ operations and 40 (s_x + s_y)² bytes; no memory
     that grows with n.
 
     With landmarks drawn by their ridge leverage scores for the ridges :math:`n \epsilon \lambda_x`
