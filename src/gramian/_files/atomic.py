@@ -111,7 +111,7 @@ def write_atomically(path: str | Path, write: Callable[[Path], None]) -> None:
         try:
             write(part)
             os.fsync(descriptor)
-            _liken(descriptor, before)
+            _copy_attributes(descriptor, before)
             part.replace(target)
         finally:
             os.close(descriptor)
@@ -169,24 +169,24 @@ def _remove_leftovers(target: Path) -> None:
                 os.close(descriptor)
 
 
-def _lock(held: int) -> bool:
+def _lock(descriptor: int) -> bool:
     """Lock a file, and return whether this process has the lock."""
     if sys.platform == "win32":
         return False
     try:
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:  # locked by another process, or without locks: nothing is removed
         return False
     return True
 
 
-def _liken(held: int, before: os.stat_result | None) -> None:
+def _copy_attributes(descriptor: int, before: os.stat_result | None) -> None:
     """Copy the owner, if possible, and the permissions of the replaced file."""
     if before is None or sys.platform == "win32":
         return
     with contextlib.suppress(OSError):
-        os.fchown(held, before.st_uid, before.st_gid)
-    os.fchmod(held, stat.S_IMODE(before.st_mode))
+        os.fchown(descriptor, before.st_uid, before.st_gid)
+    os.fchmod(descriptor, stat.S_IMODE(before.st_mode))
 
 
 def _flush_folder(folder: Path) -> None:

@@ -26,12 +26,12 @@ def plugins(group: str) -> dict[str, EntryPoint]:
     return _of_path(group, tuple(sys.path))
 
 
-def package_of(found: EntryPoint) -> str:
+def package_of(entry: EntryPoint) -> str:
     """Return the name of the package that declares an entry point."""
-    return found.value.partition(":")[0] if found.dist is None else found.dist.name
+    return entry.value.partition(":")[0] if entry.dist is None else entry.dist.name
 
 
-def load(found: EntryPoint, base: type, kind: str) -> type:
+def load(entry: EntryPoint, base: type, kind: str) -> type:
     """Return the class of an entry point.
 
     Raises
@@ -40,10 +40,10 @@ def load(found: EntryPoint, base: type, kind: str) -> type:
         If it cannot be imported, or is not a subclass of `base`.
     """
     entry_text = (
-        f"{kind} {found.name!r}, entry point {found.value!r} of the package {package_of(found)}"
+        f"{kind} {entry.name!r}, entry point {entry.value!r} of the package {package_of(entry)}"
     )
     try:
-        cls = found.load()
+        cls = entry.load()
     except (ImportError, AttributeError) as error:
         raise ValueError(f"{entry_text}, cannot be imported: {error}") from error
     if not (isinstance(cls, type) and issubclass(cls, base)):

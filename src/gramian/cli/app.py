@@ -52,13 +52,13 @@ app = typer.Typer(
 )
 
 
-def _version(asked: bool) -> bool:
-    if asked:
+def _version(value: bool) -> bool:
+    if value:
         from .. import __version__
 
         typer.echo(f"gramian {__version__}")
         raise typer.Exit
-    return asked
+    return value
 
 
 @app.callback()

@@ -123,13 +123,13 @@ def nystrom_error(
     return frobenius_error(K, features) if norm == "frobenius" else trace_error(K, features)
 
 
-def _kernel(kernel: OptionalKernel, lengthscale: Lengthscale, given: object) -> Kernel:
-    if not isinstance(given, FeatureMap):
+def _kernel(kernel: OptionalKernel, lengthscale: Lengthscale, source: object) -> Kernel:
+    if not isinstance(source, FeatureMap):
         return resolve.kernel(kernel, lengthscale)
     if kernel is None or isinstance(kernel, Kernel):
-        return kernel or given.kernel
+        return kernel or source.kernel
     raise ValueError(
-        f"kernel={kernel!r} is a name, but the features have a kernel already, {given.kernel}; "
+        f"kernel={kernel!r} is a name, but the features have a kernel already, {source.kernel}; "
         "give kernel=None, or a kernel object to compare them with"
     )
 

@@ -86,14 +86,14 @@ def open_training_table(
     return table
 
 
-def check_numbers(given: TrainingTable) -> None:
+def check_numbers(table: TrainingTable) -> None:
     """Raise TypeError for text as the target of a regression."""
-    texts = _texts(given.y)
+    texts = _texts(table.y)
     if texts is not None:
         first = texts.flat[0]
-        name = "y" if given.target is None else f"the target {join_words(given.target)}"
+        name = "y" if table.target is None else f"the target {join_words(table.target)}"
         raise TypeError(
-            f"{given.table.where}: {name} holds text, such as {str(first)!r}, and "
+            f"{table.table.where}: {name} holds text, such as {str(first)!r}, and "
             "KernelRidge predicts numbers; use KernelRidgeClassifier"
         )
 

@@ -227,17 +227,17 @@ def weight_tensor(sample_weight: Weights, n: int) -> RowWeights | None:
     return torch.from_numpy(checked)
 
 
-def _remote_weights(given: RemoteColumns, n: int) -> RowWeights:
+def _remote_weights(weights: RemoteColumns, n: int) -> RowWeights:
     """Return the weights of remote rows; raise ValueError for columns that are no weights."""
-    if len(given) != n or given.rows.shape[1] != 1 or given.labels is not None:
-        raise ValueError(f"sample_weight must be {n} numbers, not {given!r}")
-    if not given.facts.finite:
+    if len(weights) != n or weights.rows.shape[1] != 1 or weights.labels is not None:
+        raise ValueError(f"sample_weight must be {n} numbers, not {weights!r}")
+    if not weights.facts.finite:
         raise ValueError("sample_weight contains NaN or infinity")
-    if (least_weight := float(given.facts.least)) < 0:
+    if (least_weight := float(weights.facts.least)) < 0:
         raise ValueError(f"negative values in sample_weight: the least is {least_weight:g}")
-    if not float(given.facts.most) > 0:
+    if not float(weights.facts.most) > 0:
         raise ValueError("all sample weights are zero: no row is left to fit")
-    return given.reshaped(flat=True).double().stand_in()
+    return weights.reshaped(flat=True).double().stand_in()
 
 
 def generators(random_state: RandomState, count: int) -> list[torch.Generator]:

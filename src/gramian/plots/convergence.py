@@ -195,9 +195,9 @@ def _check_iterates(rows: Sequence[Mapping[str, Any]]) -> None:
         )
 
 
-def _first_of(rows: Sequence[Mapping[str, Any]], known: Mapping[str, str]) -> str:
+def _first_of(rows: Sequence[Mapping[str, Any]], quantities: Mapping[str, str]) -> str:
     present_columns = {key for row in rows for key in row}
-    return next((name for name in known if name in present_columns), "rel_residual")
+    return next((name for name in quantities if name in present_columns), "rel_residual")
 
 
 def _goal(estimator: Estimator) -> float | None:

@@ -190,16 +190,16 @@ def _two_columns(
     return Select(as_rows(X), numbers), (names[0], names[1])
 
 
-def _number(one: int | str, known: Sequence[str] | None, count: int) -> int:
+def _number(feature: int | str, columns: Sequence[str] | None, count: int) -> int:
     """Return the number of a column from its number or name."""
-    if isinstance(one, str):
-        names = [] if known is None else list(known)
-        if one not in names:
-            raise ValueError(f"there is no feature {one!r}; there are {names or count}")
-        return names.index(one)
-    if not 0 <= one < count:
-        raise ValueError(f"there is no feature {one}; there are {count}, from 0 on")
-    return int(one)
+    if isinstance(feature, str):
+        names = [] if columns is None else list(columns)
+        if feature not in names:
+            raise ValueError(f"there is no feature {feature!r}; there are {names or count}")
+        return names.index(feature)
+    if not 0 <= feature < count:
+        raise ValueError(f"there is no feature {feature}; there are {count}, from 0 on")
+    return int(feature)
 
 
 def _unexplained_share(estimator: Estimator, X: RowsLike, shown: torch.Tensor) -> np.ndarray | None:

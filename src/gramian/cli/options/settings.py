@@ -64,6 +64,6 @@ def check(options: FitOptions) -> None:
     choose_engine(settings.engine, dtype=torch.float32)
 
 
-def _check_name(option: str, given: str, known: Sequence[str], hint: str) -> None:
-    if given not in known:
-        raise ValueError(f"unknown --{option} {given!r}; known: {', '.join(known)}{hint}")
+def _check_name(option: str, value: str, names: Sequence[str], hint: str) -> None:
+    if value not in names:
+        raise ValueError(f"unknown --{option} {value!r}; known: {', '.join(names)}{hint}")

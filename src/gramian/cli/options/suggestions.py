@@ -68,14 +68,14 @@ def misspelt(error: Exception, context: Context) -> str | None:
     return f"{command[0]}{hint}"
 
 
-def _option(given: str, known: list[str]) -> str:
-    name = given.lstrip("-").replace("-", "_")
+def _option(written: str, names: list[str]) -> str:
+    name = written.lstrip("-").replace("-", "_")
     parameter, formula = ours(name)
     option = (
         OPTION_OF_PARAMETER.get(parameter)
         or FOREIGN_OPTIONS.get(name.lower())
         or OPTION_OF_PARAMETER.get(name)
     )
-    if option not in known:
-        return did_you_mean(given, known)
+    if option not in names:
+        return did_you_mean(written, names)
     return f"; here it is {option}" + (f": {formula}" if formula else "")

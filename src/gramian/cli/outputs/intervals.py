@@ -30,19 +30,19 @@ REPORTED_LEVEL = 0.9
 """Level of the coverage that `gramian evaluate` reports."""
 
 
-def divide_calibration(whole: Whole, method: str | None, seed: int) -> Divided:
+def divide_calibration(dataset: Whole, method: str | None, seed: int) -> Divided:
     """Split training and calibration rows, as the estimators do."""
     check_method(method)
     if method != "split":
-        return whole.without(None)
+        return dataset.without(None)
     draws = draws_of(np.random.RandomState(seed))
-    return whole.without(held_back(whole.count, draws, whole.classes)[1])
+    return dataset.without(held_back(dataset.count, draws, dataset.classes)[1])
 
 
 def save_with_intervals(
     out: Path,
     data: TrainingData,
-    held: TrainingData | None,
+    calibration: TrainingData | None,
     build_refit: Callable[[Model], Again],
     method: str,
     seed: int,
@@ -50,20 +50,20 @@ def save_with_intervals(
     """Calibrate the intervals of a saved model, and save it again."""
     model = load_model(out)
     conformal = make_conformal(
-        method, build_refit(model), data, held, lambda: np.random.RandomState(seed)
+        method, build_refit(model), data, calibration, lambda: np.random.RandomState(seed)
     )
     replace(model, conformal=conformal).save(out)
 
 
-def check_level(given: float, model: Model, path: Path) -> None:
+def check_level(level: float, model: Model, path: Path) -> None:
     """Raise ValueError for an invalid level or no intervals; warn of too high a level."""
-    as_share(given, "interval")
+    as_share(level, "interval")
     if model.conformal is None:
         raise ValueError(f"{path} has no intervals: fit it with --conformal split, or cv+")
-    if given > model.conformal.least_level():
+    if level > model.conformal.least_level():
         message(
             "warning",
-            f"{model.conformal.count} held-back rows say nothing about a level of {given:g}: "
+            f"{model.conformal.count} held-back rows say nothing about a level of {level:g}: "
             "intervals are infinite, and sets have all classes",
         )
 

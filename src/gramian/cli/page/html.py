@@ -77,11 +77,11 @@ def page(title: str, lead: str, sections: Iterable[Section], foot: str) -> str:
 """
 
 
-def _section(one: Section) -> str:
-    lines = [f"<section>\n<h2>{escape(one.title)}</h2>"]
-    lines += [f"<p>{_prose(text)}</p>" for text in one.text]
-    beside = [_table(head, rows) for head, rows in one.tables]
-    beside += [f"<figure>{svg}</figure>" for svg in one.pictures]
+def _section(section: Section) -> str:
+    lines = [f"<section>\n<h2>{escape(section.title)}</h2>"]
+    lines += [f"<p>{_prose(text)}</p>" for text in section.text]
+    beside = [_table(head, rows) for head, rows in section.tables]
+    beside += [f"<figure>{svg}</figure>" for svg in section.pictures]
     if beside:
         lines.append('<div class="beside">' + "\n".join(beside) + "</div>")
     return "\n".join([*lines, "</section>"])

@@ -39,26 +39,26 @@ def _write(part: Path, text: str) -> None:
     part.write_text(text, encoding="utf-8")
 
 
-def numbers(found: Measurements) -> dict[str, Any]:
+def numbers(study: Measurements) -> dict[str, Any]:
     """Return the numbers of the page."""
-    penalty = found.penalty
-    dimension = None if penalty is None else found.spectrum.effective_dimension(penalty)
+    penalty = study.penalty
+    dimension = None if penalty is None else study.spectrum.effective_dimension(penalty)
     return {
-        "rows": len(found.truth.y),
-        "target": found.truth.name,
-        **{name: value for name, value in found.errors.items() if isinstance(value, float)},
-        "compared_on_rows": len(found.samples[1].y),
-        f"{found.metric}_there": found.own_on_sample,
-        f"{found.metric}_of_constant_there": found.error_of_constant,
-        f"{found.metric}_of_linear_ridge": found.linear,
+        "rows": len(study.truth.y),
+        "target": study.truth.name,
+        **{name: value for name, value in study.errors.items() if isinstance(value, float)},
+        "compared_on_rows": len(study.samples[1].y),
+        f"{study.metric}_there": study.own_on_sample,
+        f"{study.metric}_of_constant_there": study.error_of_constant,
+        f"{study.metric}_of_linear_ridge": study.linear,
         "learning_curve": [
-            {"landmarks": m, found.metric: error}
-            for m, error in zip(found.curve.landmarks, found.curve.errors, strict=True)
+            {"landmarks": m, study.metric: error}
+            for m, error in zip(study.curve.landmarks, study.curve.errors, strict=True)
         ],
-        **found.coverage,
-        "importances": found.importances,
+        **study.coverage,
+        "importances": study.importances,
         "effective_dimension": dimension,
-        "rel_residual": found.certificate.residual,
+        "rel_residual": study.certificate.residual,
     }
 
 

@@ -24,49 +24,49 @@ def name_of(path: Path) -> str:
     return Path(without_secrets(path)).name
 
 
-def write_page(found: Measurements) -> str:
+def write_page(study: Measurements) -> str:
     """Render the page as HTML."""
-    name = found.truth.name
-    title = f"{name}, predicted by {found.path.name}"
+    name = study.truth.name
+    title = f"{name}, predicted by {study.path.name}"
     foot = (
-        f"Written by gramian {__version__} from {found.path.name} and {name_of(found.data)}. "
+        f"Written by gramian {__version__} from {study.path.name} and {name_of(study.data)}. "
         "The page needs no network: all pictures are in it."
     )
-    return page(title, _lead(found), _sections(found), foot)
+    return page(title, _lead(study), _sections(study), foot)
 
 
-def _sections(found: Measurements) -> Iterator[Section]:
-    yield _errors(found)
-    yield _classes(found) if found.classes else _predictions(found)
-    yield _intervals(found)
-    yield _importances(found)
-    yield _landmarks(found)
-    yield _dimension(found)
-    yield _certificate(found)
-    yield _settings(found)
+def _sections(study: Measurements) -> Iterator[Section]:
+    yield _errors(study)
+    yield _classes(study) if study.classes else _predictions(study)
+    yield _intervals(study)
+    yield _importances(study)
+    yield _landmarks(study)
+    yield _dimension(study)
+    yield _certificate(study)
+    yield _settings(study)
 
 
-def _lead(found: Measurements) -> str:
-    metric, constant = found.metric, CONSTANT_OF_TASK[found.answers.task]
-    own, of_constant = found.errors[metric], found.errors[f"{metric}_of_{constant}"]
+def _lead(study: Measurements) -> str:
+    metric, constant = study.metric, CONSTANT_OF_TASK[study.answers.task]
+    own, of_constant = study.errors[metric], study.errors[f"{metric}_of_{constant}"]
     return (
-        f"On {len(found.truth.y):,} rows of {name_of(found.data)} the {ERROR_NAMES[metric]} is "
+        f"On {len(study.truth.y):,} rows of {name_of(study.data)} the {ERROR_NAMES[metric]} is "
         f"{readable(own)}. Always giving the same answer, the {constant} of the training, would "
         f"cost {readable(of_constant)}."
     )
 
 
-def _errors(found: Measurements) -> Section:
-    constant = CONSTANT_OF_TASK[found.answers.task]
+def _errors(study: Measurements) -> Section:
+    constant = CONSTANT_OF_TASK[study.answers.task]
     rows = [
-        [name.replace("_", " "), readable(value), _beside(found.errors, name, constant)]
-        for name, value in found.errors.items()
+        [name.replace("_", " "), readable(value), _beside(study.errors, name, constant)]
+        for name, value in study.errors.items()
         if isinstance(value, float) and f"_of_{constant}" not in name
     ]
-    text = [_how_compared(found)]
-    if found.errors.get("remark"):
-        text.append(str(found.errors["remark"]))
-    draw = partial(pictures.errors, beside=_contenders(found), what=ERROR_NAMES[found.metric])
+    text = [_how_compared(study)]
+    if study.errors.get("remark"):
+        text.append(str(study.errors["remark"]))
+    draw = partial(pictures.errors, beside=_contenders(study), what=ERROR_NAMES[study.metric])
     return Section(
         "Errors, beside those of others",
         text,
@@ -80,33 +80,33 @@ def _beside(errors: Mapping[str, Any], name: str, constant: str) -> str:
     return "" if value is None else readable(value)
 
 
-def _contenders(found: Measurements) -> dict[str, float]:
+def _contenders(study: Measurements) -> dict[str, float]:
     """Return the test errors of the model, a linear ridge and a constant."""
-    constant = CONSTANT_OF_TASK[found.answers.task]
+    constant = CONSTANT_OF_TASK[study.answers.task]
     return {
-        "the model": found.own_on_sample,
-        "linear ridge": found.linear,
-        f"the {constant}": found.error_of_constant,
+        "the model": study.own_on_sample,
+        "linear ridge": study.linear,
+        f"the {constant}": study.error_of_constant,
     }
 
 
-def _how_compared(found: Measurements) -> str:
-    learn, test = (len(sample.y) for sample in found.samples)
-    if found.train is not None:
+def _how_compared(study: Measurements) -> str:
+    learn, test = (len(sample.y) for sample in study.samples)
+    if study.train is not None:
         return (
             f"The table is of all rows. In the picture, linear ridge regression has learned from "
-            f"{learn:,} rows of {name_of(found.train)}, and all are compared on {test:,} rows of "
-            f"{name_of(found.data)}."
+            f"{learn:,} rows of {name_of(study.train)}, and all are compared on {test:,} rows of "
+            f"{name_of(study.data)}."
         )
     return (
         f"The table is of all rows. In the picture, linear ridge regression has learned from "
-        f"{learn:,} rows of {name_of(found.data)}, since the rows of the training were not given "
+        f"{learn:,} rows of {name_of(study.data)}, since the rows of the training were not given "
         f"(--train), and all are compared on the other {test:,}."
     )
 
 
-def _predictions(found: Measurements) -> Section:
-    answers = found.answers
+def _predictions(study: Measurements) -> Section:
+    answers = study.answers
     return Section(
         "Predictions and what they leave",
         ["Points on the line are right. Where the medians leave zero, the model is biased."],
@@ -117,7 +117,7 @@ def _predictions(found: Measurements) -> Section:
     )
 
 
-def _classes(found: Measurements) -> Section:
+def _classes(study: Measurements) -> Section:
     draws = (pictures.confusion, pictures.reliability)
     return Section(
         "Classes that are mistaken, and how sure the model was",
@@ -125,46 +125,46 @@ def _classes(found: Measurements) -> Section:
             "Left, shares of each true class. Right, how often what was predicted with a "
             "probability came true: on the diagonal, probabilities mean what they say."
         ],
-        pictures=[draw_picture(partial(draw, answers=found.answers), 4.2, 4.0) for draw in draws],
+        pictures=[draw_picture(partial(draw, answers=study.answers), 4.2, 4.0) for draw in draws],
     )
 
 
-def _intervals(found: Measurements) -> Section:
-    title = "Sets of classes" if found.classes else "Intervals"
-    if not found.coverage:
-        what = "sets of classes" if found.classes else "intervals"
+def _intervals(study: Measurements) -> Section:
+    title = "Sets of classes" if study.classes else "Intervals"
+    if not study.coverage:
+        what = "sets of classes" if study.classes else "intervals"
         reason = f"This model has no {what}: `gramian fit --conformal split` finds what they need."
         return Section(title, [reason])
-    ((name, values),) = found.coverage.items()
+    ((name, values),) = study.coverage.items()
     level = name.rsplit("_", 1)[1]
     text = [f"Of new rows like those of the training, a share of {level} should be inside."]
     rows = [[key.replace("_", " "), readable(value)] for key, value in values.items()]
-    drawn_ends = [] if found.ends is None else [
-        draw_picture(partial(pictures.intervals, y=found.truth.y, ends=found.ends), 6.0, 3.3)
+    drawn_ends = [] if study.ends is None else [
+        draw_picture(partial(pictures.intervals, y=study.truth.y, ends=study.ends), 6.0, 3.3)
     ]  # fmt: skip
     return Section(title, text, [((), rows)], drawn_ends)
 
 
-def _importances(found: Measurements) -> Section:
+def _importances(study: Measurements) -> Section:
     title = "Which features matter to the model"
-    if not found.importances:
+    if not study.importances:
         return Section(title, ["Importances need a kernel with gradients, and dense rows."])
-    draw = partial(pictures.importances, shares=found.importances)
+    draw = partial(pictures.importances, shares=study.importances)
     return Section(
         title,
         ["Shares in how predictions vary. They describe the model, and say nothing of causes."],
-        pictures=[draw_picture(draw, 6.0, 0.8 + 0.27 * len(found.importances))],
+        pictures=[draw_picture(draw, 6.0, 0.8 + 0.27 * len(study.importances))],
     )
 
 
-def _landmarks(found: Measurements) -> Section:
-    curve = found.curve
+def _landmarks(study: Measurements) -> Section:
+    curve = study.curve
     baselines = {
-        "linear ridge": found.linear,
-        "this model": found.own_on_sample,
+        "linear ridge": study.linear,
+        "this model": study.own_on_sample,
     }
     draw = partial(
-        pictures.learning_curve, curve=curve, what=ERROR_NAMES[found.metric], others=baselines
+        pictures.learning_curve, curve=curve, what=ERROR_NAMES[study.metric], others=baselines
     )
     return Section(
         "More or fewer landmarks",
@@ -177,43 +177,43 @@ def _landmarks(found: Measurements) -> Section:
     )
 
 
-def _dimension(found: Measurements) -> Section:
-    count = len(found.spectrum.eigenvalues)
+def _dimension(study: Measurements) -> Section:
+    count = len(study.spectrum.eigenvalues)
     text = [
         f"Of the kernel on {count:,} rows. The effective dimension is the number of parameters "
         "that the data pay for at a penalty; a model needs some times as many landmarks. Near the "
         "number of rows, it would remember them one by one."
     ]
-    if found.penalty is None:
+    if study.penalty is None:
         text.append("The model does not say its penalty.")
     draws = (pictures.effective_dimension, pictures.spectrum_of)
     return Section(
         "How many parameters the model has in effect",
         text,
         pictures=[
-            draw_picture(partial(draw, spectrum=found.spectrum, penalty=found.penalty))
+            draw_picture(partial(draw, spectrum=study.spectrum, penalty=study.penalty))
             for draw in draws
         ],
     )
 
 
-def _certificate(found: Measurements) -> Section:
-    certificate, reason = found.certificate, found.model.info.get("stop_reason")
+def _certificate(study: Measurements) -> Section:
+    certificate, reason = study.certificate, study.model.info.get("stop_reason")
     text = []
     if reason == "searched":
         text.append("The model is the choice of a search.")
     elif reason is not None:
         text.append(f"The fit ended as: {str(reason).replace('_', ' ')}.")
-    if certificate.residual is None or found.learned_from is None:
+    if certificate.residual is None or study.learned_from is None:
         text.append(f"Residual: {certificate.reason}.")
     else:
         text.append(
             "Relative residual of the equations of the fit, computed anew in float64 from the "
-            f"file of the model and the {len(found.learned_from.y):,} rows of the training: "
+            f"file of the model and the {len(study.learned_from.y):,} rows of the training: "
             f"{certificate.residual:.2e}. Zero is their exact solution."
         )
     return Section("Whether the equations are solved", text)
 
 
-def _settings(found: Measurements) -> Section:
-    return Section("Settings", tables=[((), [list(line) for line in lines_of(found.about)])])
+def _settings(study: Measurements) -> Section:
+    return Section("Settings", tables=[((), [list(line) for line in lines_of(study.about)])])

@@ -137,14 +137,14 @@ class NystromEstimator(FeatureTransformer):
         kernel: Kernel,
         rng: torch.Generator,
         *,
-        given: LandmarksLike,
+        landmarks: LandmarksLike,
         m: int | None = None,
         rank: int | None = None,
     ) -> tuple[NystromMap, Landmarks]:
         """Select the landmarks, m of them for a name, and build their map."""
         memory = self._blocks(0, "features")
         K = KernelOperator(kernel, rows, rows, self.engine, memory)
-        chosen = chosen_landmarks(K, given, m, rng)
+        chosen = chosen_landmarks(K, landmarks, m, rng)
         count = chosen.points.shape[0]
         memory = self._blocks(40 * count**2, f"the factors of {count:,} landmarks")
         mapping = NystromMap.build(
@@ -165,27 +165,27 @@ class NystromEstimator(FeatureTransformer):
 
 
 def chosen_landmarks(
-    K: KernelOperator, given: LandmarksLike, m: int | None, rng: torch.Generator
+    K: KernelOperator, landmarks: LandmarksLike, m: int | None, rng: torch.Generator
 ) -> Landmarks:
     """Select landmarks; a name selects m of them, or the default number of its selector."""
     n = K.shape[0]
-    selector = selection.selector(given, n, sequential=not K.rows.random_access)
+    selector = selection.selector(landmarks, n, sequential=not K.rows.random_access)
     if isinstance(selector, RowSource):
         return given_points(selector, K)
     if selector is None:
         index = torch.arange(n)
         return Landmarks(K.points(index), torch.ones(n, dtype=torch.float64), index)
-    if isinstance(given, str) and m is not None:
+    if isinstance(landmarks, str) and m is not None:
         selector = replace(selector, m=m)
     return selector.select(K, rng=rng)
 
 
-def component_count(asked: OptionalCount, available: int, what: str) -> int:
+def component_count(requested: OptionalCount, available: int, what: str) -> int:
     """Return the number of components: the requested one, limited to `available`."""
-    if asked is None:
+    if requested is None:
         return available
-    if as_count(asked, "n_components") > available:
+    if as_count(requested, "n_components") > available:
         warnings.warn(
-            f"n_components={asked}, but {what} only {available}: so many are kept", stacklevel=4
+            f"n_components={requested}, but {what} only {available}: so many are kept", stacklevel=4
         )
-    return min(int(asked), available)
+    return min(int(requested), available)

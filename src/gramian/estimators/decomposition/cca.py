@@ -175,10 +175,10 @@ class KernelCCA(NystromEstimator):
         of_x, points_x, of_y, points_y = validation.generators(self.random_state, 4)
         self.kernel_ = self._resolved_kernel(rows, of_x)
         self.kernel_y_ = resolve.kernel_for(self._kernel_of_y(), second, of_y, "y")
-        landmarks_given = self.landmarks
-        self.map_, chosen = self._map(rows, self.kernel_, points_x, given=landmarks_given)
-        landmarks_given = landmarks_given if self.landmarks_y is None else self.landmarks_y
-        self.map_y_, chosen_y = self._map(second, self.kernel_y_, points_y, given=landmarks_given)
+        landmarks = self.landmarks
+        self.map_, chosen = self._map(rows, self.kernel_, points_x, landmarks=landmarks)
+        landmarks = landmarks if self.landmarks_y is None else self.landmarks_y
+        self.map_y_, chosen_y = self._map(second, self.kernel_y_, points_y, landmarks=landmarks)
         self.landmark_index_ = as_numpy(chosen.index)
         self.landmark_index_y_ = as_numpy(chosen_y.index)
 

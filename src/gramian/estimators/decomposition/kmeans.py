@@ -167,7 +167,9 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
             all_rows = rows
             kernel, rows = self._kernel_of(all_rows, for_kernel)
             landmarks = self.landmarks
-            self.map_, chosen = self._map(rows, kernel, for_landmarks, given=landmarks, rank=rank)
+            self.map_, chosen = self._map(
+                rows, kernel, for_landmarks, landmarks=landmarks, rank=rank
+            )
             self.landmark_index_ = as_numpy(chosen.index)
             self._cluster(rows, weights, rng)
             self.kernel_ = self._kernel_kept(kernel, all_rows, chosen.index)

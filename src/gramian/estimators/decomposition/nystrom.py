@@ -140,7 +140,7 @@ class NystromTransformer(NystromEstimator):
             kernel, rows = self._kernel_of(all_rows, for_kernel, m)
             landmarks = self.landmarks
             self.map_, chosen = self._map(
-                rows, kernel, for_landmarks, given=landmarks, m=m, rank=rank
+                rows, kernel, for_landmarks, landmarks=landmarks, m=m, rank=rank
             )
             if rank is not None and len(chosen.weight) < min(rank, len(rows)):
                 raise ValueError(

@@ -168,7 +168,7 @@ class KernelPCA(NystromEstimator):
             all_rows = rows
             kernel, rows = self._kernel_of(all_rows, for_kernel)
             landmarks = self.landmarks
-            self.map_, chosen = self._map(rows, kernel, for_landmarks, given=landmarks)
+            self.map_, chosen = self._map(rows, kernel, for_landmarks, landmarks=landmarks)
             self.landmark_index_ = as_numpy(chosen.index)
             self._decompose(rows)
             self.kernel_ = self._kernel_kept(kernel, all_rows, chosen.index)

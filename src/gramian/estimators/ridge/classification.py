@@ -229,12 +229,12 @@ def chosen_labels(values: np.ndarray, classes: np.ndarray) -> np.ndarray:
 
 
 def compute_class_weight(
-    given: dict[Any, float] | Literal["balanced"], classes: np.ndarray, counts: np.ndarray
+    class_weight: dict[Any, float] | Literal["balanced"], classes: np.ndarray, counts: np.ndarray
 ) -> np.ndarray:
     """Return scikit-learn's weight of each class, from its frequency."""
-    if isinstance(given, str):
+    if isinstance(class_weight, str):
         return np.asarray(counts.sum() / (len(classes) * counts), dtype=np.float64)
-    return np.array([float(given.get(label, 1.0)) for label in classes.tolist()])
+    return np.array([float(class_weight.get(label, 1.0)) for label in classes.tolist()])
 
 
 def as_column(y: TargetsLike | RemoteColumns) -> np.ndarray | RemoteColumns:

@@ -172,12 +172,14 @@ class KernelRidgeClassifier(KernelClassifier, FitParameters):
         return self
 
 
-def _known_classes(given: Labels, before: np.ndarray | None) -> np.ndarray:
+def _known_classes(classes: Labels, first_classes: np.ndarray | None) -> np.ndarray:
     """Return the classes of `partial_fit`, which the first call defines."""
-    if given is None and before is None:
+    if classes is None and first_classes is None:
         raise ValueError("classes must be given in the first call of partial_fit: all labels")
-    if given is None or before is None:
-        return before if before is not None else np.unique(np.asarray(given))
-    if not np.array_equal(np.unique(np.asarray(given)), before):
-        raise ValueError(f"classes={given!r} are not those of the first call, {before.tolist()}")
-    return before
+    if classes is None or first_classes is None:
+        return first_classes if first_classes is not None else np.unique(np.asarray(classes))
+    if not np.array_equal(np.unique(np.asarray(classes)), first_classes):
+        raise ValueError(
+            f"classes={classes!r} are not those of the first call, {first_classes.tolist()}"
+        )
+    return first_classes

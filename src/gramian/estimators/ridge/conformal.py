@@ -12,7 +12,7 @@ from ...model.uncertainty.conformal import Conformal
 from .base import KernelRidgeModel
 
 
-def divide_rows(estimator: KernelRidgeModel, whole: Whole) -> Divided:
+def divide_rows(estimator: KernelRidgeModel, dataset: Whole) -> Divided:
     """Split the rows of a fit into training and calibration rows.
 
     Raises
@@ -28,17 +28,17 @@ def divide_rows(estimator: KernelRidgeModel, whole: Whole) -> Divided:
             "warm_start=True goes on from one that may have; leave one of them out"
         )
     if method != "split":
-        return whole.without(None)
-    _, calibration = held_back(whole.count, estimator._draws(), whole.classes)
-    return whole.without(calibration)
+        return dataset.without(None)
+    _, calibration = held_back(dataset.count, estimator._draws(), dataset.classes)
+    return dataset.without(calibration)
 
 
 def calibrate_model(
-    estimator: KernelRidgeModel, data: TrainingData, held: TrainingData | None
+    estimator: KernelRidgeModel, data: TrainingData, calibration: TrainingData | None
 ) -> None:
     """Calibrate the intervals of the model if ``conformal`` is set."""
     if estimator.conformal is not None:
-        _calibrate(estimator, data, held)
+        _calibrate(estimator, data, calibration)
 
 
 def calibrated_intervals(estimator: KernelRidgeModel) -> Conformal:
@@ -56,12 +56,12 @@ def calibrated_intervals(estimator: KernelRidgeModel) -> Conformal:
 
 
 def _calibrate(
-    estimator: KernelRidgeModel, data: TrainingData, held: TrainingData | None
+    estimator: KernelRidgeModel, data: TrainingData, calibration: TrainingData | None
 ) -> Conformal:
     """Calibrate by held-out rows of the fit, by folds, or by a refit to fewer rows."""
     data = data.without_zero_weights()
     conformal = make_conformal(
-        estimator.conformal, estimator._refit(data), data, held, estimator._state
+        estimator.conformal, estimator._refit(data), data, calibration, estimator._state
     )
     estimator.model_ = replace(estimator.model_, conformal=conformal)
     return conformal

@@ -31,7 +31,7 @@ from .importances import metric_history
 
 def fit_model(
     estimator: KernelRidgeModel,
-    whole: Whole,
+    dataset: Whole,
     encode: Callable[[Any, torch.dtype], Tensor],
     rng: Generators,
 ) -> Fitted:
@@ -40,7 +40,7 @@ def fit_model(
     Parameters
     ----------
     estimator : KernelRidgeModel
-    whole : Whole
+    dataset : Whole
         All rows, before the calibration split.
     encode : callable
         Encodes the targets of `Validate` callbacks as a tensor of a dtype.
@@ -50,7 +50,7 @@ def fit_model(
         raise ValueError(
             f"conformal needs rows, and {describe_kernel(estimator.kernel)} has none; leave it out"
         )
-    divided = divide_rows(estimator, whole)
+    divided = divide_rows(estimator, dataset)
     data = divided.train
     bound = [
         callback.with_targets(encode(callback.y, data.rows.dtype), coded=data.coded)

@@ -166,9 +166,9 @@ class KernelRidgeSearch(KernelRidgeModel):
             memory_limit=self.memory_limit,
         )._settings()
 
-    def _search(self, settings: SearchSettings, whole: Whole, seed: int) -> None:
+    def _search(self, settings: SearchSettings, dataset: Whole, seed: int) -> None:
         """Search, and set the attributes common to regressor and classifier."""
-        divided, test = self._split_rows(whole)
+        divided, test = self._split_rows(dataset)
         data, calibration = divided.train, divided.others
         self._check_sparse(data.rows)
         limit = self._limit()
@@ -194,21 +194,21 @@ class KernelRidgeSearch(KernelRidgeModel):
             self.test_score_ = score_rows(scoring, searched, test, engine=self.engine)
         calibrate_model(self, data, calibration)
 
-    def _split_rows(self, whole: Whole) -> tuple[Divided, TrainingData | None]:
+    def _split_rows(self, dataset: Whole) -> tuple[Divided, TrainingData | None]:
         """Split the rows of the search and the optional test rows, which affect no choice."""
         if self.test_fraction is None:
-            return divide_rows(self, whole), None
+            return divide_rows(self, dataset), None
         fraction = as_share(self.test_fraction, "test_fraction", example=0.2)
         check_method(self.conformal)
-        rng, classes = self._draws(), whole.classes
-        test = share(whole.count, fraction, rng, classes)
+        rng, classes = self._draws(), dataset.classes
+        test = share(dataset.count, fraction, rng, classes)
         calibration = test[:0]
         if self.conformal == "split":
-            remaining = other_rows(whole.count, test)
+            remaining = other_rows(dataset.count, test)
             classes = None if classes is None else classes[remaining]
             calibration = remaining[held_back(len(remaining), rng, classes)[1]]
         index, order = torch.cat([test, calibration]).sort()
-        divided = whole.without(index)
+        divided = dataset.without(index)
         assert divided.others is not None
         is_test = order < len(test)
         test_data = divided.others.part(is_test.nonzero()[:, 0])

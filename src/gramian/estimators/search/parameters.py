@@ -16,13 +16,13 @@ from ...search import INPUT_SCALINGS, L1_KERNEL, RADIAL_KERNELS
 AUTO_VALUE = "auto"
 
 
-def kernels_of(given: object) -> tuple[str, ...]:
+def kernels_of(setting: object) -> tuple[str, ...]:
     """Return the names of the kernels to choose among."""
-    if given is None or (isinstance(given, str) and given == AUTO_VALUE):
+    if setting is None or (isinstance(setting, str) and setting == AUTO_VALUE):
         return (*RADIAL_KERNELS, L1_KERNEL)
-    names = (given,) if isinstance(given, str) else given
+    names = (setting,) if isinstance(setting, str) else setting
     if not isinstance(names, Sequence) or not len(names):
-        raise ValueError(f"kernel must be 'auto', a name or a list of names, not {given!r}")
+        raise ValueError(f"kernel must be 'auto', a name or a list of names, not {setting!r}")
     for name in names:
         usable = [kernel_name for kernel_name in names_of_kernels() if _is_usable(kernel_name)]
         if name not in usable:
@@ -39,34 +39,34 @@ def _is_usable(name: str) -> bool:
     return kernel.stationary and not kernel.unscaled_features(1)
 
 
-def inputs_of(given: object) -> tuple[str, ...]:
+def inputs_of(setting: object) -> tuple[str, ...]:
     """Return the names of the inputs to choose among."""
-    if isinstance(given, str) and given == AUTO_VALUE:
+    if isinstance(setting, str) and setting == AUTO_VALUE:
         return INPUT_SCALINGS
-    if isinstance(given, bool):
+    if isinstance(setting, bool):
         return ("standard",)
-    if isinstance(given, str) and given == "quantile":
+    if isinstance(setting, str) and setting == "quantile":
         return ("quantile",)
-    raise ValueError(f"standardize must be 'auto', True, False or 'quantile', not {given!r}")
+    raise ValueError(f"standardize must be 'auto', True, False or 'quantile', not {setting!r}")
 
 
-def multiples_of(given: object) -> tuple[float, ...] | None:
+def multiples_of(setting: object) -> tuple[float, ...] | None:
     """Return lengthscales in medians; None to search for them."""
-    if given is None or (isinstance(given, str) and given == AUTO_VALUE):
+    if setting is None or (isinstance(setting, str) and setting == AUTO_VALUE):
         return None
-    values = [given] if isinstance(given, str) or not isinstance(given, Sequence) else given
+    values = [setting] if isinstance(setting, str) or not isinstance(setting, Sequence) else setting
     multiples = [medians(value) for value in values]
     if not multiples or any(multiple is None or multiple <= 0 for multiple in multiples):
         raise ValueError(
             "lengthscale must be 'auto', or one or several multiples of the median distance, such "
-            f"as ['0.5 median', 'median', '2 median'], not {given!r}"
+            f"as ['0.5 median', 'median', '2 median'], not {setting!r}"
         )
     return tuple(sorted({multiple for multiple in multiples if multiple is not None}))
 
 
-def folds_of(given: object) -> object:
+def folds_of(setting: object) -> object:
     """Return the checked ``cv``, with an iterator of pairs as a tuple."""
-    cv = tuple(given) if isinstance(given, Iterator) else given
+    cv = tuple(setting) if isinstance(setting, Iterator) else setting
     if cv is None or is_splitter(cv) or is_pairs(cv) or (is_integer(cv) and cv >= 2):
         return cv
     raise ValueError(
@@ -75,14 +75,14 @@ def folds_of(given: object) -> object:
     )
 
 
-def machine_of(given: object) -> RecursiveFeatureMachine | None:
+def machine_of(setting: object) -> RecursiveFeatureMachine | None:
     """Return the machine that learns a metric; None without one."""
-    if given is None:
+    if setting is None:
         return None
-    if isinstance(given, str) and given in (AUTO_VALUE, "learned"):
+    if isinstance(setting, str) and setting in (AUTO_VALUE, "learned"):
         return RecursiveFeatureMachine()
-    if isinstance(given, RecursiveFeatureMachine):
-        return given
+    if isinstance(setting, RecursiveFeatureMachine):
+        return setting
     raise ValueError(
-        f"metric must be 'auto', 'learned', None or a RecursiveFeatureMachine, not {given!r}"
+        f"metric must be 'auto', 'learned', None or a RecursiveFeatureMachine, not {setting!r}"
     )

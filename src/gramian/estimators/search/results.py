@@ -52,13 +52,13 @@ RESULT_COLUMNS = (
 )  # fmt: skip
 
 
-def results(found: Searched, scoring: Scoring, *, scaled: bool, coded: bool) -> dict[str, Any]:
+def results(result: Searched, scoring: Scoring, *, scaled: bool, coded: bool) -> dict[str, Any]:
     """Return a row for each recipe and penalty, as scikit-learn's ``cv_results_``.
 
     With a scoring of its own, a fit has only a row for its best penalty, and samples no score.
     """
     rows: dict[str, list[Any]] = {name: [] for name in RESULT_COLUMNS}
-    for trial in found.trials:
+    for trial in result.trials:
         squared = scoring.loss is None or trial.step in SAMPLED_STEPS
         losses = trial.losses if squared else ()
         for penalty, loss in losses or ((trial.penalty, trial.loss),):
@@ -66,8 +66,8 @@ def results(found: Searched, scoring: Scoring, *, scaled: bool, coded: bool) -> 
                 continue
             recipe = trial.recipe
             scored = scoring.loss is None or not squared
-            score = scoring.score(loss, found.unit) if scored else math.nan
-            rows["squared_error"].append(loss * found.unit**2 if squared else math.nan)
+            score = scoring.score(loss, result.unit) if scored else math.nan
+            rows["squared_error"].append(loss * result.unit**2 if squared else math.nan)
             rows["params"].append({
                 "kernel": recipe.kernel, "lengthscale": f"{recipe.multiple:g} median",
                 "penalty": penalty, **_maps(recipe, scaled=scaled, coded=coded),
@@ -96,16 +96,16 @@ def best_index(table: dict[str, Any]) -> int:
     return int(np.argmax(np.where(last, scores, -np.inf)))
 
 
-def history(found: Searched, scoring: Scoring) -> list[dict[str, Any]]:
+def history(result: Searched, scoring: Scoring) -> list[dict[str, Any]]:
     """Return a row for each trial: its parameters, error and gain."""
     rows: list[dict[str, Any]] = []
     least_error: dict[bool, float] = {True: math.inf, False: math.inf}
-    for trial in found.trials:
+    for trial in result.trials:
         sampled = trial.step in SAMPLED_STEPS
         before = least_error[sampled]
         least_error[sampled] = min(before, trial.loss) if math.isfinite(trial.loss) else before
         squared = scoring.loss is None or sampled
-        error = found.unit * math.sqrt(trial.loss) if squared else trial.loss
+        error = result.unit * math.sqrt(trial.loss) if squared else trial.loss
         gain = 1 - trial.loss / before if 0 < before < math.inf else 0.0
         rows.append({
             "step": trial.step, "what": str(trial.recipe), "penalty": trial.penalty,
