@@ -11,12 +11,14 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
+import typer
 
 import gramian
 from gramian import kernels, solvers
+from gramian.cli.app import app
 from gramian.operators import compiled_tiles
 
-COMMANDS = ("fit", "tune", "predict", "evaluate", "plan", "info", "convert")
+COMMANDS = ("fit", "tune", "predict", "evaluate", "report", "plan", "info", "convert", "sample")
 
 
 def test_plan_counts_what_the_fit_will_do(report, train, tmp_path):
@@ -78,6 +80,23 @@ def test_help(gramian, command):
     done = gramian(command, "--help")
     assert done.code == 0
     assert "--json" in done.out
+    lines = done.out.split("\n")
+    assert len(lines) <= 60
+    assert any(line.strip().startswith("Example: ") for line in lines[-8:])
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_all_lists_each_option(gramian, command):
+    done = gramian(command, "--help-all")
+    assert done.code == 0
+    options = typer.main.get_command(app).commands[command].params
+    assert [o.name for o in options if o.opts[0] not in done.out and o.name != "data"] == []
+
+
+def test_a_refused_option_that_help_hides_is_still_suggested(gramian, train, tmp_path):
+    done = gramian("fit", train, "--target", "y", "--out", tmp_path / "y", "--memory-limits", 5)
+    assert done.code == 2
+    assert "did you mean --memory-limit?" in done.err
 
 
 def test_without_arguments_there_is_help(gramian):

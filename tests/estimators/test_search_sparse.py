@@ -31,7 +31,7 @@ SMALL |= {"engine": "torch", "random_state": 0}
 def width(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param == "wide":
         for module in ("gramian._sparse.rows", "gramian.data.rows.array"):
-            monkeypatch.setattr(f"{module}.WIDE", 20)
+            monkeypatch.setattr(f"{module}.WIDE_FEATURES", 20)
     return str(request.param)
 
 

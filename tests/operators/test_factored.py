@@ -59,7 +59,7 @@ def test_products_by_factors(kernel, threads, layout, dtype, rng, tol, monkeypat
     if layout.startswith("sparse"):
         wide = 20 if layout != "sparse left" else 1000
         for module in ("gramian._sparse.rows", "gramian.data.rows.array"):
-            monkeypatch.setattr(f"{module}.WIDE", wide)
+            monkeypatch.setattr(f"{module}.WIDE_FEATURES", wide)
     rows, cols = (
         as_rows(u.to(dtype) if layout == "dense" else scipy.sparse.csr_array(u.to(dtype).numpy()))
         for u in (X, Z)
@@ -101,7 +101,7 @@ def test_passes_over_wide_rows_have_many_in_a_block():
 @pytest.mark.parametrize("kernel", BILINEAR, ids=str)
 def test_kept_factors_are_those_of_the_pass(kernel, threads, dtype, rng, monkeypatch):
     for module in ("gramian._sparse.rows", "gramian.data.rows.array"):
-        monkeypatch.setattr(f"{module}.WIDE", 20)
+        monkeypatch.setattr(f"{module}.WIDE_FEATURES", 20)
     monkeypatch.setattr("gramian.operators.factors.READ_ROWS", 7)
     monkeypatch.setattr("gramian.operators.kernel_operator.default_threads", lambda: threads)
     X, Z = (torch.randn(k, D, generator=rng).to(dtype) for k in (N, M))
@@ -130,7 +130,7 @@ def test_kept_factors_are_those_of_the_pass(kernel, threads, dtype, rng, monkeyp
 @pytest.mark.parametrize("kernel", BILINEAR, ids=str)
 def test_products_of_rows_with_themselves(kernel, threads, dtype, rng, monkeypatch, request):
     for module in ("gramian._sparse.rows", "gramian.data.rows.array"):
-        monkeypatch.setattr(f"{module}.WIDE", 20)
+        monkeypatch.setattr(f"{module}.WIDE_FEATURES", 20)
     monkeypatch.setattr("gramian.operators.factors.READ_ROWS", 7)
     monkeypatch.setattr("gramian.operators.kernel_operator.default_threads", lambda: threads)
     X = torch.randn(N, D, generator=rng).to(dtype)
@@ -159,7 +159,7 @@ def test_a_fit_with_all_rows_keeps_factors(spare, monkeypatch, rng):
     settings = {"lengthscale": 1.0, "landmarks": None, "penalty": 1e-3, "standardize": False}
     expected = KernelRidge("linear", solver="direct", random_state=0, **settings).fit(X, y)
     for module in ("gramian._sparse.rows", "gramian.data.rows.array"):
-        monkeypatch.setattr(f"{module}.WIDE", 20)
+        monkeypatch.setattr(f"{module}.WIDE_FEATURES", 20)
     monkeypatch.setattr(Factors, "product", lambda *given: asked.append(0) or product(*given))
     monkeypatch.setattr("gramian.fitting.plans.solver_choice.spare_bytes", lambda *given: spare)
     rows = scipy.sparse.csr_array(X)
@@ -176,7 +176,7 @@ def test_a_fit_keeps_factors(spare, monkeypatch, rng):
     settings = {"lengthscale": 1.0, "landmarks": 20, "penalty": 1e-3, "standardize": False}
     expected = KernelRidge("linear", solver="direct", random_state=0, **settings).fit(X, y)
     for module in ("gramian._sparse.rows", "gramian.data.rows.array"):
-        monkeypatch.setattr(f"{module}.WIDE", 20)
+        monkeypatch.setattr(f"{module}.WIDE_FEATURES", 20)
     monkeypatch.setattr(Factors, "normal", lambda *given: asked.append(0) or normal(*given))
     monkeypatch.setattr("gramian.fitting.plans.solver_choice.spare_bytes", lambda *given: spare)
     rows = scipy.sparse.csr_array(X)

@@ -30,9 +30,9 @@ if TYPE_CHECKING:  # the help of the command line does not wait for torch
         Tolerance,
     )
 
-MODEL_PANEL = "The model: each of these asks for one fit, without a search"
-FIT_PANEL = "The fit: so does each of these"
-COMPUTATION_PANEL = "The computation"
+MODEL_PANEL = "Model (any of these replaces the search with one fit)"
+FIT_PANEL = "Fit (any of these replaces the search with one fit)"
+COMPUTATION_PANEL = "Computation"
 
 
 @dataclass(frozen=True)

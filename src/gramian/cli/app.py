@@ -42,6 +42,7 @@ from .options.arguments import (
     WritesProbabilities,
 )
 from .options.decorator import options_from
+from .options.help import EXAMPLES
 from .options.options import FitOptions, TuneOptions
 from .outputs.report import show
 
@@ -74,7 +75,7 @@ def gramian(
     """Kernel ridge regression at any size, from tables in Parquet, CSV and other files."""
 
 
-@app.command()
+@app.command(epilog="Example: " + EXAMPLES["fit"])
 @options_from(FitOptions)
 def fit(
     data: Data,
@@ -89,7 +90,7 @@ def fit(
 ) -> None:
     """Search for a model of a table and save it; with options of the model, make a single fit.
 
-    Without options of "The model" and "The fit", a search chooses kernel, inputs, learned metric,
+    Without options of "Model" and "Fit", a search chooses kernel, inputs, learned metric,
     lengthscale and penalty on held-out rows, then fits all rows. With any of them, or with
     --checkpoint but no --budget, it is a single fit, and Parquet is streamed, never loaded whole.
     """
@@ -107,7 +108,7 @@ def fit(
         show(search(data, options, out, history, std, conformal, callback), as_json)
 
 
-@app.command()
+@app.command(epilog="Example: " + EXAMPLES["tune"])
 @options_from(TuneOptions)
 def tune(
     data: Data,
@@ -125,7 +126,7 @@ def tune(
     show(run(data, options, out, checkpoint), as_json)
 
 
-@app.command()
+@app.command(epilog="Example: " + EXAMPLES["plan"])
 @options_from(FitOptions)
 def plan(data: Data, options: FitOptions, as_json: Json = False) -> None:
     """Show the cost of a fit, or of a search: rows, memory, kernel evaluations, seconds."""
@@ -136,7 +137,7 @@ def plan(data: Data, options: FitOptions, as_json: Json = False) -> None:
     show(report, as_json)
 
 
-@app.command()
+@app.command(epilog="Example: " + EXAMPLES["predict"])
 def predict(
     model: Model,
     data: Data,
@@ -162,7 +163,7 @@ def predict(
     show(report, as_json)
 
 
-@app.command()
+@app.command(epilog="Example: " + EXAMPLES["evaluate"])
 def evaluate(
     model: Model,
     data: Data,
@@ -182,7 +183,7 @@ def evaluate(
     show(report, as_json)
 
 
-@app.command()
+@app.command(epilog="Example: " + EXAMPLES["report"])
 def report(
     model: Model,
     data: Data,
@@ -199,7 +200,7 @@ def report(
     show(run(model, data, target, out, train, memory_limit, engine), as_json)
 
 
-@app.command()
+@app.command(epilog="Example: " + EXAMPLES["info"])
 def info(
     model: OptionalModel = None,
     as_json: Json = False,
@@ -210,7 +211,7 @@ def info(
     show(run(model), as_json)
 
 
-@app.command()
+@app.command(epilog="Example: " + EXAMPLES["convert"])
 def convert(
     source: Data,
     target: NewTable,
@@ -223,7 +224,7 @@ def convert(
     show(run(source, target, dtype), as_json)
 
 
-@app.command()
+@app.command(epilog="Example: " + EXAMPLES["sample"])
 def sample(
     name: SampleName,
     out: NewTable,
@@ -236,7 +237,7 @@ def sample(
     show(run(name, out, part), as_json)
 
 
-@app.command()
+@app.command(epilog="Example: " + EXAMPLES["completion"])
 def completion(
     shell: ShellName,
 ) -> None:

@@ -11,6 +11,7 @@ import typer
 from .._messages.display import display_lines
 from .app import app
 from .commands.completion import answer_shell
+from .options.help import hide_rare_options
 from .options.suggestions import misspelt
 from .outputs.messages import message, messages_on_stderr
 from .outputs.signals import stoppable
@@ -34,6 +35,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv) or ["--help"]
     answer_shell()
     command = typer.main.get_command(app)
+    if "--help-all" in arguments:
+        arguments = ["--help" if word == "--help-all" else word for word in arguments]
+    elif "--help" in arguments:
+        hide_rare_options(command)
     with messages_on_stderr("--json" not in arguments), stoppable() as came:
         try:
             code = command.main(arguments, prog_name="gramian", standalone_mode=False)

@@ -124,7 +124,7 @@ class TritonEngine(Engine):
     def covers(self, kernel: Kernel, *, dtype: torch.dtype, sparse: bool) -> bool:
         if sparse or dtype != torch.float32:
             return False
-        profiles = import_module(f"{__package__}._fused.profiles").PROFILES
+        profiles = import_module(f"{__package__}._fused.profiles").PROFILE_OF_KERNEL
         return type(unscale_kernel(kernel)[1]) in profiles
 
     def matvec(

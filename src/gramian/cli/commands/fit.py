@@ -71,12 +71,13 @@ def fit(
         save_with_std(load_model(out), out, prepared.data, fitted.closed_form, settings.limit)
     if conformal is not None:
         training_data = prepared.data
-
-        def build_refit(model: Model) -> Again:
-            return Again.of_fit(model, fitted, prepared.settings, training_data)
-
         save_with_intervals(
-            out, training_data, prepared.calibration, build_refit, conformal, options.seed
+            out,
+            training_data,
+            prepared.calibration,
+            lambda model: Again.of_fit(model, fitted, prepared.settings, training_data),
+            conformal,
+            options.seed,
         )
     return report
 

@@ -24,7 +24,7 @@ from ..._parameters.parameters import (
 )
 from . import parsing
 
-DATA, SEARCH = "Data", "The search"
+DATA, SEARCH = "Data", "Search"
 SEARCH_PARAMETERS = frozenset(("engine", "memory_limit"))
 """Parameters of a fit that a search also has."""
 
