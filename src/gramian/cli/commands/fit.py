@@ -7,6 +7,7 @@ import csv
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from ...callbacks import Checkpoint, Validate
 from ...callbacks.state_file import check_is_checkpoint
 from ...fitting import Fitted, InterruptedFit
 from ...fitting.uncertainty.refit import Again
-from ...model import Label, Model, load_model
+from ...model import Label, load_model
 from ...solvers.loop.metrics import VALID_ERROR, VALID_RMSE
 from ..inputs import task
 from ..inputs.training import Prepared, Training, open_training
@@ -70,15 +71,9 @@ def fit(
     if std:
         save_with_std(load_model(out), out, prepared.data, fitted.closed_form, settings.limit)
     if conformal is not None:
-        training_data = prepared.data
-        save_with_intervals(
-            out,
-            training_data,
-            prepared.calibration,
-            lambda model: Again.of_fit(model, fitted, prepared.settings, training_data),
-            conformal,
-            options.seed,
-        )
+        data, rows = prepared.data, prepared.calibration
+        refit = partial(Again.of_fit, fitted=fitted, settings=prepared.settings, data=data)
+        save_with_intervals(out, data, rows, refit, conformal, options.seed)
     return report
 
 
