@@ -71,9 +71,9 @@ def fit(
     if std:
         save_with_std(load_model(out), out, prepared.data, fitted.closed_form, settings.limit)
     if conformal is not None:
-        data, rows = prepared.data, prepared.calibration
-        refit = partial(Again.of_fit, fitted=fitted, settings=prepared.settings, data=data)
-        save_with_intervals(out, data, rows, refit, conformal, options.seed)
+        rows = prepared.data, prepared.calibration
+        refit = partial(Again.of_fit, fitted=fitted, settings=prepared.settings, data=rows[0])
+        save_with_intervals(out, *rows, refit, conformal, options.seed)
     return report
 
 
