@@ -128,13 +128,13 @@ class TestLandmarks:
         assert torch.equal(problem.landmark_weight, given)
 
     def test_coverage(self):
-        assert nystrom().covered == pytest.approx(M / N)
+        assert nystrom().covered_fraction == pytest.approx(M / N)
         X = normal(3, D)
         own = NystromProblem(KernelOperator(KERNEL, X, normal(7, D)), normal(3, 1), PENALTY)
-        assert own.covered == 0
+        assert own.covered_fraction == 0
         square = KernelOperator(KERNEL, X, X)
         every = NystromProblem.at(square, torch.arange(3), normal(3, 1), PENALTY)
-        assert every.covered == 1
+        assert every.covered_fraction == 1
 
 
 def test_models_are_the_functions_of_the_coefficients():

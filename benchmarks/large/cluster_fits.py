@@ -139,16 +139,16 @@ def predictions(X: np.ndarray, y: np.ndarray, new: np.ndarray, size: int | None)
     """Return predictions of a fit in this process, of blocks of at most so many rows."""
     from gramian.operators.budget import Budget
 
-    streamed = Budget.streamed
+    streamed = Budget.rows_per_pass
 
     def limited(self: Any, m: int, *, result: int = 0) -> int:
         return min(size or X.shape[0], streamed(self, m, result=result))
 
-    Budget.streamed = limited  # type: ignore[method-assign]
+    Budget.rows_per_pass = limited  # type: ignore[method-assign]
     try:
         found: np.ndarray = estimator(SMALL_LANDMARKS, 10).fit(X, y).predict(new)
     finally:
-        Budget.streamed = streamed  # type: ignore[method-assign]
+        Budget.rows_per_pass = streamed  # type: ignore[method-assign]
     return found
 
 

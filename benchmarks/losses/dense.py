@@ -61,7 +61,7 @@ def _second(F: Tensor, f: Tensor, loss: Loss, y: Tensor, penalty: float, w: Tens
     for c in range(q):
         unit = torch.zeros_like(f)
         unit[:, c] = 1
-        curved = loss.curved(f, y, unit)
+        curved = loss.curvature_product(f, y, unit)
         for e in range(c, q):
             if e == c or loss.coupled:
                 block = F.T @ ((w * curved[:, e])[:, None] * F)

@@ -61,7 +61,7 @@ class _Ridge:
             _check_penalties(self.penalties, shape[1])
 
     @property
-    def each(self) -> float | Float[Tensor, " t"]:
+    def penalty_per_target(self) -> float | Float[Tensor, " t"]:
         """The penalty of each target, as one number if they share it."""
         if self.penalties is None:
             return self.penalty
@@ -172,7 +172,7 @@ class FullProblem(_Ridge):
 
         With penalties of targets: (n, t), or (t,).
         """
-        shift = torch.as_tensor(self.total * self.each, dtype=torch.float64)
+        shift = torch.as_tensor(self.total * self.penalty_per_target, dtype=torch.float64)
         shift = shift.to(self.targets.device)
         return shift if self.weights is None else shift / self.weights.double()[:, None]
 
@@ -233,7 +233,7 @@ class _AtLandmarks(_Ridge):
             raise ValueError(f"index must have shape ({m},), not {tuple(self.index.shape)}")
 
     @property
-    def covered(self) -> float:
+    def covered_fraction(self) -> float:
         """The fraction of the rows that equal a landmark: `coverage`, or m / n.
 
         0 for points that a user has chosen.
@@ -310,7 +310,7 @@ class NystromProblem(_AtLandmarks):
 
     def apply(self, coef: Float[Tensor, "m t"]) -> Float[Tensor, "m t"]:
         """Return the matrix of the system times `coef`, float64. Cost: n m kernel evaluations."""
-        ridge = self.total * self.each * (self.K_mm @ coef)
+        ridge = self.total * self.penalty_per_target * (self.K_mm @ coef)
         return self.K.normal(coef.double(), self.weights) + ridge
 
     def double(self) -> NystromProblem:

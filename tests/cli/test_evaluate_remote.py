@@ -233,7 +233,7 @@ class TestRanks:
         ]
         found = parts[0]
         for part in parts[1:]:
-            found = found.merged(part, most)
+            found = found.merge(part, most)
         return found
 
     @pytest.mark.parametrize("scale", [1e-30, 1.0, 1e200])

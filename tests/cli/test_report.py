@@ -83,7 +83,7 @@ def test_numbers_are_those_of_the_estimator(files, fitted, report):
     assert np.isclose(found["rmse_of_linear_ridge"], np.sqrt(np.mean(off**2)))
     importances = dict(zip(["x", "<z>"], est.feature_importances_, strict=True))
     assert found["importances"] == pytest.approx(importances)
-    rows = est.model_.prepared(as_rows(X_train))
+    rows = est.model_.prepare_rows(as_rows(X_train))
     dimension = library.effective_dimension(est.kernel_, rows, 1e-4, "exact")
     assert np.isclose(found["effective_dimension"], dimension)
     assert [row["landmarks"] for row in found["learning_curve"]] == [25, 50, 100]
@@ -99,7 +99,7 @@ def test_learning_curve_is_of_direct_fits(files, fitted, report):
     model = fitted("--landmarks", "50")
     found = report("report", model, test, "--train", train, "--out", folder / "p.html")
     est = library.load(model)
-    prepared = [est.model_.prepared(as_rows(features(path)[0])) for path in (train, test)]
+    prepared = [est.model_.prepare_rows(as_rows(features(path)[0])) for path in (train, test)]
     rows, new = prepared
     least = min(row["rmse"] for row in found["learning_curve"])
     full = library.KernelRidge(est.kernel_, penalty=1e-4, landmarks=None, standardize=False)

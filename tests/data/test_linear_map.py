@@ -54,8 +54,8 @@ class TestApply:
             x = torch.randn(5, given.inputs, generator=rng, requires_grad=True)
             forth = x @ given.matrix.float() if given.matrix is not None else x * given.scales
             (expected,) = torch.autograd.grad((forth * g[:, 0]).sum(), x)
-            assert given.back(g).dtype == g.dtype
-            torch.testing.assert_close(given.back(g)[:, 0], expected.to(g.dtype))
+            assert given.pull_back(g).dtype == g.dtype
+            torch.testing.assert_close(given.pull_back(g)[:, 0], expected.to(g.dtype))
 
 
 class TestValues:

@@ -55,7 +55,7 @@ def test_products_of_rows_with_themselves(kernel, dtype, n, whole, t):
     held = K.keeping(MANY, whole=whole)
     assert K.meter.evaluations == (n * n if whole else triangle_entries(n))
     if not whole:
-        assert triangle_entries(n) == sum(strip.numel() for strip in held.kept.strips)
+        assert triangle_entries(n) == sum(strip.numel() for strip in held.stored_entries.strips)
     found, u = held @ v, held.normal(v, torch.rand(n), rows(n, t, dtype, seed=1))
     assert K.meter.evaluations == (n * n if whole else triangle_entries(n))
     assert found.dtype == dtype
@@ -123,18 +123,18 @@ def test_a_triangle_compiled_and_by_torch(compiled, n):
     if compiled and not compiled_tiles():
         pytest.skip("the compiled tiles are not installed")
     K, v = square(n), rows(n, 3, torch.float64)
-    triangle = K.keeping(MANY, whole=False).kept
+    triangle = K.keeping(MANY, whole=False).stored_entries
     close(replace(triangle, compiled=compiled).product(v), K.double() @ v, torch.float32)
 
 
 @pytest.mark.parametrize("compiled", [None, True, False])
 def test_no_vectors_have_no_products(compiled):
     X, Z = rows(30), rows(7)
-    held = KernelOperator(Gaussian(2.0), X, Z).keeping(MANY).kept
+    held = KernelOperator(Gaussian(2.0), X, Z).keeping(MANY).stored_entries
     held = replace(held, compiled=compiled)
     assert held.product(X.new_empty(7, 0)).shape == (30, 0)
     assert held.normal(X.new_empty(7, 0), None, X.new_empty(30, 0)).shape == (7, 0)
-    triangle = replace(square(300).keeping(MANY, whole=False).kept, compiled=compiled)
+    triangle = replace(square(300).keeping(MANY, whole=False).stored_entries, compiled=compiled)
     assert triangle.product(X.new_empty(300, 0)).shape == (300, 0)
 
 
@@ -175,20 +175,20 @@ def test_other_matrices_are_evaluated():
             held.double(), held.against(rows(700)), replace(held, kernel=L1Laplacian(3.0)),
             replace(held, rows=as_rows(rows(9))), held[:, torch.arange(700).flip(0)],
         ):  # fmt: skip
-            assert other.kept is None
+            assert other.stored_entries is None
         close(replace(held, kernel=L1Laplacian(3.0)) @ v,
               replace(K, kernel=L1Laplacian(3.0)).double() @ v.double(), torch.float32)  # fmt: skip
-    assert K.keeping(MANY, whole=False)[torch.arange(5)].kept is None
+    assert K.keeping(MANY, whole=False)[torch.arange(5)].stored_entries is None
 
 
 def test_only_what_fits_is_kept():
     K = square()
     assert K.keeping(4 * 700**2 - 1) is K
-    assert K.keeping(4 * 700**2).kept is not None
+    assert K.keeping(4 * 700**2).stored_entries is not None
     need = 4 * triangle_entries(700)
     assert need < 4 * 700**2
     assert K.keeping(need - 1, whole=False) is K
-    assert K.keeping(need, whole=False).kept is not None
+    assert K.keeping(need, whole=False).stored_entries is not None
 
 
 def test_numbers_of_rows_of_another_source_are_not_known():

@@ -65,7 +65,7 @@ class TestFit:
         X, y = data
         est = ridge(**MAPS[name]).fit(X, y)
         model = est.model_
-        mapped = model.prepared(as_rows(X)).take(torch.arange(N)).numpy()
+        mapped = model.prepare_rows(as_rows(X)).take(torch.arange(N)).numpy()
         plain = ridge(standardize=False, standardize_target=est.standardize is not False)
         plain.fit(mapped, y)
         assert plain.kernel_ == est.kernel_  # the median of mapped rows
@@ -140,7 +140,7 @@ class TestFit:
         X, y = data
         look = Validate(X[:50], y[:50])
         est = ridge(**MAPS["learned"], landmarks=X[:40], callbacks=[look]).fit(X, y)
-        expected = est.model_.prepared(as_rows(X[:40])).take(torch.arange(40))
+        expected = est.model_.prepare_rows(as_rows(X[:40])).take(torch.arange(40))
         assert torch.equal(est.model_.centers.take(torch.arange(40)), expected)
         error = np.sqrt(np.mean((est.predict(X[:50]) - y[:50]) ** 2))
         assert est.history_[-1]["valid_rmse"] == pytest.approx(error, rel=1e-6)

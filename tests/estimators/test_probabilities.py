@@ -121,7 +121,7 @@ class TestPower:
         held = est._fitted.held_out.numpy()
         values = torch.from_numpy(est.decision_function(X[held])).reshape(len(held), -1)
         w = None if weights is None else torch.from_numpy(weights[held])
-        expected = Shares.fitted(values, codes(y)[held], w).power
+        expected = Shares.fit(values, codes(y)[held], w).power
         assert power(est) == pytest.approx(expected, rel=1e-6)
         assert expected != 1
 
@@ -130,7 +130,7 @@ class TestPower:
         est = plain(early_stopping=True, callbacks=[look], standardize=False)
         est.fit(X[:160], THREE[:160])
         values = torch.from_numpy(est.decision_function(X[160:]))
-        expected = Shares.fitted(values, codes(THREE)[160:]).power
+        expected = Shares.fit(values, codes(THREE)[160:]).power
         assert power(est) == pytest.approx(expected, rel=1e-6)
 
     @pytest.mark.parametrize("y", [TWO, THREE], ids=["two", "three"])
@@ -150,7 +150,7 @@ class TestPower:
                 one.fit(X[:n][rest], y[:n][rest], w[rest]).decision_function(X[i : i + 1])
             )
         found = torch.from_numpy(np.concatenate(values)).reshape(n, -1)
-        expected = Shares.fitted(found, codes(y)[:n], torch.from_numpy(w)).power
+        expected = Shares.fit(found, codes(y)[:n], torch.from_numpy(w)).power
         assert power(est) == pytest.approx(expected, rel=1e-4)
 
     @pytest.mark.parametrize("y", [TWO, MANY], ids=["two", "ten"])
@@ -166,7 +166,7 @@ class TestPower:
         other.fit(X[learn], y[learn])
         assert np.array_equal(other.classes_, est.classes_)
         values = torch.from_numpy(other.decision_function(X[held])).reshape(len(held), -1)
-        expected = Shares.fitted(values, codes(y)[held]).power
+        expected = Shares.fit(values, codes(y)[held]).power
         assert power(est) == pytest.approx(expected, rel=1e-3)
         assert abs(expected - 1) > 0.02
 
@@ -183,7 +183,7 @@ class TestPower:
             values.append(one.fit(X[learn], THREE[learn], WEIGHT[learn]).decision_function(X[held]))
         index = np.concatenate([held for _, held in cv])
         found = torch.from_numpy(np.concatenate(values))
-        expected = Shares.fitted(found, codes(THREE)[index], torch.from_numpy(WEIGHT[index])).power
+        expected = Shares.fit(found, codes(THREE)[index], torch.from_numpy(WEIGHT[index])).power
         assert power(est) == pytest.approx(expected, rel=1e-3)
         assert abs(expected - 1) > 0.02
 
@@ -211,7 +211,7 @@ class TestSearch:
         best = min((one for one in seen if one.step == "fit"), key=lambda one: one.loss)
         truth, w = codes(y), torch.from_numpy(WEIGHT)
         values = best.values.double() + (w @ truth) / w.sum()
-        shares = Shares.fitted(values, truth[held], w[held])
+        shares = Shares.fit(values, truth[held], w[held])
         assert power(est) == pytest.approx(shares.power, rel=1e-6)
         if scoring is not None:
             p = shares(values).numpy()

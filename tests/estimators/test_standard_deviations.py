@@ -461,13 +461,13 @@ class TestMemory:
         est = fitted(landmarks=40)
         many = np.random.default_rng(0).normal(size=(100_000, 2))
         expected = est.predict(many, return_std=True)[1]
-        sizes, plain = [], LandmarkFactors.unexplained
+        sizes, plain = [], LandmarkFactors.unexplained_variance
 
         def watched(self, K, diagonal):
             sizes.append(8 * K.numel())
             return plain(self, K, diagonal)
 
-        monkeypatch.setattr(LandmarkFactors, "unexplained", watched)
+        monkeypatch.setattr(LandmarkFactors, "unexplained_variance", watched)
         std = est.model_.deviations(many, memory_bytes="50MB")
         np.testing.assert_allclose(std[:, 0], expected, rtol=1e-12)
         assert sum(sizes) == 8 * 40 * len(many)

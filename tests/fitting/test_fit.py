@@ -59,7 +59,7 @@ def data(X: np.ndarray = X, y: np.ndarray = Y) -> TrainingData:
 
 
 def rng(seed: int = 0) -> Generators:
-    return Generators.seeded(np.random.RandomState(seed))
+    return Generators.from_random_state(np.random.RandomState(seed))
 
 
 def centers(found: Fitted) -> np.ndarray:
@@ -181,7 +181,7 @@ def test_data_that_had_to_move_are_not_held(monkeypatch: pytest.MonkeyPatch) -> 
         return replace(placed, data=copied)
 
     def back(placed: PlacedData, m: int) -> PlacedData:
-        return replace(placed, data=placed.given)
+        return replace(placed, data=placed.unplaced_data)
 
     def look(problem: Any, state: State) -> None:
         gc.collect()
@@ -246,15 +246,15 @@ class TestWhatAFitFellShortOf:
     def test_nothing_if_it_converged(self) -> None:
         found = fitted(settings())
         assert found.reason == "converged"
-        assert found.stalled() is found.unfinished() is found.end_of_path() is None
+        assert found.stall_warning() is found.iteration_warning() is found.end_of_path() is None
 
     def test_iterations(self) -> None:
         found = fitted(settings(max_iter=1))
         error = found.history[-1]["prediction_error"]
         said = f"off by an estimated {100 * error:.2g} % of the standard deviation of the target"
-        assert "max_iter=1 iterations" in str(found.unfinished())
-        assert said in str(found.unfinished())
-        assert found.stalled() is None
+        assert "max_iter=1 iterations" in str(found.iteration_warning())
+        assert said in str(found.iteration_warning())
+        assert found.stall_warning() is None
 
     def test_rounding(self) -> None:
         given = settings(
@@ -267,8 +267,8 @@ class TestWhatAFitFellShortOf:
         )
         found = fitted(given, data(X[:9] + 1e3, Y[:9]))  # entries of 1e24, a penalty of 2
         assert found.reason == "no_progress"
-        assert "rounding leaves no direction" in str(found.stalled())
-        assert found.unfinished() is None
+        assert "rounding leaves no direction" in str(found.stall_warning())
+        assert found.iteration_warning() is None
 
     def test_a_path_that_ended_at_its_best(self) -> None:
         found = fitted(settings(penalty="auto", landmarks=BlessR(penalty=1e-1)))

@@ -69,7 +69,7 @@ def data(**changes: Any) -> TrainingData:
 
 
 def generators(seed: int = 0, folds: bool = True) -> Generators:
-    return Generators.seeded(np.random.RandomState(seed), folds=folds)
+    return Generators.from_random_state(np.random.RandomState(seed), folds=folds)
 
 
 def rng(seed: int = 0) -> torch.Generator:

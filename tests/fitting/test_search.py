@@ -38,5 +38,5 @@ def test_cells_are_taken_where_their_error_is_below_that_of_the_sample(loss, cou
     for name in ("importances", "CellCenters"):
         monkeypatch.setattr(final_fit, name, lambda *_: None)
     by_cells = MagicMock(models=[MagicMock()], weights=[1.0])
-    by_cells.squared.return_value, by_cells.search.least.return_value.loss = loss, 1.0
+    by_cells.squared_error.return_value, by_cells.search.best_stem.return_value.loss = loss, 1.0
     assert len(final_fit.members_of_cells(by_cells)) == count

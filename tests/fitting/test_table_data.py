@@ -31,7 +31,7 @@ def settings(**changes: Any) -> FitSettings:
 
 
 def rng() -> Generators:
-    return Generators.seeded(np.random.RandomState(0))
+    return Generators.from_random_state(np.random.RandomState(0))
 
 
 def blocks(rows: Any, size: int) -> np.ndarray:

@@ -37,19 +37,19 @@ class TestSameAsFloat64:
         torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
 
     def test_scores_from_a_dictionary(self, kind):
-        K, J = operators(), Dictionary.whole(torch.arange(0, 120, 3), 1 / 3)
+        K, J = operators(), Dictionary.uniform(torch.arange(0, 120, 3), 1 / 3)
         found, expected = (Scorer.build(K[k], J, 1e-3)() for k in (kind, "float64"))
         torch.testing.assert_close(found, expected, rtol=0, atol=1e-10)
 
     def test_scores_of_a_dictionary_by_itself(self, kind):
-        K, J = operators(), Dictionary.whole(torch.arange(0, 120, 3), 1 / 3)
+        K, J = operators(), Dictionary.uniform(torch.arange(0, 120, 3), 1 / 3)
         found, expected = (
             own_scores(K[k], K[k].rows.take(J.index), J.copies, 1e-3) for k in (kind, "float64")
         )
         torch.testing.assert_close(found, expected, rtol=0, atol=1e-10)
 
     def test_spectrum(self, kind):
-        K, J = operators(), Dictionary.whole(torch.arange(0, 120, 3), 1 / 3)
+        K, J = operators(), Dictionary.uniform(torch.arange(0, 120, 3), 1 / 3)
         found, expected = (spectrum(K[k], J).penalty_for(5.0, 1e-12) for k in (kind, "float64"))
         assert found == pytest.approx(expected, rel=1e-6)
 

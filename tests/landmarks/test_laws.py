@@ -100,7 +100,7 @@ class TestPathOfScores:
     def test_weights_with_m_count_all_rows_where_few_are_candidates(self, kind):
         X = points(3000)
         K, norms, sums = operator(X), X.square().sum(dim=1), []
-        some = Dictionary.whole(torch.arange(0, 3000, 100), 0.01)
+        some = Dictionary.uniform(torch.arange(0, 3000, 100), 0.01)
         for seed in range(40):
             J = kind(m=12)._exactly(K, 1.0, some, 0.1, 12, seeded(seed)).dictionary
             assert len(J) == 12
@@ -109,7 +109,7 @@ class TestPathOfScores:
         assert mean_is(torch.stack(sums), torch.tensor([3000.0, float(norms.sum())]).double())
 
     def test_scores_of_a_level_are_at_its_own_penalty(self, kind):
-        X, every = points(150), Dictionary.whole(torch.arange(150))
+        X, every = points(150), Dictionary.uniform(torch.arange(150))
         K, path = operator(X), kind(penalty=1e-2, oversampling=4)
         level = path.level(K, 1.0, every, 1e-2, 1, seeded(0))
         assert level.effective_dimension == pytest.approx(self.exact(X, 1e-2), rel=1e-9)

@@ -84,7 +84,7 @@ class TestScorer:
     @pytest.mark.parametrize("penalty", [1e-5, 1e-2])
     def test_all_rows_with_weight_one_are_exact(self, kernel, penalty):
         X = points()
-        scorer = Scorer.build(operator(X, kernel), Dictionary.whole(torch.arange(200)), penalty)
+        scorer = Scorer.build(operator(X, kernel), Dictionary.uniform(torch.arange(200)), penalty)
         torch.testing.assert_close(
             scorer(), by_definition(X, penalty, kernel), rtol=1e-7, atol=1e-9
         )
@@ -114,12 +114,12 @@ class TestScorer:
 
     def test_duplicates_and_a_tiny_penalty_do_not_raise(self):
         X = points(20).repeat(5, 1)
-        J = Dictionary.whole(torch.arange(100), 1e-12)
+        J = Dictionary.uniform(torch.arange(100), 1e-12)
         found = Scorer.build(operator(X), J, 1e-14)()
         assert bool(((found >= 0) & (found <= 1)).all())
 
     def test_scores_fall_with_the_penalty(self):
-        K, J = operator(points()), Dictionary.whole(torch.arange(0, 200, 4), 0.25)
+        K, J = operator(points()), Dictionary.uniform(torch.arange(0, 200, 4), 0.25)
         some = [Scorer.build(K, J, penalty)() for penalty in (1e-5, 1e-4, 1e-3, 1e-2)]
         assert all(bool((a >= b - 1e-12).all()) for a, b in itertools.pairwise(some))
 

@@ -59,13 +59,13 @@ def test_curvatures_are_derivatives_of_the_slopes(case, rng):
     z = torch.randn(f.shape, dtype=torch.float64, generator=rng)
     step = 1e-6
     found = (loss.slopes(f + step * z, y) - loss.slopes(f - step * z, y)) / (2 * step)
-    kinks = (found - loss.curved(f, y, z)).abs() > 1e-6
+    kinks = (found - loss.curvature_product(f, y, z)).abs() > 1e-6
     if not isinstance(loss, Huber | Expectile):  # whose curvature jumps
         assert not bool(kinks.any())
     assert int(kinks.sum()) <= 1
     diagonal = torch.stack(
         [
-            loss.curved(f, y, unit.expand_as(f))[:, j]
+            loss.curvature_product(f, y, unit.expand_as(f))[:, j]
             for j, unit in enumerate(torch.eye(f.shape[1]))
         ],
         dim=1,
@@ -100,10 +100,10 @@ def test_smoothed_pinball_tends_to_the_exact_one(rng):
     exact = Quantile(0.2)
     torch.testing.assert_close(exact.values(f, y), torch.maximum(0.2 * (y - f), 0.8 * (f - y)))
     for width in (0.1, 1e-3):
-        above = exact.smoothed(width).values(f, y) - exact.values(f, y)
+        above = exact.smooth_kink(width).values(f, y) - exact.values(f, y)
         assert float(above.min()) > -1e-12
         assert float(above.max()) <= 0.6932 * width
-    assert (exact.kink, exact.smoothed(0.1).kink, Logistic().kink) == (0.0, 0.1, None)
+    assert (exact.kink, exact.smooth_kink(0.1).kink, Logistic().kink) == (0.0, 0.1, None)
 
 
 def test_whole_weights_are_repeated_targets(case, rng):

@@ -190,7 +190,7 @@ MODELS: dict[str, Callable[[], KernelModel]] = {
 class TestMaps:
     def test_one_after_the_other(self):
         every = MAPPED["all maps"]()
-        x = QUANTILES.scores(STANDARDIZER.scaled(NEW)) @ MATRIX.matrix
+        x = QUANTILES.scores(STANDARDIZER.scale_numbers(NEW)) @ MATRIX.matrix
         expected = SHIFTS[0] + SHIFTS[1] * model(centers=normal(M, 2)).predict(x)
         torch.testing.assert_close(every.predict(NEW), expected)
         assert (every.features, every.outputs, every.centers.shape[1]) == (D, T, 2)

@@ -92,7 +92,7 @@ class TestPower:
     def test_the_one_that_the_truth_has_is_found(self, k, power):
         values = codes_of(0.01 + 0.99 * normal(4000, k).softmax(dim=1))
         truth = codes_of(Shares(power)(values))
-        assert Shares.fitted(values, truth).power == pytest.approx(power, rel=5e-3)
+        assert Shares.fit(values, truth).power == pytest.approx(power, rel=5e-3)
 
     @pytest.mark.parametrize("seed", range(5))
     @pytest.mark.parametrize("t", [1, 3])
@@ -100,7 +100,7 @@ class TestPower:
         values, weights = normal(30, t, seed=seed), normal(30, seed=9).exp()
         labels = np.random.default_rng(seed).integers(0, max(2, t), 30)
         codes = class_codes(labels, np.arange(max(2, t)), torch.float64)
-        power = Shares.fitted(values, codes, weights).power
+        power = Shares.fit(values, codes, weights).power
         assert POWER_RANGE[0] <= power <= POWER_RANGE[1]
         at_one = log_loss(1.0, values, codes, weights)
         assert log_loss(power, values, codes, weights) <= at_one
@@ -108,22 +108,22 @@ class TestPower:
     def test_many_right_rows_ask_for_more_than_a_few(self):
         values = torch.full((2000, 1), 0.9, dtype=torch.float64)
         codes = torch.ones_like(values)
-        assert 1 < Shares.fitted(values[:5], codes[:5]).power < 1.5
-        assert Shares.fitted(values, codes).power > 3
-        assert Shares.fitted(values, -codes).power == POWER_RANGE[0]
+        assert 1 < Shares.fit(values[:5], codes[:5]).power < 1.5
+        assert Shares.fit(values, codes).power > 3
+        assert Shares.fit(values, -codes).power == POWER_RANGE[0]
 
     def test_weights_are_repeated_rows_of_any_scale(self):
         values, times = normal(20, 3), torch.arange(20) % 3 + 1
         codes = class_codes(RNG.integers(0, 3, 20), np.arange(3), torch.float64)
         again = [each.repeat_interleave(times, dim=0) for each in (values, codes)]
-        expected = Shares.fitted(*again).power
+        expected = Shares.fit(*again).power
         for scale in (1.0, 1e-6, 1e6):
-            found = Shares.fitted(values, codes, scale * times.double()).power
+            found = Shares.fit(values, codes, scale * times.double()).power
             assert found == pytest.approx(expected, rel=1e-9)
 
     def test_values_that_are_no_numbers_say_nothing(self):
         values = torch.tensor([[0.9], [torch.inf]], dtype=torch.float64)
-        assert Shares.fitted(values, torch.ones(2, 1, dtype=torch.float64)) == Shares(1.0)
+        assert Shares.fit(values, torch.ones(2, 1, dtype=torch.float64)) == Shares(1.0)
 
     @pytest.mark.parametrize("power", [0.0, -1.0, np.nan, np.inf, "2", True])
     def test_no_power(self, power):

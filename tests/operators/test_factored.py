@@ -108,10 +108,10 @@ def test_kept_factors_are_those_of_the_pass(kernel, threads, dtype, rng, monkeyp
     X[torch.rand(N, D, generator=rng) < 0.7], Z[torch.rand(M, D, generator=rng) < 0.9] = 0.0, 0.0
     X[3], Z[5] = 0.0, 0.0
     plain = KernelOperator(kernel, *(scipy.sparse.csr_array(u.numpy()) for u in (X, Z)), "torch")
-    kept = plain.factored(1 << 20)
+    kept = plain.with_factors(1 << 20)
     assert kept.factors is not None
     assert plain.factors is None
-    assert plain.factored(900).factors is None  # they take more
+    assert plain.with_factors(900).factors is None  # they take more
     assert kept.T.factors is None
     v, y, w = (torch.rand(k, 2, generator=rng).double() for k in (M, N, N))
     w = w[:, 0]
@@ -122,8 +122,8 @@ def test_kept_factors_are_those_of_the_pass(kernel, threads, dtype, rng, monkeyp
     before = plain.meter.evaluations
     kept.normal(v)
     assert plain.meter.evaluations - before == N * M
-    assert KernelOperator(kernel, X, Z, "torch").factored(1 << 20).factors is None
-    assert KernelOperator(Gaussian(), plain.rows, plain.cols).factored(1 << 20).factors is None
+    assert KernelOperator(kernel, X, Z, "torch").with_factors(1 << 20).factors is None
+    assert KernelOperator(Gaussian(), plain.rows, plain.cols).with_factors(1 << 20).factors is None
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -138,8 +138,8 @@ def test_products_of_rows_with_themselves(kernel, threads, dtype, rng, monkeypat
     rows = as_rows(scipy.sparse.csr_array(X.numpy()))
     plain = KernelOperator(kernel, rows, rows, "torch")
     exact, v = kernel(X.double(), X.double()), torch.rand(N, 2, generator=rng).double()
-    kept = plain.factored(1 << 20)
-    assert kept.factors.left is kept.factors.right  # once in memory
+    kept = plain.with_factors(1 << 20)
+    assert kept.factors.remaining_seconds is kept.factors.right  # once in memory
     expected = plain @ v
     request.getfixturevalue("no_entries")
     torch.testing.assert_close(kept @ v, expected, rtol=1e-9, atol=1e-9)

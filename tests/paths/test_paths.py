@@ -158,8 +158,8 @@ class TestFull:
         need = 4 * triangle_entries(N)
         stored = FullPath.build(problem, [1e-2], rng=rng, store_bytes=need)
         again = FullPath.build(problem, [1e-2], rng=rng, store_bytes=need - 1)
-        assert stored.problem.K.kept is not None
-        assert again.problem.K.kept is None
+        assert stored.problem.K.stored_entries is not None
+        assert again.problem.K.stored_entries is None
         torch.testing.assert_close(
             self.stage(stored).coef, self.stage(again).coef, rtol=0, atol=1e-4
         )

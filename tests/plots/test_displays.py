@@ -273,8 +273,10 @@ class TestImportances:
         shares = np.sort(est.feature_importances_)[::-1]
         assert shown.importances.tolist() == shares[:2].tolist()
         assert shown.names[0] == "a"
-        assert np.isclose(shown.others, shares[2:].sum())
-        assert np.allclose([bar.get_width() for bar in shown.bars_], [*shares[:2], shown.others])
+        assert np.isclose(shown.other_importance, shares[2:].sum())
+        assert np.allclose(
+            [bar.get_width() for bar in shown.bars_], [*shares[:2], shown.other_importance]
+        )
         assert [label.get_text() for label in ax.get_yticklabels()][2] == "all others"
         assert ax.yaxis_inverted()
 

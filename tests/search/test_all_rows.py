@@ -150,7 +150,7 @@ class TestLandmarks:
         assert [trial.step for trial in trials] == ["landmarks"]
         assert len(found.stems[-1].fits[0].centers) == 90
         assert found.stems[-1].fits[0].total == 150
-        assert found.least() is found.stems[-1]
+        assert found.best_stem() is found.stems[-1]
         assert not found.members()[0].all_rows
 
     def test_are_none_without_time_for_the_least(self):

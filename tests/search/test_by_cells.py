@@ -93,7 +93,7 @@ class TestAllCells:
         monkeypatch.setattr(cell_sizes, "USUAL_ROWS", 1000)
         search = by_sample(4000)
         list(search.steps())
-        assert search.models[0].loss < 0.8 * search.search.least().loss
+        assert search.models[0].loss < 0.8 * search.search.best_stem().loss
 
     @pytest.mark.slow
     def test_processes_find_the_bits_of_threads(self, monkeypatch):
@@ -218,10 +218,10 @@ class TestSeveral:
         assert all(0 < w < 1 for w in search.weights)
         first, second = (model.values for model in search.models)
         w = search.weights[0]
-        torch.testing.assert_close(search.expected(), w * first + (1 - w) * second)
-        assert search.squared() < min(model.loss for model in search.models)
+        torch.testing.assert_close(search.predict_held_out(), w * first + (1 - w) * second)
+        assert search.squared_error() < min(model.loss for model in search.models)
         assert [trial.step for trial in trials][-3:] == ["cells", "cells", "average"]
-        assert trials[-1].loss == pytest.approx(search.squared())
+        assert trials[-1].loss == pytest.approx(search.squared_error())
 
     @pytest.mark.slow
     def test_without_averages_there_is_one(self):
@@ -418,7 +418,7 @@ class TestMeasured:
         search = by_sample()
         search.search.clock = Clock(Budget(1000.0))
         seen: list[int] = []
-        real = all_cells.AllCells.divided
+        real = all_cells.AllCells.divide
 
         def divided(self, stem, rows, most=None):
             seen.append(rows)
@@ -428,7 +428,7 @@ class TestMeasured:
             now[0] += next(took, 1.0)
             return cell_fit.CellFit(sample.Y.double(), torch.zeros(len(sample.held_X), 1), shift)
 
-        monkeypatch.setattr(all_cells.AllCells, "divided", divided)
+        monkeypatch.setattr(all_cells.AllCells, "divide", divided)
         monkeypatch.setattr(cell_solver, "fit_cell", fit_cell)
         found, took = iter(sizes), iter([1.0, *seconds])
         monkeypatch.setattr(cell_sizes, "rows_measured", lambda *_: next(found))

@@ -58,7 +58,7 @@ class TestClock:
         assert found.allows(10)
         assert not found.allows(10.5)
         now[0] = 106.0
-        assert (found.seconds, found.left) == (6, 4)
+        assert (found.seconds, found.remaining_seconds) == (6, 4)
         assert not found.allows(5)
 
     def test_nothing_is_free_once_it_is_over(self, now):
@@ -66,7 +66,7 @@ class TestClock:
         now[0] = 110.0
         assert not found.allows(0.0)
         now[0] = 120.0
-        assert found.left == 0
+        assert found.remaining_seconds == 0
 
     def test_evaluations_are_spent(self):
         meter = CostMeter()
@@ -143,7 +143,7 @@ class TestMaterial:
             assert torch.equal(found.held_Y[:, 0] + 1, found.held_weights)
 
     def test_what_is_held_out(self, material):
-        assert torch.equal(material.truth[:, 0].long(), material.held)
+        assert torch.equal(material.truth[:, 0].long(), material.held_out_index)
         assert torch.equal(material.held_weights, material.truth[:, 0] + 1)
 
     def test_quantiles_are_normal(self, material):
@@ -172,7 +172,7 @@ class TestMaterial:
     def test_inputs_and_a_metric_are_one_map(self, material, map_, inputs):
         X = material.inputs(inputs)
         expected = X if map_ is None else map_.forth(X)
-        one = material.composed(inputs, map_)
+        one = material.compose(inputs, map_)
         torch.testing.assert_close(material.X if one is None else one.forth(material.X), expected)
 
 

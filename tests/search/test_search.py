@@ -119,7 +119,7 @@ class TestWhatItChooses:
         assert average.loss <= min(losses)
         expected = (average.values - found.material.truth).square().mean()
         assert average.loss == pytest.approx(float(expected), rel=1e-6)
-        torch.testing.assert_close(found.expected(), average.values)
+        torch.testing.assert_close(found.predict_held_out(), average.values)
 
     def test_the_result_is_fitted_to_all_rows(self):
         X = rows(150, 2)

@@ -94,7 +94,7 @@ def dense_minimum(P: LossProblem) -> float:
         for c in range(q):
             unit = torch.zeros_like(f)
             unit[:, c] = 1
-            curved = P.loss.curved(f, P.targets, unit)
+            curved = P.loss.curvature_product(f, P.targets, unit)
             for e in range(q):
                 H[:, e, :, c] = F.T @ ((w * curved[:, e])[:, None] * F)
             H[:, c, :, c] += P.penalty * torch.eye(r).double()
@@ -194,7 +194,7 @@ def test_exact_quantiles_have_their_share_below(rng):
     below = (P.targets < P.values(coef)).double().mean(dim=0)
     torch.testing.assert_close(below, torch.tensor([0.1, 0.5, 0.9]).double(), atol=0.04, rtol=0)
     for width in (1e-2, 1e-3, 1e-4):
-        blunt = minimised(replace(P, loss=P.loss.smoothed(width)), 1e-5)
+        blunt = minimised(replace(P, loss=P.loss.smooth_kink(width)), 1e-5)
         assert float(objective(P, coef)) <= float(objective(P, blunt)) + 1e-6
 
 

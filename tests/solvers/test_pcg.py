@@ -149,12 +149,12 @@ class TestPCG:
         assert torch.equal(rest[-1].coef, first[-1].coef)
 
     def test_the_rank_is_bounded_by_memory_and_stops_where_the_trace_is_spent(self):
-        assert PCG().most(300) == 31
-        assert PCG().most(50_000) == 1000
-        assert PCG(memory_bytes=8 * 50_000 * 40).most(50_000) == 40
-        assert PCG("nystrom", memory_bytes=8 * 50_000 * 40).most(50_000) == 8
-        assert PCG("none").most(300) == 0
-        assert PCG(rank=500).most(300) == 300
+        assert PCG().rank_for(300) == 31
+        assert PCG().rank_for(50_000) == 1000
+        assert PCG(memory_bytes=8 * 50_000 * 40).rank_for(50_000) == 40
+        assert PCG("nystrom", memory_bytes=8 * 50_000 * 40).rank_for(50_000) == 8
+        assert PCG("none").rank_for(300) == 0
+        assert PCG(rank=500).rank_for(300) == 300
         p = problem(penalty=0.3)
         factor = PCG().build(p, torch.Generator().manual_seed(0)).factor
         assert factor.shape[1] < 31

@@ -143,14 +143,14 @@ class TestTheRule:
         P = built(PCG("auto"), problem(kernel=kernel))
         assert isinstance(P, expected)
         if isinstance(P, LowRankInverse):
-            assert P.factor.shape[1] < PCG("auto").most(N)
+            assert P.factor.shape[1] < PCG("auto").rank_for(N)
 
     def test_columns_stand_alone_where_cells_hold_little_of_the_kernel(self):
         p = problem(1e-9, kernel=kernels.Laplacian(3.0))
         usual, small = (built(PCG("auto", cell_rows=rows), p) for rows in (N // 4, 2))
         assert isinstance(usual, BlockLowRank)
         assert isinstance(small, LowRankInverse)
-        assert small.factor.shape[1] == PCG().most(N)
+        assert small.factor.shape[1] == PCG().rank_for(N)
         size = ProblemSize(N, 3, 2, N, 8, True)
         assert PCG("auto", cell_rows=2).peak_bytes(size) >= PCG().peak_bytes(size)
 
@@ -166,7 +166,7 @@ class TestTheRule:
     def test_sparse_rows_have_no_cells(self):
         P = built(PCG("auto"), problem(kernel=kernels.Laplacian(0.5), sparse=True))
         assert isinstance(P, LowRankInverse)
-        assert P.factor.shape[1] == PCG().most(N)
+        assert P.factor.shape[1] == PCG().rank_for(N)
 
     @pytest.mark.parametrize("kind", KINDS[:2])
     def test_cells_of_sparse_rows_are_refused(self, kind):

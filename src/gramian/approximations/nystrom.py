@@ -116,7 +116,7 @@ class NystromMap(Value, FeatureMap):
         itemsize = max(rows.dtype.itemsize, self.points.dtype.itemsize)
         budget = Budget(self.engine, memory_bytes, rows.shape[1], itemsize, s)
         budget.check(m)
-        return budget.streamed(m, result=8 * s)
+        return budget.rows_per_pass(m, result=8 * s)
 
 
 def _cut(A: Tensor, dtype: torch.dtype) -> float:

@@ -70,13 +70,13 @@ class Validate:
         """Predict and compare, if it is the turn of this iteration."""
         if state.iteration % self.every:
             return
-        predicted, y = self.compared(problem, state)
+        predicted, y = self.predict_state(problem, state)
         squared = ((predicted - y) * self.scale).square().mean(dim=1)
         state.metrics[VALID_RMSE] = math.sqrt(self._mean(squared))
         if self.coded:
             state.metrics[VALID_ERROR] = self._mean(_wrong(predicted, y).double())
 
-    def compared(
+    def predict_state(
         self, problem: Problem, state: State
     ) -> tuple[Float[Tensor, "n t"], Float[Tensor, "n t"]]:
         """Return the predictions of a state, and the targets; ValueError if these do not fit."""

@@ -107,11 +107,11 @@ class Partition(ABC):
     rows: int
 
     @property
-    def most(self) -> float:
+    def largest_cell_rows(self) -> float:
         """The rows of a cell beyond which it could not be divided: its rows are all the same."""
         return 1.5 * self.rows
 
-    def inflated(self, n: int) -> float:
+    def total_cell_rows(self, n: int) -> float:
         """Return the approximate rows of all cells together: rows in bands are in several cells."""
         return float(n)
 
@@ -157,7 +157,7 @@ def divide_rows(
         cells = partition.grow(X[sampled], n, rng=rng)
     members: list[Tensor] = []
     for index in cells.members(X, rng=rng):
-        if len(index) > partition.most:
+        if len(index) > partition.largest_cell_rows:
             index = index[torch.randperm(len(index), generator=rng)[: partition.rows]]
         members.append(index.sort().values)
     for number, index in enumerate(members):

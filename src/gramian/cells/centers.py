@@ -150,10 +150,10 @@ class KMeansCells(Partition):
             raise ValueError(f"overlap must be at least 0 and below 1, not {self.overlap!r}")
 
     @property
-    def most(self) -> float:
+    def largest_cell_rows(self) -> float:
         return LARGEST_CELL_RATIO * self.rows
 
-    def inflated(self, n: int) -> float:
+    def total_cell_rows(self, n: int) -> float:
         return float(n * (1 + self.overlap)) if n > self.rows else float(n)
 
     def grow(self, sample: Float[Tensor, "s d"], n: int, *, rng: torch.Generator) -> CenterCells:

@@ -83,7 +83,7 @@ class MedianSplits(Partition):
             cells += 1
         return cells
 
-    def inflated(self, n: int) -> float:
+    def total_cell_rows(self, n: int) -> float:
         return float(n * (1 + self.overlap) ** math.log2(self.number_of_cells(n)))
 
     def grow(self, sample: Float[Tensor, "s d"], n: int, *, rng: torch.Generator) -> TreeCells:

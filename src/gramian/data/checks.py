@@ -194,5 +194,5 @@ def _sizes(targets: Targets) -> Float[Tensor, " t"]:
     """Return the size of the largest number of each column, wherever they are."""
     remote = as_remote_columns(targets)
     if remote is not None:
-        return torch.maximum(remote.facts.most.abs(), remote.facts.least.abs())
+        return torch.maximum(remote.facts.largest.abs(), remote.facts.smallest.abs())
     return targets.abs().amax(dim=0)

@@ -97,11 +97,11 @@ def beside(rows: RowSource, targets: np.ndarray | RemoteColumns | None) -> list[
 
 def comparable_remote(targets: RemoteColumns, dtype: torch.dtype) -> list[RemoteColumns]:
     """Return `comparable` of numbers that stay where they are; nothing of texts."""
-    varies = (targets.facts.most > targets.facts.least).nonzero()[:, 0]
+    varies = (targets.facts.largest > targets.facts.smallest).nonzero()[:, 0]
     if targets.labels is not None or len(varies) == 0:
         return []
     narrow = torch.float32 in (dtype, targets.dtype)
-    varying = targets.reshaped(flat=False)[:, varies]
+    varying = targets.reshape(flat=False)[:, varies]
     return [varying.to(torch.float32 if narrow else torch.float64)]
 
 

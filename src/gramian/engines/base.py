@@ -52,7 +52,7 @@ class Engine(ABC):
         if self.on_host:
             return rows
         if rows.remote:
-            return rows.each(self.feed)
+            return rows.map_rows(self.feed)
         if isinstance(rows, Cast):  # cast on the device: the source is mostly narrower
             return Cast(self.feed(rows.rows), rows.dtype)
         return DeviceRows(rows, self.device)

@@ -184,7 +184,7 @@ class TritonEngine(Engine):
     ) -> Float[Tensor, "b t d"]:
         check_gradients(kernel, x)
         self.require(kernel, dtype=x.dtype, sparse=is_sparse(x))
-        smooth = import_module(f"{__package__}._fused.profiles").SLOPES
+        smooth = import_module(f"{__package__}._fused.profiles").SLOPE_OF_KERNEL
         factor, plain = unscale_kernel(kernel)
         K = None
         if type(plain) in smooth and v.shape[1] > 0:

@@ -124,7 +124,7 @@ def with_truth(model: Model, X: RowsLike, y: TargetsLike | None) -> tuple[Any, A
     if not is_table(X):
         raise TypeError(f"the target is a column, but {type(X).__name__} has no columns with names")
     table = model.table(X)
-    return table, table.there(names) if table.remote else target_column(table, names)
+    return table, table.remote_columns(names) if table.remote else target_column(table, names)
 
 
 def plan_inputs(
@@ -162,7 +162,7 @@ def plan_inputs(
     if labels and y is not None:
         remote = as_remote_columns(training_table.y)
         classes = np.unique(training_table.y) if remote is None else remote.classes()
-    rng = Generators.seeded(np.random.RandomState(0))
+    rng = Generators.from_random_state(np.random.RandomState(0))
     data = whole_of(training_table, settings, rng, labels=classes).without(None)
     return data.settings, data.train.rows, data.train.targets.shape[1]
 

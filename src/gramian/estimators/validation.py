@@ -233,11 +233,11 @@ def _remote_weights(weights: RemoteColumns, n: int) -> RowWeights:
         raise ValueError(f"sample_weight must be {n} numbers, not {weights!r}")
     if not weights.facts.finite:
         raise ValueError("sample_weight contains NaN or infinity")
-    if (least_weight := float(weights.facts.least)) < 0:
+    if (least_weight := float(weights.facts.smallest)) < 0:
         raise ValueError(f"negative values in sample_weight: the least is {least_weight:g}")
-    if not float(weights.facts.most) > 0:
+    if not float(weights.facts.largest) > 0:
         raise ValueError("all sample weights are zero: no row is left to fit")
-    return weights.reshaped(flat=True).double().stand_in()
+    return weights.reshape(flat=True).double().stand_in()
 
 
 def generators(random_state: RandomState, count: int) -> list[torch.Generator]:

@@ -103,13 +103,13 @@ def _solve(method: Method, prepared: Prepared, rng: Generators, *, diagnose: boo
     announce(settings.callbacks, stages.PREPARING_STAGE)
 
     def fitted(result: Result) -> Fitted:
-        best = watch.kept(start.problem, result)
+        best = watch.best_state(start.problem, result)
         held_values = None
         if prepared.data.coded:
-            held_values = watch.held(start.problem, result, best) or start.held_values
+            held_values = watch.predict_held_out(start.problem, result, best) or start.held_values
         coef = (result.state if best is None else best).coef.cpu()
         model = method.model(prepared, start, coef, held_values)
-        return prepared.fitted(start, result, model, best)
+        return prepared.build_fitted(start, result, model, best)
 
     rules = stopping_rules(settings, start.solver, len(prepared.data.rows), prepared.ends)
     result = run(

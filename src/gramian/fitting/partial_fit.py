@@ -104,7 +104,7 @@ def partial_fit(
     result = _next_epoch(prepared.solver, start.problem, start.state, earlier, rng.solver)
     check_not_diverged(result)
     model = method.model(prepared, start, result.state.coef.cpu(), None)
-    fitted = prepared.fitted(start, result, model)
+    fitted = prepared.build_fitted(start, result, model)
     user_settings = replace(settings, callbacks=(), tol=prepared.settings.tol)
     if before is None:
         return replace(fitted, settings=user_settings)

@@ -117,7 +117,7 @@ class Fitted:
             return None
         return float(self.metrics.get(VALID_ERROR, self.metrics[VALID_RMSE]))
 
-    def stalled(self) -> Text | None:
+    def stall_warning(self) -> Text | None:
         """Return a warning if the solver made no progress before it reached its tolerance."""
         if self.reason != "no_progress":
             return None
@@ -134,7 +134,7 @@ class Fitted:
             "use float64 features, {solver='direct'}, or {solver=Falkon(refine='auto')}"
         )
 
-    def unfinished(self) -> Text | None:
+    def iteration_warning(self) -> Text | None:
         """Return a warning if the iterations ended before a solver that converges had done so.
 
         Or the time; or if the error on held-out rows still fell.

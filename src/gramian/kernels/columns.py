@@ -78,7 +78,7 @@ class Columns(OfOne):
     def parts(self) -> int:
         return self.kernel.parts + 1
 
-    def chosen(self, points: Tensor) -> Tensor:
+    def select_features(self, points: Tensor) -> Tensor:
         """Return the features that the kernel sees; ValueError if there are fewer."""
         if max(self.columns) >= points.shape[1]:
             raise ValueError(
@@ -88,17 +88,17 @@ class Columns(OfOne):
         return take_columns(points, self.columns)
 
     def coordinates(self, points: Float[Tensor, "n d"]) -> Float[Tensor, "n p"]:
-        return self.kernel.coordinates(self.chosen(points))
+        return self.kernel.coordinates(self.select_features(points))
 
     def resolve(self, sample: Float[Tensor, "s d"]) -> Kernel:
-        return replace(self, kernel=self.kernel.resolve(self.chosen(sample)))
+        return replace(self, kernel=self.kernel.resolve(self.select_features(sample)))
 
     def prepare(self, points: Tensor, side: Side) -> Prepared:
         """Return the prepared features of the kernel, and a column with the number of all features.
 
         Of that many gradients are made.
         """
-        chosen = self.chosen(points)
+        chosen = self.select_features(points)
         features = chosen.new_full((len(points), 1), float(points.shape[1]))
         return *self.kernel.prepare(chosen, side), features
 
@@ -126,7 +126,7 @@ class Columns(OfOne):
         return out
 
     def diag(self, x: Tensor) -> Float[Tensor, " b"]:
-        return self.kernel.diag(self.chosen(x))
+        return self.kernel.diag(self.select_features(x))
 
     def rounding(self, left: Prepared, right: Prepared, eps: float) -> float:
         return self.kernel.rounding(left[:-1], right[:-1], eps)

@@ -96,13 +96,13 @@ class Loss(ABC):
     def curvatures(self, f: Float[Tensor, "n q"], y: Float[Tensor, "n t"]) -> Float[Tensor, "n q"]:
         """Return the second derivatives, at least 0; of coupled outputs the diagonal."""
 
-    def curved(
+    def curvature_product(
         self, f: Float[Tensor, "n q"], y: Float[Tensor, "n t"], z: Float[Tensor, "n q"]
     ) -> Float[Tensor, "n q"]:
         """Return the second derivative of each row, a matrix if outputs are coupled, times z."""
         return self.curvatures(f, y) * z
 
-    def smoothed(self: LossType, share: float) -> LossType:
+    def smooth_kink(self: LossType, share: float) -> LossType:
         """Return a smoother loss near this one; itself where it is smooth.
 
         Parameters

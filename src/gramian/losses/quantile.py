@@ -113,7 +113,7 @@ class Quantile(Loss):
         at = (f - y) / self.smoothing
         return torch.sigmoid(at) * torch.sigmoid(-at) / self.smoothing
 
-    def smoothed(self, share: float) -> Quantile:
+    def smooth_kink(self, share: float) -> Quantile:
         return replace(self, smoothing=max(self.smoothing, share))
 
     @property

@@ -53,6 +53,6 @@ class Softmax(Loss):
         p = f.softmax(dim=1)
         return p * (1 - p)
 
-    def curved(self, f: Tensor, y: Tensor, z: Tensor) -> Float[Tensor, "n q"]:
+    def curvature_product(self, f: Tensor, y: Tensor, z: Tensor) -> Float[Tensor, "n q"]:
         p = f.softmax(dim=1)
         return p * (z - (p * z).sum(dim=1, keepdim=True))

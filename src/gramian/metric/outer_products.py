@@ -26,7 +26,7 @@ def outer_products(
     """Return M = G'G in float64, its largest diagonal entry 1; None if all gradients vanish."""
     G = K.gradients(mapped, coef).double()
     if map_ is not None:
-        G = map_.back(G)
+        G = map_.pull_back(G)
     G = G if root is None else G * root[:, None, None]
     G = G.reshape(-1, G.shape[-1])
     M = G.T @ G

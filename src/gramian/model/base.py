@@ -309,7 +309,7 @@ class KernelPart(Model):
     conformal: Conformal | None = None
 
     @abstractmethod
-    def prepared(self, rows: RowSource) -> RowSource:
+    def prepare_rows(self, rows: RowSource) -> RowSource:
         """Check rows against this model, and map them as the training rows.
 
         They are standardised, made normal by their quantiles and mapped by the metric: all that

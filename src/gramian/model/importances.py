@@ -10,6 +10,6 @@ from ..data import Encoding
 
 def by_column(encoding: Encoding, shares: Float[Tensor, " d"]) -> dict[str, float]:
     """Return the sum of the shares of each column's features, by its name."""
-    widths = [len(column.features) for column in encoding.used]
+    widths = [len(column.features) for column in encoding.used_columns]
     sums = [float(part.sum()) for part in shares.split(widths)]
     return dict(zip(encoding.names, sums, strict=True))

@@ -137,7 +137,7 @@ class KernelModel(KernelPart):
         self, rows: RowSource, engine: str | Engine, memory_bytes: int | str
     ) -> Float[Tensor, "n t"]:
         """Return the values, scaled and shifted, that the link is a function of."""
-        values = self._values(self.prepared(rows), engine, memory_bytes)
+        values = self._values(self.prepare_rows(rows), engine, memory_bytes)
         if self.target_scale is not None:
             values *= self.target_scale
         if self.target_shift is not None:
@@ -230,7 +230,7 @@ class KernelModel(KernelPart):
 
     def _to_features(self, gradients: Float[Tensor, "b t k"]) -> Float[Tensor, "b t d"]:
         """Return gradients with respect to features before the metric, in units of targets."""
-        gradients_back = gradients if self.metric is None else self.metric.back(gradients)
+        gradients_back = gradients if self.metric is None else self.metric.pull_back(gradients)
         return (
             gradients_back
             if self.target_scale is None
@@ -250,7 +250,7 @@ class KernelModel(KernelPart):
             object.__setattr__(self, "_rounding_shows", shows)
         return shows
 
-    def prepared(self, rows: RowSource) -> RowSource:
+    def prepare_rows(self, rows: RowSource) -> RowSource:
         """Check rows against this model, and map them as the training rows.
 
         They are standardised, made normal by their quantiles and mapped by the metric: all that

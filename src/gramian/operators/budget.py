@@ -65,7 +65,7 @@ class Budget:
                 f"{_megabytes(self.memory_bytes)}; raise the memory limit or use fewer landmarks"
             )
 
-    def streamed(self, m: int, *, result: int = 0) -> int:
+    def rows_per_pass(self, m: int, *, result: int = 0) -> int:
         """Return the number of rows to stream at once, with m held ones.
 
         `result` is the bytes of a row of the result, if they matter.
@@ -76,7 +76,7 @@ class Budget:
             size = min(size, max(1, STRIP_BYTES // result))
         return int(max(1, min(size, self.engine.largest_block)))
 
-    def held(self, n: int) -> int:
+    def resident_rows(self, n: int) -> int:
         """Return a power of two of rows, from which n are reached, that fit into half of it."""
         if not self.holds(1):
             raise ValueError(

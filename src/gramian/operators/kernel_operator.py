@@ -91,7 +91,7 @@ class KernelOperator(Streaming):
     host_bytes: int
     device: torch.device
     inherited: Engine = field(compare=False, repr=False)
-    kept: Kept | None = field(compare=False, repr=False)
+    stored_entries: Kept | None = field(compare=False, repr=False)
     factors: Factors | None = field(init=False, compare=False, repr=False)
 
     # written out because the arguments may be more than the fields hold
@@ -135,7 +135,7 @@ class KernelOperator(Streaming):
         rows = recast(self.rows, torch.float64)
         cols = rows if self._same else recast(self.cols, torch.float64)
         operator = replace(self, rows=rows, cols=cols)
-        return operator if self.factors is None else operator.factored(self.factors.nbytes)
+        return operator if self.factors is None else operator.with_factors(self.factors.nbytes)
 
     def keeping(self, memory_bytes: int, *, whole: bool = True) -> KernelOperator:
         """Return this operator with all entries evaluated and stored, if `memory_bytes` suffice.
@@ -166,7 +166,7 @@ class KernelOperator(Streaming):
             stored_entries = KeptTriangle.build(self.kernel, self.rows, X, self.engine)
         else:
             stored_entries = KeptMatrix(self.kernel, self.rows, self.cols, self.dense())
-        return replace(self, kept=stored_entries)
+        return replace(self, stored_entries=stored_entries)
 
     def __matmul__(self, v: Any) -> Tensor:
         """Return K v for a tensor or array of shape (m, t) or (m,), in its dtype.
@@ -283,7 +283,7 @@ class KernelOperator(Streaming):
             raise ValueError("diag needs an operator whose rows and columns are the same source")
         return self.rows.map(
             Diagonal(self.kernel, self.dtype, self.device),
-            size=self._budget(1).streamed(1),
+            size=self._budget(1).rows_per_pass(1),
         )
 
     def dense(self) -> Float[Tensor, "n m"]:
@@ -299,7 +299,7 @@ class KernelOperator(Streaming):
         if self._budget(1).holds(m):
             return self._against_columns(self._hold(self.cols, 1), 0)
         out = torch.empty(n, m, dtype=self.dtype, device=self.device)
-        for part, block in self.cols.blocks(self._budget(1).held(m)):
+        for part, block in self.cols.blocks(self._budget(1).resident_rows(m)):
             out[:, part] = self._against_columns(dense(self._cast(block)), part.start)
         return out
 
@@ -329,7 +329,7 @@ class KernelOperator(Streaming):
         """Return rows `index` to be columns: mapped from a file if they exceed the budget."""
         return self.on_device(gather_rows(self.rows, index, self.host_bytes))
 
-    def factored(self, most_bytes: int) -> KernelOperator:
+    def with_factors(self, most_bytes: int) -> KernelOperator:
         """Return this operator with its factors in memory, if it has any and they fit.
 
         Products and `normal` multiply by them, for bilinear kernels of wide sparse rows: they have
@@ -369,8 +369,8 @@ class KernelOperator(Streaming):
         kernel, dtype, sparse = self.kernel, self.dtype, self.rows.sparse or self.cols.sparse
         if not derived or isinstance(engine, str):
             ask = partial(choose_engine, engine, dtype=dtype, kernel=kernel, sparse=sparse)
-            return self._remote_side.there(ask), memory_bytes
-        chosen_engine = self._remote_side.there(partial(choose_engine, engine, dtype=dtype))
+            return self._remote_side.call_at_rows(ask), memory_bytes
+        chosen_engine = self._remote_side.call_at_rows(partial(choose_engine, engine, dtype=dtype))
         return covering_within(chosen_engine, kernel, memory_bytes, dtype=dtype, sparse=sparse)
 
     @property

@@ -53,7 +53,7 @@ class Streaming:
     host_bytes: int
     meter: CostMeter
     device: torch.device
-    kept: Kept | None
+    stored_entries: Kept | None
     factors: Factors | None
 
     @property
@@ -72,8 +72,8 @@ class Streaming:
         return self.rows if self.device.type == "cpu" else self.engine.feed(self.rows)
 
     def _product(self, v: Float[Tensor, "m t"]) -> Float[Tensor, "n t"]:
-        if self.kept is not None:
-            return self.kept.product(v).to(v)
+        if self.stored_entries is not None:
+            return self.stored_entries.product(v).to(v)
         factors = self._factors_for(v.shape[1])
         if factors is not None:
             self._count()
@@ -96,8 +96,8 @@ class Streaming:
         like: RowNumbers,
     ) -> Tensor:
         """Return K' W (K v - y) with all columns held, in the dtype of v, or in float64."""
-        if self.kept is not None:
-            product = self.kept.normal(v, weights, targets)
+        if self.stored_entries is not None:
+            product = self.stored_entries.normal(v, weights, targets)
             return product.to(like.device, torch.float64 if v is None else v.dtype)
         self._count()
         factors = self._factors_for(like.shape[1])
@@ -118,7 +118,7 @@ class Streaming:
             aimed=targets is not None,
             shift=0 if self._same else None,
         )
-        size = self._budget(like.shape[1]).streamed(self.shape[1])
+        size = self._budget(like.shape[1]).rows_per_pass(self.shape[1])
         total = self._pass(self.rows, lambda rows, most: rows.fold(fn, *rowwise, size=most), size)
         return total.to(like.device, torch.float64 if v is None else v.dtype)
 
@@ -138,7 +138,7 @@ class Streaming:
         if near and self._budget(1).holds_beside(n, z.shape[0]):
             ((_, block),) = self.fed_rows().blocks(n)  # nothing is copied to where it belongs
             return fn(block, *self._row_numbers())
-        size = self._budget(1).streamed(z.shape[0], result=z.shape[0] * z.itemsize)
+        size = self._budget(1).rows_per_pass(z.shape[0], result=z.shape[0] * z.itemsize)
         return self.fed_rows().map(fn, *self._row_numbers(), size=size)
 
     def _stream_gradients(self, rows: RowSource, v: Tensor) -> Tensor:
@@ -152,7 +152,7 @@ class Streaming:
         z, placed = self._hold(self.cols, t), self.engine.place(v)
         self.meter.evaluations += s * self.shape[1]
         fn = Gradients(self.engine, self.kernel, z, placed, v.device, v.dtype)
-        size = self._budget(t).streamed(self.shape[1], result=GRADIENT_COPIES * t * d * 8)
+        size = self._budget(t).rows_per_pass(self.shape[1], result=GRADIENT_COPIES * t * d * 8)
         return self._pass(rows, lambda source, most: source.map(fn, size=most), size)
 
     @property
@@ -188,16 +188,16 @@ class Streaming:
     def _stream_rows(self, v: Tensor) -> Tensor:
         z, placed = self._hold(self.cols, v.shape[1]), self.engine.place(v)
         fn = Product(self.engine, self.kernel, z, placed, v.device, v.dtype)
-        at, size = self._row_numbers(), self._budget(v.shape[1]).streamed(self.shape[1])
+        at, size = self._row_numbers(), self._budget(v.shape[1]).rows_per_pass(self.shape[1])
         return self._pass(self.rows, lambda rows, most: rows.map(fn, *at, size=most), size)
 
     def _stream_cols(self, v: Tensor) -> Tensor:
         """Hold the rows, as many as fit, and pass over the columns: K v = k(cols, rows)' v."""
-        size = self._budget(v.shape[1]).held(self.shape[0])
+        size = self._budget(v.shape[1]).resident_rows(self.shape[0])
         return self.rows.map(self._against_block(v, size), *self._row_numbers(), size=size)
 
     def _against_block(self, v: Tensor, held: int) -> Callable[..., Tensor]:
-        size = self._budget(v.shape[1]).streamed(min(held, self.shape[0]))
+        size = self._budget(v.shape[1]).rows_per_pass(min(held, self.shape[0]))
 
         def outer(block: Tensor, at: Numbering | None = None) -> Tensor:
             z = self.engine.place(dense(self._cast(block)))

@@ -46,7 +46,7 @@ class ImportanceDisplay(Display):
 
     importances: np.ndarray
     names: tuple[str, ...]
-    others: float = 0.0
+    other_importance: float = 0.0
 
     @classmethod
     def from_estimator(
@@ -105,8 +105,8 @@ class ImportanceDisplay(Display):
         """
         axes = self._axes(ax)
         names, shares = list(self.names), list(self.importances)
-        if self.others > 0:
-            names, shares = [*names, "all others"], [*shares, self.others]
+        if self.other_importance > 0:
+            names, shares = [*names, "all others"], [*shares, self.other_importance]
         self.bars_ = axes.barh(range(len(names)), shares, **bar_kw)
         axes.set_yticks(range(len(names)), names)
         axes.invert_yaxis()

@@ -210,7 +210,7 @@ def _unexplained_share(estimator: Estimator, X: RowsLike, shown: torch.Tensor) -
         if len(model.parts) > 1 or model.parts[0].cells is not None:
             return None
         part = model.parts[0]
-        rows = part.prepared(validation.new_rows(estimator, X))
+        rows = part.prepare_rows(validation.new_rows(estimator, X))
         feature_map = NystromMap.build(part.kernel, part.centers)
     elif feature_map is not None:
         rows = validation.new_rows(estimator, X)

@@ -334,7 +334,7 @@ def _automatic_penalty(P: Tensor, S: Tensor, problem: NystromProblem) -> float:
     m; the larger their share of all rows, the closer to m it may be.
     """
     q, m = len(P), len(P) + S.shape[1]
-    uncovered = 1 - problem.covered
+    uncovered = 1 - problem.covered_fraction
     if uncovered <= 0:
         return problem.penalty
 

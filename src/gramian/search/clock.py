@@ -84,7 +84,7 @@ class Clock:
         return self.steps.read_clock() - self.started
 
     @property
-    def left(self) -> float:
+    def remaining_seconds(self) -> float:
         """Remaining seconds, at least zero."""
         return max(0.0, self.budget.seconds - self.seconds)
 
@@ -96,4 +96,4 @@ class Clock:
     def allows(self, seconds: int | float, evaluations: int | float = 0.0) -> bool:
         """Return whether a step of this cost fits the remaining budget; False once time is over."""
         spent = self.meter.evaluations + evaluations
-        return 0 < self.left >= seconds and spent <= self.budget.evaluations
+        return 0 < self.remaining_seconds >= seconds and spent <= self.budget.evaluations

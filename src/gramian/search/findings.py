@@ -102,7 +102,7 @@ class Findings:
         """Return the loss by which fits are compared."""
         return fit.loss if self.score is None else self.score(fit.values)
 
-    def squared(self, values: Float[Tensor, "v t"]) -> float:
+    def squared_error(self, values: Float[Tensor, "v t"]) -> float:
         """Return the mean squared error of predictions of all held-out rows."""
         return squared_loss(values, self.material.truth, self.material.held_weights)
 
@@ -112,7 +112,7 @@ class Findings:
         Without `refits`, the held-out rows stay out of the fits. If no fit with all rows beats the
         fits of samples, return the best sample fit.
         """
-        best_sample = self.least()
+        best_sample = self.best_stem()
         if best_sample.loss < SAMPLE_WINS * min((fit.loss for fit in self.fits), default=math.inf):
             return [self._or_constant(sampled_member(self.material, best_sample), best_sample.loss)]
         if not self.fits:  # no loss of a sample is finite
@@ -123,7 +123,7 @@ class Findings:
         return [
             refit(
                 self.material, fit, weight, clock=self.clock, engine=self.engine,
-                ends=time.monotonic() + (self.clock.left if refits else 0.0),
+                ends=time.monotonic() + (self.clock.remaining_seconds if refits else 0.0),
                 most=self.clock.budget.evaluations,
             )
             for fit, weight in zip(self.fits, self.shares(), strict=True)
@@ -138,11 +138,11 @@ class Findings:
         return [float(fit is best) for fit in self.fits]
 
     @property
-    def begun(self) -> bool:
+    def has_result(self) -> bool:
         """Whether there is a result, at least of a single sample."""
         return bool(self.stems or self.screen)
 
-    def least(self) -> Stem:
+    def best_stem(self) -> Stem:
         """Return the stem of least loss on a sample."""
         stems = self.stems or self.screen
         if not stems:
@@ -151,9 +151,9 @@ class Findings:
 
     def loss_of(self, values: Float[Tensor, "v t"]) -> float:
         """Return the loss of predictions of all held-out rows that compares fits."""
-        return (self.score or self.squared)(values)
+        return (self.score or self.squared_error)(values)
 
-    def expected(self) -> Float[Tensor, "v t"]:
+    def predict_held_out(self) -> Float[Tensor, "v t"]:
         """Return the predictions of all held-out rows; without fits, the mean of the targets."""
         if not self.fits:
             return torch.zeros_like(self.material.truth)
@@ -176,23 +176,23 @@ class Findings:
         gains = (truth.square() - (values.double() - truth).square()).mean(dim=1)
         gain = float(w @ gains)
         error = float((w.square() @ (gains - gain).square()).sqrt())
-        least_gain = (1 - NOTHING_GAINED) * self.squared(torch.zeros_like(truth))
+        least_gain = (1 - NOTHING_GAINED) * self.squared_error(torch.zeros_like(truth))
         return gain > max(least_gain, error)
 
     def _constant_loss(self) -> float:
         """Return the loss of the mean of the targets, less a tolerance."""
-        return NOTHING_GAINED * self.squared(torch.zeros_like(self.material.truth))
+        return NOTHING_GAINED * self.squared_error(torch.zeros_like(self.material.truth))
 
     def record(self, step: str, member: Member) -> Trial:
         """Return the trial of a last fit."""
         started = self.clock.steps.read_clock()
         return self.trial(step, member.recipe, member.penalty, math.nan, (), None, started)
 
-    def sampled(self, step: str, stem: Stem, started: float) -> Trial:
+    def sample_trial(self, step: str, stem: Stem, started: float) -> Trial:
         """Return the trial of a fit to a sample."""
         return self.trial(step, stem.recipe, stem.penalty, stem.loss, stem.losses, None, started)
 
-    def fitted(self, fit: FullFit) -> Trial:
+    def fit_trial(self, fit: FullFit) -> Trial:
         """Return the trial of a fit with all rows as centers."""
         return self.trial(
             "fit", fit.recipe, fit.penalty, self.loss(fit), fit.losses, fit.values,

@@ -132,7 +132,7 @@ class Material:
     def _common(self) -> Tensor:
         return self.X if self.common is None else self.common.forth(self.X)
 
-    def composed(self, inputs: str, map_: LinearMap | None) -> LinearMap | None:
+    def compose(self, inputs: str, map_: LinearMap | None) -> LinearMap | None:
         """Compose the maps of inputs and a metric into one linear map of standardised rows."""
         if inputs != "common" or self.common is None:
             return map_
@@ -167,19 +167,19 @@ class Material:
         return mapped
 
     @cached_property
-    def held(self) -> Int[Tensor, " v"]:
+    def held_out_index(self) -> Int[Tensor, " v"]:
         """Indices of all held-out rows, split by split."""
         return torch.cat([split.validation for split in self.splits])
 
     @property
     def truth(self) -> Float[Tensor, "v t"]:
         """Targets of all held-out rows."""
-        return self.Y[self.held]
+        return self.Y[self.held_out_index]
 
     @property
     def held_weights(self) -> Float[Tensor, " v"] | None:
         """Weights of all held-out rows."""
-        return None if self.weights is None else self.weights[self.held]
+        return None if self.weights is None else self.weights[self.held_out_index]
 
 
 def random_splits(Y: Float[Tensor, "n t"], coded: bool, rng: torch.Generator) -> list[Split]:

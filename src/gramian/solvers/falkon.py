@@ -283,12 +283,12 @@ class _System:
     def _gradient(self, problem: NystromProblem, beta: Tensor, targets: Targets | None) -> Tensor:
         w = self.B.solve_A(beta)
         g = problem.K.normal(self.B.solve_T(w), problem.weights, targets) / problem.total
-        return self.B.solve_At(self.B.solve_Tt(g) + problem.each * w)
+        return self.B.solve_At(self.B.solve_Tt(g) + problem.penalty_per_target * w)
 
     def _watched_column(self, rhs: Tensor) -> int:
         """Return the column with the largest norm among the nonzero columns of least penalty."""
         norm = rhs.norm(dim=0)
-        penalties = torch.as_tensor(self.problem.each).to(norm).expand_as(norm)
+        penalties = torch.as_tensor(self.problem.penalty_per_target).to(norm).expand_as(norm)
         moving = norm > 0
         smallest = penalties[moving].min() if bool(moving.any()) else 0.0
         return int(torch.where(moving & (penalties <= smallest), norm, -1.0).argmax())
@@ -303,7 +303,7 @@ class _System:
         """
         smallest, _ = extremes_of_lanczos(cg.lanczos[:, 0], cg.lanczos[:, 1])
         if warm and len(cg.lanczos) < EARLY_STEPS:
-            penalty = float(torch.as_tensor(self.problem.each).min())
+            penalty = float(torch.as_tensor(self.problem.penalty_per_target).min())
             smallest = min(smallest, self.B.least_eigenvalue(penalty))
         norms = cg.residual.double().norm(dim=0) / math.sqrt(smallest)
         error = self.problem.relative_error(norms)

@@ -128,7 +128,7 @@ class Shifted(Blockwise):
 
 
 def test_what_changes_rows_is_sent_once(client):
-    rows = opened().each(partial(Shifted, by=torch.ones(10_000, dtype=torch.float64)))
+    rows = opened().map_rows(partial(Shifted, by=torch.ones(10_000, dtype=torch.float64)))
     changes = [part.changes[0] for part in rows.parts]
     assert all(len(data) < 1000 for data, _, _ in changes)
     assert len({key for _, shared, _ in changes for key in shared}) == 1
@@ -137,7 +137,7 @@ def test_what_changes_rows_is_sent_once(client):
 
 def test_numbers_of_rows_that_are_left_are_sent_once(client):
     rows = DaskRows.of(da.from_array(np.repeat(X, 20, axis=0), chunks=(N * 20, -1)))
-    some = rows.each(subset, torch.arange(0, N * 20, 2))
+    some = rows.map_rows(subset, torch.arange(0, N * 20, 2))
     ((_, _, sent),) = some.parts[0].changes
     assert isinstance(sent, distributed.Future)  # a task of its own, not a part of each
     assert float(some.sum(torch.sum, size=500)) == pytest.approx(10 * X.sum())

@@ -61,7 +61,7 @@ def test_a_file_that_changes_is_named(client, tmp_path, moment):
         rows = table.rows(["a", "b"]) if moment == "between passes" else None
         write(tmp_path, 1, "aby")
         with pytest.raises(ValueError, match=r"1\.parquet has changed since it was opened: its"):
-            table.there(["y"]) if rows is None else rows.take(torch.arange(100))
+            table.remote_columns(["y"]) if rows is None else rows.take(torch.arange(100))
         (tmp_path / "1.parquet").unlink()
         with pytest.raises((ValueError, FileNotFoundError), match=r"1\.parquet"):
             DaskTable.rows(table, ["a"])
@@ -103,7 +103,10 @@ def test_a_table_of_a_folder_has_its_own_client(client, tmp_path):
     with in_threads(1) as last:
         tables = DaskTable(str(tmp_path)), DaskTable(tmp_path, client=client)
         assert [table.rows(["a"]).workers.client for table in tables] == [last, client]
-        assert [table.there(["y"]).rows.workers.client for table in tables] == [last, client]
+        assert [table.remote_columns(["y"]).rows.workers.client for table in tables] == [
+            last,
+            client,
+        ]
 
 
 def test_addresses_are_shown_without_secrets(monkeypatch):

@@ -297,7 +297,7 @@ class Poison(RowSource):
 
 def test_a_part_that_ends_workers_is_named(folder):
     with cluster(2) as made, distributed.Client(made, set_as_default=False) as other:
-        rows = DaskRows.open(folder, NAMES, client=other).each(Poison)
+        rows = DaskRows.open(folder, NAMES, client=other).map_rows(Poison)
         with pytest.raises(MemoryError, match=r"part3.parquet of 1 rows( or .*)? ended 4 workers"):
             rows.map(torch.clone, size=1000)
 
@@ -307,7 +307,7 @@ def test_workers_with_other_engines_are_counted(client, folder, monkeypatch):
     answers = {"tcp://a": "native", "tcp://b": "triton", "tcp://c": "native"}
     monkeypatch.setattr(client, "run", lambda ask, **_: answers)
     with pytest.raises(ValueError, match="workers differ: 2 have 'native'; 1 have 'triton'; name"):
-        rows.there(os.getpid)
+        rows.call_at_rows(os.getpid)
 
 
 def test_a_large_tensor_is_sent_once(client, folder):
@@ -378,7 +378,7 @@ def test_collections_stay_where_they_are(client, monkeypatch):
 
     frame = dd.from_pandas(FRAME.assign(fare=Y, w=W, side=SIDE), npartitions=4)
     given = KernelRidge("gaussian", **SETTINGS)
-    monkeypatch.setattr("gramian.data.RemoteColumns.here", None)
+    monkeypatch.setattr("gramian.data.RemoteColumns.gather", None)
     monkeypatch.setattr("gramian.data.RemoteColumns.__array__", None)
     given.fit(frame[NAMES], frame["fare"], sample_weight=frame["w"])
     assert given.score(frame[NAMES], frame["fare"]) == pytest.approx(given.score(FRAME, Y))

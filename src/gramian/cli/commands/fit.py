@@ -193,7 +193,7 @@ def _fit_model(
         callbacks.append(checkpoint)
     settings = replace(prepared.settings, callbacks=[*callbacks, *shown])
     fitted = fitting.fit(settings, prepared.data, rng=generators(options))
-    for shortfall in (fitted.end_of_path(), fitted.stalled() or fitted.unfinished()):
+    for shortfall in (fitted.end_of_path(), fitted.stall_warning() or fitted.iteration_warning()):
         if shortfall is not None:
             message("warning", shortfall)
     return fitted

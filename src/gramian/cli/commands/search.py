@@ -154,7 +154,7 @@ def run_search(
         training = open_training(data, options)
         check_metric(training, options)
         seed = int(np.random.RandomState(options.seed).randint(2**31 - 1))
-        generators = Generators.seeded(np.random.RandomState(seed))
+        generators = Generators.from_random_state(np.random.RandomState(seed))
         fit_settings = settings_of(options)
         prepared = training.prepare(
             fit_settings,

@@ -202,7 +202,7 @@ def _open(
     if remote is not None:
         if remote.labels is None:
             check_magnitude(
-                remote.reshaped(flat=False).stand_in(), torch.float64, f"the target {target!r}"
+                remote.reshape(flat=False).stand_in(), torch.float64, f"the target {target!r}"
             )
     elif opened_table.y.dtype.kind not in "Ub":
         y = torch.from_numpy(opened_table.y[:, None].astype(np.float64))

@@ -50,7 +50,7 @@ def truth_of(loaded: Model, model: Path, data: Path, target: str | None) -> Trut
         raise ValueError(f"{model} does not say what it predicts: give --target")
     table = loaded.table(data)
     check_columns(table.where, table.names, [name])
-    y: Any = table.there([name]) if table.remote else target_column(table, [name])
+    y: Any = table.remote_columns([name]) if table.remote else target_column(table, [name])
     _check_kind(y, name, loaded)
     return Truth(name, y, open_for_model(loaded, table, name))
 

@@ -37,7 +37,7 @@ def _metric(options: FitOptions) -> Metric | str | None:
 
 def generators(options: FitOptions) -> Generators:
     """Return the random generators of an estimator with ``random_state=--seed``."""
-    return Generators.seeded(np.random.RandomState(options.seed))
+    return Generators.from_random_state(np.random.RandomState(options.seed))
 
 
 def budget(options: FitOptions) -> Budget:

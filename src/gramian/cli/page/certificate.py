@@ -52,7 +52,7 @@ def certificate(
     if reason is not None:
         return Certificate(None, f"not measured: {reason}")
     assert penalty is not None  # checked by `_reason_unknown`
-    rows = part.prepared(train.rows)
+    rows = part.prepare_rows(train.rows)
     if model.classes is None:
         targets = target_tensor(train.y, rows.dtype)
     else:

@@ -44,7 +44,7 @@ class Sample:
     def of(cls, truth: Truth, part: KernelPart, index: Tensor) -> Sample:
         """Return the rows with these numbers."""
         features = dense(truth.rows.take(index))
-        return cls(features, part.prepared(as_rows(features)), truth.y[index.numpy()])
+        return cls(features, part.prepare_rows(as_rows(features)), truth.y[index.numpy()])
 
 
 def draw_sample(n: int, rng: torch.Generator) -> Tensor:

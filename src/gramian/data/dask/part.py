@@ -48,7 +48,7 @@ class Part:
         Of the rows, or what opens them: pickles by plain pickle.
     rows : int
     changes : tuple of (bytes, dict, Tensor, Future or None)
-        Those of `RowSource.each`, as they are sent.
+        Those of `RowSource.map_rows`, as they are sent.
     path : str or None
         Of the file that they are of.
     stamp : FileStamp or None

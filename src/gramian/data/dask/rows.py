@@ -232,12 +232,12 @@ class DaskRows(RowSource):
         result: Result = self.workers.results(level)[0]
         return result
 
-    def each(
+    def map_rows(
         self,
         change: Callable[..., RowSource | None],
         index: Int[Tensor, " k"] | None = None,
     ) -> DaskRows:
-        """See `RowSource.each`: each part is changed whenever it is read."""
+        """See `RowSource.map_rows`: each part is changed whenever it is read."""
         parts, like, count = [], None, len(self.parts)
         value = self.workers.value(change, count)
         for part, (start, stop) in zip(self.parts, pairwise(self.starts), strict=True):
@@ -256,9 +256,9 @@ class DaskRows(RowSource):
             raise ValueError("no row is left")
         return DaskRows(self.workers, parts, like)
 
-    def there(self, ask: Callable[[], Result]) -> Result:
-        """See `RowSource.there`: each worker is asked."""
-        return self.workers.agreed(ask)
+    def call_at_rows(self, ask: Callable[[], Result]) -> Result:
+        """See `RowSource.call_at_rows`: each worker is asked."""
+        return self.workers.call_all(ask)
 
     def remote_mean(self, ask: Callable[[], float]) -> float:
         """See `RowSource.mean_there`."""

@@ -68,7 +68,7 @@ class DaskTable(PiecesTable):
         self._check_in_files(chosen)
         return self._open(chosen)
 
-    def there(self, columns: Sequence[str]) -> RemoteColumns:
+    def remote_columns(self, columns: Sequence[str]) -> RemoteColumns:
         """Return columns of numbers or labels, which workers read.
 
         Raises

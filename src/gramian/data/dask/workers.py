@@ -198,7 +198,7 @@ class Workers:
             ) from None
         return results
 
-    def agreed(self, ask: Callable[[], Result]) -> Result:
+    def call_all(self, ask: Callable[[], Result]) -> Result:
         """Return what all workers answer; ValueError if they differ."""
         answers = self._answers(ask)
         if any(answer != answers[0] for answer in answers):

@@ -31,7 +31,7 @@ class Summary:
         Values of rows drawn at random, without gaps.
     """
 
-    seen: int
+    value_count: int
     gaps: int
     mean: float
     scale: float
@@ -47,13 +47,13 @@ class Moments(_Moments):
     """
 
     @property
-    def seen(self) -> Tensor:
+    def value_counts(self) -> Tensor:
         """Numbers of each column that are not NaN."""
         return torch.as_tensor(self.n, dtype=torch.float64).expand(len(self.mean))
 
     def add_with_gaps(self, block: Float[Tensor, "b d"]) -> None:
         """Merge a block of finite numbers and NaN."""
-        fresh = self.seen == 0
+        fresh = self.value_counts == 0
         if bool(fresh.any()):
             self.origin = torch.where(fresh, _first(block), self.origin)
         for strip in block.split(max(1, _STRIP_NUMBERS // block.shape[1])):
@@ -66,18 +66,18 @@ class Moments(_Moments):
             return
         mean, squares = self.mean.clone(), self.squares.clone()
         weights = is_present.double()
-        self.n = self.seen.clone()
+        self.n = self.value_counts.clone()
         self._merge(x.nan_to_num(nan=0.0), weights)
         has_numbers = is_present.any(dim=0)  # the others have met 0 / 0
         self.mean = torch.where(has_numbers, self.mean, mean)
         self.squares = torch.where(has_numbers, self.squares, squares)
 
-    def filled(self, fill: Tensor, n: int) -> tuple[Tensor, Tensor]:
+    def moments_with_fill(self, fill: Tensor, n: int) -> tuple[Tensor, Tensor]:
         """Return mean and scale of n rows, those without a value being `fill`."""
-        gaps = n - self.seen
+        gaps = n - self.value_counts
         delta = torch.where(gaps > 0, fill - self.origin - self.mean, 0.0)
         mean = self.origin + (self.mean + delta * (gaps / n))
-        squares = self.squares + delta**2 * (self.seen * gaps / n)
+        squares = self.squares + delta**2 * (self.value_counts * gaps / n)
         return mean, torch.sqrt(squares / n)
 
 
@@ -101,14 +101,14 @@ def summaries(moments: Moments, sample: np.ndarray, n: int, eps: Tensor) -> list
     eps : Tensor of shape (d,)
         Rounding error of the numbers: what varies less is constant.
     """
-    seen_counts = moments.seen.long().tolist()
+    seen_counts = moments.value_counts.long().tolist()
     middle = (moments.origin + moments.mean).tolist()
     columns = [_values(sample[:, j], gaps=count < n) for j, count in enumerate(seen_counts)]
     fill = [
         float(np.median(values)) if count < n and len(values) else middle[j]
         for j, (count, values) in enumerate(zip(seen_counts, columns, strict=True))
     ]
-    mean, scale = moments.filled(torch.tensor(fill, dtype=torch.float64), n)
+    mean, scale = moments.moments_with_fill(torch.tensor(fill, dtype=torch.float64), n)
     constant = scale <= eps * mean.abs()
     scale = torch.where(constant, 1.0, scale)
     moment_lists = (mean.tolist(), scale.tolist(), constant.tolist(), fill, columns)

@@ -43,24 +43,26 @@ class Encoding:
     dtype: torch.dtype
 
     @cached_property
-    def used(self) -> tuple[ColumnEncoding, ...]:
+    def used_columns(self) -> tuple[ColumnEncoding, ...]:
         """Columns that give features."""
         return tuple(column for column in self.columns if not isinstance(column, LeftOut))
 
     @cached_property
     def names(self) -> tuple[str, ...]:
         """Names of the columns that a table must have to be encoded."""
-        return tuple(column.name for column in self.used)
+        return tuple(column.name for column in self.used_columns)
 
     @property
     def texts(self) -> tuple[str, ...]:
         """Names of the columns that are levels: a file of text has them as text."""
-        return tuple(column.name for column in self.used if column.kind in ("category", "ordered"))
+        return tuple(
+            column.name for column in self.used_columns if column.kind in ("category", "ordered")
+        )
 
     @cached_property
     def feature_names(self) -> tuple[str, ...]:
         """Names of the features, which differ from each other."""
-        return _distinct([feature for column in self.used for feature in column.features])
+        return _distinct([feature for column in self.used_columns for feature in column.features])
 
     @property
     def width(self) -> int:
@@ -117,7 +119,7 @@ class Encoding:
     def check(self, table: Table) -> None:
         """Refuse a table that lacks a column, or has one of another kind."""
         check_columns(table.where, table.names, self.names)
-        for column in self.used:
+        for column in self.used_columns:
             type_ = table.schema.field(column.name).type
             if not fits(column.kind, kind_of(type_)):
                 raise TypeError(
@@ -239,7 +241,7 @@ class EncodedRows(RowSource):
         folds = None if self._folds is None else self._folds[rows]
         part = Part(self._table.where, rows, folds, self._without)
         matrix, start = out.numpy(), 0
-        for column_encoding, column in zip(self._encoding.used, batch.columns, strict=True):
+        for column_encoding, column in zip(self._encoding.used_columns, batch.columns, strict=True):
             features = column_encoding.encode(column, part)
             matrix[:, start : start + features.shape[1]] = features
             start += features.shape[1]

@@ -90,14 +90,14 @@ class LinearMap(Value):
         RowSource of shape (n, k)
             Of the same type. Features of a matrix have no names.
         """
-        return rows.each(partial(LinearRows, map_=self))
+        return rows.map_rows(partial(LinearRows, map_=self))
 
     def forth(self, x: Float[Tensor, "b d"]) -> Float[Tensor, "b k"]:
         """Return mapped numbers, in their own type and on their device."""
         array = self.array.to(x.device, x.dtype)
         return scale_columns(x, array) if self.matrix is None else x @ array
 
-    def back(self, gradients: Float[Tensor, "*b k"]) -> Float[Tensor, "*b d"]:
+    def pull_back(self, gradients: Float[Tensor, "*b k"]) -> Float[Tensor, "*b d"]:
         """Return gradients with respect to rows, from those with respect to mapped rows."""
         array = self.array.to(gradients)
         return gradients * array if self.matrix is None else gradients @ array.T

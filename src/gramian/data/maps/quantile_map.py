@@ -128,7 +128,7 @@ class QuantileMap(Value):
         RowSource of shape (n, d)
             Of the same type.
         """
-        return rows.each(partial(QuantileRows, map_=self))
+        return rows.map_rows(partial(QuantileRows, map_=self))
 
     def scores(self, x: Float[Tensor, "b d"]) -> Float[Tensor, "b d"]:
         """Return mapped numbers, in their own type and on their device."""

@@ -102,9 +102,9 @@ class Standardizer:
         -------
         RowSource of shape (n, d)
         """
-        return rows.each(partial(Standardized, mean=sent(self.mean), scale=sent(self.scale)))
+        return rows.map_rows(partial(Standardized, mean=sent(self.mean), scale=sent(self.scale)))
 
-    def scaled(self, numbers: Targets) -> Targets:
+    def scale_numbers(self, numbers: Targets) -> Targets:
         """Return numbers mapped in float64 and then in their own type, wherever they are."""
         remote = as_remote_columns(numbers)
         if remote is not None:

@@ -75,7 +75,7 @@ class RemoteColumns:
         """Return what these numbers have become: others of as many or fewer rows."""
         return RemoteColumns(rows, flat=self.flat, labels=self.labels)
 
-    def reshaped(self, *, flat: bool) -> RemoteColumns:
+    def reshape(self, *, flat: bool) -> RemoteColumns:
         """Return one column as (n,) or as (n, 1)."""
         reshaped_columns = RemoteColumns(self.rows, flat=flat, labels=self.labels, kind=self.kind)
         if "facts" in vars(self):  # they are the same numbers
@@ -106,14 +106,14 @@ class RemoteColumns:
         numbers = self.rows.take(index)
         return numbers[:, 0] if self.flat else numbers
 
-    def here(self) -> Tensor:
+    def gather(self) -> Tensor:
         """Bring all numbers here: 8 bytes for each."""
         local_numbers: Tensor = self.rows.map(torch.clone, size=comfortable_size(self.rows))
         return local_numbers[:, 0] if self.flat else local_numbers
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """Bring all numbers or labels here."""
-        values = self.here().numpy()
+        values = self.gather().numpy()
         values = self.labels[values.astype(np.int64)] if self.labels is not None else values
         values = values.astype(self.kind if self.labels is None else values.dtype, copy=False)
         return values if dtype is None else values.astype(dtype)
@@ -192,7 +192,7 @@ class RemoteColumns:
             is_known = np.isin(classes, self.labels)
             classes, table = np.searchsorted(self.labels, classes[is_known]), table[is_known]
         values = torch.from_numpy(np.asarray(classes).astype(np.float64))
-        rows = self.rows.each(partial(LookedUp, values=values, table=table, unknown=unknown))
+        rows = self.rows.map_rows(partial(LookedUp, values=values, table=table, unknown=unknown))
         return RemoteColumns(rows, flat=flat)
 
     def __repr__(self) -> str:
@@ -226,7 +226,7 @@ def part_of(numbers: RowNumbers, index: Int[Tensor, " k"]) -> RowNumbers:
 def gather_numbers(numbers: RowNumbers) -> Tensor:
     """Return numbers in memory, wherever they are."""
     remote = as_remote_columns(numbers)
-    return numbers if remote is None else remote.here()
+    return numbers if remote is None else remote.gather()
 
 
 def all_finite(numbers: RowNumbers) -> bool:
@@ -244,6 +244,6 @@ def range_of(numbers: RowNumbers) -> tuple[float, float]:
     """Return the least and the largest number, wherever they are."""
     remote = as_remote_columns(numbers)
     if remote is not None:
-        return float(remote.facts.least.min()), float(remote.facts.most.max())
+        return float(remote.facts.smallest.min()), float(remote.facts.largest.max())
     low, high = torch.aminmax(numbers)
     return float(low), float(high)

@@ -29,8 +29,8 @@ class Facts:
     """
 
     finite: bool
-    least: Float[Tensor, " t"]
-    most: Float[Tensor, " t"]
+    smallest: Float[Tensor, " t"]
+    largest: Float[Tensor, " t"]
     total: Float[Tensor, " t"]
 
 
@@ -46,7 +46,10 @@ class Look(Folding[Facts]):
 
     def merge(self, a: Facts, b: Facts) -> Facts:
         """Put both together."""
-        smallest, largest = torch.minimum(a.least, b.least), torch.maximum(a.most, b.most)
+        smallest, largest = (
+            torch.minimum(a.smallest, b.smallest),
+            torch.maximum(a.largest, b.largest),
+        )
         return Facts(a.finite and b.finite, smallest, largest, a.total + b.total)
 
 

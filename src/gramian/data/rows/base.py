@@ -206,7 +206,7 @@ class RowSource(ABC):
         for group, parts in enumerate(parts_of_group):
             yield solve(group, *(torch.cat(tensors) for tensors in zip(*parts, strict=True)))
 
-    def each(
+    def map_rows(
         self, change: Callable[..., RowSource | None], index: Int[Tensor, " k"] | None = None
     ) -> RowSource:
         """Return the rows changed where they are.
@@ -228,7 +228,7 @@ class RowSource(ABC):
         """
         return _some_rows(change(self) if index is None else change(self, index))
 
-    def there(self, ask: Callable[[], Result]) -> Result:
+    def call_at_rows(self, ask: Callable[[], Result]) -> Result:
         """Return the answer to a question that is asked where the rows are, such as which engine.
 
         Parameters
@@ -335,7 +335,7 @@ def check_local(rows: RowSource, what: str) -> None:
     if rows.remote:
         raise ValueError(
             f"{what} reads blocks of rows here, and {rows!r} are on other machines: change them "
-            "there by rows.each(...)"
+            "there by rows.map_rows(...)"
         )
 
 

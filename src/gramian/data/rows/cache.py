@@ -61,7 +61,7 @@ class DecodedRows(RowSource):
 
     def _read_again(self, file: _File, size: int) -> Iterator[tuple[slice, Tensor]]:
         for part in slices(len(self), size):
-            yield part, file.mapped(part, self.shape[1], self.dtype)
+            yield part, file.memory_map(part, self.shape[1], self.dtype)
 
     def _keeping(self, size: int) -> Iterator[tuple[slice, Tensor]]:
         """Write each block before it is used; the file of a pass that is given up is gone."""
@@ -109,7 +109,7 @@ class _File:
         while remaining:
             remaining = remaining[self._file.write(remaining) :]
 
-    def mapped(self, part: slice, d: int, dtype: torch.dtype) -> Float[Tensor, "b d"]:
+    def memory_map(self, part: slice, d: int, dtype: torch.dtype) -> Float[Tensor, "b d"]:
         """Return rows where the system keeps the file: no copy, until one writes to them."""
         row = d * dtype.itemsize
         start = part.start * row

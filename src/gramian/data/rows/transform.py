@@ -20,7 +20,7 @@ class Blockwise(RowSource):
     Parameters
     ----------
     rows : RowSource of shape (n, d)
-        Here: remote rows are changed where they are, by `RowSource.each` with the same class.
+        Here: remote rows are changed where they are, by `RowSource.map_rows` with the same class.
     """
 
     def __init__(self, rows: RowSource) -> None:
@@ -69,7 +69,7 @@ class Cast(Blockwise):
 
 def recast(rows: RowSource, dtype: torch.dtype) -> RowSource:
     """Return rows in another floating-point type, wherever they are."""
-    return rows.each(partial(Cast, dtype=dtype))
+    return rows.map_rows(partial(Cast, dtype=dtype))
 
 
 class Standardized(Blockwise):

@@ -42,7 +42,7 @@ class Select(Blockwise):
 
 def select(rows: RowSource, columns: Sequence[int | str]) -> RowSource:
     """Return some columns of rows, wherever these are; see `Select`."""
-    return rows.each(partial(Select, columns=tuple(columns)))
+    return rows.map_rows(partial(Select, columns=tuple(columns)))
 
 
 def column_numbers(
@@ -134,7 +134,7 @@ def subset(rows: RowSource, index: Int[Tensor, " k"]) -> RowSource:
         return Subset(rows, index)
     check_index(index, rows.shape[0])
     _check_increasing(rows, index)
-    return rows.each(_pick_rows, index.to("cpu", torch.int64))
+    return rows.map_rows(_pick_rows, index.to("cpu", torch.int64))
 
 
 def _pick_rows(rows: RowSource, index: Tensor) -> RowSource | None:
@@ -213,7 +213,7 @@ class Complement(RowSource):
 def complement(rows: RowSource, index: Int[Tensor, " k"]) -> RowSource:
     """Return the rows that are not held out, wherever they are; see `Complement`."""
     return (
-        rows.each(_left_rows, index.to("cpu", torch.int64))
+        rows.map_rows(_left_rows, index.to("cpu", torch.int64))
         if rows.remote
         else Complement(rows, index)
     )

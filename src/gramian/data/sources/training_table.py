@@ -72,7 +72,7 @@ class TrainingTable:
         chosen = _features(table, target or (), columns, leave_out)
         if target is not None and table.remote:
             check_columns(table.where, table.names, target)
-            return cls(table, chosen, target, table.there(target))
+            return cls(table, chosen, target, table.remote_columns(target))
         values = y if target is None else target_column(table, target)
         values = np.asarray(values)
         if len(values) != len(table):

@@ -64,7 +64,7 @@ class Table(ABC):
         pyarrow.RecordBatch
         """
 
-    def there(self, columns: Sequence[str]) -> RemoteColumns:
+    def remote_columns(self, columns: Sequence[str]) -> RemoteColumns:
         """Return columns of numbers or labels that stay with remote rows."""
         raise TypeError(f"the rows of {self.where} are here: read them")
 

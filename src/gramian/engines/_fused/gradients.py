@@ -21,7 +21,7 @@ def gradients(kernel: Radial, x: Tensor, z: Tensor, v: Tensor, K: Fused) -> Tens
     Parameters
     ----------
     kernel : Radial
-        One of `SLOPES`.
+        One of `SLOPE_OF_KERNEL`.
     x : Tensor of shape (b, d)
     z : Tensor of shape (m, d)
     v : Tensor of shape (m, t)

@@ -54,14 +54,14 @@ class Normal:
             return self._multiply_back(self._residual(none, slice(None)))
         possible = _piece(K) >= LEAST_ROWS and torch_keeps_float32()
         if possible and keeping_is_cheaper(K.constants["DISTANCE"], K.precision, K.features, t):
-            return self.kept(v)
-        return self.recomputed(v)
+            return self.multiply_storing(v)
+        return self.multiply_recomputing(v)
 
-    def recomputed(self, v: Tensor) -> Tensor:
+    def multiply_recomputing(self, v: Tensor) -> Tensor:
         """Compute entries for K v, and again for the product with K'."""
         return self._multiply_back(self._residual(self.K @ v, slice(None)))
 
-    def kept(self, v: Tensor) -> Tensor:
+    def multiply_storing(self, v: Tensor) -> Tensor:
         """Compute entries once and keep them, `SCRATCH_BYTES` of them at a time."""
         total = v.new_zeros(v.shape, dtype=torch.float64)
         step = _piece(self.K)

@@ -36,7 +36,7 @@ class Points:
     n: int
 
     @classmethod
-    def ready(cls, points: Tensor, scale: float, distance: Distance) -> Points:
+    def prepare(cls, points: Tensor, scale: float, distance: Distance) -> Points:
         """Lay out centered and scaled points, (n, d), for a way to compute distances."""
         n, d = points.shape
         if distance in ("difference", "absolute"):

@@ -84,11 +84,11 @@ class Fused:
         if distance is None:
             return None
         scale = kernel.scale if isinstance(kernel, Radial) else 1.0
-        right = Points.ready(columns, scale, distance)
+        right = Points.prepare(columns, scale, distance)
         left_points = right
         if x is not z:
             del columns
-            left_points = Points.ready(in_lengthscales(kernel, x, origin), scale, distance)
+            left_points = Points.prepare(in_lengthscales(kernel, x, origin), scale, distance)
         constants = {
             "scale": scale,
             "shape": next(iter(parameters(kernel)), 0.0),

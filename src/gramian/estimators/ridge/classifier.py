@@ -123,7 +123,7 @@ class KernelRidgeClassifier(KernelClassifier, FitParameters):
             If there is one class only, or the input or a parameter cannot be used; if a column of
             a file or a table, or any that has a name, equals the labels in every row.
         """
-        settings, rng = self._settings(), Generators.seeded(self._state())
+        settings, rng = self._settings(), Generators.from_random_state(self._state())
         with restore_on_error(self):
             whole_rows, classes = self._classification_data(
                 X, y, sample_weight, columns, settings, rng
@@ -135,7 +135,7 @@ class KernelRidgeClassifier(KernelClassifier, FitParameters):
             fitted = fit_model(self, whole_rows, encode, rng)
             self.classes_ = classes
             warn_of(UserWarning, fitted.end_of_path())
-            warn_of(ConvergenceWarning, fitted.stalled() or fitted.unfinished())
+            warn_of(ConvergenceWarning, fitted.stall_warning() or fitted.iteration_warning())
         return self
 
     @available_if(solver_streams)  # type: ignore[untyped-decorator]
@@ -168,7 +168,7 @@ class KernelRidgeClassifier(KernelClassifier, FitParameters):
             data, _ = self._encode_classes(rows, as_column(y), sample_weight, known_classes)
             fitted = continue_fit(self, settings, data)
             self.classes_ = known_classes
-            warn_of(ConvergenceWarning, fitted.stalled())
+            warn_of(ConvergenceWarning, fitted.stall_warning())
         return self
 
 

@@ -74,7 +74,7 @@ def continue_fit(estimator: KernelRidgeModel, settings: FitSettings, data: Train
     """Pass once over more rows and set the attributes of the estimator."""
     if estimator.conformal is not None:
         raise ValueError("partial_fit has no rows to hold back for intervals; leave conformal out")
-    rng = Generators.seeded(estimator._state(), folds=False)
+    rng = Generators.from_random_state(estimator._state(), folds=False)
     estimator._training = None  # rows of earlier calls are not kept
     fitted = fitting.partial_fit(settings, data, rng=rng, before=_last_fit(estimator))
     _set_attributes(estimator, fitted)

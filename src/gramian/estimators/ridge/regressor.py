@@ -296,12 +296,12 @@ class KernelRidge(KernelRegressor, FitParameters):
             number of a target, unless it is 0, is not between 1e-140 and 1e140 in size (1e-25 and
             1e25 with float32 rows).
         """
-        settings, rng = self._settings(), Generators.seeded(self._state())
+        settings, rng = self._settings(), Generators.from_random_state(self._state())
         with restore_on_error(self):
             whole_rows = self._regression_data(X, y, sample_weight, columns, settings, rng)
             fitted = fit_model(self, whole_rows, target_tensor, rng)
             warn_of(UserWarning, fitted.end_of_path())
-            warn_of(ConvergenceWarning, fitted.stalled() or fitted.unfinished())
+            warn_of(ConvergenceWarning, fitted.stall_warning() or fitted.iteration_warning())
         return self
 
     @available_if(solver_streams)  # type: ignore[untyped-decorator]
@@ -332,5 +332,5 @@ class KernelRidge(KernelRegressor, FitParameters):
             data = TrainingData(rows, targets, weights, feature_names=self._names())
             fitted = continue_fit(self, settings, data)
             self._one_dimensional = np.ndim(y) == 1
-            warn_of(ConvergenceWarning, fitted.stalled())
+            warn_of(ConvergenceWarning, fitted.stall_warning())
         return self

@@ -86,7 +86,7 @@ class KernelRidgeClassifierCV(KernelClassifier, KernelRidgeSearch):
         settings, seed = self._search_settings(classes=True), self._seed()
         refuse_remote(X)
         with restore_on_error(self):
-            rng = Generators.seeded(np.random.RandomState(seed))
+            rng = Generators.from_random_state(np.random.RandomState(seed))
             whole_rows, classes = self._classification_data(
                 X, y, sample_weight, columns, self._settings(), rng
             )

@@ -163,7 +163,7 @@ class KernelRidgeCV(KernelRegressor, KernelRidgeSearch):
         settings, seed = self._search_settings(classes=False), self._seed()
         refuse_remote(X)
         with restore_on_error(self):
-            rng = Generators.seeded(np.random.RandomState(seed))
+            rng = Generators.from_random_state(np.random.RandomState(seed))
             whole_rows = self._regression_data(X, y, sample_weight, columns, self._settings(), rng)
             self._search(settings, whole_rows, seed)
         return self

@@ -110,7 +110,7 @@ def _log_loss(
 ) -> float:
     """Return the log loss of probabilities, by default from a map fitted to these values."""
     if probabilities is None:
-        probabilities = Shares.fitted(values, truth, weights)
+        probabilities = Shares.fit(values, truth, weights)
     logs, labels = probabilities.log(values).numpy(), _labels(truth)
     return float(np.average(-logs[np.arange(len(labels)), labels], weights=_numpy(weights)))
 

@@ -190,7 +190,7 @@ def _all(problems: CellProblems, coef: Float[Tensor, "m t"]) -> list[tuple[Row, 
     saved = [callback for callback in callbacks if isinstance(callback, Checkpoint)]
     outcomes = []
     journal = problems.journal(saved[0]) if saved else None
-    for number, cell in enumerate(problems.solved(journal)):
+    for number, cell in enumerate(problems.solve_cells(journal)):
         coef[rows.bounds(number)] = cell.coef
         outcomes.append((cell.row, cell.reason))
         announce_part(callbacks, number + 1, len(rows))

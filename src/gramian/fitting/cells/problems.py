@@ -84,7 +84,7 @@ class CellProblems:
         }
         return Journal(checkpoint.path, about, resume=checkpoint.resume)
 
-    def solved(self, journal: Journal | None = None) -> Iterator[SolvedCell]:
+    def solve_cells(self, journal: Journal | None = None) -> Iterator[SolvedCell]:
         """Yield all cells, in order, and append them to the journal; those that it has, from there.
 
         Notes

@@ -192,7 +192,7 @@ class ProblemsThere(CellProblems):
             "a fit by cells of rows on other machines has no checkpoint: leave Checkpoint out"
         )
 
-    def solved(self, journal: Journal | None = None) -> Iterator[SolvedCell]:
+    def solve_cells(self, journal: Journal | None = None) -> Iterator[SolvedCell]:
         """Yield all cells, in order, as they arrive; their rows are centers from then on."""
         data, rows, ends = self.prepared.data, self.rows, self.prepared.ends
         until = math.inf if math.isinf(ends) else time.time() + ends - time.monotonic()

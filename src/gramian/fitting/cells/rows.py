@@ -207,7 +207,7 @@ def taken_of_large(
     """Return which rows are taken of cells that could not be divided, and count only these."""
     kept_rows = {
         int(cell): some_of(int(counts[cell]), partition.rows, rng)
-        for cell in (counts > partition.most).nonzero()[:, 0]
+        for cell in (counts > partition.largest_cell_rows).nonzero()[:, 0]
     }
     for cell, kept_of_cell in kept_rows.items():
         counts[cell] = len(kept_of_cell)

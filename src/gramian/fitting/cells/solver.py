@@ -87,7 +87,7 @@ class CellSolver:
     """
 
     settings: FitSettings
-    asked: FitSettings
+    user_settings: FitSettings
     kernel: Kernel
     engine: Engine
     shift: float
@@ -127,7 +127,7 @@ class CellSolver:
     def solver(self, rows: RowSource, targets: int) -> tuple[Solver[Any, Any], FitSize]:
         """Return the solver of a cell, by the shape and the type of its rows."""
         _, size = solver_choice.solver_and_size(self.settings, rows, targets)
-        solver = solver_choice.after_choices(self.settings, self.asked, size)
+        solver = solver_choice.after_choices(self.settings, self.user_settings, size)
         limit = self.settings.limit
         sharing = self.workers if limit is None else 1  # a limit is already the limit of one cell
         solver = solver_choice.with_stored_entries(

@@ -49,7 +49,7 @@ class Scored:
     loss: float
     inputs: str = "standard"
     falling: bool = False
-    held: HeldValues | None = None
+    held_values: HeldValues | None = None
     spread: float | None = None
 
     @property

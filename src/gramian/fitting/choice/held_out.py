@@ -179,7 +179,7 @@ class HeldOutChoice:
             return scored
         held_values = self._held_values([fit.values])
         return Scored(
-            scored.kernel, fit.shift / self.total, fit.loss, self.inputs, held=held_values
+            scored.kernel, fit.shift / self.total, fit.loss, self.inputs, held_values=held_values
         )
 
     def _full(self, kernel: Kernel, shifts: Sequence[float], *, small: bool = False) -> FullFit:
@@ -225,19 +225,19 @@ class HeldOutChoice:
             sizes.append(len(split.validation))
         penalty, loss = _best_of_all(fits, sizes)
         held_values = self._held_values([fit.values for fit in fits])
-        return Scored(kernel, penalty * n / self.total, loss, self.inputs, held=held_values)
+        return Scored(kernel, penalty * n / self.total, loss, self.inputs, held_values=held_values)
 
     def of_all_targets(self, scored: Scored) -> HeldValues | None:
         """Return predictions of held-out rows; of many targets by one more fit to the sample."""
         if self.every is None:
-            return scored.held
+            return scored.held_values
         choice_of_all = replace(
             self,
             material=replace(self.material, Y=self.every).mapped_as(self.material),
             penalties=(scored.penalty,),
             every=None,
         )
-        return choice_of_all(scored.kernel).held
+        return choice_of_all(scored.kernel).held_values
 
     def _held_values(self, values: Sequence[Tensor]) -> HeldValues:
         """Return predictions of the held-out rows of all splits, one after the other."""

@@ -92,7 +92,7 @@ def problem_of(
     else:
         problem = nystrom_problem(K, data, found, penalty)
     if spare_bytes:
-        problem = replace(problem, K=problem.K.factored(spare_bytes))
+        problem = replace(problem, K=problem.K.with_factors(spare_bytes))
     return problem if penalties is None else replace(problem, penalties=penalties)
 
 

@@ -130,7 +130,7 @@ class LeaveOneOut:
         scores = [replace(score, spread=s) for score, s in zip(scores, spreads, strict=True)]
         best = first_of_ties([score.criterion for score in scores])
         values = HeldValues(spectrum.predict_left_out(self.Y, shifts[best]), self.Y, self.weights)
-        return replace(scores[best], held=values)
+        return replace(scores[best], held_values=values)
 
     @property
     def fine_steps(self) -> tuple[float, ...]:
@@ -181,7 +181,7 @@ class LeaveOneOut:
 
     def of_all_targets(self, scored: Scored) -> HeldValues | None:
         """Return the predictions of all rows, each by the others."""
-        return scored.held
+        return scored.held_values
 
     def screen(self, kernel: Kernel) -> Scored:
         """Return the best lengthscale and penalty of a kernel by some of the rows.

@@ -81,7 +81,7 @@ def choose_penalty(
     if len(learn) == 0:
         return squared
     m = min(landmarks, MOST_LANDMARKS, len(learn))
-    problem = _problem(K, data, loss.smoothed(KINK_WIDTH), learn, m)
+    problem = _problem(K, data, loss.smooth_kink(KINK_WIDTH), learn, m)
     validation_problem = _problem(K, data, loss, validation, 1)
     scale = data.total / problem.total
     on_held = validation_problem.K.against(problem.K.cols)

@@ -53,7 +53,7 @@ class Watch:
         # Validation comes first: the other callbacks, and the checkpoints, see its metrics.
         return cls([*looks, keep, *other_callbacks], [keep.rule], looks[-1], keep)
 
-    def kept(self, problem: Problem, result: Result) -> State | None:
+    def best_state(self, problem: Problem, result: Result) -> State | None:
         """Return the best state; None if the fit does not stop early.
 
         The last state is validated, too, unless the user has interrupted the fit and waits.
@@ -68,7 +68,9 @@ class Watch:
             result.history[-1] = row_of(state)
         return self.keep.best
 
-    def held(self, problem: Problem, result: Result, best: State | None) -> HeldValues | None:
+    def predict_held_out(
+        self, problem: Problem, result: Result, best: State | None
+    ) -> HeldValues | None:
         """Return predictions of held-out rows by the state that is kept, if that was the best one.
 
         Cost: one prediction; none after an interruption.
@@ -77,7 +79,7 @@ class Watch:
             return None
         weights = self.look.weights
         return HeldValues(
-            *self.look.compared(problem, best), None if weights is None else weights.cpu()
+            *self.look.predict_state(problem, best), None if weights is None else weights.cpu()
         )
 
 

@@ -27,4 +27,4 @@ class HeldValues:
 
     def shares(self) -> Shares:
         """Return the map to probabilities that these rows ask for."""
-        return Shares.fitted(self.values, self.truth, self.weights)
+        return Shares.fit(self.values, self.truth, self.weights)

@@ -141,7 +141,7 @@ class FeatureMaps:
             rows = rows if feature_map is None else feature_map.apply(rows)
         return rows
 
-    def held(self, rows: RowSource, limit: int | None) -> tuple[RowSource, int]:
+    def hold_in_memory(self, rows: RowSource, limit: int | None) -> tuple[RowSource, int]:
         """Return the same, in memory if that is worth it, and the bytes that they take there."""
         mapped = self.rows(rows)
         if not self.costly or rows.sparse or rows.remote:

@@ -104,7 +104,7 @@ class Scaling:
         scaling = cls(features, targets, data.encoding)
         if before is not None:
             return scaling
-        scaled = replace(data, targets=scaling.scaled(data.targets))
+        scaled = replace(data, targets=scaling.scale_targets(data.targets))
         return replace(scaling, features=features.with_metric(settings, scaled, kernel, rng))
 
     def with_quantiles(self, data: TrainingData, rng: torch.Generator | None) -> Scaling:
@@ -117,20 +117,20 @@ class Scaling:
         Rows that cost something to map are held in memory if they are few, which is taken off the
         memory limit.
         """
-        rows, taken_bytes = self.features.held(data.rows, settings.limit)
+        rows, taken_bytes = self.features.hold_in_memory(data.rows, settings.limit)
         settings = self.settings(settings, data)
         settings = settings.with_less_memory(taken_bytes)
-        return settings, replace(data, rows=rows, targets=self.scaled(data.targets))
+        return settings, replace(data, rows=rows, targets=self.scale_targets(data.targets))
 
     def rows(self, rows: RowSource) -> RowSource:
         """Return rows as the kernel sees them."""
         return self.features.rows(rows)
 
-    def scaled(self, targets: Targets) -> Targets:
+    def scale_targets(self, targets: Targets) -> Targets:
         """Return targets as the solver sees them, in their type."""
         if self.targets is None:
             return targets
-        return self.targets.scaled(targets)
+        return self.targets.scale_numbers(targets)
 
     def settings(self, settings: FitSettings, data: TrainingData) -> FitSettings:
         """Return settings for scaled rows: landmarks that are points, and held-out rows, are, too.
@@ -173,13 +173,13 @@ class Scaling:
             source = as_table(given.X).rows(names)
         else:
             source = as_rows(given.X)
-        rows, _ = self.features.held(source, limit)
+        rows, _ = self.features.hold_in_memory(source, limit)
         if self.targets is None:
             return replace(given, X=rows)
         y = torch.as_tensor(given.y, dtype=torch.float64)
         y = y.reshape(len(y), -1) if len(y) else y
         if y.shape[1:] == self.targets.mean.shape:  # Validate refuses others in words
-            y = self.scaled(y)
+            y = self.scale_targets(y)
         return replace(given, X=rows, y=y, scale=given.scale * self.targets.scale)
 
     def model(self, model: KernelModel) -> KernelModel:

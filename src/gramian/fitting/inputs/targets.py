@@ -36,7 +36,7 @@ def _remote_targets(y: RemoteColumns, dtype: torch.dtype) -> Targets:
     if not y.facts.finite:
         raise ValueError("y contains NaN or infinity: leave out rows without a target")
     narrow = y.dtype == torch.float32 and dtype == torch.float32
-    return y.reshaped(flat=False).to(torch.float32 if narrow else torch.float64).stand_in()
+    return y.reshape(flat=False).to(torch.float32 if narrow else torch.float64).stand_in()
 
 
 def target_tensor(y: ArrayLike, dtype: torch.dtype) -> Float[Tensor, "n t"]:

@@ -80,7 +80,7 @@ class Prepared:
             self.data, self.kernel, self.engine, self.solver, self.size, self.settings.limit
         )
 
-    def fitted(
+    def build_fitted(
         self, start: Start, result: Result, model: KernelModel, best: State | None = None
     ) -> Fitted:
         """Return the outcome of a run of the solver; `best` is the state that it keeps, if any."""

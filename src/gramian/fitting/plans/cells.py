@@ -49,7 +49,7 @@ def partition_of(given: CellsLike) -> Partition:
 def rows_bytes(partition: Partition, rows: RowSource, targets: int) -> int:
     """Return the bytes of all rows by cells, of their numbers and of their coefficients."""
     n, d = rows.shape
-    return int(partition.inflated(n) * (d * rows.dtype.itemsize + 8 + 8 * targets))
+    return int(partition.total_cell_rows(n) * (d * rows.dtype.itemsize + 8 + 8 * targets))
 
 
 def passes_bytes(settings: FitSettings, rows: RowSource, targets: int) -> int:

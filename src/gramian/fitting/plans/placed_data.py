@@ -31,7 +31,7 @@ class PlacedData:
         Bytes of the host; None if it is the machine's.
     """
 
-    given: TrainingData
+    unplaced_data: TrainingData
     data: TrainingData
     K: KernelOperator
     solver: Solver[Any, Any]
@@ -67,7 +67,7 @@ class PlacedData:
             str(self.K.device),
             resident_bytes(self.data.rows) > 0,
         )
-        data = self.data if same else _move_data(self.given, where, self.K.engine)
+        data = self.data if same else _move_data(self.unplaced_data, where, self.K.engine)
         K = replace(
             self.K,
             rows=data.rows,

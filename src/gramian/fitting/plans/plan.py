@@ -135,7 +135,7 @@ def _of_cells(settings: FitSettings, rows: RowSource, targets: int) -> Plan:
     """
     partition, n = partition_of(settings.cells), len(rows)
     disk = temporary_file_bytes(settings, partition, rows, targets)
-    count = partition.inflated(n) / min(partition.rows, n)
+    count = partition.total_cell_rows(n) / min(partition.rows, n)
     workers = workers_of(math.ceil(count), resolve.engine_for(settings, rows))
     cell_plan = plan(*_one_cell(settings, rows), targets, workers=workers)
     spread = rows.spread()

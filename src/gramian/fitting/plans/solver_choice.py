@@ -166,7 +166,7 @@ def full_solver(
     need = dense_bytes(solvers.Direct(), size) + least_blocks(size)
     if size.n <= direct_rows and (limit is None or need <= limit):
         return solvers.Direct()
-    has_low_rank = pcg.most(size.n) < min(LEAST_RANK, size.n)
+    has_low_rank = pcg.rank_for(size.n) < min(LEAST_RANK, size.n)
     return solvers.ASkotch() if size.pairs_once and (has_low_rank or size.n > PCG_ROWS) else pcg
 
 

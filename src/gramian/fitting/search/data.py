@@ -46,7 +46,7 @@ class ScaledData:
             data.coded
         ):  # Codes stay on the scale of errors; their mean is the best constant prediction.
             of_targets = Standardizer(of_targets.mean, torch.ones_like(of_targets.scale))
-        targets = of_targets.scaled(data.targets)
+        targets = of_targets.scale_numbers(data.targets)
         return cls(data, rows, targets, features, of_targets)
 
     def model(self, member: Member, material: Material) -> KernelModel:

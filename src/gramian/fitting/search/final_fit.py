@@ -115,7 +115,7 @@ def _some_with(
 
 def members_of_cells(by_cells: CellSearch) -> list[Member]:
     """Return the models of a search by cells; none if the sample alone has a smaller error."""
-    if not by_cells.models or not by_cells.squared() < by_cells.search.least().loss:
+    if not by_cells.models or not by_cells.squared_error() < by_cells.search.best_stem().loss:
         return []
     material, total = by_cells.material, by_cells.total
     members = []
@@ -125,7 +125,7 @@ def members_of_cells(by_cells: CellSearch) -> list[Member]:
             members.append(
                 Member(
                     fit.recipe, weight, cells.kernel, inputs == "quantile",
-                    material.composed(inputs, cells.map), cells.centers, cells.coef,
+                    material.compose(inputs, cells.map), cells.centers, cells.coef,
                     fit.shift / total, fit.shift, False,
                     importances(material, fit.stem), CellCenters(cells.cells, cells.starts),
                 )
@@ -147,14 +147,14 @@ def with_landmarks(
     checkpoint, the state of FALKON is in a file next to it until the fit is finished.
     """
     material = search.material
-    stem, split = search.least(), material.splits[0]
+    stem, split = search.best_stem(), material.splits[0]
     validation, order = index[split.validation].sort()
     stays = torch.ones(len(rows), dtype=torch.bool)
     stays[validation] = False
     mapped: RowSource = rows
     if stem.recipe.inputs == "quantile":
         mapped = material.quantiles.apply(mapped)
-    map_ = material.composed(stem.recipe.inputs, stem.maps[0])
+    map_ = material.compose(stem.recipe.inputs, stem.maps[0])
     mapped = mapped if map_ is None else map_.apply(mapped)
     m = _landmarks(search, len(rows) - len(validation))
     if m is None:
@@ -183,7 +183,10 @@ def _solve(
     problem: NystromProblem, search: Findings, checkpoint: Checkpoint | None
 ) -> Float[Tensor, "m t"]:
     """Solve by FALKON, and return the coefficients."""
-    stop = [max_iterations(FALKON_ITERATIONS), deadline(time.monotonic() + search.clock.left)]
+    stop = [
+        max_iterations(FALKON_ITERATIONS),
+        deadline(time.monotonic() + search.clock.remaining_seconds),
+    ]
     if checkpoint is None:
         return solve(problem, Falkon(), stop=stop, rng=search.material.rng).state.coef.double()
     path = checkpoint.path.with_name(f"{checkpoint.path.name}.falkon")
@@ -198,7 +201,7 @@ def _solve(
 
 def _losses(search: Findings, values: Tensor) -> tuple[float, float]:
     """Return the losses of predictions and of the result on the first held-out rows."""
-    material, expected = search.material, search.expected()
+    material, expected = search.material, search.predict_held_out()
     if len(material.splits) == 1:
         return search.loss_of(values), search.loss_of(expected)
     v, w = len(values), material.held_weights

@@ -158,7 +158,7 @@ def _run_steps(
             if any([watcher(trial) for watcher in watchers]):
                 break
     except KeyboardInterrupt:
-        if not found.begun:
+        if not found.has_result:
             raise
         return trials, True
     return trials, False

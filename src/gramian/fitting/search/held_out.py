@@ -44,9 +44,9 @@ def held_out(
     """
     scale, material = scaled.of_targets, found.material
     if by_cells is not None and members[0].cells is not None:
-        values, material = by_cells.expected(), by_cells.material
+        values, material = by_cells.predict_held_out(), by_cells.material
     elif any(member.all_rows for member in members):
-        values = found.expected()
+        values = found.predict_held_out()
     else:
         validation = material.splits[0].validation
         rows = subset(scaled.data.rows, validation if index is None else index[validation])

@@ -44,7 +44,7 @@ class Generators:
     choice: torch.Generator | None = None
 
     @classmethod
-    def seeded(cls, state: np.random.RandomState, *, folds: bool = True) -> Generators:
+    def from_random_state(cls, state: np.random.RandomState, *, folds: bool = True) -> Generators:
         """Return generators with seeds that NumPy's draws, as scikit-learn's users give it.
 
         Parameters

@@ -106,7 +106,9 @@ def engine_for(settings: FitSettings, rows: RowSource, found: Kernel | None = No
     """Return the engine that computes with these rows; `found` is the kernel, if it is known."""
     found = kernel(settings.kernel, settings.lengthscale) if found is None else found
     engine, dtype, sparse = settings.engine, rows.dtype, rows.sparse
-    return rows.there(partial(choose_engine, engine, dtype=dtype, kernel=found, sparse=sparse))
+    return rows.call_at_rows(
+        partial(choose_engine, engine, dtype=dtype, kernel=found, sparse=sparse)
+    )
 
 
 def newton(given: SolverLike) -> Newton:

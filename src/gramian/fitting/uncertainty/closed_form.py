@@ -135,7 +135,7 @@ def system_of(
 
     Where all rows are centers it is the full problem.
     """
-    rows = model.prepared(data.rows)
+    rows = model.prepare_rows(data.rows)
     y = data.targets.double()
     if model.target_shift is not None:
         y = y - model.target_shift
@@ -173,7 +173,7 @@ def _full(problem: FullProblem) -> Solved:
     y, n = problem.targets, len(problem.targets)
     ridge = problem.ridge.cpu().reshape(-1)
     factors = RowFactors(ridge)
-    C = factors.found(problem.K)
+    C = factors.inverse_factor(problem.K)
     white = C.t() @ y
     coef = C @ white
     inverse = torch.cat([part.square().sum(dim=1) for part in C.split(512)])

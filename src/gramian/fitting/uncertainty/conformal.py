@@ -122,7 +122,7 @@ def make_conformal(
         If the model has several outputs for a target, or there are too few rows.
     """
     check_outputs(again.model, data)
-    rng = Generators.seeded(np.random.RandomState(int(state().randint(2**31 - 1))))
+    rng = Generators.from_random_state(np.random.RandomState(int(state().randint(2**31 - 1))))
     if held is not None:
         return split(again, data, held, rng, draws_of(state()))
     if method == "cv+":
@@ -257,9 +257,9 @@ def chosen_spread(
     best = _best_of_path(
         again, logs if train_rows is None else logs.part(train_rows), (held, off), rng
     )
-    if best.found is None:
+    if best.model is None:
         return None
-    return best.found if train_rows is None else again.spread(logs, best.penalty, rng)
+    return best.model if train_rows is None else again.spread(logs, best.penalty, rng)
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,7 +268,7 @@ class Candidate:
 
     loss: float
     penalty: float = math.inf
-    found: KernelPart | None = None
+    model: KernelPart | None = None
 
 
 def _best_of_path(
@@ -286,7 +286,7 @@ def _best_of_path(
         rises += 1
         if loss < best.loss:
             best, rises = Candidate(loss, penalty, spread_model), 0
-        elif best.found is not None and rises == PATIENCE_STEPS:
+        elif best.model is not None and rises == PATIENCE_STEPS:
             break
     return best
 

@@ -88,10 +88,10 @@ class Again:
 
         New landmarks are selected among them, unless they were given as points.
         """
-        fresh = replace(self, fresh=True).fitted(data, rng)
+        fresh = replace(self, fresh=True).fit_rows(data, rng)
         return replace(self, model=fresh, whole=len(data.targets))
 
-    def fitted(self, data: TrainingData, rng: Generators) -> Model:
+    def fit_rows(self, data: TrainingData, rng: Generators) -> Model:
         """Return the model fitted to other rows.
 
         Parameters
@@ -146,7 +146,7 @@ class Again:
         settings: FitSettings,
         solver: SolverLike | None = None,
     ) -> KernelPart:
-        rows = part.prepared(data.rows)
+        rows = part.prepare_rows(data.rows)
         if not (rows.sparse or rows.remote):  # otherwise each pass would map them again
             rows = as_rows(gather_rows(rows, torch.arange(len(rows)), CENTER_BYTES))
         mapped_data = replace(data, rows=rows, encoding=None, feature_names=None, held_out=None)
@@ -233,7 +233,7 @@ def errors_of_halves(
     n = len(data.targets)
     errors, halves = None, parts_of(order, 2)
     for held_rows, other_rows_of_half in (halves, halves[::-1]):
-        f = again.fitted(data.part(other_rows_of_half), rng)
+        f = again.fit_rows(data.part(other_rows_of_half), rng)
         off = data.targets[held_rows].double() - f.predict(data.part(held_rows).rows)
         errors = off.new_empty(n, off.shape[1]) if errors is None else errors
         errors[held_rows] = off

@@ -132,7 +132,7 @@ class Haversine(Mapped):
             return _Arc(self.lengthscale, self.radius)
         return CHORDAL_PROFILES[self.profile](self.lengthscale)
 
-    def mapped(self, points: Tensor) -> Tensor:
+    def map_points(self, points: Tensor) -> Tensor:
         """Return points of the sphere in space."""
         if points.shape[1] != 2:
             raise ValueError(

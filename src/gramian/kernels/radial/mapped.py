@@ -38,7 +38,7 @@ class Mapped(Kernel):
         """The kernel of the points."""
 
     @abstractmethod
-    def mapped(self, points: Tensor) -> Tensor:
+    def map_points(self, points: Tensor) -> Tensor:
         """Return the points that rows are mapped to."""
 
     def unscaled_features(self, d: int) -> frozenset[int]:
@@ -48,15 +48,17 @@ class Mapped(Kernel):
         factor = medians(self.lengthscale)
         if factor is None:
             return self
-        return replace(self, lengthscale=factor * self.inner.median(self.mapped(sample.double())))
+        return replace(
+            self, lengthscale=factor * self.inner.median(self.map_points(sample.double()))
+        )
 
     def coordinates(self, points: Float[Tensor, "n d"]) -> Float[Tensor, "n p"]:
-        return self.inner.coordinates(self.mapped(points))
+        return self.inner.coordinates(self.map_points(points))
 
     def prepare(self, points: Tensor, side: Side) -> Prepared:
         if medians(self.lengthscale) is not None:
             raise no_value_yet(self.lengthscale)
-        return self.inner.prepare(self.mapped(points), side)
+        return self.inner.prepare(self.map_points(points), side)
 
     def tile(
         self,

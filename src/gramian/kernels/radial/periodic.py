@@ -77,7 +77,7 @@ class Periodic(Mapped):
         twice = isinstance(self.lengthscale, tuple)  # each feature has two coordinates
         return Gaussian(self.lengthscale * 2 if twice else self.lengthscale)
 
-    def mapped(self, points: Tensor) -> Tensor:
+    def map_points(self, points: Tensor) -> Tensor:
         if self.dim not in (None, points.shape[1]):
             raise ValueError(
                 f"the kernel has {self.dim} lengthscales or periods but the rows have "

@@ -51,7 +51,7 @@ class Dictionary:
         return cls(torch.empty(0, dtype=torch.int64), torch.empty(0, dtype=torch.float64))
 
     @classmethod
-    def whole(cls, index: Int[Tensor, " k"], copies: float = 1.0) -> Dictionary:
+    def uniform(cls, index: Int[Tensor, " k"], copies: float = 1.0) -> Dictionary:
         """Return a dictionary whose rows all have the same expected number of copies."""
         return cls(index, torch.full((len(index),), copies, dtype=torch.float64))
 

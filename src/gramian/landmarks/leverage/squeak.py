@@ -86,7 +86,7 @@ class Squeak(LeverageSelector):
         J, keys, d = Dictionary.empty(), torch.empty(0, dtype=torch.int64), 0.0
         points: Tensor | None = None
         for part, block in K.rows.blocks(self.chunk):
-            new = Dictionary.whole(torch.arange(part.start, part.stop))
+            new = Dictionary.uniform(torch.arange(part.start, part.stop))
             keys = torch.cat([keys, keys_of(block)])
             J, first = _union(J, new, keys)
             keys, points = keys[first], _stack(K, points, block, J, first)
@@ -106,7 +106,7 @@ class Squeak(LeverageSelector):
         if len(rows) <= m:
             return Level(0.0, rows.to_dictionary(), float(len(rows)), 1.0)
         index = _sampling.draw_distinct(n, min(n, max(2 * m, 500)), rng)
-        estimate = spectrum(K, Dictionary.whole(index, len(index) / n))
+        estimate = spectrum(K, Dictionary.uniform(index, len(index) / n))
         least_penalty = 1e-13 * largest_diagonal(K)
         # The margin makes a run with too few rows rare, which would bias the selection.
         target = 1.1 * m + 3 * m**0.5

@@ -91,4 +91,4 @@ class TwoPass(LeverageSelector):
         """Draw rows uniformly; equal rows count separately."""
         n = K.shape[0]
         index = _sampling.draw_distinct(n, min(first, n), rng)
-        return Dictionary.whole(index, len(index) / n)
+        return Dictionary.uniform(index, len(index) / n)

@@ -122,7 +122,7 @@ class Classified(Value, Folding[ClassSums]):
     probabilities: Probabilities
     count: int
     ranks: bool = True
-    most: int = MOST_BINS
+    max_bins: int = MOST_BINS
 
     def __call__(self, start: int, block: Tensor, *beside: Any) -> ClassSums:
         """Look at one block."""
@@ -144,7 +144,7 @@ class Classified(Value, Folding[ClassSums]):
 
     @property
     def _bins(self) -> int:
-        return max(2, min(self.most, MOST_OF_ALL // self.count))
+        return max(2, min(self.max_bins, MOST_OF_ALL // self.count))
 
     def merge(self, a: ClassSums, b: ClassSums) -> ClassSums:
         """Add."""
@@ -154,6 +154,6 @@ class Classified(Value, Folding[ClassSums]):
             counts=a.counts + b.counts,
             chances=a.chances + b.chances,
             ranks=tuple(
-                own_ranks.merged(other_ranks, self._bins) for own_ranks, other_ranks in ranks
+                own_ranks.merge(other_ranks, self._bins) for own_ranks, other_ranks in ranks
             ),
         )

@@ -44,7 +44,7 @@ class Covering(Folding[Covered]):
         Bins of widths.
     """
 
-    most: int = MOST_BINS
+    max_bins: int = MOST_BINS
 
     def __call__(self, start: int, block: Tensor, *beside: Any) -> Covered:
         """Look at one block."""
@@ -57,7 +57,7 @@ class Covering(Folding[Covered]):
             float(width.sum()),
             float(narrowest),
             float(widest),
-            Ranks.of(width, inside, self.most),
+            Ranks.of(width, inside, self.max_bins),
         )
 
     def merge(self, a: Covered, b: Covered) -> Covered:
@@ -68,7 +68,7 @@ class Covering(Folding[Covered]):
             a.width + b.width,
             min(a.narrowest, b.narrowest),
             max(a.widest, b.widest),
-            a.ranks.merged(b.ranks, self.most),
+            a.ranks.merge(b.ranks, self.max_bins),
         )
 
 

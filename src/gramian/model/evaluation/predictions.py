@@ -58,7 +58,7 @@ def map_predictions(rows: RowSource, model: Model, **settings: Any) -> RowSource
         Those of `Model.predict`.
     """
     ask = partial(_values, model=bare(model), settings=settings)
-    return rows.each(partial(Asked, ask=ask, width=model.outputs))
+    return rows.map_rows(partial(Asked, ask=ask, width=model.outputs))
 
 
 def intervals_at(
@@ -66,7 +66,7 @@ def intervals_at(
 ) -> RowSource:
     """Return the ends of the intervals of one output, of shape (n, 2); see `map_predictions`."""
     ask = partial(_ends, model=bare(model), conformal=conformal, level=level, settings=settings)
-    return rows.each(partial(Asked, ask=ask, width=2))
+    return rows.map_rows(partial(Asked, ask=ask, width=2))
 
 
 def sets_at(
@@ -74,7 +74,7 @@ def sets_at(
 ) -> RowSource:
     """Return which of k classes are in sets, 1 or 0, of shape (n, k); see `map_predictions`."""
     ask = partial(_in_sets, model=bare(model), conformal=conformal, level=level, settings=settings)
-    return rows.each(partial(Asked, ask=ask, width=len(model.classes or ())))
+    return rows.map_rows(partial(Asked, ask=ask, width=len(model.classes or ())))
 
 
 def _values(rows: RowSource, model: Model, settings: Mapping[str, Any]) -> Float[Tensor, "b t"]:

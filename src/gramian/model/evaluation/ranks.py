@@ -55,7 +55,7 @@ class Ranks:
         counts = torch.bincount(2 * place + marked, minlength=2 * len(bins)).reshape(-1, 2)
         return cls(0, bins, counts)._within(most)
 
-    def merged(self, other: Ranks, most: int = MOST_BINS) -> Ranks:
+    def merge(self, other: Ranks, most: int = MOST_BINS) -> Ranks:
         """Return the bins of the rows of both."""
         dropped = max(self.dropped, other.dropped)
         a, b = (ranks._coarser(dropped - ranks.dropped) for ranks in (self, other))

@@ -45,14 +45,14 @@ def residual_variance(
                 f"but the memory is {readable_bytes(memory_bytes)}; raise the limit, or fit "
                 "landmarks"
             )
-        factors.found(KernelOperator(model.kernel, model.centers, model.centers))
+        factors.inverse_factor(KernelOperator(model.kernel, model.centers, model.centers))
     blocks = min(max(memory_bytes - factors.bytes, LEAST_BLOCKS), MOST_BLOCKS)
     K = KernelOperator(
-        model.kernel, model.prepared(rows), model.centers, engine, blocks // 3
+        model.kernel, model.prepare_rows(rows), model.centers, engine, blocks // 3
     ).double()
     diagonal = diagonal_of(K)
     # A strip, and two more of its size: the solution and the squares.
-    return model.variance, K.over_strips(factors.unexplained, diagonal)
+    return model.variance, K.over_strips(factors.unexplained_variance, diagonal)
 
 
 def deviations(

@@ -53,7 +53,7 @@ class RowFactors:
         """Return the tensors of a file."""
         return {"ridge": self.ridge}
 
-    def found(self, K: KernelOperator) -> Float[Tensor, "n n"]:
+    def inverse_factor(self, K: KernelOperator) -> Float[Tensor, "n n"]:
         """Return the inverse factor of K + ridge, computed once.
 
         That takes n² kernel evaluations, 2/3 n³ operations and 8 n² bytes.
@@ -68,7 +68,9 @@ class RowFactors:
         assert self.inverse is not None
         return self.inverse
 
-    def unexplained(self, K: Float[Tensor, "b n"], diagonal: Float[Tensor, " b"]) -> Tensor:
+    def unexplained_variance(
+        self, K: Float[Tensor, "b n"], diagonal: Float[Tensor, " b"]
+    ) -> Tensor:
         """Return v of rows, from their kernel with the centers and themselves; K is spoilt.
 
         Not below rounding of k(x, x). Cost: b n² operations.
@@ -153,7 +155,9 @@ class LandmarkFactors:
         g: Tensor = torch.linalg.solve_triangular(self.R, f, upper=True, left=False)
         return g.square().sum(dim=1)
 
-    def unexplained(self, K: Float[Tensor, "b m"], diagonal: Float[Tensor, " b"]) -> Tensor:
+    def unexplained_variance(
+        self, K: Float[Tensor, "b m"], diagonal: Float[Tensor, " b"]
+    ) -> Tensor:
         """Return v of rows, from their kernel with the centers and themselves; 2 b m² operations.
 
         Not below rounding of k(x, x).

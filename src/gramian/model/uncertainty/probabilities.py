@@ -84,7 +84,7 @@ class Shares(Probabilities):
         return torch.log_softmax(self.power * kept_shares.log(), dim=1)
 
     @classmethod
-    def fitted(
+    def fit(
         cls,
         values: Float[Tensor, "v t"],
         codes: Float[Tensor, "v t"],

@@ -50,7 +50,7 @@ def fits(search: Findings) -> Iterator[Trial]:
     """Fit the best stems with all rows as centers, or one with the affordable landmarks."""
     walks, heads = _walks(search)
     if not _has_time(search, walks[0].stem):
-        yield from _landmarks(search, search.least())
+        yield from _landmarks(search, search.best_stem())
         return
     while _goes_on(search):
         walk = _next(search, walks, heads)
@@ -59,7 +59,7 @@ def fits(search: Findings) -> Iterator[Trial]:
         step = walk.waiting.pop(0)
         fit = _fit(search, walk.stem, step.multiple, small=step.small)
         walk.add(step, fit, search.loss(fit))
-        yield search.fitted(fit)
+        yield search.fit_trial(fit)
         if len(walk.losses) == 1 and _sees_more(search, fit):
             yield from _rounds(search, walk, fit)
         elif len(walk.losses) == 1 and search.flattens:
@@ -73,14 +73,14 @@ def _has_time(search: Findings, stem: Stem) -> bool:
     seconds = search.clock.steps.run(
         "seconds of a fit", lambda: seconds_of_fit(search.material, stem, search.engine)
     )
-    return FIRST_SHARE * search.clock.left > seconds
+    return FIRST_SHARE * search.clock.remaining_seconds > seconds
 
 
 def _landmarks(search: Findings, stem: Stem) -> Iterator[Trial]:
     """Fit a stem to all rows with the affordable number of landmarks."""
     sample_landmarks, rows = search.effort.machine.landmarks, len(search.material.X)
     sizes = [m for m in LANDMARK_COUNTS if m > sample_landmarks and 2 * m < rows]
-    seconds = LANDMARKS_SHARE * search.clock.left
+    seconds = LANDMARKS_SHARE * search.clock.remaining_seconds
     m = search.clock.steps.run(
         "number of landmarks",
         lambda: landmarks_within(seconds, search.material, stem, search.engine, sizes),
@@ -97,7 +97,7 @@ def _landmarks(search: Findings, stem: Stem) -> Iterator[Trial]:
         ),
     )  # fmt: skip
     search.stems.append(larger)
-    yield search.sampled("landmarks", larger, started)
+    yield search.sample_trial("landmarks", larger, started)
 
 
 def _sees_more(search: Findings, fit: FullFit) -> bool:
@@ -146,7 +146,7 @@ def _metrics(
             return
         multiple, before = fit.recipe.multiple, search.loss(fit)
         fit = _fit(search, stem, multiple, shifts=penalties_around(fit.shift))
-        yield search.fitted(fit)
+        yield search.fit_trial(fit)
         if not search.loss(fit) < ROUND_GAIN * before:
             return
         walk.restart(stem, multiple, search.loss(fit))
@@ -171,10 +171,10 @@ def _next(search: Findings, walks: list[Walk], heads: int) -> Walk | None:
     for walk in walks[:heads]:
         if not walk.losses:
             return walk
-    least_loss = min(walk.least for walk in walks)
-    going = [w for w in walks if w.losses and w.waiting and w.least <= FAR_OFF * least_loss]
+    least_loss = min(walk.smallest_error for walk in walks)
+    going = [w for w in walks if w.losses and w.waiting and w.smallest_error <= FAR_OFF * least_loss]
     if going:
-        return min(going, key=lambda w: w.least)
+        return min(going, key=lambda w: w.smallest_error)
     return next((w for w in walks if not w.losses), None)
 
 
@@ -186,7 +186,7 @@ def _fit(
     small: bool = False,
     shifts: Sequence[float] | None = None,
 ) -> FullFit:
-    seconds_left = search.clock.left * (1.0 if search.fits else FIRST_SHARE)
+    seconds_left = search.clock.remaining_seconds * (1.0 if search.fits else FIRST_SHARE)
     seconds_left = max(0.0, seconds_left - _refit_seconds(search))
     fit = search.clock.steps.run(
         f"fit {multiple:g} {stem.recipe}",
@@ -238,7 +238,7 @@ def average(search: Findings) -> Iterator[Trial]:
     search.weights = [float(i == best) for i in range(len(search.fits))]
     if not search.space.averages or len(search.fits) < 2:
         return
-    loss = search.score or search.squared
+    loss = search.score or search.squared_error
     weights = average_fits([fit.values for fit in search.fits], loss)
     members = [i for i, w in enumerate(weights) if w > 0]
     seconds = sum(REFIT_SECONDS_RATIO * search.fits[i].seconds for i in members)

@@ -80,7 +80,7 @@ def watch_path(
     K = _held_operator(path.problem.K, sample)
     meter, look = K.meter, K.shape[0] * K.shape[1]
     held_operator: KernelOperator | Tensor = K
-    if path.problem.K.kept is not None:
+    if path.problem.K.stored_entries is not None:
         held_operator, look = K.dense(), 0
     best: dict[float, Point] = {}
     least_loss, looks, before = math.inf, 0, meter.evaluations

@@ -114,7 +114,7 @@ def refit(
         X = take_rows(_mapped_rows(material, fit, map_), learn)
     inputs = fit.recipe.inputs
     return Member(
-        fit.recipe, weight, kernel, inputs == "quantile", material.composed(inputs, map_), X, coef,
+        fit.recipe, weight, kernel, inputs == "quantile", material.compose(inputs, map_), X, coef,
         penalty, fit.shift, all_rows, importances(material, fit.stem),
     )  # fmt: skip
 
@@ -129,7 +129,7 @@ def sampled_member(material: Material, stem: Stem) -> Member:
     fit, inputs = stem.fits[0], stem.recipe.inputs
     return Member(
         stem.recipe, 1.0, fit.kernel, inputs == "quantile",
-        material.composed(inputs, stem.maps[0]), fit.centers, fit.coef, fit.penalty,
+        material.compose(inputs, stem.maps[0]), fit.centers, fit.coef, fit.penalty,
         fit.total * fit.penalty, False, importances(material, stem),
     )  # fmt: skip
 

@@ -41,7 +41,7 @@ class Walk:
     space: Space
     waiting: list[Step] = field(default_factory=list)
     losses: dict[float, float] = field(default_factory=dict)
-    least: float = math.inf
+    smallest_error: float = math.inf
     _small: bool = False
     _at: float = 1.0
 
@@ -50,8 +50,8 @@ class Walk:
 
     def add(self, step: Step, fit: FullFit, loss: float) -> None:
         """Record a fit, and plan the next ones."""
-        better = loss < self.least
-        self.least = min(self.least, loss)
+        better = loss < self.smallest_error
+        self.smallest_error = min(self.smallest_error, loss)
         if step.small:
             return
         self.losses[step.multiple] = loss
@@ -65,6 +65,6 @@ class Walk:
 
     def restart(self, stem: Stem, multiple: float, loss: float) -> None:
         """Continue with another metric, from the lengthscale of its first fit."""
-        self.stem, self.least, self.losses = stem, loss, {multiple: loss}
+        self.stem, self.smallest_error, self.losses = stem, loss, {multiple: loss}
         self.waiting = [Step(near) for near in self.space.beside(multiple, [multiple])]
         self._at = multiple

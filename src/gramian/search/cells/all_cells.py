@@ -107,7 +107,7 @@ Routed = dict[int, tuple[Tensor, Tensor]]
 class Measured:
     """The first fitted cell, and its seconds."""
 
-    found: CellFit
+    fit: CellFit
     seconds: float
 
 
@@ -130,7 +130,7 @@ class AllCells:
     engine: str | Engine
     apart: bool = True
 
-    def divided(self, stem: Stem, rows: int, most: int | None = None) -> Division:
+    def divide(self, stem: Stem, rows: int, most: int | None = None) -> Division:
         """Divide the rows, as a stem maps them, into cells of `rows` rows.
 
         If time suffices for `most` rows only, divide a random subset.
@@ -143,7 +143,7 @@ class AllCells:
         cells, members = divide_rows(MedianSplits(rows, cell_sizes.OVERLAP_FRACTION), Z, rng=rng)
         return Division(cells, [learn[index] for index in members])
 
-    def fitted(self, fit: FullFit, rows: int, most: int) -> CellFits:
+    def fit_all(self, fit: FullFit, rows: int, most: int) -> CellFits:
         """Fit all cells at the lengthscale and the shift of a fit.
 
         Parameters
@@ -184,20 +184,22 @@ class AllCells:
         cells = range(0 if first is None else 1, count)
 
         def task(cell: int) -> CellTask:
-            seconds_left = self.clock.left * min(1.0, CELL_TIME_RATIO * workers / (count - cell))
+            seconds_left = self.clock.remaining_seconds * min(
+                1.0, CELL_TIME_RATIO * workers / (count - cell)
+            )
             rng = torch.Generator().manual_seed(seed ^ cell)
             return self._task(Z, division.members[cell], routed[cell][0], seconds_left, rng)
 
         def compute(numbers: Sequence[int]) -> Iterator[tuple[CellFit, int]]:
             waiting = [cells[number] for number in numbers]
             if workers == 1:
-                return (solver.counted(task(cell)) for cell in waiting)
+                return (solver.fit_and_count(task(cell)) for cell in waiting)
             if first is not None and self._processes_pay(first.seconds, len(cells), workers):
-                return run_apart(workers, solver.counted, map(task, waiting), logger=logger)
-            return run(workers, lambda cell: solver.counted(task(cell)), waiting)
+                return run_apart(workers, solver.fit_and_count, map(task, waiting), logger=logger)
+            return run(workers, lambda cell: solver.fit_and_count(task(cell)), waiting)
 
         if first is not None:
-            yield first.found
+            yield first.fit
         steps, meter = self.clock.steps, self.clock.meter
         yield from steps.run_each(f"cell of {count}", len(cells), compute, meter)
 
@@ -206,7 +208,9 @@ class AllCells:
         counted = math.isfinite(self.clock.budget.evaluations)
         return self.apart and not counted and processes_pay(seconds, cells, workers)
 
-    def solved(self, fit: FullFit, sample: Sample, left: float, rng: torch.Generator) -> CellFit:
+    def solve_cell(
+        self, fit: FullFit, sample: Sample, left: float, rng: torch.Generator
+    ) -> CellFit:
         """Fit a cell within `left` seconds."""
         order = torch.arange(len(sample.X))
         return self._solver(fit)(CellTask(sample, order, time.monotonic() + left, rng))
@@ -218,7 +222,7 @@ class AllCells:
         self, fit: FullFit, Z: Float[Tensor, "n k"], rows: int, most: int
     ) -> tuple[Division, Measured | None]:
         """Return a division that fits the remaining time, with its first cell."""
-        division = self.divided(fit.stem, rows, most)
+        division = self.divide(fit.stem, rows, most)
         if math.isinf(self.clock.budget.seconds):
             return division, None
         n, shrunk = len(self.material.splits[0].train), False
@@ -232,25 +236,27 @@ class AllCells:
             needed = seconds * (division.rows / len(index) - 1)
             better = cell_sizes.rows_measured(self.clock, n, seconds, len(index))
             larger = (
-                needed < SPARE_TIME_FRACTION * self.clock.left
+                needed < SPARE_TIME_FRACTION * self.clock.remaining_seconds
                 and better > (rows, most)
                 and not shrunk
             )
-            shrunk = needed > self.clock.left and better < (rows, most)
+            shrunk = needed > self.clock.remaining_seconds and better < (rows, most)
             if not (larger or shrunk):
                 return division, Measured(cell_fit, seconds)
             logger.info(
                 "cells of %d of %d rows take %.3g s: now %d of %d", rows, most, needed, *better
             )
             rows, most = better
-            division = self.divided(fit.stem, rows, most)
+            division = self.divide(fit.stem, rows, most)
         return division, None
 
     def _first(
         self, fit: FullFit, Z: Float[Tensor, "n k"], index: Int[Tensor, " c"], held: Tensor
     ) -> CellFit:
         """Fit the first cell, whose seconds are measured."""
-        return self._solver(fit)(self._task(Z, index, held, self.clock.left, self.material.rng))
+        return self._solver(fit)(
+            self._task(Z, index, held, self.clock.remaining_seconds, self.material.rng)
+        )
 
     def _task(
         self,

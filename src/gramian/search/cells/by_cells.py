@@ -104,7 +104,7 @@ class CellSearch:
             fit, size = self._with_size(fit, rows)
             if self.models and not self._has_time(size):
                 return
-            model = self.cells.fitted(fit, *size)
+            model = self.cells.fit_all(fit, *size)
             self.seconds = self.search.clock.steps.read_clock() - started
             self._add(model)
             values, penalty = model.values, fit.shift / self.total
@@ -112,7 +112,7 @@ class CellSearch:
                 "cells", fit.recipe, penalty, self._loss(values), (), values, started
             )
         if len([w for w in self.weights if w > 0]) > 1:
-            values, main = self.expected(), self.models[0].fit
+            values, main = self.predict_held_out(), self.models[0].fit
             yield self.search.trial(
                 "average", main.recipe, main.shift / self.total, self._loss(values), (), values,
                 self.search.clock.steps.read_clock(),
@@ -167,14 +167,14 @@ class CellSearch:
         learn, w = self.material.splits[0].train, self.material.weights
         return float(len(learn) if w is None else w[learn].sum())
 
-    def expected(self) -> Float[Tensor, "v t"]:
+    def predict_held_out(self) -> Float[Tensor, "v t"]:
         """Return the predictions of the held-out rows."""
         pairs = zip(self.weights, self.models, strict=True)
         return torch.stack([w * model.values for w, model in pairs if w > 0]).sum(dim=0)
 
-    def squared(self) -> float:
+    def squared_error(self) -> float:
         """Return the squared error on the held-out rows of the sample."""
-        return self._of_sample(self.expected(), self.search.squared)
+        return self._of_sample(self.predict_held_out(), self.search.squared_error)
 
     def _loss(self, values: Float[Tensor, "v t"]) -> float:
         """Return the loss that compares fits, on the held-out rows of the sample."""
@@ -184,7 +184,7 @@ class CellSearch:
         """Return a loss on the held-out rows of the sample; with several folds, on all rows."""
         if len(self.search.material.splits) > 1:
             return squared_loss(values, self.material.truth, self.material.held_weights)
-        return loss(values[: len(self.search.material.held)])
+        return loss(values[: len(self.search.material.held_out_index)])
 
     def _stems(self) -> list[Stem]:
         """Return the best stem of each distance with the map of the sample, best first."""
@@ -202,7 +202,9 @@ class CellSearch:
         started = self.search.clock.steps.read_clock()
         clock.steps.run(
             "seconds of a cell",
-            lambda: self.cells.solved(fit, sample, clock.left, self.material.rng).shift,
+            lambda: (
+                self.cells.solve_cell(fit, sample, clock.remaining_seconds, self.material.rng).shift
+            ),
         )
         seconds = self.search.clock.steps.read_clock() - started
         return cell_sizes.rows_measured(clock, n, seconds, len(sample.X))
@@ -210,13 +212,16 @@ class CellSearch:
     def _timely_pilot(self, stems: Sequence[Stem], rows: int) -> Findings:
         """Return findings of pilot cells, small enough for several fits in their time."""
         while True:
-            members = self.cells.divided(stems[0], rows).members
+            members = self.cells.divide(stems[0], rows).members
             pilot = self._pilot(stems, members)
             seconds = self.search.clock.steps.run(
                 f"seconds of a fit of {rows} rows",
                 partial(seconds_of_fit, pilot.material, pilot.stems[0], pilot.engine),
             )
-            if PILOT_FITS * seconds <= pilot.clock.left or rows <= cell_sizes.LEAST_ROWS:
+            if (
+                PILOT_FITS * seconds <= pilot.clock.remaining_seconds
+                or rows <= cell_sizes.LEAST_ROWS
+            ):
                 return pilot
             rows = max(cell_sizes.LEAST_ROWS, rows // 2)
 
@@ -241,7 +246,9 @@ class CellSearch:
             first += learn + held_count
         budget = search.clock.budget
         if math.isfinite(budget.seconds):
-            budget = replace(budget, seconds=cell_sizes.PILOT_SHARE * search.clock.left)
+            budget = replace(
+                budget, seconds=cell_sizes.PILOT_SHARE * search.clock.remaining_seconds
+            )
         if math.isfinite(budget.evaluations):
             evaluations_left = cell_sizes.PILOT_SHARE * search.clock.evaluations_left
             budget = replace(budget, evaluations=search.clock.meter.evaluations + evaluations_left)

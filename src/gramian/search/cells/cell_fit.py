@@ -115,7 +115,7 @@ def fit_cell(
     prediction is finite, its coefficients are zero, and it predicts the mean of all targets. The
     log warns of each larger shift.
     """
-    tried, ends = [], time.monotonic() + min(left, clock.left)
+    tried, ends = [], time.monotonic() + min(left, clock.remaining_seconds)
     for _ in range(MAX_TRIES):
         tried.append(_attempt(kernel, sample, shift, clock, ends, engine, rng))
         if not is_bad(tried[-1].values, sample):

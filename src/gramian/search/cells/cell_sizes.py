@@ -80,12 +80,14 @@ def rows_measured(clock: Clock, n: int, seconds: float, trained: int) -> tuple[i
         of_all = inflated_rows(n, rows) / rows * seconds * (rows / trained) ** SECONDS_EXPONENT
         if clock.allows(of_all / ALL_SHARE):
             return rows, n
-    return least_rows, max(least_rows, int(n * min(1.0, ALL_SHARE * clock.left / of_all)))
+    return least_rows, max(
+        least_rows, int(n * min(1.0, ALL_SHARE * clock.remaining_seconds / of_all))
+    )
 
 
 def inflated_rows(n: int, rows: int) -> float:
     """Return the rows of all cells of `rows` rows; rows in overlap bands count twice."""
-    return MedianSplits(min(rows, n), OVERLAP_FRACTION).inflated(n)
+    return MedianSplits(min(rows, n), OVERLAP_FRACTION).total_cell_rows(n)
 
 
 def _pairs(n: int, rows: int) -> float:

@@ -44,7 +44,7 @@ class CellSolver:
         )  # fmt: skip
         return CellFit(fit.coef[task.order.argsort()], fit.values, fit.shift)
 
-    def counted(self, task: CellTask) -> tuple[CellFit, int]:
+    def fit_and_count(self, task: CellTask) -> tuple[CellFit, int]:
         """Fit a cell with a separate meter, and return the fit and its kernel evaluations."""
         before = self.clock.meter.evaluations
         own = replace(self.clock, meter=CostMeter(before, self.clock.meter.largest_block))

@@ -51,7 +51,7 @@ def screen(search: Findings) -> Iterator[Trial]:
             recipe = Recipe(kernel, name, search.space.first(kernel))
             stem = _screen_recipe(search, recipe)
             search.stems.append(stem)
-            yield search.sampled("screen", stem, started)
+            yield search.sample_trial("screen", stem, started)
         if kernel == order[0]:
             least_loss = min(s.loss for s in search.stems)
             inputs = tuple(
@@ -98,9 +98,9 @@ def _inputs(search: Findings) -> tuple[str, ...]:
 def metrics(search: Findings) -> Iterator[Trial]:
     """Learn a metric for each distance, and try the other kernels with it."""
     screen, search.screen, search.stems = search.stems, search.stems, []
-    seconds = METRIC_SHARE * search.clock.left
+    seconds = METRIC_SHARE * search.clock.remaining_seconds
     ends = search.clock.seconds + seconds
-    latest = search.clock.seconds + METRIC_AT_MOST * search.clock.left
+    latest = search.clock.seconds + METRIC_AT_MOST * search.clock.remaining_seconds
     screen_seconds = search.clock.seconds / (len(screen) * len(search.material.splits))
     n = len(search.material.splits[0].train)
     least_landmarks = min(n, search.effort.screen_landmarks, search.effort.machine.landmarks)
@@ -145,7 +145,7 @@ def _learned_metrics(
     )
     search.stems += stems
     for learned_stem in stems:
-        yield search.sampled("metric", learned_stem, started)
+        yield search.sample_trial("metric", learned_stem, started)
 
 
 def _learner(search: Findings, stems: list[Stem], group: tuple[str, ...]) -> Stem:
@@ -167,7 +167,7 @@ def _fit_again(search: Findings, stem: Stem) -> Trial:
     maps = (None,) * len(search.material.splits)
     larger = _at_maps(search, stem.recipe, maps, None)
     search.stems.append(larger)
-    return search.sampled("kernel", larger, started)
+    return search.sample_trial("kernel", larger, started)
 
 
 def _other_kernels(search: Findings, group: tuple[str, ...]) -> Iterator[Trial]:
@@ -181,4 +181,4 @@ def _other_kernels(search: Findings, group: tuple[str, ...]) -> Iterator[Trial]:
         recipe = replace(stem.recipe, kernel=kernel, multiple=search.space.first(kernel))
         candidate = _at_maps(search, recipe, stem.maps, stem.gradients)
         search.stems.append(candidate)
-        yield search.sampled("kernel", candidate, started)
+        yield search.sample_trial("kernel", candidate, started)

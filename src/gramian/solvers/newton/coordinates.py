@@ -105,7 +105,7 @@ class Coordinates:
         if v.shape[1] == 1:
             h = problem.loss.curvatures(self.f, y)[:, 0]
             return problem.K.normal(v, h if w is None else w * h) / problem.total
-        z = problem.loss.curved(self.f, y, problem.K @ v)
+        z = problem.loss.curvature_product(self.f, y, problem.K @ v)
         return slope_sum(problem, z if w is None else w.double()[:, None] * z)
 
     def direction(

@@ -73,12 +73,12 @@ class Stages:
     def at(self, stage: int) -> LossProblem:
         """Return the problem of a stage."""
         width, mu = self.widths[stage], self.penalties[stage]
-        loss = self.problem.loss if width == 0 else self.problem.loss.smoothed(width)
+        loss = self.problem.loss if width == 0 else self.problem.loss.smooth_kink(width)
         return replace(self.problem, penalty=mu, loss=loss)
 
 
 def _curvature(problem: LossProblem) -> float:
     """Return the mean curvature of the loss at the constant; 1 if it is zero."""
     y = problem.targets.double()
-    loss = problem.loss if problem.loss.kink is None else problem.loss.smoothed(WIDEST_KINK)
+    loss = problem.loss if problem.loss.kink is None else problem.loss.smooth_kink(WIDEST_KINK)
     return float(loss.curvatures(problem.offset.expand(len(y), -1), y).mean()) or 1.0

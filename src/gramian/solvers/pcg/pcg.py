@@ -183,7 +183,7 @@ class PCG(StoresEntries, Solver[FullProblem, PCGState]):
             return InverseOfEach.build(inverse.factor, smallest.ridge, scales)
         return inverse
 
-    def most(self, n: int) -> int:
+    def rank_for(self, n: int) -> int:
         """Return the rank for n rows; an automatic rank may still fall with the spectrum."""
         return self._recipe.rank_of(n)
 

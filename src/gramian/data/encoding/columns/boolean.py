@@ -45,7 +45,7 @@ class Boolean(ColumnEncoding):
         x = _zero_or_one(column)
         gaps = np.isnan(x)
         self.gaps.check(gaps, self.name, part)
-        return self.gaps.marked(np.where(gaps, self.gaps.fill, x)[:, None], gaps)
+        return self.gaps.append_mark(np.where(gaps, self.gaps.fill, x)[:, None], gaps)
 
     def describe(self) -> str:
         return "boolean, 0 or 1" + self.gaps.describe(f"{self.gaps.fill:g}")
@@ -75,7 +75,7 @@ class BooleanObserver(Observer):
 
     def finish(self, summaries: Sequence[Summary]) -> ColumnEncoding:
         (summary,) = summaries
-        if summary.seen == 0:
+        if summary.value_count == 0:
             return LeftOut(self.name, EMPTY_COLUMN)
         if summary.constant and not summary.gaps:
             return LeftOut(self.name, CONSTANT_COLUMN)

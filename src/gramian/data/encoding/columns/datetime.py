@@ -74,7 +74,7 @@ class Date(ColumnEncoding):
             for x, mean, scale in zip(measured, self.mean, self.scale, strict=True)
         ]
         waves = [wave for name in self.cycles for wave in cycle(name, field_values[name])]
-        return self.gaps.marked(np.column_stack([*scaled, *waves]), gaps)
+        return self.gaps.append_mark(np.column_stack([*scaled, *waves]), gaps)
 
     def describe(self) -> str:
         year = ["year"] if len(self.mean) > 1 else []
@@ -165,7 +165,7 @@ class DateObserver(Observer):
 
     def finish(self, summaries: Sequence[Summary]) -> ColumnEncoding:
         elapsed = summaries[0]
-        if elapsed.seen == 0:
+        if elapsed.value_count == 0:
             return LeftOut(self.name, EMPTY_COLUMN)
         if elapsed.constant and not elapsed.gaps:
             return LeftOut(self.name, CONSTANT_COLUMN)

@@ -40,7 +40,7 @@ class Gaps:
         if not self.count:
             refuse_gaps(part, name, gaps)
 
-    def marked(self, features: np.ndarray, gaps: np.ndarray) -> np.ndarray:
+    def append_mark(self, features: np.ndarray, gaps: np.ndarray) -> np.ndarray:
         """Return features of shape (b, k), and a column that marks gaps if training had any."""
         return np.column_stack([features, gaps]) if self.count else features
 

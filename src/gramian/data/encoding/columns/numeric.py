@@ -73,7 +73,7 @@ class Number(ColumnEncoding):
         if self.numbers != "raw":
             x = (x - self.mean) / self.scale
         gaps = np.zeros(len(x), bool) if gaps is None else gaps
-        return self.gaps.marked(x[:, None], gaps)
+        return self.gaps.append_mark(x[:, None], gaps)
 
     def describe(self) -> str:
         return f"number, {_MAP_TEXTS[self.numbers]}" + self.gaps.describe(f"{self.gaps.fill:.6g}")
@@ -121,7 +121,7 @@ class NumberObserver(Observer):
 
     def finish(self, summaries: Sequence[Summary]) -> ColumnEncoding:
         (summary,) = summaries
-        if summary.seen == 0:
+        if summary.value_count == 0:
             return LeftOut(self.name, EMPTY_COLUMN)
         if summary.constant and not summary.gaps and self._numbers != "raw":
             return LeftOut(self.name, CONSTANT_NUMBER)
@@ -136,7 +136,7 @@ class NumberObserver(Observer):
         values = known.sample
         quantiles = quantiles_of(values if len(values) else np.array([known.fill]))
         scores = normal_scores(np.append(values, known.fill), quantiles)
-        weights = np.full(len(scores), known.seen / max(1, len(values)))
+        weights = np.full(len(scores), known.value_count / max(1, len(values)))
         weights[-1] = known.gaps
         mean = float(np.average(scores, weights=weights))
         scale = float(np.sqrt(np.average((scores - mean) ** 2, weights=weights)))

@@ -61,7 +61,7 @@ class Ordered(ColumnEncoding):
             )  # fmt: skip
         self.gaps.check(gaps, self.name, part)
         filled = np.where(gaps, self.gaps.fill, ranks)
-        return self.gaps.marked(((filled - self.mean) / self.scale)[:, None], gaps)
+        return self.gaps.append_mark(((filled - self.mean) / self.scale)[:, None], gaps)
 
     def describe(self) -> str:
         gap = self.gaps.describe(f"rank {self.gaps.fill:g}")
@@ -107,7 +107,7 @@ class OrderedObserver(Observer):
 
     def finish(self, summaries: Sequence[Summary]) -> ColumnEncoding:
         (summary,) = summaries
-        if summary.seen == 0:
+        if summary.value_count == 0:
             return LeftOut(self.name, EMPTY_COLUMN)
         if summary.constant and not summary.gaps:
             return LeftOut(self.name, CONSTANT_COLUMN)

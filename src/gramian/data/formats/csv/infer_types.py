@@ -90,7 +90,7 @@ class Inference:
             return TEXT_READING
         return possible[first]
 
-    def settled(self) -> bool:
+    def is_settled(self) -> bool:
         """Return whether the choices can only be contradicted by later values, not changed."""
         for possible in self._possible:
             names = {reading.name for reading in possible}

@@ -113,7 +113,7 @@ class _Text:
         guess = self._inference(held)
         held.clear()
         pa.default_memory_pool().release_unused()
-        if guess.settled():
+        if guess.is_settled():
             try:
                 return self._rewrite_file(self._columns(guess.readings()))
             except _LateError:
