@@ -46,6 +46,7 @@ class _Ridge:
     def __post_init__(self) -> None:
         device = self.targets.device
         if self.K.device != device:
+            # Problems are frozen for their users, and their parts must be on one device.
             object.__setattr__(self, "K", replace(self.K, device=device))
         if self.weights is not None:
             object.__setattr__(self, "weights", self.weights.to(device))
@@ -70,6 +71,7 @@ class _Ridge:
     def by_penalty(self) -> Iterator[tuple[Int[Tensor, " k"], Self]]:
         """Yield a problem with one penalty for each that there is, and the targets it is of."""
         each = (self.penalty,) * self.targets.shape[1] if self.penalties is None else self.penalties
+        # Targets of equal penalties share a factorisation.
         for penalty in sorted(set(each)):
             columns = torch.tensor([k for k, one in enumerate(each) if one == penalty])
             targets = self.targets[:, columns.to(self.targets.device)]
@@ -103,12 +105,14 @@ class _Ridge:
         if remote is not None:
             moments = Standardizer.fit(remote.rows, weights=self.weights)
             mean, scale, constant = moments.mean, moments.scale.clone(), list(moments.constant)
+            # The scale of a constant column is 1 in a standardizer, where it only must not be zero.
             scale[constant] = mean[constant].abs()
             return mean, torch.where(scale > 0, scale, 1.0)
         y = self.targets.double()
         w = y.new_ones(len(y), 1) if self.weights is None else self.weights.double()[:, None]
         mean = (w * y).sum(dim=0) / self.total
         scale = ((w * (y - mean).square()).sum(dim=0) / self.total).sqrt()
+        # A constant target has a deviation of rounding, in whose units every error would be huge.
         rounding = torch.finfo(self.targets.dtype).eps * mean.abs()
         scale = torch.where(scale > rounding, scale, mean.abs())
         return mean, torch.where(scale > 0, scale, 1.0)
@@ -298,6 +302,7 @@ class NystromProblem(_AtLandmarks):
         """Return the problem whose landmarks are rows `index` of an (n, n) operator."""
         weight = torch.ones(len(index)) if landmark_weight is None else landmark_weight
         if weights is not None:
+            # A landmark with a large observation weight represents more of the objective.
             weight = weight.to(weights.device) * (weights[index] / weights.mean())
         K = replace(K, device=targets.device)
         against = K.against(K.points(index))
@@ -306,6 +311,7 @@ class NystromProblem(_AtLandmarks):
     @property
     def rhs(self) -> Float[Tensor, "m t"]:
         """The right-hand side, in float64. Cost: n m kernel evaluations."""
+        # Without v the normal product is -K' W y.
         return -self.K.normal(None, self.weights, self.targets)
 
     def apply(self, coef: Float[Tensor, "m t"]) -> Float[Tensor, "m t"]:

@@ -107,6 +107,7 @@ def covering_within(
     What limits an engine limits the one that computes in its place: ``memory_bytes`` of a
     `TritonEngine` is unknown to torch on that device.
     """
+    # The new engine knows the device's memory but not the limit set on the old one.
     covered_engine = covering(engine, kernel, dtype=dtype, sparse=sparse)
     if covered_engine is engine:
         return engine, memory_bytes
@@ -124,6 +125,8 @@ def _best(kernel: Kernel | None, dtype: torch.dtype, sparse: bool) -> Engine:
         kernel is not None and kernel.bilinear
     ):  # by factors no entry is computed, see `_tiles.factored`
         return TorchEngine()
+    # Without compiled tiles there are no instructions, and to build the engine would raise an
+    # error.
     if {"avx512", "avx2"}.isdisjoint(instructions()) or not covers(NativeEngine()):
         return TorchEngine()
     return NativeEngine()

@@ -47,10 +47,13 @@ class Staging:
         Waits until the buffer that is its turn has been sent.
         """
         turn, self._turn = self._turn, 1 - self._turn
+        # The buffer may still be read by the bus: overwriting it would corrupt the block before the
+        # last.
         event = self._sent[turn]
         if event is not None:
             event.synchronize()
         buffer = self._buffers[turn]
+        # The first block is the largest, so a buffer is allocated once in a pass.
         if buffer is None or len(buffer) < len(block):
             buffer = self._buffers[turn] = self._buffer(block)
         sent, self._sent[turn] = self._copy(buffer[: len(block)].copy_(block))
@@ -61,6 +64,8 @@ class Staging:
 
     def _copy(self, staged: Tensor) -> tuple[Tensor, Event]:
         if self._stream is None:
+            # Without a copy, a device that shares the host's memory would see the buffer being
+            # reused.
             return staged.to(self.device, copy=True), None
         with torch.cuda.stream(self._stream):
             sent = staged.to(self.device, non_blocking=True)
@@ -72,6 +77,7 @@ def copy_rows(rows: RowSource, size: int) -> ArrayRows:
     """Return all rows in one tensor where their blocks come to, read in blocks of `size` rows."""
     out: Tensor | None = None
     for part, block in rows.blocks(size):
+        # The first block tells the device and dtype, which the source itself may not know.
         out = block.new_empty(rows.shape) if out is None else out
         out[part] = block
     if out is None:
@@ -117,6 +123,7 @@ class DeviceRows(RowSource):
     def _sent(self, size: int) -> Iterator[tuple[slice, Tensor, Event]]:
         staging = self._staging()
         for rows, block in self.rows.blocks(size):
+            # Pinned buffers hold dense numbers, and a block on the device needs no transfer.
             if is_sparse(block) or self._has(block):
                 yield rows, block.to(self.device), None
             else:
@@ -124,6 +131,7 @@ class DeviceRows(RowSource):
 
     def _has(self, block: Tensor) -> bool:
         same = block.device.type == self.device.type
+        # A device without a number means the current one, where any block of its kind counts.
         return same and self.device.index in (None, block.device.index)
 
     def _staging(self) -> Staging:

@@ -138,8 +138,10 @@ class MultiDeviceEngine(Engine):
         return max(engine.row_bytes(d, t, itemsize) for engine in self.engines)
 
     def _over_engines(self, part: Callable[[Engine, int, int], Tensor], n: int) -> list[Tensor]:
+        # With fewer rows than engines, the last engines receive none and are left out.
         bounds = bounds_of(n, 1, len(self.engines))
         engines = self.engines[: len(bounds)]
+        # Threads suffice: the engines release the interpreter's lock while they compute.
         with ThreadPoolExecutor(len(engines), "gramian-device") as threads:
             return list(threads.map(part, engines, *zip(*bounds, strict=True)))
 

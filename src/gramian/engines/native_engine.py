@@ -176,6 +176,8 @@ class NativeEngine(Engine):
         if is_empty(x, z):
             return self._torch_tiles.normal(kernel, x, z, v, targets=targets)
         factor, tiles = self._compiled_tiles(kernel, x, z, diagonal)
+        # The factor enters twice: with v, and with the sum at the end. The targets stay as they
+        # are.
         columns = None if v is None else tiles.columns(v * factor)
         rows, w, y = x.detach().contiguous(), tiles.rowwise(weights), tiles.rowwise(targets)
 
@@ -184,6 +186,7 @@ class NativeEngine(Engine):
             tiles.plan.normal(rows, *bounds, columns, w, y, out)
             return out
 
+        # Each part has a sum over all columns, so large sums allow one part per thread.
         parts = self._parts_per_thread(like.shape[1] * len(z))
         bounds = bounds_of(len(x), MIN_PART_ROWS, parts * self._threads())
         parts_of = run(self._threads(), part, bounds, tiles.plan.stop, light=_is_light(x, z))
@@ -197,6 +200,8 @@ class NativeEngine(Engine):
             return self._torch_tiles.symmetric(kernel, x, v)
         factor, tiles = self._compiled_tiles(kernel, x, x, 0)
         rows, columns = x.detach().contiguous(), tiles.columns(v)
+        # Each worker takes rows in turn inside the tiles, because rows become shorter along the
+        # triangle.
         workers = min(self._threads(), len(x))
 
         def part(worker: int) -> Tensor:
@@ -221,6 +226,8 @@ class NativeEngine(Engine):
             if tiles.dtype == out.dtype:
                 tiles.plan.block(rows, start, stop, out[start:stop])
                 return
+            # Float64 tiles of float32 rows are rounded a few rows at a time, not as a second
+            # matrix.
             entries = torch.empty(MIN_PART_ROWS, len(z), dtype=tiles.dtype)
             for i in range(start, stop, MIN_PART_ROWS):
                 own_entries = entries[: min(stop - i, MIN_PART_ROWS)]
@@ -238,6 +245,7 @@ class NativeEngine(Engine):
         factor, plain = unscale_kernel(kernel)
         if is_empty(x, z) or not has_compiled_slopes(plain):
             return TiledGradients(threads=self.threads)(kernel, x, z, v)
+        # The tiles for products of bfloat16 pieces have no slopes.
         settings = replace(self._settings, precision="exact")
         tiles = Compiled.build(plain, z, x.dtype, settings, None)
         rows, cols, columns = x.detach().contiguous(), z.detach().contiguous(), tiles.columns(v)
@@ -258,6 +266,7 @@ class NativeEngine(Engine):
         strip = max(strip, (1 << 18) + GRADIENT_BYTES * sums)
         sums = (threads * self._parts_per_thread(m * t) + threads + 1) * width * t * 8
         compiled = threads * strip + columns + sums
+        # A kernel without compiled tiles is computed by torch within the same budget.
         return max(compiled, self._torch_tiles.workspace_bytes(m, d, t, itemsize))
 
     def row_bytes(self, d: int, t: int, itemsize: int) -> int:
@@ -285,6 +294,8 @@ class NativeEngine(Engine):
         self, kernel: Kernel, x: Tensor, z: Tensor, diagonal: int | None
     ) -> tuple[float, Compiled]:
         factor, plain = unscale_kernel(kernel)
+        # Compiled tiles do not check features, and a negative one would yield a wrong entry
+        # silently.
         if plain.nonnegative:
             _refuse_negative(plain, x)
             _refuse_negative(plain, z)

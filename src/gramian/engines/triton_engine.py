@@ -114,6 +114,7 @@ class TritonEngine(Engine):
     def check(self) -> None:
         if not is_installed():
             raise ValueError(MISSING_TRITON)
+        # Without the interpreter Triton needs a GPU driver, and its own message would not help.
         if self.on_host and not is_interpreted():
             raise ValueError(NOT_INTERPRETED)
         super().check()
@@ -124,6 +125,7 @@ class TritonEngine(Engine):
     def covers(self, kernel: Kernel, *, dtype: torch.dtype, sparse: bool) -> bool:
         if sparse or dtype != torch.float32:
             return False
+        # Importing the profiles imports triton, which need not be installed until this call.
         profiles = import_module(f"{__package__}._fused.profiles").PROFILE_OF_KERNEL
         return type(unscale_kernel(kernel)[1]) in profiles
 
@@ -188,6 +190,7 @@ class TritonEngine(Engine):
         factor, plain = unscale_kernel(kernel)
         K = None
         if type(plain) in smooth and v.shape[1] > 0:
+            # The error of two bfloat16 pieces is bounded for entries, and slopes would magnify it.
             precise = replace(self, precision="3xtf32") if self.precision == "3xbf16" else self
             _, K = precise._fused_tiles(plain, x, z, None)
         if K is None:  # a kink, the l1 distance, or digits that float32 lacks
@@ -226,6 +229,7 @@ class TritonEngine(Engine):
         if not isinstance(plain, LengthscaleKernel):
             raise TypeError(f"there are no fused tiles of {kernel!r}")
         left_points = x.to(self.device)
+        # The identity tells the tiles that one prepared copy serves both sides.
         right = left_points if z is x else z.to(self.device)
         build = import_module(f"{__package__}._fused.products").Fused.build
         K: Fused | None = build(plain, left_points, right, diagonal, self.precision, self._tunes)
@@ -255,5 +259,6 @@ def is_interpreted() -> bool:
 
 def is_usable() -> bool:
     """Return whether fused tiles can run here: triton, and an NVIDIA GPU of the Ampere kind on."""
+    # ROCm builds of torch report a CUDA device as available, but have no version of CUDA.
     has_cuda = torch.version.cuda is not None and torch.cuda.is_available()
     return has_cuda and torch.cuda.get_device_capability() >= (8, 0) and is_installed()

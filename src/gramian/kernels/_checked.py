@@ -10,6 +10,7 @@ from .._sparse import is_sparse
 def check_nonnegative(points: Tensor, name: str) -> None:
     """Raise ValueError, about the kernel called `name`, if a feature of a row is below 0."""
     values = points.values() if is_sparse(points) else points
+    # NaN passes here, because the checks of the rows report it with a better message.
     if not bool((values < 0).any()):
         return
     at = int((values < 0).flatten().nonzero()[0])

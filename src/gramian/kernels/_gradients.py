@@ -16,6 +16,7 @@ def sums_of_rows(
     """Return sum_j S_ij v_jc rows_j: a matrix product for some columns of v at a time."""
     (m, t), p = v.shape, rows.shape[1]
     out = S.new_empty(S.shape[0], t, p)
+    # The product of v and all features would take t p numbers per row, far more than the tile.
     step = max(PRODUCT_COLUMNS // p, 1)
     for c in range(0, t, step):
         weighted = v[:, c : c + step, None] * rows[:, None]

@@ -56,6 +56,8 @@ class LengthscaleKernel(Kernel):
         factor = self.medians
         if factor is None:
             return self
+        # The square of a difference in float32 keeps too few digits for rows that are far from
+        # zero.
         sample = sample if is_sparse(sample) else sample.double()
         return replace(self, lengthscale=factor * self.median(sample))
 
@@ -119,6 +121,7 @@ def _distinct(sample: Float[Tensor, "s d"]) -> Float[Tensor, "r d"]:
     """Return the distinct rows, in any order: those that differ in their first feature are."""
     if len(sample[:, 0].unique()) == len(sample):
         return sample
+    # Sorting whole rows is slow, so that it is left to samples with ties in the first feature.
     distinct: Tensor = torch.unique(sample, dim=0)
     return distinct
 
@@ -131,8 +134,10 @@ def _pairwise(sample: Float[Tensor, "s d"], p: float) -> Float[Tensor, " p"]:
     """
     rows = BLOCK_ROWS if sample.shape[1] <= CDIST_FEATURES else len(sample)
     parts = []
+    # The blocks are too small for several threads, which would wait for each other after each one.
     with one_thread_each():
         for start in range(0, len(sample), rows):
+            # Each pair counts once: a block is compared with itself and with the rows after it.
             block, later_rows = sample[start : start + rows], sample[start + rows :]
             across = torch.cdist(
                 block, later_rows, p=p, compute_mode="donot_use_mm_for_euclid_dist"
@@ -180,6 +185,7 @@ def checked_lengthscale(lengthscale: object) -> Lengthscale:
     factor = medians(lengthscale)
     if isinstance(lengthscale, str) and factor is not None and 0 < factor < math.inf:
         return lengthscale
+    # Arrays without axes and NumPy scalars are numbers, although the former are no `Real`.
     is_scalar = isinstance(lengthscale, numbers.Real) or getattr(lengthscale, "ndim", None) == 0
     if is_scalar and isinstance(lengthscale, SupportsFloat):
         values = [float(lengthscale)]

@@ -15,6 +15,7 @@ def matmul(left: Tensor, right: Tensor, out: Tensor) -> Tensor:
     """
     if is_sparse(right):
         return product(left, right, out)
+    # Only a dense product of one dtype can write to `out` without a temporary matrix.
     if left.layout == torch.strided and left.dtype == out.dtype:
         return torch.mm(left, right.t(), out=out)
     rows = max(left.shape[0] // 4, 32)  # the product in float64 is twice as large as `out`

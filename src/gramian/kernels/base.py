@@ -193,6 +193,7 @@ class Kernel(ABC):
         """Return the kernel matrix of the rows of `x` and `z`: the plain, reference evaluation."""
         self.check_layout(x)
         out = torch.empty(x.shape[0], z.shape[0], dtype=z.dtype, device=z.device)
+        # The reference evaluation uses float64, so that engines can be compared with it.
         x, z = x.double(), z.double()
         if self.stationary and x.layout == torch.strided:
             origin = z.mean(dim=0)
@@ -270,6 +271,8 @@ class Kernel(ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """Return a description that JSON can hold; `from_dict` reads it back."""
+        # The values are not copied as `asdict` would: parts that are kernels need their name and
+        # package.
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         needs = kernels.needs(self)
         return (
@@ -315,6 +318,7 @@ def from_dict(description: Mapping[str, Any]) -> Kernel:
         If the kernel is unknown. The message names the package that has it, if any.
     """
     name, needs = description["name"], description.get(PACKAGE_KEY)
+    # The package may have registered the kernel by an import, so the name is tried first.
     if needs is not None and name not in kernels:
         raise ValueError(
             f"the kernel {name!r} is from {needs!r}, which is not here: install that package, "
@@ -324,6 +328,7 @@ def from_dict(description: Mapping[str, Any]) -> Kernel:
         key: from_dict(value)
         if isinstance(value, Mapping)
         else tuple(value)
+        # JSON has no tuples, and a kernel with a list would not be hashable.
         if isinstance(value, list)
         else value
         for key, value in description.items()

@@ -99,6 +99,7 @@ class Columns(OfOne):
         Of that many gradients are made.
         """
         chosen = self.select_features(points)
+        # A tile knows the prepared rows alone, and gradients need the number of all features.
         features = chosen.new_full((len(points), 1), float(points.shape[1]))
         return *self.kernel.prepare(chosen, side), features
 

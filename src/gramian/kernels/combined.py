@@ -70,6 +70,7 @@ class _Pair(Kernel):
     def _tiles(self, left: Prepared, right: Prepared, out: Tensor) -> tuple[Tensor, Tensor]:
         k = self.first.parts
         first = self.first.tile(left[:k], right[:k], out)
+        # The second kernel needs memory of its own, because the first result is in `out`.
         return first, self.second.tile(left[k:], right[k:], torch.empty_like(out))
 
     def _gradients(
@@ -160,6 +161,7 @@ class Product(_Pair):
         first, second = self._tiles(left, right, v.new_empty(len(left[0]), len(right[0])))
         if weights is not None:
             first, second = first.mul_(weights), second.mul_(weights)
+        # By the product rule, the entries of each kernel weigh the gradients of the other.
         return self._gradients(left, right, v, second, first)
 
     def diag(self, x: Tensor) -> Tensor:

@@ -131,6 +131,7 @@ class KMeans(SizeOrPenalty):
     def _penalty(self, K: KernelOperator, points: Tensor, weight: Tensor) -> float:
         m, root = len(points), weight.sqrt()[:, None]
         A = gram(K, points.double())
+        # A kernel that vanishes at all centers has no scale, and the search needs a positive bound.
         least_penalty = 1e-13 * float(A.diagonal().max()) or 1e-13
         root = root.to(A)
         spectrum = Spectrum.build(lambda v: root * (A @ (root * v)) / m, m, A.device)
@@ -153,10 +154,12 @@ def first_centers(K: KernelOperator, m: int, rng: torch.Generator) -> Float[Tens
 
     n, d = K.rows.shape
     affordable = K.host_bytes // (64 * d)
+    # k-means++ copies its sample several times, in float64 and dense.
     sample = min(n, SEEDING_ROWS * m, affordable) if m <= MOST_SEEDED_CENTERS else m
     dense = _dense(Uniform(max(sample, m)).select(K, rng=rng).points)
     if len(dense) <= m:
         return dense
+    # scikit-learn draws with NumPy, so its seed comes from the generator of the selection.
     seed = int(torch.randint(2**31 - 1, (), generator=rng))
     _, index = kmeans_plusplus(dense.cpu().numpy(), m, random_state=seed)
     return dense[torch.from_numpy(index)]
@@ -170,6 +173,7 @@ def lloyd(rows: RowSource, centers: Float[Tensor, "m d"], iterations: int) -> Cl
     last: Assignment | None = None
     for step in range(2 * iterations):
         assignment = assign(rows, centers)
+        # An empty cluster has no mean. The clamp keeps its division finite until it moves.
         centers = assignment.sums / assignment.sizes.clamp(min=1)[:, None]
         empty = (assignment.sizes == 0).nonzero()[:, 0]
         # Empty clusters move to the rows farthest from their centers, if such rows exist.
@@ -213,6 +217,8 @@ class Assignment:
 
     def add_distances(self, distance: Float[Tensor, " b"], where: Int[Tensor, " b"]) -> None:
         """Merge distances of other rows into the largest distances."""
+        # Once the list is full, few rows are far enough, and the search for the largest is left
+        # out.
         if len(self.farthest) == len(self.sizes):
             is_farther = distance > self.farthest[-1]
             distance, where = distance[is_farther], where[is_farther]
@@ -253,6 +259,7 @@ class _Nearest(Value, Folding[Assignment]):
     @classmethod
     def of(cls, centers: Float[Tensor, "m d"], dtype: torch.dtype, *, sparse: bool) -> _Nearest:
         """Build the folding for centers, and for rows of a dtype."""
+        # Multiplying by zero keeps the dtype and device of the centers.
         origin = 0 * centers[0] if sparse else centers.mean(dim=0)
         z = (centers - origin).to(dtype)
         return cls(origin, z, (z.double().square().sum(dim=1) / 2).to(dtype))
@@ -285,6 +292,8 @@ class _Nearest(Value, Folding[Assignment]):
         value, label = _largest(self._scores(x))
         squares = squared_norms(x)
         distance = squares - 2 * value
+        # Below this the difference of squares is rounding: a row at its center must not count as
+        # far.
         rounding = 64 * torch.finfo(x.dtype).eps * squares
         distance = torch.where(distance > rounding, distance, 0).double()
         total.sizes += torch.bincount(label, minlength=len(self.z))
@@ -311,6 +320,7 @@ def _add_rows(sums: Tensor, block: Tensor, label: Tensor) -> None:
         else:
             sums.index_add_(0, label, block.double())
         return
+    # Flat positions let one sum serve the entries of all rows.
     row = label.repeat_interleave(block.crow_indices().diff())
     sums.view(-1).index_add_(0, row * sums.shape[1] + block.col_indices(), block.values().double())
 

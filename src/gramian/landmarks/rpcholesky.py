@@ -113,6 +113,7 @@ class RPCholesky(SizeOrPenalty):
         self.check_rows(K.rows)
         n = K.shape[0]
         m = None if self.m is None else cap_size(self.m, n)
+        # Without a number of landmarks the factor may grow to n columns.
         K = K.fitting_device(8 * n * (n if m is None else m))
         cells = Cells(K.double().diag())
         cholesky = pivoted_cholesky(
@@ -160,6 +161,7 @@ class Cells:
 
     def __init__(self, diagonal: Float[Tensor, " n"]) -> None:
         self.diagonal = diagonal
+        # The first landmark is nearer than none, whatever its number.
         self.best = torch.full_like(diagonal, -torch.inf)
         self.owner = torch.full(diagonal.shape, -1, device=diagonal.device)
 
@@ -174,6 +176,7 @@ class Cells:
     def reassign(self, cholesky: PartialCholesky) -> None:
         """Reassign the rows of discarded pivots to the remaining pivots."""
         pivots = cholesky.pivots.to(self.owner)
+        # A block of pivots may be cut after `add` has seen all of its columns.
         lost = (~torch.isin(self.owner, pivots)).nonzero()[:, 0]
         if len(pivots) == 0 or len(lost) == 0:
             self.best[lost] = -torch.inf
@@ -227,6 +230,7 @@ def _parts(n: int, size: int = 1 << 14) -> list[slice]:
 
 def _first_distinct(F: Float[Tensor, "b k"], diagonal: Float[Tensor, " b"]) -> Tensor:
     """Return which rows differ from all rows before them."""
+    # The factor spans all of K to rounding here, so no kernel entry is evaluated.
     G = F @ F.t()
     distance = G.diagonal()[:, None] + G.diagonal() - 2 * G
     alike = distance <= SAME_LANDMARK_DISTANCE * diagonal[:, None]

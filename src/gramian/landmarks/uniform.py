@@ -91,7 +91,9 @@ def _first_distinct(
         if len(first) >= m:
             break
     index = order[first[:m]]
+    # Draws after the m-th distinct row do not count, as if drawing had ended there.
     groups = group if len(first) < m else group[: int(first[m - 1]) + 1]
+    # Without equal rows the drawn rows are the landmarks, and are not read again.
     points = drawn if torch.equal(index, candidates) else K.points(index)
     return index, points, torch.bincount(groups).double()
 
@@ -103,6 +105,7 @@ def _candidates(n: int, m: int, rng: torch.Generator) -> Iterator[Tensor]:
     else:
         # A permutation of all rows would dominate time and memory at n = 10⁸.
         drawn = torch.randint(n, (4 * m,), generator=rng).tolist()
+        # A dictionary removes repeated numbers and keeps the order of the draws.
         order = torch.tensor(list(dict.fromkeys(drawn)))
     start, size = 0, m
     while start < len(order):

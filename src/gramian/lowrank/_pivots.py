@@ -46,6 +46,7 @@ class Elimination:
         """Use row j as the next pivot. Cost: b times the number of pivots."""
         a = len(self.chosen)
         column = (self._H[:, j] - self._L[:, :a] @ self._L[j, :a]) / self.residual[j].sqrt()
+        # Rows that are pivots have a residual of zero, up to rounding that would add up.
         column[self.chosen] = 0
         self._L[:, a] = column
         self.residual -= column**2
@@ -97,6 +98,7 @@ class Block(Pivoting):
 
     def accept(self, H: Elimination, most: int, rng: torch.Generator) -> None:
         target = float(H.residual.sum()) / len(H.residual)
+        # At least one row is accepted, or the factorisation would not end.
         while len(H.chosen) < most and (not H.chosen or float(H.residual.sum()) > target):
             j = int(H.residual.argmax())
             if H.residual[j] <= H.floor[j]:
@@ -123,7 +125,10 @@ class Rejection(Pivoting):
         return draw_by_residual(residual, self.size, rng)
 
     def accept(self, H: Elimination, most: int, rng: torch.Generator) -> None:
+        # All coins are drawn first, so that the generator does not depend on how many rows are
+        # accepted.
         coins = torch.rand(len(H.residual), generator=rng, dtype=torch.float64)
+        # Thresholds hold the residuals when drawn, before any elimination changes them.
         thresholds = torch.maximum(coins * H.residual, H.floor).tolist()
         for j, threshold in enumerate(thresholds):
             if len(H.chosen) == most:
@@ -133,6 +138,8 @@ class Rejection(Pivoting):
 
     def learn(self, accepted: int, rank: int, n: int) -> None:
         largest = max(LEAST_DRAWN_ROWS, rank if self.k is None else self.k // 3)
+        # The bounds differ by a factor of four, so that the size does not swing from round to
+        # round.
         if self.size**2 <= n * accepted / 4:
             self.size = min(-(-3 * self.size // 2), largest)
         elif self.size**2 > n * accepted:

@@ -42,6 +42,7 @@ def columns_factor(
     n = K.shape[0]
     S = torch.randperm(n, generator=rng)[: min(rank, n)].sort().values
     columns = K.columns(S)
+    # The small matrix is float64, because its factor divides the columns.
     R = columns[S].double().dense().cpu()
     R.diagonal().mul_(1 + RELATIVE_JITTER)
     R = la.by_columns(R)

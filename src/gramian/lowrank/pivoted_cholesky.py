@@ -132,10 +132,13 @@ class _GrowingFactor:
     def __init__(self, K: KernelOperator, k: int | None) -> None:
         n = K.shape[0]
         self.K, self.rank = K, 0
+        # Without a limit the buffer grows, because n² numbers may not fit.
         first = min(64, n) if k is None else min(k, n)
         self.buffer = torch.empty(first, n, dtype=torch.float64, device=K.device)
         self.pivots = torch.empty(0, dtype=torch.int64)
         self.residual = K.diag().clone()
+        # NaN would make the comparison with the goal false, and the result would silently have no
+        # pivots.
         la.require_finite(self.residual[:, None])
         self.floor = ZERO_RESIDUAL_SHARE * self.residual
         self.trace = float(self.residual.sum())
@@ -170,6 +173,7 @@ class _GrowingFactor:
         at_pivots = self.buffer[:r, pivots].t()
         size = self.buffer.shape[1] if la.is_on_device(self.buffer) else max(1, STRIP_ENTRIES // a)
         for part, strip in columns.strips():
+            # The strip is cut further on the host, so that its three copies stay small.
             entries = strip.t().to(L)
             for start in range(part.start, part.stop, size):
                 rows = slice(start, min(start + size, part.stop))
@@ -182,10 +186,12 @@ class _GrowingFactor:
     def _accept(self, pivots: Tensor, goal: float) -> int:
         """Accept new columns until the goal is reached, and return their number."""
         new = self.buffer[self.rank : self.rank + len(pivots)]
+        # The trace after each new column decides where the block is cut.
         traces = self.residual.sum() - torch.linalg.vector_norm(new, dim=1).square().cumsum(0)
         count = min(int((traces > goal).sum()) + 1, len(pivots))
         self.residual -= torch.linalg.vector_norm(new[:count], dim=0).square()
         self.residual[self.residual <= self.floor] = 0
+        # Rounding leaves a residual at the pivots, which must not be drawn again.
         self.residual[pivots[:count]] = 0
         self.pivots = torch.cat([self.pivots, pivots[:count]])
         self.rank += count

@@ -48,7 +48,9 @@ def largest_eigenvalue(
     v = start
     for _ in range(POWER_STEPS):
         v = apply(v) if inverse is None else inverse(apply(v))
+        # The clamp keeps a zero vector finite, such as one from a matrix of zeros.
         v = v / v.norm().clamp(min=torch.finfo(v.dtype).tiny)
+    # The quotient v'Hv / v'Pv needs the matrix itself, not its preconditioned product.
     above, below = apply(v), v if forward is None else forward(v)
     square = (v * below).sum(dtype=torch.float64)
     return float((v * above).sum(dtype=torch.float64) / square) if square > 0 else 0.0

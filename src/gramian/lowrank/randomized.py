@@ -79,8 +79,10 @@ def randomized_nystrom(
     Y = H_omega.add_(omega, alpha=shift)
     B = torch.linalg.solve_triangular(C.to(dtype), Y, upper=True, left=False)
     values, V = la.eigenpairs(B.t().double() @ B.double())
+    # LAPACK returns increasing eigenvalues.
     values, V = values.flip(0).clamp(min=0), V.flip(1)
     lengths = (values - shift).clamp(min=0)
+    # B'B has the eigenvalues with the shift, so each column is shortened to the length without it.
     scale = torch.where(lengths > 0, (lengths / values.clamp(min=1e-300)).sqrt(), 0.0)
     return RandomizedNystrom(B @ (V * scale).to(dtype), lengths)
 
@@ -88,6 +90,7 @@ def randomized_nystrom(
 def _shifted_factor(omega: Tensor, H_omega: Tensor, shift: float) -> tuple[Tensor, float]:
     """Return C, upper triangular, with C'C = Omega' H Omega + shift Omega' Omega, and the shift."""
     inner, gram = omega.t().double() @ H_omega.double(), omega.t().double() @ omega.double()
+    # Products in the dtype of H are not symmetric to rounding, and the factor reads one triangle.
     inner = (inner + inner.t()) / 2
     while True:
         C = la.by_columns((inner + shift * gram).contiguous())

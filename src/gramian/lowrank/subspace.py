@@ -51,7 +51,9 @@ def subspace_eigenpairs(
     r = min(block_columns(k), len(H))
     Q = torch.randn(len(H), r, dtype=H.dtype, generator=rng).to(H.device)
     for _ in range(MATRIX_PRODUCTS - 1):
+        # Without orthogonal columns in each step, all of them would turn to the first eigenvector.
         Q, _ = torch.linalg.qr(H @ Q)
+    # The small matrix is float64, because its eigenvalues are the result.
     B = Q.t().double() @ (H @ Q).double()
     # Rounding makes B slightly unsymmetric.
     values, V = la.eigenpairs((B + B.t()) / 2)

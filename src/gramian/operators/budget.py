@@ -19,6 +19,8 @@ def strip_rows(m: int, itemsize: int, memory_bytes: int) -> int:
     As many as 16 MiB hold, or m: a factorisation of fewer rows would be mostly about its own.
     """
     row = m * itemsize
+    # A QR factorisation of fewer rows than columns spends its time on the triangle, not on the
+    # rows.
     enough = max(STRIP_BYTES // row, m)
     return max(1, min(LARGEST_BLOCK, enough, memory_bytes // (STRIP_COPIES * row)))
 
@@ -85,6 +87,7 @@ class Budget:
                 "memory limit, or use an engine with smaller tiles or fewer threads"
             )
         size = 1
+        # Half of the memory is left for the side that is streamed past the held rows.
         while size < n and self._held_bytes(2 * size) <= self.memory_bytes // 2:
             size *= 2
         return size

@@ -37,6 +37,7 @@ class DenseBlock:
     def __getitem__(self, key: Any) -> DenseBlock:
         """Return rows, or rows and columns, given by tensors of numbers or by slices."""
         if isinstance(key, tuple) and isinstance(key[0], Tensor):
+            # Two index tensors would select single entries: the added axis selects a submatrix.
             return DenseBlock(self.entries[key[0][:, None], key[1]])
         return DenseBlock(self.entries[key])
 

@@ -29,6 +29,7 @@ def largest_diagonal(K: KernelOperator, weights: Float[Tensor, " n"] | None = No
     else:
         values = diagonal(K, K.rows)
         largest = float((values if weights is None else values * weights).max())
+    # The caller divides by it, and a kernel that is zero at all rows has nothing to scale.
     return largest or 1.0
 
 

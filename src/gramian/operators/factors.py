@@ -67,6 +67,8 @@ class Factors:
         for _, block in rows.blocks(READ_ROWS):
             left_block = columns.of(kernel.prepare(cast(block, z.dtype), "left")[0])
             blocks.append(Kept(left_block))
+            # The bytes are known only when a block is made, so the pass stops as soon as they are
+            # too many.
             most_bytes -= blocks[-1].nbytes
             if most_bytes < 0:
                 return None
@@ -116,6 +118,7 @@ class Factors:
 
         def part(worker: int) -> Tensor:
             total = torch.zeros(blocks[0].shape[1], t, dtype=torch.float64)
+            # Workers take blocks in a fixed order, so that each run adds up the same sums.
             for number in range(worker, len(blocks), threads):
                 stop.check()
                 add(total, blocks[number], slice(starts[number], starts[number + 1]))

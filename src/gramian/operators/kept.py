@@ -78,6 +78,7 @@ class KeptMatrix(Kept):
     def of(self, kernel: Kernel, rows: RowSource, cols: RowSource) -> KeptMatrix | None:
         if kernel is not self.kernel:
             return None
+        # An operator and its transpose share the entries, so both orientations are compared.
         for turned, (own, other_rows) in enumerate(((rows, cols), (cols, rows))):
             if other_rows is not self.cols:
                 continue
@@ -89,6 +90,7 @@ class KeptMatrix(Kept):
 
     def product(self, v: Float[Tensor, "m t"]) -> Float[Tensor, "n t"]:
         if self.turned:
+            # E' v is the normal product of the targets -v without its first term.
             return self._sum(None, None, -v, v.shape[1])
         out = torch.empty(self._count, v.shape[1], dtype=torch.float64)
         vectors = transpose_vectors(v, self.entries.dtype)
@@ -104,6 +106,8 @@ class KeptMatrix(Kept):
         targets: Float[Tensor, "n t"] | None,
     ) -> Float[Tensor, "m t"]:
         if self.turned:
+            # The transposed matrix is multiplied in two passes, because its rows are columns in
+            # memory.
             u = residual(None if v is None else self.product(v), weights, targets)
             return replace(self, turned=False).product(u)
         like = targets if v is None else v
@@ -159,6 +163,7 @@ class KeptTriangle(Kept):
         strips = []
         for first in range(0, len(X), STRIP_ROWS):
             last = min(first + STRIP_ROWS, len(X))
+            # A strip ends with its square on the diagonal, of which both triangles are stored.
             strips.append(engine.block(kernel, X[first:last], X[:last], diagonal=first))
         return cls(kernel, rows, rows, strips)
 

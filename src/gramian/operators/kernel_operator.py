@@ -68,7 +68,7 @@ class KernelOperator(Streaming):
     inherited : Engine, optional
         That of the operator this one is derived from, which `dataclasses.replace` passes on: an
         engine that is inherited was not asked for with these rows, and may be replaced.
-    kept : Kept, optional
+    stored_entries : Kept, optional
         Stored entries, see `keeping`; dropped if they belong to other rows.
 
     Attributes
@@ -107,7 +107,7 @@ class KernelOperator(Streaming):
         device: str | torch.device = "cpu",
         *,
         inherited: Engine | None = None,
-        kept: Kept | None = None,
+        stored_entries: Kept | None = None,
     ) -> None:
         source = as_rows(rows)
         _set(self, kernel=kernel, rows=source, cols=source if rows is cols else as_rows(cols))
@@ -116,7 +116,8 @@ class KernelOperator(Streaming):
         _set(self, engine=chosen, inherited=chosen, memory_bytes=memory_bytes)
         _set(self, meter=CostMeter() if meter is None else meter, device=torch.device(device))
         _set(self, host_bytes=memory_bytes if host_bytes is None else host_bytes, factors=None)
-        _set(self, kept=None if kept is None else kept.of(kernel, self.rows, self.cols))
+        stored = None if stored_entries is None else stored_entries.of(kernel, self.rows, self.cols)
+        _set(self, stored_entries=stored)
         if self.rows.shape[1] != self.cols.shape[1]:
             raise ValueError(
                 f"the rows have {self.rows.shape[1]} features, the columns "
@@ -217,6 +218,7 @@ class KernelOperator(Streaming):
         for name, vector, rows in (("v", v, m), ("weights", weights, n), ("targets", targets, n)):
             self._check_rows(name, vector, rows)
         if v is None and not self._budget(like.shape[1]).holds(m):
+            # Columns that do not fit are streamed by the transposed product, which needs no K v.
             u = like.double() if weights is None else weights.double()[:, None] * like
             return -(self.T @ u)
         return self._stream_normal(v, weights, targets, like)
@@ -260,6 +262,7 @@ class KernelOperator(Streaming):
             return replace(self, rows=self._select(self.rows, key))
         i, j = key
         rows = self._select(self.rows, i)
+        # Identity of the row numbers keeps the diagonal exact. Equal copies do not.
         same = self.rows is self.cols and i is j
         return replace(
             self, rows=rows, cols=rows if same else self._select(self.cols, j, held=True)
@@ -309,6 +312,7 @@ class KernelOperator(Streaming):
         z = self._hold(self.cols, 1)
         size = strip_rows(z.shape[0], z.itemsize, self.memory_bytes)
         for rows, block in self.fed_rows().blocks(size):
+            # The block's first row is the column of that number, where the entry is exact.
             start = rows.start if self._same else None
             K = self.engine.block(self.kernel, self._cast(block), z, diagonal=start)
             yield rows, K.to(self.device)
@@ -345,6 +349,7 @@ class KernelOperator(Streaming):
         z = self._hold(self.cols, 1)
         if not have_factors(self.kernel, self.rows, z):
             return self
+        # The factors belong to a copy, because operators are immutable for their users.
         operator = replace(self)
         factors = Factors.of(
             self.kernel, self.rows, z,
@@ -367,6 +372,8 @@ class KernelOperator(Streaming):
     ) -> tuple[Engine, int]:
         """Return the engine of this operator, and the bytes for it."""
         kernel, dtype, sparse = self.kernel, self.dtype, self.rows.sparse or self.cols.sparse
+        # An engine that the user named is refused rather than replaced, and an inherited one is
+        # replaced.
         if not derived or isinstance(engine, str):
             ask = partial(choose_engine, engine, dtype=dtype, kernel=kernel, sparse=sparse)
             return self._remote_side.call_at_rows(ask), memory_bytes

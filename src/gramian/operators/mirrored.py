@@ -44,6 +44,7 @@ def mirror_products(
         out[first:, first:last] = strip
         out[first:last, last:] = strip[last - first :].t()
         square = out[first:last, first:last]
+        # The two triangles of the square come from different sums, and may differ in the last bit.
         square.copy_(square.tril() + square.tril(-1).t())
     return out
 

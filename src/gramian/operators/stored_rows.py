@@ -88,12 +88,14 @@ class StoredRows:
             sums = torch.zeros(len(v), first, dtype=torch.float64) if first else None
             left_columns, right = (
                 v[:, : E.shape[1]].contiguous(),
+                # The compiled product adds E' (-y): with y = -v it adds E' v.
                 -v[:, own].t().double().contiguous(),
             )
             multiply(
                 E, None, (0, len(E)), v=left_columns, targets=right, products=products, sums=sums
             )
             out[:, own] += products.t()
+            # The first strip has no columns left of its diagonal square.
             if sums is not None:
                 out[:, :first] += sums
             return
@@ -101,6 +103,7 @@ class StoredRows:
             cols = slice(start, min(start + BLOCK_COLUMNS, first))
             out[:, own] += v[:, cols] @ E[:, cols].t()
             out[:, cols] += v[:, own] @ E[:, cols]
+        # The square on the diagonal holds both triangles, so it is multiplied from one side.
         out[:, own] += v[:, own] @ E[:, own].t()
 
     def _uses_compiled(self, t: int) -> bool:

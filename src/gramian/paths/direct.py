@@ -44,6 +44,7 @@ def direct_path(
     for penalty in penalties:
         A.copy_(K)
         A.diagonal().add_(replace(problem, penalty=penalty).ridge.cpu().reshape(-1))
+        # The view by columns shares the memory of A, whose triangle becomes the factor.
         R = la.by_columns(A)
         try:
             la.cholesky_(R)

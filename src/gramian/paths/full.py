@@ -138,6 +138,7 @@ class FullPath:
         """
         n = len(problem.K.rows)
         factor = columns_factor(problem.K, max(1, min(rank, n // 2)), rng=rng)
+        # The factor needs columns of K, which the stored triangle does not serve.
         problem = _store_entries(problem, store_bytes, stored_features)
         shifts = [problem.total * penalty for penalty in penalties]
         inverses = LowRankInverse.path(factor, _inverse_weights(problem), shifts)
@@ -165,6 +166,7 @@ class FullPath:
         p, t = len(self.penalties), Y.shape[1]
         B = Y.repeat(1, p)
         penalties = torch.tensor(self.penalties, dtype=torch.float64).repeat_interleave(t)
+        # Each penalty has its own diagonal, but one product with K serves all columns.
         ridge = self.problem.total * penalties * _inverse_weights(self.problem)
         ridge = ridge.expand(len(Y), p * t)
         norm = B.norm(dim=0)
@@ -178,6 +180,7 @@ class FullPath:
             yield Stage(iteration, coef, relative.reshape(p, t).amax(dim=1))
             Q = self._apply(P, ridge)
             pq = (P * Q).sum(dim=0)
+            # Columns freeze one by one: to divide by their curvature would spread rounding.
             moves = (pq > 0) & (rz > 0) & (relative > ROUNDING_RESIDUAL)
             a = torch.where(moves, rz / torch.where(moves, pq, 1.0), 0.0)
             X, R = X + a * P, R - a * Q
@@ -189,6 +192,7 @@ class FullPath:
     def _apply(self, P: Tensor, ridge: Tensor) -> Tensor:
         """Return (K + ridge) P, with entries and P in the dtype of the rows."""
         K = self.problem.K
+        # The ridge is added in float64, because it may be below the rounding of the product.
         return (K @ P.to(K.dtype)).double() + ridge * P
 
 

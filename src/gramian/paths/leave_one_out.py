@@ -50,6 +50,7 @@ class Spectrum:
     def of(cls, K: Float[Tensor, "n n"], weights: Float[Tensor, " n"]) -> Spectrum:
         """Decompose the kernel matrix of all rows as centers. Cost: about 5 n³ operations."""
         root = weights.double().sqrt()
+        # The weights enter symmetrically, so that the eigenvectors are orthogonal.
         A = root[:, None] * K.double() * root
         la.flush_tiny_(A)
         values, vectors = la.eigenpairs(A)
@@ -105,6 +106,7 @@ class Spectrum:
         losses = []
         for shift, residual, complement in self._residuals(Y, shifts):
             loss = float((residual / complement[:, None]).square().sum()) / total
+            # Coefficients of the full problem are the residuals over the shift.
             coef = weights.sqrt()[:, None] * residual / shift
             loss += eps**2 * float(coef.square().sum()) / Y.shape[1]
             losses.append(loss if math.isfinite(loss) else math.inf)
@@ -145,8 +147,10 @@ class Spectrum:
         inside = self.vectors.t() @ y
         squares = self.vectors.square()
         outside = 0.0 if self.full else y - self.vectors @ inside
+        # Directions outside of the eigenvectors are not fitted, whatever the shift.
         complement_outside = 0.0 if self.full else 1 - squares.sum(dim=1)
         (n, r), t = self.vectors.shape, y.shape[1]
+        # Shifts share a product up to the memory of the eigenvectors themselves.
         at_once = max(1, max(r, SHIFT_NUMBERS // n) // t)
         for start in range(0, len(shifts), at_once):
             part = torch.tensor(shifts[start : start + at_once], dtype=torch.float64)

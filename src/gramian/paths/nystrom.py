@@ -52,6 +52,7 @@ def nystrom_path(
         y = targets[rows]
         if weights is not None:
             root = weights[rows].double().sqrt()[:, None]
+            # Roots of the weights on both sides keep the Gram matrix symmetric.
             block, y = block * root, y * root
         la.add_outer_(gram, block.cpu().t())
         rhs += (block.t() @ y).cpu()
@@ -59,6 +60,7 @@ def nystrom_path(
     K_mm.diagonal().mul_(1 + RELATIVE_JITTER)
     R = la.by_columns(torch.empty(m, m, dtype=torch.float64))
     for penalty in penalties:
+        # One buffer serves all penalties, because the factorisation overwrites it.
         torch.add(gram, K_mm, alpha=problem.total * penalty, out=R)
         try:
             la.cholesky_(R)

@@ -144,6 +144,7 @@ def fit_sample(
     centers = sample.first(m).X
     problem = _problem(K, sample, centers)
     path = _path(problem, penalties)
+    # The entries serve all penalties of the path.
     K_held = replace(K, rows=as_rows(sample.held_X), cols=as_rows(centers)).dense().double()
     best, losses, least_loss = None, [], math.inf
     for penalty, coef in path:
@@ -152,6 +153,7 @@ def fit_sample(
         losses.append((penalty, loss))
         if best is None or loss < least_loss:
             best, least_loss = (penalty, coef, values), loss
+        # The path ends only well above the minimum, because losses are not unimodal.
         elif loss > LARGEST_LOSS_RATIO * least_loss:
             break
     if best is None:

@@ -55,6 +55,7 @@ class Root:
         diagonal = P.diagonal().clone()
         least_pivot = len(P) * la.FLOAT64_EPS * float(diagonal.max())
         if dtype != torch.float64:
+            # Smaller pivots would amplify the rounding of products in this dtype.
             rounding = ROUNDING_UNITS * torch.finfo(dtype).eps * float(diagonal.mean())
             least_pivot = max(least_pivot, rounding)
         try:
@@ -62,18 +63,23 @@ class Root:
         except la.NotPositiveDefinite:
             pivot = 0.0
         else:
+            # The diagonal of a Cholesky factor holds the roots of the pivots.
             pivot = float(P.diagonal().min()) ** 2
         if pivot > least_pivot:
             return cls(P, P[:, :0], None)
+        # The factorisation overwrote the upper triangle and the diagonal, but the lower one is
+        # intact.
         la.mirror_lower_(P)
         P.diagonal().copy_(diagonal)
         return cls._with_pivots(P, least_pivot)
 
     @classmethod
     def _with_pivots(cls, P: Tensor, least_pivot: float) -> Root:
+        # LAPACK has a pivoted factorisation, and the library of the device has none.
         host = P if not la.is_on_device(P) else la.by_columns(P.t().cpu())
         order, q = la.pivoted_cholesky_(host, least_pivot)
         if q == 0:  # the kernel vanishes at all landmarks, and so everywhere
+            # A factor needs at least one pivot. Any value serves, because K_nm is zero.
             host.fill_(1.0)
             q = 1
         return cls(*_leading_rows(host, q), order)
@@ -85,6 +91,7 @@ def _leading_rows(P: Tensor, q: int) -> tuple[Tensor, Tensor]:
     flat = P.t().reshape(-1).numpy()
     for j in range(0, m if q < m else 0, COLUMNS_AT_ONCE):
         k = min(j + COLUMNS_AT_ONCE, m)
+        # The columns move to the front of the same memory, in groups: a copy would double the peak.
         flat[j * q : k * q].reshape(k - j, q)[:] = flat[j * m : k * m].reshape(k - j, m)[:, :q]
     R = torch.from_numpy(flat[: m * q]).reshape(m, q).t()
     return R[:, :q], R[:, q:]

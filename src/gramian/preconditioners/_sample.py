@@ -72,6 +72,8 @@ class ResidualMatrix:
         # Rows in both samples; `EigenProFactor.build` takes them from the two ends of one order.
         shared = s if fresh is sample else h + s - n
         if shared > 0:
+            # The ridge is part of the kernel k + ridge [x = x'], so it enters where a row meets
+            # itself.
             B[:shared] += ridge * V[s - shared :]
         return cls(G, B.to(G.dtype))
 
@@ -86,7 +88,9 @@ class ResidualMatrix:
     def largest(self, rng: torch.Generator) -> float:
         """Return the largest eigenvalue over the number of rows, at least zero."""
         start = torch.randn(len(self.G), 1, dtype=self.G.dtype, generator=rng).to(self.G)
+        # The matrix is never formed: the product with its low-rank part is cheaper.
         value = largest_eigenvalue(lambda v: self.G @ v - self.B @ (self.B.t() @ v), start)
+        # Rounding may make a residual negative if the sample is the same rows.
         return max(value, 0.0) / len(self.G)
 
 
@@ -108,6 +112,7 @@ def largest_residual(
     features = None
     if shape[0] * shape[1] * K.dtype.itemsize <= features_bytes:
         features = torch.empty(shape, dtype=K.dtype, device=K.device)
+    # The product runs in the dtype of the entries, because it is the cost of the pass.
     U = (sample.root[:, None] * E).to(K.dtype)
     k = diagonal(K, K.rows)
     k = k if weights is None else k * weights.to(k)
@@ -121,6 +126,7 @@ def largest_residual(
         if weights is not None:
             B *= weights[rows].to(B).sqrt()[:, None]
         inside = (sample.index >= rows.start) & (sample.index < rows.stop)
+        # Rows of the sample meet themselves, where the ridge is part of the kernel.
         B[sample.index[inside] - rows.start] += ridge * E[inside.to(E.device)]
         largest = max(largest, float((k[rows] + ridge - B.square().sum(dim=1)).max()))
     return largest, features

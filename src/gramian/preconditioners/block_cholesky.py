@@ -82,6 +82,8 @@ class BlockCholesky:
         for rows, R in zip(self.index, self.factors, strict=True):
             # torch reads the triangle in place; `dpotrs` takes three times as long.
             T = R.t() if transpose else R
+            # The right side takes the dtype of the factor: to convert the factor would read it
+            # twice.
             b = g[rows].to(R.dtype)
             out[rows] = torch.linalg.solve_triangular(T, b, upper=not transpose).to(g.dtype)
         return out
@@ -94,6 +96,7 @@ def factorise_(A: Float[Tensor, "s s"]) -> Float[Tensor, "s s"]:
     a ridge of that size, gets the least jitter for which the factorisation succeeds.
     """
     diagonal = A.diagonal().clone()
+    # The first attempt has no jitter, so that a definite block is factorised exactly.
     jitter = least_jitter(A, torch.float64)
     while True:
         try:
@@ -109,6 +112,7 @@ def factorise_(A: Float[Tensor, "s s"]) -> Float[Tensor, "s s"]:
 
 def convert_factor(R: Float[Tensor, "s s"], dtype: torch.dtype) -> Float[Tensor, "s s"]:
     """Convert a factor to a dtype, by columns."""
+    # The factor is contiguous by columns, so that its transpose converts without a second copy.
     return la.by_columns(R.t().to(dtype))
 
 

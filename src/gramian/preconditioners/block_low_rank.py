@@ -66,6 +66,7 @@ class BlockLowRank:
         dtype, V = K.dtype if dtype is None else dtype, factor
         factors = []
         for rows, A in zip(index, diagonal_blocks(K, index), strict=True):
+            # The index makes a copy, so that the rows of V can be overwritten below.
             F = V[rows]
             if la.is_on_device(A):
                 A.addmm_(F, F.t(), alpha=-1)
@@ -76,6 +77,7 @@ class BlockLowRank:
             # the jitter of the factorisation any other indefiniteness.
             A.diagonal().clamp_(min=0.0).add_(ridge_at(ridge, rows))
             R = factorise_(A)
+            # V is solved with the factor in float64, before that is rounded for storage.
             V[rows] = torch.linalg.solve_triangular(R.t(), F, upper=False)
             factors.append(convert_factor(R, dtype))
         return cls(BlockCholesky(tuple(index), tuple(factors)), LowRankInverse.build(V, 1.0))

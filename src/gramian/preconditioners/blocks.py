@@ -53,6 +53,7 @@ def blocks_of_rows(
     sampled, target_rows = torch.arange(n), size
     if n > SAMPLE_ROWS:
         sampled = torch.randperm(n, generator=rng)[:SAMPLE_ROWS].sort().values
+        # A sample misplaces the medians a little, and a cell above the limit would be cut in two.
         target_rows = max(1, int(SAMPLED_SHARE * size))
     sample = K.kernel.coordinates(K.rows.take(sampled))
     cells = MedianSplits(rows=target_rows, overlap=0.0).grow(sample, n, rng=rng)
@@ -61,6 +62,7 @@ def blocks_of_rows(
         for share in cells.route(K.kernel.coordinates(X)):
             parts_of_cell[share.cell].append(part.start + share.index)
     members = [torch.cat(parts) for parts in parts_of_cell if parts]
+    # Cells of equal rows cannot be split by a median, so that they are cut by number.
     return [index for cell in members for index in cell.tensor_split(-(-len(cell) // size))]
 
 
@@ -72,6 +74,7 @@ def estimate_coupling(
     Cost: n times `COUPLING_ROWS` kernel evaluations.
     """
     n = K.shape[0]
+    # The table replaces a search for the block of each row in each strip.
     block_of = torch.empty(n, dtype=torch.int64)
     for number, index in enumerate(blocks):
         block_of[index] = number
@@ -94,9 +97,11 @@ def diagonal_blocks(
     K = K.double()
     rows: RowSource = K.rows
     if not rows.random_access:
+        # Each block would take a pass over a sequential source.
         rows = as_rows(gather_rows(rows, torch.arange(len(rows)), K.host_bytes))
     for block in index:
         block_rows = as_rows(rows.take(block))
         entries = replace(K, rows=block_rows, cols=block_rows).dense()
+        # Subnormal entries would slow the factorisation down by an order of magnitude.
         la.prepare_(entries)
         yield la.by_columns(entries)

@@ -69,6 +69,7 @@ def target_batch(n: int) -> int:
 def automatic_rank(values: Tensor, most: int, beta: float, n: int) -> int:
     """Return the number of eigenvalues to flatten for the target batch."""
     needed = int((values * target_batch(n) > beta).sum())
+    # Eigenvalues at the level of rounding have arbitrary vectors, which must not be flattened.
     nonzero = int((values > len(values) * la.FLOAT64_EPS * values[0]).sum())
     return min(max(needed, 5), most, nonzero)
 
@@ -76,5 +77,6 @@ def automatic_rank(values: Tensor, most: int, beta: float, n: int) -> int:
 def flattening(values: Tensor, exponent: float) -> Tensor:
     """Return D_i = (1 - (t / l_i)^a) / l_i of q eigenvalues above t, the last value."""
     top, tail = values[:-1], values[-1]
+    # Both branches of `where` are computed, so a safe divisor avoids 0 / 0 in the unused one.
     safe = torch.where(top > tail, top, 1.0)
     return torch.where(top > tail, (1 - (tail / safe) ** exponent) / safe, 0.0)

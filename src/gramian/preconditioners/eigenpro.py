@@ -207,6 +207,7 @@ class EigenProFactor:
 
     def batch(self, decay: float | int = 0.0) -> int:
         """Return a quarter of the critical batch; at the critical batch, steps halve."""
+        # The bounds keep the batch a finite integer where `top` is tiny.
         return int(min(self.beta / max(4 * (self.top + decay), self.beta * 1e-9), 1e9)) + 1
 
     def step(self, batch: int, decay: float | int = 0.0) -> float:
@@ -266,9 +267,11 @@ def _flattened_eigenpairs(
 ) -> tuple[Float[Tensor, " _"], Float[Tensor, "s q"]]:
     """Return q + 1 eigenvalues of K_SS / s, descending, and the first q eigenvectors."""
     n, s = sample.K.shape[0], len(sample.index)
+    # One eigenvalue more is needed: it is the level to which the others decrease.
     most = min(s - 1, most_eigenpairs(s, n, most) if rank is None else rank)
     coarse = rank is None and sample.K.dtype == torch.float32
     values, V = compute_eigenpairs(sample, ridge, min(most + 1, s), rng, coarse=coarse)
+    # Rounding may make the least eigenvalues negative, of which the flattening takes powers.
     values = (values / s).clamp(min=0)
     q = automatic_rank(values, most, diagonal, n) if rank is None else most
     return values[: q + 1], V[:, :q]

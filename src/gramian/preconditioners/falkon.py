@@ -148,6 +148,7 @@ class FalkonFactor:
         """Build the factor in the memory of a root of K_mm, without an estimate of its rounding."""
         T, S, weight = root.T, root.S, problem.landmark_weight
         if weight is not None and root.order is not None:
+            # R has its columns in the order of the pivots.
             weight = weight[root.order.to(weight.device)]
         diagonal = T.diagonal().clone()
         # T' moves below the diagonal, so that A can replace T above it, in the same memory.
@@ -176,6 +177,7 @@ class FalkonFactor:
         diagonal = T.diagonal().clone()
         la.mirror_upper_(T)
         _divide_columns_below_diagonal(T, diagonal)
+        # The sum over the strips starts from zero in the upper triangle.
         T.copy_(T.tril(-1))
         for K, weights in strips:
             selected = K if root.order is None else K[:, root.order[:q].to(K.device)]
@@ -183,11 +185,13 @@ class FalkonFactor:
             half = la.solve_triangular(T, columns, lower=True, transpose=False, unit=True)
             half *= weights.to(half).sqrt() / diagonal[:, None]
             for j in _blocks(q):
+                # Only the upper triangle is summed: the lower one holds T'.
                 T[: j.start, j] += half[: j.start] @ half[j].t()
                 T[j, j] += (half[j] @ half[j].t()).triu()
         # Below this penalty, the factorisation may fail by rounding.
         least_penalty = q * la.FLOAT64_EPS * float(T.diagonal().max())
         B = cls._pack(T, diagonal, root, max(penalty, least_penalty), problem)
+        # `_pack` factorised T in place, so its diagonal is the diagonal of A.
         pivots = T.diagonal().square()
         rounding = 4 * math.sqrt(q) * la.FLOAT64_EPS * float(pivots.max() / pivots.min())
         return replace(B, rounding_in_float64=rounding)
@@ -205,6 +209,7 @@ class FalkonFactor:
 
     def solve_T(self, b: Float[Tensor, "q t"]) -> Float[Tensor, "m t"]:
         """Return T⁻¹ b, with zeros for removed landmarks."""
+        # The triangle below the diagonal is T' over its diagonal, so b is divided first.
         x = la.solve_triangular(
             self.triangles, b / self.diagonal, lower=True, transpose=True, unit=True
         )
@@ -250,6 +255,7 @@ class FalkonFactor:
     def least_eigenvalue(self, penalty: float) -> float:
         """Return a lower bound of the eigenvalues of B'H B: the penalty over the squares in A."""
         squares = sum(
+            # Blocks avoid a copy of the whole triangle. The mask leaves out T' below the diagonal.
             float(self.triangles[: j.stop, j].triu(-j.start).square().sum())
             for j in _blocks(len(self.diagonal))
         )
@@ -279,12 +285,16 @@ def _has_few_distinct_rows(problem: NystromProblem) -> bool:
     rows = problem.K.rows
     if rows.sparse or not rows.random_access:
         return False
+    # A fixed seed leaves the generator of the fit untouched, and makes the same decision in each
+    # fit.
     rng = torch.Generator().manual_seed(0)
     position = torch.rand(2 * FEW_ROWS * m, dtype=torch.float64, generator=rng)
     if problem.weights is None:
         index = (position * n).long()
     else:
         total = problem.weights.double().cpu().cumsum(0)
+        # Rows are drawn in proportion to their weights. The clamp catches a position rounded to the
+        # total.
         index = torch.searchsorted(total, position * total[-1], right=True).clamp(max=n - 1)
     distinct = rows.take(index.unique()).unique(dim=0)
     return len(distinct) <= FEW_ROWS * m
@@ -299,6 +309,7 @@ def _all_strips(problem: NystromProblem) -> Iterator[tuple[Tensor, Tensor]]:
 
 def root_of(problem: NystromProblem, *, exact: bool = True) -> Root:
     """Factorise K_mm in float64; see `FalkonFactor.build` for `exact`."""
+    # K_mm is often singular in float32, whatever the dtype of the rows.
     P = la.by_columns(problem.K_mm.double().dense())
     la.prepare_(P)
     return Root.build(P, torch.float64 if exact else problem.K.dtype)
@@ -308,6 +319,7 @@ def _divide_columns_below_diagonal(P: Tensor, diagonal: Tensor) -> None:
     for j in _blocks(len(P)):
         P[j.stop :, j] /= diagonal[j]
         corner = P[j, j]
+        # The square on the diagonal holds a part of T above and a part of T' below.
         corner.copy_(corner.triu() + (corner / diagonal[j]).tril(-1))
 
 
@@ -335,6 +347,7 @@ def _automatic_penalty(P: Tensor, S: Tensor, problem: NystromProblem) -> float:
     """
     q, m = len(P), len(P) + S.shape[1]
     uncovered = 1 - problem.covered_fraction
+    # Landmarks that are all of the rows determine every direction.
     if uncovered <= 0:
         return problem.penalty
 
@@ -351,6 +364,7 @@ def rounding_of(B: FalkonFactor, problem: NystromProblem | LossProblem) -> float
     if problem.K.dtype == torch.float64:
         return 0.0
     x = _random_coef(B)
+    # Some rows are enough to estimate a mean square.
     rows = problem.K_mm[: min(ROUNDING_ROWS, len(x))]
     return float((rows @ x - rows.double() @ x).square().mean().sqrt())
 

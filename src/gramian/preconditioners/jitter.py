@@ -36,10 +36,12 @@ def cholesky_with_jitter_(P: Float[Tensor, "m m"], dtype: torch.dtype) -> float:
     jitter = least_jitter(P, dtype)
     diagonal = P.diagonal().clone()
     while True:
+        # The diagonal is set from its copy, so that jitters of failed attempts do not add up.
         P.diagonal().copy_(diagonal + jitter)
         try:
             la.cholesky_(P)
         except la.NotPositiveDefinite:
+            # The failed factorisation has overwritten the upper triangle.
             la.mirror_lower_(P)
             jitter *= 10
             logger.debug("K_mm is singular to rounding; jitter %.1e", jitter)

@@ -169,6 +169,7 @@ class _Setup:
 
 
 def _start(setup: _Setup, rhs: Tensor, state: State | None) -> CGState:
+    # The iterate holds more digits than the products, because true residuals correct it.
     dtype = torch.float64 if setup.exact_residual is not None else rhs.dtype
     x = starting_coef(state, rhs.to(dtype))
     residual = rhs if state is None else _true_residual(setup, x, rhs)
@@ -202,6 +203,7 @@ def _check_residual(setup: _Setup, rhs: Tensor, s: CGState) -> None:
         return _norms(x if setup.probes is None else setup.probes.T @ x.double())
 
     difference = _true_residual(setup, s.coef, rhs).double() - s.residual.double()
+    # Machines sum in different orders, so that a sound file differs by rounding.
     margin = setup.rounding * sizes(rhs)
     if setup.exact_residual is not None:
         # The recursive residual may be wrong until the exact one replaces it.
@@ -222,16 +224,19 @@ def _check_residual(setup: _Setup, rhs: Tensor, s: CGState) -> None:
 def _step(setup: _Setup, s: CGState) -> CGState:
     q = setup.apply(s.direction)
     curvature = _dots(s.direction, q)
+    # Rounding alone can make the curvature of a positive-definite matrix nonpositive.
     active = s.active & (curvature > 0)
     alpha = _ratio(s.energy, curvature, active)
     x = s.coef + alpha * s.direction
     residual = s.residual - alpha.to(q.dtype) * q
+    # The true residual replaces the recursive one before norms are taken, so that they are true.
     residual, restarted = _refine_residual(setup, s, x, residual, active)
     moving = _norms(residual) > setup.floor(x.dtype)
     # A true residual may revive columns that the recursive one had frozen by mistake.
     active = moving if restarted else active & moving
     z = setup.precondition(residual)
     energy = _dots(residual, z)
+    # After a replacement the old direction is no longer conjugate, and keeping it may diverge.
     beta = torch.zeros_like(energy) if restarted else _ratio(energy, s.energy, active)
     lanczos = _append_step(s.lanczos, alpha[setup.watched], beta[setup.watched])
     metrics = setup.metrics(residual, lanczos)
@@ -262,6 +267,7 @@ def _refine_residual(
     setup: _Setup, s: CGState, x: Tensor, residual: Tensor, active: Tensor
 ) -> tuple[Tensor, bool]:
     """Return the residual, and whether it has just been computed directly."""
+    # A true residual serves all columns in one pass, so that it waits for the slowest active one.
     due = bool((_norms(residual) <= setup.refine_below * s.checked)[active].all())
     if setup.exact_residual is None or not due:
         return residual, False
@@ -276,6 +282,7 @@ def no_gain(before: CGState, after: CGState) -> bool:
 
 def _append_step(lanczos: Tensor, alpha: Tensor, beta: Tensor) -> Tensor:
     """Append a step; after a restart (beta = 0) the recurrence continues as a separate block."""
+    # A frozen column has a step of zero, whose inverse would be an entry of the Lanczos matrix.
     if len(lanczos) >= LANCZOS_STEPS or not alpha > 0:
         return lanczos
     row = torch.stack([alpha, beta]).to(lanczos.dtype)
@@ -284,10 +291,12 @@ def _append_step(lanczos: Tensor, alpha: Tensor, beta: Tensor) -> Tensor:
 
 def _ratio(numerator: Tensor, denominator: Tensor, active: Tensor) -> Tensor:
     """Return the quotient in active columns, and zero in the others."""
+    # Both branches of `where` are computed, so the divisor of a frozen column is 1.
     return torch.where(active, numerator / torch.where(active, denominator, 1.0), 0.0)
 
 
 def _dots(a: Tensor, b: Tensor) -> Tensor:
+    # Sums of float32 products over many rows would lose the digits that decide convergence.
     return (a.double() * b.double()).sum(dim=0)
 
 

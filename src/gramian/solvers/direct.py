@@ -132,7 +132,9 @@ def _solve_full(problem: FullProblem, *, refine: bool) -> Tensor:
     for columns, part in problem.by_penalty():
         if not is_intact:
             la.mirror_lower_(A)  # restores the triangle that the last factor has overwritten
+        # The diagonal is set from its copy, so that ridges of earlier targets do not add up.
         A.diagonal().copy_(diagonal).add_(part.ridge.flatten())
+        # The refined factor is a copy, and leaves the matrix intact for the next penalty.
         solution = la.solve_refined(A, part.rhs, float(part.ridge.min())) if refine else None
         if solution is None:
             _factorise_(A, part)
@@ -159,7 +161,11 @@ def _solve_nystrom(problem: NystromProblem) -> Tensor:
     T = root.T.to(device)
     pivots = torch.arange(q, device=device) if root.order is None else root.order[:q].to(device)
     has_penalties = problem.penalties is not None
+    # The targets are columns of the triangle, so that one factorisation yields the right-hand
+    # sides.
     R = T.new_zeros(q, q + t)
+    # The ridge enters as rows of the least-squares problem: it is not squared as in normal
+    # equations.
     R.diagonal().fill_(0.0 if has_penalties else problem.shift**0.5)
     # Only the triangle is kept from strip to strip, and normal equations are never formed.
     for rows, block in problem.K.strips():
@@ -173,6 +179,7 @@ def _solve_nystrom(problem: NystromProblem) -> Tensor:
         beta = R.new_empty(q, t)
         for numbers, part in problem.by_penalty():
             columns = numbers.to(device)
+            # The triangle of all rows serves each penalty, whose ridge is stacked on it.
             ridge = R.new_zeros(q, q + len(columns))
             ridge.diagonal().fill_(part.shift**0.5)
             triangle = torch.cat([R[:, :q], R[:, q + columns]], dim=1)

@@ -243,6 +243,8 @@ class Falkon(StoresEntries, Solver[NystromProblem, FalkonState]):
         warm = isinstance(state, FalkonState) and state.warm
         precise = problem.double()
         if self.refine is False or problem.K.dtype == torch.float64:
+            # Float64 rows are refined only on request: a true residual corrects rounding in float64
+            # alone.
             exact = precise if self.refine is True else None
             rounding = 0.0 if exact is not None else _float32_error(B, problem)
             yield from _System(B, self.keeping(problem), exact, rounding).states(start, warm)
@@ -278,15 +280,18 @@ class _System:
     def residual(self, beta: Tensor) -> Tensor:
         """Return the right-hand side less B'H B beta: a pass with entries in float64."""
         assert self.exact is not None
+        # One pass yields K'(K w - y), in which the digits of y and K w cancel in float64.
         return -self._gradient(self.exact, beta, self.exact.targets)
 
     def _gradient(self, problem: NystromProblem, beta: Tensor, targets: Targets | None) -> Tensor:
+        # The penalty term reuses A⁻¹ beta: B' K_mm B is A'⁻¹ A⁻¹, without K_mm.
         w = self.B.solve_A(beta)
         g = problem.K.normal(self.B.solve_T(w), problem.weights, targets) / problem.total
         return self.B.solve_At(self.B.solve_Tt(g) + problem.penalty_per_target * w)
 
     def _watched_column(self, rhs: Tensor) -> int:
         """Return the column with the largest norm among the nonzero columns of least penalty."""
+        # The smallest penalty has the least eigenvalue, on which the error estimate depends.
         norm = rhs.norm(dim=0)
         penalties = torch.as_tensor(self.problem.penalty_per_target).to(norm).expand_as(norm)
         moving = norm > 0
@@ -335,6 +340,7 @@ class _System:
         """Yield the states of conjugate gradient, from a state in the coordinates beta."""
         warm = warm or (start is not None and not isinstance(start, CGState))
         rhs = self.B.solve_At(self.B.solve_Tt(self.problem.rhs / self.problem.total))
+        # A missing function leaves the recursion without replacements.
         residual = None if self.exact is None else self.residual
         float64 = self.problem.K.dtype == torch.float64
         for cg in conjugate_gradient(
@@ -387,6 +393,7 @@ def _iterate_in_float32(
     for state in system.states(start, warm):
         if state.verdict is not None or (before is not None and no_gain(before, state.cg)):
             logger.info("K_nm in float32 gains nothing any more: float64 from here")
+            # A plain state continues from the coordinates, with a new direction in float64.
             return State(state.iteration, state.cg.coef)
         before = state.cg
         yield state
@@ -410,8 +417,10 @@ def _to_coordinates(B: FalkonFactor, problem: NystromProblem, state: State | Non
     if isinstance(state, FalkonState) and _same_coordinates(B, state):
         return state.cg
     coef = state.coef.double()
+    # With all landmarks the coordinates follow from the coefficients by triangular products.
     if B.order is None:
         return State(state.iteration, B.from_coef(coef))
+    # Removed landmarks may have coefficients, so the values of the function carry over instead.
     return State(state.iteration, B.from_values(problem.K_mm.double() @ coef))
 
 

@@ -70,9 +70,11 @@ def split_for(
     precision : {"auto", "exact", "fast"}
     """
     for choice in SPLIT_CHOICES[precision]:
+        # The negated comparison also rejects NaN, for which every other comparison is false.
         if d < choice.features or not reach < float("inf"):
             continue
         error = split_error(choice.pieces, reach, fourth, d)
+        # The bound is relative to |x|², so that the tiles need one factor for all pairs.
         near = NEAR_RATIO * error / reach if reach > 0 else 0.0
         if _entry_error(kernel, error) <= choice.limit and not (kernel.sharp and near > MOST_NEAR):
             return Bfloat16Split(choice.pieces, near)
@@ -88,6 +90,8 @@ def split_error(pieces: int, reach: float, fourth: Callable[[], float], d: int) 
     1.4 of what this gives where it comes near a limit.
     """
     error = product_error(torch.finfo(torch.float32).eps, reach, d)
+    # Two pieces omit digits, and the fourth powers cost a pass over the columns: they are computed
+    # only here.
     if pieces == 2:
         error += two_pieces_error(BFLOAT16_BITS, reach, fourth() ** 0.5)
     return error

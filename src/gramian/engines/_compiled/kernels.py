@@ -66,6 +66,7 @@ def has_split_products(isa: str) -> bool:
 
 def is_compiled(kernel: Kernel) -> bool:
     """Return whether there are tiles of `kernel`, which is one of `gramian.kernels` then."""
+    # A user's subclass may share the name of a kernel of this package but not its formula.
     if not type(kernel).__module__.startswith(Kernel.__module__.removesuffix("base")):
         return False
     return tile_name(kernel) in import_module(NATIVE_MODULE).kernels()
@@ -157,6 +158,7 @@ class Compiled:
             raise TypeError(f"there are no compiled tiles of {kernel!r}")
         z = z.detach().contiguous()
         factor = kernel.scaled(torch.ones(1, z.shape[1], dtype=torch.float64))[0]
+        # A kernel that is not stationary depends on the origin, so its rows are not shifted.
         origin = z.mean(dim=0).double() if kernel.stationary else factor * 0
         columns = _Columns(z, origin, factor, settings)
         reach = 0.0
@@ -164,6 +166,7 @@ class Compiled:
             reach = columns.reach(2 if isinstance(kernel, Radial) else 1)
         split = _split(kernel, reach, columns, dtype)
         difference, tile = distances(kernel, reach, z.shape[1], dtype)
+        # The pieces replace float32 products. Near pairs are recomputed inside the tile instead.
         if split is not None:
             difference, tile = False, torch.float32
         plan = tiles()(
@@ -222,6 +225,7 @@ def distances(kernel: Kernel, reach: float, d: int, dtype: torch.dtype) -> tuple
     if not isinstance(kernel, Radial | L1Laplacian):
         return False, dtype
     norm = reach**0.5 if isinstance(kernel, Radial) else reach
+    # The order is the order of cost: a product, differences, then both in float64.
     for tile in (dtype, torch.float64):
         eps = torch.finfo(tile).eps
         if _product_will_do(kernel, reach, d, eps, torch.finfo(dtype).eps):
@@ -241,8 +245,11 @@ def _product_will_do(
     else:
         error = product_error(eps, abs(kernel.scale) * reach, d)
         if kernel.sharp:
+            # With few features, differences cost little and keep the digits that a kink would
+            # magnify.
             return not has_few_features and remaining_error(error) <= ROUNDING_LIMIT
         error *= kernel.slope
+    # Differences cost little with few features, so a product must be more precise to be worth it.
     limit = FEW_LIMIT if has_few_features else ROUNDING_LIMIT
     return error <= limit * entry_eps / torch.finfo(torch.float32).eps
 

@@ -50,8 +50,10 @@ class Normal:
         """Return the product in the cheaper way; without `v`, -c K' W y with t columns."""
         K = self.K
         if v is None:
+            # The residual starts from K v = 0, so that no entry is evaluated for the first product.
             none = K.left.rows.new_zeros(K.left.n, t, dtype=torch.float64)
             return self._multiply_back(self._residual(none, slice(None)))
+        # Kept entries are multiplied by torch, which in TF32 would keep three digits of them.
         possible = _piece(K) >= LEAST_ROWS and torch_keeps_float32()
         if possible and keeping_is_cheaper(K.constants["DISTANCE"], K.precision, K.features, t):
             return self.multiply_storing(v)
@@ -96,6 +98,7 @@ def keeping_is_cheaper(distance: str, precision: str, d: int, t: int) -> bool:
     seconds_per_pair = (
         2 * d / H200_FLOPS[distance] if distance in H200_FLOPS else 4 * d / H200_FLOPS["ieee"]
     )
+    # Both products evaluate entries once per group of targets, and keeping them saves all but one.
     repeats = 2 * -(-t // TARGETS) - 1
     compute = repeats * (seconds_per_pair + 1 / H200_EXPONENTIALS) + 4 * t / H200_FLOPS[precision]
     return 12 / H200_BANDWIDTH + 4 * t / H200_FLOPS["ieee"] < compute

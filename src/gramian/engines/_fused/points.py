@@ -40,11 +40,16 @@ class Points:
         """Lay out centered and scaled points, (n, d), for a way to compute distances."""
         n, d = points.shape
         if distance in ("difference", "absolute"):
+            # Differences read one feature of many rows at a time, so each feature is contiguous.
             rows = points.new_zeros(d, -(-n // PADDED_ROWS) * PADDED_ROWS).t()
         else:
             rows = points.new_zeros(-(-n // PADDED_ROWS) * PADDED_ROWS, padded_features(d))
         rows[:n, :d] = points
+        # The norms are of the rounded rows: s of a row with itself is then near zero, as it should
+        # be.
         norms = points.new_zeros(len(rows))
+        # They are computed in float64 and rounded once, because s is a small difference of large
+        # norms.
         norms[:n] = scale * norm(points, 2).square_()
         return cls(rows, norms, n)
 

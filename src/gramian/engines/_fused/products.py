@@ -142,6 +142,7 @@ class Fused:
         rows, packed = len(self.left.rows), self._pack_columns(v)
         width, columns = packed.shape
         span = _span(rows, columns)
+        # One sum per span and a fixed order of addition make each run give the same bits.
         parts = packed.new_empty(-(-columns // span), rows, width, dtype=torch.float64)
         self._start(
             tiles.matvec,
@@ -161,6 +162,7 @@ class Fused:
         packed = self._pack_columns(v)
         width, n = packed.shape
         total = packed.new_zeros(n, width, dtype=torch.float64)
+        # A strip of rows bounds the sums of columns, which grow with the rows times the columns.
         strip = max(SCRATCH_BYTES // (8 * n * width), 1) * PADDED_ROWS
         for start in range(0, n, strip):
             by_row, by_column = self._strip(packed, start, min(strip, n - start))
@@ -195,6 +197,7 @@ class Fused:
     def _pack_columns(self, v: Tensor) -> Tensor:
         """Return v as (T, columns) in float32, padded with zeros."""
         t = v.shape[1]
+        # Tensor cores multiply at least 16 columns, and a size in Triton is a power of two.
         width = 1 if t == 1 else max(triton.next_power_of_2(t), 16)
         packed = self.right.rows.new_zeros(width, len(self.right.rows))
         packed[:t, : len(v)] = v.t()
@@ -227,8 +230,10 @@ class Fused:
         arguments |= {"x": x.rows, "z": z.rows, "x_norms": x.norms, "z_norms": z.norms}
         arguments |= dict(zip(("x_row", "x_feature"), x.rows.stride(), strict=True))
         arguments |= dict(zip(("z_row", "z_feature"), z.rows.stride(), strict=True))
+        # The number is no compile-time constant, because each block has another one.
         arguments |= {"DIAGONAL": self.diagonal is not None, "diagonal": self.diagonal or 0}
         arguments |= {"D": self.features, "BD": 32 if self.features % 32 == 0 else 16}
+        # Triton launches on the current device, which need not be the device of the rows.
         with torch.cuda.device_of(x.rows):
             if self.tuned and len(x.rows) * len(z.rows) >= TUNED_PAIRS:
                 tuner = autotune_program(program, shapes, x.rows.device)

@@ -56,6 +56,7 @@ def fused(*kernels: type[Kernel]) -> Callable[[Any], Any]:
 @no_type_check
 def root(s):
     """Return the square root of s, cut off where exp(-root) is less than any float32."""
+    # A `where` keeps NaN, which a maximum may drop. Rounding may have made s negative.
     s = tl.where(s < 0.0, 0.0, s)
     return tl.sqrt(tl.where(s > 10816.0, 10816.0, s))
 

@@ -72,4 +72,5 @@ def autotune_program(program: Any, shapes: tuple[Tile, ...], device: torch.devic
         triton.Config({"BM": tile.rows, "BN": tile.columns}, tile.warps, tile.stages)
         for tile in shapes
     ]
+    # Rows and columns are no part of the key, or each size of a block would be tuned again.
     return triton.autotune(configs, key=["D", "T", "PROFILE", "DISTANCE", "PRECISION"])(program)

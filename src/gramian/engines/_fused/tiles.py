@@ -38,6 +38,7 @@ UNROLLED_FEATURES = tl.constexpr(4)
 def rounded(a, BITS: tl.constexpr):
     """Round off `BITS` bits, as a float32."""
     half: tl.constexpr = 1 << (BITS - 1)
+    # Half of the last kept bit is added to the bits themselves, so the mask rounds to nearest.
     return ((a.to(tl.int32, bitcast=True) + half) & -(2 * half)).to(tl.float32, bitcast=True)
 
 
@@ -59,6 +60,7 @@ def dot(a, b, total, PRECISION: tl.constexpr):
     narrow: tl.constexpr = "bf16" if PRECISION == "3xbf16" else "tf32"
     bits: tl.constexpr = 16 if PRECISION == "3xbf16" else 13
     a_high, b_high = rounded(a, bits), rounded(b, bits)
+    # Small terms come first: the large product would absorb their digits one by one.
     total = narrow_dot(rounded(a - a_high, bits), b_high, total, narrow)
     total = narrow_dot(a_high, rounded(b - b_high, bits), total, narrow)
     return narrow_dot(a_high, b_high, total, narrow)
@@ -122,9 +124,11 @@ def entries(
             x, z, x_row, x_feature, z_row, z_feature, rows, cols, DISTANCE, D, BM, BN, BD
         )
         norms = tl.load(x_norms + rows)[:, None] + tl.load(z_norms + cols)[None, :]
+        # The stored norms have the scale of the kernel in them already, and the product has not.
         s = norms - 2.0 * scale * s
     K = PROFILE(s, shape)
     if DIAGONAL:
+        # Rounding leaves a distance of a point to itself, which a kernel with a kink magnifies.
         K = tl.where(cols[None, :] == rows[:, None] + diagonal, 1.0, K)
     return K
 
@@ -151,6 +155,7 @@ def matvec(
     D: tl.constexpr, T: tl.constexpr, BD: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
 ):  # fmt: skip
     """Write K v of BM rows and a span of the columns; v is (T, columns), out (splits, rows, T)."""
+    # Offsets are 64-bit because rows times features exceed 2^31 in large blocks.
     rows = tl.program_id(0).to(tl.int64) * BM + tl.arange(0, BM)
     start = tl.program_id(1).to(tl.int64) * span
     targets = tl.arange(0, T).to(tl.int64)
@@ -199,6 +204,8 @@ def symmetric(
     end = tl.minimum(start + span, columns)
     targets = tl.arange(0, T).to(tl.int64)
     across += tl.program_id(0).to(tl.int64) * across_split + targets[None, :]
+    # Programs skip the tiles left of their diagonal, but `across` is uninitialised and summed
+    # whole.
     for j in range(start, tl.minimum(end, top + BM), BN):
         cols = j - first + tl.arange(0, BN)
         tl.store(across + cols[:, None] * T, tl.zeros((BN, T), tl.float64))
@@ -210,7 +217,10 @@ def symmetric(
             scale, shape, diagonal, PROFILE, DISTANCE, DIAGONAL, D, BM, BN, BD,
         )  # fmt: skip
         total += times(K, v, v_target, cols, PRECISION, T, BM).to(tl.float64)
+        # Each tile serves both sides, so an entry off the diagonal is evaluated once.
         part = times(tl.trans(K), v, v_target, rows, PRECISION, T, BN).to(tl.float64)
+        # A square on the diagonal has both of its triangles in the rows' sums. The loop above wrote
+        # zeros.
         beyond = (cols >= top + BM)[:, None]
         tl.store(across + (cols - first)[:, None] * T, part, mask=beyond)
     at = tl.program_id(1).to(tl.int64) * out_split + (rows - first)[:, None] * T + targets[None, :]

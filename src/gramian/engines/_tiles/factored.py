@@ -28,6 +28,7 @@ def multiply_down(x: Tensor, v: Float[Tensor, "n t"]) -> Float[Tensor, "d t"]:
     if is_sparse(x):
         return transposed_times(x, v.double())
     total = torch.zeros(x.shape[1], v.shape[1], dtype=torch.float64, device=x.device)
+    # A conversion of all rows to float64 would double their memory.
     for i, i_end in steps(0, x.shape[0], max(PREPARED_NUMBERS // x.shape[1], 1)):
         total.addmm_(x[i:i_end].double().t(), v[i:i_end].double())
     return total

@@ -66,6 +66,7 @@ class TiledGradients(TileSizes):
 
     def _tiles(self, kernel: Kernel, x: Tensor, z: Tensor) -> Tiles:
         x, z = x.to(self.device), z.to(self.device)
+        # The slope near a kink changes by its whole size within the rounding of float32 rows.
         if kernel.kinked:
             x, z = x.double(), z.double()
         tiles = Tiles.build(kernel, x, z, None)

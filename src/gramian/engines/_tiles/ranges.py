@@ -13,6 +13,7 @@ PARTS_PER_THREAD = 4
 def bounds_of(n: int, rows: int, most: int) -> list[tuple[int, int]]:
     """Return `most` ranges of n rows, nearly equal; fewer, so that each has `rows` at least."""
     count = max(min(most, n // rows), 1)
+    # Integer products spread the remainder over all ranges instead of adding it to the last one.
     return [(n * i // count, n * (i + 1) // count) for i in range(count)]
 
 
@@ -33,5 +34,6 @@ def sum_of(terms: Iterable[Tensor]) -> Tensor:
             total += term
         return total
     finally:
+        # Closing a generator runs its `finally`, which ends its workers even after an interruption.
         if isinstance(iterator, Generator):
             iterator.close()

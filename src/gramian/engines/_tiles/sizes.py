@@ -50,6 +50,7 @@ class TileSizes:
     def workspace_bytes(self, m: int, d: int, t: int, itemsize: int) -> int:
         """See `Engine.workspace_bytes`."""
         threads, rows = self.workers(), self.strip_rows(m)
+        # A strip of `MIN_STRIP_ROWS` rows may exceed the size that a tile would have.
         tile = max(self._tile_bytes(), rows * min(m, TILE_COLUMNS) * itemsize)
         strip = max(tile, rows * m * itemsize) + TEMPORARY_TILES * tile
         columns = m * (d + 2) * (itemsize + 8) + m * d * itemsize

@@ -47,11 +47,13 @@ class Tiled(TileSizes):
 
         def part(bounds: tuple[int, int]) -> Tensor:
             out = v.new_zeros(bounds[1] - bounds[0], v.shape[1], dtype=torch.float64)
+            # One buffer per range stays in the cache, and the last tiles use a part of it.
             buffer = v.new_empty(rows * cols)
             for i, i_end in steps(*bounds, rows):
                 left_tile, sums = tiles.row(i, i_end), out[i - bounds[0] : i_end - bounds[0]]
                 for j, j_end, right, v_j in columns:
                     K = _matrix(buffer, i_end - i, j_end - j)
+                    # The product is in the dtype of the tile, and the sum over tiles in float64.
                     sums += torch.mm(tiles.fill(left_tile, right, i, j, K), v_j)
             return out
 
@@ -114,6 +116,8 @@ class Tiled(TileSizes):
         columns = tiles.columns(min(n, max(math.isqrt(side), 1)))
 
         def part(worker: int) -> Tensor:
+            # Each worker has a sum of its own over all rows, because a tile adds to rows and to
+            # columns.
             out = v.new_zeros(n, v.shape[1], dtype=torch.float64)
             buffer = v.new_empty(columns[0][1] ** 2)
             # Workers take strips in turn, because strips become shorter towards the end.
@@ -123,6 +127,8 @@ class Tiled(TileSizes):
                 for j, j_end, right in columns[number:]:
                     K = tiles.fill(left_tile, right, i, j, _matrix(buffer, i_end - i, j_end - j))
                     out[i:i_end] += torch.mm(K, v[j:j_end])
+                    # A tile on the diagonal holds both triangles, so its transpose would count its
+                    # pairs twice.
                     if j > i:
                         out[j:j_end] += torch.mm(v_i.t(), K).t()
             return out
@@ -153,6 +159,7 @@ class Tiled(TileSizes):
 
     def _multiply_factored(self, tiles: Tiles, v: Tensor) -> Tensor:
         """Return K v as L (R' v)."""
+        # The brackets decide the cost: the inner product first leaves d numbers per target.
         w = multiply_down(tiles.right[0], v)
 
         def part(bounds: tuple[int, int]) -> Tensor:

@@ -56,14 +56,19 @@ class Tiles:
         """Prepare the rows of `x` and `z`, in float64 where float32 would lose digits."""
         kernel.check_layout(x)
         values = kernel.diag(z) if diagonal is not None else None
+        # Products of a dense and a sparse side would need two more forms of each tile.
         x = x.to_sparse_csr() if is_sparse(z) and not is_sparse(x) else x
         left_side, right = _prepare(kernel, x, z, x.dtype)
         underflow = kernel.may_underflow(left_side, right, x.dtype)
+        # The check needs the prepared rows, so they are prepared in float32 first, and perhaps
+        # again.
         if kernel.rounding(left_side, right, torch.finfo(x.dtype).eps) > ROUNDING_LIMIT:
+            # The float32 sides are freed before the larger ones are made.
             del left_side, right
             left_side, right = _prepare(kernel, x, z, torch.float64)
         shared: tuple[Columns | None, ...] = ()
         if is_sparse(z):
+            # Wide sparse rows have few columns in common: products over the rest would be zeros.
             shared = tuple(Columns(side) if is_sparse(side) else None for side in right)
             pairs = zip(right, shared, strict=True)
             right = tuple(side if columns is None else columns.rows for side, columns in pairs)
@@ -94,6 +99,7 @@ class Tiles:
 
     def _set_diagonal(self, K: Tensor, i: int, j: int) -> None:
         offset = i + (self.diagonal or 0) - j
+        # An offset outside of the tile is an error in torch, so it selects an empty slice instead.
         entries = K.diagonal(offset) if -K.shape[0] < offset < K.shape[1] else K[:0, 0]
         start = j + max(offset, 0)
         if self.diagonal_values is not None:
@@ -107,6 +113,7 @@ def _columns(side: Tensor, start: int, stop: int) -> Tensor:
 
 
 def _prepare(kernel: Kernel, x: Tensor, z: Tensor, dtype: torch.dtype) -> tuple[Prepared, Prepared]:
+    # Sparse rows would become dense if they were centered.
     centered = kernel.stationary and not is_sparse(x)
     origin = z.mean(dim=0).to(dtype) if centered else None
     left_side = _prepare_side(kernel, x, "left", origin, dtype)
@@ -124,6 +131,7 @@ def _prepare_side(
     for i, i_end in steps(0, n, max(PREPARED_NUMBERS // d, 1)):
         block = points[i:i_end].to(dtype)
         parts = kernel.prepare(block if origin is None else block - origin, side)
+        # A single block is returned as it is, without a copy.
         if i_end == n and i == 0:
             return parts
         whole_side = whole_side or tuple(part.new_empty(n, part.shape[1]) for part in parts)

@@ -66,7 +66,9 @@ class Cosine(LengthscaleKernel):
         """Return rows of norm 1, and one over the norms that they had; 0 for rows of zeros."""
         x = self.scaled(points)
         norms = squared_norms(cast(x, torch.float64)).sqrt()  # squares may overflow in float32
+        # A row of zeros stays a row of zeros: without the mask it would become NaN.
         inverse = norms.reciprocal().masked_fill(norms == 0, 0.0)
+        # The division is in float64 too, so that each row is rounded once.
         unit = scale_rows(cast(x, torch.float64), inverse)
         return cast(unit, x.dtype), inverse[:, None].to(x.dtype)
 

@@ -94,6 +94,7 @@ class Tanimoto(LengthscaleKernel):
     def prepare(self, points: Tensor, side: Side) -> Prepared:
         """Return rows and their sizes: squared norms, or sums for "minmax"."""
         x = self.scaled(points)
+        # The points are checked, not the scaled rows, so that an error shows the user's value.
         check_nonnegative(points, "Tanimoto")
         if self.counts == "product":
             return x, squared_norms(x)[:, None]
@@ -119,10 +120,13 @@ class Tanimoto(LengthscaleKernel):
             total -= shared
         else:
             distance = torch.cdist(x, z, p=1.0).to(out.dtype)
+            # Min and max follow from the sum and the l1 distance: 2 min = a + b - d, 2 max = a + b
+            # + d.
             shared = torch.sub(total, distance, out=out).clamp_(min=0.0)
             total += distance
         empty, void = a == 0, b == 0
         if bool(empty.any()) and bool(void.any()):
+            # 0 / 0 becomes 1 / 1, so that each row of zeros has an entry of 1 with itself.
             both = (empty & void.t()).to(out.dtype)
             shared, total = shared.add_(both), total.add_(both)
         return shared, total
@@ -143,6 +147,7 @@ class Tanimoto(LengthscaleKernel):
             return super().gradients(left, right, v, weights)
         (x, _), (z, _) = left, right
         shared, total = self._shared(left, right, v.new_empty(len(x), len(z)))
+        # The union is a + b - shared, so that this sum is the sum of both squared norms.
         both = shared + total  # the squared norms
         inverse = total.pow_(-2)
         if weights is not None:

@@ -90,6 +90,8 @@ class Radial(LengthscaleKernel):
         norms = self.scale * squared_norms(x)
         ones = torch.ones_like(norms)
         if side == "left":
+            # The factor is applied to one side, where it costs a pass over rows instead of one over
+            # entries.
             factor = torch.tensor(-2 * self.scale, dtype=x.dtype, device=x.device)
             return (append_columns(scale_columns(x, factor), norms, ones),)
         return (append_columns(x, ones, norms),)
@@ -123,12 +125,16 @@ class Radial(LengthscaleKernel):
         if not self.differentiable:
             return super().gradients(left, right, v, weights)
         s = self._argument(left, right, v.new_empty(len(x), len(z)), SLOPE_RATIO)
+        # The comparison precedes the derivative, which may overwrite s.
         same = s <= left[0][:, -2:-1] * SAME_POINT_RATIO**2 if self.sharp else None
         S = self.derivative(s)
         if same is not None:
+            # Rounding gives a point a tiny distance to itself, where the slope at a kink is
+            # arbitrary.
             S.masked_fill_(same, 0.0)
         if weights is not None:
             S *= weights
+        # The column of ones yields the sum of the weights with the same product.
         sums = sums_of_rows(S, v, with_ones(z))
         sums, totals = sums[..., :-1], sums[..., -1:]
         return (x[:, None] * totals).add_(sums, alpha=2 * self.scale).mul_(-self._inverse(x))
@@ -153,6 +159,7 @@ class Radial(LengthscaleKernel):
         return remaining_error(error) if left[0].layout == torch.strided else math.sqrt(error)
 
     def may_underflow(self, left: Prepared, right: Prepared, dtype: torch.dtype) -> bool:
+        # The triangle inequality bounds every distance without a pass over pairs.
         reach = math.sqrt(_largest_norm(left[0], -2)) + math.sqrt(_largest_norm(right[0], -1))
         return reach**2 > deepest(dtype)
 
@@ -161,5 +168,6 @@ def _largest_norm(prepared: Tensor, column: int) -> float:
     """Return the largest |scale| · ‖x‖² of the prepared rows, or a bound if they are sparse."""
     if prepared.shape[0] == 0:
         return 0.0
+    # A column of sparse rows is costly to select, and its largest value is a bound by all values.
     values = prepared[:, column] if prepared.layout == torch.strided else prepared.values()
     return float(values.abs().max())

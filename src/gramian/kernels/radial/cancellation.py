@@ -60,15 +60,18 @@ def recompute_near(
         The argument `s`.
     """
     eps, d = torch.finfo(left.dtype).eps, left.shape[1] - 2
+    # The error grows with the norm of the row. Near pairs have equal norms, so one side is enough.
     reach = left[:, -2].to(s.dtype) * (ratio * product_error(eps, 1.0, d))
     rows = (s.amin(dim=1) < reach).nonzero()[:, 0]  # few: one pass over s, no mask of its size
     if len(rows) == 0:
         return s
     near = s[rows] < reach[rows, None]
+    # Many near pairs are cheaper as one product in float64 than as gathered rows.
     if left.dtype != torch.float64 and int(near.sum()) > FEW_PAIRS * s.numel():
         return s.copy_(_in_float64(left, right, scale))
     i, j = near.nonzero(as_tuple=True)
     for i_part, j_part in zip(rows[i].split(PAIRS_AT_ONCE), j.split(PAIRS_AT_ONCE), strict=True):
+        # The left side holds -2 scale x, see `Radial.prepare`.
         difference = left[i_part, :-2] / (-2 * scale) - right[j_part, :-2]
         s[i_part, j_part] = (scale * (difference * difference).sum(dim=1)).to(s.dtype)
     return s
@@ -77,5 +80,6 @@ def recompute_near(
 def _in_float64(left: Tensor, right: Tensor, scale: float) -> Tensor:
     """Return ``scale * |x - z|²`` with norms in float64; the norms of the rows are in float32."""
     x, z = left[:, :-2].double() / (-2 * scale), right[:, :-2].double()
+    # The norms stored in the rows were rounded to float32, which would undo the precision.
     x_norms, z_norms = ((side * side).sum(dim=1) for side in (x, z))
     return torch.mm(x, z.t()).mul_(-2).add_(x_norms[:, None]).add_(z_norms).mul_(scale)

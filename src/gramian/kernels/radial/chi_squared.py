@@ -69,6 +69,7 @@ class ChiSquared(LengthscaleKernel):
         *,
         underflow: bool = True,
     ) -> Float[Tensor, "b m"]:
+        # Beyond this distance the exponential is subnormal, which is 20 to 40 times slower.
         distance = self._distance(left[0], right[0]).clamp_(max=deepest(out.dtype))
         return torch.exp(out.copy_(distance.neg_()), out=out)
 
@@ -98,11 +99,15 @@ class ChiSquared(LengthscaleKernel):
         out = S.new_empty(len(x), v.shape[1], x.shape[1])
         for k, difference, total in _by_feature(x, z):
             share = difference.div_(total)
+            # The derivative of (x - z)² / (x + z) is share (2 - share) for share = (x - z) / (x +
+            # z). Its right side is evaluated before it overwrites the share.
             slopes = share.mul_(2.0 - share)  # of the term with this feature
             out[:, :, k] = torch.mm(slopes.mul_(S), v)
         return out.mul_(-self._inverse(x))
 
     def rounding(self, left: Prepared, right: Prepared, eps: float) -> float:
+        # The distance is at most the sum of both l1 norms, and the error of its terms grows with
+        # them.
         norms = (side[0].sum(dim=1) for side in (left, right))
         return max(eps, eps * min(float(norm.max()) if len(norm) else 0.0 for norm in norms))
 
@@ -116,10 +121,12 @@ def _by_feature(x: Tensor, z: Tensor) -> Iterator[tuple[int, Tensor, Tensor]]:
     In memory that is used again for the next one. The columns of rows are read one after the other:
     copied side by side first, they are ten times as fast with 1,024 features.
     """
+    # The loop reads one feature of all rows at a time, so each feature is made contiguous.
     across, down = x.t().contiguous(), z.t().contiguous()
     difference, total = x.new_empty(len(x), len(z)), x.new_empty(len(x), len(z))
     tiny = torch.finfo(x.dtype).tiny
     for k in range(x.shape[1]):
         torch.sub(across[k, :, None], down[k], out=difference)
         torch.add(across[k, :, None], down[k], out=total)
+        # Where both features are 0, the difference is 0 too, and any positive sum gives 0.
         yield k, difference, total.clamp_(min=tiny)

@@ -47,12 +47,14 @@ class _Arc(Radial):
 
     def profile(self, s: Tensor, *, underflow: bool = True) -> Tensor:
         across = 2 * self.radius / self.lengthscale
+        # Rounding may exceed the diameter, of which the arc sine would be NaN.
         u = s.clamp_(0.0, across**2).sqrt_().div_(across).asin_().mul_(across)
         return u.clamp_(max=deepest(u.dtype)).neg_().exp_()
 
     def median(self, sample: Float[Tensor, "s d"]) -> float:
         across = 2 * self.radius
         chord: float = super().median(sample)
+        # The arc grows with the chord, so the median of the arcs is the arc of the median chord.
         return float(across * math.asin(min(1.0, chord / across)))
 
     def rounding(self, left: Prepared, right: Prepared, eps: float) -> float:
@@ -139,9 +141,11 @@ class Haversine(Mapped):
                 "the haversine kernel takes 2 features, latitude and longitude, but the rows have "
                 f"{points.shape[1]}; choose them, as in Haversine(100.0).on([3, 4])"
             )
+        # Each step in float32 would move a point on the Earth by about a metre.
         angles = points.double()
         angles = angles.deg2rad() if self.degrees else angles
         lat, lon = angles.unbind(dim=1)
+        # The margin accepts poles that were rounded to float32.
         if bool((lat.abs() > math.pi / 2 * (1 + 1e-6)).any()):
             raise ValueError(
                 f"a latitude of {float(points[lat.abs().argmax(), 0]):.6g} is not on the sphere; "

@@ -88,6 +88,7 @@ class L1Laplacian(LengthscaleKernel):
             S *= weights
         out, signs = S.new_empty(len(x), v.shape[1], x.shape[1]), torch.empty_like(S)
         for k in range(x.shape[1]):
+            # The order z - x supplies the minus sign of the derivative of exp(-|x - z|).
             torch.sub(z[:, k], x[:, k, None], out=signs)
             out[:, :, k] = torch.mm(signs.sign_().mul_(S), v)
         return out.mul_(self._inverse(x))

@@ -54,6 +54,7 @@ class Laplacian(Radial):
 
     def derivative(self, s: Tensor) -> Tensor:
         u = _root(s)
+        # The slope is infinite at the kink, where its mean over both sides is 0.
         inverse = u.reciprocal().masked_fill_(u == 0, 0.0)
         return u.neg_().exp_().mul_(inverse).mul_(-0.5)
 
@@ -152,6 +153,7 @@ class Matern52(Radial):
     def profile(self, s: Tensor, *, underflow: bool = True) -> Tensor:
         u = _root(s)
         decay = u.neg().exp_()
+        # The linear and the square term are added in one pass over the tile.
         return u.addcmul_(u, u, value=1 / 3).add_(1.0).mul_(decay)
 
     def derivative(self, s: Tensor) -> Tensor:

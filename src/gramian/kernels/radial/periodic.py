@@ -53,6 +53,7 @@ class Periodic(Mapped):
         try:
             period = checked_lengthscale(self.period)
         except ValueError:
+            # An error of the lengthscale's check would name the wrong parameter.
             period = ""
         if isinstance(period, str):
             raise ValueError(
@@ -85,6 +86,8 @@ class Periodic(Mapped):
             )
         x = points.double()
         turns = x / _numbers(self.period, x)
+        # Whole turns are removed first: the cosine of a large angle loses the digits of the
+        # fraction.
         angles = 2 * math.pi * (turns - turns.round())
         return torch.cat([angles.cos(), angles.sin()], dim=1).to(points.dtype)
 
@@ -101,6 +104,8 @@ class Periodic(Mapped):
     ) -> Float[Tensor, "b t d"]:
         """Return gradients, see `Kernel.gradients`: those at the points, along the circles."""
         at_points = self.inner.gradients(left, right, v, weights)
+        # The prepared rows of the Gaussian kernel are the points over the lengthscale: -2 times its
+        # scale is 1.
         x = left[0][:, :-2] * _numbers(self.inner.lengthscale, v)
         cos, sin = x[:, None].chunk(2, dim=2)
         along_cos, along_sin = at_points.chunk(2, dim=2)

@@ -55,8 +55,10 @@ class RationalQuadratic(Radial):
 
     def profile(self, s: Tensor, *, underflow: bool = True) -> Tensor:
         s.clamp_(min=0.0)
+        # The default needs one reciprocal in place of a logarithm and an exponential.
         if self.alpha == 1.0:
             return s.add_(1.0).reciprocal_()
+        # A power of 1 + s would lose the digits of a small s.
         return s.log1p_().mul_(-self.alpha).exp_()
 
     def derivative(self, s: Tensor) -> Tensor:

@@ -66,9 +66,11 @@ class PathSelector(LeverageSelector):
         self, K: KernelOperator, kappa2: float, penalty: float, rng: torch.Generator
     ) -> Iterator[Level]:
         """Yield the levels from the first penalty below kappa² down to `penalty`."""
+        # The tolerance prevents a level that differs from the last one by rounding alone.
         steps = max(1, math.ceil(math.log(kappa2 / penalty, self.step) - 1e-9))
         level = Level(kappa2, Dictionary.empty(), 0.0, 0.0)
         for h in range(steps):
+            # The path is computed from its end, so that it ends at the penalty itself.
             smaller = penalty * self.step ** (steps - 1 - h)
             floor = LEAST_LEVEL_ROWS if h < steps - 1 else 1
             level = self.level(K, kappa2, level.dictionary, smaller, floor, rng)
@@ -131,6 +133,7 @@ def _draw_candidates(K: KernelOperator, m: int, count: float, rng: torch.Generat
     share = min(1.0, count / n)
     while True:
         index = _sampling.draw_thinned(n, share, rng)
+        # Too few draws cannot hold m distinct rows, so they are not read.
         if share == 1 or len(index) >= m:
             rows = Candidates.of(K, index, share=share)
             if share == 1 or len(rows) >= m:
@@ -140,6 +143,7 @@ def _draw_candidates(K: KernelOperator, m: int, count: float, rng: torch.Generat
 
 def _between(above: Level, below: Level, dimension: float) -> float:
     """Interpolate the penalty of an effective dimension between two levels, by logarithms."""
+    # The empty first level has dimension zero, which has no logarithm.
     low, high = max(above.effective_dimension, 1e-3), below.effective_dimension
     share = math.log(max(dimension / low, 1.0)) / math.log(max(high / low, 1 + 1e-12))
     return above.penalty * math.exp(min(share, 1.0) * math.log(below.penalty / above.penalty))

@@ -89,10 +89,12 @@ class BlessR(PathSelector):
         beta = min(1.0, max(self.oversampling * kappa2 / penalty, CANDIDATES_PER_ROW * floor) / n)
         U = _sampling.draw_thinned(n, beta, rng)
         if len(U) == 0:
+            # A level needs one row at least, although a draw by chance may have none.
             U = _sampling.draw_distinct(n, 1, rng)
         drawn = Candidates.of(K, U, share=beta)
         scores = drawn.scores(Scorer.build(K, previous, penalty))
         d = drawn.effective_dimension(scores)
+        # The last level, with a floor of one, keeps exactly the probabilities of the paper.
         factor = max(self.oversampling, floor / d) if floor > 1 and d > 0 else self.oversampling
         dictionary = draw_independently(drawn, scores, factor, rng)
         return Level(penalty, dictionary, d, drawn.coverage(dictionary, n))

@@ -71,6 +71,7 @@ class Candidates:
         share: float = 1.0,
     ) -> Candidates:
         """Return the distinct rows of `index`, which increases. Cost: reading them."""
+        # All rows are passed over in order: to select them would cost a copy.
         rows = K.rows if len(index) == K.shape[0] else K[index].rows
         return cls.among(row_keys(rows), index, times, share)
 
@@ -96,11 +97,13 @@ class Candidates:
 
     def sample(self, positions: Int[Tensor, " s"], probability: Float[Tensor, " s"]) -> Dictionary:
         """Return the dictionary of sampled positions, given their inclusion probabilities."""
+        # A row stands for all equal rows, so its probability is divided by their number.
         copies = self.share * probability / self.times[positions]
         return Dictionary(self.index[positions], copies.clamp(min=1e-300))
 
     def coverage(self, dictionary: Dictionary, n: int) -> float:
         """Return the share of the distinct rows in a dictionary; of all n rows if unknown."""
+        # The distinct rows are counted only if all rows are candidates.
         return len(dictionary) / (len(self) if self.share == 1 else n)
 
 
@@ -109,12 +112,14 @@ def group_keys(keys: Int[Tensor, " r"]) -> tuple[Int[Tensor, " k"], Int[Tensor, 
 
     Cost: sorting r numbers.
     """
+    # A stable sort makes the first position of each key its first occurrence.
     order = keys.argsort(stable=True)
     ordered = keys[order]
     new = torch.ones(len(keys), dtype=torch.bool)
     new[1:] = ordered[1:] != ordered[:-1]
     first, rank = order[new].sort()
     place = torch.empty_like(rank)
+    # The inverse permutation renumbers groups by their first occurrence instead of by key.
     place[rank] = torch.arange(len(rank))
     group = torch.empty_like(order)
     group[order] = place[new.cumsum(0) - 1]
@@ -154,6 +159,7 @@ def _words(block: Float[Tensor, "b d"]) -> Int[Tensor, "b w"]:
     pad = d % 2 if block.dtype == torch.float32 else 0
     out = block.new_zeros(block.shape[0], d + pad)
     out[:, :d] = block
+    # Adding zero turns -0.0 into 0.0, whose bits differ although the numbers are equal.
     return out.add_(0.0).view(torch.int64)
 
 

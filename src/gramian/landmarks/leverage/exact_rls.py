@@ -51,6 +51,7 @@ def _dense(K: KernelOperator, memory_limit: float | int | str) -> Float[Tensor, 
 def _scores_(matrix: Float[Tensor, "n n"], shift: float) -> Float[Tensor, " n"]:
     """Return the scores; overwrite the matrix."""
     R = la.by_columns(matrix)
+    # The matrix becomes its factor and then its inverse in place: a copy would double the memory.
     R.diagonal().add_(shift)
     la.cholesky_(R)
     return (1 - shift * la.inverse_diagonal_(R)).clamp(0.0, 1.0).cpu()
@@ -120,6 +121,7 @@ class ExactRLS(LeverageSelector):
         n = K.shape[0]
         matrix = _dense(K, self.memory_limit)
         least_penalty = 1e-13 * (float(matrix.diagonal().max()) or 1.0)
+        # The search for a penalty comes before the scores, which overwrite the matrix.
         penalty = Spectrum.build(lambda v: matrix @ v / n, n, matrix.device).penalty_for(
             m / self.oversampling, least_penalty
         )

@@ -92,6 +92,7 @@ class RecursiveRLS(LeverageSelector):
     takes_remote: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        # The base would reject None, which means the value of the theorem here.
         if self.oversampling is None:
             SizeOrPenalty.__post_init__(self)
         else:
@@ -104,9 +105,11 @@ class RecursiveRLS(LeverageSelector):
         order = torch.randperm(n, generator=rng)
         base = 192 * math.log(1 / self.delta)
         sizes = _halvings(n, base)
+        # The keys of all rows are computed in one pass, and serve the prefixes of all levels.
         keys = row_keys(K.rows)
         rows = _prefix(keys, order, sizes[0])
         dictionary, d = rows.to_dictionary(), 0.0
+        # Without a recursion no level would score the rows.
         if sizes == [n]:
             scores = own_scores(K, K.rows.take(rows.index), dictionary.copies, penalty)
             d = rows.effective_dimension(scores)
@@ -163,6 +166,7 @@ def _halvings(n: int, base: int | float) -> list[int]:
 
 def _prefix(keys: Tensor, order: Tensor, size: int) -> Candidates:
     """Return the distinct rows among the first `size` rows of a random order."""
+    # Increasing row numbers are read in order from a file.
     index = order[:size].sort().values
     return Candidates.among(keys[index], index)
 

@@ -15,6 +15,7 @@ def draw_distinct(n: int, size: int, rng: torch.Generator) -> Int[Tensor, " size
 
     Cost: O(size log size) while size is well below n, O(n) otherwise.
     """
+    # A large set would need many rounds of rejection, and a permutation costs O(n) at most.
     if 4 * size >= n:
         drawn: Tensor = torch.randperm(n, generator=rng)[:size].sort().values
         return drawn
@@ -22,6 +23,7 @@ def draw_distinct(n: int, size: int, rng: torch.Generator) -> Int[Tensor, " size
     while len(drawn) < size:  # each pass leaves a quarter at most
         more = torch.randint(n, (2 * (size - len(drawn)),), generator=rng)
         new = more[~torch.isin(more, drawn)]
+        # The first draws are kept, not the smallest numbers, which would bias the set.
         new = new[_first_positions(new)][: size - len(drawn)]
         drawn = torch.cat([drawn, new])
     return drawn.sort().values
@@ -47,6 +49,7 @@ def draw_thinned(n: int, probability: float, rng: torch.Generator) -> Int[Tensor
 def bernoulli(probability: Float[Tensor, " n"], rng: torch.Generator) -> Int[Tensor, " k"]:
     """Draw each position independently."""
     u = torch.rand(len(probability), generator=rng, dtype=torch.float64)
+    # The strict comparison draws no row of probability zero, because u may be zero.
     return (u < probability).nonzero()[:, 0]
 
 
@@ -64,9 +67,12 @@ def multinomial(
     """
     total = weight.double().cumsum(0)
     u = torch.rand(draws, generator=rng, dtype=torch.float64) * total[-1]
+    # With `right`, rows of weight zero are never drawn. The clamp catches a draw rounded to the
+    # total.
     drawn = torch.searchsorted(total, u, right=True).clamp(max=len(weight) - 1)
     positions = drawn.unique()
     share = (weight[positions].double() / total[-1]).clamp(max=1.0)
+    # 1 - (1 - share)^draws would lose the digits of small shares.
     return positions, -torch.expm1(draws * torch.log1p(-share))
 
 
@@ -77,11 +83,13 @@ def proportional(scores: Float[Tensor, " n"], m: int) -> Float[Tensor, " n"]:
     """
     if m >= len(scores):
         return torch.ones_like(scores)
+    # A tiny share for each row fills the sample up if too few scores are positive.
     scores = scores + max(float(scores.sum()) * 1e-12, 1e-300) / len(scores)
     ordered = scores.sort(descending=True).values
     tails = ordered.flip(0).cumsum(0).flip(0)  # sums from each score on
     remaining = m - torch.arange(len(scores), dtype=scores.dtype)  # for it and later scores
     certain = int((ordered * remaining >= tails)[:m].sum())
+    # All draws are certain, and no probability remains for the others.
     if certain >= m:
         return (scores >= ordered[m - 1]).to(scores.dtype)
     return (scores * (remaining[certain] / tails[certain])).clamp(max=1.0)
@@ -108,6 +116,7 @@ def systematic(probability: Float[Tensor, " n"], rng: torch.Generator) -> Int[Te
     if count == 0:
         return certain.nonzero()[:, 0]
     u = torch.rand(1, generator=rng, dtype=torch.float64) + torch.arange(count)
+    # The sum is scaled to the whole number that it differs from by rounding.
     hit = torch.searchsorted(total * (count / total[-1]), u, right=True)
     hit = hit.clamp(max=len(uncertain) - 1)
     return torch.cat([certain.nonzero()[:, 0], uncertain[hit]]).sort().values

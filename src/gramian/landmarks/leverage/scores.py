@@ -116,8 +116,10 @@ class Scorer:
         if len(self.factor):
             squares = _Squares.of(self.factor, self._rows_at_once())
             explained = rows.against(self.points).over_strips(squares)
+        # The diagonal is float64: the difference from the explained part cancels for small scores.
         own = diagonal(K, rows.rows).cpu()
         bound = (own / self.shift).clamp(max=1.0)
+        # Rounding may exceed the bounds of a score, and scores become probabilities.
         return torch.minimum(((own - explained) / self.shift).clamp(min=0.0), bound)
 
     def _rows_at_once(self) -> int:
@@ -180,6 +182,7 @@ def own_scores(
 
 def gram(K: KernelOperator, points: Tensor) -> Float[Tensor, "k k"]:
     """Return the kernel matrix of some points in float64."""
+    # One source on both sides makes the diagonal exact.
     own = Cast(as_rows(points), torch.float64)
     return replace(K, rows=own, cols=own).dense()
 
@@ -189,6 +192,7 @@ def _regularised_factor(A: Tensor, ridge: Tensor) -> Float[Tensor, "k k"]:
     la.prepare_(A)
     jitter = 0.0
     while True:
+        # A failed factorisation overwrites its matrix, so each attempt has a copy.
         R = la.by_columns(A.clone())
         R.diagonal().add_(ridge + jitter)
         try:

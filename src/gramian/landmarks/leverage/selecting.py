@@ -79,6 +79,7 @@ class LeverageSelector(SizeOrPenalty):
             return landmarks_of(K, self.sample(K, self.penalty, rng=rng))
         m = cap_size(int(self.m or 0), n)
         if m == n:
+            # All rows need no scores, only their groups of equal rows.
             all_rows = Candidates.all(K).to_dictionary()
             return landmarks_of(K, Level(0.0, all_rows, float(len(all_rows)), 1.0))
         return landmarks_of(K, self.sample_of_size(K, m, rng=rng))

@@ -92,12 +92,15 @@ class Squeak(LeverageSelector):
             keys, points = keys[first], _stack(K, points, block, J, first)
             scores = own_scores(K, points, J.copies, penalty)
             d = float((scores / J.copies).sum())
+            # Probabilities only fall, because a row that was dropped cannot return.
             p = torch.minimum(J.copies, (self.oversampling * scores).clamp(min=least))
             positions = _sampling.bernoulli(p / J.copies, rng)
             if len(positions) == 0:
+                # An empty dictionary could not score the next chunk.
                 positions = p.argmax().reshape(1)
             J = Dictionary(J.index[positions], p[positions].clamp(min=1e-300))
             keys = keys[positions]
+            # Sparse rows are read again by number: to stack them costs more than to read them.
             points = None if K.rows.sparse else points[positions]
         return Level(penalty, J, d, len(J) / K.shape[0])
 
@@ -134,6 +137,7 @@ def _union(
     first, group = group_keys(keys)
     if len(first) < len(keys):
         total = torch.zeros(len(first), dtype=torch.float64)
+        # Each dictionary represents 1 / copies of its rows, and these numbers add up.
         copies = total.index_add_(0, group, 1 / copies).reciprocal()
     return Dictionary(index[first], copies), first
 

@@ -172,9 +172,9 @@ def _next(search: Findings, walks: list[Walk], heads: int) -> Walk | None:
         if not walk.losses:
             return walk
     least_loss = min(walk.smallest_error for walk in walks)
-    going = [w for w in walks if w.losses and w.waiting and w.smallest_error <= FAR_OFF * least_loss]
-    if going:
-        return min(going, key=lambda w: w.smallest_error)
+    near = [w for w in walks if w.losses and w.smallest_error <= FAR_OFF * least_loss]
+    if any(w.waiting for w in near):
+        return min((w for w in near if w.waiting), key=lambda w: w.smallest_error)
     return next((w for w in walks if not w.losses), None)
 
 

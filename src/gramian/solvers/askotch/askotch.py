@@ -156,6 +156,7 @@ class ASkotch(StoresEntries, Solver[FullProblem, ASkotchState]):
     ) -> Iterator[ASkotchState]:
         seed = state.seed if isinstance(state, ASkotchState) else draw_seed(rng)
         needs_float64, precise = problem.needs_float64, problem.double()
+        # The rule in float64 exists from the start, because a restart may need it at any iteration.
         float64 = self.rule(self.keeping(precise) if needs_float64 else precise, seed)
         rule = float64 if needs_float64 else self.rule(self.keeping(problem), seed)
         s = state if isinstance(state, ASkotchState) else Progress(rule).start(state)
@@ -207,6 +208,8 @@ class ASkotch(StoresEntries, Solver[FullProblem, ASkotchState]):
 
     def operations(self, size: ProblemSize, iterations: int) -> float:
         b = self.block_rows(size.n)
+        # The products with entries are counted by `evaluations`, so that only factorisations
+        # remain.
         per_block = b**3 / 3 if self.solver_for(b) == "exact" else 4.0 * b * b * self.rank
         return iterations * self.iterations_per_pass(size.n) * per_block
 

@@ -83,6 +83,7 @@ class Blocks:
     def heavy(self) -> Int[Tensor, " h"]:
         """Rows, at most b, with more than 1 / b of the total weight: few blocks contain them."""
         weights = self.problem.weights
+        # A block of all rows contains the heavy ones in each iteration.
         if weights is None or self.b == self.n:
             return torch.empty(0, dtype=torch.int64)
         share = weights.double().cpu() / self.problem.total
@@ -93,6 +94,7 @@ class Blocks:
         K = self.problem.K[index, index]
         ridge = self.ridge(index)
         if self.solver == "exact":
+            # The ridge of an exact factor may be below the rounding of float32.
             return _exact(index, K.double().dense(), ridge, rng)
         H = K.dense()
         if self.solver == "none":
@@ -169,6 +171,7 @@ class BlockRule(ABC):
 
     def generator(self, number: int) -> torch.Generator:
         """Return the generator of a number."""
+        # A prime stride keeps the seeds of consecutive numbers apart.
         return torch.Generator().manual_seed(self.seed + 7919 * (number + 1))
 
 
@@ -181,6 +184,7 @@ def _nystrom(index: Tensor, H: Tensor, ridge: Tensor, rank: int, rng: torch.Gene
     full_rank, least_ridge = rank == len(H), float(ridge.min())
     last = 0.0 if full_rank else float(low.values[-1])
     P = LowRankInverse.build(low.factor, ridge + last)
+    # Power steps approach the eigenvalue from below, and too small an L makes the step too long.
     L = 1.0 if full_rank else max(POWER_SAFETY * _largest(H, ridge, P, rng), 1.0)
     curvature = least_ridge / (L * (least_ridge + last))
     return Block(index, P, L, curvature)
@@ -201,9 +205,12 @@ def _exact(index: Tensor, H: Tensor, ridge: Tensor, rng: torch.Generator) -> Blo
     similar row in their block contribute most.
     """
     probes = torch.randperm(len(H), generator=rng)[:CURVATURE_PROBES]
+    # The squared norm of R'⁻¹ e_i is (H⁻¹)_ii, so that some columns of the identity estimate the
+    # mean.
     units = H.new_zeros(len(H), len(probes))
     units[probes, torch.arange(len(probes))] = 1.0
     A = la.by_columns(H)
+    # Subnormal entries would slow the factorisation down by an order of magnitude.
     la.flush_tiny_(A)
     A.diagonal().add_(ridge.flatten())
     diagonal, singular = A.diagonal().clone(), False
@@ -211,6 +218,7 @@ def _exact(index: Tensor, H: Tensor, ridge: Tensor, rng: torch.Generator) -> Blo
         la.cholesky_(A)
     except la.NotPositiveDefinite:
         singular = True
+        # The failed factorisation has overwritten the upper triangle.
         la.mirror_lower_(A)
         A.diagonal().copy_(diagonal)
         cholesky_with_jitter_(A, torch.float64)

@@ -48,9 +48,12 @@ def next_estimate(
         The constant c of the rule; see `BlockRule.scale`.
     """
     window = round(max(WINDOW_PASSES, WINDOW_SHARE * passes) * blocks)
+    # The rate compares two windows of equal length. An infinite scale means no momentum to
+    # estimate.
     if len(squares) < 2 * window or not math.isfinite(scale):
         return mu, squares
     before, after = (float(part.sum()) for part in squares[-2 * window :].split(window))
+    # Squares fall twice as fast as residuals, and the windows are `window` blocks apart.
     rate = blocks / (2 * window) * math.log(before / after) if before > after > 0 else 0.0
     estimate = RATE_MARGIN * rate * math.sqrt(mu * scale)
     estimate = min(max(estimate, mu / LARGEST_CHANGE, LEAST_CONVEXITY), LARGEST_CHANGE * mu, 1.0)

@@ -60,6 +60,7 @@ class FixedBlocks(BlockRule):
         B = self.blocks.build(
             self.partition[number], self.generator(number + PRECONDITIONER_NUMBERS)
         )
+        # The curvature of one block bounds nothing across two fixed blocks.
         return replace(B, curvature=0.0)
 
     def draw(self, iteration: int, smoothness: Tensor) -> Block:
@@ -84,6 +85,7 @@ class FixedBlocks(BlockRule):
         S = float((smoothness**DRAW_POWER).sum())
         nu = excess * S**2
         tau = 2 / (1 + math.sqrt(4 * nu / mu + 1))
+        # The paper has S² here. A larger value after a restart weakens the momentum.
         gamma = 1 / (tau * nu)
         p = B.L**DRAW_POWER / S
         rows = B.index.to(d.device)

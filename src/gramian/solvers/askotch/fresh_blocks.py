@@ -36,6 +36,7 @@ class FreshBlocks(BlockRule):
 
     def draw(self, iteration: int, smoothness: Tensor) -> Block:
         rng = self.generator(iteration)
+        # Sorted rows are read from memory in order.
         rows = torch.randperm(self.blocks.n, generator=rng)[: self.blocks.b].sort().values
         return self.blocks.build(rows, rng)
 

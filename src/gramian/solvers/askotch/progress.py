@@ -40,6 +40,7 @@ class Progress:
         """Return the state before the first step. Cost: n² kernel evaluations if `state` is set."""
         problem = self.rule.blocks.problem
         w = starting_coef(state, problem.rhs.double())
+        # A start from zero has the right-hand side as its residual, without a pass.
         residual = problem.rhs if state is None else problem.rhs - problem.apply(w)
         metrics: dict[str, int | float] = {
             RESIDUAL_KEY: self.relative(residual.double().square().mean(dim=0)),
@@ -52,6 +53,7 @@ class Progress:
             ahead=w,
             momentum=w,
             recent=w.new_empty(0, w.shape[1]),
+            # A start that is worse than zero is no place to restart from.
             best=w if metrics[RESIDUAL_KEY] <= 1 else torch.zeros_like(w),
             first=0 if state is None else state.iteration,
             squares=w.new_empty(0),
@@ -65,6 +67,7 @@ class Progress:
         if blocks.problem.weights is None:
             return g.square().mean(dim=0)
         weights = blocks.problem.weights.double().clone()
+        # Heavy rows have an exact residual of their own, see `error`.
         weights[blocks.heavy] = 0
         share = blocks.n / blocks.problem.total * weights[B.index]
         return (share[:, None] * g.square()).mean(dim=0)
@@ -105,12 +108,15 @@ class Progress:
 
     def convexity(self, s: ASkotchState, g: Tensor, mu: float) -> tuple[float, Tensor]:
         """Return the next estimate of the convexity; see `next_estimate`."""
+        # A target of zeros has no scale, so its residual is not divided.
         size = self._size()
         square = (g.square().mean(dim=0) / torch.where(size > 0, size, 1.0)).mean()
         squares = torch.cat([s.squares, square[None]])
         scale = s.excess(mu) * self.rule.scale(s.smoothness)
         passes = self.passes(s.iteration + 1 - s.first)
         estimate, recent = next_estimate(mu, squares, passes, 1 / self.passes(1), scale)
+        # `next_estimate` returns the same tensor if no new rate is due, and the estimate then
+        # stays.
         return (s.convexity if recent is squares else estimate), recent
 
     def after(
@@ -137,6 +143,8 @@ class Progress:
         if not self.relative(s.recent[-1]) <= LOST_RESIDUAL:
             return s.restart(self.relative(s.recent[-1]))
         mean = float(s.recent.mean())
+        # The comparison costs two passes, so the mean must cover a window and have grown far
+        # enough.
         if len(s.recent) < self.window() or mean <= RESIDUAL_GROWTH**2 * s.least:
             return s
         if self.objective(s.coef) <= self.objective(s.best):
@@ -151,6 +159,7 @@ class Progress:
         before = s.weighted if s.weighted.shape == s.recent.shape else s.recent
         weighted = torch.cat([before, self.weigh_squares(g, B)[None]])[-self.window() :]
         mean = float(recent.mean())
+        # The mean of a few blocks may be small by chance.
         better = len(recent) == self.window() and mean < s.least
         return replace(
             s,
@@ -173,6 +182,7 @@ class Progress:
 
     def objective(self, w: Float[Tensor, "n t"]) -> float:
         """Return w' (K + D) w / 2 - w' y, each target relative to its squared norm."""
+        # Two objectives differ by less than float32 resolves near the solution.
         problem = self.rule.blocks.problem.double()
         y = problem.rhs
         size = y.square().sum(dim=0)

@@ -135,6 +135,8 @@ class ASkotchState(State):
             metrics=self.metrics | {"restarts": restarts},
             ahead=self.best,
             momentum=self.best,
+            # The old residuals belong to another trajectory, and would trigger the next restart at
+            # once.
             recent=self.recent[:0],
             weighted=self.weighted[:0],
             squares=self.squares[:0],

@@ -81,4 +81,6 @@ class EigenPro1(EigenPro2):
                 f"EigenPro1 decomposes the kernel matrix of all {n:,} rows and takes at most "
                 f"{MOST_ROWS:,}; use EigenPro2, which takes a subsample"
             )
+        # The factor of EigenPro 2 with all rows as its subsample is exact, and needs no code of its
+        # own.
         return EigenPro2(n, self.rank, self.batch, self.exponent).factor(K, rng, **data)

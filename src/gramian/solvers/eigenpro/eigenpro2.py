@@ -159,6 +159,7 @@ class EigenPro2(EigenProSettings, StoresEntries, Solver[FullProblem, EigenProSta
         """Return the state after the next part of an epoch."""
         part = EpochPart.after(s.iteration, len(system.shuffle), self.states_per_epoch)
         batches = system.shuffle.indices(part.epoch, part.start, part.stop)
+        # The loop works in place, and a yielded tensor must not change.
         coef, errors = s.coef.clone(), BatchErrors()
         system.run_(coef, problem.targets, batches, errors)
         return EigenProState(
@@ -219,10 +220,13 @@ class Descent:
     def _step_(self, coef: Tensor, y: Tensor, B: Tensor) -> Tensor:
         D = self.D[B] if self.D.ndim else self.D
         r = self.K[B] @ coef + D * coef[B] - y.double()
+        # The errors belong to r: weights change the step, not the residual.
         g = r if self.omega is None else self.omega[B, None] * r
         coef.index_add_(0, B.to(g.device), g, alpha=-self.eta)
         if self.P.rank:
             h = self.K[self.P.index, B] @ g
+            # The ridge is part of the kernel k + ridge [x = x'], so rows in both sets meet
+            # themselves.
             if self.ridge:
                 h += self.ridge * self._select_subsample(B, r)
             index = self.P.index.to(h.device)
@@ -231,6 +235,8 @@ class Descent:
 
     def _select_subsample(self, B: Tensor, r: Tensor) -> Tensor:
         """Return r at the rows of the subsample, in its order, and zeros for rows not in B."""
+        # The batch is sorted, so the search replaces a table of all rows. The clamp keeps `at` in
+        # range.
         at = torch.searchsorted(B, self.P.index).clamp(max=len(B) - 1)
         in_batch = (B[at] == self.P.index).to(r.device)
         return torch.where(in_batch[:, None], r[at], 0.0)

@@ -147,6 +147,7 @@ class EigenPro3(EigenPro3Costs, Solver[NystromProblem, EigenPro3State]):
                 f.decay_(decay)
                 f.add_(m, -eta * g)
             f.leave()  # h <- K(Z, X_m) g_m - C K(X_s, X_m) g_m, C = K(Z, X_s) U U'
+            # The projection applies to the sum of the steps, because it is linear.
             if segment.due:
                 theta = S.projection.solve(f.h, segment.number)
                 alpha = alpha + theta  # alpha <- alpha - eta theta; h contains -eta
@@ -176,6 +177,7 @@ class EigenPro3(EigenPro3Costs, Solver[NystromProblem, EigenPro3State]):
         P = self.factor(
             K, rng, weights=omega, change=change, most=max_q, decay=lam, features_bytes=room
         )
+        # The block of a batch against the centers may take a quarter of the memory.
         fits = max(1, K.memory_bytes // (4 * p * K.dtype.itemsize))
         m = min(self.batch_rows(P, n, lam), fits)
         kind = resolve_projection(self.projection, p, K.memory_bytes)
@@ -228,6 +230,8 @@ class EigenPro3(EigenPro3Costs, Solver[NystromProblem, EigenPro3State]):
         batch_error = state.metrics.get(BATCH_ERROR)
         if batch_error is None or self.augment is not None:
             return
+        # Either may have been changed in the file: the mean is the model, and the iterate
+        # continues.
         for coef in (state.last, state.coef):
             r = problem.K @ coef - problem.targets.double()
             refuse_beyond("an error", math.sqrt(batch_error), float(r.square().mean().sqrt()))

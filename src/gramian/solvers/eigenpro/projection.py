@@ -95,6 +95,7 @@ class InexactProjection(Projection):
     ) -> InexactProjection:
         """Build the projection; store K_ZZ if it fits into a quarter of the memory."""
         K = materialize(K_ZZ, K_ZZ.memory_bytes // 4)
+        # The projection solves K_ZZ theta = h itself, without a ridge.
         none = P.vectors.new_zeros(())
         shuffle = Shuffle(K_ZZ.shape[0], m, seed)
         return cls(Descent(K, P, shuffle, scale * P.step(m), none), epochs, tol)
@@ -102,10 +103,12 @@ class InexactProjection(Projection):
     def solve(self, h: Float[Tensor, "p t"], key: int) -> Float[Tensor, "p t"]:
         """Return theta after the epochs. Cost: p² + p s kernel evaluations per epoch."""
         theta, shuffle = torch.zeros_like(h), self.descent.shuffle
+        # Each projection draws its own order, which a resumed run draws again.
         shuffle = replace(shuffle, seed=shuffle.seed + EPOCH_STRIDE * key)
         for epoch in range(self.epochs):
             errors = BatchErrors()
             self.descent.run_(theta, h, shuffle.indices(epoch), errors)
+            # An absolute limit would end at once when h is small, near the end of training.
             if errors.relative <= self.tol:
                 break
         return theta

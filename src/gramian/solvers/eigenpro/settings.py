@@ -37,6 +37,7 @@ class EigenProSettings:
     def __post_init__(self) -> None:
         check_count_or_auto(self.subsample, "subsample")
         check_count_or_auto(self.batch, "batch")
+        # Rank 0 is plain stochastic gradient descent, although counts are positive elsewhere.
         if not (isinstance(self.rank, int) and self.rank == 0):
             check_count_or_auto(self.rank, "rank")
         as_positive(self.step_scale, "step_scale")
@@ -62,6 +63,7 @@ class EigenProSettings:
         """
         need = BYTES_PER_PAIR * self.subsample_rows(n) ** 2
         if available is None:
+            # An automatic sample shrinks to the memory that is left, so that it has no fixed need.
             return 0 if self.automatic_sample else need
         return min(need, available // 2) if self.automatic_sample else 0
 

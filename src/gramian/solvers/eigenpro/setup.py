@@ -79,6 +79,8 @@ class Setup:
         for number, (index, x) in zip(part.numbers(len(self.batches)), batches, strict=True):
             y = self.problem.targets[index]
             if self.augment is not None:
+                # A generator per batch makes each augmentation the same after a resumption within
+                # an epoch.
                 seed = self.batches.seed + EPOCH_STRIDE * (number + 1)
                 x, y = self.augment(x, y, torch.Generator().manual_seed(seed))
             yield number, index, x, y.double()
@@ -86,6 +88,7 @@ class Setup:
     def segments(self, part: EpochPart) -> Iterator[Segment]:
         """Yield the batches of part of an epoch, grouped into segments."""
         last = part.numbers(len(self.batches))[-1]
+        # One call for the entries of many small batches costs less than a call for each.
         for chunk in self.chunks(part):
             x = chunk[0][2] if len(chunk) == 1 else torch.cat([x for _, _, x, _ in chunk])
             K_cZ, K_cs_U = self.kernel_blocks(x, [index for _, index, _, _ in chunk])
@@ -94,6 +97,7 @@ class Setup:
                 batches = chunk[first : first + segment_size]
                 rows = slice(start, start + sum(len(x) for _, _, x, _ in batches))
                 number, start = batches[-1][0], rows.stop
+                # A state ends with a projection, because it has no room for temporary centers.
                 due = number == last or self._place(number, part) == self.delay - 1
                 # torch cannot slice sparse rows, which always form a chunk of one batch.
                 own = x if len(batches) == len(chunk) else x[rows]
@@ -148,6 +152,7 @@ class Setup:
     def _chunk_rows(self) -> int:
         """Most rows of a chunk such that their kernel entries fit into memory."""
         numbers = self.K.memory_bytes // self.K.dtype.itemsize
+        # Half of the memory is for K(x, Z), and a quarter for K(x, x).
         fits = min(numbers // (2 * self.K.shape[1]), math.isqrt(numbers // 4))
         if self.P.features is None:
             fits = min(fits, numbers // (4 * len(self.P.index)))
@@ -177,4 +182,5 @@ def change_of_rows(
     """Restrict the augmentation to rows, with t dummy targets; None without augmentation."""
     if augment is None:
         return None
+    # The setup has no targets of the sampled rows, and needs the changed rows alone.
     return lambda x: augment(x, x.new_zeros(len(x), t), rng)[0]

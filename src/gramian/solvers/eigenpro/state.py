@@ -57,6 +57,7 @@ class EigenProState(State):
         """Return the fields after part of an epoch with these batch errors."""
         if self.first < 0:
             return {"first": errors.mse, "least": math.inf, "epochs": epochs}
+        # The negated comparison is also true for NaN.
         grown = not errors.mse <= DIVERGED_ERROR**2 * self.first
         return {
             "first": self.first,

@@ -42,6 +42,7 @@ class TemporaryCenters:
         batches: Batches,
     ) -> None:
         self._K, self._K_Zs_U, self._t = K, K_Zs_U, t
+        # The last batch before a projection never becomes a center.
         rows = min(delay - 1, len(batches)) * batches.size
         self._points = _empty(K, rows)
         self._a = K_Zs_U.new_empty(rows, t)
@@ -69,12 +70,14 @@ class TemporaryCenters:
         f, segment = self._before[batch], self._segment
         if self._stepped:
             f = f + segment.K_bs_U[batch] @ self._b
+        # The first batch of a segment has no earlier rows in it.
         if batch.start and segment.K_bb is not None:
             f = f + segment.K_bb[batch] @ self._a_x
         return f
 
     def decay_(self, factor: float) -> None:
         """Multiply both functions by a factor, in place."""
+        # Without a penalty the pass over all vectors is left out.
         if factor != 1:
             for part in (self._a[: self._used], self._b, self._h, self._a_x, self._before):
                 part *= factor

@@ -97,6 +97,7 @@ def solve(
     """
     solver.check(problem)
     stop = () if solver.closed_form else stop
+    # The copy of the metrics keeps the caller's state unchanged.
     state = None if state is None else move_state(state, problem.targets.device)
     rng = torch.Generator().manual_seed(0) if rng is None else rng
     clock = _Clock(problem, state)
@@ -107,6 +108,8 @@ def solve(
         with _finish_at_exit(callbacks):
             while (last_or_none := clock.next(states)) is not None:
                 last = last_or_none
+                # Callbacks run before the row is recorded, because they may add metrics to it. All
+                # of them run, even after one has returned True.
                 answers = [callback(problem, last) for callback in callbacks]
                 history.append(row_of(last))
                 reason = _reason(last, history, stop, any(answer is True for answer in answers))
@@ -143,6 +146,7 @@ def _finish_at_exit(callbacks: Sequence[Callback]) -> Iterator[None]:
         for callback in callbacks:
             finish = getattr(callback, "finish", None)
             if callable(finish):
+                # The stack calls each one, even if an earlier one raises an error.
                 stack.callback(finish)
         yield
 
@@ -154,6 +158,7 @@ class _Clock:
         metrics = {} if state is None else state.metrics
         self._seconds = metrics.get("seconds", 0.0)
         self._meter = problem.K.meter
+        # The meter is shared and may have counted other work already.
         self._offset = metrics.get("kernel_evaluations", 0) - self._meter.evaluations
 
     def next(self, states: Iterator[State]) -> State | None:

@@ -93,6 +93,7 @@ def load_centers(K: KernelOperator) -> KernelOperator:
 
     They are in memory or, if they exceed the budget, in a memory-mapped file.
     """
+    # Centers in memory are used as they are, without a copy.
     if isinstance(K.cols, ArrayRows):
         points = next(K.cols.blocks(K.shape[1]))[1]
         on_device = K.on_device(points)

@@ -64,6 +64,7 @@ StateType = TypeVar("StateType", bound=State)
 
 def move_state(state: StateType, device: str | torch.device) -> StateType:
     """Return the state on a device, with a copy of its metrics that callers may change."""
+    # `replace` would share the dictionary, into which the loop writes.
     changed: dict[str, Any] = {"metrics": dict(state.metrics)}
     for f in fields(state):
         value = getattr(state, f.name)

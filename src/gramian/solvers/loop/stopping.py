@@ -73,6 +73,7 @@ def patience(metric: str, rounds: int = 5) -> Stop:
         values = [row[metric] for row in history if metric in row]
         if not values:
             return None
+        # The first of equal minima counts, so that a constant metric ends the run.
         return "no_progress" if len(values) - 1 - values.index(min(values)) >= rounds else None
 
     return rule

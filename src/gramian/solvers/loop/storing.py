@@ -50,6 +50,7 @@ class StoresEntries:
 
     def kept_bytes(self, size: ProblemSize) -> int:
         """Return the bytes of the stored entries, in float64 if memory suffices."""
+        # A float64 copy is stored only if both sizes fit, and then it is the larger one.
         return max((b for b in self._sizes(size) if b <= self.store_bytes), default=0)
 
     def storing(self, size: ProblemSize, available: int) -> Any:

@@ -33,6 +33,7 @@ def check_residual(problem: FullProblem, state: State) -> None:
 
 def refuse_beyond(quantity: str, reported: float, recomputed: float) -> None:
     """Raise ValueError if a recomputed value exceeds the reported one `TOLERATED_RATIO` times."""
+    # The negated comparison also refuses NaN.
     if not recomputed <= TOLERATED_RATIO * reported + 1e-12:  # the constant allows for rounding
         raise ValueError(
             f"it reports {quantity} of {reported:.1e}, and computed afresh that is "

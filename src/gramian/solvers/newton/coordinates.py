@@ -102,6 +102,7 @@ class Coordinates:
     def _apply_curvature(self, v: Float[Tensor, "m q"]) -> Float[Tensor, "m q"]:
         """Return the second derivative of the mean loss times v."""
         problem, y, w = self.problem, self.problem.targets.double(), self.problem.weights
+        # One output has a diagonal second derivative, so that one pass does both products.
         if v.shape[1] == 1:
             h = problem.loss.curvatures(self.f, y)[:, 0]
             return problem.K.normal(v, h if w is None else w * h) / problem.total
@@ -118,6 +119,7 @@ class Coordinates:
         def apply(x: Tensor) -> Tensor:
             return self.apply(x.reshape(shape)).reshape(x.shape)
 
+        # Coupled outputs form one system, so conjugate gradient must see one column.
         rhs = -gradient.reshape(-1, 1) if coupled else -gradient
         for state in conjugate_gradient(apply, rhs):
             done = state.metrics[RESIDUAL_KEY] <= accuracy or state.verdict is not None
@@ -142,6 +144,7 @@ def _least_squares(problem: LossProblem, curvature: Tensor | None) -> NystromPro
     if weight is None:
         weight = torch.ones(problem.K.shape[1], dtype=torch.float64, device=problem.targets.device)
     if curvature is not None:
+        # Centers that are not rows have no curvature of their own.
         factor = curvature.mean() if problem.index is None else curvature[problem.index]
         weight = weight * factor
     return NystromProblem(
@@ -165,6 +168,7 @@ def _factor(
     weights = curvature[curved] / problem.total
     if problem.weights is not None:
         weights = weights * problem.weights[curved]
+    # The curved rows are few, so that their entries are one matrix instead of strips.
     K = problem.K[curved.cpu()].double().dense()
     return FalkonFactor.from_rows(copy, least_squares, [(K, weights)], problem.penalty)
 

@@ -44,6 +44,7 @@ class Line:
 
     def objective(self, s: Float[Tensor, " k"]) -> Float[Tensor, " k"]:
         """Return the objective at step lengths s."""
+        # The norm is a parabola in s, so no step length costs a kernel evaluation.
         norm = self.squares[0] + 2 * s * self.squares[1] + s.square() * self.squares[2]
         return self.problem.mean_loss(self.f + s * self.z) + self.problem.penalty / 2 * norm
 
@@ -57,10 +58,14 @@ class Line:
         limit = RELATIVE_ROUNDING * start.abs()
         current = self.objective(s)
         for _ in range(MAX_HALVINGS):
+            # The negated comparison also fails for NaN and infinity, as of an overflowing
+            # exponential.
             fails = ~(current <= start + SUFFICIENT_DECREASE * s * self.slope + limit)
             half = self.objective(s / 2)
+            # A step of full length is kept, because Newton's method converges fast with it.
             better = fails | ((half < current - limit) & (s < 1))
             if not bool(better.any()):
                 return s
             s, current = torch.where(better, s / 2, s), torch.where(better, half, current)
+        # No step is better than one that raises the objective after all halvings.
         return torch.where(current <= start + limit, s, 0.0)

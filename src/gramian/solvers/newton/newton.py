@@ -176,6 +176,8 @@ class Newton(Solver[LossProblem, NewtonState]):
             gradient = B.gradient(at.slopes(mu), at.on_centers)
             rho = self._accuracy(s, stages)
             beta, iterations = B.direction(gradient, rho, MOST_ITERATIONS)
+            # The slope is the product of the step and the gradient in the coordinates, where both
+            # are known.
             at, length = take_step(mu, at, B.to_coef(beta), (beta * gradient).sum(dim=0))
             s = _next(s, at, length, iterations, len(stages))
 
@@ -191,6 +193,7 @@ class Newton(Solver[LossProblem, NewtonState]):
             return state
         problem, last = stages.problem, len(stages) - 1
         zero = problem.targets.new_zeros(problem.K.shape[1], problem.outputs, dtype=torch.float64)
+        # Rounding is estimated before the first step, because it decides the dtype of all products.
         wide = problem.K.dtype != torch.float64 and self._rounds(stages, root)
         return NewtonState(
             0,
@@ -204,6 +207,7 @@ class Newton(Solver[LossProblem, NewtonState]):
     def _rounds(self, stages: Stages, root: Root) -> bool:
         """Return whether rounding kernel entries to float32 causes a visible error."""
         problem = stages.problem
+        # A smoothed kink is widest in the first stage, where most rows have curvature.
         representative = stages.at(len(stages) - 1 if problem.loss.kink is None else 0)
         f = problem.offset.expand(len(problem.targets), -1)
         B = Coordinates.at(representative, root, f, self.preconditioner_penalty)
@@ -245,6 +249,7 @@ class _Baseline:
         """Return the largest relative decrement, as `Newton` defines it."""
         scale = self.objectives - objectives
         scale = torch.minimum(scale, objectives) if classes else scale
+        # The floor keeps the quotient finite for a constant target, whose decrement is rounding.
         relative = decrements / (2 * scale).clamp(min=self.floor**2 or 1.0).sqrt()
         return float(relative.clamp(max=1.0).max())
 
@@ -262,6 +267,7 @@ def _add_metrics(
     objectives = at.objectives(final)
     residual = baseline.residual(factor * gradient.norm(dim=0), objectives, final.loss.of_classes)
     objective = float(objectives.sum())
+    # Objectives of earlier stages belong to other penalties, and are not compared.
     lower = s.stage < last or objective < s.least
     return replace(
         s,

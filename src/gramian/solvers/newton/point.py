@@ -50,6 +50,7 @@ class Point:
 
 def slope_sum(problem: LossProblem, u: Float[Tensor, "n q"]) -> Float[Tensor, "m q"]:
     """Return K' u / N in float64. Cost: n m kernel evaluations."""
+    # Without v the normal product is -K' u.
     return -problem.K.normal(None, None, u) / problem.total
 
 
@@ -66,6 +67,7 @@ def take_step(
     slope : Tensor of shape (q,)
         Derivative of the objective along the step, per output.
     """
+    # Values are linear in the coefficients, so the full step yields the values of all lengths.
     full = Point.of(problem, at.coef + step)
     change = full.on_centers - at.on_centers
     inner = [(at.coef, at.on_centers), (step, at.on_centers), (step, change)]
@@ -75,4 +77,5 @@ def take_step(
     length = Line(problem, at.f, full.f - at.f, squares, slope).search()
     if bool((length == 1).all()):
         return full, 1.0
+    # The values are evaluated again, so that rounding of interpolated values does not add up.
     return Point.of(problem, at.coef + length * step), float(length.min())

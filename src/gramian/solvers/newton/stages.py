@@ -60,6 +60,7 @@ class Stages:
         widths = [max(WIDEST_KINK, final_width)] * len(penalties)
         while widths[-1] > final_width:
             widths.append(max(widths[-1] / WIDTH_DECREASE, final_width))
+        # The penalty reaches its last value first, and the kinks become sharper at that value.
         penalties += [last] * (len(widths) - len(penalties))
         return cls(problem, tuple(penalties), tuple(widths))
 
@@ -81,4 +82,5 @@ def _curvature(problem: LossProblem) -> float:
     """Return the mean curvature of the loss at the constant; 1 if it is zero."""
     y = problem.targets.double()
     loss = problem.loss if problem.loss.kink is None else problem.loss.smooth_kink(WIDEST_KINK)
+    # A curvature of zero would give no first penalty.
     return float(loss.curvatures(problem.offset.expand(len(y), -1), y).mean()) or 1.0

@@ -176,6 +176,8 @@ class PCG(StoresEntries, Solver[FullProblem, PCGState]):
         penalties = problem.penalties
         if penalties is None:
             return self._recipe.build(problem, rng)
+        # The smallest penalty needs the most precise preconditioner, which serves larger ones as
+        # well.
         smallest = replace(problem, penalty=min(penalties), penalties=None)
         inverse = self._recipe.build(smallest, rng)
         if isinstance(inverse, LowRankInverse):
@@ -223,6 +225,8 @@ def _iterate_in_float32(
     for s in _states(problem, state, P, seed):
         if isinstance(state, PCGState) and no_gain(state, s):
             logger.info("K in float32 is too coarse for this penalty: float64 from here")
+            # A plain state makes the next run compute its residual in float64 and start a new
+            # direction.
             return State(s.iteration, s.coef, s.metrics)
         state = s
         yield s
@@ -243,6 +247,8 @@ def _states(
 
     for cg in conjugate_gradient(
         problem.apply,
+        # The recursion runs in the dtype of the products. The true residual restores the lost
+        # digits.
         problem.rhs.to(problem.K.dtype),
         state=state,
         precondition=None if P is None else lambda r: P @ r,

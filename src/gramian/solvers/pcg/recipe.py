@@ -85,6 +85,7 @@ class Recipe:
         if recipe.kind == "none":
             return None
         blocks = recipe._blocks(problem, rng)
+        # NaN makes both comparisons below false for the kinds that the user names.
         coupled = estimate_coupling(K, blocks, rng=rng) if recipe.kind == "auto" else math.nan
         if recipe.kind == "cells" or coupled < LITTLE_COUPLING:
             return BlockCholesky.build(K, blocks, problem.ridge)
@@ -170,8 +171,10 @@ class Recipe:
         """Return F and the trace of the residual."""
         rank = self.rank_of(problem.K.shape[0])
         if self.kind == "nystrom":
+            # The residual trace is unknown here, and only "auto" needs it.
             return _nystrom(problem, rank, rng), math.nan
         method = "greedy" if self.kind == "greedy" else "accelerated"
+        # A residual trace of N penalty already bounds the condition number by two.
         target = problem.shift if self.rank is None else 0.0
         cholesky = pivoted_cholesky(problem.K, rank, target=target, method=method, rng=rng)
         return cholesky.factor, cholesky.residual_trace

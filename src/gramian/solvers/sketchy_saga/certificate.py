@@ -57,10 +57,12 @@ class Certificate:
         fits = 8 * m * m <= problem.K.memory_bytes // 4 and is_factor_cheap(n, m)
         factored = fits and H.K_mm is not None and problem.penalty > 0
         inverse = FalkonFactor.build(problem, "auto") if factored else P
+        # A sample with fewer rows than landmarks would miss directions of the Hessian.
         rows = H.sample(max(SKETCH_ROWS, 2 * m if factored else 0), rng)
         noise = torch.randn(len(rows.omega), 1, dtype=torch.float64, generator=rng)
         rhs = rows.K.T @ (rows.omega.sqrt() * noise.to(rows.omega)) / len(rows.omega)
         metric = cls(inverse, 1.0)
+        # The solution is not used: conjugate gradient records the Lanczos steps on the way.
         states = conjugate_gradient(rows.product, rhs, precondition=metric.solve)
         for s in islice(states, LANCZOS_STEPS):
             if s.verdict is not None:
@@ -75,6 +77,7 @@ class Certificate:
 
     def norm(self, gradient: Float[Tensor, "m t"]) -> Float[Tensor, " t"]:
         """Return the norm of gradients in the inverse of M, per target."""
+        # Rounding may make the square of a small norm negative.
         return (gradient * self.solve(gradient)).sum(dim=0).clamp(min=0.0).sqrt()
 
     def error(self, norm: Float[Tensor, " t"]) -> Float[Tensor, " t"]:

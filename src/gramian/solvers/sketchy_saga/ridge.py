@@ -16,6 +16,7 @@ RIDGE_FORMS = ("auto", "direct", "rows")
 def in_rows(problem: NystromProblem) -> bool:
     """Return whether each landmark is a distinct row with a positive weight."""
     index, weights = problem.index, problem.weights
+    # The table `at` has room for one landmark per row.
     if index is None or len(index.unique()) < len(index):
         return False
     return weights is None or bool((weights[index] > 0).all())
@@ -52,6 +53,7 @@ class Ridge:
         n, m = K.shape
         K_mm = materialize(replace(K, rows=K.cols), K.memory_bytes // 4)
         none = omega.new_empty(0, 0)
+        # A stored K_mm makes the direct term cheaper than two corrections per batch.
         direct = kind == "direct" or (kind == "auto" and isinstance(K_mm, DenseBlock))
         if direct or problem.index is None or not in_rows(problem):
             return cls(K_mm, problem.penalty, None, none, none)

@@ -58,6 +58,7 @@ class Setup:
         y, n = self.problem.targets.double(), self.K.shape[0]
         rhs = self.K.normal(None, self.omega, y) / n  # of the opposite sign
         table, average = -self.omega[:, None] * y, rhs
+        # From zero, the residual is the target, and one pass yields both the average and the size.
         if coef.any():
             r = self.ridge.add_to_rows_(self.K @ coef, coef, torch.arange(n)) - y
             table = self.omega[:, None] * r
@@ -100,6 +101,7 @@ class Setup:
             return
         for number in part.numbers(len(batches)):
             rng = torch.Generator().manual_seed(batches.seed + EPOCH_STRIDE * (number + 1))
+            # A row drawn twice would be subtracted from the table twice.
             index = torch.randint(n, (b,), generator=rng).unique()
             yield index, batches.rows.take(index)
 
@@ -126,6 +128,7 @@ def check_average(problem: NystromProblem, state: SagaState, ridge: str) -> None
     term = Ridge.build(problem, K, omega, ridge)
     all_rows = torch.arange(K.shape[0])
     n, t = state.table.shape
+    # Both products share one pass over the rows.
     sums = K.T @ torch.cat([state.table, omega[:, None] * problem.targets], dim=1)
     average = term.add_to_landmarks_(sums[:, :t], state.table, all_rows) / n
     size = sums[:, t:].norm(dim=0) / n

@@ -71,6 +71,7 @@ class Hessian:
         """
         index, chosen = (_draw_numbers(count, rows, rng) for count in self.K.shape)
         points, Z = self.K.rows.take(index), self.K.cols.take(chosen)
+        # Landmarks are dense, and one matrix needs one layout.
         both = torch.cat([points.to_dense() if self.K.rows.sparse else points, Z.to(points)])
         return self._at(both, torch.cat([self.omega[index], self.landmark_weight[chosen]]))
 
@@ -103,6 +104,8 @@ class Sampled:
         largest = 0.0
         for start in range(0, len(self.omega), PROBED_ROWS):
             part = torch.arange(start, min(start + PROBED_ROWS, len(self.omega)))
+            # A product with the identity yields the entries from an operator or a stored block
+            # alike.
             k = self.K[part].T @ torch.eye(len(part), dtype=torch.float64, device=P.factor.device)
             largest = max(largest, float(((k * (P @ k)).sum(dim=0) * self.omega[part, 0]).max()))
         return largest
@@ -148,6 +151,7 @@ class Sketch:
         )
         batches = [H.sample(batch, rng) for _ in range(1 if batch >= n else SMOOTHNESS_BATCHES)]
         probe = H.sample(max(4 * batch, SKETCH_ROWS), rng)
+        # All dampings start from one vector, so that their smoothness differs by the damping alone.
         start = torch.randn(m, 1, dtype=torch.float64, generator=rng).to(H.K.device)
 
         def at(rho: float) -> Sketch:
@@ -157,6 +161,7 @@ class Sketch:
             return at(float(damping))
         top = float(low.values[0]) or 1.0
         steps = MOST_DAMPINGS if H.K.dtype == torch.float64 else MOST_DAMPINGS_FLOAT32
+        # The generator builds a sketch only when it is compared, and stops with the first failure.
         sketches = (at(top * 10.0**-j) for j in range(steps))
         return _choose_damping(sketches, SMOOTHNESS_EPOCHS * n / batch)
 

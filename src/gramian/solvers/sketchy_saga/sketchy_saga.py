@@ -171,6 +171,7 @@ class SketchySAGA(Solver[NystromProblem, SagaState]):
     def next(self, S: Setup, s: SagaState) -> SagaState:
         """Return the state after part of an epoch, or an earlier one with half the step."""
         part = EpochPart.after(s.iteration, len(S.batches), self.states_per_epoch)
+        # The loop works in place, and a yielded tensor must not change.
         w, x, Psi = s.coef.clone(), s.average.clone(), s.table.clone()
         eta = S.sketch.step / 2**s.halvings
         errors = self.run_(S, w, x, Psi, eta, S.minibatches(part))
@@ -197,6 +198,7 @@ class SketchySAGA(Solver[NystromProblem, SagaState]):
         rng = torch.Generator().manual_seed(seed)
         sketch = Sketch.build(H, self.sketch_rank(m), b, self.damping, self.step_scale, rng)
         batches = Batches(K.rows, b, seed, K.host_bytes // 4)
+        # Independent rows estimate the eigenvalue: the rows of the sketch would overestimate it.
         other_rows = torch.Generator().manual_seed(seed + 1)
         certificate = Certificate.build(problem, H, sketch.P, other_rows)
         return Setup(problem, K, ridge, sketch, batches, omega, certificate)

@@ -61,6 +61,7 @@ class SagaState(State):
 
     def has_diverged(self, mse: float, w: Float[Tensor, "m t"]) -> bool:
         """Return whether part of an epoch has a large squared residual or infinite iterates."""
+        # The negated comparison is also true for NaN.
         return not mse <= HALVING_GROWTH * self.least or not bool(w.isfinite().all())
 
     def halve_step(self, epoch: float, mse: float) -> SagaState:
