@@ -21,7 +21,7 @@ help:
 	@echo "make sanitize     run the compiled tiles under ASan and UBSan (needs a C++ compiler, CMake)"
 	@echo "make campaign     random fits of all kinds against dense answers, for an hour"
 	@echo "make mutants  deliberate errors, one after the other: which does the suite notice?"
-	@echo "make lint     ruff, mypy, import-linter"
+	@echo "make lint     ruff, mypy, import-linter, wording"
 	@echo "make format   rewrite the sources in the project's format"
 	@echo "make docs     build the site into build/docs; docs-text: without running the gallery's pictures"
 	@echo "make bench    run the benchmarks       (make bench ARGS=--help lists them)"
@@ -101,6 +101,7 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/python -m benchmarks.wording
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix-only

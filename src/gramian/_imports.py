@@ -55,7 +55,7 @@ def defer_imports(*names: str) -> Iterator[None]:
 
     Only in this context, only for modules that are installed and not yet imported, and for all
     threads: a module that another thread imports in this time works, too. If two threads use the
-    context, or a child is forked in it, stand-ins leave `sys.modules` at the first use.
+    context, or a child is forked in it, placeholders leave `sys.modules` when they are first used.
     """
     stand_ins = [_stand_in(name) for name in names if name not in sys.modules]
     with _lock:
@@ -73,7 +73,7 @@ def defer_imports(*names: str) -> Iterator[None]:
 
 
 def _stand_in(name: str) -> WhenUsed | None:
-    """Return the stand-in of a module, with the spec that importlib needs."""
+    """Return the placeholder of a module, with the spec that importlib needs."""
     spec = find_spec(name)
     if spec is None:
         return None

@@ -69,11 +69,12 @@ class _Ridge:
         return torch.tensor(self.penalties, dtype=torch.float64, device=self.targets.device)
 
     def by_penalty(self) -> Iterator[tuple[Int[Tensor, " k"], Self]]:
-        """Yield a problem with one penalty for each that there is, and the targets it is of."""
-        each = (self.penalty,) * self.targets.shape[1] if self.penalties is None else self.penalties
+        """Yield each distinct penalty's problem, with the index of its targets."""
+        t = self.targets.shape[1]
+        penalties = (self.penalty,) * t if self.penalties is None else self.penalties
         # Targets of equal penalties share a factorisation.
-        for penalty in sorted(set(each)):
-            columns = torch.tensor([k for k, one in enumerate(each) if one == penalty])
+        for penalty in sorted(set(penalties)):
+            columns = torch.tensor([k for k in range(t) if penalties[k] == penalty])
             targets = self.targets[:, columns.to(self.targets.device)]
             yield columns, replace(self, targets=targets, penalty=penalty, penalties=None)
 
@@ -130,7 +131,7 @@ class _Ridge:
 def _check_penalties(penalties: tuple[float, ...], t: int) -> None:
     if len(penalties) != t:
         raise ValueError(f"there are {len(penalties)} penalties, but {t} targets")
-    if not all(math.isfinite(one) and one > 0 for one in penalties):
+    if not all(math.isfinite(penalty) and penalty > 0 for penalty in penalties):
         raise ValueError(f"penalties must be positive and finite, not {penalties!r}")
 
 
@@ -357,11 +358,11 @@ class LossProblem(_AtLandmarks):
         return self.K @ coef.double() + self.offset
 
     def mean_loss(self, f: Float[Tensor, "n q"]) -> Float[Tensor, " c"]:
-        """Return the weighted mean of the loss of each output; of coupled ones of all."""
-        each = self.loss.values(f, self.targets.double())
+        """Return the weighted mean of the loss of each output, or of all if they are coupled."""
+        losses = self.loss.values(f, self.targets.double())
         if self.weights is None:
-            return each.mean(dim=0)
-        return (self.weights.double()[:, None] * each).sum(dim=0) / self.total
+            return losses.mean(dim=0)
+        return (self.weights.double()[:, None] * losses).sum(dim=0) / self.total
 
     def double(self) -> LossProblem:
         """Return the same problem with kernel entries computed in float64."""

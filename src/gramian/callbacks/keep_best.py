@@ -65,7 +65,7 @@ class KeepBest:
         self.best: State | None = next((best for best in restored if best is not None), None)
 
     def __call__(self, problem: Problem, state: State) -> None:
-        """Keep the state if there was a look at it, and none was better."""
+        """Keep the state if it was validated and no earlier one had a smaller error."""
         if not _is_looked_at(state):
             return
         if self.best is None or _error(state) < _error(self.best):

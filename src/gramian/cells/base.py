@@ -80,10 +80,10 @@ class Cells(ABC):
         rng : torch.Generator
             For cells that are random.
         """
-        found = [torch.empty(0, dtype=torch.int64)] * self.count
+        index_of_cell = [torch.empty(0, dtype=torch.int64)] * self.count
         for share in self.route(X):
-            found[share.cell] = share.index
-        return found
+            index_of_cell[share.cell] = share.index
+        return index_of_cell
 
     @abstractmethod
     def tensors(self) -> dict[str, Tensor]:

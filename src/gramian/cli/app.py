@@ -42,7 +42,7 @@ from .options.arguments import (
     WritesProbabilities,
 )
 from .options.decorator import options_from
-from .options.help import EXAMPLES
+from .options.help import COMMAND_EXAMPLES
 from .options.options import FitOptions, TuneOptions
 from .outputs.report import show
 
@@ -75,7 +75,7 @@ def gramian(
     """Kernel ridge regression at any size, from tables in Parquet, CSV and other files."""
 
 
-@app.command(epilog="Example: " + EXAMPLES["fit"])
+@app.command(epilog="Example: " + COMMAND_EXAMPLES["fit"])
 @options_from(FitOptions)
 def fit(
     data: Data,
@@ -108,7 +108,7 @@ def fit(
         show(search(data, options, out, history, std, conformal, callback), as_json)
 
 
-@app.command(epilog="Example: " + EXAMPLES["tune"])
+@app.command(epilog="Example: " + COMMAND_EXAMPLES["tune"])
 @options_from(TuneOptions)
 def tune(
     data: Data,
@@ -126,7 +126,7 @@ def tune(
     show(run(data, options, out, checkpoint), as_json)
 
 
-@app.command(epilog="Example: " + EXAMPLES["plan"])
+@app.command(epilog="Example: " + COMMAND_EXAMPLES["plan"])
 @options_from(FitOptions)
 def plan(data: Data, options: FitOptions, as_json: Json = False) -> None:
     """Show the cost of a fit, or of a search: rows, memory, kernel evaluations, seconds."""
@@ -137,7 +137,7 @@ def plan(data: Data, options: FitOptions, as_json: Json = False) -> None:
     show(report, as_json)
 
 
-@app.command(epilog="Example: " + EXAMPLES["predict"])
+@app.command(epilog="Example: " + COMMAND_EXAMPLES["predict"])
 def predict(
     model: Model,
     data: Data,
@@ -163,7 +163,7 @@ def predict(
     show(report, as_json)
 
 
-@app.command(epilog="Example: " + EXAMPLES["evaluate"])
+@app.command(epilog="Example: " + COMMAND_EXAMPLES["evaluate"])
 def evaluate(
     model: Model,
     data: Data,
@@ -183,7 +183,7 @@ def evaluate(
     show(report, as_json)
 
 
-@app.command(epilog="Example: " + EXAMPLES["report"])
+@app.command(epilog="Example: " + COMMAND_EXAMPLES["report"])
 def report(
     model: Model,
     data: Data,
@@ -200,7 +200,7 @@ def report(
     show(run(model, data, target, out, train, memory_limit, engine), as_json)
 
 
-@app.command(epilog="Example: " + EXAMPLES["info"])
+@app.command(epilog="Example: " + COMMAND_EXAMPLES["info"])
 def info(
     model: OptionalModel = None,
     as_json: Json = False,
@@ -211,7 +211,7 @@ def info(
     show(run(model), as_json)
 
 
-@app.command(epilog="Example: " + EXAMPLES["convert"])
+@app.command(epilog="Example: " + COMMAND_EXAMPLES["convert"])
 def convert(
     source: Data,
     target: NewTable,
@@ -224,7 +224,7 @@ def convert(
     show(run(source, target, dtype), as_json)
 
 
-@app.command(epilog="Example: " + EXAMPLES["sample"])
+@app.command(epilog="Example: " + COMMAND_EXAMPLES["sample"])
 def sample(
     name: SampleName,
     out: NewTable,
@@ -237,7 +237,7 @@ def sample(
     show(run(name, out, part), as_json)
 
 
-@app.command(epilog="Example: " + EXAMPLES["completion"])
+@app.command(epilog="Example: " + COMMAND_EXAMPLES["completion"])
 def completion(
     shell: ShellName,
 ) -> None:

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .copies import CopyCheck, beside, named
+from .copies import CopyCheck, beside, column_name
 from .remote.columns import RemoteColumns, Targets, as_remote_columns
 from .rows.base import RowSource, comfortable_size
 from .rows.reduce import Folding
@@ -86,8 +86,8 @@ class FiniteCheck:
         counts = [f"{k} {word}" for k, word in ((self.nans, "NaN"), (self.infinities, "inf")) if k]
         raise ValueError(
             f"{what} contains {' and '.join(counts)} (NaN stands for missing values, too); "
-            f"the first is {value} in row {row}, {named(column, self.names)}; drop these rows or "
-            "fill the gaps"
+            f"the first is {value} in row {row}, {column_name(column, self.names)}; "
+            "drop these rows or fill the gaps"
         )
 
 

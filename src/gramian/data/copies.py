@@ -61,7 +61,7 @@ class CopyCheck:
         """Raise a ValueError that names the first such column, if there is one."""
         if self._pairs is None or len(self._pairs) == 0:
             return
-        name = named(int(self._pairs[0, 0]), self._names)
+        name = column_name(int(self._pairs[0, 0]), self._names)
         raise TextError(
             "{} contains the target: {} equals it in every row, so that a model would learn to "
             "copy it; leave that column out with {columns=[...] of gramian.data.as_rows}; an "
@@ -127,6 +127,6 @@ def check_copies(rows: RowSource, targets: np.ndarray, names: tuple[str, ...]) -
     check.finish()
 
 
-def named(column: int, names: tuple[str, ...] | None) -> str:
+def column_name(column: int, names: tuple[str, ...] | None) -> str:
     """Return the name of a column for a message, or else its number."""
     return f"column {column}" if names is None else f"column '{names[column]}'"

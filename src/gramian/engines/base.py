@@ -74,9 +74,9 @@ class Engine(ABC):
         if most_bytes is None or self.on_host:
             return None
         # The allocator of torch holds freed memory that the driver counts as used.
-        free, _ = torch.cuda.mem_get_info(self.device)
+        free_bytes, _ = torch.cuda.mem_get_info(self.device)
         cached = torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
-        return min(most_bytes, int(DEVICE_SHARE * (free + cached)))
+        return min(most_bytes, int(DEVICE_SHARE * (free_bytes + cached)))
 
     @property
     def largest_block(self) -> int:

@@ -149,9 +149,12 @@ def _engine_called(spec: str) -> Engine:
         )
     devices = _devices(device)
     if name == "torch" and device != "cpu":
-        for each in devices:
-            check_device(each, Text("{engine=}", spec))
-    engines = [TritonEngine(each) if name == "triton" else torch_on(each) for each in devices]
+        for one_device in devices:
+            check_device(one_device, Text("{engine=}", spec))
+    engines = [
+        TritonEngine(one_device) if name == "triton" else torch_on(one_device)
+        for one_device in devices
+    ]
     return engines[0] if len(engines) == 1 else MultiDeviceEngine(tuple(engines))
 
 

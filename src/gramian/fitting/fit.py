@@ -102,7 +102,7 @@ def _solve(method: Method, prepared: Prepared, rng: Generators, *, diagnose: boo
     watch = Watch.of(settings)
     announce(settings.callbacks, stages.PREPARING_STAGE)
 
-    def fitted(result: Result) -> Fitted:
+    def build_fitted(result: Result) -> Fitted:
         best = watch.best_state(start.problem, result)
         held_values = None
         if prepared.data.coded:
@@ -115,7 +115,7 @@ def _solve(method: Method, prepared: Prepared, rng: Generators, *, diagnose: boo
     result = run(
         start.problem,
         start.solver,
-        fitted,
+        build_fitted,
         stop=[*rules, *watch.stop],
         callbacks=watch.callbacks,
         state=state,
@@ -123,4 +123,4 @@ def _solve(method: Method, prepared: Prepared, rng: Generators, *, diagnose: boo
     )
     if diagnose:
         warn(method.diagnosis(prepared, start, result))
-    return fitted(result)
+    return build_fitted(result)

@@ -101,7 +101,7 @@ def table_data(
         encoding=None if encoding is None or encoding.encoding.plain else encoding.encoding,
         target=given.target,
         numbers=index,
-        given=len(given.y),
+        total_rows=len(given.y),
     )
     if hold_out:
         held_out = HeldOut(numbers, encoded_rows(given, data, weights, held_index, classes))

@@ -35,7 +35,7 @@ The last four take features as they are given: estimators do not standardise the
 
 To add a kernel of the distance, subclass `Radial`, give `scale` and `profile`, and register it:
 engines, estimators, the command line and the contract tests find it by its name. For fused tiles on
-a GPU, give its profile once more in Triton's language, in `gramian.engines._fused.profiles`.
+a GPU, write its profile in Triton's language, too, in `gramian.engines._fused.profiles`.
 
 A package adds kernels by entry points of the group ``gramian.kernels``, with the names of the
 kernels; solvers and selectors of landmarks likewise, by ``gramian.solvers`` and

@@ -121,9 +121,9 @@ class Columns(OfOne):
         weights: Float[Tensor, "b m"] | None = None,
     ) -> Float[Tensor, "b t d"]:
         """Return gradients, see `Kernel.gradients`: 0 along all other features."""
-        found = self.kernel.gradients(left[:-1], right[:-1], v, weights)
-        out = found.new_zeros(*found.shape[:2], int(right[-1][0]))
-        out[..., list(self.columns)] = found
+        selected_gradients = self.kernel.gradients(left[:-1], right[:-1], v, weights)
+        out = selected_gradients.new_zeros(*selected_gradients.shape[:2], int(right[-1][0]))
+        out[..., list(self.columns)] = selected_gradients
         return out
 
     def diag(self, x: Tensor) -> Float[Tensor, " b"]:

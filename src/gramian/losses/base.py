@@ -31,7 +31,7 @@ class Loss(ABC):
     of_classes : bool
         Whether targets are codes of classes, see `gramian.fitting.inputs.targets.class_codes`.
     coupled : bool
-        Whether outputs of a row depend on each other: `curved` says how then.
+        Whether outputs of a row depend on each other: `curvature_product` says how then.
     invariant : bool
         Whether a number added to all outputs of a row changes nothing: their sum is then zero.
     """

@@ -59,12 +59,12 @@ class _Values:
 
     def __call__(self, X: Float[Tensor, "b k"]) -> Tensor:
         """Return them."""
-        found = torch.zeros(len(X), self.t, dtype=torch.float64)
+        predictions = torch.zeros(len(X), self.t, dtype=torch.float64)
         for share in self.cells.route_in_parts(X):
             model = self.part(share.cell)
             values = _predict_values(model, X[share.index], self.engine, self.memory_bytes)
-            found[share.index] += share.weight[:, None] * values
-        return found
+            predictions[share.index] += share.weight[:, None] * values
+        return predictions
 
 
 class _Gradients(_Values):

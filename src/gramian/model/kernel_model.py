@@ -41,7 +41,7 @@ class KernelModel(KernelPart):
     ----------
     kernel : Kernel
     centers : RowSource, or anything `as_rows` takes
-        m rows of k features: prepared as new rows are, see `prepared`.
+        m rows of k features: prepared as new rows are, see `prepare_rows`.
     coef : Tensor of shape (m, t)
     standardizer : Standardizer, optional
         Standardisation of rows before the kernel.

@@ -62,7 +62,7 @@ class KeptMatrix(Kept):
     Attributes
     ----------
     entries : Tensor of shape (n, m)
-    some : Tensor of shape (k,), or None
+    row_index : Tensor of shape (k,), or None
         Numbers of the rows that are meant; None for all.
     turned : bool
         Whether the transpose of these is meant.
@@ -71,7 +71,7 @@ class KeptMatrix(Kept):
     """
 
     entries: Float[Tensor, "n m"]
-    some: Int[Tensor, " k"] | None = None
+    row_index: Int[Tensor, " k"] | None = None
     turned: bool = False
     compiled: bool | None = None
 
@@ -83,9 +83,9 @@ class KeptMatrix(Kept):
             if other_rows is not self.cols:
                 continue
             if own is self.rows:
-                return replace(self, some=None, turned=bool(turned))
+                return replace(self, row_index=None, turned=bool(turned))
             if (row_numbers := numbers_in(self.rows, own)) is not None:
-                return replace(self, some=row_numbers, turned=bool(turned))
+                return replace(self, row_index=row_numbers, turned=bool(turned))
         return None
 
     def product(self, v: Float[Tensor, "m t"]) -> Float[Tensor, "n t"]:
@@ -132,12 +132,12 @@ class KeptMatrix(Kept):
 
     @property
     def _count(self) -> int:
-        return len(self.entries) if self.some is None else len(self.some)
+        return len(self.entries) if self.row_index is None else len(self.row_index)
 
     def _parts(self) -> list[StoredRows]:
         """Return ranges of the rows for the workers."""
         bounds = bounds_of(self._count, 1, PARTS_PER_THREAD * default_threads())
-        return [StoredRows(self.entries, self.some, part, self.compiled) for part in bounds]
+        return [StoredRows(self.entries, self.row_index, part, self.compiled) for part in bounds]
 
 
 @dataclass(frozen=True, eq=False)

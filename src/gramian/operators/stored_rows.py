@@ -28,7 +28,7 @@ class StoredRows:
     Attributes
     ----------
     entries : Tensor of shape (n, m)
-    some : Tensor of shape (k,), or None
+    row_index : Tensor of shape (k,), or None
         Numbers of the rows that are meant; None for all.
     bounds : tuple of two int
         Where the range of rows, among those that are meant, begins and ends.
@@ -37,7 +37,7 @@ class StoredRows:
     """
 
     entries: Float[Tensor, "n m"]
-    some: Int[Tensor, " k"] | None
+    row_index: Int[Tensor, " k"] | None
     bounds: tuple[int, int]
     compiled: bool | None = None
 
@@ -45,7 +45,7 @@ class StoredRows:
         """Write E v', in float64, to this range of `out`; v as `transpose_vectors` returns it."""
         if self._uses_compiled(len(v)):
             own_out = out[slice(*self.bounds)]
-            multiply(self.entries, self.some, self.bounds, v=v, products=own_out)
+            multiply(self.entries, self.row_index, self.bounds, v=v, products=own_out)
             return
         for rows, E in self._blocks():
             out[rows] = product(E, v.t())
@@ -64,7 +64,7 @@ class StoredRows:
         total = torch.zeros(t, self.entries.shape[1], dtype=torch.float64)
         if self._uses_compiled(t):
             multiply(
-                self.entries, self.some, self.bounds,
+                self.entries, self.row_index, self.bounds,
                 v=v, weights=weights, targets=targets, sums=total, chained=v is not None,
             )  # fmt: skip
             return total.t()
@@ -86,9 +86,9 @@ class StoredRows:
         if self._uses_compiled(len(v)):
             products = torch.empty(len(E), len(v), dtype=torch.float64)
             sums = torch.zeros(len(v), first, dtype=torch.float64) if first else None
+            # The compiled product adds E' (-y): with y = -v it adds E' v.
             left_columns, right = (
                 v[:, : E.shape[1]].contiguous(),
-                # The compiled product adds E' (-y): with y = -v it adds E' v.
                 -v[:, own].t().double().contiguous(),
             )
             multiply(
@@ -118,7 +118,7 @@ class StoredRows:
         size = max(1, BLOCK_ROWS * BLOCK_COLUMNS // self.entries.shape[1])
         for first in range(start, stop, size):
             rows = slice(first, min(first + size, stop))
-            yield rows, self.entries[rows if self.some is None else self.some[rows]]
+            yield rows, self.entries[rows if self.row_index is None else self.row_index[rows]]
 
 
 def product(E: Float[Tensor, "n m"], v: Float[Tensor, "m t"]) -> Float[Tensor, "n t"]:

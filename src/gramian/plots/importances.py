@@ -24,7 +24,7 @@ class ImportanceDisplay(Display):
     importances : ndarray of shape (k,)
         Importances, the largest first.
     names : sequence of k str
-    others : float, default=0
+    other_importance : float, default=0
         Sum of the importances that are not shown.
 
     Attributes

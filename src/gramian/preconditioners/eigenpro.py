@@ -260,7 +260,7 @@ def draw_samples(
 def _flattened_eigenpairs(
     sample: Sample,
     rank: int | None,
-    most: int,
+    max_pairs: int,
     ridge: float,
     diagonal: float,
     rng: torch.Generator,
@@ -268,10 +268,10 @@ def _flattened_eigenpairs(
     """Return q + 1 eigenvalues of K_SS / s, descending, and the first q eigenvectors."""
     n, s = sample.K.shape[0], len(sample.index)
     # One eigenvalue more is needed: it is the level to which the others decrease.
-    most = min(s - 1, most_eigenpairs(s, n, most) if rank is None else rank)
+    max_pairs = min(s - 1, most_eigenpairs(s, n, max_pairs) if rank is None else rank)
     coarse = rank is None and sample.K.dtype == torch.float32
-    values, V = compute_eigenpairs(sample, ridge, min(most + 1, s), rng, coarse=coarse)
+    values, V = compute_eigenpairs(sample, ridge, min(max_pairs + 1, s), rng, coarse=coarse)
     # Rounding may make the least eigenvalues negative, of which the flattening takes powers.
     values = (values / s).clamp(min=0)
-    q = automatic_rank(values, most, diagonal, n) if rank is None else most
+    q = automatic_rank(values, max_pairs, diagonal, n) if rank is None else max_pairs
     return values[: q + 1], V[:, :q]

@@ -66,8 +66,8 @@ class LowRankInverse:
         # Rows times F are six times as fast as F' times a few columns.
         small = (scaled.t().to(F.dtype).contiguous() @ F).double().t()
         inner = la.solve_cholesky(self.inner, small).t().to(F.dtype).contiguous()
-        back = (inner @ F.t()).t()
-        return scaled - back.to(g.dtype) / self.ridge.to(g.dtype)
+        projection = (inner @ F.t()).t()
+        return scaled - projection.to(g.dtype) / self.ridge.to(g.dtype)
 
     def apply(self, g: Float[Tensor, "n t"]) -> Float[Tensor, "n t"]:
         """Return P g."""

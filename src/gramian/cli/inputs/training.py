@@ -122,7 +122,11 @@ class Training:
             training = replace(self, calibration=is_calibration)
         held_out = self._held_out(divided_rows.train.encoding)
         return Prepared(
-            training, divided_rows.train, divided_rows.settings, held_out, divided_rows.others
+            training,
+            divided_rows.train,
+            divided_rows.settings,
+            held_out,
+            divided_rows.held_out_data,
         )
 
     def _held_out(self, encoding: Encoding | None) -> RowSource | None:

@@ -11,7 +11,7 @@ COMMON_OPTIONS = {
 }
 """Options that ``--help`` shows, by command; other commands show all."""
 
-EXAMPLES = {
+COMMAND_EXAMPLES = {
     "fit": "gramian fit houses.csv --target price --out houses.model",
     "tune": "gramian tune houses.csv --target price --budget '30 s'",
     "plan": "gramian plan houses.parquet --target price --landmarks 5000",

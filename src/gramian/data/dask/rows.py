@@ -133,11 +133,11 @@ class DaskRows(RowSource):
         if keep:
             like = non_empty[0][1]
             row_bytes = like.shape[1] * like.dtype.itemsize
-            workers.check_room(row_bytes * sum(len(found) for _, found in non_empty))
+            workers.check_room(row_bytes * sum(len(file_rows) for _, file_rows in non_empty))
         sources = workers.map(keep_rows, openers) if keep else openers
         parts = [
-            Part(source, found.shape[0], path=str(file), stamp=stamps[file])
-            for source, (file, found) in zip(sources, non_empty, strict=True)
+            Part(source, file_rows.shape[0], path=str(file), stamp=stamps[file])
+            for source, (file, file_rows) in zip(sources, non_empty, strict=True)
         ]
         if keep:
             workers.results(sources, bring=False)

@@ -21,7 +21,7 @@ from .saved import Saved
 COLUMN_CLASSES: tuple[type[ColumnEncoding], ...] = (
     Number, Boolean, OneHot, TargetMeans, Ordered, Date, LeftOut
 )  # fmt: skip
-BY_CODE = {one.code: one for one in COLUMN_CLASSES}
+BY_CODE = {column.code: column for column in COLUMN_CLASSES}
 DTYPE_OF_NAME = {"float32": torch.float32, "float64": torch.float64}
 
 

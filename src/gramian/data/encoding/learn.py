@@ -193,13 +193,13 @@ def learn(
         training, names, watching, training.sample(rng, len(eps), sample_bytes), eps
     )
     columns, start = [], 0
-    for one in watching:
-        columns.append(one.finish(summaries[start : start + one.measured]))
-        start += one.measured
+    for watcher in watching:
+        columns.append(watcher.finish(summaries[start : start + watcher.measured]))
+        start += watcher.measured
     without = {
-        one.name: one.without
-        for one in watching
-        if isinstance(one, CategoryObserver) and one.without is not None
+        watcher.name: watcher.without
+        for watcher in watching
+        if isinstance(watcher, CategoryObserver) and watcher.without is not None
     }
     return Learned(tuple(columns), dtype, without)
 
@@ -251,10 +251,10 @@ def _observe_table(
     if columns == 0:
         return []
     measured = [watcher.name for watcher in watching for _ in range(watcher.measured)]
-    # that a row held out has a gap is known of the table: the mark has to be there for it
-    known = [
+    # A gap of a held-out row is known before the fit, so that the column has a mark for it.
+    column_summaries = [
         replace(watcher, gaps=watcher.gaps + elsewhere[name])
         for watcher, name in zip(summaries(moments, sample, n, eps), measured, strict=True)
     ]
-    check_range(torch.tensor([watcher.scale for watcher in known]), tuple(measured))
-    return known
+    check_range(torch.tensor([watcher.scale for watcher in column_summaries]), tuple(measured))
+    return column_summaries

@@ -1,7 +1,7 @@
 """Formats of tables: one module for recognising, reading and writing the files of a format.
 
 `format_of` and `format_to_write` find the format of a path. Fits, targets, landmarks, `convert` and
-the command line ask these and never look at a suffix themselves, so that a new format is one file
+the command line call these and never compare suffixes, so that a new format is one file
 and one import line here: CONTRIBUTING.md has one from beginning to end. Columns travel as Arrow
 batches, with their types.
 

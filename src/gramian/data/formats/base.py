@@ -196,10 +196,10 @@ def format_to_write(path: str | Path) -> WritableFormat:
 
 
 def _opening(path: Path, expected: str) -> TableFormat:
-    openers = [known for known in _all() if known.opens(path)]
+    openers = [table_format for table_format in _all() if table_format.opens(path)]
     if not openers:
         raise ValueError(f"cannot tell what {path} is: expected a name ending in {expected}")
-    return max(openers, key=lambda known: known.has_suffix(path.name))
+    return max(openers, key=lambda table_format: table_format.has_suffix(path.name))
 
 
 def _usual(known: Iterable[TableFormat]) -> str:

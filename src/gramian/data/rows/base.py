@@ -35,8 +35,8 @@ class RowSource(ABC):
     """Rows of a feature matrix, wherever they live.
 
     A subclass sets `shape` and `dtype` and implements `blocks` and `take`; it may override
-    `fold` and `map` when it can do better than one block after the other, and must, with `each`,
-    where its rows are elsewhere.
+    `fold` and `map` if it has a faster way than one block after the other. A source of remote rows
+    must override these and `map_rows`.
 
     Attributes
     ----------

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ...kernels import Radial
-from .products import TARGETS, Fused
+from .products import TARGET_COLUMNS, Fused
 from .profiles import SLOPE_OF_KERNEL
 
 
@@ -16,7 +16,7 @@ def gradients(kernel: Radial, x: Tensor, z: Tensor, v: Tensor, K: Fused) -> Tens
     """Return the gradients of K v at the rows of x, (b, t, d) in float64.
 
     Slopes replace entries, and products of v with each feature and with one replace v.
-    For every `TARGETS` of these columns slopes are computed again.
+    For every `TARGET_COLUMNS` of these columns slopes are computed again.
 
     Parameters
     ----------
@@ -38,8 +38,9 @@ def gradients(kernel: Radial, x: Tensor, z: Tensor, v: Tensor, K: Fused) -> Tens
     # The gradient is x sum(v s) - sum(v s z): the column of ones yields the first sum in one
     # product.
     ones = torch.cat([right, torch.ones_like(right[:, :1])], dim=1)
-    # One target needs d + 1 columns, and a product evaluates the slopes once for `TARGETS` columns.
-    group_targets = max(TARGETS // (d + 1), 1)
+    # One target needs d + 1 columns, and a product evaluates slopes once for `TARGET_COLUMNS` of
+    # them.
+    group_targets = max(TARGET_COLUMNS // (d + 1), 1)
     for c in range(0, t, group_targets):
         target_columns = v[:, c : c + group_targets].to(right.dtype)
         sums = (slopes @ (target_columns[:, :, None] * ones[:, None]).flatten(1)).view(b, -1, d + 1)

@@ -11,7 +11,7 @@ from ..._linalg import multiply_in_blocks
 from .._devices import torch_keeps_float32
 from .limits import SCRATCH_BYTES
 from .points import PADDED_ROWS
-from .products import TARGETS, Fused
+from .products import TARGET_COLUMNS, Fused
 
 H200_FLOPS: dict[str, float] = {"ieee": 67e12, "3xtf32": 133e12, "3xbf16": 261e12}
 """Operations that an H200 does in a second, of a product in each precision."""
@@ -88,8 +88,8 @@ class Normal:
 def keeping_is_cheaper(distance: str, precision: str, d: int, t: int) -> bool:
     """Return whether an entry costs more to compute again than to keep, by arithmetic for an H200.
 
-    A second evaluation costs 2 d operations of a product, or 4 d for differences in float32, and
-    an exponential; so does each of both for every `TARGETS` more columns of v. An entry that is
+    A second evaluation costs 2 d operations of a product, or 4 d for differences in float32, and an
+    exponential; so does each of both for every `TARGET_COLUMNS` more columns of v. An entry that is
     kept is written once and read twice, 12 bytes or 3 ps, and both products with vectors, 4 t
     operations, run in float32. With t = 1, entries from products are kept from 92 features on with
     ``"ieee"``, from 185 with ``"3xtf32"``, from 364 with ``"3xbf16"``, and those from differences
@@ -99,7 +99,7 @@ def keeping_is_cheaper(distance: str, precision: str, d: int, t: int) -> bool:
         2 * d / H200_FLOPS[distance] if distance in H200_FLOPS else 4 * d / H200_FLOPS["ieee"]
     )
     # Both products evaluate entries once per group of targets, and keeping them saves all but one.
-    repeats = 2 * -(-t // TARGETS) - 1
+    repeats = 2 * -(-t // TARGET_COLUMNS) - 1
     compute = repeats * (seconds_per_pair + 1 / H200_EXPONENTIALS) + 4 * t / H200_FLOPS[precision]
     return 12 / H200_BANDWIDTH + 4 * t / H200_FLOPS["ieee"] < compute
 

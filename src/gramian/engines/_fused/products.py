@@ -28,10 +28,10 @@ from .shapes import (
     options,
 )
 
-TARGETS = 64
+TARGET_COLUMNS = 64
 """Columns of v that are multiplied at once; for more, entries are computed again."""
 
-SYMMETRIC_TARGETS = TARGETS // 2
+SYMMETRIC_TARGETS = TARGET_COLUMNS // 2
 """The same in a symmetric product, which needs registers for K v and K' v."""
 
 SPAN_COLUMNS = 4096
@@ -66,7 +66,7 @@ class Fused:
         precision: str,
         tuned: bool,
     ) -> Fused | None:
-        """Center, scale and lay out the rows; return None if float32 would lose digits in any case.
+        """Center, scale and arrange the rows; return None if no layout keeps the digits in float32.
 
         Raises
         ------
@@ -110,7 +110,7 @@ class Fused:
 
     def __matmul__(self, v: Tensor) -> Tensor:
         """Return the product with v, (m, t), in float64."""
-        return self._by_targets(self._product, v, TARGETS)
+        return self._by_targets(self._product, v, TARGET_COLUMNS)
 
     def symmetric(self, v: Tensor) -> Tensor:
         """Return the product with v of rows with themselves, each pair evaluated once.

@@ -23,7 +23,7 @@ import triton
 import triton.language as tl
 
 # Whether Triton's interpreter runs these programs; a global name has to be a constexpr for them.
-INTERPRETED = tl.constexpr(triton.knobs.runtime.interpret)
+IS_INTERPRETED = tl.constexpr(triton.knobs.runtime.interpret)
 
 # A sum across the threads of a tile takes as long as the tile's entries. With one target, each
 # thread therefore adds up its own entries of several tiles first.
@@ -35,7 +35,7 @@ UNROLLED_FEATURES = tl.constexpr(4)
 
 @triton.jit
 @no_type_check
-def rounded(a, BITS: tl.constexpr):
+def round_off(a, BITS: tl.constexpr):
     """Round off `BITS` bits, as a float32."""
     half: tl.constexpr = 1 << (BITS - 1)
     # Half of the last kept bit is added to the bits themselves, so the mask rounds to nearest.
@@ -46,7 +46,7 @@ def rounded(a, BITS: tl.constexpr):
 @no_type_check
 def narrow_dot(a, b, total, NARROW: tl.constexpr):
     """Return a @ b + total on the tensor cores, for numbers rounded to what those read."""
-    if NARROW == "bf16" and not INTERPRETED:  # which would multiply the bits as whole numbers
+    if NARROW == "bf16" and not IS_INTERPRETED:  # which would multiply the bits as whole numbers
         a, b = a.to(tl.bfloat16), b.to(tl.bfloat16)
     return tl.dot(a, b, total, input_precision="tf32")
 
@@ -59,10 +59,10 @@ def dot(a, b, total, PRECISION: tl.constexpr):
         return tl.dot(a, b, total, input_precision="ieee")
     narrow: tl.constexpr = "bf16" if PRECISION == "3xbf16" else "tf32"
     bits: tl.constexpr = 16 if PRECISION == "3xbf16" else 13
-    a_high, b_high = rounded(a, bits), rounded(b, bits)
+    a_high, b_high = round_off(a, bits), round_off(b, bits)
     # Small terms come first: the large product would absorb their digits one by one.
-    total = narrow_dot(rounded(a - a_high, bits), b_high, total, narrow)
-    total = narrow_dot(a_high, rounded(b - b_high, bits), total, narrow)
+    total = narrow_dot(round_off(a - a_high, bits), b_high, total, narrow)
+    total = narrow_dot(a_high, round_off(b - b_high, bits), total, narrow)
     return narrow_dot(a_high, b_high, total, narrow)
 
 

@@ -19,7 +19,7 @@ def two_pieces_error(bits: int, reach: float, fourth: float) -> float:
     """Return the error of squared distances from two pieces of `bits` significant bits.
 
     Two pieces omit up to 2^-2bits / 4 of each coordinate, and of each product of features as much.
-    The signs are those of a random walk, except for the mean of the squares of the second pieces,
-    which pairs near each other share. `fourth` is the root of the sum of the fourth powers.
+    The signs form a random walk, except for the mean of the squares of the second pieces, which
+    pairs near each other share. `fourth` is the root of the sum of the fourth powers.
     """
     return 2.0 ** (-1 - 2 * bits) * (0.25 * reach + 3.0 * fourth)

@@ -66,7 +66,7 @@ def fit_model(
         _keep_objects(estimator, data.rows)
     if divided.learn is not None and (chosen := fitted.landmark_rows) is not None:
         estimator.landmark_index_ = as_numpy(divided.learn[chosen])
-    calibrate_model(estimator, data, divided.others)
+    calibrate_model(estimator, data, divided.held_out_data)
     return fitted
 
 

@@ -169,7 +169,7 @@ class KernelRidgeSearch(KernelRidgeModel):
     def _search(self, settings: SearchSettings, dataset: Whole, seed: int) -> None:
         """Search, and set the attributes common to regressor and classifier."""
         divided, test = self._split_rows(dataset)
-        data, calibration = divided.train, divided.others
+        data, calibration = divided.train, divided.held_out_data
         self._check_sparse(data.rows)
         limit = self._limit()
         if limit is not None:
@@ -209,13 +209,13 @@ class KernelRidgeSearch(KernelRidgeModel):
             calibration = remaining[held_back(len(remaining), rng, classes)[1]]
         index, order = torch.cat([test, calibration]).sort()
         divided = dataset.without(index)
-        assert divided.others is not None
+        assert divided.held_out_data is not None
         is_test = order < len(test)
-        test_data = divided.others.part(is_test.nonzero()[:, 0])
+        test_data = divided.held_out_data.part(is_test.nonzero()[:, 0])
         if not len(calibration):
-            return replace(divided, others=None), test_data
-        calibration_data = divided.others.part((~is_test).nonzero()[:, 0])
-        return replace(divided, others=calibration_data), test_data
+            return replace(divided, held_out_data=None), test_data
+        calibration_data = divided.held_out_data.part((~is_test).nonzero()[:, 0])
+        return replace(divided, held_out_data=calibration_data), test_data
 
     def _refit(self, data: TrainingData) -> Again:
         shifts = tuple(penalty * data.total for penalty in self._penalty)

@@ -74,12 +74,12 @@ class CellRowsThere(CellRows):
     Attributes
     ----------
     members : Members
-    kept : mapping of int to Tensor
-        Of cells that could not be divided: which of their rows are taken.
+    kept_rows : mapping of int to Tensor
+        Index of the rows that are taken, for cells that could not be divided.
     """
 
     members: Members
-    kept: Mapping[int, Tensor]
+    kept_rows: Mapping[int, Tensor]
 
     def of(self, cell: int, data: TrainingData) -> TrainingData:
         """Return the training data of a cell in memory, to choose kernel and penalty."""
@@ -88,7 +88,7 @@ class CellRowsThere(CellRows):
     @functools.lru_cache(maxsize=1)  # noqa: B019  the object is frozen, and ends with the fit
     def _brought(self, cell: int, data: TrainingData) -> TrainingData:
         only = Members(self.members.cells, self.members.seed, self.members.copied, cell)
-        fetch = _Fetched(self.kept.get(cell), data.weights is not None)
+        fetch = _Fetched(self.kept_rows.get(cell), data.weights is not None)
         (fetched,) = data.rows.by_group(only, fetch, 1, *_beside(data), size=_size(data.rows))
         X, targets, weights = fetched
         return TrainingData(as_rows(X), targets, weights, data.classes, data.feature_names)
@@ -139,7 +139,7 @@ def remote_cell_rows(
 class _Fetched(Value):
     """What brings the rows of a cell here, with targets and weights."""
 
-    kept: Int[Tensor, " k"] | None
+    kept_rows: Int[Tensor, " k"] | None
     weighted: bool
 
     def __call__(
@@ -147,8 +147,8 @@ class _Fetched(Value):
     ) -> tuple[Tensor, Tensor, Tensor | None]:
         """Return them; of a cell that could not be divided, those that are taken."""
         fetched = [X, targets, *weights]
-        if self.kept is not None:
-            fetched = [numbers[self.kept] for numbers in fetched]
+        if self.kept_rows is not None:
+            fetched = [numbers[self.kept_rows] for numbers in fetched]
         return fetched[0], fetched[1], fetched[2] if self.weighted else None
 
 
@@ -159,7 +159,7 @@ class _Solved(Value):
     Attributes
     ----------
     solver : CellSolver
-    kept : mapping of int to Tensor
+    kept_rows : mapping of int to Tensor
     weighted : bool
     seed : int
     until : float
@@ -167,14 +167,14 @@ class _Solved(Value):
     """
 
     solver: CellSolver
-    kept: Mapping[int, Tensor]
+    kept_rows: Mapping[int, Tensor]
     weighted: bool
     seed: int
     until: float
 
     def __call__(self, group: int, *found: Tensor) -> tuple[Tensor, SolvedCell]:
         """Return the rows of the cell, which are its centers, and its coefficients."""
-        X, targets, weights = _Fetched(self.kept.get(group), self.weighted)(group, *found)
+        X, targets, weights = _Fetched(self.kept_rows.get(group), self.weighted)(group, *found)
         ends = time.monotonic() + self.until - time.time()
         rng = torch.Generator().manual_seed(self.seed ^ group)
         data = TrainingData(as_rows(X), targets, weights)
@@ -198,7 +198,7 @@ class ProblemsThere(CellProblems):
         until = math.inf if math.isinf(ends) else time.time() + ends - time.monotonic()
         solve = _Solved(
             CellSolver.of(self.prepared, self.workers),
-            dict(rows.kept),
+            dict(rows.kept_rows),
             data.weights is not None,
             self.seed,
             until,

@@ -37,7 +37,7 @@ class Scored:
         Or "quantile": of rows that were made normal by their quantiles.
     falling : bool, default=False
         Whether the smallest penalty of all was the best one, by far.
-    held : HeldValues, optional
+    held_values : HeldValues, optional
         Its predictions of these rows, of the targets that are compared.
     spread : float, optional
         Geometric mean variance of one-step-ahead predictions: the marginal likelihood. None where
@@ -145,10 +145,10 @@ def walk(kernel: Kernel, score: Comparison, *, moves: bool = True, fine: bool = 
     for step in (1 / LENGTHSCALE_STEP, LENGTHSCALE_STEP):
         first, factor = best, step
         while 1 / FARTHEST_RATIO <= factor <= FARTHEST_RATIO:
-            found = score(times(kernel, factor), best)
-            if not found.criterion < (1 - LEAST_GAIN) * best.criterion:
+            candidate = score(times(kernel, factor), best)
+            if not candidate.criterion < (1 - LEAST_GAIN) * best.criterion:
                 break
-            best, factor = found, factor * step
+            best, factor = candidate, factor * step
         if best is not first:
             break
     for step in score.fine_steps if fine else ():

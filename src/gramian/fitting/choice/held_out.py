@@ -89,7 +89,7 @@ class HeldOutChoice:
     clock : Clock
     inputs : str, default="standard"
         Or "quantile".
-    every : Tensor of shape (n, t), optional
+    all_targets : Tensor of shape (n, t), optional
         All targets, if `material` has combinations of them.
     """
 
@@ -102,7 +102,7 @@ class HeldOutChoice:
     ends: float
     clock: Clock = field(default_factory=lambda: Clock(Budget()))
     inputs: str = "standard"
-    every: Float[Tensor, "n t"] | None = None
+    all_targets: Float[Tensor, "n t"] | None = None
     fine_steps: tuple[float, ...] = ()
 
     @classmethod
@@ -134,7 +134,7 @@ class HeldOutChoice:
         material = Material(X, narrow_penalties(Y, rng).float(), weights, data.coded, splits, rng)
         total = float(n) if data.weights is None else float(data.weights.sum(dtype=torch.float64))
         all_targets = Y.float() if material.Y.shape[1] < Y.shape[1] else None
-        return cls(material, landmarks, engine, penalties, n, total, ends, every=all_targets)
+        return cls(material, landmarks, engine, penalties, n, total, ends, all_targets=all_targets)
 
     def screen(self, kernel: Kernel) -> Scored:
         """Return the best penalty of a kernel with few landmarks."""
@@ -229,13 +229,13 @@ class HeldOutChoice:
 
     def of_all_targets(self, scored: Scored) -> HeldValues | None:
         """Return predictions of held-out rows; of many targets by one more fit to the sample."""
-        if self.every is None:
+        if self.all_targets is None:
             return scored.held_values
         choice_of_all = replace(
             self,
-            material=replace(self.material, Y=self.every).mapped_as(self.material),
+            material=replace(self.material, Y=self.all_targets).mapped_as(self.material),
             penalties=(scored.penalty,),
-            every=None,
+            all_targets=None,
         )
         return choice_of_all(scored.kernel).held_values
 

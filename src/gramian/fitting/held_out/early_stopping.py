@@ -86,9 +86,9 @@ class Watch:
 def with_validation(
     settings: FitSettings, held: HeldOut | None, solver: Solver[Any, Any], n: int
 ) -> FitSettings:
-    """Return settings with a look at the rows that a fit to n rows has held out, if it has.
+    """Return settings with a validation on the held-out rows of a fit to n rows, if it has any.
 
-    After each iteration; of a solver with many in a pass over all pairs, after each pass.
+    The validation follows each iteration, or each pass of a solver whose passes have many.
     """
     if held is None:
         return settings

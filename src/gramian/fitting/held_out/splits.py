@@ -52,7 +52,11 @@ def folds_of(cv: object, data: TrainingData) -> list[Split]:
         if not pairs:
             raise ValueError("cv has no splits")
     elif is_pairs(cv):
-        pairs, given_count, stays = list(cv), n if data.given is None else data.given, data.numbers
+        pairs, given_count, stays = (
+            list(cv),
+            n if data.total_rows is None else data.total_rows,
+            data.numbers,
+        )
     else:
         raise TypeError(f"cv={_short(cv)} defines no folds")
     folds = []

@@ -82,8 +82,8 @@ def coded_data(
     """
     if isinstance(y, RemoteColumns):
         table = class_codes(classes, classes, rows.dtype)
-        there = y.looked_up(classes, table).stand_in()
-        return TrainingData(rows, there, weights, labels_of(classes), feature_names)
+        remote_codes = y.looked_up(classes, table).stand_in()
+        return TrainingData(rows, remote_codes, weights, labels_of(classes), feature_names)
     counts_row = np.ones(len(y), bool) if weights is None else weights.numpy() > 0
     codes = class_codes(np.where(counts_row, y, classes[0]), classes, rows.dtype)
     return TrainingData(rows, codes, weights, labels_of(classes), feature_names)

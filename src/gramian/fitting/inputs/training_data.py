@@ -63,7 +63,7 @@ class TrainingData:
         Held-out rows, which `rows` does not contain.
     numbers : Tensor of shape (n,), or None
         Numbers, increasing, that the rows have among those that were given; None if they are all.
-    given : int or None
+    total_rows : int or None
         Number of the rows before some were left out, if not n.
 
     Raises
@@ -81,7 +81,7 @@ class TrainingData:
     target: tuple[str, ...] | None = None
     held_out: HeldOut | None = None
     numbers: Int[Tensor, " _"] | None = None
-    given: int | None = None
+    total_rows: int | None = None
 
     def __post_init__(self) -> None:
         n = len(self.rows)
@@ -139,5 +139,5 @@ class TrainingData:
             targets=part_of(self.targets, index),
             weights=None if self.weights is None else part_of(self.weights, index),
             numbers=index if self.numbers is None else self.numbers[index],
-            given=len(self.rows) if self.given is None else self.given,
+            total_rows=len(self.rows) if self.total_rows is None else self.total_rows,
         )

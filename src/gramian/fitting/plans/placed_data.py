@@ -21,7 +21,7 @@ class PlacedData:
 
     Attributes
     ----------
-    given : TrainingData
+    unplaced_data : TrainingData
         Data before placement, to place again if more landmarks than expected need the memory.
     data : TrainingData
     K : KernelOperator of shape (n, n)

@@ -101,21 +101,21 @@ class SearchPlan:
 class _Work:
     """Kernel evaluations by the columns that they are multiplied with, operations, and fits."""
 
-    few: float = 0.0
+    narrow: float = 0.0
     wide: float = 0.0
     flops: float = 0.0
     fits: float = 1.0
 
     def __add__(self, other: _Work) -> _Work:
         return _Work(
-            self.few + other.few,
+            self.narrow + other.narrow,
             self.wide + other.wide,
             self.flops + other.flops,
             self.fits + other.fits,
         )
 
     def __mul__(self, times: float | int) -> _Work:
-        return _Work(times * self.few, times * self.wide, times * self.flops, times * self.fits)
+        return _Work(times * self.narrow, times * self.wide, times * self.flops, times * self.fits)
 
 
 def plan_search(settings: SearchSettings, rows: RowSource, targets: int = 1) -> SearchPlan:
@@ -144,7 +144,7 @@ def plan_search(settings: SearchSettings, rows: RowSource, targets: int = 1) -> 
     kernel = Recipe(settings.space.kernels[0]).make_kernel()
     engine = choose_engine(settings.engine, dtype=rows.dtype, kernel=kernel, sparse=rows.sparse)
     expected = _seconds(work + last, kernel, engine, rows, targets)
-    pairs = work.few + work.wide + last.few + last.wide
+    pairs = work.narrow + work.wide + last.narrow + last.wide
     budget = settings.budget
     share = 1.0 if budget.evaluations > pairs else budget.evaluations / pairs
     return SearchPlan(
@@ -177,13 +177,13 @@ def _search_work(settings: SearchSettings, s: int, fitted: int, d: int, t: int) 
 def _sampled_work(n: int, m: int) -> _Work:
     """Return the work of a path of penalties with landmarks."""
     m = min(m, n)
-    return _Work(few=1.25 * n * m, flops=n * m**2 + 6 * m**3 / 3)
+    return _Work(narrow=1.25 * n * m, flops=n * m**2 + 6 * m**3 / 3)
 
 
 def _full(n: int, t: int) -> _Work:
     """Return the work of a path of penalties with all rows as centers."""
     if n <= FEW_ROWS:
-        return _Work(few=float(n) ** 2, flops=len(PATH_SHIFTS) * n**3 / 3)
+        return _Work(narrow=float(n) ** 2, flops=len(PATH_SHIFTS) * n**3 / 3)
     columns = len(PATH_SHIFTS) * t
     return _Work(
         wide=PRODUCTS_PER_FIT * n**2 / 2,
@@ -198,7 +198,7 @@ def _last_work(s: int, n: int, held: int, t: int) -> _Work:
         return _Work()
     if held:
         return _full(USUAL_ROWS, t) * (inflated_rows(held, USUAL_ROWS) / USUAL_ROWS)
-    return _Work(few=30.0 * n * 10_000, flops=10_000.0**3)
+    return _Work(narrow=30.0 * n * 10_000, flops=10_000.0**3)
 
 
 def rows_by_cells(rows: RowSource, targets: int, limit: int | None = None) -> int:
@@ -263,7 +263,7 @@ def _seconds(work: _Work, kernel: Kernel, engine: Engine, rows: RowSource, t: in
     plain, symmetric = speeds(kernel, engine, rows, t)
     flop = _measure_seconds(lambda: la.cholesky_(la.by_columns(A.clone()))) / (k**3 / 3)
     beside = work.fits * FIT_SECONDS
-    return beside + work.few * plain + work.wide * symmetric + work.flops * flop
+    return beside + work.narrow * plain + work.wide * symmetric + work.flops * flop
 
 
 def _of_dense(kernel: Kernel, engine: Engine, rows: RowSource, t: int) -> tuple[float, float]:

@@ -29,36 +29,40 @@ MEDIAN_SAMPLE = 1000
 """Rows from which the median heuristic is computed."""
 
 
-def kernel(given: OptionalKernel, lengthscale: Lengthscale) -> Kernel:
+def kernel(kernel_like: OptionalKernel, lengthscale: Lengthscale) -> Kernel:
     """Return the kernel of that name with that lengthscale, or the kernel object itself.
 
     For "auto" it is a kernel of usual cost, which the choice replaces.
     """
-    if isinstance(given, Kernel):
+    if isinstance(kernel_like, Kernel):
         if not (isinstance(lengthscale, str) and lengthscale in ("median", "auto")):
             problem = "has no effect on a kernel object"
             remedy = "give the kernel its own lengthscale, or the kernel's name"
             raise ParameterError("lengthscale", lengthscale, problem, remedy, SETTING_FORM)
-        return given
+        return kernel_like
     if isinstance(lengthscale, str) and lengthscale == "auto":
         lengthscale = "median"
-    if given == "auto":
-        given = STAND_IN
-    if given == "precomputed":
+    if kernel_like == "auto":
+        kernel_like = STAND_IN
+    if kernel_like == "precomputed":
         raise ValueError(
             "kernel='precomputed' is one of KernelRidge, KernelRidgeClassifier, KernelPCA, "
             "KernelKMeans and NystromTransformer, fitted to all rows at once"
         )
-    if callable(given) and not isinstance(given, type):
+    if callable(kernel_like) and not isinstance(kernel_like, type):
         raise ValueError(
             "a kernel that is a function is one of KernelRidge, KernelRidgeClassifier, KernelPCA, "
             "KernelKMeans and NystromTransformer, fitted to all objects at once"
         )
-    if not isinstance(given, str) or given not in registry or given in kernels.COMPOSITE_NAMES:
+    if (
+        not isinstance(kernel_like, str)
+        or kernel_like not in registry
+        or kernel_like in kernels.COMPOSITE_NAMES
+    ):
         known_kernels = f"auto, {', '.join(kernels.names())}, or a kernel object"
-        hint = kernels.hint(given).removeprefix("; ") if isinstance(given, str) else ""
-        raise ParameterError("kernel", given, known_kernels, hint, UNKNOWN_FORM)
-    return kernels.make(given, lengthscale=lengthscale)
+        hint = kernels.hint(kernel_like).removeprefix("; ") if isinstance(kernel_like, str) else ""
+        raise ParameterError("kernel", kernel_like, known_kernels, hint, UNKNOWN_FORM)
+    return kernels.make(kernel_like, lengthscale=lengthscale)
 
 
 def metric(given: MetricLike) -> Metric | LinearMap | None:
@@ -102,12 +106,13 @@ def check_features(kernel: Kernel, rows: RowSource, name: str = "X") -> None:
         raise TextError("the kernel {}, but {} has {} features", says, subject, rows.shape[1])
 
 
-def engine_for(settings: FitSettings, rows: RowSource, found: Kernel | None = None) -> Engine:
-    """Return the engine that computes with these rows; `found` is the kernel, if it is known."""
-    found = kernel(settings.kernel, settings.lengthscale) if found is None else found
+def engine_for(settings: FitSettings, rows: RowSource, resolved: Kernel | None = None) -> Engine:
+    """Return the engine that computes with these rows; `resolved` is the kernel, if it is known."""
+    if resolved is None:
+        resolved = kernel(settings.kernel, settings.lengthscale)
     engine, dtype, sparse = settings.engine, rows.dtype, rows.sparse
     return rows.call_at_rows(
-        partial(choose_engine, engine, dtype=dtype, kernel=found, sparse=sparse)
+        partial(choose_engine, engine, dtype=dtype, kernel=resolved, sparse=sparse)
     )
 
 

@@ -50,11 +50,11 @@ class Solved:
     Attributes
     ----------
     factors : Factors
-    off : Tensor of shape (n, t)
+    residuals : Tensor of shape (n, t)
         Residuals y - H y, in the units of the targets.
-    left : Tensor of shape (n, t)
-        Residuals of rows that are left out.
-    free : Tensor of shape (n,)
+    left_out_residuals : Tensor of shape (n, t)
+        Residual of each row by the fit without it.
+    residual_leverage : Tensor of shape (n,)
         1 - H_ii, with all centers.
     variance : Tensor of shape (n,)
         v of each row without it: see `gramian.model.uncertainty.variance`.
@@ -69,9 +69,9 @@ class Solved:
     """
 
     factors: Factors
-    off: Float[Tensor, "n t"]
-    left: Float[Tensor, "n t"]
-    free: Float[Tensor, " n"]
+    residuals: Float[Tensor, "n t"]
+    left_out_residuals: Float[Tensor, "n t"]
+    residual_leverage: Float[Tensor, " n"]
     variance: Float[Tensor, " n"]
     diagonal: float
     amplitude: Float[Tensor, " t"]
@@ -114,7 +114,7 @@ def solved_exactly(
         solution, values = _nystrom(problem, coef)
     else:
         solution, values = _full(problem), problem.K @ coef
-    exact = problem.targets - solution.off
+    exact = problem.targets - solution.residuals
     if not float((values - exact).norm()) <= SAME_FUNCTION * float(exact.norm()):
         raise TextError(
             "the model is not the exact solution of its system: other rows were fitted, as "
@@ -124,7 +124,10 @@ def solved_exactly(
     scale = 1.0 if model.target_scale is None else model.target_scale
     amplitude = solution.amplitude * scale**2
     return replace(
-        solution, off=solution.off * scale, left=solution.left * scale, amplitude=amplitude
+        solution,
+        residuals=solution.residuals * scale,
+        left_out_residuals=solution.left_out_residuals * scale,
+        amplitude=amplitude,
     )
 
 
@@ -184,9 +187,9 @@ def _full(problem: FullProblem) -> Solved:
     diagonal = diagonal_of(problem.K)
     return Solved(
         factors,
-        off=ridge.reshape(-1, 1) * coef,
-        left=coef / inverse[:, None],
-        free=free_share,
+        residuals=ridge.reshape(-1, 1) * coef,
+        left_out_residuals=coef / inverse[:, None],
+        residual_leverage=free_share,
         variance=above_rounding(1 / inverse - ridge, diagonal),
         diagonal=float(diagonal.mean()),
         amplitude=white.square().sum(dim=0) / n,

@@ -228,14 +228,14 @@ def _of_folds(
 def chosen_spread(
     again: Again,
     learned: TrainingData,
-    held: TrainingData | None,
+    held_data: TrainingData | None,
     off: Float[Tensor, "c t"] | None,
     rng: Generators,
     draws: torch.Generator,
 ) -> KernelPart | None:
     """Return the model of the logarithm of the spread; None if it is the same everywhere.
 
-    Its ridge is chosen by the errors of held-back rows; without them by a fifth of the errors of
+    Its ridge is chosen by the errors of held-out rows; without them by a fifth of the errors of
     the halves, which it is fitted to the others of first.
     """
     n = len(learned.targets)
@@ -248,14 +248,14 @@ def chosen_spread(
     if not bool((errors.mean(dim=0) > 0).all()):
         return None
     train_rows = None
-    if held is None or off is None:
+    if held_data is None or off is None:
         order = torch.randperm(n, generator=draws)
         train_rows = order[n // 5 :].sort().values
         judge = order[: n // 5].sort().values
-        held, off = learned.part(judge), errors[judge]
+        held_data, off = learned.part(judge), errors[judge]
     logs = replace(learned, targets=(errors + ERROR_FLOOR * errors.mean(dim=0)).log())
     best = _best_of_path(
-        again, logs if train_rows is None else logs.part(train_rows), (held, off), rng
+        again, logs if train_rows is None else logs.part(train_rows), (held_data, off), rng
     )
     if best.model is None:
         return None

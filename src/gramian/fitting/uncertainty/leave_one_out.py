@@ -80,8 +80,11 @@ def combine_solutions(model: Model, data: TrainingData, solved: Iterable[Solved]
     left_residuals = off = torch.zeros_like(weighted_data.targets, dtype=torch.float64)
     free_share, evidence = 0.0, math.nan
     for weight, solution in zip(model.shares, solved, strict=True):
-        left_residuals, off = left_residuals + weight * solution.left, off + weight * solution.off
-        free_share += weight * float(solution.free.mean())
+        left_residuals, off = (
+            left_residuals + weight * solution.left_out_residuals,
+            off + weight * solution.residuals,
+        )
+        free_share += weight * float(solution.residual_leverage.mean())
         evidence = solution.evidence if weight == 1 else math.nan
     w = (
         torch.ones(len(off), 1).double()

@@ -42,7 +42,7 @@ class Again:
         N times the penalty, of each of the models that it is made of.
     settings : FitSettings
         Engine, memory, loss, iterations; its settings of the model are ignored.
-    whole : int
+    row_count : int
         Rows of the fit of the model: with as many centers, all rows are centers.
     fresh : bool, default=False
         Whether to select new landmarks.
@@ -51,7 +51,7 @@ class Again:
     model: Model
     shifts: tuple[float, ...]
     settings: FitSettings
-    whole: int
+    row_count: int
     fresh: bool = False
 
     @classmethod
@@ -89,7 +89,7 @@ class Again:
         New landmarks are selected among them, unless they were given as points.
         """
         fresh = replace(self, fresh=True).fit_rows(data, rng)
-        return replace(self, model=fresh, whole=len(data.targets))
+        return replace(self, model=fresh, row_count=len(data.targets))
 
     def fit_rows(self, data: TrainingData, rng: Generators) -> Model:
         """Return the model fitted to other rows.
@@ -126,7 +126,7 @@ class Again:
         """
         number = max(range(len(self.shifts)), key=lambda i: self.model.shares[i])
         part = self.model.parts[number]
-        shift, full = penalty * data.total, len(part.centers) >= self.whole
+        shift, full = penalty * data.total, len(part.centers) >= self.row_count
         if part.cells is not None:
             shift, full = penalty * float(part.cells.starts.diff().max()), False
         settings = replace(
@@ -150,7 +150,7 @@ class Again:
         if not (rows.sparse or rows.remote):  # otherwise each pass would map them again
             rows = as_rows(gather_rows(rows, torch.arange(len(rows)), CENTER_BYTES))
         mapped_data = replace(data, rows=rows, encoding=None, feature_names=None, held_out=None)
-        settled = _settle_settings(settings, part, shift / data.total, self.whole)
+        settled = _settle_settings(settings, part, shift / data.total, self.row_count)
         if self.fresh and settled.landmarks is not None:
             settled = replace(settled, landmarks=_anew(settings, part, len(data.targets)))
         if solver is None:  # one that is stopped early regularises by that

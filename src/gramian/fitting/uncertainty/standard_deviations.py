@@ -66,14 +66,16 @@ def with_variance(
     """
     weighted_data, free_bytes = data.without_zero_weights(), limit
     solved: list[Solved] = []
-    for one, penalty in zip(model.parts, penalties, strict=True):
-        solved.append(solved_exactly(one, weighted_data, penalty, free_bytes))
+    for part, penalty in zip(model.parts, penalties, strict=True):
+        solved.append(solved_exactly(part, weighted_data, penalty, free_bytes))
         free_bytes = (machine_memory() if free_bytes is None else free_bytes) - solved[
             -1
         ].factors.bytes
     shares = torch.tensor(model.shares, dtype=torch.float64)
-    left_residuals = torch.einsum("k,knt->nt", shares, torch.stack([one.left for one in solved]))
-    v = shares @ torch.stack([one.variance for one in solved])
+    left_residuals = torch.einsum(
+        "k,knt->nt", shares, torch.stack([part.left_out_residuals for part in solved])
+    )
+    v = shares @ torch.stack([part.variance for part in solved])
     weights = (
         torch.ones_like(v) if weighted_data.weights is None else weighted_data.weights.double()
     )

@@ -39,7 +39,7 @@ class Divided:
     train : TrainingData
     settings : FitSettings
         Those that are left for the fit.
-    others : TrainingData or None
+    held_out_data : TrainingData or None
         Held-out rows, which do not affect the encoding either.
     learn : Tensor of shape (k,), or None
         Numbers of the others among all of positive weight; None if they are all.
@@ -47,7 +47,7 @@ class Divided:
 
     train: TrainingData
     settings: FitSettings
-    others: TrainingData | None = None
+    held_out_data: TrainingData | None = None
     learn: Int[Tensor, " k"] | None = None
 
 
@@ -98,7 +98,7 @@ class WholeRows(Whole):
 
 
 def whole_of(
-    given: TrainingTable,
+    table: TrainingTable,
     settings: FitSettings,
     rng: Generators,
     *,
@@ -111,13 +111,13 @@ def whole_of(
 
     Parameters are the same as in `WholeTable`. If `keep` leaves out rows, the targets are gathered.
     """
-    remote = as_remote_columns(given.y)
+    remote = as_remote_columns(table.y)
     if remote is not None and keep is None:
-        return WholeRows(_remote_data(given, remote, settings, labels, weights), settings)
+        return WholeRows(_remote_data(table, remote, settings, labels, weights), settings)
     if remote is not None:
-        given = replace(given, y=np.asarray(remote))
+        table = replace(table, y=np.asarray(remote))
     weights = None if weights is None else gather_numbers(weights)
-    return WholeTable(given, settings, rng, labels, weights, keep, hold_out)
+    return WholeTable(table, settings, rng, labels, weights, keep, hold_out)
 
 
 def _remote_data(
@@ -148,7 +148,7 @@ class WholeTable(Whole):
 
     Attributes
     ----------
-    given : TrainingTable of n rows
+    table : TrainingTable of n rows
     settings : FitSettings
     rng : Generators
     labels : ndarray, optional
@@ -160,7 +160,7 @@ class WholeTable(Whole):
         Whether rows are held out to stop early; by default, where the settings ask for it.
     """
 
-    given: TrainingTable
+    table: TrainingTable
     settings: FitSettings
     rng: Generators
     labels: np.ndarray | None = None
@@ -170,7 +170,7 @@ class WholeTable(Whole):
 
     @property
     def _numbers(self) -> Int[Tensor, " _"]:
-        counts = torch.ones(len(self.given.y), dtype=torch.bool) if self.keep is None else self.keep
+        counts = torch.ones(len(self.table.y), dtype=torch.bool) if self.keep is None else self.keep
         return (counts if self.weights is None else counts & (self.weights > 0)).nonzero()[:, 0]
 
     @property
@@ -178,7 +178,7 @@ class WholeTable(Whole):
         """See `Whole`."""
         if self.labels is None:
             return None
-        y = self.given.y[self._numbers.numpy()]
+        y = self.table.y[self._numbers.numpy()]
         return torch.from_numpy(np.searchsorted(self.labels, y))
 
     @property
@@ -191,10 +191,10 @@ class WholeTable(Whole):
         keep, held_rows = self.keep, None
         if index is not None:
             held_rows = self._numbers[index]
-            keep = torch.ones(len(self.given.y), dtype=torch.bool) if keep is None else keep.clone()
+            keep = torch.ones(len(self.table.y), dtype=torch.bool) if keep is None else keep.clone()
             keep[held_rows] = False
         train, settings = table_data(
-            self.given,
+            self.table,
             self.settings,
             self.rng,
             classes=self.labels,
@@ -204,5 +204,5 @@ class WholeTable(Whole):
         )
         if held_rows is None or index is None:
             return Divided(train, settings)
-        held_data = encoded_rows(self.given, train, self.weights, held_rows, self.labels)
+        held_data = encoded_rows(self.table, train, self.weights, held_rows, self.labels)
         return Divided(train, settings, held_data, other_rows(self.count, index))

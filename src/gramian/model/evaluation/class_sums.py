@@ -113,7 +113,7 @@ class Classified(Value, Folding[ClassSums]):
         Number k of classes.
     ranks : bool, default=True
         Whether areas under ROC curves are asked for.
-    most : int, default=2**18
+    max_bins : int, default=2**18
         Bins of values of a class.
     """
 

@@ -40,7 +40,7 @@ class Covering(Folding[Covered]):
 
     Attributes
     ----------
-    most : int, default=2**18
+    max_bins : int, default=2**18
         Bins of widths.
     """
 

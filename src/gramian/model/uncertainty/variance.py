@@ -71,7 +71,7 @@ class Variance:
         other_tensors = {
             name: tensor for name, tensor in tensors.items() if name not in TENSOR_NAMES
         }
-        if not all(each.dtype == torch.float64 for n, each in tensors.items() if n != "index"):
+        if any(t.dtype != torch.float64 for name, t in tensors.items() if name != "index"):
             raise ValueError("the numbers of a variance must be float64")
         shift = header["shift"]
         factors = (

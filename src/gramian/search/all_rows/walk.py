@@ -33,7 +33,7 @@ class Walk:
     waiting : list of Step
     losses : dict
         Loss of each tried lengthscale.
-    least : float
+    smallest_error : float
         Least of these losses.
     """
 

@@ -219,10 +219,10 @@ class AllCells:
         return CellSolver(middle(fit.kernels), fit.shift, self.clock, self.engine)
 
     def _in_time(
-        self, fit: FullFit, Z: Float[Tensor, "n k"], rows: int, most: int
+        self, fit: FullFit, Z: Float[Tensor, "n k"], rows: int, max_rows: int
     ) -> tuple[Division, Measured | None]:
         """Return a division that fits the remaining time, with its first cell."""
-        division = self.divide(fit.stem, rows, most)
+        division = self.divide(fit.stem, rows, max_rows)
         if math.isinf(self.clock.budget.seconds):
             return division, None
         n, shrunk = len(self.material.splits[0].train), False
@@ -237,17 +237,17 @@ class AllCells:
             better = cell_sizes.rows_measured(self.clock, n, seconds, len(index))
             larger = (
                 needed < SPARE_TIME_FRACTION * self.clock.remaining_seconds
-                and better > (rows, most)
+                and better > (rows, max_rows)
                 and not shrunk
             )
-            shrunk = needed > self.clock.remaining_seconds and better < (rows, most)
+            shrunk = needed > self.clock.remaining_seconds and better < (rows, max_rows)
             if not (larger or shrunk):
                 return division, Measured(cell_fit, seconds)
             logger.info(
-                "cells of %d of %d rows take %.3g s: now %d of %d", rows, most, needed, *better
+                "cells of %d of %d rows take %.3g s: now %d of %d", rows, max_rows, needed, *better
             )
-            rows, most = better
-            division = self.divide(fit.stem, rows, most)
+            rows, max_rows = better
+            division = self.divide(fit.stem, rows, max_rows)
         return division, None
 
     def _first(
@@ -308,14 +308,14 @@ class AllCells:
         return X if stem.maps[0] is None else stem.maps[0].forth(X)
 
     def _sample(
-        self, Z: Float[Tensor, "n k"], index: Int[Tensor, " c"], held: Int[Tensor, " v"]
+        self, Z: Float[Tensor, "n k"], index: Int[Tensor, " c"], held_index: Int[Tensor, " v"]
     ) -> Sample:
         """Return the rows of a cell; without held-out rows, validate on some of its own rows."""
         Y, w = self.material.Y, self.material.weights
-        held = held if len(held) else index[:MAX_VALIDATION_ROWS]
+        held_index = held_index if len(held_index) else index[:MAX_VALIDATION_ROWS]
         return Sample(
-            Z[index], Y[index], Z[held], Y[held],
-            None if w is None else w[index], None if w is None else w[held],
+            Z[index], Y[index], Z[held_index], Y[held_index],
+            None if w is None else w[index], None if w is None else w[held_index],
         )  # fmt: skip
 
 

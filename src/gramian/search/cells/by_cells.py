@@ -234,8 +234,8 @@ class CellSearch:
         search, rng = self.search, self.material.rng
         usual = sorted(map(len, members))[len(members) // 2]
         alike = [index for index in members if usual <= 2 * len(index)]
-        some = torch.randperm(len(alike), generator=rng)[:PILOT_CELLS].tolist()
-        cells = [alike[c][torch.randperm(len(alike[c]), generator=rng)] for c in some]
+        pilot = torch.randperm(len(alike), generator=rng)[:PILOT_CELLS].tolist()
+        cells = [alike[c][torch.randperm(len(alike[c]), generator=rng)] for c in pilot]
         cell_splits = [self._part_rows(cell, number) for number, cell in enumerate(cells)]
         cells = [torch.cat([part.train, part.validation]) for part in cell_splits]
         splits, first = [], 0

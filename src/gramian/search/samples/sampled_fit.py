@@ -214,7 +214,7 @@ def _gain(run: Sequence[RoundFit]) -> float:
 def _in_all(runs: Sequence[Sequence[RoundFit]]) -> list[tuple[int, float]]:
     """Return number and power of the rounds that all splits completed."""
     keys = [[(r.number, r.power) for r in run] for run in runs]
-    return [key for key in keys[0] if all(key in others for others in keys)]
+    return [key for key in keys[0] if all(key in run_keys for run_keys in keys)]
 
 
 def _of_rounds(material: Material, recipe: Recipe, rounds: Sequence[RoundFit]) -> Stem:

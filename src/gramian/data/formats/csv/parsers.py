@@ -31,7 +31,7 @@ class Reading:
     type : pyarrow.DataType
         Of the values.
     shape : re.Pattern
-        All of a text that may be such a value: a quick look at the first one.
+        Pattern of a whole text that may be such a value: a quick test of the first one.
     parse : callable
         Gives the values of an array of texts without space around them, nulls for nulls; raises
         `pyarrow.ArrowInvalid` if one is no such value.
@@ -96,7 +96,7 @@ _CODE_PATTERN = r"^\s*([+-]?0(\d+|[xX].*)|\+\d{8,})\s*$"
 
 
 def _check_codes(texts: pa.Array, values: pa.Array) -> None:
-    if pa.types.is_floating(values.type):  # few are whole, and a look at a text takes long
+    if pa.types.is_floating(values.type):  # few are whole, and a regex takes long
         texts = texts.filter(pc.equal(values, pc.floor(values)))
     if pc.any(pc.match_substring_regex(texts, _CODE_PATTERN)).as_py():
         raise pa.ArrowInvalid("a code")
@@ -202,13 +202,13 @@ def _parser(form: str, kind: pa.DataType) -> Parse:
     return parse
 
 
-def _check_days(texts: pa.Array, found: pa.Array, form: str) -> None:
+def _check_days(texts: pa.Array, dates: pa.Array, form: str) -> None:
     """Refuse the 31st of February, which is taken for the 2nd of March."""
-    early = pc.less_equal(pc.day(found), 3)
-    texts, found = texts.filter(early), found.filter(early)
+    early = pc.less_equal(pc.day(dates), 3)
+    texts, dates = texts.filter(early), dates.filter(early)
     pattern = "^" + re.sub("%(.)", r"0?(?P<\1>[0-9]+)", form[:8].replace(".", r"\."))
     written_days = pc.struct_field(pc.extract_regex(texts, pattern), "d").cast(pa.int64())
-    if pc.all(pc.equal(written_days, pc.day(found))).as_py() is False:
+    if pc.all(pc.equal(written_days, pc.day(dates))).as_py() is False:
         raise pa.ArrowInvalid("no such day")
 
 

@@ -89,15 +89,16 @@ class _Text:
             return self._held_table(held_batches)
         return self._stored_table(held_batches)
 
-    def _held_table(self, held: list[pa.RecordBatch]) -> Table:
-        # a wide table has few rows in a batch, and each look at a column has its price
-        held = pa.Table.from_batches(held).combine_chunks().to_batches() if held else held
-        inference = self._inference(held)
-        if sum(batch.num_rows for batch in held) == 0:
+    def _held_table(self, batches: list[pa.RecordBatch]) -> Table:
+        # A wide table has few rows in a batch, and reading a column has a fixed cost per batch.
+        if batches:
+            batches = pa.Table.from_batches(batches).combine_chunks().to_batches()
+        inference = self._inference(batches)
+        if sum(batch.num_rows for batch in batches) == 0:
             raise ValueError(f"{self.where} has 0 rows: nothing stands below its header line")
         columns = self._columns(inference.readings())
         schema = columns.schema
-        typed = [columns.read(held.pop(0)) for _ in range(len(held))]
+        typed = [columns.read(batches.pop(0)) for _ in range(len(batches))]
         return MemoryTable(pa.Table.from_batches(typed, schema), self.where)
 
     def _inference(self, batches: Iterable[pa.RecordBatch]) -> Inference:
