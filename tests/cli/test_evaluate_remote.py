@@ -53,7 +53,7 @@ class Elsewhere(Table):
         X = np.stack([self._column(name) for name in names], axis=1)
         return Remote.of(X, names=tuple(names))
 
-    def there(self, names: list[str]) -> RemoteColumns:
+    def remote_columns(self, names: list[str]) -> RemoteColumns:
         y, labels = self._column(names[0]), None
         if y.dtype.kind == "O":
             labels, y = np.unique(y.astype(str), return_inverse=True)
@@ -276,7 +276,7 @@ class TestRanks:
         assert found == [pytest.approx((1 + 0.5) / 2), 0.5, pytest.approx((0.5 + 1) / 2)]
 
     def test_of_the_parts_of_many_classes_the_bins_are_few(self):
-        folding = Classified(50, torch.arange(50), LogOdds(), 50, most=64)
+        folding = Classified(50, torch.arange(50), LogOdds(), 50, max_bins=64)
         values = torch.tensor(RNG.standard_normal((4000, 50)))
         true = torch.tensor(RNG.integers(0, 50, 4000))
         found = folding.merge(

@@ -108,7 +108,7 @@ def test_compiled_products_and_those_of_torch(compiled, dtype, n, m, t):
     held = kept.KeptMatrix(Gaussian(1.0), far, as_rows(rows(m)), E, compiled=compiled)
     v, y = rows(m, t, torch.float64, seed=1), rows(n, t, dtype, seed=2)
     some = torch.randperm(n, generator=torch.Generator().manual_seed(3))[: n // 2 + 1]
-    for one, F in ((held, E.double()), (replace(held, some=some), E.double()[some])):
+    for one, F in ((held, E.double()), (replace(held, row_index=some), E.double()[some])):
         w, u = torch.rand(len(F), generator=torch.Generator().manual_seed(4)), y[: len(F)]
         close(one.product(v), F @ v, dtype)
         close(one.normal(v, w, u), F.t() @ (w.double()[:, None] * (F @ v - u.double())), dtype)

@@ -364,10 +364,10 @@ class TestEnds:
     @pytest.mark.parametrize(
         ("module", "name"),
         [
-            (on_samples, "learned"),
+            (on_samples, "learn_metrics"),
             (on_samples, "at_maps"),
             (on_all_rows, "full_fit"),
-            (on_all_rows, "averaged"),
+            (on_all_rows, "average_fits"),
             (findings, "refit"),
         ],
     )

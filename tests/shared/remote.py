@@ -150,11 +150,11 @@ class Remote(RowSource):
             self.traffic.groups += 1
             yield pickle.loads(pickle.dumps(result))
 
-    def there(self, ask: Callable[[], Any]) -> Any:
+    def call_at_rows(self, ask: Callable[[], Any]) -> Any:
         self.traffic.questions += 1
         return pickle.loads(pickle.dumps(delivered(ask, self.traffic)()))
 
-    def each(self, change: Callable[..., Any], index: Tensor | None = None) -> Remote:
+    def map_rows(self, change: Callable[..., Any], index: Tensor | None = None) -> Remote:
         change = delivered(change, self.traffic)
         parts = []
         for start, part in self._starts():

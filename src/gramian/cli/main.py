@@ -32,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     int
         The exit code: see `gramian.cli`.
     """
-    arguments = list(sys.argv[1:] if argv is None else argv) or ["--help"]
+    arguments = list(sys.argv[1:] if argv is None else argv)
     answer_shell()
     command = typer.main.get_command(app)
     if "--help-all" in arguments:
@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         hide_rare_options(command)
     with messages_on_stderr("--json" not in arguments), stoppable() as came:
         try:
-            code = command.main(arguments, prog_name="gramian", standalone_mode=False)
+            code = command.main(arguments or ["--help"], prog_name="gramian", standalone_mode=False)
         except (KeyboardInterrupt, typer.Abort):
             code = INTERRUPTED
         except Exception as error:
