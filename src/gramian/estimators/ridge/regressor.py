@@ -187,8 +187,8 @@ class KernelRidge(KernelRegressor, FitParameters):
 
     See Also
     --------
-    sklearn.kernel_ridge.KernelRidge : The same function with ``penalty = alpha / n``, by a dense
-    n x n matrix.
+    sklearn.kernel_ridge.KernelRidge : The same function, by a dense n x n matrix; alpha is n times
+        the penalty.
 
     Notes
     -----
