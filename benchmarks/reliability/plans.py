@@ -53,7 +53,7 @@ CHILD = """
 import json, sys, time, types, warnings
 import numpy as np
 from gramian import KernelRidge
-from gramian.fitting import calibration
+from gramian.fitting.plans import calibration
 from gramian.landmarks import Bless, KMeans, RPCholesky
 from gramian.solvers import PCG, ASkotch
 from benchmarks.lib.process import peak_bytes, reset_peak, resident_bytes, trim_heap

@@ -217,7 +217,7 @@ def test_a_plan_counts_centers_that_are_in_memory_only():
 SCRIPT = """
 import json, pathlib, sys
 import numpy as np, torch
-from gramian.data import ArrayRows, gathered, scratch
+from gramian.data import ArrayRows, scratch
 from gramian.kernels import Gaussian
 from gramian.model import KernelModel
 

@@ -35,7 +35,7 @@ Sources can be wrapped: `Standardized` scales the features on the way (a `Standa
 and scale in one pass), a `QuantileMap` makes them normal, a `LinearMap` multiplies them by a matrix
 or by scales; `Subset`, `Complement` and `Select` pick rows and columns, `Cast` changes the type.
 `Batches` gives shuffled mini-batches of any source; `noise`, `mixup` and `crop_flip`
-change them. `decoded_once` caches the decoded rows of a file. `gathered` takes rows into memory,
+change them. `decoded_once` caches the decoded rows of a file. `gather_rows` takes rows into memory,
 or into a file that is mapped if they are too many. `check_finite` looks for missing
 values, and for the target among the features. For the command line, `open_rows`, `read_targets`,
 `feature_columns`, `write_table` and `convert` read and write whole tables; `sample_path` finds the

@@ -205,11 +205,13 @@ def test_a_client_that_is_killed_leaves_nothing(folder):
     with cluster(2) as made:
         command = [sys.executable, "-c", A_CLIENT, made.scheduler_address, str(folder)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
-            assert other.stdout is not None
-            assert other.stdout.readline() == "there\n"
-            wait_until(lambda: any(t.prefix.name == "folded" for t in tasks_of(made)))
-            assert held_by(made) > 0
-            other.kill()
+            try:
+                assert other.stdout is not None
+                assert other.stdout.readline() == "there\n"
+                wait_until(lambda: any(t.prefix.name == "fold_part" for t in tasks_of(made)))
+                assert held_by(made) > 0
+            finally:
+                other.kill()  # leaving the block waits for the client, which never ends by itself
         wait_until(lambda: not tasks_of(made) and held_by(made) == 0)
 
 
