@@ -61,7 +61,7 @@ def chosen(data: tuple[np.ndarray, np.ndarray]) -> dict[str, Any]:
 def measured(data: tuple[np.ndarray, np.ndarray], choice: dict[str, Any], seed: int) -> list[Row]:
     """Return a row for each level and contender."""
     from gramian import KernelRidge
-    from gramian.fitting.uncertainty.conformal import held_back
+    from gramian.fitting.uncertainty.conformal_calibration import held_back
 
     X, y, X_test, y_test = drawn(data, seed)
     model = KernelRidge(**choice, conformal="split", random_state=seed)

@@ -27,9 +27,9 @@ from gramian.callbacks import (
     LogProgress,
     ProgressBar,
     Validate,
+    checkpoint_file,
     load_state,
     save_state,
-    state_file,
 )
 from gramian.operators import KernelOperator
 from gramian.problems import FullProblem, NystromProblem
@@ -120,10 +120,10 @@ class TestStateFiles:
         state = solve(problem, solver, stop=[max_iterations(3)]).state
         later = {f.name for f in fields(state) if f.metadata}
         assert later == {"curvature", "squares", "weighted", "first"}
-        known = state_file.fields
+        known = checkpoint_file.fields
         with monkeypatch.context() as patch:  # as an older version wrote it
             patch.setattr(
-                state_file, "fields", lambda s: [f for f in known(s) if f.name not in later]
+                checkpoint_file, "fields", lambda s: [f for f in known(s) if f.name not in later]
             )
             save_state(tmp_path / "state", state)
         loaded = load_state(tmp_path / "state")

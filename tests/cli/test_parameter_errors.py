@@ -16,7 +16,7 @@ from gramian._messages.errors import (
     Text,
     write_message,
 )
-from gramian._parameters.parameters import Parameter, option_parameters
+from gramian._parameters.fit_parameters import Parameter, option_parameters
 from gramian.cli.outputs.messages import write_option
 from gramian.landmarks import RPCholesky
 

@@ -29,7 +29,7 @@ from gramian import (
     KernelRidgeClassifierCV,
     KernelRidgeCV,
 )
-from gramian._parameters.parameters import option_parameters
+from gramian._parameters.fit_parameters import option_parameters
 from gramian.data import sample_path
 
 

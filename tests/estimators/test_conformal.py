@@ -14,9 +14,9 @@ from sklearn.base import clone
 
 import gramian
 from gramian import KernelRidge, KernelRidgeClassifier, KernelRidgeClassifierCV, KernelRidgeCV
-from gramian.fitting.uncertainty import conformal
+from gramian.fitting.uncertainty import conformal_calibration
 from gramian.fitting.uncertainty import refit as again
-from gramian.fitting.uncertainty.conformal import ERROR_FLOOR, held_back
+from gramian.fitting.uncertainty.conformal_calibration import ERROR_FLOOR, held_back
 from gramian.losses import Quantile
 from gramian.model import KernelModel
 from gramian.model.uncertainty.conformal import Calibrated, Conformal, set_scores
@@ -199,8 +199,8 @@ class TestWhoSeesWhat:
 
         monkeypatch.setattr(again.Again, "spread", spread)
         fitted(penalty=1e-9)
-        assert tuple(tried) == conformal.SPREAD_PENALTIES[: len(tried)]
-        assert 3 <= len(tried) < len(conformal.SPREAD_PENALTIES)
+        assert tuple(tried) == conformal_calibration.SPREAD_PENALTIES[: len(tried)]
+        assert 3 <= len(tried) < len(conformal_calibration.SPREAD_PENALTIES)
 
     @pytest.mark.parametrize("kind", ["numbers", "classes"])
     def test_held_back_rows_have_no_say_in_an_encoding(self, kind):
@@ -251,9 +251,9 @@ class TestWhoSeesWhat:
             seen["score"] = held.numbers
             return real(spread, off, held)
 
-        real = conformal._calibrate_scores
-        monkeypatch.setattr(conformal, "chosen_spread", chosen)
-        monkeypatch.setattr(conformal, "_calibrate_scores", calibrated)
+        real = conformal_calibration._calibrate_scores
+        monkeypatch.setattr(conformal_calibration, "chosen_spread", chosen)
+        monkeypatch.setattr(conformal_calibration, "_calibrate_scores", calibrated)
         _, held = held_back(300, fitted()._draws())
         assert torch.equal(torch.cat([seen["choose"], seen["score"]]).sort().values, held)
 
@@ -267,7 +267,7 @@ class TestWhoSeesWhat:
 
         real = again.Again.spread
         monkeypatch.setattr(again.Again, "spread", spread)
-        monkeypatch.setattr(conformal, "SPREAD_PENALTIES", (1e-3,))
+        monkeypatch.setattr(conformal_calibration, "SPREAD_PENALTIES", (1e-3,))
         est = fitted(solver="direct", landmarks=None)
         part = est.model_.conformal.parts[0]
         learn, held = (index.numpy() for index in held_back(300, est._draws()))

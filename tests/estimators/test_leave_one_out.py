@@ -9,7 +9,7 @@ import torch
 
 from gramian import KernelRidge, KernelRidgeClassifier, KernelRidgeCV
 from gramian.estimators.ridge import base
-from gramian.fitting.uncertainty.leave_one_out import left_out
+from gramian.fitting.uncertainty.left_out_predictions import left_out
 from gramian.kernels import Gaussian
 
 rng = np.random.default_rng(0)

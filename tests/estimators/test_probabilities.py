@@ -19,8 +19,8 @@ from gramian.callbacks import Validate
 from gramian.fitting.held_out.values import HeldValues
 from gramian.fitting.inputs.targets import class_codes
 from gramian.fitting.search import data as search_data
-from gramian.fitting.search import final_fit
 from gramian.fitting.search import fit as automatic
+from gramian.fitting.search import larger_fit
 from gramian.fitting.search import plan as search_plan
 from gramian.landmarks import BlessR
 from gramian.model import Shares
@@ -279,7 +279,7 @@ class TestManyRows:
 
     def test_landmarks(self, held, monkeypatch):
         monkeypatch.setattr(search_plan, "HELD_BYTES", 0)
-        monkeypatch.setattr(final_fit, "LANDMARK_COUNTS", (400,))
+        monkeypatch.setattr(larger_fit, "LANDMARK_COUNTS", (400,))
         est = self.fit()
         assert est.model_.centers.shape == (400, 3)
         assert len(np.unique(self.checked(est, held))) >= 40

@@ -20,8 +20,8 @@ from gramian import KernelRidge, KernelRidgeClassifier, KernelRidgeClassifierCV,
 from gramian.data import as_rows
 from gramian.estimators.search import base as search_base
 from gramian.fitting.search import data as search_data
-from gramian.fitting.search import final_fit
 from gramian.fitting.search import fit as automatic
+from gramian.fitting.search import larger_fit
 from gramian.fitting.search import plan as search_plan
 from gramian.kernels import Gaussian
 from gramian.metric import RecursiveFeatureMachine
@@ -472,7 +472,7 @@ class TestManyRows:
     @pytest.fixture(autouse=True)
     def few(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(search_data, "MOST_ROWS", 200)
-        monkeypatch.setattr(final_fit, "LANDMARK_COUNTS", (400, 100))
+        monkeypatch.setattr(larger_fit, "LANDMARK_COUNTS", (400, 100))
 
     @pytest.fixture
     def cells(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -579,7 +579,7 @@ class TestManyRows:
 
     def test_landmarks_that_are_no_better_are_not_taken(self, monkeypatch):
         monkeypatch.setattr(search_plan, "HELD_BYTES", 0)
-        monkeypatch.setattr(final_fit, "LANDMARK_COUNTS", (5,))
+        monkeypatch.setattr(larger_fit, "LANDMARK_COUNTS", (5,))
         est = self.fit().fit(self.X, self.Y)
         assert est.model_.centers.shape == (200, 3)
 

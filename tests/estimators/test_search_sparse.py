@@ -13,7 +13,7 @@ from sklearn.utils import get_tags
 
 from gramian import KernelRidgeClassifierCV, KernelRidgeCV
 from gramian.fitting.search import data as search_data
-from gramian.fitting.search import final_fit
+from gramian.fitting.search import larger_fit
 from gramian.fitting.search import plan as search_plan
 from gramian.model import load_model
 
@@ -67,7 +67,7 @@ def test_classes(width):
 def test_more_rows_than_are_searched_on_have_landmarks(width, monkeypatch):
     monkeypatch.setattr(search_data, "MOST_ROWS", 80)
     monkeypatch.setattr(search_plan, "MOST_ROWS", 80)
-    monkeypatch.setattr(final_fit, "LANDMARK_COUNTS", (100, 50))
+    monkeypatch.setattr(larger_fit, "LANDMARK_COUNTS", (100, 50))
     found = KernelRidgeCV(**SMALL).fit(X, Y)
     assert len(found.predict(X)) == N
     assert "cells" not in found.cv_results_["step"]

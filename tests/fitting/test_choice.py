@@ -21,8 +21,8 @@ from gramian.fitting.choice.choose import candidates
 from gramian.fitting.choice.comparison import first_of_ties
 from gramian.fitting.choice.leave_one_out import merge_rows
 from gramian.fitting.inputs.targets import training_targets
-from gramian.paths import leave_one_out
-from gramian.paths.leave_one_out import Spectrum
+from gramian.paths import leave_one_out_formula
+from gramian.paths.leave_one_out_formula import Spectrum
 from gramian.solvers import PCG, Direct
 
 RNG = np.random.default_rng(0)
@@ -87,7 +87,7 @@ class TestLeaveOneOut:
     def test_all_shifts_at_once_are_as_one_by_one(
         self, landmarks: int | None, numbers: int, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(leave_one_out, "SHIFT_NUMBERS", numbers)
+        monkeypatch.setattr(leave_one_out_formula, "SHIFT_NUMBERS", numbers)
         x, w = torch.from_numpy(X[:20]), torch.from_numpy(RNG.integers(1, 4, 20).astype(float))
         K = kernels.make("gaussian", lengthscale=1.0)(x, x)
         m = landmarks

@@ -6,8 +6,8 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from gramian.fitting.search import final_fit
 from gramian.fitting.search import fit as automatic
+from gramian.fitting.search import larger_fit
 
 
 class Told:
@@ -36,7 +36,7 @@ def test_the_sample_is_fitted_whole_where_cells_are_no_better(wins, monkeypatch)
 @pytest.mark.parametrize(("loss", "count"), [(0.9, 1), (1.0, 0), (float("nan"), 0)])
 def test_cells_are_taken_where_their_error_is_below_that_of_the_sample(loss, count, monkeypatch):
     for name in ("importances", "CellCenters"):
-        monkeypatch.setattr(final_fit, name, lambda *_: None)
+        monkeypatch.setattr(larger_fit, name, lambda *_: None)
     by_cells = MagicMock(models=[MagicMock()], weights=[1.0])
     by_cells.squared_error.return_value, by_cells.search.best_stem.return_value.loss = loss, 1.0
-    assert len(final_fit.members_of_cells(by_cells)) == count
+    assert len(larger_fit.members_of_cells(by_cells)) == count

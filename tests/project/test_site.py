@@ -21,7 +21,7 @@ import pytest
 from typer.main import get_command
 
 import gramian
-from gramian._parameters.parameters import option_parameters
+from gramian._parameters.fit_parameters import option_parameters
 from gramian.cli import main
 from gramian.cli.app import app
 

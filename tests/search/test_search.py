@@ -15,7 +15,17 @@ from gramian.fitting.search.fit import Searched, search_fit
 from gramian.fitting.search.settings import SearchSettings
 from gramian.metric import RecursiveFeatureMachine
 from gramian.operators import CostMeter
-from gramian.search import Budget, Clock, Effort, Material, Search, Space, Split, Trial, findings
+from gramian.search import (
+    Budget,
+    Clock,
+    Effort,
+    Material,
+    Search,
+    Space,
+    Split,
+    Trial,
+    search_state,
+)
 from gramian.search.all_rows import fits as on_all_rows
 from gramian.search.all_rows import full_fit
 from gramian.search.cost import of_fit, of_refit
@@ -368,7 +378,7 @@ class TestEnds:
             (on_samples, "at_maps"),
             (on_all_rows, "full_fit"),
             (on_all_rows, "average_fits"),
-            (findings, "refit"),
+            (search_state, "refit"),
         ],
     )
     def test_ctrl_c_within_a_step(self, module, name, monkeypatch):
@@ -378,7 +388,7 @@ class TestEnds:
         monkeypatch.setattr(module, name, interrupted)
         if name == "refit":  # the first time only: the fits without the held-out rows follow
             calls = iter([interrupted])
-            before = __import__("gramian.search.all_rows.refit", fromlist=["refit"]).refit
+            before = __import__("gramian.search.all_rows.last_fit", fromlist=["refit"]).refit
             monkeypatch.setattr(
                 module, name, lambda *a, **k: next(calls, before)(*a, **k)
             )  # fmt: skip
@@ -404,7 +414,7 @@ class TestEnds:
         space = Space(("gaussian",), ("standard",), (1.0,), machine, averages=False)
         found, _ = searched(X, smooth(X), space, effort=Effort(machine=machine))
         fit = max(found.fits, key=lambda each: each.stem.recipe.rounds)
-        member = findings.refit(found.material, fit, 1.0, clock=Clock(), ends=0.0, most=0.0)
+        member = search_state.refit(found.material, fit, 1.0, clock=Clock(), ends=0.0, most=0.0)
         assert not member.all_rows
         held = found.material.splits[0].validation
         Z = X[held] if member.map is None else member.map.forth(X[held])

@@ -16,12 +16,12 @@ it by returning True: `SearchBar` and `SearchLines` show the trials and the gain
 from __future__ import annotations
 
 from .checkpoint import Checkpoint
-from .keep_best import KeepBest
+from .checkpoint_file import load_state, save_state
+from .early_stopping import KeepBest
 from .lines import ProgressLines
 from .progress import LogProgress, ProgressBar
 from .searching import SearchBar, SearchLines
 from .stages import announce
-from .state_file import load_state, save_state
 from .validate import Validate
 
 __all__ = [

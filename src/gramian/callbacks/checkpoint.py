@@ -14,9 +14,9 @@ from .._messages.errors import TextError
 from ..problems import Problem
 from ..solvers import Solver, State
 from ..solvers.loop.state import move_state
+from .checkpoint_file import Saved, check_is_checkpoint, check_state, read_state, save_state
 from .fingerprint import fingerprint
 from .journal import another_problem, is_journal
-from .state_file import Saved, check_is_checkpoint, check_state, read_state, save_state
 
 logger = logging.getLogger("gramian")
 

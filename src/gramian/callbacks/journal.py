@@ -28,7 +28,7 @@ from torch import Tensor
 
 from .._files.atomic import write_atomically
 from .._messages.errors import TextError
-from .state_file import JOURNAL_START, KEY_WITHIN_BYTES, STATE_KEY, check_is_checkpoint
+from .checkpoint_file import JOURNAL_START, KEY_WITHIN_BYTES, STATE_KEY, check_is_checkpoint
 
 logger = logging.getLogger("gramian")
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from ..callbacks import announce, stages
 from ..solvers import Result
 from .cells.fit import fit_cells
-from .held_out.early_stopping import Watch
+from .held_out.validation import Watch
 from .inputs.features import check_units
 from .inputs.kernel_matrix import PRECOMPUTED_NAME, linear_model, looked_up
 from .inputs.training_data import TrainingData

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from ..paths.sample import SampleFit
 from .all_rows.full_fit import FullFit
-from .all_rows.refit import Member, refit, sampled_member
+from .all_rows.last_fit import Member, refit, sampled_member
 from .cells.all_cells import CellFits
 from .cells.by_cells import CellSearch
 from .cells.cell_fit import CellFit
 from .clock import Budget, Clock
-from .findings import Findings, Score
 from .gains import Gain, gains
 from .material import Material, Split
 from .recipe import L1_KERNEL, RADIAL_KERNELS, Recipe, Trial, Watcher
 from .samples.sampled_fit import Effort, Stem
 from .search import Search
+from .search_state import Findings, Score
 from .space import INPUT_SCALINGS, Space
 from .steps import register_results
 

@@ -18,9 +18,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from .all_rows.fits import average, fits
-from .findings import Findings
 from .recipe import Trial
 from .samples.screen import metrics, screen
+from .search_state import Findings
 
 
 @dataclass(eq=False)

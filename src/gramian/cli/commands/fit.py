@@ -16,7 +16,7 @@ import numpy as np
 from ... import __version__, fitting, solvers
 from ..._files.atomic import write_atomically
 from ...callbacks import Checkpoint, Validate
-from ...callbacks.state_file import check_is_checkpoint
+from ...callbacks.checkpoint_file import check_is_checkpoint
 from ...fitting import Fitted, InterruptedFit
 from ...fitting.uncertainty.refit import Again
 from ...model import Label, load_model

@@ -1,7 +1,8 @@
 """Options of a fit and of a search.
 
-Each field of a class is an option of its commands. `gramian._parameters.parameters` declares the
-options that set a parameter of a fit. `FitSettings` receives the given ones and defaults the rest.
+Each field of a class is an option of its commands. `gramian._parameters.fit_parameters` declares
+the options that set a parameter of a fit. `FitSettings` receives the given ones and defaults the
+rest.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Annotated, Any
 from typer import Option
 from typer.models import OptionInfo
 
-from ..._parameters.parameters import (
+from ..._parameters.fit_parameters import (
     COMPUTATION_PANEL,
     FIT_PANEL,
     MODEL_PANEL,

@@ -13,7 +13,12 @@ import torch
 from ..._messages.checks import as_share
 from ...data import RemoteColumns, RowSource, comfortable_size
 from ...fitting import Divided, TrainingData, Whole
-from ...fitting.uncertainty.conformal import check_method, draws_of, held_back, make_conformal
+from ...fitting.uncertainty.conformal_calibration import (
+    check_method,
+    draws_of,
+    held_back,
+    make_conformal,
+)
 from ...fitting.uncertainty.refit import Again
 from ...model import Model, load_model
 from ...model.evaluation.coverage import Covered, Covering, CoveringSets

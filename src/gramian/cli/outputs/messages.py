@@ -12,7 +12,7 @@ import typer
 
 from ..._messages.display import display_text
 from ..._messages.errors import short_repr, write_argument, write_message
-from ..._parameters.parameters import option_parameters
+from ..._parameters.fit_parameters import option_parameters
 
 OPTION_OF_PARAMETER = {
     **{option.name: f"--{option.name.replace('_', '-')}" for option in option_parameters()},

@@ -27,8 +27,8 @@ from ...engines import Engine
 from ...fitting import FitSettings, Fitted, TrainingData, machine_memory
 from ...fitting.inputs.kernel_matrix import PRECOMPUTED_NAME as PRECOMPUTED
 from ...fitting.inputs.scaling import PathRow
-from ...fitting.uncertainty.conformal import draws_of
-from ...fitting.uncertainty.leave_one_out import LeftOut, left_out
+from ...fitting.uncertainty.conformal_calibration import draws_of
+from ...fitting.uncertainty.left_out_predictions import LeftOut, left_out
 from ...fitting.uncertainty.refit import Again
 from ...kernels import Kernel
 from ...metric import Metric

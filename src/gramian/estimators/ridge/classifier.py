@@ -11,14 +11,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 from torch import Tensor
 
-from ..._parameters.parameters import FitParameters
+from ..._parameters.fit_parameters import FitParameters
 from ..._parameters.types import *  # `get_type_hints` looks for types of inherited fields here
 from ...fitting import Generators
 from ...fitting.inputs.targets import class_codes
 from ..base import restore_on_error
 from ..types import ClassWeight, Columns, Labels, RowsLike, TargetsLike, Weights
 from . import plan as planning
-from .classification import KernelClassifier, as_column
+from .classifier_methods import KernelClassifier, as_column
 from .fit import continue_fit, fit_model, more_rows, solver_streams, warn_of
 
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ... import fitting
 from ..._messages.errors import Text
-from ..._parameters.parameters import FitParameters
+from ..._parameters.fit_parameters import FitParameters
 from ...callbacks import Validate
 from ...data import RowSource
 from ...fitting import FitSettings, Fitted, Generators, TrainingData, Whole
@@ -25,7 +25,7 @@ from .. import tables, validation
 from ..base import as_numpy, describe_kernel, has_features, is_function, squeeze_coef
 from ..types import RowsLike, TargetsLike
 from .base import KernelRidgeModel
-from .conformal import calibrate_model, divide_rows
+from .conformal_rows import calibrate_model, divide_rows
 from .importances import metric_history
 
 

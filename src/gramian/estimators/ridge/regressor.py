@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 
-from ..._parameters.parameters import FitParameters
+from ..._parameters.fit_parameters import FitParameters
 from ..._parameters.types import *  # `get_type_hints` looks for types of inherited fields here
 from ...fitting import Generators, TrainingData
 from ...fitting.inputs.targets import target_tensor, training_targets
@@ -17,7 +17,7 @@ from ..base import restore_on_error
 from ..types import Columns, RowsLike, TargetsLike, Weights
 from . import plan as planning
 from .fit import continue_fit, fit_model, more_rows, solver_streams, warn_of
-from .regression import KernelRegressor
+from .regressor_methods import KernelRegressor
 
 
 @dataclass(eq=False, repr=False)

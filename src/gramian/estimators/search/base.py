@@ -27,12 +27,12 @@ from ...fitting.search.fit import search_fit
 from ...fitting.search.plan import SearchPlan, check_memory, plan_search
 from ...fitting.search.settings import SearchSettings
 from ...fitting.settings.settings import check_callbacks
-from ...fitting.uncertainty.conformal import check_method, held_back
+from ...fitting.uncertainty.conformal_calibration import check_method, held_back
 from ...fitting.uncertainty.refit import Again
 from ...search import Budget, Space
 from .. import tables
 from ..ridge.base import KernelRidgeModel
-from ..ridge.conformal import calibrate_model, divide_rows
+from ..ridge.conformal_rows import calibrate_model, divide_rows
 from ..ridge.regressor import KernelRidge
 from ..types import Columns, RowsLike, TargetsLike
 from .parameters import (

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...fitting import Generators
 from ..base import restore_on_error
-from ..ridge.classification import KernelClassifier
+from ..ridge.classifier_methods import KernelClassifier
 from ..types import ClassWeight, Columns, RowsLike, TargetsLike, Weights
 from .base import KernelRidgeSearch, refuse_remote
 

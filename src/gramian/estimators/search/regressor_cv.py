@@ -8,7 +8,7 @@ import numpy as np
 
 from ...fitting import Generators
 from ..base import restore_on_error
-from ..ridge.regression import KernelRegressor
+from ..ridge.regressor_methods import KernelRegressor
 from ..types import Columns, RowsLike, TargetsLike, Weights
 from .base import KernelRidgeSearch, refuse_remote
 

@@ -16,7 +16,7 @@ from ...engines import Engine
 from ...kernels import Kernel, medians
 from ...kernels._lengthscale import lengthscale_of
 from ...operators import KernelOperator
-from ...paths.leave_one_out import Spectrum
+from ...paths.leave_one_out_formula import Spectrum
 from ..held_out.values import HeldValues
 from ..inputs.training_data import TrainingData
 from .comparison import Scored, failed_score, first_of_ties, has_scale, walk

@@ -8,7 +8,7 @@ from ...data import decoded_once
 from ...model import Probabilities
 from ..choice.choose import choose
 from ..held_out.divide import divide
-from ..held_out.early_stopping import with_validation
+from ..held_out.validation import with_validation
 from ..inputs.scaling import Scaling
 from ..inputs.training_data import TrainingData
 from ..plans import solver_choice

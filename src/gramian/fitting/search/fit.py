@@ -15,8 +15,8 @@ from ...search import CellSearch, Clock, Effort, Material, Member, Search, Trial
 from ..held_out.splits import given_splits
 from ..inputs.training_data import TrainingData
 from .data import ScaledData, check_data, material_of, score_of, search_journal
-from .final_fit import cell_search, members_of_cells, with_landmarks
 from .held_out import held_out
+from .larger_fit import cell_search, members_of_cells, with_landmarks
 from .plan import rows_by_cells
 from .settings import SearchSettings
 

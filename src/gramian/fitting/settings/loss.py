@@ -5,7 +5,7 @@ from __future__ import annotations
 from ... import losses
 from ..._messages.checks import did_you_mean
 from ..._messages.errors import SETTING_FORM, UNKNOWN_FORM, ParameterError, Text, TextError
-from ..._parameters.parameters import FitParameters
+from ..._parameters.fit_parameters import FitParameters
 from ..._parameters.types import LossLike
 from ...callbacks import Validate
 from ...solvers import Newton

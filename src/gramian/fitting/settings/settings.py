@@ -13,7 +13,7 @@ import numpy as np
 from ..._files.atomic import check_output
 from ..._messages.checks import as_bytes, as_count, as_positive, is_integer, is_real
 from ..._messages.errors import SETTING_FORM, ParameterError, Text
-from ..._parameters.parameters import FitParameters
+from ..._parameters.fit_parameters import FitParameters
 from ..._parameters.types import *  # `get_type_hints` looks for types of inherited fields here
 from ...callbacks import Checkpoint
 from ...kernels import Kernel

@@ -42,10 +42,10 @@ class Solved:
     r"""A kernel ridge regression solved exactly, and the residual of each row without it.
 
     With H the matrix that maps targets to values at the rows, the residual of row i without it is
-    :math:`(y - H y)_i / (1 - H_{ii})`, as in `gramian.paths.leave_one_out.Spectrum`: a row of
-    weight w is left out whole. A landmark that is a row is removed from the centers together with
-    it, see `CenterRemoval`. :math:`N \lambda`, the other landmarks and all maps of features and
-    targets stay as they are.
+    :math:`(y - H y)_i / (1 - H_{ii})`, as in `gramian.paths.leave_one_out_formula.Spectrum`: a row
+    of weight w is left out whole. A landmark that is a row is removed from the centers together
+    with it, see `CenterRemoval`. :math:`N \lambda`, the other landmarks and all maps of features
+    and targets stay as they are.
 
     Attributes
     ----------

@@ -15,7 +15,7 @@ from ...model import AverageModel, KernelPart, Model
 from ...model.uncertainty.variance import Variance
 from ..inputs.training_data import TrainingData
 from .closed_form import Solved, solved_exactly
-from .leave_one_out import LeftOut, combine_solutions
+from .left_out_predictions import LeftOut, combine_solutions
 
 IN_RANGE = 0.99
 """Share of the rows of the training that are in range of the others."""

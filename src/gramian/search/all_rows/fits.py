@@ -10,9 +10,9 @@ from dataclasses import replace
 import torch
 
 from ..cost import landmarks_within, of_fit, of_refit, of_sample, seconds_of_fit
-from ..findings import Findings, handicap_loss
 from ..recipe import Trial
 from ..samples.sampled_fit import Stem, at_maps
+from ..search_state import Findings, handicap_loss
 from .average import average_fits
 from .full_fit import FullFit, full_fit, penalties_around
 from .metric_rounds import flatter, next_round

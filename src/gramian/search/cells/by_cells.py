@@ -23,10 +23,10 @@ from ..all_rows.fits import fits
 from ..all_rows.full_fit import DIRECT_ROWS, PATH_SHIFTS, FullFit
 from ..clock import Budget, Clock
 from ..cost import seconds_of_fit
-from ..findings import Findings, Score
 from ..material import Material, Split
 from ..recipe import L1_KERNEL, Trial
 from ..samples.sampled_fit import Stem
+from ..search_state import Findings, Score
 from . import cell_sizes
 from .all_cells import AllCells, CellFits
 from .cell_fit import is_precise

@@ -8,8 +8,8 @@ from ...cells import MedianSplits
 from ...paths.full import PATH_RANK
 from ..clock import Clock
 from ..cost import TYPICAL_ITERATIONS, seconds_of_evaluation
-from ..findings import Findings
 from ..samples.sampled_fit import Stem
+from ..search_state import Findings
 
 OVERLAP_FRACTION = 0.05
 """Fraction of the rows of a split in both of its sides.

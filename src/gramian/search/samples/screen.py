@@ -10,8 +10,8 @@ from torch import Tensor
 
 from ...data import LinearMap
 from ..cost import of_sample
-from ..findings import Findings
 from ..recipe import Recipe, Trial
+from ..search_state import Findings
 from .sampled_fit import Stem, at_maps, learn_metrics, screen_kernels
 
 SCREEN_SHARE = 0.2

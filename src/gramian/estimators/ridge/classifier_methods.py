@@ -21,7 +21,7 @@ from .. import dask_collections, tables, validation
 from ..base import is_function
 from ..types import ClassWeight, Columns, RowsLike, TargetsLike, Values, Weights
 from .base import KernelRidgeModel
-from .conformal import calibrated_intervals, warn_if_too_few
+from .conformal_rows import calibrated_intervals, warn_if_too_few
 from .score import is_remote, remote_accuracy, rows_and_truth
 
 

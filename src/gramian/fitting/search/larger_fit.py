@@ -18,7 +18,7 @@ from ...operators import KernelOperator
 from ...paths.sample import squared_loss
 from ...problems import NystromProblem
 from ...search import CellSearch, Findings, Material, Member, Split
-from ...search.all_rows.refit import importances
+from ...search.all_rows.last_fit import importances
 from ...solvers import Falkon, deadline, max_iterations, solve
 
 logger = logging.getLogger("gramian")

@@ -7,7 +7,7 @@ import warnings
 from dataclasses import replace
 
 from ...fitting import Divided, TrainingData, Whole
-from ...fitting.uncertainty.conformal import check_method, held_back, make_conformal
+from ...fitting.uncertainty.conformal_calibration import check_method, held_back, make_conformal
 from ...model.uncertainty.conformal import Conformal
 from .base import KernelRidgeModel
 

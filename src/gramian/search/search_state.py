@@ -14,7 +14,7 @@ from torch import Tensor
 from ..engines import Engine
 from ..paths.sample import squared_loss
 from .all_rows.full_fit import FullFit
-from .all_rows.refit import Member, constant, refit, sampled_member
+from .all_rows.last_fit import Member, constant, refit, sampled_member
 from .clock import Clock
 from .material import Material
 from .recipe import Recipe, Trial

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from gramian.callbacks import Checkpoint, KeepBest, Validate, load_state, save_state
-from gramian.callbacks.state_file import read_state
+from gramian.callbacks.checkpoint_file import read_state
 from gramian.kernels import Gaussian
 from gramian.operators import KernelOperator
 from gramian.problems import NystromProblem

@@ -18,7 +18,7 @@ from .. import dask_collections, tables, validation
 from ..base import is_function
 from ..types import Columns, RowsLike, TargetsLike, Values, Weights
 from .base import KernelRidgeModel
-from .conformal import calibrated_intervals, warn_if_too_few
+from .conformal_rows import calibrated_intervals, warn_if_too_few
 from .score import is_remote, remote_r2, rows_and_truth
 
 
@@ -150,12 +150,12 @@ class KernelRegressor(RegressorMixin, KernelRidgeModel):
         -----
         f(x) ± q s(x): q is a quantile of the errors of held-out rows divided by their spread s, a
         ridge regression of the logarithms of errors: see `split` in
-        `gramian.fitting.uncertainty.conformal`. With ``conformal="split"`` these rows affect no
-        choice, and a share of at least ``level`` of new rows is inside if rows are exchangeable.
-        Without it, the first call holds out training rows, and refits the others with the kernel,
-        metric and penalty chosen on all rows: the interval is around that function, and the
-        guarantee holds only as far as these choices do not matter. ``conformal="cv+"`` takes five
-        fits and uses all rows for training.
+        `gramian.fitting.uncertainty.conformal_calibration`. With ``conformal="split"`` these rows
+        affect no choice, and a share of at least ``level`` of new rows is inside if rows are
+        exchangeable. Without it, the first call holds out training rows, and refits the others with
+        the kernel, metric and penalty chosen on all rows: the interval is around that function, and
+        the guarantee holds only as far as these choices do not matter. ``conformal="cv+"`` takes
+        five fits and uses all rows for training.
 
         Each target has its own interval; the joint coverage is lower. Weights apply to the fits;
         each held-out row of positive weight counts as one.
