@@ -310,7 +310,7 @@ class TestOtherData:
     @pytest.mark.parametrize(("name", "kind"), CASES)
     @pytest.mark.parametrize("what", ["X", "y", "weights"])
     def test_one_number(self, name, kind, what, tmp_path, monkeypatch):
-        monkeypatch.setattr("gramian.data.rows.base.comfortable_size.__defaults__", (8 * D,))
+        monkeypatch.setattr("gramian.data.rows.base.default_block_size.__defaults__", (8 * D,))
         X, y = data()
         parts = {"X": X, "y": y, "weights": torch.linspace(1, 2, N, dtype=torch.float64)}
         solver, path = solvers.make(name), tmp_path / "state"

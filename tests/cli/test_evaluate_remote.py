@@ -31,7 +31,7 @@ METRICS = [
 ]
 
 
-class Elsewhere(Table):
+class RemoteDescription(Table):
     """A table whose numbers and labels are elsewhere."""
 
     remote = True
@@ -71,7 +71,7 @@ def there(report, monkeypatch):
             raise AssertionError("numbers of all rows came here")
 
         with monkeypatch.context() as patched:
-            patched.setattr(Model, "table", lambda _model, path: Elsewhere(path))
+            patched.setattr(Model, "table", lambda _model, path: RemoteDescription(path))
             for owner in (Remote, RemoteColumns):
                 for name in ("map", "take", "here", "__array__", "__getitem__", "positive"):
                     if hasattr(owner, name):
@@ -205,8 +205,8 @@ def test_rows_of_an_encoding_are_read_here(report, fit, save, monkeypatch):
     fresh = save("fresh.parquet", n=20, b=["x", "z"] * 10, y=["a", "b", "c", "new"] * 5)
     expected = report("evaluate", model, fresh)
     here = as_table(fresh)
-    monkeypatch.setattr(Elsewhere, "batches", lambda _table, *given: here.batches(*given))
-    monkeypatch.setattr(Model, "table", lambda _model, path: Elsewhere(path))
+    monkeypatch.setattr(RemoteDescription, "batches", lambda _table, *given: here.batches(*given))
+    monkeypatch.setattr(Model, "table", lambda _model, path: RemoteDescription(path))
     same(report("evaluate", model, fresh), expected)
 
 

@@ -18,7 +18,7 @@ from torch import Tensor
 from gramian import kernels
 from gramian._parallel import workers as _workers
 from gramian.data import SparseRows
-from gramian.engines import covering, native_engine
+from gramian.engines import choose_covering, native_engine
 from gramian.engines._compiled.kernels import instructions
 from gramian.engines._tiles import gradients as _gradients
 from gramian.engines._tiles import tiled as _tiled
@@ -505,12 +505,12 @@ def test_what_is_not_covered_is_refused_and_never_computed_otherwise(given, kern
         ]
         if given.covers(kernel, dtype=dtype, sparse=sparse):
             assert all(call() is not None for call in calls)
-            assert covering(given, kernel, dtype=dtype, sparse=sparse) is given
+            assert choose_covering(given, kernel, dtype=dtype, sparse=sparse) is given
             continue
         for call in calls:
             with pytest.raises(ValueError, match=r"has no tiles for .*engine='auto'"):
                 call()
-        assert isinstance(covering(given, kernel, dtype=dtype, sparse=sparse), TorchEngine)
+        assert isinstance(choose_covering(given, kernel, dtype=dtype, sparse=sparse), TorchEngine)
 
 
 class NoFloat64(TorchEngine):

@@ -22,8 +22,8 @@ from gramian.data import (
     RowSource,
     Subset,
     as_rows,
+    decode_rows,
     decoded_bytes,
-    decoded_once,
     write_table,
 )
 from gramian.data.rows.cache import _is_in_memory
@@ -159,15 +159,15 @@ def test_what_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert decoded_bytes(source) == need
     index = torch.tensor([3, 4])
     for wrapped in (Subset(source, index), Complement(source, index)):
-        found = decoded_once(wrapped)
+        found = decode_rows(wrapped)
         assert decoded_bytes(wrapped) == need
         assert type(found) is type(wrapped)
         assert isinstance(found.rows, DecodedRows)
         assert decoded_bytes(found) == 0  # once is enough
-    for other in (as_rows(array()), decoded_once(source)):
-        assert decoded_once(other) is other
+    for other in (as_rows(array()), decode_rows(source)):
+        assert decode_rows(other) is other
     monkeypatch.setattr("gramian.data.rows.cache._room", lambda: 2 * need - 1)
-    assert decoded_once(source) is source
+    assert decode_rows(source) is source
     assert decoded_bytes(source) == 0
 
 

@@ -45,7 +45,7 @@ def test_the_size_of_blocks_does_not_matter(sparse, monkeypatch):
     rows = as_rows(scipy.sparse.csr_array(x) if sparse else x)
     expected = digest(rows)
     for numbers in (3, 12, 60):
-        monkeypatch.setattr(base.comfortable_size, "__defaults__", (numbers,))
+        monkeypatch.setattr(base.default_block_size, "__defaults__", (numbers,))
         assert digest(rows) == expected
 
 

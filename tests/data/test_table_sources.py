@@ -20,7 +20,7 @@ import pytest
 import scipy.sparse
 import torch
 
-from gramian.data import Table, as_table, convert, is_table, target_column, write_beside
+from gramian.data import Table, as_table, convert, is_table, target_column, write_with_columns
 from gramian.data.formats import format_to_write
 
 N = 50
@@ -288,7 +288,7 @@ def test_columns_beside_predictions(
 ) -> None:
     monkeypatch.setattr("gramian.data.local.named_table._COPIED_ROWS", 7)
     out = tmp_path / f"p.{suffix}"
-    write_beside(out, as_table(WHOLE), ["day", "place"], {"prediction": np.arange(N) / 16})
+    write_with_columns(out, as_table(WHOLE), ["day", "place"], {"prediction": np.arange(N) / 16})
     found = read(as_table(out)).to_pydict()
     assert list(found) == ["day", "place", "prediction"]
     assert found["place"] == COLUMNS["place"]
@@ -309,5 +309,5 @@ def test_columns_that_cannot_be_kept(
     tmp_path: Path, name: str, keep: list[str], sentence: str
 ) -> None:
     with pytest.raises(ValueError, match=sentence):
-        write_beside(tmp_path / name, as_table(WHOLE), keep, {"x": np.zeros(N)})
+        write_with_columns(tmp_path / name, as_table(WHOLE), keep, {"x": np.zeros(N)})
     assert not list(tmp_path.iterdir())

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from gramian import KernelRidge, kernels
-from gramian.engines import covering, torch_on, triton_engine
+from gramian.engines import choose_covering, torch_on, triton_engine
 from gramian.engines._fused.distances import ERROR_LIMITS, choose, squared_error
 from gramian.engines.triton_engine import is_installed
 from gramian.kernels import Gaussian, Kernel, L1Laplacian, Laplacian, Linear, Matern52
@@ -236,7 +236,7 @@ def test_spans_cover_all_columns():
 @installed
 def test_a_nan_and_far_points(dtype):
     x = torch.tensor([[0.0], [1.0], [1e3], [1e15], [math.nan]], dtype=dtype)
-    mine = covering(engine(), Gaussian(), dtype=dtype, sparse=False)
+    mine = choose_covering(engine(), Gaussian(), dtype=dtype, sparse=False)
     for name in FUSED:
         K = mine.block(kernels.make(name), x, x[:2])
         assert bool(torch.isfinite(K[:4]).all())

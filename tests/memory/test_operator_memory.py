@@ -25,7 +25,7 @@ import json, pathlib, resource, sys
 import torch
 from gramian.kernels import Gaussian, Laplacian, Matern52
 from gramian import operators
-from gramian.engines import covering
+from gramian.engines import choose_covering
 from gramian.operators import KernelOperator
 
 n, m, d, t = 80_000, 1_500, 40, 2
@@ -40,7 +40,7 @@ def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 def operator(kernel, x, z):
-    covers = covering(engine, kernel, dtype=x.dtype, sparse=False)
+    covers = choose_covering(engine, kernel, dtype=x.dtype, sparse=False)
     return KernelOperator(kernel, x, z, covers, int(sys.argv[1]))
 
 def data(n, m, dtype, offset):

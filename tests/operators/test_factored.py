@@ -91,10 +91,10 @@ def test_as_many_targets_as_columns_are_multiplied_by_entries(no_entries, rng):
 
 
 def test_passes_over_wide_rows_have_many_in_a_block():
-    from gramian.data.rows.base import comfortable_size
+    from gramian.data.rows.base import default_block_size
 
     rows = as_rows(scipy.sparse.random_array((2000, 10**7), density=5e-6, rng=0, format="csr"))
-    assert comfortable_size(rows) > 1000
+    assert default_block_size(rows) > 1000
 
 
 @pytest.mark.parametrize("threads", [1, 3])

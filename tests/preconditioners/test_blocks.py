@@ -173,7 +173,7 @@ class TestBlocksOfRows:
 
     def test_rows_that_come_in_pieces(self, monkeypatch):
         whole = divided(operator(rows()), 20)
-        monkeypatch.setattr("gramian.preconditioners.blocks.comfortable_size", lambda _: 13)
+        monkeypatch.setattr("gramian.preconditioners.blocks.default_block_size", lambda _: 13)
         pieces = divided(operator(rows()), 20)
         assert all(torch.equal(a, b) for a, b in zip(whole, pieces, strict=True))
 

@@ -16,9 +16,9 @@ from gramian.search import (
     Budget,
     CellSearch,
     Clock,
-    Findings,
     Material,
     Search,
+    SearchState,
     Space,
     Split,
     Trial,
@@ -164,7 +164,9 @@ class TestAllCells:
 class TestFolds:
     """Cells that choose hold out what the folds that were given hold out."""
 
-    def groups(self, n: int, pilot: Findings, X: torch.Tensor) -> list[tuple[set[int], set[int]]]:
+    def groups(
+        self, n: int, pilot: SearchState, X: torch.Tensor
+    ) -> list[tuple[set[int], set[int]]]:
         """Return the groups of the rows that each cell is fitted to, and of those held out."""
         number = {tuple(row): i % 10 for i, row in enumerate(X.tolist())}
         return [

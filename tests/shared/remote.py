@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gramian.data import ArrayRows, Elsewhere, RemoteColumns, RowSource, Shifted
+from gramian.data import ArrayRows, RemoteColumns, RemoteDescription, RowSource, Shifted
 
 ENVELOPE = 4096
 """Bytes that a value may weigh beside its tensors, of which it may add a tenth."""
@@ -163,7 +163,7 @@ class Remote(RowSource):
             else:
                 low, high = torch.searchsorted(index, torch.tensor([start, start + len(part)]))
                 args = (index[low:high] - start,)
-            told, changed = change(Elsewhere(part), *args), change(part, *args)
+            told, changed = change(RemoteDescription(part), *args), change(part, *args)
             assert (told is None) == (changed is None)
             if told is not None:
                 assert (told.shape, told.dtype) == (changed.shape, changed.dtype)

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import _linalg as la
 from .._sparse import cast, dense, is_sparse
 from ..data import RowSource, Value, as_rows
-from ..engines import Engine, covering
+from ..engines import Engine, choose_covering
 from ..kernels import Kernel
 from ..operators import KernelOperator
 from ..operators.budget import Budget
@@ -108,7 +108,7 @@ class NystromMap(Value, FeatureMap):
         dtype = torch.promote_types(block.dtype, self.points.dtype)
         x, z = cast(block, dtype), cast(self.points, dtype)
         sparse = is_sparse(x) or is_sparse(z)
-        engine = covering(self.engine, self.kernel, dtype=dtype, sparse=sparse)
+        engine = choose_covering(self.engine, self.kernel, dtype=dtype, sparse=sparse)
         return engine.matvec(self.kernel, x, z, self.normalizer).to("cpu", block.dtype)
 
     def block_size(self, rows: RowSource, memory_bytes: int) -> int:

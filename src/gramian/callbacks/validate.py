@@ -12,7 +12,7 @@ from torch import Tensor
 
 from .._messages.checks import as_count
 from ..data import as_rows
-from ..engines import covering_within
+from ..engines import choose_within_memory
 from ..problems import Problem
 from ..solvers import State
 from ..solvers.loop.metrics import VALID_ERROR, VALID_RMSE
@@ -83,7 +83,7 @@ class Validate:
         K = problem.K
         model, rows = problem.model(state.coef), as_rows(self.X)
         dtype = torch.promote_types(rows.dtype, model.centers.dtype)
-        engine, memory = covering_within(
+        engine, memory = choose_within_memory(
             K.engine, model.kernel, K.host_bytes, dtype=dtype, sparse=rows.sparse
         )
         predicted = model.predict(rows, engine=engine, memory_bytes=memory).cpu()

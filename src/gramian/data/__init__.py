@@ -35,7 +35,7 @@ Sources can be wrapped: `Standardized` scales the features on the way (a `Standa
 and scale in one pass), a `QuantileMap` makes them normal, a `LinearMap` multiplies them by a matrix
 or by scales; `Subset`, `Complement` and `Select` pick rows and columns, `Cast` changes the type.
 `Batches` gives shuffled mini-batches of any source; `noise`, `mixup` and `crop_flip`
-change them. `decoded_once` caches the decoded rows of a file. `gather_rows` takes rows into memory,
+change them. `decode_rows` caches the decoded rows of a file. `gather_rows` takes rows into memory,
 or into a file that is mapped if they are too many. `check_finite` looks for missing
 values, and for the target among the features. For the command line, `open_rows`, `read_targets`,
 `feature_columns`, `write_table` and `convert` read and write whole tables; `sample_path` finds the
@@ -61,8 +61,8 @@ from .local.named_table import (
     open_rows,
     split_names,
     table_schema,
-    write_beside,
     write_table,
+    write_with_columns,
 )
 from .maps.augment import Augmentation, crop_flip, mixup, noise
 from .maps.batches import EPOCH_STRIDE, Batches, Shuffle
@@ -78,50 +78,59 @@ from .remote.columns import (
     all_finite,
     as_remote_columns,
     gather_numbers,
-    part_of,
     range_of,
+    take_numbers,
 )
-from .rows.array import PER_ENTRY, ArrayRows, SparseRows
+from .rows.array import ENTRY_NUMBERS, ArrayRows, SparseRows
 from .rows.arrow import TableRows
-from .rows.base import Elsewhere, RowSource, Spread, comfortable_size, first_row
-from .rows.cache import DecodedRows, decoded_bytes, decoded_once
-from .rows.reduce import BlockFn, Folding, Numbering, Rowwise, Shifted, Sum, Value, sent
-from .rows.transform import Cast, Standardized, recast
+from .rows.base import RemoteDescription, RowSource, Spread, default_block_size, first_row
+from .rows.cache import DecodedRows, decode_rows, decoded_bytes
+from .rows.reduce import (
+    BlockFn,
+    BlockReduction,
+    RowIndex,
+    Rowwise,
+    Shifted,
+    Sum,
+    Value,
+    compact_views,
+)
+from .rows.transform import Cast, Standardized, cast_rows
 from .rows.views import Complement, Select, Subset, complement, select, subset
 from .samples import sample_path
 from .sources.as_rows import as_rows, is_collection
 from .sources.as_table import as_table, is_table
 from .sources.convert import convert
-from .sources.needs_encoding import columns_are_numbers, needs_encoding
+from .sources.needs_encoding import has_numeric_columns, needs_encoding
 from .sources.training_table import TrainingTable, read_targets
 from .tables import MemoryTable, Table
 from .tables.base import NumberRows
 from .tables.target import target_column
 
 __all__ = [
+    "ENTRY_NUMBERS",
     "EPOCH_STRIDE",
-    "PER_ENTRY",
     "AnyWeights",
     "ArrayRows",
     "Augmentation",
     "Batches",
     "BlockFn",
+    "BlockReduction",
     "Cast",
     "Complement",
     "DecodedRows",
-    "Elsewhere",
     "EncodedRows",
     "Encoding",
     "FittedEncoding",
-    "Folding",
     "LinearMap",
     "MemoryTable",
     "NumberRows",
-    "Numbering",
     "ParquetLists",
     "ParquetRows",
     "QuantileMap",
     "RemoteColumns",
+    "RemoteDescription",
+    "RowIndex",
     "RowNumbers",
     "RowSource",
     "RowWeights",
@@ -144,40 +153,40 @@ __all__ = [
     "as_remote_columns",
     "as_rows",
     "as_table",
+    "cast_rows",
     "check_copies",
     "check_finite",
     "check_kept",
     "check_magnitude",
-    "columns_are_numbers",
-    "comfortable_size",
+    "compact_views",
     "complement",
     "convert",
     "crop_flip",
+    "decode_rows",
     "decoded_bytes",
-    "decoded_once",
+    "default_block_size",
     "feature_columns",
     "first_row",
     "gather_numbers",
     "gather_rows",
+    "has_numeric_columns",
     "is_collection",
     "is_table",
     "mixup",
     "needs_encoding",
     "noise",
     "open_rows",
-    "part_of",
     "range_of",
     "read_targets",
-    "recast",
     "sample_path",
     "scratch",
     "select",
-    "sent",
     "split_names",
     "store_rows",
     "subset",
     "table_schema",
+    "take_numbers",
     "target_column",
-    "write_beside",
     "write_table",
+    "write_with_columns",
 ]

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from .copies import CopyCheck, beside, column_name
 from .remote.columns import RemoteColumns, Targets, as_remote_columns
-from .rows.base import RowSource, comfortable_size
-from .rows.reduce import Folding
+from .rows.base import RowSource, default_block_size
+from .rows.reduce import BlockReduction
 
 
 @dataclass
@@ -130,12 +130,12 @@ def check_finite(
     Cost: one pass over the data, about a million numbers at a time.
     """
     looked = _Looked(rows.feature_names)
-    check = rows.fold(looked, *beside(rows, targets), size=comfortable_size(rows))
+    check = rows.fold(looked, *beside(rows, targets), size=default_block_size(rows))
     check.finish(what)
 
 
 @dataclass(frozen=True)
-class _Looked(Folding[FiniteCheck]):
+class _Looked(BlockReduction[FiniteCheck]):
     """The folding of `check_finite`: targets may come along with the rows."""
 
     names: tuple[str, ...] | None

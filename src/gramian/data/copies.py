@@ -11,7 +11,7 @@ from torch import Tensor
 
 from .._messages.errors import TextError
 from .remote.columns import RemoteColumns
-from .rows.base import RowSource, comfortable_size
+from .rows.base import RowSource, default_block_size
 
 
 class CopyCheck:
@@ -121,7 +121,7 @@ def check_copies(rows: RowSource, targets: np.ndarray, names: tuple[str, ...]) -
         Names the column.
     """
     check, y = CopyCheck(names), comparable(targets, rows.dtype)
-    for part, block in rows.blocks(comfortable_size(rows)):
+    for part, block in rows.blocks(default_block_size(rows)):
         if not check.add(block, y[part]):
             return
     check.finish()

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from ._compiled.kernels import instructions as compiled_tiles
 from .base import LARGEST_BLOCK, Engine
-from .choose import choose_engine, covering, covering_within
+from .choose import choose_covering, choose_engine, choose_within_memory
 from .device_rows import copy_rows
 from .multi_device_engine import MultiDeviceEngine
 from .native_engine import NativeEngine
@@ -32,10 +32,10 @@ __all__ = [
     "NativeEngine",
     "TorchEngine",
     "TritonEngine",
+    "choose_covering",
     "choose_engine",
+    "choose_within_memory",
     "compiled_tiles",
     "copy_rows",
-    "covering",
-    "covering_within",
     "torch_on",
 ]

@@ -82,7 +82,7 @@ def choose_engine(
     return engine
 
 
-def covering(engine: Engine, kernel: Kernel, *, dtype: torch.dtype, sparse: bool) -> Engine:
+def choose_covering(engine: Engine, kernel: Kernel, *, dtype: torch.dtype, sparse: bool) -> Engine:
     """Return an engine if it supports the kernel, else the torch engine on the same devices.
 
     For operators that are derived from another one, such as the same operator in float64.
@@ -91,7 +91,7 @@ def covering(engine: Engine, kernel: Kernel, *, dtype: torch.dtype, sparse: bool
         return engine
     if isinstance(engine, MultiDeviceEngine):
         covered = (
-            covering(member, kernel, dtype=dtype, sparse=sparse) for member in engine.engines
+            choose_covering(member, kernel, dtype=dtype, sparse=sparse) for member in engine.engines
         )
         return MultiDeviceEngine(tuple(covered))
     if isinstance(engine, NativeEngine):
@@ -99,16 +99,16 @@ def covering(engine: Engine, kernel: Kernel, *, dtype: torch.dtype, sparse: bool
     return torch_on(engine.device)
 
 
-def covering_within(
+def choose_within_memory(
     engine: Engine, kernel: Kernel, memory_bytes: int, *, dtype: torch.dtype, sparse: bool
 ) -> tuple[Engine, int]:
-    """Return the engine of `covering`, and the bytes that it may take.
+    """Return the engine of `choose_covering`, and the bytes that it may take.
 
     What limits an engine limits the one that computes in its place: ``memory_bytes`` of a
     `TritonEngine` is unknown to torch on that device.
     """
     # The new engine knows the device's memory but not the limit set on the old one.
-    covered_engine = covering(engine, kernel, dtype=dtype, sparse=sparse)
+    covered_engine = choose_covering(engine, kernel, dtype=dtype, sparse=sparse)
     if covered_engine is engine:
         return engine, memory_bytes
     return covered_engine, min(memory_bytes, engine.device_bytes() or memory_bytes)

@@ -277,7 +277,7 @@ class NativeEngine(Engine):
         """Tiles of torch, for products without rows or columns.
 
         Workspace has room for theirs, too: those who plan with this engine may be given rows that
-        it does not cover, and `covering` then has torch compute in the same budget.
+        it does not cover, and `choose_covering` then has torch compute in the same budget.
         """
         return Tiled(threads=self.threads)
 

@@ -213,8 +213,8 @@ class TritonEngine(Engine):
     def _torch_tiles(self) -> Tiled:
         """Tiles of torch on the same device, for products without rows or columns.
 
-        They also compute, in float64, where float32 would lose digits, and, by `covering`, with
-        rows that this engine does not cover: workspace has room for theirs.
+        They also compute, in float64, where float32 would lose digits, and, by `choose_covering`,
+        with rows that this engine does not cover: workspace has room for theirs.
         """
         return Tiled(self.device)
 

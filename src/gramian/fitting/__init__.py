@@ -11,7 +11,7 @@ from .._parallel.machine import machine_memory
 from .fit import fit
 from .held_out.divide import holds_out
 from .inputs.training_data import TrainingData
-from .methods.run import InterruptedFit, model_until
+from .methods.run import InterruptedFit, interrupted_model
 from .partial_fit import partial_fit, supports_partial_fit
 from .plans.plan import check_memory, plan
 from .plans.result import Plan
@@ -19,10 +19,10 @@ from .result import Fitted
 from .settings.generators import Generators
 from .settings.settings import FitSettings
 from .table_data import table_data
-from .uncertainty.whole_rows import Divided, Whole, WholeRows, whole_of
+from .uncertainty.whole_rows import DividedRows, Whole, WholeRows, whole_of
 
 __all__ = [
-    "Divided",
+    "DividedRows",
     "FitSettings",
     "Fitted",
     "Generators",
@@ -34,8 +34,8 @@ __all__ = [
     "check_memory",
     "fit",
     "holds_out",
+    "interrupted_model",
     "machine_memory",
-    "model_until",
     "partial_fit",
     "plan",
     "supports_partial_fit",

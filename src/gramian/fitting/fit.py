@@ -55,7 +55,7 @@ def fit(
         If the solver diverged.
     InterruptedFit
         If it is interrupted, as by Ctrl-C, when the solver has a state: a KeyboardInterrupt that
-        holds the model until then. Another error when it has one: see `model_until`.
+        holds the model until then. Another error when it has one: see `interrupted_model`.
     """
     if settings.kernel == PRECOMPUTED_NAME:
         return _fit_matrix(settings, data, rng)

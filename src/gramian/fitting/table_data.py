@@ -18,7 +18,7 @@ from ..data import (
     as_table,
     check_finite,
     check_magnitude,
-    columns_are_numbers,
+    has_numeric_columns,
     is_table,
     subset,
 )
@@ -180,7 +180,7 @@ def _check_numbers_fit(
     """Raise ValueError, before a pass over a table of numbers, if a fit exceeds the memory."""
     if given.table.remote:
         check_remote(settings, given.table.rows(given.columns))
-    if columns_are_numbers(given.table, given.columns):
+    if has_numeric_columns(given.table, given.columns):
         t = given.y.size // len(given.y) if classes is None or len(classes) == 2 else len(classes)
         check_memory(settings, given.table.rows(given.columns), t)
 

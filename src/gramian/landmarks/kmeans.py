@@ -14,7 +14,7 @@ from .. import _linalg as la
 from .._linalg.spectrum import Spectrum
 from .._messages.checks import as_count, as_positive
 from .._sparse import is_sparse, squared_norms
-from ..data import Folding, RowSource, Value, as_rows, gather_rows
+from ..data import BlockReduction, RowSource, Value, as_rows, gather_rows
 from ..operators import KernelOperator
 from .base import Landmarks, SizeOrPenalty, cap_size, selectors
 from .leverage.bless import estimate_effective_dimension
@@ -238,8 +238,8 @@ def assign(rows: RowSource, centers: Float[Tensor, "m d"]) -> Assignment:
 
 
 @dataclass(frozen=True, eq=False)
-class _Nearest(Value, Folding[Assignment]):
-    """Folding of `assign` over blocks of rows.
+class _Nearest(Value, BlockReduction[Assignment]):
+    """BlockReduction of `assign` over blocks of rows.
 
     Attributes
     ----------

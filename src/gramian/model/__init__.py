@@ -6,7 +6,7 @@ from .average import AverageModel
 from .base import KernelPart, Label, Model
 from .cells import CellCenters
 from .file.checks import same_encoding
-from .importances import by_column
+from .importances import sum_by_column
 from .kernel_model import KernelModel
 from .loading import load_model
 from .uncertainty.probabilities import LogOdds, Probabilities, Shares
@@ -23,7 +23,7 @@ __all__ = [
     "Probabilities",
     "Shares",
     "Variance",
-    "by_column",
     "load_model",
     "same_encoding",
+    "sum_by_column",
 ]

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ..cells import Cells, Share
 from ..data import RowSource
-from ..data.rows.base import comfortable_size
+from ..data.rows.base import default_block_size
 from ..operators import Engine
 from .base import KernelPart
 
@@ -44,7 +44,7 @@ def gradients_by_cell(
 ) -> Float[Tensor, "n t k"]:
     """Return the gradients at mapped rows, with the gradients of the weights."""
     values = _Gradients(cells, part, t, engine, memory_bytes)
-    return rows.map(values, size=comfortable_size(rows))
+    return rows.map(values, size=default_block_size(rows))
 
 
 @dataclass(frozen=True, eq=False)

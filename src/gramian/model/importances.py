@@ -8,7 +8,7 @@ from torch import Tensor
 from ..data import Encoding
 
 
-def by_column(encoding: Encoding, shares: Float[Tensor, " d"]) -> dict[str, float]:
+def sum_by_column(encoding: Encoding, shares: Float[Tensor, " d"]) -> dict[str, float]:
     """Return the sum of the shares of each column's features, by its name."""
     widths = [len(column.features) for column in encoding.used_columns]
     sums = [float(part.sum()) for part in shares.split(widths)]

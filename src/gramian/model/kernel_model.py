@@ -12,7 +12,7 @@ from torch import Tensor
 
 from .._messages.checks import as_bytes, join_words
 from ..data import RowSource, Subset, as_rows
-from ..data.rows.base import comfortable_size
+from ..data.rows.base import default_block_size
 from ..losses.links import IDENTITY
 from ..operators import Engine, KernelOperator
 from .base import KernelPart
@@ -201,7 +201,7 @@ class KernelModel(KernelPart):
         rows = self._standardize_rows(self.rows(X))
         gradients = self._to_features(self._slopes(self._map_rows(rows), engine, memory_bytes))
         if self.quantiles is not None:
-            gradients *= rows.map(self.quantiles.slopes, size=comfortable_size(rows))[:, None]
+            gradients *= rows.map(self.quantiles.slopes, size=default_block_size(rows))[:, None]
         if self.standardizer is not None:
             gradients /= self.standardizer.scale
         if self.link is None:

@@ -1,7 +1,7 @@
 """Functions of one block of rows in products of a kernel operator, which workers can receive.
 
 Each pickles by plain pickle and holds no more than it needs, so that rows on other machines may be
-sent it; see `gramian.data.Folding`.
+sent it; see `gramian.data.BlockReduction`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from .._sparse import cast
-from ..data import BlockFn, Folding, Numbering, Value
+from ..data import BlockFn, BlockReduction, RowIndex, Value
 from ..engines import Engine
 from ..kernels import Kernel
 
@@ -41,7 +41,7 @@ class OneSide(Value):
 
 
 @dataclass(frozen=True, eq=False)
-class Normal(OneSide, Folding[Tensor]):
+class Normal(OneSide, BlockReduction[Tensor]):
     """The folding of K' W (K v - y).
 
     Attributes
@@ -95,7 +95,7 @@ class Product(OneSide):
     device: torch.device
     dtype: torch.dtype
 
-    def __call__(self, block: Tensor, at: Numbering | None = None) -> Float[Tensor, "b t"]:
+    def __call__(self, block: Tensor, at: RowIndex | None = None) -> Float[Tensor, "b t"]:
         """Return the rows of one block."""
         start = None if at is None else at.first
         out = self.engine.matvec(self.kernel, self.cast(block), self.z, self.v, diagonal=start)
@@ -117,7 +117,7 @@ class Entries(OneSide):
     first: int
     device: torch.device
 
-    def __call__(self, block: Tensor, at: Numbering | None = None) -> Float[Tensor, "b m"]:
+    def __call__(self, block: Tensor, at: RowIndex | None = None) -> Float[Tensor, "b m"]:
         """Return the rows of one block, in the dtype of the entries."""
         start = None if at is None else at.first - self.first
         K = self.engine.block(self.kernel, self.cast(block), self.z, diagonal=start)

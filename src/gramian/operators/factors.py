@@ -12,7 +12,7 @@ from torch import Tensor
 
 from .._parallel.workers import Stop, run
 from .._sparse import Columns, Kept, cast, is_wide
-from ..data import PER_ENTRY, RowSource, RowWeights, Targets
+from ..data import ENTRY_NUMBERS, RowSource, RowWeights, Targets
 from ..kernels import Kernel
 
 READ_ROWS = 1 << 16
@@ -140,7 +140,7 @@ def factor_bytes(kernel: Kernel, rows: RowSource) -> int:
     """Return the most that factors take, of rows and any landmarks; 0 without factors."""
     if not (kernel.bilinear and rows.sparse and rows.entries is not None) or rows.remote:
         return 0
-    return len(rows) * (4 + Kept.ENTRY_BYTES * rows.entries // PER_ENTRY)
+    return len(rows) * (4 + Kept.ENTRY_BYTES * rows.entries // ENTRY_NUMBERS)
 
 
 def have_factors(kernel: Kernel, rows: RowSource, z: Tensor) -> bool:

@@ -21,11 +21,11 @@ from ..data import (
     Rowwise,
     Targets,
     as_rows,
+    cast_rows,
     gather_rows,
-    recast,
     subset,
 )
-from ..engines import Engine, choose_engine, covering_within
+from ..engines import Engine, choose_engine, choose_within_memory
 from ..kernels import Kernel
 from .block_functions import Changed, Diagonal, Entries
 from .budget import strip_rows
@@ -133,8 +133,8 @@ class KernelOperator(Streaming):
         """Return this operator with entries computed in float64."""
         if self.dtype == torch.float64:
             return self
-        rows = recast(self.rows, torch.float64)
-        cols = rows if self._same else recast(self.cols, torch.float64)
+        rows = cast_rows(self.rows, torch.float64)
+        cols = rows if self._same else cast_rows(self.cols, torch.float64)
         operator = replace(self, rows=rows, cols=cols)
         return operator if self.factors is None else operator.with_factors(self.factors.nbytes)
 
@@ -378,7 +378,7 @@ class KernelOperator(Streaming):
             ask = partial(choose_engine, engine, dtype=dtype, kernel=kernel, sparse=sparse)
             return self._remote_side.call_at_rows(ask), memory_bytes
         chosen_engine = self._remote_side.call_at_rows(partial(choose_engine, engine, dtype=dtype))
-        return covering_within(chosen_engine, kernel, memory_bytes, dtype=dtype, sparse=sparse)
+        return choose_within_memory(chosen_engine, kernel, memory_bytes, dtype=dtype, sparse=sparse)
 
     @property
     def _remote_side(self) -> RowSource:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from .._messages.errors import TextError
 from .._sparse import cast, dense
-from ..data import ArrayRows, Numbering, RowNumbers, RowSource, RowWeights, Targets
+from ..data import ArrayRows, RowIndex, RowNumbers, RowSource, RowWeights, Targets
 from ..engines import Engine
 from ..kernels import Kernel
 from .block_functions import Entries, Gradients, Normal, Product
@@ -176,8 +176,8 @@ class Streaming:
         on_host = self.engine.device_bytes() is None and self.device.type == "cpu"
         return on_host and self.rows.shape[1] >= MANY_FEATURES and self._fits_twice(1)
 
-    def _row_numbers(self) -> list[Numbering]:
-        return [Numbering(self.shape[0])] if self._same else []
+    def _row_numbers(self) -> list[RowIndex]:
+        return [RowIndex(self.shape[0])] if self._same else []
 
     def _count(self) -> None:
         self.meter.evaluations += self.shape[0] * self.shape[1]
@@ -199,7 +199,7 @@ class Streaming:
     def _against_block(self, v: Tensor, held: int) -> Callable[..., Tensor]:
         size = self._budget(v.shape[1]).rows_per_pass(min(held, self.shape[0]))
 
-        def outer(block: Tensor, at: Numbering | None = None) -> Tensor:
+        def outer(block: Tensor, at: RowIndex | None = None) -> Tensor:
             z = self.engine.place(dense(self._cast(block)))
             shift = None if at is None else -at.first
             fn = Normal(self.engine, self.kernel, z, None, aimed=True, negated=True, shift=shift)

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import _linalg as la
 from ..cells import MedianSplits
 from ..data import RowSource, as_rows, gather_rows
-from ..data.rows.base import comfortable_size
+from ..data.rows.base import default_block_size
 from ..operators import KernelOperator
 
 SAMPLE_ROWS = 100_000
@@ -58,7 +58,7 @@ def blocks_of_rows(
     sample = K.kernel.coordinates(K.rows.take(sampled))
     cells = MedianSplits(rows=target_rows, overlap=0.0).grow(sample, n, rng=rng)
     parts_of_cell: list[list[Tensor]] = [[] for _ in range(cells.count)]
-    for part, X in K.rows.blocks(comfortable_size(K.rows)):
+    for part, X in K.rows.blocks(default_block_size(K.rows)):
         for share in cells.route(K.kernel.coordinates(X)):
             parts_of_cell[share.cell].append(part.start + share.index)
     members = [torch.cat(parts) for parts in parts_of_cell if parts]

@@ -15,10 +15,10 @@ from .cells.cell_fit import CellFit
 from .clock import Budget, Clock
 from .gains import Gain, gains
 from .material import Material, Split
-from .recipe import L1_KERNEL, RADIAL_KERNELS, Recipe, Trial, Watcher
+from .recipe import L1_KERNEL, RADIAL_KERNELS, Recipe, Trial, TrialCallback
 from .samples.sampled_fit import Effort, Stem
 from .search import Search
-from .search_state import Findings, Score
+from .search_state import Score, SearchState
 from .space import INPUT_SCALINGS, Space
 from .steps import register_results
 
@@ -33,7 +33,6 @@ __all__ = [
     "CellSearch",
     "Clock",
     "Effort",
-    "Findings",
     "FullFit",
     "Gain",
     "Material",
@@ -41,11 +40,12 @@ __all__ = [
     "Recipe",
     "Score",
     "Search",
+    "SearchState",
     "Space",
     "Split",
     "Stem",
     "Trial",
-    "Watcher",
+    "TrialCallback",
     "gains",
     "refit",
     "sampled_member",

@@ -96,5 +96,5 @@ class Trial:
     evaluations: int
 
 
-Watcher = Callable[[Trial], object]
+TrialCallback = Callable[[Trial], object]
 """Callback after each trial; if it returns True, the search ends with the best so far."""

@@ -20,12 +20,12 @@ from dataclasses import dataclass
 from .all_rows.fits import average, fits
 from .recipe import Trial
 from .samples.screen import metrics, screen
-from .search_state import Findings
+from .search_state import SearchState
 
 
 @dataclass(eq=False)
-class Search(Findings):
-    """Search that keeps its fits so far; see `Findings` for the attributes."""
+class Search(SearchState):
+    """Search that keeps its fits so far; see `SearchState` for the attributes."""
 
     def steps(self) -> Iterator[Trial]:
         """Run the steps, and yield each trial; a stopped search keeps its best fit so far."""

@@ -1,4 +1,4 @@
-"""Findings: data, fits so far and result of a search."""
+"""SearchState: data, fits so far and result of a search."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def handicap_loss(stem: Stem) -> float:
 
 
 @dataclass(eq=False)
-class Findings:
+class SearchState:
     """Data, settings and fits so far of a search.
 
     Attributes

@@ -16,8 +16,8 @@ from gramian.data import (
     check_finite,
     check_magnitude,
     gather_numbers,
-    part_of,
     range_of,
+    take_numbers,
 )
 from gramian.landmarks import Bless
 from gramian.model.evaluation.agreement import Confusion, Errors
@@ -275,11 +275,11 @@ class TestColumns:
         rows = Remote.of(X)
         index = torch.arange(0, N, 2)
         monkeypatch.setattr("gramian.data.remote.columns.MOST_TAKEN", len(index) - 1)
-        found = part_of(rows.beside(targets(X)).stand_in(), index)
+        found = take_numbers(rows.beside(targets(X)).stand_in(), index)
         assert isinstance(found, RemoteColumns)
         assert rows.traffic.taken == 0
         np.testing.assert_array_equal(gather_numbers(found), targets(X)[::2])
-        assert isinstance(part_of(found, torch.arange(5)), torch.Tensor)
+        assert isinstance(take_numbers(found, torch.arange(5)), torch.Tensor)
 
     def test_texts(self):
         rows = Remote.of(np.arange(6.0)[:, None])

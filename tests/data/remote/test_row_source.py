@@ -12,25 +12,25 @@ from remote import Remote, Traffic, delivered
 
 from gramian.data import (
     ArrayRows,
+    BlockReduction,
     Cast,
     Complement,
-    Elsewhere,
-    Folding,
     LinearMap,
-    Numbering,
     QuantileMap,
+    RemoteDescription,
+    RowIndex,
     Select,
     Shifted,
     Standardizer,
     Subset,
     Sum,
     as_rows,
+    cast_rows,
     check_finite,
+    compact_views,
     complement,
     gather_rows,
-    recast,
     select,
-    sent,
     subset,
 )
 from gramian.data.rows.digest import digest
@@ -71,10 +71,10 @@ class TestVerbs:
         torch.testing.assert_close(Sum(one).merge(X[0].clone(), X[1]), X[0] + X[1])
 
     def test_numbers_of_rows_are_not_stored(self):
-        part = Numbering(10)[2:7][1:3]
+        part = RowIndex(10)[2:7][1:3]
         assert (part.first, len(part), part.shape) == (3, 2, (2,))
         assert part.double() is part
-        assert len(pickle.dumps(Numbering(1 << 40))) < 200
+        assert len(pickle.dumps(RowIndex(1 << 40))) < 200
 
     def test_a_shifted_folding_counts_from_the_first_of_all_rows(self, X):
         found = as_rows(X[40:]).fold(Shifted(Order(), 40), size=20)
@@ -82,16 +82,16 @@ class TestVerbs:
 
     def test_a_view_is_sent_without_what_is_around_it(self):
         whole = torch.zeros(1 << 16)
-        assert len(pickle.dumps(sent(whole[:4]))) < 1000 < len(pickle.dumps(whole[:4]))
-        assert sent(whole) is whole
-        assert sent("text") == "text"
+        assert len(pickle.dumps(compact_views(whole[:4]))) < 1000 < len(pickle.dumps(whole[:4]))
+        assert compact_views(whole) is whole
+        assert compact_views("text") == "text"
 
     def test_what_weighs_more_than_it_says_is_noticed(self):
         with pytest.raises(AssertionError, match="weighs"):
             delivered(partial(torch.add, torch.zeros(1 << 16)[:4]), Traffic())
 
     def test_a_description_has_no_rows(self, X):
-        told = Elsewhere(as_rows(X), 5)
+        told = RemoteDescription(as_rows(X), 5)
         assert told.shape == (5, D)
         with pytest.raises(RuntimeError, match="these rows are elsewhere"):
             told.take(torch.tensor([0]))
@@ -99,7 +99,7 @@ class TestVerbs:
             told.blocks(1)
 
 
-class Order(Folding):
+class Order(BlockReduction):
     """The folding that forgets nothing."""
 
     def __call__(self, start, block, *rowwise):
@@ -116,7 +116,7 @@ class TestWrapping:
     @pytest.mark.parametrize(
         "wrap",
         [
-            lambda rows: recast(rows, torch.float32),
+            lambda rows: cast_rows(rows, torch.float32),
             lambda rows: select(rows, [2, 0]),
             lambda rows: Standardizer(torch.ones(D).double(), torch.full((D,), 2.0).double()).apply(
                 rows

@@ -91,7 +91,7 @@ def _fit_or_save(
         error.add_note(_saved_anyway(error.fitted, prepared, options, *files))
         raise
     except Exception as error:
-        if (until := fitting.model_until(error)) is not None:
+        if (until := fitting.interrupted_model(error)) is not None:
             outcome = _saved_anyway(until, prepared, options, *files)
             message("warning", f"an error ends the fit; {outcome}")
         raise

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from ..._messages.checks import as_bytes
-from ...data import RowSource, check_kept, split_names, write_beside, write_table
+from ...data import RowSource, check_kept, split_names, write_table, write_with_columns
 from ...data.formats import format_to_write
 from ...data.formats.base import is_table_name
 from ...model import Model, load_model
@@ -69,7 +69,9 @@ def predict(
         columns = predicted(rows)
         if proba and not output_format.named:
             del columns["prediction"]  # labels may be text, which the format cannot hold
-        write = partial(write_beside, out, table, names) if names else partial(write_table, out)
+        write = (
+            partial(write_with_columns, out, table, names) if names else partial(write_table, out)
+        )
         write(columns, escape_formulas=escape_formulas)
     return {"predictions": out, "rows": len(rows), "seconds": time.perf_counter() - start}
 

@@ -23,7 +23,7 @@ from ...data import (
     check_magnitude,
     subset,
 )
-from ...fitting import Divided, FitSettings, Generators, TrainingData, Whole, whole_of
+from ...fitting import DividedRows, FitSettings, Generators, TrainingData, Whole, whole_of
 from ...fitting.held_out.divide import hold_sequential
 from ...fitting.inputs.targets import class_codes, classes_of, target_tensor
 from ..options import parsing
@@ -100,7 +100,7 @@ class Training:
         self,
         settings: FitSettings,
         rng: Generators,
-        divide: Callable[[Whole], Divided] = lambda dataset: dataset.without(None),
+        divide: Callable[[Whole], DividedRows] = lambda dataset: dataset.without(None),
     ) -> Prepared:
         """Encode the table without the rows that `divide` holds out for intervals.
 

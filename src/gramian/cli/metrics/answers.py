@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 
-from ...data import RemoteColumns, comfortable_size
+from ...data import RemoteColumns, default_block_size
 from ...model import Label, Probabilities
 from ...model.evaluation.agreement import Errors, Sums
 from ...model.evaluation.class_sums import ChanceSums
@@ -111,7 +111,7 @@ class RegressionThere:
         """Return the sums for a constant prediction, in a pass over the true values."""
         table = torch.tensor([[float(value)]], dtype=torch.float64)
         same = self.y.looked_up(np.zeros(1), table).rows
-        return replace(self, errors=same.fold(Errors(), self.y, size=comfortable_size(same)))
+        return replace(self, errors=same.fold(Errors(), self.y, size=default_block_size(same)))
 
     @property
     def tally(self) -> Tally:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ...data import RemoteColumns, RowSource, comfortable_size
+from ...data import RemoteColumns, RowSource, default_block_size
 from ...model import Model
 from ...model.evaluation.agreement import Errors, Pinball
 from ...model.evaluation.class_sums import Classified
@@ -40,7 +40,7 @@ def remote_answers(
     area : bool, default=True
         Whether to compute the areas under ROC curves; they are NaN otherwise.
     """
-    values, size = map_predictions(rows, model, **settings), comfortable_size(rows)
+    values, size = map_predictions(rows, model, **settings), default_block_size(rows)
     if model.classes is None:
         return RegressionThere(y, values.fold(Errors(), y, size=size))
     classes = np.asarray(model.classes)
@@ -64,5 +64,5 @@ def remote_pinball(
 ) -> np.ndarray:
     """Return the sums of `Pinball` of a quantile model over rows on a cluster, in one pass."""
     values = map_predictions(rows, model, **settings)
-    sums: torch.Tensor = values.fold(Pinball(levels), y, size=comfortable_size(rows))
+    sums: torch.Tensor = values.fold(Pinball(levels), y, size=default_block_size(rows))
     return sums.numpy()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...model import Model, by_column
+from ...model import Model, sum_by_column
 
 MOST_IMPORTANT = 10
 """Number of features in a report."""
@@ -25,7 +25,7 @@ def importances(model: Model, *, measured: bool = False) -> dict[str, float] | N
     except ValueError:  # a kernel without gradients, or a constant prediction
         return None
     if model.encoding is not None:
-        shares_by_name = by_column(model.encoding, shares)
+        shares_by_name = sum_by_column(model.encoding, shares)
     else:
         names = model.feature_names or [f"feature {i}" for i in range(len(shares))]
         shares_by_name = dict(zip(names, shares.tolist(), strict=True))

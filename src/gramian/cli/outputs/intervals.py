@@ -11,8 +11,8 @@ import numpy as np
 import torch
 
 from ..._messages.checks import as_share
-from ...data import RemoteColumns, RowSource, comfortable_size
-from ...fitting import Divided, TrainingData, Whole
+from ...data import RemoteColumns, RowSource, default_block_size
+from ...fitting import DividedRows, TrainingData, Whole
 from ...fitting.uncertainty.conformal_calibration import (
     check_method,
     draws_of,
@@ -35,7 +35,7 @@ REPORTED_LEVEL = 0.9
 """Level of the coverage that `gramian evaluate` reports."""
 
 
-def divide_calibration(dataset: Whole, method: str | None, seed: int) -> Divided:
+def divide_calibration(dataset: Whole, method: str | None, seed: int) -> DividedRows:
     """Split training and calibration rows, as the estimators do."""
     check_method(method)
     if method != "split":
@@ -140,7 +140,7 @@ def _of_intervals(
 ) -> Covered:
     if isinstance(y, RemoteColumns):
         remote_ends = intervals_at(rows, model, conformal, REPORTED_LEVEL, **settings)
-        return remote_ends.fold(Covering(), y, size=comfortable_size(rows))
+        return remote_ends.fold(Covering(), y, size=default_block_size(rows))
     ends = conformal.intervals(model, rows, REPORTED_LEVEL, **settings)[:, 0]
     return Covering(ALL_BINS)(0, ends, torch.from_numpy(y.astype(np.float64)))
 
@@ -157,7 +157,7 @@ def _of_sets(
         table = torch.arange(len(classes), dtype=torch.float64)[:, None]
         truth = y.looked_up(classes, table, unknown=-1.0)
         remote_sets = sets_at(rows, model, conformal, REPORTED_LEVEL, **settings)
-        return remote_sets.fold(CoveringSets(), truth, size=comfortable_size(rows))
+        return remote_sets.fold(CoveringSets(), truth, size=default_block_size(rows))
     sets = conformal.sets_at(model, rows, REPORTED_LEVEL, **settings).double()
     return CoveringSets()(0, sets, torch.from_numpy(numbers_of(y, classes.tolist())))
 

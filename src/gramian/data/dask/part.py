@@ -22,7 +22,7 @@ from ..local.named_table import write_table
 from ..local.rows import local_rows
 from ..local.table import local_table
 from ..rows.array import ArrayRows
-from ..rows.base import Elsewhere, RowSource
+from ..rows.base import RemoteDescription, RowSource
 from ..rows.file_stamp import FileStamp
 from ..rows.reduce import Shifted
 from ..tables.target import target_column
@@ -162,7 +162,7 @@ def beside_of(numbers: Any) -> Any:
 
 def head(opener: partial[RowSource]) -> RowSource | None:
     """Return the shape of a file; None if it has no row."""
-    return Elsewhere(opener()) if rows_of(opener.args[0]) else None
+    return RemoteDescription(opener()) if rows_of(opener.args[0]) else None
 
 
 def rows_of(path: str) -> int:
@@ -183,7 +183,7 @@ for kind in (Tensor, ArrayRows):
 
 def head_of(piece: Any) -> RowSource | None:
     """Return the shape of a partition; None if it has no row."""
-    return Elsewhere(local_rows(piece)) if len(piece) else None
+    return RemoteDescription(local_rows(piece)) if len(piece) else None
 
 
 def change_rows(source: Any, changes: Changes) -> RowSource:

@@ -18,9 +18,9 @@ from torch import Tensor
 
 from ..._files.atomic import check_output
 from ..remote.columns import RemoteColumns
-from ..rows.base import Elsewhere, RowSource, Spread, check_index, check_size, slices
+from ..rows.base import RemoteDescription, RowSource, Spread, check_index, check_size, slices
 from ..rows.file_stamp import FileStamp
-from ..rows.reduce import BlockFn, Folding, Rowwise
+from ..rows.reduce import BlockFn, BlockReduction, Rowwise
 from .column_parts import column_parts
 from .files import check_alike, files_of, names_in
 from .groups import by_group, split
@@ -76,7 +76,7 @@ class DaskRows(RowSource):
         self.starts = torch.tensor([0, *(part.rows for part in parts)]).cumsum(dim=0).tolist()
         self.shape = (self.starts[-1], like.shape[1])
         self.dtype, self.feature_names = like.dtype, like.feature_names
-        self._like = Elsewhere(like, 1)
+        self._like = RemoteDescription(like, 1)
 
     @classmethod
     def open(
@@ -218,7 +218,7 @@ class DaskRows(RowSource):
         results = self.workers.results(self.tasks(map_part, value, rowwise, size))
         return torch.cat(results)
 
-    def fold(self, fn: Folding[Result], *rowwise: Rowwise, size: int) -> Result:
+    def fold(self, fn: BlockReduction[Result], *rowwise: Rowwise, size: int) -> Result:
         """See `RowSource.fold`."""
         value = self.workers.value(fn, len(self.parts))
         level = self.tasks(fold_part, value, rowwise, size)
@@ -245,7 +245,7 @@ class DaskRows(RowSource):
             if index is not None:
                 low, high = torch.searchsorted(index, torch.tensor([start, stop])).tolist()
                 inside = index[low:high] - start
-            shape = Elsewhere(self._like, part.rows)
+            shape = RemoteDescription(self._like, part.rows)
             changed_shape = change(shape) if inside is None else change(shape, inside)
             if changed_shape is not None:
                 like = changed_shape

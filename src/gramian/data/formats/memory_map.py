@@ -16,7 +16,7 @@ from torch import Tensor
 
 from ..._files.atomic import write_atomically
 from ..rows.array import ArrayRows, as_tensor
-from ..rows.base import RowSource, comfortable_size, slices
+from ..rows.base import RowSource, default_block_size, slices
 from ..rows.dtypes import NUMPY_OF
 from ..rows.file_stamp import FileStamp
 from ..rows.views import Select, Subset, column_numbers
@@ -95,11 +95,11 @@ def gather_rows(
         return rows_taken.to_dense() if dense and rows.sparse else rows_taken
     out = scratch((k, d), rows.dtype, memory_bytes)
     if rows.remote:
-        for part in slices(k, comfortable_size(rows)):
+        for part in slices(k, default_block_size(rows)):
             out[part] = rows.take(index[part])
         return out
     order = torch.arange(k) if rows.random_access else index.argsort()
-    for part, block in Subset(rows, index[order]).blocks(comfortable_size(rows)):
+    for part, block in Subset(rows, index[order]).blocks(default_block_size(rows)):
         out[order[part]] = block.to_dense() if rows.sparse else block
     return out
 
@@ -131,7 +131,7 @@ def store_rows(rows: RowSource, path: str | Path) -> Float[Tensor, "n d"]:
 
     def write(part: Path) -> None:
         writer = NpyWriter(part, rows.shape[1], dtype)
-        for _, block in rows.blocks(comfortable_size(rows)):
+        for _, block in rows.blocks(default_block_size(rows)):
             writer.append(block.numpy())
         writer.close()
 

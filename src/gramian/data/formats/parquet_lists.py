@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ..._sparse import WIDE_FEATURES
-from ..rows.array import PER_ENTRY, as_tensor, canonical, check_matrix, csr_block
+from ..rows.array import ENTRY_NUMBERS, as_tensor, canonical, check_matrix, csr_block
 from ..rows.arrow import float_of
 from ..rows.arrow_compute import pc
 from ..rows.base import RowSource, check_index, check_size
@@ -81,7 +81,7 @@ class ParquetLists(RowSource):
         first = next(self._pieces.read([values], 1))
         self.shape = check_matrix((n, len(first.column(0)[0]) if features is None else features))
         if self.sparse and self.shape[1] > WIDE_FEATURES:
-            self.entries = min(self.shape[1], 1 + PER_ENTRY * self._entries_of_a_row())
+            self.entries = min(self.shape[1], 1 + ENTRY_NUMBERS * self._entries_of_a_row())
 
     def blocks(self, size: int) -> Iterator[tuple[slice, Float[Tensor, "b d"]]]:
         """Walk over the rows; see `RowSource.blocks`."""

@@ -114,7 +114,7 @@ def write_table(
     write_atomically(path, lambda part: output_format.write(part, columns))
 
 
-def write_beside(
+def write_with_columns(
     path: str | Path,
     table: Table,
     keep: Sequence[str],
@@ -163,7 +163,7 @@ def write_beside(
 def check_kept(
     path: str | Path, table: Table, keep: Sequence[str], new: Sequence[str]
 ) -> WritableFormat:
-    """Refuse what `write_beside` could not write, and return the format of the path."""
+    """Refuse what `write_with_columns` could not write, and return the format of the path."""
     output_format = format_to_write(path)
     if not output_format.named:
         raise ValueError(

@@ -16,8 +16,8 @@ from ..._sparse import is_sparse
 from ..checks import FiniteCheck
 from ..copies import beside
 from ..remote.columns import RowWeights, Targets, as_remote_columns
-from ..rows.base import RowSource, comfortable_size, slices
-from ..rows.reduce import Folding, sent
+from ..rows.base import RowSource, default_block_size, slices
+from ..rows.reduce import BlockReduction, compact_views
 from ..rows.transform import Standardized
 
 # A strip stays in cache, and is what torch gives to one thread: waking the others for so little
@@ -84,7 +84,7 @@ class Standardizer:
         along = beside(rows, targets)
         survey = _Survey(rows.feature_names, rows.shape[1], compares=len(along) > 0)
         along += [] if weights is None else [weights]
-        check, moments = rows.fold(survey, *along, size=size or comfortable_size(rows))
+        check, moments = rows.fold(survey, *along, size=size or default_block_size(rows))
         check.finish()
         mean, scale, constant = moments.finish(torch.finfo(rows.dtype).eps)
         check_range(scale, rows.feature_names)
@@ -102,7 +102,9 @@ class Standardizer:
         -------
         RowSource of shape (n, d)
         """
-        return rows.map_rows(partial(Standardized, mean=sent(self.mean), scale=sent(self.scale)))
+        return rows.map_rows(
+            partial(Standardized, mean=compact_views(self.mean), scale=compact_views(self.scale))
+        )
 
     def scale_numbers(self, numbers: Targets) -> Targets:
         """Return numbers mapped in float64 and then in their own type, wherever they are."""
@@ -130,7 +132,7 @@ Seen = tuple[FiniteCheck, "_Moments"]
 
 
 @dataclass(frozen=True)
-class _Survey(Folding[Seen]):
+class _Survey(BlockReduction[Seen]):
     """Fold of `Standardizer.fit`: checks of finite values and of copies of targets, and moments.
 
     Attributes

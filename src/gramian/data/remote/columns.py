@@ -11,8 +11,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ..rows.base import RowSource, comfortable_size
-from ..rows.transform import recast
+from ..rows.base import RowSource, default_block_size
+from ..rows.transform import cast_rows
 from ..rows.views import select, subset
 from .reductions import MOST_VALUES, Count, Facts, Look, LookedUp, Positive
 
@@ -69,7 +69,7 @@ class RemoteColumns:
         """Return the same in another type; on whatever device, as they are elsewhere."""
         if not isinstance(where, torch.dtype) or where == self.dtype:
             return self
-        return self.on(recast(self.rows, where))
+        return self.on(cast_rows(self.rows, where))
 
     def on(self, rows: RowSource) -> RemoteColumns:
         """Return what these numbers have become: others of as many or fewer rows."""
@@ -108,7 +108,7 @@ class RemoteColumns:
 
     def gather(self) -> Tensor:
         """Bring all numbers here: 8 bytes for each."""
-        local_numbers: Tensor = self.rows.map(torch.clone, size=comfortable_size(self.rows))
+        local_numbers: Tensor = self.rows.map(torch.clone, size=default_block_size(self.rows))
         return local_numbers[:, 0] if self.flat else local_numbers
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -121,11 +121,11 @@ class RemoteColumns:
     @functools.cached_property
     def facts(self) -> Facts:
         """What there is to know of all of them: one pass, once."""
-        return self.rows.fold(Look(), size=comfortable_size(self.rows))
+        return self.rows.fold(Look(), size=default_block_size(self.rows))
 
     def positive(self) -> Int[Tensor, " k"]:
         """Return the numbers of the rows whose number is above zero, 8 bytes for each."""
-        row_numbers: Tensor = self.rows.fold(Positive(), size=comfortable_size(self.rows))
+        row_numbers: Tensor = self.rows.fold(Positive(), size=default_block_size(self.rows))
         return row_numbers
 
     def sum(self, dtype: Any = None) -> Tensor:
@@ -157,7 +157,7 @@ class RemoteColumns:
             See `classes`.
         """
         beside = () if weights is None else (weights,)
-        counts_found = self.rows.fold(Count(), *beside, size=comfortable_size(self.rows))
+        counts_found = self.rows.fold(Count(), *beside, size=default_block_size(self.rows))
         values, counts = counts_found
         if not bool(values.isfinite().all()):
             raise ValueError("y contains NaN or infinity")
@@ -217,7 +217,7 @@ def as_remote_columns(numbers: object) -> RemoteColumns | None:
     return numbers if isinstance(numbers, RemoteColumns) else None
 
 
-def part_of(numbers: RowNumbers, index: Int[Tensor, " k"]) -> RowNumbers:
+def take_numbers(numbers: RowNumbers, index: Int[Tensor, " k"]) -> RowNumbers:
     """Return the numbers of some rows, as remote columns if they are remote and many."""
     remote = as_remote_columns(numbers)
     return numbers[index] if remote is None else remote.part(index)

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ..rows.base import RowSource
-from ..rows.reduce import Folding
+from ..rows.reduce import BlockReduction
 from ..rows.transform import Blockwise
 
 MOST_VALUES = 10_000
@@ -35,7 +35,7 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class Look(Folding[Facts]):
+class Look(BlockReduction[Facts]):
     """The folding of `RemoteColumns.facts`."""
 
     def __call__(self, start: int, block: Tensor, *rowwise: Any) -> Facts:
@@ -54,7 +54,7 @@ class Look(Folding[Facts]):
 
 
 @dataclass(frozen=True)
-class Count(Folding[tuple[Tensor, Tensor]]):
+class Count(BlockReduction[tuple[Tensor, Tensor]]):
     """The folding of `RemoteColumns.counts`: more values than labels may have are cut off."""
 
     def __call__(self, start: int, block: Tensor, *weights: Any) -> tuple[Tensor, Tensor]:
@@ -73,7 +73,7 @@ class Count(Folding[tuple[Tensor, Tensor]]):
 
 
 @dataclass(frozen=True)
-class Positive(Folding[Tensor]):
+class Positive(BlockReduction[Tensor]):
     """The folding of `RemoteColumns.positive`."""
 
     def __call__(self, start: int, block: Tensor, *rowwise: Any) -> Tensor:

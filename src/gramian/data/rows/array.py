@@ -143,7 +143,7 @@ def as_tensor(array: np.ndarray) -> Tensor:
     return torch.from_numpy(array if array.flags.writeable else np.asarray(_Alias(array)))
 
 
-PER_ENTRY = 3
+ENTRY_NUMBERS = 3
 """Numbers that an entry takes: its value, and its column in 64 bits."""
 
 
@@ -178,7 +178,7 @@ class SparseRows(RowSource):
                 warn_of_rounding(m.data[m.indices == j], column)
         n, d = self.shape
         if d > WIDE_FEATURES:
-            self.entries = min(d, 1 + PER_ENTRY * self._matrix.nnz // n)
+            self.entries = min(d, 1 + ENTRY_NUMBERS * self._matrix.nnz // n)
 
     def blocks(self, size: int) -> Iterator[tuple[slice, Float[Tensor, "b d"]]]:
         """Walk over the rows; see `RowSource.blocks`."""

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from .reduce import BlockFn, Folding, Result, Rowwise, Sum
+from .reduce import BlockFn, BlockReduction, Result, Rowwise, Sum
 
 
 @dataclass(frozen=True)
@@ -142,12 +142,12 @@ class RowSource(ABC):
         """
         return self.fold(Sum(fn), *rowwise, size=size)
 
-    def fold(self, fn: Folding[Result], *rowwise: Rowwise, size: int) -> Result:
+    def fold(self, fn: BlockReduction[Result], *rowwise: Rowwise, size: int) -> Result:
         """Merge ``fn(start, block, *slices)`` over the blocks, in the order of the rows.
 
         Parameters
         ----------
-        fn : Folding
+        fn : BlockReduction
             With small results, which remote rows send back.
         *rowwise : Rowwise of shape (n, ...)
             Sliced along with the blocks.
@@ -217,7 +217,7 @@ class RowSource(ABC):
             Makes a row source of this one: a class, or `functools.partial` of one, which pickles
             by plain pickle. If rows are in parts it is called with each of them, so that it
             must work on rows by themselves. Before, and for the shape and type of the result, it is
-            called with `Elsewhere`, which has no rows.
+            called with `RemoteDescription`, which has no rows.
         index : Tensor of shape (k,), optional
             Row numbers, increasing. ``change(rows, index)`` is called with the part and its
             numbers, counted from its first row; it may give None if no row is left.
@@ -274,7 +274,7 @@ class RowSource(ABC):
         return f"{type(self).__name__}({n} x {d}, {str(self.dtype).removeprefix('torch.')})"
 
 
-class Elsewhere(RowSource):
+class RemoteDescription(RowSource):
     """The shape and type of rows that are elsewhere, without the rows.
 
     Parameters
@@ -325,7 +325,7 @@ def check_index(index: Tensor, n: int) -> None:
         raise IndexError(f"row numbers must lie in 0 .. {n - 1}, got some between {low} and {high}")
 
 
-def comfortable_size(rows: RowSource, numbers: int = 1 << 20) -> int:
+def default_block_size(rows: RowSource, numbers: int = 1 << 20) -> int:
     """Give a block size of about a million numbers, for passes that nobody tunes."""
     return max(1, numbers // rows.width)
 

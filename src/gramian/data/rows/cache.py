@@ -141,7 +141,7 @@ class _File:
             return self._file.readinto(out)
 
 
-def decoded_once(rows: RowSource) -> RowSource:
+def decode_rows(rows: RowSource) -> RowSource:
     """Return rows that are decoded once if that is worth it and there is room; see `DecodedRows`.
 
     Parameters
@@ -150,14 +150,14 @@ def decoded_once(rows: RowSource) -> RowSource:
         Of a subset or complement, the rows that it is taken from are kept.
     """
     if isinstance(rows, Subset):
-        return Subset(decoded_once(rows.rows), rows.index)
+        return Subset(decode_rows(rows.rows), rows.index)
     if isinstance(rows, Complement):
-        return Complement(decoded_once(rows.rows), rows.index)
+        return Complement(decode_rows(rows.rows), rows.index)
     return DecodedRows(rows) if decoded_bytes(rows) else rows
 
 
 def decoded_bytes(rows: RowSource) -> int:
-    """Return the bytes of the file that `decoded_once` makes of rows; 0 if it makes none."""
+    """Return the bytes of the file that `decode_rows` makes of rows; 0 if it makes none."""
     if isinstance(rows, Subset | Complement):
         return decoded_bytes(rows.rows)
     if rows.random_access or rows.sparse or rows.remote or isinstance(rows, DecodedRows):

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .base import RowSource, comfortable_size
-from .reduce import Folding
+from .base import RowSource, default_block_size
+from .reduce import BlockReduction
 
 
 def digest(rows: RowSource) -> str:
@@ -28,7 +28,7 @@ def digest(rows: RowSource) -> str:
     """
     n, d = rows.shape
     hasher = hashlib.sha256(f"{n} {d} {rows.dtype} {rows.sparse}".encode())
-    size = comfortable_size(rows)
+    size = default_block_size(rows)
     if rows.remote:
         blocks: list[str] = rows.fold(_BlockDigests(), size=size)
         hasher.update("".join(blocks).encode())
@@ -48,7 +48,7 @@ def _update(parts: list[Any], block: Tensor) -> None:
 
 
 @dataclass(frozen=True)
-class _BlockDigests(Folding[list[str]]):
+class _BlockDigests(BlockReduction[list[str]]):
     """The digests of blocks, in order."""
 
     def __call__(self, start: int, block: Tensor, *rowwise: Any) -> list[str]:

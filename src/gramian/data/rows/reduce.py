@@ -34,11 +34,11 @@ class Rowwise(Protocol):
         """Return the numbers of some rows: of a slice, or of a tensor of row numbers."""
 
 
-class Folding(ABC, Generic[Result]):
+class BlockReduction(ABC, Generic[Result]):
     """What `RowSource.fold` makes of each block, and how two results become one.
 
     A value: it pickles by plain pickle, and without unrelated data, because it may be sent to the
-    machines of the rows. See `sent` for tensors that are parts of larger ones.
+    machines of the rows. See `compact_views` for tensors that are parts of larger ones.
     """
 
     @abstractmethod
@@ -58,7 +58,7 @@ class Folding(ABC, Generic[Result]):
 
 
 @dataclass(frozen=True, eq=False)
-class Sum(Folding[Tensor]):
+class Sum(BlockReduction[Tensor]):
     """The folding of a block function whose results are added up."""
 
     fn: BlockFn
@@ -77,17 +77,17 @@ class Sum(Folding[Tensor]):
 
 
 @dataclass(frozen=True, eq=False)
-class Shifted(Folding[Result]):
+class Shifted(BlockReduction[Result]):
     """A folding of some of the rows that another one is for.
 
     Parameters
     ----------
-    fn : Folding
+    fn : BlockReduction
     first : int
         Number of the first of these rows among all.
     """
 
-    fn: Folding[Result]
+    fn: BlockReduction[Result]
     first: int
 
     def __call__(self, start: int, block: Tensor, *rowwise: Any) -> Result:
@@ -104,7 +104,7 @@ class Shifted(Folding[Result]):
 
 
 @dataclass(frozen=True)
-class Numbering:
+class RowIndex:
     """The numbers of n rows, row-aligned like other numbers but not stored.
 
     Parameters
@@ -127,7 +127,7 @@ class Numbering:
         """Whole numbers."""
         return torch.int64
 
-    def double(self) -> Numbering:
+    def double(self) -> RowIndex:
         """Return itself: it stands for whole numbers."""
         return self
 
@@ -135,13 +135,13 @@ class Numbering:
         """Return the number of rows."""
         return self.n
 
-    def __getitem__(self, part: slice, /) -> Numbering:
+    def __getitem__(self, part: slice, /) -> RowIndex:
         """Return the numbers of consecutive rows."""
         start, stop, _ = part.indices(self.n)
-        return Numbering(stop - start, self.first + start)
+        return RowIndex(stop - start, self.first + start)
 
 
-def sent(values: Any) -> Any:
+def compact_views(values: Any) -> Any:
     """Return a tensor, or what else it is, without the memory around it.
 
     A tensor that is a view of a larger one is pickled with all of that one's memory.
@@ -157,7 +157,7 @@ class Value:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the fields as they are sent."""
-        return {name: sent(value) for name, value in vars(self).items()}
+        return {name: compact_views(value) for name, value in vars(self).items()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take the fields back."""

@@ -67,7 +67,7 @@ class Cast(Blockwise):
         return cast(block, self.dtype)
 
 
-def recast(rows: RowSource, dtype: torch.dtype) -> RowSource:
+def cast_rows(rows: RowSource, dtype: torch.dtype) -> RowSource:
     """Return rows in another floating-point type, wherever they are."""
     return rows.map_rows(partial(Cast, dtype=dtype))
 

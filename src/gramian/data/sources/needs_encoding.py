@@ -54,6 +54,6 @@ def are_numbers(schema: pa.Schema) -> bool:
     return all(float_of(schema.field(name).type) is not None for name in names)
 
 
-def columns_are_numbers(table: Table, columns: tuple[str, ...]) -> bool:
+def has_numeric_columns(table: Table, columns: tuple[str, ...]) -> bool:
     """Return whether some columns of a table hold numbers or booleans."""
     return all(float_of(table.schema.field(name).type) is not None for name in columns)

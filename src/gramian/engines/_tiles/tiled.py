@@ -178,8 +178,8 @@ class Tiled(TileSizes):
         def part(bounds: tuple[int, int]) -> Tensor:
             tiles.stop.check()
             part_rows, rows = slice_rows(tiles.left[0], *bounds), slice(*bounds)
-            part_of = [None if u is None else u[rows] for u in (weights, targets)]
-            return residual_down(part_rows, w, part_of[0], part_of[1], shared_columns)
+            row_values = [None if u is None else u[rows] for u in (weights, targets)]
+            return residual_down(part_rows, w, row_values[0], row_values[1], shared_columns)
 
         return across(tiles.right[0], sum_of(self._over_rows(part, tiles, PART_ROWS)))
 

@@ -1,6 +1,6 @@
 """Functions on the features of one block of rows, which pickle for remote rows.
 
-See `gramian.data.Folding`.
+See `gramian.data.BlockReduction`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ... import _linalg as la
 from ...approximations import FeatureMap, RunningMoments
-from ...data import Folding, Value
+from ...data import BlockReduction, Value
 
 MomentsAndTrace = tuple[RunningMoments, Tensor]
 
@@ -43,7 +43,7 @@ class Projected(Value):
 
 
 @dataclass(frozen=True, eq=False)
-class MomentsOfFeatures(Value, Folding[MomentsAndTrace]):
+class MomentsOfFeatures(Value, BlockReduction[MomentsAndTrace]):
     """Moments of features, and sum of k(x, x).
 
     Attributes
@@ -70,7 +70,7 @@ class MomentsOfFeatures(Value, Folding[MomentsAndTrace]):
 
 
 @dataclass(frozen=True, eq=False)
-class ProductsOfCodes(Value, Folding[Products]):
+class ProductsOfCodes(Value, BlockReduction[Products]):
     """H'H and H'X for features H of the codes of rows X.
 
     Attributes

@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ...approximations import FeatureMap
-from ...data import Folding, RowSource, Value
+from ...data import BlockReduction, RowSource, Value
 from .block_statistics import squared_distances
 
 
@@ -102,8 +102,8 @@ class _Clusters:
 
 
 @dataclass(frozen=True, eq=False)
-class _Nearest(Value, Folding[_Clusters]):
-    """Folding that assigns each row to the nearest center.
+class _Nearest(Value, BlockReduction[_Clusters]):
+    """BlockReduction that assigns each row to the nearest center.
 
     Attributes
     ----------

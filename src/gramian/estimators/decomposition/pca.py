@@ -24,7 +24,7 @@ from ..._parameters.types import (
 )
 from ...approximations import NystromMap, largest_first
 from ...data import RowSource, as_rows, is_collection
-from ...engines import choose_engine, covering
+from ...engines import choose_covering, choose_engine
 from ...fitting.settings import resolve
 from .. import dask_collections, validation
 from ..base import as_numpy, describe_kernel, has_features, restore_on_error
@@ -204,7 +204,7 @@ class KernelPCA(NystromEstimator):
         codes = self._codes(as_rows(self.map_.points.double()))
         kernel = resolve.kernel_for(resolve.kernel("gaussian", "median"), as_rows(codes), rng)
         row_engine = choose_engine(self.engine, dtype=codes.dtype)  # rows may be narrower
-        engine = covering(row_engine, kernel, dtype=codes.dtype, sparse=False)
+        engine = choose_covering(row_engine, kernel, dtype=codes.dtype, sparse=False)
         centers = NystromMap.build(kernel, codes, engine=engine)
         more = 16 * centers.width * rows.shape[1]
         memory = self._passes(self.map_, centers, more=more)

@@ -6,13 +6,13 @@ import math
 import warnings
 from dataclasses import replace
 
-from ...fitting import Divided, TrainingData, Whole
+from ...fitting import DividedRows, TrainingData, Whole
 from ...fitting.uncertainty.conformal_calibration import check_method, held_back, make_conformal
 from ...model.uncertainty.conformal import Conformal
 from .base import KernelRidgeModel
 
 
-def divide_rows(estimator: KernelRidgeModel, dataset: Whole) -> Divided:
+def divide_rows(estimator: KernelRidgeModel, dataset: Whole) -> DividedRows:
     """Split the rows of a fit into training and calibration rows.
 
     Raises

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ...metric import LearnedMetric
-from ...model import Model, by_column
+from ...model import Model, sum_by_column
 
 Item = TypeVar("Item")
 
@@ -28,7 +28,7 @@ def feature_importances(model: Model, names: Iterable[str] | None, memory_bytes:
         raise AttributeError(f"the model has no feature_importances_: {error}") from error
     if model.encoding is None:
         return shares.numpy()
-    by_name = by_column(model.encoding, shares)
+    by_name = sum_by_column(model.encoding, shares)
     columns = model.encoding.names if names is None else names
     return np.array([by_name.get(name, 0.0) for name in columns])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from ...data import RowSource
-from ...engines import Engine, covering
+from ...engines import Engine, choose_covering
 from ...model import Model
 
 
@@ -36,5 +36,5 @@ def prediction_engine(
             return "auto"
         if not engine.covers(part.kernel, dtype=torch.float32, sparse=rows.sparse):
             return engine
-        return covering(engine, part.kernel, dtype=dtype, sparse=sparse)
+        return choose_covering(engine, part.kernel, dtype=dtype, sparse=sparse)
     return engine

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ...data import Folding, RemoteColumns, RowSource, as_rows, is_collection
-from ...data.rows.base import comfortable_size
+from ...data import BlockReduction, RemoteColumns, RowSource, as_rows, is_collection
+from ...data.rows.base import default_block_size
 from ...model import Model
 from ...model.evaluation.agreement import Confusion, Errors, Sums
 from ...model.evaluation.predictions import map_predictions
@@ -72,7 +72,7 @@ def remote_accuracy(
 def _fold_remote(
     estimator: KernelRidgeModel,
     X: RowSource,
-    fold: Folding[Result],
+    fold: BlockReduction[Result],
     encode: Callable[[TargetsLike | RemoteColumns], Tensor | RemoteColumns],
     y: TargetsLike,
     sample_weight: Weights,
@@ -85,7 +85,7 @@ def _fold_remote(
     sample_weight = dask_collections.numbers_beside(rows, sample_weight)
     weights = validation.weight_tensor(sample_weight, len(rows))
     rowwise = [truth] if weights is None else [truth, weights]
-    return values.fold(fold, *rowwise, size=comfortable_size(rows))
+    return values.fold(fold, *rowwise, size=default_block_size(rows))
 
 
 def _numbers(y: TargetsLike | RemoteColumns) -> Tensor | RemoteColumns:

@@ -21,7 +21,7 @@ from ..._parameters.types import (
 )
 from ...callbacks import Checkpoint
 from ...data import RowSource
-from ...fitting import Divided, FitSettings, TrainingData, Whole
+from ...fitting import DividedRows, FitSettings, TrainingData, Whole
 from ...fitting.held_out.folds import other_rows, share
 from ...fitting.search.fit import search_fit
 from ...fitting.search.plan import SearchPlan, check_memory, plan_search
@@ -194,7 +194,7 @@ class KernelRidgeSearch(KernelRidgeModel):
             self.test_score_ = score_rows(scoring, searched, test, engine=self.engine)
         calibrate_model(self, data, calibration)
 
-    def _split_rows(self, dataset: Whole) -> tuple[Divided, TrainingData | None]:
+    def _split_rows(self, dataset: Whole) -> tuple[DividedRows, TrainingData | None]:
         """Split the rows of the search and the optional test rows, which affect no choice."""
         if self.test_fraction is None:
             return divide_rows(self, dataset), None

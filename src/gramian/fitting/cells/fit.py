@@ -14,7 +14,7 @@ from torch import Tensor
 from ...callbacks import Checkpoint, announce, stages
 from ...callbacks.stages import announce_part
 from ...cells import Partition
-from ...data import Elsewhere, LinearMap, RowSource, as_rows, scratch
+from ...data import LinearMap, RemoteDescription, RowSource, as_rows, scratch
 from ...model import CellCenters
 from ...solvers import Solver
 from ...solvers.loop.metrics import RESIDUAL_KEY
@@ -99,7 +99,7 @@ def _prepare(
     near = data.rows if data.rows.remote else as_rows(rows.X)
     kernel = resolve.kernel_for(kernel, near, rng.kernel)
     engine = resolve.engine_for(settings, data.rows, kernel)
-    cell = Elsewhere(data.rows, rows.count(rows.usual))
+    cell = RemoteDescription(data.rows, rows.count(rows.usual))
     solver, size = solver_choice.solver_and_size(settings, cell, data.targets.shape[1])
     prepared = Prepared(
         user_settings, settings, data, scaling, kernel, solver, engine, size, ends,
@@ -110,7 +110,7 @@ def _prepare(
 
 def _median_solver(prepared: Prepared, rows: CellRows, workers: int) -> Solver[Any, Any]:
     """Return the solver of a cell of median size."""
-    cell = Elsewhere(prepared.data.rows, rows.count(rows.usual))
+    cell = RemoteDescription(prepared.data.rows, rows.count(rows.usual))
     return CellSolver.of(prepared, workers).solver(cell, prepared.data.targets.shape[1])[0]
 
 

@@ -16,7 +16,15 @@ from torch import Tensor
 from ...callbacks import Checkpoint
 from ...callbacks.journal import Journal
 from ...cells import Cells, Partition
-from ...data import Folding, RowNumbers, RowSource, Value, as_rows, comfortable_size, scratch
+from ...data import (
+    BlockReduction,
+    RowNumbers,
+    RowSource,
+    Value,
+    as_rows,
+    default_block_size,
+    scratch,
+)
 from ..inputs.training_data import TrainingData
 from .problems import CellProblems
 from .rows import CellRows, beside, fill_empty, grow_cells, taken_of_large
@@ -53,7 +61,7 @@ class Members(Value):
 
 
 @dataclass(frozen=True, eq=False)
-class _Counts(Folding[Tensor]):
+class _Counts(BlockReduction[Tensor]):
     """The folding of the number of rows of each cell."""
 
     members: Members
@@ -216,4 +224,4 @@ def _beside(data: TrainingData) -> list[RowNumbers]:
 
 def _size(rows: RowSource) -> int:
     """Return the rows of a block: many, as each cell has some of them."""
-    return 16 * comfortable_size(rows)
+    return 16 * default_block_size(rows)

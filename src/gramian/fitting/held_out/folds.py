@@ -9,7 +9,7 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from ..._messages.errors import TextError
-from ...data import Targets, complement, gather_numbers, part_of
+from ...data import Targets, complement, gather_numbers, take_numbers
 from ...problems import NystromProblem
 from ...search import Split
 
@@ -30,8 +30,8 @@ def without(problem: NystromProblem, held: Int[Tensor, " r"]) -> NystromProblem:
         return problem
     stays = other_rows(len(problem.targets), held)
     K = replace(problem.K, rows=complement(problem.K.rows, held))
-    weights = None if problem.weights is None else part_of(problem.weights, stays)
-    return NystromProblem(K, part_of(problem.targets, stays), problem.penalty, weights)
+    weights = None if problem.weights is None else take_numbers(problem.weights, stays)
+    return NystromProblem(K, take_numbers(problem.targets, stays), problem.penalty, weights)
 
 
 def error(

@@ -17,9 +17,9 @@ from ...data import (
     all_finite,
     as_remote_columns,
     gather_numbers,
-    part_of,
     range_of,
     subset,
+    take_numbers,
 )
 from ...kernels import Kernel
 from ...model import KernelModel, Label
@@ -136,8 +136,8 @@ class TrainingData:
         return replace(
             self,
             rows=subset(self.rows, index) if rows is None else rows,
-            targets=part_of(self.targets, index),
-            weights=None if self.weights is None else part_of(self.weights, index),
+            targets=take_numbers(self.targets, index),
+            weights=None if self.weights is None else take_numbers(self.weights, index),
             numbers=index if self.numbers is None else self.numbers[index],
             total_rows=len(self.rows) if self.total_rows is None else self.total_rows,
         )

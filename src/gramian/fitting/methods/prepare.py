@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...data import decoded_once
+from ...data import decode_rows
 from ...model import Probabilities
 from ..choice.choose import choose
 from ..held_out.divide import divide
@@ -58,7 +58,7 @@ def prepare(
     before = method.before(settings, train, before)
     resolved, train = method.for_choices(resolved, train)
     if decodes and not size.full:
-        train = replace(train, rows=decoded_once(train.rows))
+        train = replace(train, rows=decode_rows(train.rows))
     scaling, resolved, train, probabilities = _scale_and_choose(
         resolved, train, size, rng, ends, before
     )

@@ -57,7 +57,7 @@ class InterruptedFit(KeyboardInterrupt):
 
 @contextlib.contextmanager
 def keeping_model(fitted: Callable[[Result], Fitted]) -> Iterator[None]:
-    """Give what ends a fit the model until then: see `InterruptedFit` and `model_until`."""
+    """Give what ends a fit the model until then: see `InterruptedFit` and `interrupted_model`."""
     try:
         yield
     except Interrupted as error:
@@ -88,7 +88,7 @@ def run(
         If the solver diverged.
     InterruptedFit
         If it is interrupted, as by Ctrl-C, when the solver has a state. Of another error see
-        `model_until`.
+        `interrupted_model`.
     """
     with keeping_model(fitted):
         result = solve(problem, solver, stop=stop, callbacks=callbacks, state=state, rng=rng)
@@ -107,7 +107,7 @@ def saved_state(callbacks: Callbacks, problem: Problem, solver: Solver[Any, Any]
     return None
 
 
-def model_until(error: Exception) -> Fitted | None:
+def interrupted_model(error: Exception) -> Fitted | None:
     """Return the model of a fit that an error ended; None if it had no useful state."""
     return vars(error).get("fitted")
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from ... import solvers
-from ...data import Elsewhere, RowSource, decoded_bytes, subset
+from ...data import RemoteDescription, RowSource, decoded_bytes, subset
 from ...kernels import Gaussian, Kernel, Linear
 from ...operators import factor_bytes
 from ...solvers import Solver
@@ -161,7 +161,7 @@ def _one_cell(settings: FitSettings, rows: RowSource) -> tuple[FitSettings, RowS
     """Return the settings of a cell, and as many rows."""
     cell_size = min(partition_of(settings.cells).rows, len(rows))
     cell_settings = replace(settings, cells=None, landmarks=None)
-    return cell_settings, Elsewhere(rows, cell_size) if rows.remote else subset(
+    return cell_settings, RemoteDescription(rows, cell_size) if rows.remote else subset(
         rows, torch.arange(cell_size)
     )
 

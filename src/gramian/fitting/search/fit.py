@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ...data import Standardizer
 from ...model import AverageModel, KernelModel, Model
-from ...search import CellSearch, Clock, Effort, Material, Member, Search, Trial, Watcher
+from ...search import CellSearch, Clock, Effort, Material, Member, Search, Trial, TrialCallback
 from ..held_out.splits import given_splits
 from ..inputs.training_data import TrainingData
 from .data import ScaledData, check_data, material_of, score_of, search_journal
@@ -136,7 +136,7 @@ def _cell_search(
     )
 
 
-def _were_shown(trials: Sequence[Trial], watchers: Sequence[Watcher]) -> bool:
+def _were_shown(trials: Sequence[Trial], watchers: Sequence[TrialCallback]) -> bool:
     """Show trials to the watchers; return False if Ctrl-C came before the end."""
     try:
         for trial in trials:
@@ -148,7 +148,7 @@ def _were_shown(trials: Sequence[Trial], watchers: Sequence[Watcher]) -> bool:
 
 
 def _run_steps(
-    steps: Iterator[Trial], watchers: Sequence[Watcher], found: Search
+    steps: Iterator[Trial], watchers: Sequence[TrialCallback], found: Search
 ) -> tuple[list[Trial], bool]:
     """Return the trials until the end, or until a watcher ends them, and whether Ctrl-C did."""
     trials: list[Trial] = []

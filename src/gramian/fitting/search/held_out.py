@@ -9,13 +9,13 @@ from torch import Tensor
 
 from ...data import subset
 from ...model import Model
-from ...search import CellSearch, Findings, Member
+from ...search import CellSearch, Member, SearchState
 from ..held_out.values import HeldValues
 from .data import ScaledData
 
 
 def held_out(
-    found: Findings,
+    found: SearchState,
     by_cells: CellSearch | None,
     members: Sequence[Member],
     model: Model,
@@ -26,7 +26,7 @@ def held_out(
 
     Parameters
     ----------
-    found : Findings
+    found : SearchState
     by_cells : CellSearch or None
     members : sequence of Member
         Of the result.

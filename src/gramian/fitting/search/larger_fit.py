@@ -17,7 +17,7 @@ from ...model import CellCenters
 from ...operators import KernelOperator
 from ...paths.sample import squared_loss
 from ...problems import NystromProblem
-from ...search import CellSearch, Findings, Material, Member, Split
+from ...search import CellSearch, Material, Member, SearchState, Split
 from ...search.all_rows.last_fit import importances
 from ...solvers import Falkon, deadline, max_iterations, solve
 
@@ -35,7 +35,7 @@ FALKON_RATE = 4e8
 
 
 def cell_search(
-    search: Findings,
+    search: SearchState,
     rows: RowSource,
     targets: Float[Tensor, "n t"],
     weights: Float[Tensor, " n"] | None,
@@ -47,7 +47,7 @@ def cell_search(
 
     Parameters
     ----------
-    search : Findings
+    search : SearchState
         On a sample.
     rows : RowSource of shape (n, d)
     targets : Tensor of shape (n, t)
@@ -134,7 +134,7 @@ def members_of_cells(by_cells: CellSearch) -> list[Member]:
 
 
 def with_landmarks(
-    search: Findings,
+    search: SearchState,
     rows: RowSource,
     targets: Float[Tensor, "n t"],
     weights: Float[Tensor, " n"] | None,
@@ -180,7 +180,7 @@ def with_landmarks(
 
 
 def _solve(
-    problem: NystromProblem, search: Findings, checkpoint: Checkpoint | None
+    problem: NystromProblem, search: SearchState, checkpoint: Checkpoint | None
 ) -> Float[Tensor, "m t"]:
     """Solve by FALKON, and return the coefficients."""
     stop = [
@@ -199,7 +199,7 @@ def _solve(
     return result.state.coef.double()
 
 
-def _losses(search: Findings, values: Tensor) -> tuple[float, float]:
+def _losses(search: SearchState, values: Tensor) -> tuple[float, float]:
     """Return the losses of predictions and of the result on the first held-out rows."""
     material, expected = search.material, search.predict_held_out()
     if len(material.splits) == 1:
@@ -210,7 +210,7 @@ def _losses(search: Findings, values: Tensor) -> tuple[float, float]:
     return squared_loss(values, truth, w), squared_loss(expected[:v], truth, w)
 
 
-def _landmarks(search: Findings, n: int) -> int | None:
+def _landmarks(search: SearchState, n: int) -> int | None:
     """Return how many landmarks there is time for."""
     for m in LANDMARK_COUNTS:
         seconds = 2.0 * FALKON_ITERATIONS * n * m / FALKON_RATE / 4 + 3e-11 * m**3

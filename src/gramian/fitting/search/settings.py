@@ -10,7 +10,7 @@ from torch import Tensor
 from ...callbacks import Checkpoint
 from ...data import RowSource
 from ...engines import Engine
-from ...search import Budget, Space, Watcher
+from ...search import Budget, Space, TrialCallback
 
 LossOf = Callable[[Tensor, Tensor, Tensor | None], float]
 
@@ -46,7 +46,7 @@ class SearchSettings:
     standardize: bool = True
     score: LossOf | None = None
     memory_limit: int | None = None
-    watchers: Sequence[Watcher] = ()
+    watchers: Sequence[TrialCallback] = ()
     checkpoint: Checkpoint | None = None
 
     def of(self, rows: RowSource) -> SearchSettings:

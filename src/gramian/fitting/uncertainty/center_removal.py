@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ..._sparse import is_sparse, times
 from ...data import RowSource
-from ...data.rows.base import comfortable_size
+from ...data.rows.base import default_block_size
 from ...model.uncertainty.factors import LandmarkFactors
 from ...preconditioners._root import Root
 from ...problems import NystromProblem
@@ -123,7 +123,7 @@ def rows_of_centers(
     def mix(block: Tensor) -> Tensor:
         return times(block, mixing) if is_sparse(block) else block.double() @ mixing
 
-    keys, own = rows.map(mix, size=comfortable_size(rows)), mix(points)
+    keys, own = rows.map(mix, size=default_block_size(rows)), mix(points)
     rounding = ROUNDING_UNITS * torch.finfo(rows.dtype).eps * float(own.abs().max())
     keys, own = keys - own.mean(dim=0), own - own.mean(dim=0)
     tolerance = max(SAME_POINT * float(own.abs().max()), rounding)

@@ -31,7 +31,7 @@ from ..table_data import encoded_rows, table_data
 
 
 @dataclass(frozen=True, eq=False)
-class Divided:
+class DividedRows:
     """Rows to learn from, and others.
 
     Attributes
@@ -65,7 +65,7 @@ class Whole(ABC):
         """Number n of rows of positive weight."""
 
     @abstractmethod
-    def without(self, index: Int[Tensor, " k"] | None) -> Divided:
+    def without(self, index: Int[Tensor, " k"] | None) -> DividedRows:
         """Return the data of a fit without some rows of positive weight, by increasing numbers."""
 
 
@@ -87,14 +87,14 @@ class WholeRows(Whole):
         """See `Whole`."""
         return len(self.data.without_zero_weights().rows)
 
-    def without(self, index: Int[Tensor, " k"] | None) -> Divided:
+    def without(self, index: Int[Tensor, " k"] | None) -> DividedRows:
         """See `Whole`: views of the rows."""
         if index is None:
-            return Divided(self.data, self.settings)
+            return DividedRows(self.data, self.settings)
         data = self.data.without_zero_weights()
         stays = other_rows(len(data.rows), index)
         train = data.part(stays, complement(data.rows, index))
-        return Divided(train, self.settings, data.part(index), stays)
+        return DividedRows(train, self.settings, data.part(index), stays)
 
 
 def whole_of(
@@ -186,7 +186,7 @@ class WholeTable(Whole):
         """See `Whole`."""
         return len(self._numbers)
 
-    def without(self, index: Int[Tensor, " k"] | None) -> Divided:
+    def without(self, index: Int[Tensor, " k"] | None) -> DividedRows:
         """See `Whole`."""
         keep, held_rows = self.keep, None
         if index is not None:
@@ -203,6 +203,6 @@ class WholeTable(Whole):
             hold_out=holds_out(self.settings) if self.hold_out is None else self.hold_out,
         )
         if held_rows is None or index is None:
-            return Divided(train, settings)
+            return DividedRows(train, settings)
         held_data = encoded_rows(self.table, train, self.weights, held_rows, self.labels)
-        return Divided(train, settings, held_data, other_rows(self.count, index))
+        return DividedRows(train, settings, held_data, other_rows(self.count, index))

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ...data import Folding
+from ...data import BlockReduction
 from ..uncertainty.probabilities import likeliest
 
 
@@ -44,7 +44,7 @@ class Sums:
 
 
 @dataclass(frozen=True)
-class Errors(Folding[Sums]):
+class Errors(BlockReduction[Sums]):
     """Fold of `Sums` over predictions, true values and optional weights."""
 
     def __call__(self, start: int, block: Tensor, *beside: Any) -> Sums:
@@ -76,7 +76,7 @@ class Errors(Folding[Sums]):
 
 
 @dataclass(frozen=True, eq=False)
-class Confusion(Folding[Tensor]):
+class Confusion(BlockReduction[Tensor]):
     """The folding of a confusion matrix: weights of rows by true and by predicted class.
 
     Attributes
@@ -103,7 +103,7 @@ class Confusion(Folding[Tensor]):
 
 
 @dataclass(frozen=True)
-class Pinball(Folding[Tensor]):
+class Pinball(BlockReduction[Tensor]):
     """The folding of the errors of quantiles: for each level its loss, and the rows not above it.
 
     Returns a tensor of shape (q, 2). The pinball loss of a row is the larger one of level (y - f)

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ...data import Folding, Value
+from ...data import BlockReduction, Value
 from ..uncertainty.probabilities import Probabilities, likeliest
 from .ranks import MOST_BINS, Ranks
 
@@ -96,7 +96,7 @@ class ClassSums:
 
 
 @dataclass(frozen=True, eq=False)
-class Classified(Value, Folding[ClassSums]):
+class Classified(Value, BlockReduction[ClassSums]):
     """Fold of `ClassSums` over decision values and numbers of labels.
 
     Cost: l k numbers in a result, and for the areas up to 6 MB a class, 25 MB in all, sorted in

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ...data import Folding
+from ...data import BlockReduction
 from .ranks import MOST_BINS, Ranks
 
 
@@ -35,7 +35,7 @@ class Covered:
 
 
 @dataclass(frozen=True)
-class Covering(Folding[Covered]):
+class Covering(BlockReduction[Covered]):
     """Fold of `Covered` over the ends of intervals and true values.
 
     Attributes
@@ -73,7 +73,7 @@ class Covering(Folding[Covered]):
 
 
 @dataclass(frozen=True)
-class CoveringSets(Folding[Tensor]):
+class CoveringSets(BlockReduction[Tensor]):
     """Fold over sets of classes and numbers of true classes; -1 is in no set.
 
     Returns three numbers: rows, those whose truth is in the set, and the classes in all sets.

@@ -12,7 +12,7 @@ import torch
 from ..cost import landmarks_within, of_fit, of_refit, of_sample, seconds_of_fit
 from ..recipe import Trial
 from ..samples.sampled_fit import Stem, at_maps
-from ..search_state import Findings, handicap_loss
+from ..search_state import SearchState, handicap_loss
 from .average import average_fits
 from .full_fit import FullFit, full_fit, penalties_around
 from .metric_rounds import flatter, next_round
@@ -46,7 +46,7 @@ FIRST_SHARE = 0.6
 """Fraction of the remaining budget for the first fit with all rows as centers."""
 
 
-def fits(search: Findings) -> Iterator[Trial]:
+def fits(search: SearchState) -> Iterator[Trial]:
     """Fit the best stems with all rows as centers, or one with the affordable landmarks."""
     walks, heads = _walks(search)
     if not _has_time(search, walks[0].stem):
@@ -66,7 +66,7 @@ def fits(search: Findings) -> Iterator[Trial]:
             yield from _flatter(search, walk, fit)
 
 
-def _has_time(search: Findings, stem: Stem) -> bool:
+def _has_time(search: SearchState, stem: Stem) -> bool:
     """Return whether a fit with all rows as centers ends in time."""
     if math.isinf(search.clock.budget.seconds):
         return True
@@ -76,7 +76,7 @@ def _has_time(search: Findings, stem: Stem) -> bool:
     return FIRST_SHARE * search.clock.remaining_seconds > seconds
 
 
-def _landmarks(search: Findings, stem: Stem) -> Iterator[Trial]:
+def _landmarks(search: SearchState, stem: Stem) -> Iterator[Trial]:
     """Fit a stem to all rows with the affordable number of landmarks."""
     sample_landmarks, rows = search.effort.machine.landmarks, len(search.material.X)
     sizes = [m for m in LANDMARK_COUNTS if m > sample_landmarks and 2 * m < rows]
@@ -100,7 +100,7 @@ def _landmarks(search: Findings, stem: Stem) -> Iterator[Trial]:
     yield search.sample_trial("landmarks", larger, started)
 
 
-def _sees_more(search: Findings, fit: FullFit) -> bool:
+def _sees_more(search: SearchState, fit: FullFit) -> bool:
     """Return whether all rows lower the loss so far that the metric of the sample is outdated.
 
     Measured with 20 s on 14 sets: rounds with all rows gave pumadyn32nm a third of its error,
@@ -110,7 +110,7 @@ def _sees_more(search: Findings, fit: FullFit) -> bool:
     return learns and fit.loss < SEES_MORE * fit.stem.loss
 
 
-def _rounds(search: Findings, walk: Walk, fit: FullFit) -> Iterator[Trial]:
+def _rounds(search: SearchState, walk: Walk, fit: FullFit) -> Iterator[Trial]:
     """Learn metrics from fits with all rows as centers."""
     machine = search.space.machine
     if machine is None:
@@ -126,7 +126,7 @@ def _rounds(search: Findings, walk: Walk, fit: FullFit) -> Iterator[Trial]:
     yield from _metrics(search, walk, fit, following)
 
 
-def _flatter(search: Findings, walk: Walk, fit: FullFit) -> Iterator[Trial]:
+def _flatter(search: SearchState, walk: Walk, fit: FullFit) -> Iterator[Trial]:
     """Try half the power of a metric whose loss is near the least, see `flatter`."""
     least_loss = min(search.loss(past_fit) for past_fit in search.fits)
 
@@ -137,7 +137,7 @@ def _flatter(search: Findings, walk: Walk, fit: FullFit) -> Iterator[Trial]:
 
 
 def _metrics(
-    search: Findings, walk: Walk, fit: FullFit, following: Callable[[FullFit], Stem | None]
+    search: SearchState, walk: Walk, fit: FullFit, following: Callable[[FullFit], Stem | None]
 ) -> Iterator[Trial]:
     """Try one metric after another while the error falls."""
     while _goes_on(search):
@@ -152,7 +152,7 @@ def _metrics(
         walk.restart(stem, multiple, search.loss(fit))
 
 
-def _walks(search: Findings) -> tuple[list[Walk], int]:
+def _walks(search: SearchState) -> tuple[list[Walk], int]:
     """Return walks for the stems worth a fit, and the number of distances they start with."""
     least_loss = min(handicap_loss(s) for s in search.stems)
     heads = search.heads()
@@ -166,7 +166,7 @@ def _walks(search: Findings) -> tuple[list[Walk], int]:
     return [Walk(stem, search.space) for stem in stems], len(heads)
 
 
-def _next(search: Findings, walks: list[Walk], heads: int) -> Walk | None:
+def _next(search: SearchState, walks: list[Walk], heads: int) -> Walk | None:
     """Return the next walk: each distance once, the best to its end, then the others."""
     for walk in walks[:heads]:
         if not walk.losses:
@@ -179,7 +179,7 @@ def _next(search: Findings, walks: list[Walk], heads: int) -> Walk | None:
 
 
 def _fit(
-    search: Findings,
+    search: SearchState,
     stem: Stem,
     multiple: float,
     *,
@@ -206,18 +206,18 @@ def _fit(
     return fit
 
 
-def _evaluation_limit(search: Findings) -> float:
+def _evaluation_limit(search: SearchState) -> float:
     """Return the limit on evaluations, minus the last fit's if the budget covers them."""
     refit = of_refit(search.material)
     enough = search.clock.allows(0.0, of_fit(search.material) + refit)
     return search.clock.budget.evaluations - (refit if enough else 0.0)
 
 
-def _refit_seconds(search: Findings) -> float:
+def _refit_seconds(search: SearchState) -> float:
     return REFIT_SECONDS_RATIO * max((fit.seconds for fit in search.fits), default=0.0)
 
 
-def _goes_on(search: Findings) -> bool:
+def _goes_on(search: SearchState) -> bool:
     """Return whether the budget covers another fit and the last fits."""
     evaluations = of_fit(search.material) + of_refit(search.material)
     if not search.fits:
@@ -229,7 +229,7 @@ def _goes_on(search: Findings) -> bool:
     return search.clock.allows(seconds + _refit_seconds(search), evaluations)
 
 
-def average(search: Findings) -> Iterator[Trial]:
+def average(search: SearchState) -> Iterator[Trial]:
     """Choose the weights of the fits by their held-out predictions."""
     if not search.fits:
         return

@@ -26,7 +26,7 @@ from ..cost import seconds_of_fit
 from ..material import Material, Split
 from ..recipe import L1_KERNEL, Trial
 from ..samples.sampled_fit import Stem
-from ..search_state import Findings, Score
+from ..search_state import Score, SearchState
 from . import cell_sizes
 from .all_cells import AllCells, CellFits
 from .cell_fit import is_precise
@@ -65,14 +65,14 @@ class CellSearch:
 
     Attributes
     ----------
-    search : Findings
+    search : SearchState
     material : Material
         All rows, with a single split into training and held-out rows. The first held-out rows are
         the ones of the search on a sample, in the same order.
     folds : sequence of Split
         User-defined folds for the pilot cells, as row indices of the material.
-    pilot : Findings or None
-        Findings of the pilot cells.
+    pilot : SearchState or None
+        SearchState of the pilot cells.
     models : list of CellFits
         The result: the best recipe, and the best of the other distance if time allows.
     weights : list of float
@@ -81,10 +81,10 @@ class CellSearch:
         Seconds of the last model.
     """
 
-    search: Findings
+    search: SearchState
     material: Material
     folds: Sequence[Split] = ()
-    pilot: Findings | None = None
+    pilot: SearchState | None = None
     models: list[CellFits] = field(default_factory=list)
     weights: list[float] = field(default_factory=list)
     seconds: float = 0.0
@@ -209,7 +209,7 @@ class CellSearch:
         seconds = self.search.clock.steps.read_clock() - started
         return cell_sizes.rows_measured(clock, n, seconds, len(sample.X))
 
-    def _timely_pilot(self, stems: Sequence[Stem], rows: int) -> Findings:
+    def _timely_pilot(self, stems: Sequence[Stem], rows: int) -> SearchState:
         """Return findings of pilot cells, small enough for several fits in their time."""
         while True:
             members = self.cells.divide(stems[0], rows).members
@@ -225,7 +225,7 @@ class CellSearch:
                 return pilot
             rows = max(cell_sizes.LEAST_ROWS, rows // 2)
 
-    def _pilot(self, stems: Sequence[Stem], members: Sequence[Tensor]) -> Findings:
+    def _pilot(self, stems: Sequence[Stem], members: Sequence[Tensor]) -> SearchState:
         """Return findings of random pilot cells, each with some held-out rows.
 
         They learn no metric, which would not suit all rows, and try no penalties below the
@@ -252,7 +252,7 @@ class CellSearch:
         if math.isfinite(budget.evaluations):
             evaluations_left = cell_sizes.PILOT_SHARE * search.clock.evaluations_left
             budget = replace(budget, evaluations=search.clock.meter.evaluations + evaluations_left)
-        return Findings(
+        return SearchState(
             self.material.part(torch.cat(cells), splits),
             replace(search.space, machine=None, precise=False),
             Clock(

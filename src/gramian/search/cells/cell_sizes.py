@@ -9,7 +9,7 @@ from ...paths.full import PATH_RANK
 from ..clock import Clock
 from ..cost import TYPICAL_ITERATIONS, seconds_of_evaluation
 from ..samples.sampled_fit import Stem
-from ..search_state import Findings
+from ..search_state import SearchState
 
 OVERLAP_FRACTION = 0.05
 """Fraction of the rows of a split in both of its sides.
@@ -38,7 +38,7 @@ SIZE_STEP_ROWS = 500
 """Increment of the sizes, in rows."""
 
 
-def rows_expected(search: Findings, stem: Stem, n: int) -> int:
+def rows_expected(search: SearchState, stem: Stem, n: int) -> int:
     """Return the affordable rows of a cell, by the measured speed of kernel evaluations."""
     clock, most_rows = search.clock, min(MOST_ROWS, n)
     if math.isinf(clock.budget.seconds) and math.isinf(clock.budget.evaluations):

@@ -11,7 +11,7 @@ from torch import Tensor
 from ...data import LinearMap
 from ..cost import of_sample
 from ..recipe import Recipe, Trial
-from ..search_state import Findings
+from ..search_state import SearchState
 from .sampled_fit import Stem, at_maps, learn_metrics, screen_kernels
 
 SCREEN_SHARE = 0.2
@@ -35,7 +35,7 @@ INPUTS_WORTH = 1.25
 """Ratio to the least loss above which inputs are tried with one kernel only."""
 
 
-def screen(search: Findings) -> Iterator[Trial]:
+def screen(search: SearchState) -> Iterator[Trial]:
     """Try one kernel with all inputs, and the others with the inputs of near-least loss."""
     inputs = _inputs(search)
     cells = len(search.space.kernels) * len(inputs)
@@ -59,7 +59,7 @@ def screen(search: Findings) -> Iterator[Trial]:
             )
 
 
-def _screen_recipe(search: Findings, recipe: Recipe) -> Stem:
+def _screen_recipe(search: SearchState, recipe: Recipe) -> Stem:
     """Fit a recipe to a sample: a step of the screen."""
     material, effort, meter = search.material, search.effort, search.clock.meter
     if recipe.inputs == "quantile":  # they are random, and also of a step that is not computed
@@ -70,7 +70,7 @@ def _screen_recipe(search: Findings, recipe: Recipe) -> Stem:
 
 
 def _at_maps(
-    search: Findings,
+    search: SearchState,
     recipe: Recipe,
     maps: Sequence[LinearMap | None],
     gradients: Tensor | None,
@@ -83,11 +83,11 @@ def _at_maps(
     )
 
 
-def _cost(search: Findings, landmarks: int, rows: int) -> float:
+def _cost(search: SearchState, landmarks: int, rows: int) -> float:
     return of_sample(search.material, landmarks, rows)
 
 
-def _inputs(search: Findings) -> tuple[str, ...]:
+def _inputs(search: SearchState) -> tuple[str, ...]:
     """Return the inputs to try; one common scale only if it differs."""
     names = search.space.inputs
     if search.material.common is None:
@@ -95,7 +95,7 @@ def _inputs(search: Findings) -> tuple[str, ...]:
     return names
 
 
-def metrics(search: Findings) -> Iterator[Trial]:
+def metrics(search: SearchState) -> Iterator[Trial]:
     """Learn a metric for each distance, and try the other kernels with it."""
     screen, search.screen, search.stems = search.stems, search.stems, []
     seconds = METRIC_SHARE * search.clock.remaining_seconds
@@ -135,7 +135,7 @@ def metrics(search: Findings) -> Iterator[Trial]:
 
 
 def _learned_metrics(
-    search: Findings, stem: Stem, goes_on: Callable[[float], bool]
+    search: SearchState, stem: Stem, goes_on: Callable[[float], bool]
 ) -> Iterator[Trial]:
     """Learn metrics with the gradients of a stem, and yield a trial of each."""
     started = search.clock.steps.read_clock()
@@ -148,7 +148,7 @@ def _learned_metrics(
         yield search.sample_trial("metric", learned_stem, started)
 
 
-def _learner(search: Findings, stems: list[Stem], group: tuple[str, ...]) -> Stem:
+def _learner(search: SearchState, stems: list[Stem], group: tuple[str, ...]) -> Stem:
     """Return the stem that supplies gradients: Matern 3/2 on the best inputs.
 
     Measured on pol: the error of the Laplacian is 3.66 with the metric of Matern 3/2, 4.70 with its
@@ -161,7 +161,7 @@ def _learner(search: Findings, stems: list[Stem], group: tuple[str, ...]) -> Ste
     )
 
 
-def _fit_again(search: Findings, stem: Stem) -> Trial:
+def _fit_again(search: SearchState, stem: Stem) -> Trial:
     """Fit a stem without a metric to the larger sample that metrics use."""
     started = search.clock.steps.read_clock()
     maps = (None,) * len(search.material.splits)
@@ -170,7 +170,7 @@ def _fit_again(search: Findings, stem: Stem) -> Trial:
     return search.sample_trial("kernel", larger, started)
 
 
-def _other_kernels(search: Findings, group: tuple[str, ...]) -> Iterator[Trial]:
+def _other_kernels(search: SearchState, group: tuple[str, ...]) -> Iterator[Trial]:
     """Try the other kernels of a distance with the learned metric."""
     stem = search.best_of(search.stems, group)
     cost = _cost(search, search.effort.machine.landmarks, search.effort.machine.rows)
