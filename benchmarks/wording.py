@@ -1,4 +1,4 @@
-"""Check the wording of docstrings, comments, pages and names against ceilings that only fall.
+"""Check the wording of docstrings, messages, pages and names against ceilings that only fall.
 
 `python -m benchmarks.wording` reads `wording.toml`; `--list KIND` prints every place of a kind.
 """
@@ -50,6 +50,7 @@ def find_places(rules: dict[str, Any]) -> dict[str, list[Place]]:
         text, file = path.read_text(), str(path.relative_to(SOURCE))
         tree = ast.parse(text)
         places["src.idioms"] += find_idioms(file, python_prose(tree, text), rules["idioms"])
+        places["src.messages"] += find_idioms(file, python_texts(tree), rules["idioms"])
         for kind, line, name in unclear_names(tree, rules["names"]):
             places[f"src.{kind}"].append(Place(file, line, name))
     for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
@@ -99,6 +100,19 @@ def python_prose(tree: ast.Module, text: str) -> Iterator[tuple[int, str]]:
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
             yield token.start[0], token.string
+
+
+def python_texts(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield the strings of two words and more that are no docstrings: messages and help texts."""
+    docstrings = {
+        id(node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+    for node in ast.walk(tree):
+        match node:
+            case ast.Constant(str() as text) if " " in text and id(node) not in docstrings:
+                yield node.lineno, text
 
 
 def markdown_prose(text: str) -> Iterator[tuple[int, str]]:

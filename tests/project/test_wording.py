@@ -51,6 +51,12 @@ def test_idioms_of_docstrings_and_comments(wording):
     assert [p.line for p in wording.find_idioms("a.py", prose, RULES["idioms"])] == [1, 2]
 
 
+def test_idioms_of_messages(wording):
+    code = '"""What is kept."""\nraise ValueError(f"{x} is none of {y}")\n'
+    places = wording.find_idioms("a.py", wording.python_texts(ast.parse(code)), RULES["idioms"])
+    assert [p.line for p in places] == [2]
+
+
 def test_code_of_pages_is_not_prose(wording):
     page = "text\n```\nwhat is code\n```\nanew\n"
     places = wording.find_idioms("a.md", wording.markdown_prose(page), RULES["idioms"])
