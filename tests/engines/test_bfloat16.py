@@ -138,7 +138,8 @@ def test_six_products_are_as_good_as_float32_and_three_are_not(used):
     kernel = Gaussian(9.0)
     six, three = (worst(kernel, x, z, each) for each in ("auto", "fast"))
     float32 = NativeEngine(1, precision="exact").block(kernel, x, z)
-    assert used == [True, True]
+    assert used[:2] == [True, True]
+    assert not any(used[2:])  # a processor with a matrix unit of its own asks for float32, too
     assert six <= 2 * float((float32 - exact(kernel, x, z)).abs().max())
     assert three > 2 * six
 
@@ -205,7 +206,7 @@ def test_what_pieces_cannot_do_is_done_as_without_them(precision, used):
         torch.testing.assert_close(found, expected, rtol=2e-6, atol=1e-37)
     expected = NativeEngine(1).block(Gaussian(3.0), x.double(), z.double())
     assert torch.equal(emulated(precision).block(Gaussian(3.0), x.double(), z.double()), expected)
-    assert used == [False]  # the others are not even asked about
+    assert not any(used)
 
 
 def test_exact_never_uses_pieces(used):

@@ -37,7 +37,7 @@ def width(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
 
 @pytest.mark.parametrize("direct_rows", [1500, 30], ids=["factorised", "iterated"])
 def test_a_search_is_that_of_dense_rows(direct_rows, width, monkeypatch, tmp_path: Path):
-    for module in ("all_rows.full_fit", "all_rows.refit"):
+    for module in ("all_rows.full_fit", "all_rows.last_fit"):
         monkeypatch.setattr(import_module(f"gramian.search.{module}"), "DIRECT_ROWS", direct_rows)
     found = KernelRidgeCV(**SMALL).fit(X, Y)
     dense = KernelRidgeCV(**SMALL, standardize=False).fit(DENSE, Y)

@@ -18,7 +18,7 @@ from gramian.data import LinearMap, as_rows
 from gramian.fitting import TrainingData
 from gramian.fitting.choice import held_out as held_choice
 from gramian.fitting.choice.choose import candidates
-from gramian.fitting.choice.comparison import first_of_ties
+from gramian.fitting.choice.comparison import Scored, best_of, first_of_ties
 from gramian.fitting.choice.leave_one_out import merge_rows
 from gramian.fitting.inputs.targets import training_targets
 from gramian.paths import leave_one_out_formula
@@ -121,6 +121,28 @@ class TestLeaveOneOut:
         assert sorted(sums.tolist()) == [1.0] * 4 + [4.0] * 5
         total = (sums[:, None] * means).sum()
         assert float(total) == pytest.approx(Y[:9].sum() + 6 * Y[:5].sum())
+
+
+class Losses:
+    """A comparison of kernels whose losses are known."""
+
+    fine_steps = (2.0,)
+
+    def __init__(self, losses: dict[str, float]) -> None:
+        self.losses = losses
+
+    def screen(self, kernel: kernels.Kernel) -> Scored:
+        return Scored(kernel, 1e-6, self.losses[type(kernel).__name__])
+
+
+@pytest.mark.parametrize(
+    ("losses", "best"), [((3e-14, 2e-14), "Laplacian"), ((3e-3, 2e-3), "Gaussian")]
+)
+def test_rounding_does_not_decide_between_kernels(losses, best):
+    comparison: Any = Losses(dict(zip(("Laplacian", "Gaussian"), losses, strict=True)))
+    tried = [kernels.Laplacian("median"), kernels.Gaussian("median")]
+    kernel, _ = best_of(tried, [comparison])
+    assert type(kernel).__name__ == best
 
 
 class TestWhatIsChosen:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ..kernels import Kernel, L1Laplacian
 from ..kernels.radial.base import SAME_POINT_RATIO, Radial
+from ..kernels.radial.cancellation import product_error
 
 
 def entries(
@@ -49,10 +50,17 @@ class _RadialEntries(torch.autograd.Function):
     def forward(ctx: Any, kernel: Radial, X: Tensor, Z: Tensor) -> Tensor:
         s = X.square().sum(dim=1)[:, None] + Z.square().sum(dim=1)
         s.addmm_(X, Z.t(), alpha=-2.0).clamp_(min=0.0).mul_(kernel.scale)
-        slope = kernel.derivative(s.clone()).mul_(2 * kernel.scale)
-        if kernel.sharp:
+        if not kernel.sharp:
+            slope = kernel.derivative(s.clone()).mul_(2 * kernel.scale)
+        else:
+            # The norms and the product of equal points cancel up to rounding, which depends on the
+            # processor. A kink would magnify it: an error of 1e-16 in s is one of 1e-8 in the
+            # distance.
             norms = kernel.scale * X.square().sum(dim=1)[:, None]
-            slope.masked_fill_(s <= norms * SAME_POINT_RATIO, 0.0)
+            rounding = 4 * product_error(torch.finfo(s.dtype).eps, 1.0, X.shape[1])
+            s.masked_fill_(s <= norms * rounding, 0.0)
+            slope = kernel.derivative(s.clone()).mul_(2 * kernel.scale)
+            slope.masked_fill_(s <= norms * max(rounding, SAME_POINT_RATIO), 0.0)
         ctx.save_for_backward(X, Z, slope)
         return kernel.profile(s)
 

@@ -85,8 +85,9 @@ def test_what_is_chosen_is_chosen_by_a_cell():
     est = KernelRidge(**given).fit(rows, rows.beside(y))
     here = KernelRidge(**given).fit(X.numpy(), y)
     assert est.penalty_ == pytest.approx(here.penalty_, rel=1e-6)
-    # the same multiple of the median, which is that of another cell
-    assert est.kernel_.lengthscale == pytest.approx(here.kernel_.lengthscale, rel=0.01)
+    # The same multiple of the median. Each face measures the median in a cell of its own, and
+    # medians of cells differ by some percent; neighbouring multiples by more than a tenth.
+    assert est.kernel_.lengthscale == pytest.approx(here.kernel_.lengthscale, rel=0.04)
     assert est.score(X.numpy(), y) == pytest.approx(here.score(X.numpy(), y), abs=3e-4)
 
 

@@ -14,6 +14,9 @@ from ..held_out.values import HeldValues
 LEAST_GAIN = 2e-3
 """Share of the loss that a further lengthscale has to gain."""
 
+ROUNDING_LOSS = 1e-12
+"""Loss, as a share of the targets' mean square, below which rounding decides between kernels."""
+
 LENGTHSCALE_STEP = 2.0
 """Ratio of lengthscales that are tried one after the other."""
 
@@ -118,11 +121,14 @@ def first_of_ties(criteria: Sequence[float]) -> int:
 
 
 def best_of(kernels: Sequence[Kernel], by: Sequence[Comparison]) -> tuple[Kernel, Comparison]:
-    """Return the kernel of the smallest criterion, and the inputs with which it has that."""
+    """Return the kernel of the smallest criterion, and the inputs with which it has that.
+
+    Of several kernels whose criterion is rounding alone, the first is best.
+    """
     if len(kernels) == len(by) == 1:
         return kernels[0], by[0]
     scores = [(comparison.screen(kernel), comparison) for comparison in by for kernel in kernels]
-    best, comparison = min(scores, key=lambda pair: pair[0].criterion)
+    best, comparison = min(scores, key=lambda pair: max(pair[0].criterion, ROUNDING_LOSS))
     return best.kernel, comparison
 
 
@@ -140,7 +146,7 @@ def walk(kernel: Kernel, score: Comparison, *, moves: bool = True, fine: bool = 
         Whether `fine_steps` are tried last, on both sides of the best lengthscale.
     """
     best = score(kernel)
-    if not (moves and best.criterion > 0):
+    if not (moves and best.criterion > ROUNDING_LOSS):
         return best
     for step in (1 / LENGTHSCALE_STEP, LENGTHSCALE_STEP):
         first, factor = best, step
