@@ -38,6 +38,7 @@ GROUPS = {
     },
     "tables": {
         "accuracy": "error and CPU seconds on 38 tables, boosted trees and xRFM (about a day)",
+        "mixed": "60 public tables with text, gaps, dates, boosted trees (about two hours)",
         "many_rows": "all rows of eight sets: cells, FALKON, PCG, boosted trees (about 5 hours)",
         "search": "against a full grid, budgets, noise, seeds, odd tables (about two hours)",
         "cells_large": "20 million rows by cells, killed and resumed (about half an hour)",
@@ -122,9 +123,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     )  # fmt: skip
     parser.add_argument(
         "--only", action="append", default=[], metavar="KEY=VALUE",
-        help="of `accuracy`, `many_rows`, `search`, `stacking`, `probabilities`, `cells_pcg`, "
-        "`losses`, `peers`: measure only this, e.g. set=pol contender=xrfm, or part=classes of "
-        "`losses`; may be repeated, and values of one key are alternatives",
+        help="of `accuracy`, `mixed`, `many_rows`, `search`, `stacking`, `probabilities`, "
+        "`cells_pcg`, `losses`, `peers`: measure only this, e.g. set=pol contender=xrfm, or "
+        "part=classes of `losses`; may be repeated, and values of one key are alternatives",
     )  # fmt: skip
     parser.add_argument(
         "--seed", type=int, default=0, help="of `accuracy`, `many_rows`, `probabilities` (0)"

@@ -1,0 +1,271 @@
+"""Test error and CPU seconds on public tables with text, gaps and dates, beside boosted trees."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import resource
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+from gramian import KernelRidge, KernelRidgeClassifier, KernelRidgeClassifierCV, KernelRidgeCV
+
+from ..lib.process import THREADS
+from ..lib.results import ROOT, Row, read, shown, write
+from .accuracy_contenders import PATIENCE, TREES, package, parts
+from .mixed_sets import TABLES, MixedTable, download_wheels, read_table, split_rows
+
+NAME = "mixed"
+WHEELS_FOLDER = "wheels"
+CPU_LIMIT_SECONDS = 900
+LEVEL_LIMIT = 1000
+"""Levels up to which text columns are categories of the trees; the others are left out of them."""
+
+NOTES = f"""\
+Tables of `mixed_sets`, as their packages have them. Four rows in five train, the others test; one
+seed unless said. Regression: RMSE; classification: share of wrong labels, and log loss. CPU seconds
+of one thread for fit and predictions. Trees: text of at most {LEVEL_LIMIT:,} levels as native
+categories, dates as days; `lightgbm 1000`: at most {TREES:,} trees, stopped after {PATIENCE}
+without gain on a fifth of the rows. Budgets of the searches are CPU seconds. `half`: development,
+or final: looked at once. Ratios are geometric means of error over the other's error; `won`: share of
+tables with a smaller error."""
+
+
+def gramian_default(labels: bool, seed: int) -> Any:
+    return KernelRidgeClassifier(random_state=seed) if labels else KernelRidge(random_state=seed)
+
+
+def gramian_search(seconds: int) -> Callable[[bool, int], Any]:
+    def make(labels: bool, seed: int) -> Any:
+        model = KernelRidgeClassifierCV if labels else KernelRidgeCV
+        return model(budget=f"{seconds} s", random_state=seed)
+
+    return make
+
+
+class Trees:
+    """A model of boosted trees that takes categories; dates become days."""
+
+    def __init__(self, model: Any, *, labels: bool, seed: int, kind: str) -> None:
+        self.model, self.labels, self.seed, self.kind = model, labels, seed, kind
+
+    def _features(self, X: pd.DataFrame) -> pd.DataFrame:
+        columns = {}
+        for name in X:
+            column = X[name]
+            if pd.api.types.is_datetime64_any_dtype(column):
+                columns[name] = (column - pd.Timestamp(0)).dt.total_seconds() / 86400
+            elif pd.api.types.is_bool_dtype(column) or pd.api.types.is_numeric_dtype(column):
+                columns[name] = column.astype(float)
+            elif name in self.levels:
+                columns[name] = self._categories(column, self.levels[name])
+        return pd.DataFrame(columns)
+
+    def _categories(self, column: pd.Series, levels: pd.Index) -> pd.Series:
+        texts = column.astype(object).where(column.notna(), None).map(str, na_action="ignore")
+        if self.kind == "catboost":
+            return texts.fillna("missing").astype(str)
+        return pd.Series(pd.Categorical(texts, categories=levels), index=column.index)
+
+    def fit(self, X: pd.DataFrame, y: np.ndarray) -> Trees:
+        self.levels = {}
+        for name in X:
+            if not (pd.api.types.is_numeric_dtype(X[name]) or X[name].dtype.kind in "Mb"):
+                levels = pd.Index(sorted(X[name].dropna().astype(object).map(str).unique()))
+                if len(levels) <= (255 if self.kind == "hist" else LEVEL_LIMIT):
+                    self.levels[name] = levels
+        features = self._features(X)
+        if self.kind == "catboost":
+            self.model.fit(features, y, cat_features=list(self.levels))
+        elif self.kind == "stopped":
+            fit, held = parts(y, self.seed)
+            held = held[np.isin(y[held], y[fit])] if self.labels else held
+            stop = package("lightgbm").early_stopping(PATIENCE, verbose=False)
+            self.model.fit(
+                features.iloc[fit], y[fit],
+                eval_set=[(features.iloc[held], y[held])], callbacks=[stop],
+            )  # fmt: skip
+        else:
+            self.model.fit(features, y)
+        return self
+
+    def predict(self, X: pd.DataFrame) -> np.ndarray:
+        return np.asarray(self.model.predict(self._features(X))).ravel()
+
+    def predict_proba(self, X: pd.DataFrame) -> np.ndarray:
+        return np.asarray(self.model.predict_proba(self._features(X)))
+
+    @property
+    def classes_(self) -> np.ndarray:
+        return np.asarray(self.model.classes_)
+
+
+def lightgbm(labels: bool, seed: int, **settings: Any) -> Any:
+    library = package("lightgbm")
+    model = library.LGBMClassifier if labels else library.LGBMRegressor
+    return model(n_jobs=1, random_state=seed, verbose=-1, **settings)
+
+
+def catboost(labels: bool, seed: int) -> Any:
+    library = package("catboost")
+    model = library.CatBoostClassifier if labels else library.CatBoostRegressor
+    return model(thread_count=1, random_seed=seed, verbose=False, allow_writing_files=False)
+
+
+def hist(labels: bool, seed: int) -> Any:
+    if labels:
+        return HistGradientBoostingClassifier(random_state=seed, categorical_features="from_dtype")
+    return HistGradientBoostingRegressor(random_state=seed, categorical_features="from_dtype")
+
+
+CONTENDERS: dict[str, Callable[[bool, int], Any]] = {
+    "mean": lambda labels, seed: DummyClassifier() if labels else DummyRegressor(),
+    "gramian": gramian_default,
+    "gramian 10 s": gramian_search(10),
+    "gramian 30 s": gramian_search(30),
+    "gramian 60 s": gramian_search(60),
+    "lightgbm": lambda labels, seed: Trees(
+        lightgbm(labels, seed), labels=labels, seed=seed, kind="lightgbm"
+    ),
+    "lightgbm 1000": lambda labels, seed: Trees(
+        lightgbm(labels, seed, n_estimators=TREES), labels=labels, seed=seed, kind="stopped"
+    ),
+    "catboost": lambda labels, seed: Trees(
+        catboost(labels, seed), labels=labels, seed=seed, kind="catboost"
+    ),
+    "hist gradient boosting": lambda labels, seed: Trees(
+        hist(labels, seed),
+        labels=labels, seed=seed, kind="hist",
+    ),
+}  # fmt: skip
+USUAL = ("mean", "gramian", "gramian 10 s", "lightgbm", "lightgbm 1000", "catboost")
+
+
+def fit_once(table: MixedTable, contender: str, seed: int, folder: Path) -> Row:
+    """Fit, predict the test rows, and return error and CPU seconds."""
+    X, y = read_table(table, folder)
+    train, test = split_rows(len(y), seed)
+    codes, classes = pd.factorize(y, sort=True)
+    numbers = codes if table.is_classification else y.to_numpy(float)
+    if contender.startswith("gramian"):
+        time.monotonic = time.process_time
+    model = CONTENDERS[contender](table.is_classification, seed)
+    start = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X.iloc[train], numbers[train])
+        prediction = np.asarray(model.predict(X.iloc[test])).ravel()
+    seconds = time.process_time() - start
+    row: Row = {"rows": len(train), "columns": X.shape[1]}
+    if table.is_classification:
+        row["error"] = float((prediction != numbers[test]).mean())
+        row["log_loss"] = log_loss(model, X.iloc[test], numbers[test], len(classes))
+    else:
+        row["error"] = float(np.sqrt(np.mean((prediction - numbers[test]) ** 2)))
+    return row | {"cpu_s": seconds}
+
+
+def log_loss(model: Any, X: pd.DataFrame, y: np.ndarray, count: int) -> float:
+    probabilities = np.zeros((len(y), count))
+    probabilities[:, np.asarray(model.classes_, int)] = model.predict_proba(X)
+    chosen = np.take_along_axis(probabilities, y[:, None].astype(int), axis=1)
+    return float(-np.log(np.clip(chosen, 1e-6, 1)).mean())
+
+
+def fit_apart(table: MixedTable, contender: str, seed: int, folder: Path) -> Row:
+    """Run `fit_once` in a process with one thread and bounded CPU seconds."""
+    job = json.dumps([table.name, contender, seed, str(folder)])
+    command = [sys.executable, "-m", __name__, job]
+    environment = os.environ | dict.fromkeys(THREADS, "1")
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+    key: Row = {
+        "table": table.name, "half": "final" if table.is_final else "development",
+        "kind": "classes" if table.is_classification else "numbers",
+        "contender": contender, "seed": seed,
+    }  # fmt: skip
+    if done.returncode:
+        lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
+        return key | {"failed": lines[-1][:200]}
+    result: Row = json.loads(done.stdout.splitlines()[-1])
+    return key | result
+
+
+def ratios(rows: list[Row], half: str, other: str) -> list[Row]:
+    """Return share won and geometric mean of errors against another contender."""
+    errors = {
+        (r["table"], r["contender"], r["seed"]): r["error"]
+        for r in rows
+        if r["half"] == half and "error" in r
+    }
+    table = []
+    for contender in CONTENDERS:
+        pairs = [
+            (error, errors[name, other, seed])
+            for (name, who, seed), error in errors.items()
+            if who == contender and (name, other, seed) in errors
+        ]
+        if contender == other or not pairs:
+            continue
+        logs = [math.log(max(a, 1e-12) / max(b, 1e-12)) for a, b in pairs]
+        table.append(
+            {
+                "contender": contender, "against": other, "tables": len(pairs),
+                "won": sum(log < 0 for log in logs) / len(logs),
+                "ratio": math.exp(sum(logs) / len(logs)), "worst": math.exp(max(logs)),
+            }
+        )  # fmt: skip
+    return table
+
+
+def main(options: argparse.Namespace) -> None:
+    """Fit what is asked for and not yet measured; by default the half for development."""
+    folder = Path(options.data) / WHEELS_FOLDER
+    download_wheels(folder)
+    only: dict[str, list[str]] = {}
+    for pair in options.only:
+        key, value = pair.split("=", 1)
+        only.setdefault(key, []).append(value)
+    rows = [] if options.fresh else read(NAME).get("fits", [])
+    done = {(r["table"], r["contender"], r["seed"]) for r in rows}
+    for table in TABLES[:2] if options.quick else TABLES:
+        for contender in only.get("contender", list(USUAL)):
+            if table.name not in only.get("set", [table.name]) or (
+                ("final" if table.is_final else "development")
+                not in only.get("half", ["development"])
+            ):
+                continue
+            if (table.name, contender, options.seed) not in done:
+                rows.append(shown(fit_apart(table, contender, options.seed, folder)))
+                if not options.quick:
+                    write_results(rows)
+
+
+def write_results(rows: list[Row]) -> None:
+    tables = {
+        f"{half}, against {other}": ratios(rows, half, other)
+        for half in ("development", "final")
+        for other in ("lightgbm 1000", "gramian", "catboost")
+        if any(r["half"] == half for r in rows)
+    }
+    write(NAME, tables | {"fits": rows}, NOTES)
+
+
+if __name__ == "__main__":
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_LIMIT_SECONDS, CPU_LIMIT_SECONDS + 5))
+    name, contender, seed, folder = json.loads(sys.argv[1])
+    table = next(t for t in TABLES if t.name == name)
+    print(json.dumps(fit_once(table, contender, seed, Path(folder))))
