@@ -39,8 +39,8 @@ seed unless said. Regression: RMSE; classification: share of wrong labels, and l
 of one thread for fit and predictions. Trees: text of at most {LEVEL_LIMIT:,} levels as native
 categories, dates as days; `lightgbm 1000`: at most {TREES:,} trees, stopped after {PATIENCE}
 without gain on a fifth of the rows. Budgets of the searches are CPU seconds. `half`: development,
-or final: looked at once. Ratios are geometric means of error over the other's error; `won`: share of
-tables with a smaller error."""
+or final: looked at once. Ratios are geometric means of error over the other's error; `won`: share
+of tables with a smaller error."""
 
 
 def gramian_default(labels: bool, seed: int) -> Any:
