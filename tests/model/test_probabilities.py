@@ -41,8 +41,8 @@ def codes_of(shares: Tensor) -> Tensor:
     return 2 * shares[:, 1:] - 1 if k == 2 else (shares - 1 / k) * k / (k - 1)
 
 
-def log_loss(power: float, values: Tensor, codes: Tensor, weights: Tensor | None = None) -> float:
-    each = -(shares_of(codes) * Shares(power).log(values)).sum(dim=1)
+def log_loss(shares: Shares, values: Tensor, codes: Tensor, weights: Tensor | None = None) -> float:
+    each = -(shares_of(codes) * shares.log(values)).sum(dim=1)
     return float(np.average(each, weights=weights))
 
 
@@ -100,10 +100,10 @@ class TestPower:
         values, weights = normal(30, t, seed=seed), normal(30, seed=9).exp()
         labels = np.random.default_rng(seed).integers(0, max(2, t), 30)
         codes = class_codes(labels, np.arange(max(2, t)), torch.float64)
-        power = Shares.fit(values, codes, weights).power
-        assert POWER_RANGE[0] <= power <= POWER_RANGE[1]
-        at_one = log_loss(1.0, values, codes, weights)
-        assert log_loss(power, values, codes, weights) <= at_one
+        found = Shares.fit(values, codes, weights)
+        assert POWER_RANGE[0] <= found.power <= POWER_RANGE[1]
+        at_one = log_loss(Shares(), values, codes, weights)
+        assert log_loss(found, values, codes, weights) <= at_one
 
     def test_many_right_rows_ask_for_more_than_a_few(self):
         values = torch.full((2000, 1), 0.9, dtype=torch.float64)
@@ -129,6 +129,28 @@ class TestPower:
     def test_no_power(self, power):
         with pytest.raises(ValueError, match="power must be positive and finite"):
             Shares(power)
+
+    @pytest.mark.parametrize("wrong", [0.0, 0.02])
+    def test_certain_and_wrong_rows_raise_the_floor(self, wrong):
+        """Half of the rows are near the border and calibrated; of the certain, a few are wrong."""
+        rng = np.random.default_rng(0)
+        share = np.where(rng.random(4000) < 0.5, rng.uniform(0.2, 0.8, 4000), 0.9995)
+        chance = np.where(share > 0.9, 1 - wrong, share)
+        values = torch.from_numpy(2 * share - 1)[:, None]
+        codes = torch.from_numpy(np.where(rng.random(4000) < chance, 1.0, -1.0))[:, None]
+        found = Shares.fit(values, codes)
+        if wrong:
+            assert found.least_share > LEAST_SHARE
+            assert log_loss(found, values, codes) < 0.99 * log_loss(Shares(), values, codes)
+        else:
+            assert found.least_share <= LEAST_SHARE
+
+    def test_a_floor_by_chance_is_not_taken(self):
+        """The certain rows, one of which is wrong, say too little about the floor."""
+        values = torch.full((3000, 1), 0.9985, dtype=torch.float64)
+        codes = torch.ones_like(values)
+        codes[0] = -1.0
+        assert Shares.fit(values, codes).least_share == LEAST_SHARE
 
 
 def fitted(classes: str = "three", **settings: Any) -> KernelModel:
@@ -192,7 +214,8 @@ class TestModel:
 
     def test_what_is_written_is_read(self):
         assert probabilities_from(Shares(2.5).to_dict()) == Shares(2.5)
-        assert Shares(2.5).to_dict() == {"kind": "shares", "power": 2.5}
+        assert Shares(2.5).to_dict() == {"kind": "shares", "power": 2.5, "least_share": 1e-3}
+        assert probabilities_from({"kind": "shares", "power": 2.5}) == Shares(2.5)  # older files
 
 
 def rewritten(path: Path, change: Any) -> None:

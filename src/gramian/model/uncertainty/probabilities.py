@@ -16,7 +16,10 @@ from ..._messages.checks import as_positive
 from ..._registries.registry import Registry
 
 LEAST_SHARE = 1e-3
-"""Shares of classes are clipped to this and 1."""
+"""Share of a class to which smaller shares are raised, unless held-out rows need another one."""
+
+TRIED_SHARES = (1e-4, 3e-4, LEAST_SHARE, 3e-3, 1e-2, 3e-2, 0.1)
+"""Least shares that are tried on held-out rows."""
 
 OUTER_SLOPE = 1e-7
 """Slope of a share beyond these ends: rows keep the order of their values, at no visible change."""
@@ -63,23 +66,28 @@ def probabilities_from(given: Mapping[str, Any]) -> Probabilities:
 class Shares(Probabilities):
     r"""Shares of classes that the square loss on their codes estimates, to a power.
 
-    :math:`p_j \propto \mathrm{clip}(s_j, 10^{-3}, 1)^a` with the shares s of `shares_of`.
+    :math:`p_j \propto \mathrm{clip}(s_j, \epsilon, 1)^a` with the shares s of `shares_of`.
 
     Parameters
     ----------
     power : float, default=1.0
         The exponent a, fitted to held-out rows: above 1 if values are too small, as with a large
         penalty, and below 1 if they are too large.
+    least_share : float, default=0.001
+        The floor :math:`\epsilon` of a share: the larger, the less a wrong and certain prediction
+        costs.
     """
 
     power: float = 1.0
+    least_share: float = LEAST_SHARE
 
     def __post_init__(self) -> None:
         as_positive(self.power, "power")
+        as_positive(self.least_share, "least_share")
 
     def log(self, values: Float[Tensor, "n t"]) -> Float[Tensor, "n k"]:
         shares = shares_of(values)
-        inside = shares.clamp(LEAST_SHARE, 1.0)
+        inside = shares.clamp(self.least_share, 1.0)
         kept_shares = inside + OUTER_SLOPE * (shares - inside).clamp(-1.0, 1.0)
         return torch.log_softmax(self.power * kept_shares.log(), dim=1)
 
@@ -102,29 +110,46 @@ class Shares(Probabilities):
 
         Notes
         -----
-        The loss is convex in a. To its sum over the rows :math:`a - 1 - \log a` is added, which is
-        0 at 1 and about the loss of one row: otherwise a few correct rows would need an infinite
-        power. The log loss of the rows is hence no larger than for a = 1. The row of the least
-        weight counts as one: weights may have any scale, or count repeated rows.
+        For a given floor the loss is convex in a. To its sum over the rows :math:`a - 1 - \log a`
+        is added, which is 0 at 1 and about the loss of one row: otherwise a few correct rows would
+        need an infinite power. The row of the least weight counts as one: weights may have any
+        scale, or count repeated rows. Another floor than `LEAST_SHARE` is taken if it lowers the
+        mean loss by more than the standard error of the difference. The log loss of the rows is
+        hence no larger than of the default map.
         """
-        from scipy.optimize import brentq  # a tenth of a second, for those who need it
-
         if not bool(values.isfinite().all()):
             return cls()
-        truth, logs = shares_of(codes), cls().log(values)
-        w = logs.new_ones(len(logs)) if weights is None else weights.double()
+        truth = shares_of(codes)
+        w = truth.new_ones(len(truth)) if weights is None else weights.double()
         w = w / w[w > 0].min()
+        maps_tried = [cls._of_least_share(floor, values, truth, w) for floor in TRIED_SHARES]
+        losses = torch.stack([-(truth * each.log(values)).sum(dim=1) for each in maps_tried])
+        usual = TRIED_SHARES.index(LEAST_SHARE)
+        best = int((losses @ w).argmin())
+        gains, count = losses[usual] - losses[best], w.sum()
+        gain = w @ gains / count
+        standard_error = (w @ (gains - gain).square()).sqrt() / count
+        return maps_tried[best if bool(gain > standard_error) else usual]
+
+    @classmethod
+    def _of_least_share(
+        cls, floor: float, values: Tensor, truth: Tensor, weights: Tensor
+    ) -> Shares:
+        """Return the map with a given floor and the best power."""
+        from scipy.optimize import brentq  # a tenth of a second, for those who need it
+
+        logs = cls(least_share=floor).log(values)
 
         def slope(power: float) -> float:
             p = torch.softmax(power * logs, dim=1)
-            return float(w @ ((p - truth) * logs).sum(dim=1)) + 1 - 1 / power
+            return float(weights @ ((p - truth) * logs).sum(dim=1)) + 1 - 1 / power
 
         smallest, largest = POWER_RANGE
         if slope(smallest) >= 0:
-            return cls(smallest)
-        return cls(
-            largest if slope(largest) <= 0 else float(brentq(slope, smallest, largest, xtol=1e-12))
-        )
+            return cls(smallest, floor)
+        if slope(largest) <= 0:
+            return cls(largest, floor)
+        return cls(float(brentq(slope, smallest, largest, xtol=1e-12)), floor)
 
 
 @maps.register("log_odds")
