@@ -37,7 +37,7 @@ def test_a_new_file_in_a_new_folder(tmp_path):
         ("pipe", "pipe is not a regular file"),
         ("/dev/null", "/dev/null is not a regular file"),
         (".", "is a directory; it must be a file"),
-        ("text/file", "text is no writable folder"),
+        ("text/file", "text is not a writable folder"),
     ],
 )
 def test_outputs_that_cannot_be_written_are_refused(path, words, tmp_path, monkeypatch):

@@ -147,7 +147,7 @@ def test_a_table_that_speaks_of_checkpoints_is_none(refused, tmp_path):
 
 def test_where_nothing_can_be_written(refused, train, tmp_path):
     assert "is a directory; it must be a file" in refused("--checkpoint", tmp_path)
-    assert "is no writable folder" in refused("--checkpoint", train / "x.ckpt")
+    assert "is not a writable folder" in refused("--checkpoint", train / "x.ckpt")
 
 
 WRITES = {
@@ -171,7 +171,7 @@ WRITES = {
     ("start", "words"),
     [
         ("s3://KEY:SECRET@bucket/x", "s3://bucket/x.* is an address, but only tables are read"),
-        ("none/none/x", "there is no folder none; make it, or give another"),
+        ("none/none/x", "there is no folder none; make it, or give another one"),
     ],
 )
 def test_outputs_are_refused_before_any_work(
@@ -566,7 +566,7 @@ def test_a_full_disk_leaves_the_old_model(error, model, train, full_disk, tmp_pa
     with full_disk(2048):
         options = ("--target", "y", "--landmarks", 50, *PLAIN_OPTIONS)
         said = error("fit", train, *options, "--out", model)
-    assert f"could not write {model}: File too large. The file that was there is unchanged" in said
+    assert f"could not write {model}: File too large. The existing file is unchanged" in said
     assert model.read_bytes() == before
     assert sorted(tmp_path.iterdir()) == files
     assert KernelModel.load(model).coef.shape == (20, 1)

@@ -160,7 +160,7 @@ class TestFile:
         content = bytearray(path.read_bytes())
         content[-5] ^= 1
         path.write_bytes(content)
-        with pytest.raises(ValueError, match="digest is not that of its contents"):
+        with pytest.raises(ValueError, match="digest does not match its contents"):
             load_model(path)
 
     def test_what_could_not_be_loaded_is_not_saved(self, tmp_path):

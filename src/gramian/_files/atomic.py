@@ -27,6 +27,7 @@ def check_local(path: str | Path) -> None:
 
     With a single slash it is an address unless a folder has the name before the slash.
     """
+    # `Path` removes one slash of s3://, so that the start of an address may have one or two.
     start = ADDRESS_START.match(str(path))
     if start is None or (not start[2] and Path(start[1]).is_dir()):
         return
@@ -37,7 +38,7 @@ def check_local(path: str | Path) -> None:
         )
     raise ValueError(
         f"{display_text(path)} is an address, but only tables are read from object stores, and "
-        "nothing is written there: give a path of this machine, and copy the file with the "
+        "nothing can be written to them: give a path on this machine, and copy the file with the "
         "store's own tools"
     )
 
@@ -65,17 +66,20 @@ def check_output(path: str | Path, *, folder: bool = False) -> None:
     """
     check_local(path)
     target = Path(os.path.realpath(path))
+    # The target of a symbolic link is checked, because it is the file that is replaced.
     if target.exists() and not folder:
         _check_regular(target)
+    # A folder that exists must itself be writable; a file or a new folder needs a writable parent.
     parent = target if folder and target.exists() else target.parent
-    if not parent.exists() and parent.parent != Path(parent.anchor):  # never made in the root
+    # One missing folder is made later. A new folder in the root is more likely a mistyped path.
+    if not parent.exists() and parent.parent != Path(parent.anchor):
         parent = parent.parent
     if not parent.exists():
         raise OSError(
-            errno.ENOENT, f"there is no folder {display_text(parent)}; make it, or give another"
+            errno.ENOENT, f"there is no folder {display_text(parent)}; make it, or give another one"
         )
     if not (parent.is_dir() and os.access(parent, os.W_OK)):
-        raise OSError(errno.EACCES, f"{display_text(parent)} is no writable folder")
+        raise OSError(errno.EACCES, f"{display_text(parent)} is not a writable folder")
 
 
 def write_atomically(path: str | Path, write: Callable[[Path], None]) -> None:
@@ -105,24 +109,31 @@ def write_atomically(path: str | Path, write: Callable[[Path], None]) -> None:
     try:
         check_output(path)
         target.parent.mkdir(exist_ok=True)
+        # Read before the new file replaces it: its owner and mode are copied to the new file.
         before = _status(target)
         _remove_leftovers(target)
         part, descriptor = _new_part(target, before)
         try:
             write(part)
+            # The contents must be on the disk before the name leads to them: after a power cut some
+            # file systems would otherwise have the new name and an empty file.
             os.fsync(descriptor)
             _copy_attributes(descriptor, before)
             part.replace(target)
         finally:
             os.close(descriptor)
+            # After a success the name is gone already; after an error, or Ctrl-C, the part is
+            # removed.
             with contextlib.suppress(OSError):
                 part.unlink(missing_ok=True)
     except OSError as error:
-        unchanged_note = " The file that was there is unchanged." if target.is_file() else ""
+        unchanged_note = " The existing file is unchanged." if target.is_file() else ""
         raise OSError(
             error.errno,
             f"could not write {display_text(path)}: {error.strerror or error}.{unchanged_note}",
         ) from error
+    # The file is in its place: a file system that cannot flush folders must not turn this into an
+    # error.
     _flush_folder(target.parent)
 
 
@@ -143,7 +154,9 @@ def _check_regular(target: Path) -> None:
 
 def _new_part(target: Path, before: os.stat_result | None) -> tuple[Path, int]:
     """Return the path of a new file in the folder of `target`, and its locked descriptor."""
-    mode = 0o666 if before is None else 0o600  # the system's umask removes permissions
+    # A new file gets the permissions that the umask leaves, as files of `open` do. A file that
+    # replaces one which may be private is private until it gets the permissions of the old one.
+    mode = 0o666 if before is None else 0o600
     flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_CLOEXEC", 0)
     while True:
         part = target.parent / f".{target.name}.{secrets.token_hex(4)}.part"
@@ -152,15 +165,20 @@ def _new_part(target: Path, before: os.stat_result | None) -> tuple[Path, int]:
             _lock(descriptor)
             if os.fstat(descriptor).st_nlink:
                 return part, descriptor
-            os.close(descriptor)  # another process took it for a leftover before it was locked
+            # Between creation and lock another process may have taken it for a leftover and
+            # removed it: the file has no name then, and a new one is made.
+            os.close(descriptor)
 
 
 def _remove_leftovers(target: Path) -> None:
     name = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-z_]{{8}}\.part")
+    # Listed before any is removed: removing entries during a scan may skip others.
     with os.scandir(target.parent) as entries:
         leftovers = [entry.path for entry in entries if name.fullmatch(entry.name)]
     for path in leftovers:
         with contextlib.suppress(OSError):
+            # Only the lock tells a leftover from a file that another process is writing: a lock
+            # ends with its process, even with one that was killed.
             descriptor = os.open(path, os.O_RDWR)
             try:
                 if _lock(descriptor):
@@ -175,7 +193,8 @@ def _lock(descriptor: int) -> bool:
         return False
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:  # locked by another process, or without locks: nothing is removed
+    except OSError:
+        # Locked by another process, or on a file system without locks: nothing is removed.
         return False
     return True
 
@@ -185,6 +204,8 @@ def _copy_attributes(descriptor: int, before: os.stat_result | None) -> None:
     if before is None or sys.platform == "win32":
         return
     with contextlib.suppress(OSError):
+        # The mode comes after the owner, because a change of owner clears the setuid and setgid
+        # bits. Most users may not change an owner; the file is theirs then.
         os.fchown(descriptor, before.st_uid, before.st_gid)
     os.fchmod(descriptor, stat.S_IMODE(before.st_mode))
 

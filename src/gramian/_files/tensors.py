@@ -76,6 +76,8 @@ def write_tensors(
     """
     # The format aligns each tensor to its item size, so the widest come first.
     ordered = sorted(tensors.items(), key=lambda item: (-item[1].itemsize, item[0]))
+    # The digest covers the header too, so that its 64 digits are zeros while it is computed and are
+    # filled in at the end, in place.
     header: dict[str, object] = {"__metadata__": {DIGEST_KEY: BLANK_DIGEST, **metadata}}
     start = 0
     for name, tensor in ordered:
@@ -86,6 +88,8 @@ def write_tensors(
         }  # fmt: skip
         start = stop
     text = json.dumps(header).encode()
+    # The format allows spaces after the JSON. The data begin after 8 bytes of length and this text:
+    # with its end at a multiple of 64, tensors of a mapped file are aligned as new ones are.
     text += b" " * (-(8 + len(text)) % DATA_ALIGNMENT)
     text = len(text).to_bytes(8, "little") + text
 
@@ -95,9 +99,13 @@ def write_tensors(
             file.write(text)
             for _, tensor in ordered:
                 data = _bytes(tensor)
+                # Written and digested piece by piece: each piece is still in the cache when it is
+                # digested, and pages of a mapped tensor are read once.
                 for at in range(0, len(data), WRITE_BYTES):
                     file.write(data[at : at + WRITE_BYTES])
                     digest.update(data[at : at + WRITE_BYTES])
+            # The file has no name yet that a reader could open, so that the gap without a digest is
+            # never seen.
             file.seek(text.index(BLANK_DIGEST.encode()))
             file.write(digest.hexdigest().encode())
 
@@ -127,6 +135,8 @@ def read_tensors(path: Path, *, verify: bool = True, most: int | None = None) ->
         with path.open("rb") as file:
             try:
                 contents = _contents(path, file, verify, READ_BYTES if most is None else most)
+            # A file that was replaced while it was read looks damaged: the error counts only if the
+            # path still leads to the file that was opened.
             except DamagedFile:
                 if _is_at(path, file):
                     raise
@@ -144,17 +154,20 @@ def _is_at(path: Path, file: BinaryIO) -> bool:
 def _contents(path: Path, file: BufferedReader, verify: bool, most: int) -> Contents:
     header = _header(file)
     layout = _layout(path, header)
+    # The other entries of the layout are tensors, which `_read` walks through.
     metadata = layout.pop("__metadata__")
     saved_digest = metadata.pop(DIGEST_KEY, None)
     hasher = hashlib.sha256(header if saved_digest is None else _blank(header, saved_digest))
+    # The size of the open file, not of the path, which may lead to another file by now.
     if os.fstat(file.fileno()).st_size <= most:
         tensors = _read(file, layout, hasher)
     else:
         tensors = _map_tensors(path)
+        # The header was read and digested before; the file continues at its data.
         while verify and (piece := file.read(WRITE_BYTES)):
             hasher.update(piece)
     if verify and saved_digest not in (None, hasher.hexdigest()):
-        raise DamagedFile("its digest is not that of its contents")
+        raise DamagedFile("its digest does not match its contents")
     return Contents(metadata, tensors, saved_digest)
 
 
@@ -162,14 +175,17 @@ def _header(file: BinaryIO) -> bytes:
     """Read the length of the header and the header."""
     size = file.read(8)
     length = int.from_bytes(size, "little")
+    # A length beyond the file would otherwise request that many bytes of memory, up to 2^64.
     if len(size) < 8 or length > os.fstat(file.fileno()).st_size - 8:
-        raise DamagedFile("it is shorter than its header says")
+        raise DamagedFile("it is shorter than the length in its header")
     return size + file.read(length)
 
 
 def _layout(path: Path, header: bytes) -> dict[str, Any]:
     """Parse the header, after the safetensors library has checked it."""
     with _damage(), safe_open(path, framework="pt") as file:
+        # The library checks offsets, shapes and types, but does not return the offsets: the header
+        # is parsed a second time for these.
         layout: dict[str, Any] = json.loads(header[8:])
         layout["__metadata__"] = dict(file.metadata() or {})
         return layout
@@ -178,6 +194,8 @@ def _layout(path: Path, header: bytes) -> dict[str, Any]:
 def _blank(header: bytes, digest: str) -> bytes:
     """Return the header with zeros for the digest, as it was digested."""
     digits = digest.encode()
+    # Replacing must change these 64 bytes only: a header in which they occur twice, as in the name
+    # of a tensor, was not written by `write_tensors`.
     if len(digits) != len(BLANK_DIGEST) or header.count(digits) != 1:
         raise DamagedFile("its digest is damaged")
     return header.replace(digits, BLANK_DIGEST.encode())
@@ -186,14 +204,18 @@ def _blank(header: bytes, digest: str) -> bytes:
 def _read(file: BufferedReader, layout: dict[str, Any], found: Any) -> dict[str, Tensor]:
     """Read tensors into new memory, with the alignment of new tensors."""
     tensors = {}
+    # In the order of the file, so that it is read once, from front to back, and digested on the
+    # way.
     for name, about in sorted(layout.items(), key=lambda item: item[1]["data_offsets"]):
         with _damage():
             tensor = torch.empty(about["shape"], dtype=_dtype(name, about["dtype"]))
             data = _bytes(tensor)
             if file.readinto(data) < len(data):
-                raise ValueError("it was cut off while it was read")
+                raise ValueError("it was truncated while it was being read")
+            # torch takes for granted that a boolean is a byte 0 or 1: results of other bytes are
+            # undefined.
             if tensor.dtype == torch.bool and max(data, default=0) > 1:
-                raise ValueError(f"{name} holds what is neither true nor false")
+                raise ValueError(f"the booleans of {name} must be bytes 0 or 1, got {max(data)}")
         found.update(data)
         tensors[name] = tensor
     return tensors
@@ -209,12 +231,15 @@ def _dtype(name: str, called: str) -> torch.dtype:
     for dtype, name_in_file in DTYPE_NAMES.items():
         if name_in_file == called:
             return dtype
-    raise ValueError(f"{name} is of type {called}, which gramian does not write")
+    raise ValueError(
+        f"the type of {name} must be one of {', '.join(DTYPE_NAMES.values())}, got {called}"
+    )
 
 
 def _bytes(tensor: Tensor) -> memoryview:
     flat = tensor.reshape(-1)
-    if flat.stride(0) != 1:  # a single number counts as contiguous with any stride
+    # A single number counts as contiguous with any stride, but `view` as bytes needs stride 1.
+    if flat.stride(0) != 1:
         flat = flat.clone(memory_format=torch.contiguous_format).as_strided(flat.shape, (1,))
     return flat.view(torch.uint8).numpy().data
 
@@ -224,6 +249,7 @@ def _damage() -> Iterator[None]:
     """Raise `DamagedFile` for all errors of the library on a damaged file."""
     try:
         yield
+    # A file that cannot be read, as for lack of permission, is not damaged.
     except OSError:
         raise
     except Exception as error:

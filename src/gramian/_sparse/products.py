@@ -36,8 +36,11 @@ class Columns:
     """
 
     def __init__(self, x: Tensor) -> None:
+        # Compiled code takes plain pointers, and so contiguous tensors.
         columns, native = x.col_indices().contiguous(), load_compiled()
         if native is None:
+            # Sorted, as the search in `_find_columns` needs it. Compiled code numbers columns by a
+            # hash table, in the order in which they come.
             self._known, positions = torch.unique(columns, return_inverse=True)
             count = len(self._known)
         else:
@@ -52,6 +55,7 @@ class Columns:
         if load_compiled() is None:
             return csr(*self._find_columns(x), shape)
         parts = tuple(part.contiguous() for part in stored_parts(x))
+        # Room for all entries: how many are in known columns is a result of the same pass.
         crow, col, values = (torch.empty_like(part) for part in parts)
         compiled_rows = self._compiled.narrow(*parts, crow, col, values)
         return csr(crow, col[:compiled_rows], values[:compiled_rows], shape)
@@ -69,6 +73,7 @@ class Columns:
         )
         if load_compiled() is None:
             return normal(self.of(x), w, weights, targets)
+        # At least one of the two is not None; either has t columns.
         t = next(part.shape[1] for part in (w, targets) if part is not None)
         out = torch.zeros(self.rows.shape[1], t, dtype=torch.float64)
         parts = tuple(part.contiguous() for part in stored_parts(x))
@@ -77,12 +82,16 @@ class Columns:
 
     def _find_columns(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         known_columns, col = self._known, x.col_indices()
+        # An entry beyond the last known column gets the last number, which the comparison below
+        # rejects; without the limit it would index past the end.
         number = torch.searchsorted(known_columns, col).clamp(max=max(len(known_columns) - 1, 0))
         is_known = (
             known_columns[number] == col
             if len(known_columns)
             else torch.zeros_like(col, dtype=torch.bool)
         )
+        # counts[e] is how many of the first e entries stay: it turns the old row starts into the
+        # new ones without a loop over rows.
         counts = torch.zeros(len(is_known) + 1, dtype=torch.int64)
         counts[1:] = is_known.cumsum(dim=0)
         return counts[x.crow_indices()], number[is_known], x.values()[is_known]
@@ -92,6 +101,7 @@ def transpose_sparse(x: Tensor) -> Tensor:
     """Return sparse rows (m, u) by columns: (u, m), made ready to be the right side of products."""
     transposed_rows = of_scipy(as_scipy(x).T.tocsr())
     if load_compiled() is not None:
+        # Built now, outside the measured products, and kept for all blocks of left sides.
         _right_side(transposed_rows)
     return transposed_rows
 
@@ -112,6 +122,8 @@ def product(left: Tensor, right: Tensor, out: Tensor | None = None) -> Tensor:
         out = torch.empty(left.shape[0], right.shape[1], dtype=left.dtype)
     if load_compiled() is None:
         return out.copy_(torch.from_numpy((as_scipy(left) @ as_scipy(right)).toarray()))
+    # Compiled code writes into `out` where that is possible; else the product needs a temporary
+    # matrix of its size.
     direct = out.dtype == left.dtype and out.is_contiguous()
     result = out if direct else torch.empty(out.shape, dtype=left.dtype)
     _right_side(right).product(*stored_parts(left), result)
@@ -123,6 +135,8 @@ _RIGHT_SIDES = WeakTensorKeyDictionary()
 
 
 def _right_side(x: Tensor) -> Any:
+    # Kept by tensor, not by contents: a right side is used for every block of a pass, and is
+    # released with its tensor.
     right_side = _RIGHT_SIDES.get(x)
     if right_side is None:
         right_side = load_compiled().SparseRight("best", *stored_parts(x), x.shape[1])
@@ -141,6 +155,7 @@ def normal(
     """Return x' W (x w - y) of sparse rows (b, u) and float64; the rest as `Columns.normal`."""
     terms = [] if w is None else [times(x, w)]
     terms += [] if targets is None else [targets.neg()]
+    # X w - y, of which either part may be missing.
     residual = torch.stack(terms).sum(dim=0)
     return transposed_times(x, residual if weights is None else residual * weights[:, None])
 
@@ -159,10 +174,11 @@ def load_compiled() -> Any:
     if find_spec(NATIVE_MODULE) is None:
         return None
     module = import_module(NATIVE_MODULE)
+    # A build from before this class has older signatures, too: none of it is used.
     if not hasattr(module, "Columns"):
         logger.warning(
-            "%s was built from older sources: products of sparse rows are computed by SciPy until "
-            "it is built again (pip install .)", NATIVE_MODULE
+            "%s was built from older sources: SciPy computes products of sparse rows until you "
+            "rebuild it (pip install .)", NATIVE_MODULE
         )  # fmt: skip
         return None
     return module

@@ -35,6 +35,8 @@ def is_sparse(x: Tensor) -> bool:
 
 def csr(crow: Tensor, col: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
     """Return a matrix of the three parts that `stored_parts` gives, unchecked."""
+    # Checks of the invariants would read all indices in each slice. The parts come from a valid
+    # matrix.
     return torch.sparse_csr_tensor(crow, col, values, size=shape, check_invariants=False)
 
 
@@ -42,6 +44,7 @@ def slice_rows(x: Tensor, start: int, stop: int) -> Tensor:
     """Return rows `start` to `stop` of `x`, (n, d), dense or sparse; values are not copied."""
     if not is_sparse(x):
         return x[start:stop]
+    # torch has no slices of sparse rows. Only the row starts are new memory.
     crow = x.crow_indices()[start : stop + 1]
     lo, hi = int(crow[0]), int(crow[-1])
     shape = (len(crow) - 1, x.shape[1])
@@ -50,6 +53,7 @@ def slice_rows(x: Tensor, start: int, stop: int) -> Tensor:
 
 def take_rows(x: Tensor, index: Int[Tensor, " k"]) -> Tensor:
     """Return rows of `x`, (n, d), dense or sparse, by their numbers, as new memory."""
+    # torch lacks indexing of sparse rows by a tensor; SciPy has it, on the same memory.
     return of_scipy(as_scipy(x)[index.numpy()]) if is_sparse(x) else x[index]
 
 
@@ -65,6 +69,7 @@ def scale_columns(x: Tensor, factor: Tensor) -> Tensor:
     """Return x diag(factor) for one factor, or one per column."""
     if not is_sparse(x):
         return x * factor
+    # A diagonal matrix scales each entry by the factor of its column: the pattern stays.
     scale = factor if factor.ndim == 0 else factor[x.col_indices()]
     return csr(x.crow_indices(), x.col_indices(), x.values() * scale, (x.shape[0], x.shape[1]))
 
@@ -81,6 +86,7 @@ def squared_norms(x: Tensor) -> Tensor:
     """Return the squared norm of each row of `x`, (n, d), as (n,)."""
     if not is_sparse(x):
         return (x * x).sum(dim=1)
+    # Entries are added up by row; rows without entries keep the zero.
     out = torch.zeros(x.shape[0], dtype=x.dtype, device=x.device)
     return out.index_add_(0, _row_of_entry(x), x.values() ** 2)
 
@@ -96,11 +102,14 @@ def append_columns(x: Tensor, *columns: Tensor) -> Tensor:
         return torch.cat([x, *(column[:, None] for column in columns)], dim=1)
     (n, d), k = x.shape, len(columns)
     crow = x.crow_indices()
+    # 1. Each row grows by k entries, so that row i starts k i places later.
     new_crow = crow + k * torch.arange(n + 1, device=x.device)
     col = torch.empty(len(x.values()) + n * k, dtype=crow.dtype, device=x.device)
     values = torch.empty(len(col), dtype=x.dtype, device=x.device)
+    # 2. Old entries move by k places for each row before theirs.
     old = torch.arange(len(x.values()), device=x.device) + k * _row_of_entry(x)
     col[old], values[old] = x.col_indices(), x.values()
+    # 3. New entries fill the k places at the end of each row: column numbers stay sorted.
     for i, column in enumerate(columns):
         at = new_crow[1:] - k + i
         col[at], values[at] = d + i, column
@@ -117,6 +126,7 @@ def cast(x: Tensor, dtype: torch.dtype) -> Tensor:
 def are_equal(x: Tensor, z: Tensor) -> bool:
     """Return whether points are the same, sparse ones entry by entry as they are stored."""
     if not (is_sparse(x) and is_sparse(z)):
+        # A dense and a sparse matrix of equal numbers count as the same.
         return torch.equal(dense(x), dense(z))
     return x.shape == z.shape and all(
         torch.equal(a, b) for a, b in zip(stored_parts(x), stored_parts(z), strict=True)
@@ -148,10 +158,12 @@ def distances(x: Float[Tensor, "s d"]) -> Float[Tensor, " p"]:
     By their inner products: of rows that are nearly equal the distance is rounding. Cost: s² of
     these.
     """
+    # Equal rows are left out beforehand: their distance of 0 would come out as rounding.
     rows = as_scipy(cast(x, torch.float64))[_distinct(x)]
     G = torch.from_numpy((rows @ rows.T).toarray())
     squares = G.diagonal()
     i, j = torch.triu_indices(len(G), len(G), offset=1)
+    # Cancellation can leave a small negative number for nearly equal rows, which has no root.
     return (squares[i] + squares[j] - 2 * G[i, j]).clamp(min=0).sqrt()
 
 
@@ -161,5 +173,6 @@ def _distinct(x: Tensor) -> list[int]:
     col, values = x.col_indices().numpy(), x.values().numpy()
     first: dict[bytes, int] = {}
     for i, (start, stop) in enumerate(itertools.pairwise(crow)):
+        # A dictionary keeps the order of insertion, so that the numbers are increasing.
         first.setdefault(col[start:stop].tobytes() + values[start:stop].tobytes(), i)
     return list(first.values())
