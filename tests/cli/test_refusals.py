@@ -235,7 +235,7 @@ def test_missing_option(error, train):
 def test_a_file_that_is_not_there(refused, tmp_path):
     assert "there is no file" in refused(data=tmp_path / "none.parquet")
     assert "there is no file" in refused(data=tmp_path / "none.csv")
-    assert "cannot tell what" in refused(data=tmp_path / "none.xlsx")
+    assert "cannot tell the format of" in refused(data=tmp_path / "none.xlsx")
 
 
 @pytest.mark.parametrize(
@@ -272,7 +272,7 @@ def test_an_identifier_is_no_feature(refused, save):
 
 def test_a_feature_that_is_no_number(refused, save):
     said = refused(data=save(city=[[1.0, 2.0]] * 60 + [[1.0]]))
-    assert "'city' has lists of 1 numbers, the first row one of 2" in said
+    assert "'city' has lists of 1 numbers, but 2 in the first row" in said
     assert "leave it out with --drop, or" in said
 
 

@@ -56,7 +56,7 @@ def test_it_is_told_by_its_suffixes(name: str) -> None:
         assert not is_table_name(suffix.removeprefix("."))
         for bare in (suffix, f"some/folder/{suffix}"):  # a hidden file without a suffix
             assert not is_table_name(bare)
-            with pytest.raises(ValueError, match="cannot tell what"):
+            with pytest.raises(ValueError, match="cannot tell the format of"):
                 format_of(bare)
 
 

@@ -84,7 +84,7 @@ def test_what_is_missing():
 def test_lists_of_several_lengths():
     table = pa.table({"words": [[1, 2], [3]], "y": [0.5, 1.5]})
     assert as_table(table).names == ("words[0]", "words[1]", "y")
-    with pytest.raises(ValueError, match=r"'words' has lists of 1 numbers, the first row one of 2"):
+    with pytest.raises(ValueError, match=r"'words' has lists of 1 numbers, but 2 in the first row"):
         KernelRidge().fit(table, "y")
 
 

@@ -56,7 +56,7 @@ def test_parquet_is_read_in_pieces(bucket: Path, s3: Store) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "change"), [(WHOLE.slice(5), "bytes, and has"), (None, "it is gone")]
+    ("rows", "change"), [(WHOLE.slice(5), "bytes and now has"), (None, "it no longer exists")]
 )
 def test_an_object_that_changes_between_passes_is_named(
     rows: pa.Table | None, change: str, bucket: Path, s3: Store
@@ -118,7 +118,9 @@ def test_what_is_not_there(bucket: Path, s3: Store) -> None:
         as_table(s3.uri("houses/none.parquet"))
     (bucket / "set").mkdir()
     (bucket / "set" / "x.txt").write_text("a")
-    with pytest.raises(ValueError, match=r"folder s3://houses/set holds no \*\.parquet or \*\.pq"):
+    with pytest.raises(
+        ValueError, match=r"folder s3://houses/set contains no \*\.parquet or \*\.pq"
+    ):
         as_table(s3.uri("houses/set"))
 
 

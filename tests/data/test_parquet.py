@@ -52,7 +52,7 @@ def test_a_folder_of_all_names_of_such_files(tmp_path: Path) -> None:
     assert rows.take(torch.arange(9))[::3, 0].tolist() == [0.0, 3.0, 6.0]
     for kept in ("x.parquet", "y.PARQUET", "z.pq"):
         (tmp_path / kept).unlink()
-    with pytest.raises(ValueError, match=r"holds no \*\.parquet or \*\.pq files"):
+    with pytest.raises(ValueError, match=r"contains no \*\.parquet or \*\.pq files"):
         as_rows(tmp_path)
 
 

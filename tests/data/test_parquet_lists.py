@@ -24,9 +24,9 @@ def written(tmp_path: Path, **columns: Any) -> Path:
 @pytest.mark.parametrize(
     ("column", "message"),
     [
-        ([[1.0, 2.0], [3.0]], r"a list of 1 numbers in 'x' from row 0 on, the first row one of 2"),
-        ([[1.0, 2.0], None], "gaps in 'x'"),
-        ([[1.0, 2.0], [3.0, None]], "gaps in 'x'"),
+        ([[1.0, 2.0], [3.0]], r"a list of 1 numbers in 'x' from row 0 on, but 2 in the first row"),
+        ([[1.0, 2.0], None], "missing lists or numbers in 'x'"),
+        ([[1.0, 2.0], [3.0, None]], "missing lists or numbers in 'x'"),
     ],
 )
 def test_lists_that_are_no_rows(column, message, tmp_path):
@@ -38,15 +38,15 @@ def test_lists_that_are_no_rows(column, message, tmp_path):
 @pytest.mark.parametrize(
     ("columns", "more", "error", "message"),
     [
-        ({"x": [1.0]}, {}, TypeError, "'x' of .* is double, and no list"),
-        ({"x": [["a"]]}, {}, TypeError, "lists of string, not of numbers"),
+        ({"x": [1.0]}, {}, TypeError, "'x' of .* must hold lists, got double"),
+        ({"x": [["a"]]}, {}, TypeError, "lists of column 'x' must hold numbers, got string"),
         ({"y": [[1.0]]}, {}, ValueError, r"no column 'x'; it has \['y'\]"),
-        ({"x": [[1.0]]}, {"features": 3}, ValueError, "indices and features go together"),
+        ({"x": [[1.0]]}, {"features": 3}, ValueError, "sparse rows need both indices and features"),
         (
             {"x": [[1.0]], "i": [[1.0]]},
             {"indices": "i", "features": 3},
             TypeError,
-            "lists of double, not of indices",
+            "lists of column 'i' must hold integers, got double",
         ),
     ],
 )
@@ -58,7 +58,7 @@ def test_columns_that_hold_no_rows(columns, more, error, message, tmp_path):
 @pytest.mark.parametrize(
     ("indices", "message"),
     [
-        ([[0, 3]], "an index outside 0 .. 2 from row 0 on; give more features"),
+        ([[0, 3]], "an index outside 0 .. 2 from row 0 on; increase features"),
         ([[-1, 0]], "an index outside"),
         ([[1]], "lists of different lengths"),
     ],

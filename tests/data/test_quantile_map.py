@@ -98,13 +98,13 @@ class TestMap:
 
     def test_sparse_rows_are_refused(self, X, rng):
         sparse = as_rows(scipy.sparse.csr_array(X.numpy()))
-        with pytest.raises(ValueError, match=r"would fill the zeros of sparse rows; give"):
+        with pytest.raises(ValueError, match=r"would fill the zeros of sparse rows; set"):
             QuantileMap.fit(sparse, rng=rng)
         with pytest.raises(ValueError, match="would fill the zeros of sparse rows"):
             QuantileMap.fit(X, rng=rng).apply(sparse)
 
     def test_other_features_are_refused(self, X, rng):
-        with pytest.raises(ValueError, match="4 features, but the quantiles were made for 5"):
+        with pytest.raises(ValueError, match="4 features, but the quantile map takes 5"):
             QuantileMap.fit(X, rng=rng).apply(as_rows(X[:, :4]))
 
 
@@ -141,8 +141,8 @@ class TestParts:
     @pytest.mark.parametrize(
         ("change", "message"),
         [
-            ({"columns": torch.tensor([0, 1, 5])}, "columns .* must increase, below 5"),
-            ({"columns": torch.tensor([1, 0, 4])}, "columns .* must increase, below 5"),
+            ({"columns": torch.tensor([0, 1, 5])}, "columns .* must increase, from 0 to below 5"),
+            ({"columns": torch.tensor([1, 0, 4])}, "columns .* must increase, from 0 to below 5"),
             ({"columns": torch.ones(3)}, "columns .* must be whole numbers"),
             ({"constant": torch.tensor([1])}, "has a feature twice"),
             ({"mean": torch.ones(2).double()}, "mean .* has shape"),

@@ -90,7 +90,7 @@ def test_targets_keep_their_type(tmp_path: Path, kind: str) -> None:
     assert read_targets(path, "y").dtype.kind == ("f" if kind == ".parquet" else "i")
     assert read_targets(path, "city").tolist() == ["Rome", "Oslo", "Rome", "Bern"]
     assert read_targets(path, "city").dtype.kind == "U"
-    with pytest.raises(TypeError, match="several targets all must be numbers, not city"):
+    with pytest.raises(TypeError, match="several targets must all be numbers, but city holds text"):
         read_targets(path, ["b", "city"])
     with pytest.raises(TypeError, match=r"city \(string\)"):
         open_rows(path, ["a", "city"])
@@ -137,7 +137,7 @@ def test_a_label_that_is_missing_from_a_csv_is_no_class(tmp_path: Path) -> None:
 
 
 def test_no_target_at_all(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="at least one target"):
+    with pytest.raises(ValueError, match="target must name at least one column"):
         read_targets(saved(tmp_path, ".parquet"), [])
 
 
@@ -307,5 +307,7 @@ def test_the_split_of_california_housing_is_the_one_described() -> None:
 
 
 def test_an_unknown_sample() -> None:
-    with pytest.raises(ValueError, match="no sample data set 'iris'; there are california_housing"):
+    with pytest.raises(
+        ValueError, match="no sample data set 'iris'; choose one of california_housing"
+    ):
         sample_path("iris")

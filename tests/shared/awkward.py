@@ -318,5 +318,5 @@ TABLES: dict[str, Awkward] = {
     "blank": Awkward(raw(b"\n \n"), refused="x.csv is empty: a line with the names"),
     "header only": Awkward(changed(lambda f: f[:0]), refused="x.csv has 0 rows: nothing stands"),
     "no text": Awkward(raw(b"PK\x03\x04\x14\x00\x06\x00"), refused="x.csv is no text: byte 5"),
-    "a workbook": Awkward(raw(b"PK\x03\x04", "x.xlsx"), refused=r"cannot tell what .*x.xlsx is"),
+    "a workbook": Awkward(raw(b"PK\x03\x04", "x.xlsx"), refused="cannot tell the format of"),
 }  # fmt: skip

@@ -54,12 +54,14 @@ class FiniteCheck:
         """
         if targets is not None:
             self.copies = self.copies or CopyCheck(self.names)
+            # Before the check of finite numbers, which returns early.
             self.copies.add(block, targets)
         values = block.values() if block.layout == torch.sparse_csr else block
         if _surely_finite(values):
             return True
         bad = ~torch.isfinite(values)
-        if not bool(bad.any()):  # finite numbers, but too large to be added
+        if not bool(bad.any()):
+            # Finite numbers whose sum overflowed.
             return True
         nans = int(torch.isnan(values).sum())
         self.nans += nans
@@ -73,6 +75,7 @@ class FiniteCheck:
         """Add the counts of later rows, and return this check."""
         self.nans += other.nans
         self.infinities += other.infinities
+        # The other check is of later rows: its first entry counts only if this one has none.
         self.first = other.first if self.first is None else self.first
         if self.copies is not None and other.copies is not None:
             self.copies.merge(other.copies)
@@ -93,6 +96,8 @@ class FiniteCheck:
 
 def _surely_finite(values: Tensor) -> bool:
     """Add up: one read without temporaries, in pieces that torch gives to one thread."""
+    # A sum is finite only if all numbers are: any NaN or infinity survives. Waking the threads of
+    # torch would cost more than the sum of such a piece.
     pieces = values.reshape(-1).split(1 << 15)
     return all(math.isfinite(float(piece.sum(dtype=torch.float64))) for piece in pieces)
 
@@ -101,7 +106,9 @@ def _position(block: Tensor, bad: Tensor) -> tuple[int, int]:
     if block.layout != torch.sparse_csr:
         row, column = torch.nonzero(bad)[0].tolist()
         return row, column
+    # `bad` is of the stored entries: the row of an entry is found by the row starts.
     entry = int(torch.nonzero(bad)[0])
+    # Of several equal starts all but the last belong to empty rows: hence `right`.
     row = int(torch.searchsorted(block.crow_indices(), torch.tensor(entry), right=True)) - 1
     return row, int(block.col_indices()[entry])
 
@@ -178,6 +185,7 @@ def check_magnitude(targets: Targets, dtype: torch.dtype, what: str = "y") -> No
     """
     largest = LARGEST_TARGET[dtype]
     for column, size in enumerate(_sizes(targets).tolist()):
+        # Only the largest number of a column matters: small ones next to it round to 0 harmlessly.
         if size == 0 or 1 / largest <= size <= largest:
             continue
         where = what if targets.shape[1] == 1 else f"column {column} of {what}"
@@ -194,5 +202,6 @@ def _sizes(targets: Targets) -> Float[Tensor, " t"]:
     """Return the size of the largest number of each column, wherever they are."""
     remote = as_remote_columns(targets)
     if remote is not None:
+        # Of the facts that one pass has found: no pass over remote rows for each question.
         return torch.maximum(remote.facts.largest.abs(), remote.facts.smallest.abs())
     return targets.abs().amax(dim=0)

@@ -43,7 +43,9 @@ class CopyCheck:
             False if no column can equal a target any more: further blocks need no check.
         """
         y = targets
-        if self._pairs is None:  # nearly always the first row tells them apart
+        if self._pairs is None:
+            # Columns nearly always differ from the targets in the first row: comparing it leaves
+            # few pairs, where a comparison of all d t pairs would read the block t times.
             self._pairs = (block[0].cpu().to(y.dtype)[:, None] == y[0]).nonzero()
         same = [bool((block[:, j].cpu().to(y.dtype) == y[:, k]).all()) for j, k in self._pairs]
         self._pairs = self._pairs[torch.tensor(same, dtype=torch.bool)]
@@ -52,6 +54,7 @@ class CopyCheck:
     def merge(self, other: CopyCheck) -> None:
         """Keep the pairs that were equal in the rows of another check as well."""
         if self._pairs is None or other._pairs is None:
+            # A check without blocks leaves the pairs of the other one as they are.
             self._pairs = other._pairs if self._pairs is None else self._pairs
         else:
             same = (self._pairs[:, None] == other._pairs).all(dim=2).any(dim=1)
@@ -77,10 +80,13 @@ def comparable(targets: np.ndarray, dtype: torch.dtype) -> Float[Tensor, "n t"]:
     Those that are numbers and not all the same; they are compared in the narrower one of both
     types.
     """
+    # A copy that was stored in float32 is equal only after the target is rounded, too.
     narrow = dtype == torch.float32 or targets.dtype == np.float32
     columns = targets.reshape(len(targets), -1)
     if columns.dtype.kind not in "biuf":
+        # Texts equal no number.
         columns = columns[:, :0]
+    # A constant target would equal any constant column, which copies nothing.
     varies = (columns != columns[:1]).any(axis=0)
     kind = np.float32 if narrow else np.float64
     return torch.from_numpy(np.ascontiguousarray(columns[:, varies], dtype=kind))
@@ -106,7 +112,9 @@ def comparable_remote(targets: RemoteColumns, dtype: torch.dtype) -> list[Remote
 
 
 def check_copies(rows: RowSource, targets: np.ndarray, names: tuple[str, ...]) -> None:
-    """Refuse columns that equal a target; reads no further than to the row that tells.
+    """Refuse columns that equal a target.
+
+    Reading stops once each column has differed from the targets.
 
     Parameters
     ----------
@@ -122,6 +130,7 @@ def check_copies(rows: RowSource, targets: np.ndarray, names: tuple[str, ...]) -
     """
     check, y = CopyCheck(names), comparable(targets, rows.dtype)
     for part, block in rows.blocks(default_block_size(rows)):
+        # Most tables are settled by the first block.
         if not check.add(block, y[part]):
             return
     check.finish()

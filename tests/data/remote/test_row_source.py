@@ -93,9 +93,9 @@ class TestVerbs:
     def test_a_description_has_no_rows(self, X):
         told = RemoteDescription(as_rows(X), 5)
         assert told.shape == (5, D)
-        with pytest.raises(RuntimeError, match="these rows are elsewhere"):
+        with pytest.raises(RuntimeError, match="only the shape and type of these remote rows"):
             told.take(torch.tensor([0]))
-        with pytest.raises(RuntimeError, match="these rows are elsewhere"):
+        with pytest.raises(RuntimeError, match="only the shape and type of these remote rows"):
             told.blocks(1)
 
 
@@ -154,7 +154,7 @@ class TestWrapping:
         ],
     )
     def test_no_source_reads_remote_rows_block_by_block(self, X, wrap):
-        with pytest.raises(ValueError, match=r"reads blocks of rows here, and Remote\(90 x 3"):
+        with pytest.raises(ValueError, match=r"needs local rows, but Remote\(90 x 3"):
             wrap(Remote.of(X))
 
     def test_some_remote_rows_are_in_their_order(self, X):

@@ -53,6 +53,8 @@ class TableFormat(ABC):
     def has_suffix(self, name: str) -> bool:
         """Return whether the name of a file or a path has a suffix of this format."""
         last = Path(name).name.lower()
+        # The name only, because `Path.suffix` has no double suffixes such as .csv.gz. A hidden file
+        # named .csv has no name before its suffix.
         return last.endswith(self.suffixes) and last not in self.suffixes
 
     def is_part(self, path: Path) -> bool:
@@ -108,6 +110,7 @@ class TableFormat(ABC):
     def rows(self, path: Path, columns: Sequence[str] | None = None) -> RowSource:
         """Open columns of numbers as rows; all of them by default."""
         if columns is not None:
+            # Before loading, so that the error lists the names of the file.
             check_columns(path, self.schema(path).names, columns)
         return TableRows(self.load(path, columns), columns)
 
@@ -189,8 +192,8 @@ def format_to_write(path: str | Path) -> WritableFormat:
     chosen_format = _opening(Path(path), usual)
     if not isinstance(chosen_format, WritableFormat):
         raise ValueError(
-            f"{path} cannot be written, as tables of that format are only read; give a name "
-            f"ending in {usual}"
+            f"{path} cannot be written, because this format is read-only; give a name ending in "
+            f"{usual}"
         )
     return chosen_format
 
@@ -198,7 +201,8 @@ def format_to_write(path: str | Path) -> WritableFormat:
 def _opening(path: Path, expected: str) -> TableFormat:
     openers = [table_format for table_format in _all() if table_format.opens(path)]
     if not openers:
-        raise ValueError(f"cannot tell what {path} is: expected a name ending in {expected}")
+        raise ValueError(f"cannot tell the format of {path}: expected a name ending in {expected}")
+    # Parquet opens any folder; a format with the suffix of the folder is the better choice.
     return max(openers, key=lambda table_format: table_format.has_suffix(path.name))
 
 

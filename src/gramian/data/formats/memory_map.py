@@ -53,16 +53,19 @@ def scratch(shape: tuple[int, ...], dtype: torch.dtype, memory_bytes: int) -> Te
         return torch.empty(shape, dtype=dtype)
     try:
         with tempfile.TemporaryFile() as file:
-            # a hole that cannot be filled later would end the process, and not raise an error
+            # Filled with zeros in advance: a mapped hole for which the disk has no room later would
+            # end the process by a signal, and not raise an error.
             for start in range(0, size, WRITE_BYTES):
                 file.write(bytes(min(WRITE_BYTES, size - start)))
             file.flush()
+            # The map outlives the file object; the file has no name, and its space is free with the
+            # map.
             return torch.from_numpy(np.memmap(file, NUMPY_OF[dtype], "r+", shape=shape))
     except OSError as error:
         raise OSError(
             error.errno,
-            f"could not write {size:,} bytes to {tempfile.gettempdir()}, where what exceeds the "
-            f"memory is kept: {error.strerror or error}; set TMPDIR to a folder with room",
+            f"could not write {size:,} bytes of temporary data to {tempfile.gettempdir()}: "
+            f"{error.strerror or error}; set TMPDIR to a folder with free space",
         ) from error
 
 
@@ -95,9 +98,12 @@ def gather_rows(
         return rows_taken.to_dense() if dense and rows.sparse else rows_taken
     out = scratch((k, d), rows.dtype, memory_bytes)
     if rows.remote:
+        # One round trip for each block of rows, not for all of them at once, which would not fit
+        # into memory.
         for part in slices(k, default_block_size(rows)):
             out[part] = rows.take(index[part])
         return out
+    # A sequential source filters by increasing numbers; `order` puts its blocks in their places.
     order = torch.arange(k) if rows.random_access else index.argsort()
     for part, block in Subset(rows, index[order]).blocks(default_block_size(rows)):
         out[order[part]] = block.to_dense() if rows.sparse else block
@@ -127,7 +133,7 @@ def store_rows(rows: RowSource, path: str | Path) -> Float[Tensor, "n d"]:
     """
     path, dtype = Path(path), NUMPY_OF[rows.dtype]
     if rows.sparse or path.suffix.lower() != ".npy":
-        raise ValueError(f"dense rows are stored in a .npy file, not {rows!r} in {path}")
+        raise ValueError(f"only dense rows in a .npy file can be stored, got {rows!r} and {path}")
 
     def write(part: Path) -> None:
         writer = NpyWriter(part, rows.shape[1], dtype)
@@ -136,6 +142,7 @@ def store_rows(rows: RowSource, path: str | Path) -> Float[Tensor, "n d"]:
         writer.close()
 
     write_atomically(path, write)
+    # Opened again by its final name, after the rename: it is mapped for reading only.
     return as_tensor(open_npy(path))
 
 
@@ -168,6 +175,8 @@ class NpyTable(Table):
     def rows(self, columns: Sequence[str]) -> RowSource:
         """Map the file; see `Table.rows`."""
         rows = ArrayRows(open_npy(self._path))
+        # The file is opened a second time, and may be another one by now. From here on `ArrayRows`
+        # compares its own stamp.
         self._stamp.check(self._path)
         return rows if tuple(columns) == self.names else Select(rows, columns)
 
@@ -184,5 +193,6 @@ class NpyTable(Table):
 
     def _batch(self, columns: Sequence[str], rows: Any) -> pa.RecordBatch:
         chosen = column_numbers(list(columns), None, self._array.shape[1])
+        # Converted to the byte order of this machine, which is the only one that Arrow takes.
         arrays = [pa.array(np.asarray(self._array[rows, j], self._type)) for j in chosen]
         return pa.record_batch(arrays, schema=pa.schema([self.schema.field(c) for c in columns]))

@@ -40,6 +40,7 @@ class Npy(WritableFormat):
         array = open_columns(path)
         chosen = column_numbers(schema.names, None, array.shape[1])
         for part in slices(len(array), size):
+            # Copies, in native byte order: Arrow would otherwise share pages of the mapped file.
             columns = [array[part, j].astype(native(array.dtype)) for j in chosen]
             yield pa.record_batch([pa.array(column) for column in columns], schema=schema)
 
@@ -97,6 +98,8 @@ class MatrixWriter:
 
 
 def _check_exact(values: np.ndarray, dtype: np.dtype[Any], name: str) -> None:
+    # Whole numbers up to 2**24 in float32 and 2**53 in float64 are exact. The negation is of a
+    # Python integer, because the smallest int64 has no positive counterpart in its type.
     limit = 2 ** (np.finfo(dtype).nmant + 1)
     if values.dtype.kind in "iu" and len(values) and max(values.max(), -int(values.min())) > limit:
         raise ValueError(

@@ -31,11 +31,12 @@ def open_npy(path: Path) -> np.ndarray:
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
     try:
+        # Never loads objects, which would be unpickled and could run code.
         array: np.ndarray = np.lib.format.open_memmap(path, mode="r")
     except UNREADABLE_ERRORS as error:
         raise ValueError(
             f"{path} cannot be read as a NumPy array of numbers: it is cut off, empty, damaged or "
-            f"holds Python objects; write it again with numpy.save (NumPy says: {error})"
+            f"contains Python objects; write it again with numpy.save (NumPy reports: {error})"
         ) from error
     return array
 
@@ -51,14 +52,15 @@ def open_columns(path: Path) -> np.ndarray:
     array = open_npy(path)
     if array.ndim not in (1, 2) or 0 in array.shape[1:]:
         raise ValueError(
-            f"{path} has shape {array.shape}; a table has shape (rows, columns), with at least "
-            "one column; reshape it and write it again with numpy.save"
+            f"{path} has shape {array.shape}, but a table must have shape (rows, columns), with at "
+            "least one column; reshape it and write it again with numpy.save"
         )
     if array.dtype.kind not in "biufU" or (array.dtype.itemsize > 8 and array.dtype.kind == "f"):
         raise ValueError(
-            f"{path} has type {array.dtype}, but a table holds numbers of up to 64 bits, or text; "
-            "write it again with numpy.save(path, x.astype('float64'))"
+            f"{path} has type {array.dtype}, but a table must hold numbers of up to 64 bits, or "
+            "text; write it again with numpy.save(path, x.astype('float64'))"
         )
+    # One column, as `numpy.save` of a vector writes it.
     return array[:, None] if array.ndim == 1 else array
 
 
@@ -93,10 +95,13 @@ class NpyWriter:
         """Write the true number of rows into the header: NumPy leaves room for it to grow."""
         with self._file:
             self._file.seek(0)
+            # A header that ends at another place has overwritten data, or left a gap before them.
             if self._header() != self._start:
                 raise RuntimeError("the header of the .npy file grew over the data")
 
     def _header(self) -> int:
+        # Version 1.0 of the format pads the header for a growing number of rows, and is read by
+        # every NumPy.
         facts = {"descr": self._dtype.str, "fortran_order": False, "shape": self._shape}
         npy_format.write_array_header_1_0(self._file, facts)
         return self._file.tell()

@@ -20,6 +20,7 @@ def address_of(x: str | Path) -> str | None:
     there is a folder of the name before the slash.
     """
     if isinstance(x, Path):
+        # A folder named s3: may exist, and a path through it looks like such an address.
         is_address = _PATH_OF_URI.match(str(x)) and not Path(x.parts[0]).is_dir()
         return _PATH_OF_URI.sub(r"\1://", str(x)) if is_address else None
     return x if _URI_PATTERN.match(x) else None
@@ -56,6 +57,7 @@ class RemotePath:
         info = self.system.get_file_info(self.place)
         if info.type == pyarrow.fs.FileType.NotFound:
             raise FileNotFoundError(f"there is no file {self}")
+        # Some stores tell neither; zeros then equal each other, and no change is found.
         return info.size or 0, info.mtime_ns or 0
 
     @property

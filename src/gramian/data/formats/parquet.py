@@ -66,6 +66,7 @@ class ParquetRows(RowSource):
             Columns.choose(schema, columns, str(file.path)) for file, schema in files
         ]
         chosen = columns_of_files[0]
+        # Only the columns that are used must agree: files may differ in others.
         self._pieces.check_alike(chosen.names)
         n = sum(self._pieces.counts)
         if n == 0:
@@ -80,32 +81,38 @@ class ParquetRows(RowSource):
         """Walk over the rows; see `RowSource.blocks`."""
         check_size(size)
         blocks = self._assemble(size)
+        # A single block has no next one to read ahead.
         return prefetch(blocks) if self.read_ahead and size < self.shape[0] else blocks
 
     def _assemble(self, size: int) -> Iterator[tuple[slice, Tensor]]:
         n, d = self.shape
         start = stop = 0  # range of the current block, which has rows up to `stop`
+        # Each block is new memory, because the consumer may still hold the one before.
         out = new_block(min(size, n), d, self.dtype)
         for batch in self._batches(size):
             while batch.num_rows:
+                # A batch may end within a block, and a block within a batch.
                 part = batch.slice(0, start + len(out) - stop)
                 fill(out[stop - start :][: part.num_rows], part, self._names)
                 stop += part.num_rows
                 batch = batch.slice(part.num_rows)
                 if stop == start + len(out):
                     yield slice(start, stop), out
+                    # No memory for a block that will not come.
                     if stop < n:
                         start, out = stop, new_block(min(size, n - stop), d, self.dtype)
 
     def _batches(self, size: int) -> Iterator[pa.RecordBatch]:
         try:
             yield from self._pieces.read(self._names, min(size, batch_rows(self._names)))
-        finally:  # Arrow would keep about 50 MB for later use
+        finally:
+            # Arrow's pool would keep about 50 MB for later use.
             pa.default_memory_pool().release_unused()
 
     def take(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
         """Gather rows in one pass; see `RowSource.take`."""
         check_index(index, self.shape[0])
+        # The pass needs increasing, distinct numbers; order and repeats are restored at the end.
         distinct_index, inverse = np.unique(index.cpu().numpy(), return_inverse=True)
         out = torch.empty((len(distinct_index), self.shape[1]), dtype=self.dtype)
         for part, batch in take_pieces(self._pieces, self._names, distinct_index):
@@ -155,15 +162,18 @@ class Parquet(WritableFormat):
             Subject of error messages.
         """
         inside = [PurePosixPath(file.place).relative_to(start.place) for file in files]
+        # A single file counts whatever its name; in a folder only the names of Parquet files do.
         alone = list(files) == [start]
         pairs = [
             (name, file) for name, file in zip(inside, files, strict=True) if alone or belongs(name)
         ]
         if not pairs:
             raise ValueError(
-                f"the folder {start} holds no "
+                f"the folder {start} contains no "
                 f"{' or '.join(f'*{end}' for end in PARQUET_SUFFIXES)} files"
             )
+        # By the parts of the path, as local folders are sorted: by text, a-b/x would come before
+        # a/x.
         pairs.sort(key=lambda pair: pair[0].parts)
         keys = keys_of([name for name, _ in pairs], where)
         return _table(ParquetPieces.of([file for _, file in pairs], keys), where)

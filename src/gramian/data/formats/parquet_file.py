@@ -17,8 +17,8 @@ from .partitions import Key, with_keys
 PARQUET_SUFFIXES = (".parquet", ".pq")
 """Ends of the names of Parquet files, in lower case; the usual one first."""
 
-_BUFFER_BYTES = 1 << 21  # compressed bytes buffered, all columns together
-
+# Compressed bytes that are buffered, all columns together.
+_BUFFER_BYTES = 1 << 21
 
 TEXT_BATCH_BYTES = 1 << 26
 """Bytes of texts that are decoded at a time, by the length of the first ones."""
@@ -87,20 +87,27 @@ class ParquetFile:
         with ``pre_buffer`` all of them at once, and mapped pages would count as our memory. One
         thread decodes, so that the others are free to compute: about 10^8 numbers per second.
         """
+        # Shared among the columns, so that memory does not grow with their number; below 16 kB
+        # reads would be many and small.
         buffer_size = max(1 << 14, _BUFFER_BYTES // max(1, len(columns)))
         with self.stamp.require_unchanged(self.path), open_files(self.path, buffer_size) as file:
-            if row_groups(file) != self.groups:  # within one tick of the clock of the file system
+            # A file that was written again within one tick of the clock of the file system may have
+            # the same stamp, but hardly the same row groups.
+            if row_groups(file) != self.groups:
                 rows = file.metadata.num_rows
-                raise change_error(self.path, f"it had {self.rows:,} rows, and has {rows:,}")
+                raise change_error(self.path, f"it had {self.rows:,} rows and now has {rows:,}")
             own = [name for name in columns if name not in {key.name for key in self.keys}]
-            read = own or file.schema_arrow.names[:1]  # which says how many rows there are
+            # Without a column of its own, any column tells how many rows there are.
+            read = own or file.schema_arrow.names[:1]
             size = min(size, self._text_rows(file, read, groups))
             texts = _TextLengths(self.path, self.rows)
             for batch in file.iter_batches(
                 size, row_groups=groups, columns=read, use_threads=False
             ):
                 texts.add(batch)
-                batch.validate(full=True)  # Arrow does not check indices and texts
+                # Arrow decodes indices and texts without checking them, and follows them wherever
+                # they point.
+                batch.validate(full=True)
                 yield with_keys(batch, self.keys, columns) if self.keys else batch
 
     def _text_rows(
@@ -113,9 +120,11 @@ class ParquetFile:
             return max(1, int(file.metadata.num_rows))
         probe = file.iter_batches(PROBED_ROWS, row_groups=groups, columns=texts, use_threads=False)
         batch = next(probe, None)
+        # No row at all: any number of rows per batch will do.
         if batch is None:
             return 1
-        _TextLengths(self.path, self.rows).add(batch)  # before a larger batch is decoded
+        # Before a larger batch is decoded: 32 rows may already be too long.
+        _TextLengths(self.path, self.rows).add(batch)
         rows = TEXT_BATCH_BYTES * int(batch.num_rows) // max(1, int(batch.nbytes))
         if any(_is_text(column.type) for column in batch.columns):
             rows = min(rows, TEXT_BATCH_ROWS)
@@ -156,13 +165,15 @@ class _TextLengths:
             if not _is_text(column.type):
                 continue
             self._bytes[name] += column.nbytes
+            # Few long texts among many rows are no long column, so that the mean is over the whole
+            # file at first; but texts of gigabytes are refused before all of them are decoded.
             rows = self._rows if self._bytes[name] > TEXT_BATCH_BYTES else self._file_rows
             if self._bytes[name] > MEAN_TEXT_BYTES * rows:
                 raise ValueError(
                     f"{self._path}: the texts of column '{name}' have "
                     f"{self._bytes[name] // self._rows:,} bytes on average over {self._rows:,} of "
-                    f"{self._file_rows:,} rows, more than {MEAN_TEXT_BYTES:,}; leave it out "
-                    "(on the command line --drop), or shorten them"
+                    f"{self._file_rows:,} rows, more than the limit of {MEAN_TEXT_BYTES:,}; leave "
+                    "the column out (on the command line --drop), or shorten the texts"
                 )
 
 
@@ -171,12 +182,13 @@ def readable(path: Path | RemoteFile) -> Iterator[None]:
     """Explain what Arrow reports about a damaged file."""
     try:
         yield
+    # These are errors of the system, not of the contents: they pass as they are.
     except (FileNotFoundError, PermissionError):
         raise
     except (pa.ArrowException, OSError) as error:
         raise ValueError(
             f"{path} cannot be read as Parquet: it is cut off, damaged or of another format; "
-            f"copy or write it again (Arrow says: {str(error).splitlines()[0]})"
+            f"copy or write it again (Arrow reports: {str(error).splitlines()[0]})"
         ) from error
 
 
@@ -195,7 +207,8 @@ def open_files(path: Path | RemoteFile, buffer_size: int = 0) -> Iterator[pq.Par
     with (
         readable(path),
         pq.ParquetFile(
-            path.absolute() if isinstance(path, Path) else path.open(),  # "run:/x" is no address
+            # Absolute, because Arrow takes a relative path such as "run:/x" for an address.
+            path.absolute() if isinstance(path, Path) else path.open(),
             buffer_size=buffer_size,
             pre_buffer=False,
             memory_map=False,
@@ -219,10 +232,12 @@ def parquet_paths(path: str | Path) -> list[Path]:
     if not path.is_dir():
         return [path]
     files = (file for file in path.rglob("*") if belongs(file.relative_to(path)))
+    # By parts, so that the files of a folder stay together; any order of the system would change
+    # the order of rows.
     paths = sorted((file for file in files if file.is_file()), key=lambda file: file.parts)
     if not paths:
         raise ValueError(
-            f"the directory {path} holds no "
+            f"the directory {path} contains no "
             f"{' or '.join(f'*{end}' for end in PARQUET_SUFFIXES)} files, "
             "and neither do its subfolders"
         )
@@ -231,5 +246,6 @@ def parquet_paths(path: str | Path) -> list[Path]:
 
 def belongs(path: PurePath) -> bool:
     """Return whether a file of a folder that is one table, named from there, belongs to it."""
+    # Names that Spark and Hive give to files of their own, such as _SUCCESS and _temporary.
     hidden = any(part.startswith((".", "_")) for part in path.parts)
     return path.suffix.lower() in PARQUET_SUFFIXES and not hidden

@@ -35,7 +35,7 @@ class ParquetPieces(Pieces):
 
     @property
     def counts(self) -> tuple[int, ...]:  # type: ignore[override]
-        """Rows of all row groups."""
+        """Number of rows of each row group, file after file."""
         return tuple(rows for file in self.files for rows in file.groups)
 
     @classmethod
@@ -56,7 +56,8 @@ class ParquetPieces(Pieces):
         """Read the footers of files."""
         files, schemas = [], []
         for path, own in zip(paths, keys, strict=True):
-            stamp = FileStamp.of(path)  # before the footer is read: a later version is a change
+            # Before the footer is read, so that a version that replaces it counts as a change.
+            stamp = FileStamp.of(path)
             with open_files(path) as file:
                 files.append(ParquetFile(path, stamp, row_groups(file), own))
                 schemas.append(_with_keys(file.schema_arrow, own, path))
@@ -79,8 +80,10 @@ class ParquetPieces(Pieces):
         """Decode the files one after the other; see `Pieces.read`."""
         start = 0
         for file in self.files:
+            # Pieces are numbered through all files, row groups within one.
             own_groups = range(start, start + len(file.groups))
             groups = None if pieces is None else [i - start for i in pieces if i in own_groups]
+            # A file without wanted rows is not even opened.
             if groups is None or groups:
                 yield from file.batches(columns, size, groups)
             start = own_groups.stop
@@ -90,7 +93,8 @@ def _with_keys(schema: pa.Schema, keys: Sequence[Key], path: Path | RemoteFile) 
     for key in keys:
         if key.name in schema.names:
             raise ValueError(
-                f"{path} has a column {key.name}, and so does the name of its folder: rename one"
+                f"{path} has a column {key.name}, which is also a key in the name of its folder: "
+                "rename one of the two"
             )
         schema = schema.append(pa.field(key.name, key.type))
     return schema
@@ -103,6 +107,7 @@ def _describe_schema(schema: pa.Schema, columns: Sequence[str] | None) -> list[s
 
 def _difference(found: Sequence[str], first: Sequence[str]) -> str:
     """Return the first columns that are not alike, against each other."""
+    # Padded, because one file may have more columns: a missing one is shown as none.
     pairs = zip([*found, *["none"] * len(first)], [*first, *["none"] * len(found)], strict=False)
     return next(
         f"{own_value} against {other_value}"

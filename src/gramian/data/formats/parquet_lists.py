@@ -65,22 +65,27 @@ class ParquetLists(RowSource):
         features: int | None = None,
     ) -> None:
         if (indices is None) != (features is None):
-            raise ValueError("indices and features go together: sparse rows need both")
+            raise ValueError("sparse rows need both indices and features; pass both, or neither")
         self.path, self.values, self.indices = Path(path), values, indices
         self._names = [values] if indices is None else [values, indices]
         self._pieces = ParquetPieces.at(path)
         self._kinds = [self._kind(name) for name in self._names]
+        # After the types of the first file, whose messages name the column.
         self._pieces.check_alike(self._names)
         n = sum(self._pieces.counts)
         if n == 0:
             raise ValueError(f"{path} has 0 rows, but at least one is needed")
         self.dtype = _dtype(self._kinds[0], values)
         if indices is not None and not pa.types.is_integer(self._kinds[1]):
-            raise TypeError(f"the column {indices!r} has lists of {self._kinds[1]}, not of indices")
+            raise TypeError(
+                f"the lists of column {indices!r} must hold integers, got {self._kinds[1]}"
+            )
         self.sparse = features is not None
+        # The first list tells the number of features of dense rows.
         first = next(self._pieces.read([values], 1))
         self.shape = check_matrix((n, len(first.column(0)[0]) if features is None else features))
         if self.sparse and self.shape[1] > WIDE_FEATURES:
+            # Rows of more features are never made dense: memory is planned by their mean entries.
             self.entries = min(self.shape[1], 1 + ENTRY_NUMBERS * self._entries_of_a_row())
 
     def blocks(self, size: int) -> Iterator[tuple[slice, Float[Tensor, "b d"]]]:
@@ -111,8 +116,8 @@ class ParquetLists(RowSource):
         kind = schema.field(name).type
         if not (pa.types.is_list(kind) or _fixed(kind) or pa.types.is_large_list(kind)):
             raise TypeError(
-                f"the column {name!r} of {self.path} is {kind}, and no list; a table of numbers "
-                "needs no list, its path will do"
+                f"the column {name!r} of {self.path} must hold lists, got {kind}; open a table of "
+                "plain numbers with as_rows(path)"
             )
         return kind.value_type
 
@@ -122,6 +127,7 @@ class ParquetLists(RowSource):
         return int(pc.sum(pc.list_value_length(first.column(0))).as_py() or 0) // len(first)
 
     def _batch_rows(self) -> int:
+        # The true number of entries is known only after decoding.
         numbers = ASSUMED_ENTRIES if self.sparse else self.shape[1]
         return max(1, BATCH_NUMBERS // max(numbers, 1))
 
@@ -132,7 +138,7 @@ class ParquetLists(RowSource):
                 at = int((lengths != self.shape[1]).argmax())
                 raise ValueError(
                     f"{self.path} has a list of {lengths[at]} numbers in {self.values!r} {where}, "
-                    f"the first row one of {self.shape[1]}"
+                    f"but {self.shape[1]} in the first row"
                 )
             return as_tensor(values.reshape(-1, self.shape[1]))
         columns, other_columns = self._numbers(batch, 1, where)
@@ -140,11 +146,14 @@ class ParquetLists(RowSource):
             raise ValueError(f"{self.path} has lists of different lengths in {self._names} {where}")
         if len(columns) and not 0 <= columns.min() <= columns.max() < self.shape[1]:
             raise ValueError(
-                f"{self.path} has an index outside 0 .. {self.shape[1] - 1} {where}; give more "
+                f"{self.path} has an index outside 0 .. {self.shape[1] - 1} {where}; increase "
                 "features"
             )
+        # `lists.flatten()` starts at the slice of this batch, unlike the offsets, so that row
+        # starts are made of lengths.
         start = np.concatenate([[0], np.cumsum(lengths)])
         shape = (len(lengths), self.shape[1])
+        # SciPy sorts the indices of each row, and adds up repeated ones.
         rows = canonical(scipy.sparse.csr_array((values, columns, start), shape=shape))
         return csr_block(rows.indptr, rows.indices, rows.data, self.shape[1], self.dtype)
 
@@ -155,7 +164,10 @@ class ParquetLists(RowSource):
         lists = batch.column(column)
         inside = lists.flatten()
         if lists.null_count or inside.null_count:
-            raise ValueError(f"{self.path} has gaps in {self._names[column]!r} {where}")
+            raise ValueError(
+                f"{self.path} has missing lists or numbers in {self._names[column]!r} {where}; "
+                "fill them, or drop these rows"
+            )
         lengths = pc.list_value_length(lists).to_numpy(zero_copy_only=False).astype(np.int64)
         dtype = np.int64 if column else NUMPY_OF[self.dtype]
         return inside.to_numpy(zero_copy_only=False).astype(dtype, copy=False), lengths
@@ -168,5 +180,5 @@ def _fixed(kind: pa.DataType) -> bool:
 def _dtype(kind: pa.DataType, name: str) -> torch.dtype:
     float_type = float_of(kind)
     if float_type is None:
-        raise TypeError(f"the column {name!r} has lists of {kind}, not of numbers")
+        raise TypeError(f"the lists of column {name!r} must hold numbers, got {kind}")
     return float_type

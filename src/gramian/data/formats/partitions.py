@@ -51,15 +51,18 @@ def keys_of(paths: Sequence[PurePath], where: str) -> list[tuple[Key, ...]]:
         If the files are not in folders with the same keys.
     """
     pairs = [
+        # Writers quote characters that names of folders cannot have, such as a slash.
         {name: unquote(value) for name, mark, value in parts if mark and name}
         for parts in ([part.partition("=") for part in path.parts[:-1]] for path in paths)
     ]
+    # The order of keys counts: a=1/b=2 and b=2/a=1 are two layouts.
     names = list(pairs[0])
     for path, pairs_of_path in zip(paths, pairs, strict=True):
         if list(pairs_of_path) != names:
             raise ValueError(
-                f"{where}: {path} lies in folders of other keys than {paths[0]}: "
-                f"{', '.join(pairs_of_path) or 'none'} against {', '.join(names) or 'none'}"
+                f"{where}: all files must be in folders with the same keys, but {path} has "
+                f"{', '.join(pairs_of_path) or 'none'} and {paths[0]} has "
+                f"{', '.join(names) or 'none'}"
             )
     columns = {name: _values([pairs_of_path[name] for pairs_of_path in pairs]) for name in names}
     return [
@@ -71,6 +74,8 @@ def keys_of(paths: Sequence[PurePath], where: str) -> list[tuple[Key, ...]]:
 def _values(texts: Sequence[str]) -> pa.Array:
     column = pa.array([None if text == _NULL_FOLDER else text for text in texts], pa.string())
     try:
+        # All values or none: a key that is a number in one folder and text in another would have
+        # two types.
         return column.cast(pa.int64())
     except pa.ArrowInvalid:
         return column

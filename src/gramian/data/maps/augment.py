@@ -40,6 +40,7 @@ class noise:
         self, x: Float[Tensor, "b d"], y: Float[Tensor, "b t"], rng: torch.Generator
     ) -> tuple[Tensor, Tensor]:
         """Return changed rows and the same targets."""
+        # Drawn on the host and then moved, so that a seed gives the same numbers on every device.
         drawn = torch.randn(x.shape, dtype=x.dtype, generator=rng).mul_(self.sigma)
         return drawn.to(x.device).add_(x), y
 
@@ -68,11 +69,14 @@ class mixup:
         self, x: Float[Tensor, "b d"], y: Float[Tensor, "b t"], rng: torch.Generator
     ) -> tuple[Tensor, Tensor]:
         """Return mixed rows and targets."""
+        # The ratio of two gamma variables has the law Beta: torch's own Beta takes no generator.
         gamma = torch.full((2, len(x)), float(self.alpha), dtype=torch.float64)
+        # For a small alpha both may round to 0: the limit keeps the ratio from 0 / 0.
         first, second = torch._standard_gamma(gamma, generator=rng).clamp_(min=1e-300)
         share = (first / (first + second))[:, None]
         permutation = torch.randperm(len(x), generator=rng)
         return (
+            # One share per row for features and targets, on the device of each.
             torch.lerp(x[permutation], x, share.to(x)),
             torch.lerp(y[permutation], y, share.to(y)),
         )
@@ -116,12 +120,17 @@ class crop_flip:
                 f"the rows have {x.shape[1]}"
             )
         padded = torch.nn.functional.pad(x.view(b, -1, height, width), [self.pad] * 4)
+        # A shift by pad in each direction is a window of the padded image, one of 2 pad + 1 each
+        # way.
         down, right = torch.randint(2 * self.pad + 1, (2, b), generator=rng)
+        # 1. The rows of each window in its padded image.
         i = (down[:, None] + torch.arange(height))[:, None, :, None]
+        # 2. The columns, backwards in mirrored images.
         column = torch.arange(width).expand(b, width)
         if self.flip:
             mirrored = torch.rand(b, 1, generator=rng) < 0.5
             column = torch.where(mirrored, width - 1 - column, column)
         j = (right[:, None] + column)[:, None, None, :]
+        # 3. All images in one gather, with the same window in each channel.
         channel = torch.arange(padded.shape[1])[None, :, None, None]
         return padded[torch.arange(b)[:, None, None, None], channel, i, j].reshape(b, -1), y

@@ -39,6 +39,7 @@ class Shuffle:
     def chunk_rows(self) -> int:
         """Rows of a chunk: whole batches, but for the last chunk."""
         largest_chunk = self.n if self.chunk is None else self.chunk
+        # Whole batches: else each chunk would end with a short batch, not only the epoch.
         return self.n if largest_chunk >= self.n else max(1, largest_chunk // self.size) * self.size
 
     @property
@@ -55,6 +56,8 @@ class Shuffle:
         """Return the shuffled row numbers of a chunk."""
         start = chunk * self.chunk_rows
         rows = min(self.chunk_rows, self.n - start)
+        # A generator for each epoch and chunk: a fit that resumes in the middle of an epoch draws
+        # this order without the ones before it.
         rng = torch.Generator().manual_seed(self.seed + EPOCH_STRIDE * (epoch + 1) + chunk)
         return start + torch.randperm(rows, generator=rng)
 
@@ -66,7 +69,7 @@ class Shuffle:
             chunk, place = divmod(batch, self.per_chunk)
             if chunk != held_chunk:
                 held_chunk, order = chunk, self.order(epoch, chunk)
-            # neighbours are cheaper to gather, and the order within a batch is of no consequence
+            # Neighbours are cheaper to gather, and the order within a batch is of no consequence.
             yield order[place * self.size : (place + 1) * self.size].sort().values
 
 
@@ -104,6 +107,7 @@ class Batches:
         n, d = self.rows.shape
         if self._in_any_order:
             return Shuffle(n, self.size, self.seed)
+        # Half of the memory: the next block is read while this one is used.
         chunk = max(self.size, self.memory_bytes // (2 * d * self.rows.dtype.itemsize))
         return Shuffle(n, self.size, self.seed, chunk)
 
@@ -131,6 +135,8 @@ class Batches:
         chunks = self.rows.blocks(shuffle.chunk_rows)
         part, chunk = slice(0, 0), torch.empty(0)
         for index in indices:
+            # Numbers are increasing within a batch, and a batch never crosses chunks: its first row
+            # tells its chunk. Chunks before the start of a resumed epoch are read and dropped.
             while int(index[0]) >= part.stop:
                 part, chunk = _next(chunks, shuffle.chunk_rows)
             yield index, chunk[index - part.start]
@@ -140,6 +146,7 @@ def _next(blocks: Iterator[tuple[slice, Tensor]], rows: int) -> tuple[slice, Ten
     """Return the next chunk, put together if the source gives it in smaller blocks."""
     part, block = next(blocks)
     pieces, stop = [block], part.stop
+    # Blocks of a filtered source have fewer rows than asked for.
     while stop - part.start < rows and (following := next(blocks, None)) is not None:
         stop = following[0].stop
         pieces.append(following[1])

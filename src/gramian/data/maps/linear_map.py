@@ -29,7 +29,7 @@ class LinearMap(Value):
     matrix : Tensor of shape (d, k), optional
         Kept in float64.
     scales : Tensor of shape (d,), optional
-        Kept in float64. A feature of scale zero has no say.
+        Kept in float64. A feature of scale zero has no effect.
 
     Raises
     ------
@@ -42,8 +42,9 @@ class LinearMap(Value):
 
     def __post_init__(self) -> None:
         if (self.matrix is None) == (self.scales is None):
-            raise ValueError("a linear map is a matrix or scales, and not both")
+            raise ValueError("a linear map needs either a matrix or scales, and not both")
         name, ndim = ("scales", 1) if self.matrix is None else ("matrix", 2)
+        # A metric that was learned by torch has gradients, which a model must not keep.
         tensor = torch.as_tensor(getattr(self, name)).detach()
         if tensor.ndim != ndim or tensor.numel() == 0:
             shape = "(d,)" if ndim == 1 else "(d, k)"
@@ -51,6 +52,7 @@ class LinearMap(Value):
         stored_tensor = tensor.to("cpu", torch.float64).contiguous()
         if not bool(stored_tensor.isfinite().all()):
             raise ValueError(f"{name} of a linear map must be finite")
+        # The dataclass is frozen, and the argument is replaced by its tensor in float64.
         object.__setattr__(self, name, stored_tensor)
 
     @classmethod
@@ -94,6 +96,7 @@ class LinearMap(Value):
 
     def forth(self, x: Float[Tensor, "b d"]) -> Float[Tensor, "b k"]:
         """Return mapped numbers, in their own type and on their device."""
+        # Mapped in the type of the rows: float64 would double the cost of float32 rows.
         array = self.array.to(x.device, x.dtype)
         return scale_columns(x, array) if self.matrix is None else x @ array
 
@@ -110,8 +113,10 @@ class LinearMap(Value):
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> LinearMap:
         """Rebuild from what `tensors` gave; ValueError if that is damaged."""
         if set(tensors) not in ({"matrix"}, {"scales"}):
-            raise ValueError("a linear map is a matrix or scales, and not both")
+            raise ValueError("a linear map needs either a matrix or scales, and not both")
         for name, tensor in tensors.items():
+            # The constructor converts any type; a file of another type was not written by
+            # `tensors`.
             if tensor.dtype != torch.float64:
                 raise ValueError(f"{name} of a linear map must be float64, not {tensor.dtype}")
         return cls(**tensors)
@@ -135,7 +140,7 @@ class LinearRows(Blockwise):
         if map_.matrix is not None:
             if rows.sparse:
                 raise ValueError(
-                    "a matrix would fill the zeros of sparse rows; give scales, one for each "
+                    "a matrix would fill the zeros of sparse rows; pass scales, one for each "
                     "feature, or dense rows (x.toarray())"
                 )
             self.shape, self.feature_names = (rows.shape[0], map_.outputs), None

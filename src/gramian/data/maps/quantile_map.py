@@ -92,10 +92,15 @@ class QuantileMap(Value):
     def _of(cls, sample: np.ndarray) -> QuantileMap:
         columns, constant, moments = [], [], []
         quantiles: list[np.ndarray] = []
+        # Beyond 64 features every step-th row of the sample is sorted: the time is as for 64
+        # features until `LEAST_ROWS` are left.
         step = -(-len(sample) // max(LEAST_ROWS, MOST_NUMBERS // max(sample.shape[1], 1)))
+        # One pass finds features of up to two values, without sorting them.
         low, high = sample.min(axis=0), sample.max(axis=0)
         inner = ((sample > low) & (sample < high)).any(axis=0)
         for number, values in enumerate(sample[::step].T):
+            # A feature may vary in the whole sample and not in the rows that are sorted: it then
+            # has no quantiles to be mapped by, and passes.
             if not inner[number] or len(np.unique(values)) < LEAST_VALUES:
                 constant += [number] if low[number] == high[number] else []
                 continue
@@ -103,7 +108,10 @@ class QuantileMap(Value):
             scores = normal_scores(values, feature_quantiles)
             columns.append(number)
             quantiles.append(feature_quantiles)
+            # Ties and the limit at 3 move scores from mean 0 and deviation 1: they are
+            # standardised.
             moments.append((scores.mean(), scores.std()))
+        # The shape also fits a map without any mapped feature.
         mean, scale = torch.tensor(moments, dtype=torch.float64).reshape(-1, 2).T.contiguous()
         stacked = np.array(quantiles) if quantiles else np.empty((0, 0))
         return cls(
@@ -132,6 +140,7 @@ class QuantileMap(Value):
 
     def scores(self, x: Float[Tensor, "b d"]) -> Float[Tensor, "b d"]:
         """Return mapped numbers, in their own type and on their device."""
+        # A copy in any case: columns are replaced in place, and the block may be the user's array.
         out = x.detach().to("cpu", torch.float64, copy=True).numpy()
         for j, number in enumerate(self.columns.tolist()):
             scores = normal_scores(out[:, number], self.quantiles[j].numpy())
@@ -178,6 +187,7 @@ class QuantileMap(Value):
         for name in ("columns", "constant"):
             _check_numbers(name, getattr(quantile_map, name), d)
         p = len(quantile_map.columns)
+        # Each of the two lists increases, but a feature may be in both.
         if p + len(quantile_map.constant) != len(
             torch.cat([quantile_map.columns, quantile_map.constant]).unique()
         ):
@@ -207,7 +217,7 @@ class QuantileRows(Blockwise):
         _check_dense(rows)
         if rows.shape[1] != map_.features:
             raise ValueError(
-                f"the rows have {rows.shape[1]} features, but the quantiles were made for "
+                f"the rows have {rows.shape[1]} features, but the quantile map takes "
                 f"{map_.features}"
             )
         self._map = map_
@@ -225,16 +235,21 @@ def _draw_sample(n: int, rng: torch.Generator) -> Tensor:
 
 def _slopes(x: np.ndarray, quantiles: np.ndarray) -> np.ndarray:
     """Return the derivative of `normal_scores`."""
+    # 1. The interval of each number; `right`, so that a quantile belongs to the interval above.
     at = np.searchsorted(quantiles, x, side="right") - 1
     last = len(quantiles) - 1
     inside = (at >= 0) & (at < last)
+    # 2. Its share of probability, by interpolation. Numbers outside get a harmless interval, and
+    # the slope 0 in the end.
     at = np.clip(at, 0, last - 1)
     width = np.where(inside, quantiles[at + 1] - quantiles[at], 1.0)
     share = np.clip((at + (x - quantiles[at]) / width) / last, 0.0, 1.0)
+    # 3. The slope of the normal quantile function at this share is 1 / density, by the chain rule.
     scores = torch.special.ndtri(torch.from_numpy(share)).numpy()
     inside &= np.abs(scores) < FARTHEST_SCORE
     density = np.exp(-np.square(np.where(inside, scores, 0.0)) / 2) / math.sqrt(2 * math.pi)
-    # of two quantiles closer than the range of numbers allows, no slope is known
+    # 4. The slope between two quantiles closer than the range of numbers allows overflows, and is
+    # taken as 0: no slope is known.
     with np.errstate(over="ignore"):
         slope = np.where(inside, 1.0 / (last * width * density), 0.0)
     return np.where(np.isfinite(slope), slope, 0.0)
@@ -243,8 +258,8 @@ def _slopes(x: np.ndarray, quantiles: np.ndarray) -> np.ndarray:
 def _check_dense(rows: RowSource) -> None:
     if rows.sparse:
         raise ValueError(
-            "quantiles map zero to another number, which would fill the zeros of sparse rows; give "
-            "standardize=True or False, or dense rows (x.toarray())"
+            "quantiles map zero to another number, which would fill the zeros of sparse rows; set "
+            "standardize=True or False, or pass dense rows (x.toarray())"
         )
 
 
@@ -252,7 +267,7 @@ def _check_numbers(name: str, numbers: Tensor, d: int) -> None:
     if numbers.dtype != torch.int64 or numbers.ndim != 1:
         raise ValueError(f"{name} of the quantile map must be whole numbers")
     if bool(((numbers < 0) | (numbers >= d)).any() or (numbers.diff() <= 0).any()):
-        raise ValueError(f"{name} of the quantile map must increase, below {d}")
+        raise ValueError(f"{name} of the quantile map must increase, from 0 to below {d}")
 
 
 def _check_values(name: str, values: Tensor, shape: tuple[int, ...]) -> None:

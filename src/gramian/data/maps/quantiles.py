@@ -17,13 +17,15 @@ def quantiles_of(values: np.ndarray) -> np.ndarray:
     mostly equal, as pixels are, that takes twenty times as long.
     """
     levels = np.linspace(0, 1, min(MOST_QUANTILES, len(values)))
+    # Sorting once, and interpolating as `numpy.quantile` does.
     ordered, at = np.sort(values), levels * (len(values) - 1)
     below = at.astype(np.intp)
     above, share = np.minimum(below + 1, len(values) - 1), at - below
     low, high = ordered[below], ordered[above]
     gap = high - low
+    # From the nearer end, as NumPy computes it: this keeps its last bit.
     quantile_values = np.where(share < 0.5, low + gap * share, high - gap * (1 - share))
-    # interpolation may step back by a rounding error
+    # Interpolation may step back by a rounding error.
     return np.maximum.accumulate(quantile_values)
 
 
@@ -42,6 +44,8 @@ def normal_scores(x: np.ndarray, quantiles: np.ndarray) -> np.ndarray:
         Between -3 and 3.
     """
     levels = np.linspace(0, 1, len(quantiles)) if len(quantiles) > 1 else np.array([0.5])
+    # At equal quantiles `interp` takes the last level from below, and the first one from above, by
+    # the mirrored numbers: their mean is the middle of the step.
     above = np.interp(x, quantiles, levels)
     below = np.interp(-x, -quantiles[::-1], 1 - levels[::-1])
     share = torch.from_numpy((above + (1 - below)) / 2)

@@ -20,7 +20,7 @@ from ..rows.base import RowSource, default_block_size, slices
 from ..rows.reduce import BlockReduction, compact_views
 from ..rows.transform import Standardized
 
-# A strip stays in cache, and is what torch gives to one thread: waking the others for so little
+# A strip stays in cache, and is of a size that torch gives to one thread: waking the others for it
 # costs more than the work, and thirty times more where they have to share their cores.
 _STRIP_NUMBERS = 1 << 15
 
@@ -83,10 +83,14 @@ class Standardizer:
         """
         along = beside(rows, targets)
         survey = _Survey(rows.feature_names, rows.shape[1], compares=len(along) > 0)
+        # Targets first, weights last: `_Survey.add` takes them apart in this order.
         along += [] if weights is None else [weights]
         check, moments = rows.fold(survey, *along, size=size or default_block_size(rows))
+        # Before the moments: with a NaN in the rows these are of no use.
         check.finish()
         mean, scale, constant = moments.finish(torch.finfo(rows.dtype).eps)
+        # Before constant columns get scale 1, which would hide an overflow in a column whose mean
+        # overflowed as well.
         check_range(scale, rows.feature_names)
         columns = tuple(torch.nonzero(constant).ravel().tolist())
         return cls(mean, torch.where(constant, 1.0, scale), columns)
@@ -103,6 +107,7 @@ class Standardizer:
         RowSource of shape (n, d)
         """
         return rows.map_rows(
+            # Compact, because they may be sent to workers and may be views of larger tensors.
             partial(Standardized, mean=compact_views(self.mean), scale=compact_views(self.scale))
         )
 
@@ -159,6 +164,8 @@ class _Survey(BlockReduction[Seen]):
         """Look at the next block."""
         check, moments = total
         targets, weights = (rowwise[:1], rowwise[1:]) if self.compares else ((), rowwise)
+        # A block with NaN is left out: the pass ends with an error anyway, and only continues for
+        # its counts.
         if check.add(start, block, *targets):
             moments.add_block(block.cpu(), *weights)
         return total
@@ -180,9 +187,11 @@ class _Moments:
     def add(self, block: Tensor, weights: Tensor | None = None) -> None:
         """Merge a dense block, in strips that stay in cache over all steps."""
         if self.n == 0:
+            # Any number near the data will do; the first row is at hand, and makes constants exact.
             self.origin = block[0].double()
         size = max(1, _STRIP_NUMBERS // block.shape[1])
         for part in slices(len(block), size):
+            # In float64, a new tensor that `_merge` may write to.
             strip = block[part] - self.origin
             self._merge(strip, None if weights is None else weights[part, None].double())
 
@@ -194,7 +203,9 @@ class _Moments:
         else:
             b = weights.sum(dim=0)
             mean = (x * weights).sum(dim=0) / b
+        # The order matters: `self.n` and `self.mean` are the old ones until the last two lines.
         delta = mean - self.mean
+        # In place: the strip is ours, and stays in the cache.
         squares = x.sub_(mean).square_()
         self.squares += (squares if weights is None else squares.mul_(weights)).sum(dim=0)
         self.squares += delta**2 * (self.n * b / (self.n + b))
@@ -211,6 +222,7 @@ class _Moments:
     def merge(self, other: _Moments) -> _Moments:
         """Merge the moments of other rows, which may have another origin; return these."""
         if self.n == 0 or other.n == 0:
+            # An empty side has no origin, and would divide by n = 0.
             return self if other.n == 0 else other
         delta = other.mean - self.mean + (other.origin - self.origin)
         n = self.n + other.n
@@ -226,6 +238,8 @@ class _Moments:
     def finish(self, eps: float) -> tuple[Tensor, Tensor, Tensor]:
         """Give mean, scale and which columns are constant."""
         mean, scale = self.origin + self.mean, torch.sqrt(self.squares / self.n)
+        # What varies less than the rounding of its mean is rounding itself: dividing by it would
+        # blow up noise.
         return mean, scale, scale <= eps * mean.abs()
 
 

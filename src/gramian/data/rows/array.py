@@ -41,10 +41,14 @@ class ArrayRows(RowSource):
     ) -> None:
         if isinstance(data, Tensor):
             name = str(data.dtype).removeprefix("torch.")
+            # Without its graph: blocks would otherwise collect gradients of a whole fit.
             self._data: np.ndarray | Tensor = data.detach()
         else:
             name = data.dtype.name
+            # A plain view: slices of a memmap are memmaps, each of which costs an object to set up,
+            # and subclasses such as `np.matrix` slice in their own way.
             self._data = np.asarray(data)
+        # Found from the array given, because the view above is no memmap any more.
         self._file = MappedFile.of(data)
         self.shape = check_matrix(tuple(data.shape))
         self.dtype, self._wide = float_for(name), name in WIDE_INTEGERS
@@ -54,6 +58,7 @@ class ArrayRows(RowSource):
         """Walk over the rows; see `RowSource.blocks`."""
         self._check_file()
         for rows in slices(self.shape[0], size):
+            # A slice is a view; only the conversion may copy.
             yield rows, self._convert(self._data[rows])
         self._check_file()
 
@@ -71,11 +76,15 @@ class ArrayRows(RowSource):
 
     def _convert(self, part: np.ndarray | Tensor) -> Tensor:
         if self._wide:
+            # Only integers of 64 bits can lose digits in float64, and only they are searched for
+            # these.
             numbers = part.cpu().numpy() if isinstance(part, Tensor) else part
             for j, column in enumerate(numbers.T):
                 warn_of_rounding(column, self.feature_names[j] if self.feature_names else j)
         if isinstance(part, Tensor):
             return part.to(self.dtype).contiguous()
+        # torch takes no foreign byte order and no negative strides; NumPy converts both in this one
+        # step, and returns the array itself where it is native and C-contiguous.
         return as_tensor(np.require(part, NUMPY_OF[self.dtype], ["C", "ALIGNED"]))
 
 
@@ -120,6 +129,7 @@ class _Alias:
     def __init__(self, array: np.ndarray) -> None:
         self.array = array  # keeps the memory alive
         interface: dict[str, Any] = dict(array.__array_interface__)
+        # The second element of the pair is NumPy's mark for read-only memory.
         interface["data"] = (interface["data"][0], False)
         self.__array_interface__ = interface
 
@@ -173,11 +183,14 @@ class SparseRows(RowSource):
         self._matrix = canonical(matrix)
         if matrix.dtype.name in WIDE_INTEGERS:
             m = self._matrix
+            # Only columns with such numbers are collected: a matrix may have a million of them.
             for j in np.unique(m.indices[rounded_numbers(m.data)]):
                 column = self.feature_names[j] if self.feature_names else int(j)
                 warn_of_rounding(m.data[m.indices == j], column)
         n, d = self.shape
         if d > WIDE_FEATURES:
+            # Rows of more features are never made dense: memory is planned by their entries, and by
+            # 1 for the start of a row.
             self.entries = min(d, 1 + ENTRY_NUMBERS * self._matrix.nnz // n)
 
     def blocks(self, size: int) -> Iterator[tuple[slice, Float[Tensor, "b d"]]]:
@@ -185,6 +198,7 @@ class SparseRows(RowSource):
         m = self._matrix
         for rows in slices(self.shape[0], size):
             start, stop = m.indptr[rows.start], m.indptr[rows.stop]
+            # Row starts count from the first entry of the block; the other arrays are views.
             crow = m.indptr[rows.start : rows.stop + 1] - start
             yield rows, self._block(crow, m.indices[start:stop], m.data[start:stop])
 
@@ -202,6 +216,7 @@ def csr_block(
     crow: np.ndarray, column: np.ndarray, values: np.ndarray, d: int, dtype: torch.dtype
 ) -> Tensor:
     """Return entries that SciPy has checked as compressed sparse rows of d features."""
+    # Before the first sparse tensor, which would show the warning.
     _spend_beta_warning()
     return torch.sparse_csr_tensor(
         as_tensor(np.require(crow, np.int64)),
@@ -216,6 +231,8 @@ def canonical(matrix: Any) -> Any:
     """Return a sparse matrix by rows, each with sorted and distinct columns."""
     csr = matrix.tocsr()
     if not csr.has_canonical_format:
+        # `sum_duplicates` works in place, and `tocsr` of a CSR matrix is the caller's matrix
+        # itself.
         csr = csr.copy() if csr is matrix else csr
         csr.sum_duplicates()  # sorts, too
     return csr
@@ -227,6 +244,8 @@ def _spend_beta_warning() -> None:
 
     The filter lives for this one statement, not for as long as blocks are made.
     """
+    # `catch_warnings` changes the filters of the whole process, which is not safe with threads: it
+    # must not surround the work of a pass.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         zero = torch.zeros(1, dtype=torch.int64)

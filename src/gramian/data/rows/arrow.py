@@ -19,9 +19,8 @@ from .array import check_matrix
 from .base import RowSource, check_index, slices
 from .dtypes import WIDE_INTEGERS, common_float, float_for, warn_of_rounding
 
-_STRIP_ROWS = (
-    4096  # rows written at a time: the strip of the matrix stays in cache over all columns
-)
+# Rows written at a time: the strip of the matrix stays in cache over all columns.
+_STRIP_ROWS = 4096
 
 
 @dataclass(frozen=True)
@@ -58,6 +57,7 @@ class Columns:
         Columns
         """
         names = _names(schema) if wanted is None else _find_columns(schema, wanted, where)
+        # Arrow allows several columns of one name, but then finds none of them by this name.
         counts = Counter(schema.names)
         twice = sorted({name for name in names if counts[name] > 1})
         if twice:
@@ -96,10 +96,13 @@ def _find_columns(schema: pa.Schema, wanted: Sequence[str], where: str) -> list[
 def float_of(kind: pa.DataType) -> torch.dtype | None:
     """Return the type in which numbers of a column are delivered; None if it has no numbers."""
     if pa.types.is_dictionary(kind):
+        # Categories of numbers are delivered as the numbers that they stand for.
         return float_of(kind.value_type)
+    # Decimals have up to 76 digits; float64 keeps more of them than float32.
     if pa.types.is_decimal(kind):
         return torch.float64
     if pa.types.is_null(kind):
+        # A column of nulls only is NaN throughout, which the narrower type holds as well.
         return torch.float32
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind):
         return float_for(np.dtype(kind.to_pandas_dtype()).name)
@@ -129,9 +132,13 @@ def to_numpy(column: pa.Array, name: str | None = None) -> np.ndarray:
     if pa.types.is_null(kind):
         return np.full(len(column), np.nan, np.float32)
     if pa.types.is_boolean(kind):
+        # NumPy would get bits with nulls as an array of objects; integers with nulls become floats
+        # with NaN.
         column = column.cast(pa.uint8())
     elif pa.types.is_decimal(kind):
         column = column.cast(pa.float64())
+    # Checked before the conversion: with nulls Arrow itself converts integers to float64, and the
+    # lost digits would be gone. Targets have no name, and no such warning.
     if name is not None and (pa.types.is_decimal(kind) or str(kind) in WIDE_INTEGERS):
         warn_of_rounding(column.drop_null().to_numpy(zero_copy_only=False), name)
     values: np.ndarray = column.to_numpy(zero_copy_only=False)
@@ -158,11 +165,12 @@ def check_buffers(table: pa.Table, where: str) -> None:
     Cost: 0.2 to 0.3 seconds per GB of texts and of categories, nothing for numbers.
     """
     try:
+        # Without `full` Arrow checks the lengths of buffers only, not the offsets in them.
         table.validate(full=True)
     except pa.ArrowException as error:
         raise ValueError(
-            f"{where} holds damaged Arrow data: read or make it again "
-            f"(Arrow says: {str(error).splitlines()[0]})"
+            f"{where} contains damaged Arrow data: read or create it again "
+            f"(Arrow reports: {str(error).splitlines()[0]})"
         ) from error
 
 
@@ -188,6 +196,8 @@ def fill(
         for name, label in zip(names, names if labels is None else labels, strict=True)
     ]
     matrix = out.numpy()
+    # Columns are contiguous in Arrow, rows in the matrix: writing whole columns one by one would
+    # touch every cache line of the matrix once per column.
     for strip in slices(len(matrix), _STRIP_ROWS):
         for j, column in enumerate(columns):
             matrix[strip, j] = column[strip]
@@ -208,6 +218,7 @@ class TableRows(RowSource):
         self.shape = check_matrix((table.num_rows, len(chosen.names)))
         self.dtype = chosen.dtype
         self.feature_names: tuple[str, ...] | None = chosen.names
+        # Selected before the check, so that damage in columns that are not used does not matter.
         self._table = table.select(list(chosen.names))
         check_buffers(self._table, "the table")
 
@@ -219,6 +230,7 @@ class TableRows(RowSource):
     def take(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
         """Gather rows; see `RowSource.take`."""
         check_index(index, self.shape[0])
+        # May have several chunks, which `_matrix` fills in one by one.
         return self._matrix(self._table.take(pa.array(index.cpu().numpy())))
 
     def _matrix(self, table: Any) -> Tensor:

@@ -123,8 +123,11 @@ class RowSource(ABC):
         """
         out: Tensor | None = None
         for rows, block in self.blocks(size):
+            # Copied into the result at once, because the next call may reuse the buffer of this
+            # one.
             part = fn(block, *(r[rows] for r in rowwise))
             if out is None:
+                # Allocated only now: the first result tells type, device and trailing shape.
                 out = part.new_empty((self.shape[0], *part.shape[1:]))
             out[rows] = part
         return _some_rows(out)
@@ -164,6 +167,8 @@ class RowSource(ABC):
         for rows, block in self.blocks(size):
             beside = [r[rows] for r in rowwise]
             if total is None:
+                # The first result starts the sum: there is no neutral element for all kinds of
+                # results.
                 total = fn(rows.start, block, *beside)
             else:
                 total = fn.add(total, rows.start, block, *beside)
@@ -202,8 +207,11 @@ class RowSource(ABC):
         for rows, block in self.blocks(size):
             beside = [r[rows] for r in rowwise]
             for group, index in enumerate(members(rows.start, block)):
+                # Indexing by a tensor copies, so that blocks, which may be views or reused, can be
+                # released.
                 parts_of_group[group].append([numbers[index] for numbers in (block, *beside)])
         for group, parts in enumerate(parts_of_group):
+            # Groups are solved after the whole pass, because any block may hold rows of any group.
             yield solve(group, *(torch.cat(tensors) for tensors in zip(*parts, strict=True)))
 
     def map_rows(
@@ -296,11 +304,11 @@ class RemoteDescription(RowSource):
 
     def blocks(self, size: int) -> Iterator[tuple[slice, Tensor]]:
         """Refuse: there are no rows."""
-        raise RuntimeError("these rows are elsewhere: only their shape and type are known here")
+        raise RuntimeError("only the shape and type of these remote rows are available, not blocks")
 
     def take(self, index: Tensor) -> Tensor:
         """Refuse: there are no rows."""
-        raise RuntimeError("these rows are elsewhere: only their shape and type are known here")
+        raise RuntimeError("only the shape and type of these remote rows are available, not rows")
 
 
 def slices(n: int, size: int) -> Iterator[slice]:
@@ -313,16 +321,17 @@ def slices(n: int, size: int) -> Iterator[slice]:
 def check_size(size: int) -> None:
     """Refuse a block size below one."""
     if size < 1:
-        raise ValueError(f"a block needs at least one row, got size={size}")
+        raise ValueError(f"size must be at least one row per block, got {size}")
 
 
 def check_index(index: Tensor, n: int) -> None:
     """Refuse row numbers outside ``0 .. n-1``."""
     if index.numel() == 0:
         return
+    # One pass without temporaries, where two comparisons would each make a tensor of booleans.
     low, high = (int(v) for v in torch.aminmax(index))
     if low < 0 or high >= n:
-        raise IndexError(f"row numbers must lie in 0 .. {n - 1}, got some between {low} and {high}")
+        raise IndexError(f"row numbers must be in 0 .. {n - 1}, got numbers from {low} to {high}")
 
 
 def default_block_size(rows: RowSource, numbers: int = 1 << 20) -> int:
@@ -334,8 +343,8 @@ def check_local(rows: RowSource, what: str) -> None:
     """Refuse to wrap remote rows, whose blocks would come over the network."""
     if rows.remote:
         raise ValueError(
-            f"{what} reads blocks of rows here, and {rows!r} are on other machines: change them "
-            "there by rows.map_rows(...)"
+            f"{what} needs local rows, but {rows!r} are on other machines: apply it on these "
+            "machines with rows.map_rows(...)"
         )
 
 
@@ -343,10 +352,11 @@ def first_row(rows: RowSource) -> Float[Tensor, "1 d"]:
     """Return the first row."""
     if rows.remote:
         return rows.take(torch.tensor([0]))
-    return next(iter(rows.blocks(1)))[1]  # `take` would pass over all of a sequential source
+    # `take` would pass over all of a sequential source.
+    return next(iter(rows.blocks(1)))[1]
 
 
 def _some_rows(result: Result | None) -> Result:
     if result is None:
-        raise ValueError("this row source gave no blocks, so there is nothing to combine")
+        raise ValueError("the row source returned no blocks; it must return at least one")
     return result

@@ -56,6 +56,8 @@ class DecodedRows(RowSource):
         """Walk over the rows; see `RowSource.blocks`."""
         check_size(size)
         if self._file is not None:
+            # Mapping a block starts its reading from disk, so that the next block is on its way
+            # while the present one is used.
             return prefetch(self._read_again(self._file, size))
         return self._keeping(size) if self._keeps else self._rows.blocks(size)
 
@@ -68,19 +70,23 @@ class DecodedRows(RowSource):
         file: _File | None = None
         for part, block in self._rows.blocks(size):
             try:
+                # Each pass starts a file of its own: a pass that is given up, or runs next to
+                # another, leaves nothing half written that a later pass would read.
                 file = _File() if part.start == 0 else file
                 if file is not None:
                     file.write(block)
             except OSError as error:
+                # The pass itself continues with the decoded rows; only the copy is given up.
                 file, self._keeps = None, False
                 logger.warning(
-                    "rows that are decoded are not kept (%s): each pass reads %r again, which "
-                    "takes longer; set TMPDIR to a folder with room",
+                    "decoded rows are not cached (%s): each pass decodes %r again, which takes "
+                    "longer; set TMPDIR to a folder with free space",
                     error.strerror or error,
                     self._rows,
                 )
             yield part, block
         if file is not None:
+            # Only after the last block: until then the file lacks rows.
             self._file = file
 
     def take(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
@@ -89,6 +95,7 @@ class DecodedRows(RowSource):
         if self._file is None:
             return self._rows.take(index)
         out = torch.empty((len(index), self.shape[1]), dtype=self.dtype)
+        # Rows are scattered: each is read at its place, without the rows between them.
         for row, number in zip(out, index.tolist(), strict=True):
             self._file.read(row, number)
         return out
@@ -98,8 +105,9 @@ class _File:
     """Rows in a file without a name; threads, and processes that are forked, read it at once."""
 
     def __init__(self) -> None:
-        # a buffer could find the disk full when the file is closed
+        # Unbuffered: a buffer would notice a full disk only when it is flushed, perhaps at the end.
         self._file: FileIO = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
+        # Maps of the file stay valid without its descriptor.
         weakref.finalize(self, self._file.close)
         self._lock = threading.Lock()
 
@@ -107,17 +115,23 @@ class _File:
         """Append rows."""
         remaining = memoryview(block.numpy().data).cast("B")
         while remaining:
+            # An unbuffered write may take only a part, as 2 GB on Linux.
             remaining = remaining[self._file.write(remaining) :]
 
     def memory_map(self, part: slice, d: int, dtype: torch.dtype) -> Float[Tensor, "b d"]:
         """Return rows where the system keeps the file: no copy, until one writes to them."""
         row = d * dtype.itemsize
         start = part.start * row
+        # A map must begin at a page: it begins before the rows, which are found by the offset
+        # below.
         first = start - start % mmap.ALLOCATIONGRANULARITY
+        # Copy on write: who writes to a block, against the rules, changes neither file nor other
+        # blocks.
         memory = mmap.mmap(
             self._file.fileno(), part.stop * row - first, access=mmap.ACCESS_COPY, offset=first
         )
         if hasattr(mmap, "MADV_WILLNEED"):
+            # The system reads ahead in the background instead of at each page fault.
             memory.madvise(mmap.MADV_WILLNEED)
         count = (part.stop - part.start) * d
         numbers = torch.frombuffer(memory, dtype=dtype, count=count, offset=start - first)
@@ -130,11 +144,13 @@ class _File:
         while remaining:
             count = self._read(remaining, place)
             if not count:
-                raise OSError("a temporary file with rows ends too early")
+                raise OSError("a temporary file of decoded rows is truncated; start the fit again")
             remaining, place = remaining[count:], place + count
 
     def _read(self, out: memoryview, place: int) -> int:
         if hasattr(os, "preadv"):
+            # A read at a place without `seek`, whose position all threads and forked processes
+            # share.
             return os.preadv(self._file.fileno(), [out], place)
         with self._lock:  # Windows, where no process is forked
             self._file.seek(place)
@@ -160,6 +176,8 @@ def decoded_bytes(rows: RowSource) -> int:
     """Return the bytes of the file that `decode_rows` makes of rows; 0 if it makes none."""
     if isinstance(rows, Subset | Complement):
         return decoded_bytes(rows.rows)
+    # Rows with random access are in memory or mapped already; the file holds dense, local rows
+    # only.
     if rows.random_access or rows.sparse or rows.remote or isinstance(rows, DecodedRows):
         return 0
     need = rows.shape[0] * rows.shape[1] * rows.dtype.itemsize
@@ -170,6 +188,7 @@ def _room() -> int:
     """Return the bytes that are free for temporary files; 0 if their folder is itself in memory."""
     try:
         folder = Path(tempfile.gettempdir())
+        # A file in tmpfs takes memory, without any limit that a fit has planned for.
         return 0 if _is_in_memory(folder) else shutil.disk_usage(folder).free
     except OSError:
         return 0
@@ -182,6 +201,7 @@ def _is_in_memory(folder: Path, mounts: Path = Path("/proc/self/mountinfo")) -> 
     device = os.stat(folder).st_dev
     number = f"{os.major(device)}:{os.minor(device)}"
     for line in mounts.read_text().splitlines():
+        # The number of fields before the dash varies; the type is the first one after it.
         fields_before, _, right = line.partition(" - ")
         if fields_before.split()[2] == number:
             return right.split()[0] in ("tmpfs", "ramfs")

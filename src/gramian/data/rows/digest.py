@@ -30,10 +30,13 @@ def digest(rows: RowSource) -> str:
     hasher = hashlib.sha256(f"{n} {d} {rows.dtype} {rows.sparse}".encode())
     size = default_block_size(rows)
     if rows.remote:
+        # SHA-256 cannot be merged: each block of a part has a digest of its own, and these are
+        # digested in their order.
         blocks: list[str] = rows.fold(_BlockDigests(), size=size)
         hasher.update("".join(blocks).encode())
         return hasher.hexdigest()
-    # counts, columns and values: apart, since a block's come one after the other
+    # Counts, columns and values of sparse rows have a hash each: in one hash they would alternate
+    # block by block, and the digest would depend on the size of blocks.
     parts = [hashlib.sha256() for _ in range(3 if rows.sparse else 1)]
     for _, block in rows.blocks(size):
         _update(parts, block)
@@ -74,7 +77,9 @@ def tensor_digest(x: Tensor | None) -> str:
 def _entries(block: Tensor) -> tuple[Tensor, ...]:
     if block.layout == torch.strided:
         return (block,)
+    # Stored zeros are left out: they are the same rows as without them.
     is_nonzero = block.values() != 0
     before = torch.cat([is_nonzero.new_zeros(1, dtype=torch.int64), is_nonzero.cumsum(0)])
+    # Entries per row instead of row starts, which depend on where the block begins.
     counts = before[block.crow_indices()].diff()
     return counts, block.col_indices()[is_nonzero], block.values()[is_nonzero]

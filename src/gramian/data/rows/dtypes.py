@@ -45,6 +45,7 @@ def float_for(name: str, what: str = "the data") -> torch.dtype:
     """
     if name in _TO_FLOAT32:
         return torch.float32
+    # int32 has more digits than float32, which would round numbers beyond 2**24.
     if name in _TO_FLOAT64:
         return torch.float64
     if name.startswith("complex"):
@@ -66,12 +67,17 @@ def rounded_numbers(values: np.ndarray) -> np.ndarray:
     values : ndarray of shape (k,)
         Of a type of 64 bits, or float64 that has been made of longer numbers.
     """
+    # Two reductions settle nearly every column without a temporary array.
     if not len(values) or (values.max() <= EXACT_INTEGER and values.min() >= -EXACT_INTEGER):
         return np.zeros(len(values), bool)
     if values.dtype.kind == "f":
+        # Numbers that are float64 already have lost their digits: any beyond the limit may be
+        # rounded.
         return np.asarray(np.abs(values) > EXACT_INTEGER)
+    # `past` is the first number beyond the type. The largest int64 becomes 2.0**63, which does not
+    # fit back: the cast of it is undefined, and the first comparison finds it instead.
     floats, past = values.astype(np.float64), 2.0 ** (64 - (values.dtype.kind == "i"))
-    with np.errstate(invalid="ignore"):  # numbers that became `past` do not fit any more
+    with np.errstate(invalid="ignore"):
         return np.asarray((floats >= past) | (floats.astype(values.dtype) != values))
 
 
@@ -82,9 +88,9 @@ def warn_of_rounding(values: np.ndarray, column: object) -> None:
     """
     if rounded_numbers(values).any():
         warnings.warn(
-            f"column {column!r} holds whole numbers beyond 2**53, which float64 rounds: rows that "
-            "differ in their last digits become the same; subtract an offset first, or leave the "
-            "column out if it is an identifier",
+            f"column {column!r} holds whole numbers beyond 2**53, which float64 rounds: numbers "
+            "that differ only in their last digits become equal; subtract an offset first, or "
+            "leave the column out if it is an identifier",
             UserWarning,
             stacklevel=2,
         )

@@ -58,18 +58,18 @@ class FileStamp:
         try:
             current = FileStamp.of(path)
         except FileNotFoundError:
-            raise change_error(path, "it is gone") from None
+            raise change_error(path, "it no longer exists") from None
         self.compare(current, path)
 
     def compare(self, current: FileStamp, path: Path | RemoteFile) -> None:
         """Raise ValueError if the present stamp of a file is another one."""
         if current.size != self.size:
-            raise change_error(path, f"it had {self.size:,} bytes, and has {current.size:,}")
+            raise change_error(path, f"it had {self.size:,} bytes and now has {current.size:,}")
         if current != self:
             # Only all of its bytes could tell a file that was touched from one with other values.
             when = _clock(current.time_ns)
             raise change_error(
-                path, f"its modification time did, to {when}: it was written again, or touched"
+                path, f"its modification time is now {when}: it was written again, or touched"
             )
 
     @contextmanager
@@ -78,6 +78,7 @@ class FileStamp:
         self.check(path)
         try:
             yield
+        # Reading a file in the midst of a change fails in any way: the change is the better reason.
         except Exception:
             self.check(path)
             raise
@@ -88,7 +89,7 @@ def change_error(path: Path | RemoteFile, change: str) -> ValueError:
     """Return the error about a file that changed under its reader."""
     return ValueError(
         f"{display_text(path)} has changed since it was opened: {change}. All passes must read the "
-        "same rows: start again, and meanwhile write to another file, and touch or sync none"
+        "same rows: start again, and do not write, touch or sync the file until the end"
     )
 
 
@@ -115,11 +116,15 @@ class MappedFile:
     def of(cls, array: Any) -> MappedFile | None:
         """Return the file of an array, if it still has its name and nobody writes through it."""
         while array is not None and not isinstance(array, np.memmap):  # a view of a map is no map
+            # Slices through `np.asarray` are plain arrays, but keep their map as a base.
             array = getattr(array, "base", None)
+        # An array that is mapped for writing may change its own file, and the stamp would differ.
         if not (isinstance(array, np.memmap) and array.mode in ("r", "c") and array.filename):
             return None
         path = Path(array.filename)
         status = _status(path)
+        # The name may lead to another file by now. The map keeps the old one open, so that the file
+        # of this name is the mapped one only if it is open in this process.
         if status is None or not _is_open(_inode(status)):  # unlinked, moved or replaced
             return None
         return cls(path, _inode(status), FileStamp(status.st_size, status.st_mtime_ns))
@@ -127,6 +132,7 @@ class MappedFile:
     def check(self) -> None:
         """Raise ValueError if the file was written in place; see `FileStamp.check`."""
         status = _status(self.path)
+        # A missing or replaced name is no change: the map has the old contents.
         if status is not None and _inode(status) == self.inode:
             self.stamp.compare(FileStamp(status.st_size, status.st_mtime_ns), self.path)
 
@@ -149,6 +155,7 @@ def _is_open(inode: tuple[int, int]) -> bool:
     remove or replace a mapped file.
     """
     try:
+        # Linux and macOS list the open descriptors of the process in this folder.
         names = os.listdir("/dev/fd")
     except OSError:
         return True

@@ -34,11 +34,16 @@ def prefetch(items: Iterator[Item]) -> Iterator[Item]:
     returns.
     """
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="gramian-read") as thread:
+        # None ends the loop: StopIteration from `result()` would be a RuntimeError in this
+        # generator.
         coming = thread.submit(next, items, None)
         while (item := coming.result()) is not None:
             coming = thread.submit(next, items, None)
+            # The next item is under way before this one is handed out.
             yield item
-            del item  # before waiting for the next: the consumer may have dropped it already
+            # Before waiting for the next one: the consumer may have dropped it already, and three
+            # items would exist at once.
+            del item
 
 
 def new_block(rows: int, d: int, dtype: torch.dtype) -> Float[Tensor, "rows d"]:
@@ -53,5 +58,6 @@ def new_block(rows: int, d: int, dtype: torch.dtype) -> Float[Tensor, "rows d"]:
         At least one.
     dtype : torch.dtype
     """
+    # The tensor keeps the map alive, and the map returns its pages when the tensor is gone.
     memory = mmap.mmap(-1, rows * d * dtype.itemsize)
     return torch.frombuffer(memory, dtype=dtype, count=rows * d).view(rows, d)

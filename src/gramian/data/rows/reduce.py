@@ -148,6 +148,7 @@ def compact_views(values: Any) -> Any:
     """
     if not isinstance(values, Tensor) or values.layout != torch.strided:
         return values
+    # A tensor that fills its memory is sent as it is, without a copy.
     is_whole_storage = values.untyped_storage().nbytes() == values.numel() * values.itemsize
     return values if is_whole_storage else values.clone()
 
@@ -161,4 +162,5 @@ class Value:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take the fields back."""
+        # A frozen dataclass refuses assignment; its dictionary does not.
         vars(self).update(state)

@@ -13,6 +13,7 @@ def remove_with(owner: object, path: Path) -> None:
 
     A child that was forked has a copy of the owner, and no right to the file.
     """
+    # Also runs at the end of the interpreter, unlike `__del__`, which may be skipped.
     weakref.finalize(owner, _remove, path, os.getpid())
 
 

@@ -59,7 +59,7 @@ class Cast(Blockwise):
     def __init__(self, rows: RowSource, dtype: torch.dtype) -> None:
         super().__init__(rows)
         if dtype not in (torch.float32, torch.float64):
-            raise ValueError(f"rows are torch.float32 or torch.float64, not {dtype}")
+            raise ValueError(f"dtype must be torch.float32 or torch.float64, got {dtype}")
         self.dtype = dtype
 
     def change(self, block: Float[Tensor, "b d"]) -> Float[Tensor, "b d"]:
@@ -94,7 +94,10 @@ class Standardized(Blockwise):
     ) -> None:
         super().__init__(rows)
         _check_standards(rows, mean, scale)
+        # 1. The part of the mean that the type of the rows holds.
         self._mean = mean.to(self.dtype)
+        # 2. The rest, which the first part rounded away: in float32 up to 6e-8 of the mean, which
+        # is many digits of a column with a mean far above its scale.
         self._rest = (mean.double() - self._mean.double()).to(self.dtype)
         self._scale = scale.to(self.dtype)
         self._inverse = scale.double().reciprocal().to(self.dtype)
@@ -102,10 +105,12 @@ class Standardized(Blockwise):
     def change(self, block: Float[Tensor, "b d"]) -> Float[Tensor, "b d"]:
         """Standardise; see `Blockwise.change`."""
         if self.sparse:
+            # The mean is zero, and the product keeps the pattern of the entries.
             return scale_columns(block, self._inverse)
         mean, rest_of_mean, scale = (
             t.to(block.device) for t in (self._mean, self._rest, self._scale)
         )
+        # One new tensor, changed in place: the block itself may be a view of the user's array.
         return torch.sub(block, mean).sub_(rest_of_mean).div_(scale)
 
 
@@ -113,14 +118,15 @@ def _check_standards(rows: RowSource, mean: Tensor, scale: Tensor) -> None:
     d = rows.shape[1]
     if mean.shape != (d,) or scale.shape != (d,):
         raise ValueError(
-            f"the rows have {d} features, but the standardisation was made for "
-            f"{mean.numel()} (mean) and {scale.numel()} (scale)"
+            f"the rows have {d} features, but the standardisation has a mean for {mean.numel()} "
+            f"and a scale for {scale.numel()}"
         )
     if not bool((scale > 0).all()):
-        raise ValueError("each feature needs a scale above zero")
+        smallest = float(scale.min())
+        raise ValueError(f"the scale of each feature must be above zero, got {smallest:g}")
     if rows.sparse and bool(mean.any()):
         raise ValueError(
             "sparse rows cannot be centered without filling their zeros, but the standardisation "
-            "has a mean other than zero, as if made from dense rows; "
+            "has a mean other than zero, as after a fit to dense rows; "
             "pass dense rows (x.toarray()), or fit with sparse ones"
         )

@@ -60,10 +60,12 @@ def column_numbers(
     -------
     tuple of int
     """
+    # Columns without names go by their numbers as text, as a command line gives them.
     number = {name: j for j, name in enumerate(names or map(str, range(d)))}
     number_or_same = [number.get(c, c) if isinstance(c, str) else c for c in columns]
     missing = [str(c) for c in number_or_same if isinstance(c, str) or not 0 <= c < d]
     if missing:
+        # Negative numbers are refused too: Python's count from the end would hide a mistake.
         known_names = (
             it_has(names, missing[0]) if names else f"there are columns 0 .. {d - 1}, without names"
         )
@@ -94,7 +96,7 @@ class Subset(RowSource):
 
     def __init__(self, rows: RowSource, index: Int[Tensor, " k"]) -> None:
         if len(index) == 0:
-            raise ValueError("a subset needs at least one row, got an empty list of row numbers")
+            raise ValueError("index must have at least one row number, got none")
         check_index(index, rows.shape[0])
         check_local(rows, "Subset")
         self.rows = rows
@@ -111,10 +113,12 @@ class Subset(RowSource):
             yield from self._filter_rows(size)
             return
         for part in slices(self.shape[0], size):
+            # Each block is gathered by itself, in the order of the index and with its repeats.
             yield part, self.rows.take(self.index[part])
 
     def _filter_rows(self, size: int) -> Iterator[tuple[slice, Tensor]]:
         check_size(size)
+        # Checked only for passes: `take` allows any order.
         _check_increasing(self.rows, self.index)
         for part, block in self.rows.blocks(size):
             ends = torch.searchsorted(self.index, torch.tensor([part.start, part.stop]))
@@ -138,6 +142,7 @@ def subset(rows: RowSource, index: Int[Tensor, " k"]) -> RowSource:
 
 
 def _pick_rows(rows: RowSource, index: Tensor) -> RowSource | None:
+    # A part without any of these rows is left out: a row source has at least one row.
     return Subset(rows, index) if len(index) else None
 
 
@@ -145,8 +150,8 @@ def _check_increasing(rows: RowSource, index: Tensor) -> None:
     if bool((index.diff() <= 0).any()):
         raise ValueError(
             f"{rows!r} is read from front to back, so row numbers of a subset must be strictly "
-            "increasing; sort them (and the targets with them), or convert the data once with "
-            "`gramian convert data.parquet data.npy`"
+            "increasing; sort them (and the targets in the same way), or convert the data once "
+            "with `gramian convert data.parquet data.npy`"
         )
 
 
@@ -171,9 +176,13 @@ class Complement(RowSource):
         check_local(rows, "Complement")
         check_index(index, rows.shape[0])
         if bool((index.diff() <= 0).any()):
-            raise ValueError("the numbers of the rows to leave out must be strictly increasing")
+            raise ValueError(
+                "the numbers of rows to leave out must be strictly increasing; sort them"
+            )
         if len(index) >= rows.shape[0]:
-            raise ValueError(f"no row is left of {rows.shape[0]} if {len(index)} are left out")
+            raise ValueError(
+                f"leaving out {len(index)} of {rows.shape[0]} rows leaves none; leave out fewer"
+            )
         self.rows = rows
         self.index = index.to("cpu", torch.int64)
         self.shape = (rows.shape[0] - len(index), rows.shape[1])
@@ -195,6 +204,7 @@ class Complement(RowSource):
         stop = 0
         for part, block in self.rows.blocks(size):
             ends = torch.searchsorted(self.index, torch.tensor([part.start, part.stop])).tolist()
+            # A mask per block: a mask of all rows would take a byte for each.
             stays = torch.ones(len(block), dtype=torch.bool)
             stays[self.index[slice(*ends)] - part.start] = False
             start, stop = stop, stop + len(block) - (ends[1] - ends[0])
@@ -205,6 +215,7 @@ class Complement(RowSource):
         """Gather rows; see `RowSource.take`."""
         check_index(index, self.shape[0])
         index = index.to("cpu", torch.int64)
+        # Example: without rows 1 and 2 of 5, gaps = [1, 1], and rows 0, 1, 2 are rows 0, 3, 4.
         # Left-out row j comes after index[j] - j rows that stay; before row p, if those are <= p.
         gaps = self.index - torch.arange(len(self.index))
         return self.rows.take(index + torch.searchsorted(gaps, index, right=True))

@@ -33,6 +33,6 @@ def sample_path(name: str) -> Path:
     sample_names = sorted(path.stem for path in _SAMPLE_FOLDER.glob("*.parquet"))
     if name not in sample_names:
         raise ValueError(
-            f"there is no sample data set {name!r}; there are {', '.join(sample_names)}"
+            f"there is no sample data set {name!r}; choose one of {', '.join(sample_names)}"
         )
     return _SAMPLE_FOLDER / f"{name}.parquet"

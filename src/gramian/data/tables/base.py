@@ -66,7 +66,7 @@ class Table(ABC):
 
     def remote_columns(self, columns: Sequence[str]) -> RemoteColumns:
         """Return columns of numbers or labels that stay with remote rows."""
-        raise TypeError(f"the rows of {self.where} are here: read them")
+        raise TypeError(f"the rows of {self.where} are local, not remote; read them with batches()")
 
     @abstractmethod
     def take(self, columns: Sequence[str], index: np.ndarray) -> pa.RecordBatch:
@@ -136,6 +136,8 @@ class NumberRows(RowSource):
     def blocks(self, size: int) -> Iterator[tuple[slice, Float[Tensor, "b d"]]]:
         """Walk over the rows; see `RowSource.blocks`."""
         blocks = self._blocks(size)
+        # Rows of random access need no decoding that a thread could do in advance, and a single
+        # block has no next one.
         return blocks if self.random_access or size >= len(self) else prefetch(blocks)
 
     def _blocks(self, size: int) -> Iterator[tuple[slice, Tensor]]:
@@ -157,6 +159,7 @@ class NumberRows(RowSource):
 
 def check_columns(where: str | Path, names: Sequence[str], wanted: Sequence[str]) -> None:
     """Refuse names that the table does not have, or has twice, and say which it has."""
+    # Files such as CSV may have two columns of one name: only those that are asked for matter.
     counts = Counter(names)
     missing = [name for name in wanted if not counts[name]]
     if missing:

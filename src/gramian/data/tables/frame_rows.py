@@ -40,14 +40,18 @@ def frame_rows(frame: Any, columns: Sequence[str | int] | None = None) -> RowSou
             name_hint = it_has([str(c) for c in frame.columns], missing[0])
             raise ValueError(f"the DataFrame has no column {join_words(missing)}; {name_hint}")
         frame = frame[list(columns)]
+    # Before the types: a frame without columns has none, and would pass that check.
     check_matrix(frame.shape)
     _check_types(frame)
     labels = list(frame.columns)
     names = tuple(labels) if all(isinstance(label, str) for label in labels) else None
     if _one_array(frame):
         return ArrayRows(frame.to_numpy(), feature_names=names)
+    # Labels may be of any type and equal each other, which Arrow's names cannot: numbers replace
+    # them during the conversion.
     table = pa.Table.from_pandas(frame.set_axis(range(len(labels)), axis=1), preserve_index=False)
     rows = TableRows(table)
+    # The names of the table are numbers; warnings and messages show the labels of the frame.
     rows.feature_names = names
     return rows
 
@@ -60,6 +64,7 @@ def warn_of_rounded_columns(x: Any) -> None:
     if is_frame(x):
         for name, kind in x.dtypes.items() if len(set(x.dtypes)) > 1 else ():
             if str(kind).lower() in WIDE_INTEGERS:
+                # Nullable types are called Int64, and NumPy's type of the same size int64.
                 warn_of_rounding(x[name].dropna().to_numpy(str(kind).lower()), name)
     elif isinstance(x, np.ndarray) and x.dtype == object and x.ndim == 2:
         for j, column in enumerate(x.T):
@@ -71,6 +76,7 @@ def _check_types(frame: Any) -> None:
     bad = [
         f"{name} ({kind})"
         for name, kind in frame.dtypes.items()
+        # Sparse columns have numbers, but their conversion would fill the zeros unnoticed.
         if kind.kind not in "biuf" or str(kind).startswith("Sparse")
     ]
     if bad:
@@ -84,6 +90,9 @@ def _check_types(frame: Any) -> None:
 def _one_array(frame: Any) -> bool:
     """Tell whether the frame is a view of one C-ordered array, as ``DataFrame(array)`` makes it."""
     kinds = set(frame.dtypes)
+    # A frame of one row has contiguous columns in either order.
     if len(kinds) > 1 or not isinstance(next(iter(kinds)), np.dtype) or len(frame) == 1:
         return False
+    # A frame stores columns as rows of a block: a column with gaps between its numbers is a column
+    # of a C-ordered array, which `to_numpy` returns without a copy.
     return not frame.iloc[:, 0].to_numpy().flags.c_contiguous

@@ -18,6 +18,7 @@ def library_of(x: Any) -> str:
 
 def is_stream(x: Any) -> bool:
     """Return whether an object gives record batches; a column gives arrays only."""
+    # Columns have the same method, but no names.
     if isinstance(x, pa.ChunkedArray | pa.Array) or type(x).__name__ == "Series":
         return False
     return hasattr(type(x), "__arrow_c_stream__")
@@ -61,20 +62,24 @@ def from_pandas(frame: Any, where: str) -> pa.Table:
 
 
 def _column(column: Any, name: str, where: str) -> pa.Array:
+    # Arrow does not read sparse columns of pandas.
     if str(column.dtype).startswith("Sparse"):
         column = column.sparse.to_dense()
     try:
         return pa.Array.from_pandas(column)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        # Only now, for the message: testing each value takes long.
         kinds = sorted({type(value).__name__ for value in column.dropna()})
         what = " and ".join(kinds[:3]) if len(kinds) > 1 else str(column.dtype)
         raise TypeError(
-            f"{where}: column '{name}' holds values of different types, or of one that no table "
-            f"has ({what}); make them one type, for example with .astype(str), or leave it out"
+            f"{where}: column '{name}' holds values of different types, or of a type without a "
+            f"counterpart in Arrow ({what}); convert it to one type, for example with "
+            ".astype(str), or leave it out"
         ) from error
 
 
-_MOST_TEXT = 1 << 30  # bytes of a chunk of texts, whose offsets have 31 bits
+# Bytes of a chunk of texts: the offsets of Arrow's usual type of texts have 31 bits.
+_MOST_TEXT = 1 << 30
 
 
 def plain_schema(schema: pa.Schema, where: str, rows: int) -> pa.Schema:
@@ -113,7 +118,9 @@ def plain_schema(schema: pa.Schema, where: str, rows: int) -> pa.Schema:
 def plain_type(kind: pa.DataType) -> pa.DataType:
     """Return the type that stands for all of its kind."""
     if pa.types.is_dictionary(kind):
+        # Files and batches may have codes of different widths: one width makes their schemas equal.
         return pa.dictionary(pa.int32(), plain_type(kind.value_type), kind.ordered)
+    # pandas, polars and files differ in the type of texts; consumers meet only one.
     if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return pa.string()
     return kind
@@ -143,6 +150,7 @@ def plain_table(table: pa.Table, where: str) -> pa.Table:
 def _plain_column(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
     if column.type.equals(kind):
         return column
+    # A cast of long texts to short offsets fails beyond 2 GB in one chunk: it goes piece by piece.
     pieces = 1 + column.nbytes // _MOST_TEXT
     rows = -(-len(column) // pieces)
     chunks = [

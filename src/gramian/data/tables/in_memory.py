@@ -36,6 +36,7 @@ class MemoryTable(Table):
         """Slice the columns; see `Table.batches`."""
         chosen = self._table.select(list(columns))
         for part in slices(self.num_rows, size):
+            # A slice may cross chunks of the table; a batch has one array per column.
             yield one_batch(chosen.slice(part.start, part.stop - part.start))
 
     def take(self, columns: Sequence[str], index: np.ndarray) -> pa.RecordBatch:

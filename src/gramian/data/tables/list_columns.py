@@ -68,6 +68,8 @@ class ListColumns(Table):
 
     def _read(self, columns: Sequence[str]) -> list[str]:
         """Return the columns of the table that these are made of."""
+        # A list column is read once, however many of its numbers are asked for; the order of the
+        # first mention is kept.
         return list(dict.fromkeys(self._place.get(name, (name, 0))[0] for name in columns))
 
     def _divide_lists(self, batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
@@ -86,11 +88,12 @@ class ListColumns(Table):
     def _check_lengths(self, name: str, lists: pa.Array, k: int) -> None:
         lengths = pc.unique(pc.list_value_length(lists)).to_pylist()
         other_lengths = [length for length in lengths if length not in (k, None)]
+        # A missing list has length None, and becomes missing numbers.
         if other_lengths:
             raise TextError(
-                "{}: the column '{}' has lists of {} numbers, the first row one of {}; leave "
-                "it out with {columns=[...]}, or if its numbers are entries of sparse rows, "
-                "use gramian.data.ParquetLists(path, values, indices, features=...) in Python",
+                "{}: the column '{}' has lists of {} numbers, but {} in the first row; leave it "
+                "out with {columns=[...]}, or if its numbers are entries of sparse rows, use "
+                "gramian.data.ParquetLists(path, values, indices, features=...) in Python",
                 self.where,
                 name,
                 other_lengths[0],
@@ -116,8 +119,10 @@ def lengths_of(table: Table) -> dict[str, int]:
     names = [field.name for field in table.schema if _holds_numbers(field.type)]
     if not names:
         return {}
+    # The first row decides, so that opening a table needs no pass; each batch is checked later.
     first = next(table.batches(names, 1))
     lengths = {name: pc.list_value_length(first.column(name))[0].as_py() for name in names}
+    # Without a length, null or 0, the column stays a list, and is refused where it is used.
     return {name: k for name, k in lengths.items() if k}
 
 

@@ -71,13 +71,17 @@ def take_pieces(
     """
     counts = np.asarray(table.counts)
     ends = np.cumsum(counts)
-    home = np.searchsorted(ends, wanted, side="right")  # piece of each wanted row
+    # 1. The piece of each wanted row; `right`, because pieces may be empty.
+    home = np.searchsorted(ends, wanted, side="right")
     pieces = np.unique(home)
     sizes = counts[pieces]
-    shift = (ends[pieces] - sizes) - (np.cumsum(sizes) - sizes)  # rows left out before a piece
-    at = wanted - shift[np.searchsorted(pieces, home)]  # position among the rows that are read
+    # 2. Rows left out before each piece that is read: its start in the table less its start here.
+    shift = (ends[pieces] - sizes) - (np.cumsum(sizes) - sizes)
+    # 3. The place of each wanted row among the rows that are read; increasing, as `wanted` is.
+    at = wanted - shift[np.searchsorted(pieces, home)]
     start = 0
     for batch in table.read(columns, batch_rows(columns), pieces.tolist()):
+        # 4. The wanted rows of each batch follow each other, because both are increasing.
         low, high = (int(i) for i in np.searchsorted(at, [start, start + batch.num_rows]))
         if high > low:
             yield slice(low, high), batch.take(pa.array(at[low:high] - start))
@@ -92,6 +96,7 @@ def exactly(
     rows = 0
     for batch in batches:
         while batch.num_rows:
+            # Slices share memory; only batches that are put together from several are copied.
             part = batch.slice(0, size - rows)
             parts.append(part)
             rows += part.num_rows
@@ -153,17 +158,19 @@ class PiecesTable(Table):
         try:
             read = self._pieces.read(columns, min(size, batch_rows(columns)))
             yield from exactly((plain_batch(batch, schema) for batch in read), schema, size)
-        finally:  # Arrow would keep about 50 MB for later use
+        finally:
+            # Arrow's pool would keep about 50 MB for later use.
             pa.default_memory_pool().release_unused()
 
     def take(self, columns: Sequence[str], index: np.ndarray) -> pa.RecordBatch:
         """Gather rows; see `Table.take`."""
         schema = self._choose_columns(columns)
+        # The pass needs increasing, distinct numbers; order and repeats are restored at the end.
         distinct_index, inverse = np.unique(np.asarray(index, np.int64), return_inverse=True)
         if len(distinct_index) and not 0 <= distinct_index[0] <= distinct_index[-1] < self.num_rows:
             raise IndexError(
-                f"row numbers must lie in 0 .. {self.num_rows - 1}, got some between "
-                f"{distinct_index[0]} and {distinct_index[-1]}"
+                f"row numbers must be in 0 .. {self.num_rows - 1}, got numbers from "
+                f"{distinct_index[0]} to {distinct_index[-1]}"
             )
         batches = [
             plain_batch(batch, schema)

@@ -39,13 +39,13 @@ def target_column(table: Table, columns: str | Sequence[str]) -> np.ndarray:
     """
     names = [columns] if isinstance(columns, str) else list(columns)
     if not names:
-        raise ValueError("name at least one target column")
+        raise ValueError("target must name at least one column, got none")
     check_columns(table.where, table.names, names)
     parts = [_values(table, name) for name in names]
     text = [n for n, part in zip(names, parts, strict=True) if part.dtype.kind == "U"]
     if text and len(parts) > 1:
         raise TypeError(
-            f"{table.where}: with several targets all must be numbers, not {join_words(text)}"
+            f"{table.where}: several targets must all be numbers, but {join_words(text)} holds text"
         )
     return parts[0] if len(parts) == 1 else np.stack(parts, axis=1)
 
@@ -85,7 +85,10 @@ def collect_values(parts: Iterable[pa.Array], where: str, name: str, length: int
     chunks = (_chunk_values(part, where, name) for part in parts if len(part))
     first = next(chunks)
     if first.dtype.kind == "U":
+        # The width of NumPy's texts is known only at the end, so that these parts are collected
+        # first.
         return np.concatenate([first, *chunks])
+    # All parts have the type of the first one: they are batches of one table.
     out = np.empty(length, first.dtype)
     out[: len(first)], start = first, len(first)
     for chunk in chunks:
@@ -110,7 +113,7 @@ def _chunk_values(column: pa.Array, where: str, name: str) -> np.ndarray:
     if pa.types.is_temporal(kind):
         raise TypeError(
             f"{where}: the target '{name}' holds dates or times ({kind}), not numbers or text; "
-            "give the time since some day as a number"
+            "convert it to a number, such as the days since a fixed date"
         )
     tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
     if not any(test(kind) for test in tests):
