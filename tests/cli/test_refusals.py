@@ -78,7 +78,7 @@ OPTIONS = {
     "--features ,": "(no columns to learn from|found 0 columns in --features)",
     "--features a,y": "column y cannot be a feature and the target at once",
     "--features a --ignore b": "--features and --drop are two ways to say the same",
-    "--drop a,b,c": "no columns to learn from beside the target y",
+    "--drop a,b,c": "no columns to learn from other than the target y",
     "--ignore z": "has no column z",
     "--history h.txt": "--history h.txt must end in .json or .csv",
     "--task guess": "'guess' is not one of",
@@ -378,7 +378,7 @@ def test_tables_without_columns(refused, error, tmp_path):
 
 def test_a_text_that_is_none(refused, tmp_path):
     (tmp_path / "x.csv").write_bytes(b"PK\3\4 and so\0on")
-    assert_says(refused(data=tmp_path / "x.csv"), r"x\.csv is no text: byte 11 is zero")
+    assert_says(refused(data=tmp_path / "x.csv"), r"x\.csv is not a text file: byte 11 is zero")
 
 
 def test_a_target_that_is_there_twice(refused, tmp_path):

@@ -180,20 +180,22 @@ def test_every_bit_of_a_file_counts(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="encoding"):
             load_encoding(path)
     path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(ValueError, match="no file of an encoding, or was cut off"):
+    with pytest.raises(ValueError, match="not an encoding file, or was cut off"):
         load_encoding(path)
 
 
 def test_files_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(FileNotFoundError, match="there is no file"):
+    with pytest.raises(FileNotFoundError, match="there is no encoding file"):
         load_encoding(tmp_path / "nowhere")
     monkeypatch.setattr("gramian.data.encoding.file.ENCODING_FORMAT", 2)
     save_encoding(tmp_path / "newer", encoding(), {})
     monkeypatch.undo()
-    with pytest.raises(ValueError, match="has format 2; this version reads 1: upgrade gramian"):
+    with pytest.raises(
+        ValueError, match="has format 2, but this version reads format 1: upgrade gramian"
+    ):
         load_encoding(tmp_path / "newer")
     monkeypatch.setattr("gramian.data.encoding.file.ENCODING_KEY", "other")
     save_encoding(tmp_path / "other", encoding(), {})
     monkeypatch.undo()
-    with pytest.raises(ValueError, match="is a safetensors file but holds no encoding"):
+    with pytest.raises(ValueError, match="is a safetensors file but contains no encoding"):
         load_encoding(tmp_path / "other")

@@ -39,7 +39,7 @@ REMEDY = r".*; leave it out with columns=\[\.\.\.\]$"
     ids=["list", "struct", "binary", "fixed binary"],
 )
 def test_types_of_which_no_numbers_are_made(values: pa.Array) -> None:
-    with pytest.raises(TypeError, match=r"t\.csv has columns.*made: odd \(" + REMEDY):
+    with pytest.raises(TypeError, match=r"t\.csv has columns.*as numbers: odd \(" + REMEDY):
         fitted({"x": [1, 2], "odd": values})
 
 
@@ -116,12 +116,12 @@ def test_an_error_names_the_row_of_the_table() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "sentence"),
     [
-        ([1, 2], ["1", "2"], "holds string, but numbers were there"),
-        (["a", "b"], [1, 2], "holds int64, but text or categories were there"),
-        ([True, False], [0, 1], "holds int64, but booleans were there"),
-        ([1, 2], [True, False], "holds bool, but numbers were there"),
-        (pa.array([1, 2], pa.date32()), ["2020-01-01"] * 2, "holds string, but dates"),
-        (pa.array([1, 2], pa.time32("s")), [1, 2], "holds int64, but times of day"),
+        ([1, 2], ["1", "2"], "holds string, but held numbers in training"),
+        (["a", "b"], [1, 2], "holds int64, but held text or categories in training"),
+        ([True, False], [0, 1], "holds int64, but held booleans in training"),
+        ([1, 2], [True, False], "holds bool, but held numbers in training"),
+        (pa.array([1, 2], pa.date32()), ["2020-01-01"] * 2, "holds string, but held dates"),
+        (pa.array([1, 2], pa.time32("s")), [1, 2], "holds int64, but held times of day"),
         ([1, 2], [[1], [2]], "holds list"),
     ],
 )
@@ -152,8 +152,8 @@ def test_dates_too_far_away() -> None:
         ({"max_levels": 0}, "max_levels must be a whole number of at least 1"),
         ({"smoothing": -1.0}, "smoothing must be a finite number that is not negative, not -1"),
         ({"smoothing": math.nan}, "smoothing must be a finite number"),
-        ({"keep": np.ones(3, bool)}, "has 2 rows, but there are 2 targets and 3 marks of rows"),
-        ({"keep": np.zeros(2, bool)}, "has no row to learn an encoding from"),
+        ({"keep": np.ones(3, bool)}, "has 2 rows, but targets has 2 and keep 3"),
+        ({"keep": np.zeros(2, bool)}, "has no row that counts"),
     ],
 )
 def test_settings(settings: dict[str, Any], sentence: str) -> None:
@@ -162,12 +162,12 @@ def test_settings(settings: dict[str, Any], sentence: str) -> None:
 
 
 def test_targets_of_another_length() -> None:
-    with pytest.raises(ValueError, match="has 2 rows, but there are 3 targets"):
+    with pytest.raises(ValueError, match="has 2 rows, but targets has 3"):
         fitted({"x": [1, 2]}, np.arange(3.0))
 
 
 def test_training_rows_of_another_table() -> None:
     texts = [f"t{k % 30}" for k in range(90)]
     fit = fitted({"t": texts}, np.arange(90.0))
-    with pytest.raises(ValueError, match=r"has 3 rows, but the encoding was learned from 90"):
+    with pytest.raises(ValueError, match=r"has 3 rows, but the encoding was fitted to 90"):
         fit.training_rows(MemoryTable(pa.table({"t": texts[:3]})))

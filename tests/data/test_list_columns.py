@@ -92,5 +92,5 @@ def test_lists_of_several_lengths():
 def test_lists_that_are_no_columns_of_numbers(values):
     table = pa.table({"x": values, "y": [0.5, 1.5]})
     assert as_table(table).names == ("x", "y")
-    with pytest.raises(TypeError, match=r"no numbers can be made: x \(list<"):
+    with pytest.raises(TypeError, match=r"cannot be encoded as numbers: x \(list<"):
         KernelRidge().fit(table, "y")

@@ -238,7 +238,7 @@ def test_convert_of_csv_whose_types_show_late(
         ({"a": [2**24 + 1]}, "float32", ".npy", "'a' has integers beyond 16,777,216"),
         ({"a": [-(2**60)]}, "float64", ".npy", "'a' has integers beyond"),
         ({"a": ["x"]}, "float32", ".npy", r"a \(string\)"),
-        ({"a": [1.0]}, "float16", ".npy", "dtype is one of float32, float64, keep"),
+        ({"a": [1.0]}, "float16", ".npy", "dtype must be one of float32, float64, keep"),
         ({"a": pa.array([], pa.float32())}, "keep", ".npy", "0 rows"),
     ],
 )
@@ -269,7 +269,7 @@ def test_convert_onto_itself_or_a_directory(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("", r"x\.csv is empty: a line with the names"),
+        ("", r"x\.csv is empty; expected a line of column names"),
         ("a,b\n1\n", r"x\.csv: row 2 \(the header line is row 1\) has 1 fields"),
     ],
 )

@@ -314,9 +314,9 @@ TABLES: dict[str, Awkward] = {
     "a quote that does not end": Awkward(
         lines(lambda rows: [*rows[:5], f'"{rows[5]}', *rows[6:]]), refused=r"x.csv.*quote"
     ),
-    "empty": Awkward(raw(b""), refused="x.csv is empty: a line with the names of the columns"),
-    "blank": Awkward(raw(b"\n \n"), refused="x.csv is empty: a line with the names"),
-    "header only": Awkward(changed(lambda f: f[:0]), refused="x.csv has 0 rows: nothing stands"),
-    "no text": Awkward(raw(b"PK\x03\x04\x14\x00\x06\x00"), refused="x.csv is no text: byte 5"),
+    "empty": Awkward(raw(b""), refused="x.csv is empty; expected a line of column names"),
+    "blank": Awkward(raw(b"\n \n"), refused="x.csv is empty; expected a line"),
+    "header only": Awkward(changed(lambda f: f[:0]), refused="x.csv has 0 rows: add rows below"),
+    "no text": Awkward(raw(b"PK\x03\x04\x14\x00\x06\x00"), refused="not a text file: byte 5"),
     "a workbook": Awkward(raw(b"PK\x03\x04", "x.xlsx"), refused="cannot tell the format of"),
 }  # fmt: skip

@@ -5,8 +5,8 @@ a file that is mapped, or in a directory of files larger than memory. Two verbs 
 `blocks(size)` walks over all rows in order, a block at a time, and `take(index)` gathers some of
 them. All algorithms use these two and methods built on them: `map` concatenates ``f(block)`` over
 the blocks, `sum` adds it up, and `fold` merges it in another way. For `remote` rows, on the
-machines of a cluster, these three and `each` send a small value to the workers, and no block is
-sent back.
+machines of a cluster, these three and `by_group` send a small value to the workers, and no block
+is sent back.
 
 >>> import numpy as np, torch
 >>> rows = as_rows(np.arange(10.0).reshape(5, 2))

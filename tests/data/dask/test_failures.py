@@ -112,7 +112,7 @@ def test_rows_that_are_read_outlive_a_cluster_started_anew(started_anew, tmp_pat
 def test_rows_that_were_kept_by_a_cluster_started_anew_are_gone(started_anew):
     rows = opened()
     started_anew.restart()
-    with pytest.raises(ConnectionError, match="gone: the cluster was started anew"):
+    with pytest.raises(ConnectionError, match="lost: the cluster was restarted"):
         rows.sum(torch.sum, size=50)
 
 
@@ -154,7 +154,7 @@ def test_rows_are_kept_where_there_is_room(client, monkeypatch, tmp_path):
     pq.write_table(pa.table({"a": X[:, 0], "b": X[:, 1]}), tmp_path / "0.parquet")
     assert len(DaskRows.open(tmp_path, keep=True)) == N  # 12.8 kB
     monkeypatch.setattr("gramian.data.dask.workers.Workers.memory", lambda workers: [10_000] * 2)
-    with pytest.raises(ValueError, match=r"rows of .* are not kept by 2 workers of"):
+    with pytest.raises(ValueError, match=r"rows of .* do not fit into 2 workers with"):
         DaskRows.open(tmp_path, keep=True)
     assert len(DaskRows.open(tmp_path, keep=False)) == N
 

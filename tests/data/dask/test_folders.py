@@ -172,12 +172,14 @@ def test_object_stores_are_refused(client):
 
 def test_an_asynchronous_client_is_refused(client, monkeypatch):
     monkeypatch.setattr(type(client), "asynchronous", True)
-    with pytest.raises(ValueError, match="is asynchronous, and a fit waits for its passes"):
+    with pytest.raises(ValueError, match="is asynchronous, but a fit waits for its passes"):
         connected_client(client)
 
 
 def test_texts_with_gaps_are_counted(client):
     dd = pytest.importorskip("dask.dataframe")
     texts = pd.DataFrame({"y": np.array(["up", None, "down", None], dtype=object)})
-    with pytest.raises(ValueError, match="the targets have 2 gaps in a partition of 4 rows"):
+    with pytest.raises(
+        ValueError, match="the targets have 2 missing values in a partition of 4 rows"
+    ):
         remote_columns(dd.from_pandas(texts, npartitions=1)["y"].astype(object).to_dask_array())

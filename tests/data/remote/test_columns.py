@@ -202,7 +202,7 @@ class TestLabels:
 
     def test_numbers_that_are_no_labels(self, X):
         rows = Remote.of(X)
-        with pytest.raises(ValueError, match="numbers of a continuous range, and a classifier"):
+        with pytest.raises(ValueError, match="numbers of a continuous range, but a classifier"):
             KernelRidgeClassifier(**GIVEN).fit(rows, rows.beside(targets(X)))
         with pytest.raises(ValueError, match="one class only"):
             KernelRidgeClassifier(**GIVEN).fit(rows, rows.beside(np.ones(N)))

@@ -54,18 +54,24 @@ def column_parts(
     """
     client = workers.client
     facts = workers.results(client.map(about, sources, pure=False))
+    # Empty partitions, as filters of data frames leave them, are no parts.
     pairs = [pair for pair in zip(sources, facts, strict=True) if pair[1].rows]
     if not pairs:
         raise ValueError("the dask collection has no rows")
     first = pairs[0][1]
     for _, labelled in pairs:
         if (labelled.columns, labelled.texts is None) != (first.columns, first.texts is None):
-            raise ValueError("parts of the targets differ: some are texts, or have other columns")
+            raise ValueError(
+                "all parts of the targets must have the same columns, and either numbers or texts"
+            )
     texts = [fact.texts for _, fact in pairs if fact.texts is not None]
+    # Codes must mean the same in all parts: only the distinct texts of each come to this process.
     labels = np.unique(np.concatenate(texts)) if texts else None
+    # Columns of files are read again with the rows, unless these are kept in memory.
     are_kept = homes is None or any(isinstance(p.source, distributed.Future) for p in homes)
     sources = [source for source, _ in pairs]
     if are_kept:
+        # Other numbers of parts are aligned later, and start where their own data are.
         same = homes if homes is not None and len(homes) == len(pairs) else ()
         many = repeat_arguments([labels], len(pairs))
         number_sources = workers.beside_parts(
@@ -76,6 +82,7 @@ def column_parts(
     parts = [
         Part(source, fact.rows) for source, (_, fact) in zip(number_sources, pairs, strict=True)
     ]
+    # One row, through the same function as the parts, for shape and type.
     like = numbers(
         np.zeros((1, first.columns), first.kind) if labels is None else labels[:1], labels
     )

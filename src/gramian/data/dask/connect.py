@@ -19,14 +19,15 @@ ANSWER_SECONDS = 10.0
 """Seconds in which a scheduler has to answer."""
 
 ONE_MACHINE = {
-    # a worker that is lost on a busy machine is waited for: there is no other
+    # A worker that is lost on a busy machine is waited for: there is no other.
     "distributed.deploy.lost-worker-timeout": "600s",
-    # of each second of an idle worker 25 ms are Dask's looking at itself, and 3 with these
+    # Of each second of an idle worker Dask spends 25 ms on monitoring itself, and 3 with these.
     "distributed.worker.profile.enabled": False,
     "distributed.admin.tick.interval": "500ms",
     "distributed.admin.system-monitor.interval": "5s",
     "distributed.worker.memory.monitor-interval": "500ms",
-    # else rows that are kept wander, and what all workers need is forgotten by all but one
+    # Otherwise kept rows move between workers, and values that all workers need are dropped by all
+    # but one.
     "distributed.scheduler.work-stealing": False,
     "distributed.scheduler.active-memory-manager.start": False,
     # Dask always opens HTTP ports, without certificates: they serve no page.
@@ -79,6 +80,8 @@ def connection(
         dask.config.set({name: value for name, value in settings.items() if value is not None}),
         _client_of(address, ANSWER_SECONDS if wait is None else wait) as client,
     ):
+        # A context variable: other threads, and calls after the context, still read folders
+        # themselves.
         before = FOLDER_CLIENT.set(client)
         try:
             yield client
@@ -114,7 +117,8 @@ def _local(processes: int) -> Iterator[distributed.Client]:
             host="127.0.0.1",
             security=security,
             local_directory=folder,
-            dashboard_address="127.0.0.1:0",  # None would take the port 8787
+            # None would take the port 8787.
+            dashboard_address="127.0.0.1:0",
             scheduler_kwargs={"dashboard": False},
             silence_logs=logging.CRITICAL,
         ) as cluster,
@@ -129,9 +133,9 @@ def _remote(address: str, wait: float) -> Iterator[distributed.Client]:
         client = distributed.Client(address, timeout=wait)
     except (OSError, TimeoutError, ValueError) as error:
         reason_lines = str(error).splitlines()
-        tells = (
-            reason_lines and isinstance(error, ValueError) and "@" not in address
-        )  # or a password
+        # Only errors about the form of an address help, and only if it has no password, which Dask
+        # repeats in them.
+        tells = reason_lines and isinstance(error, ValueError) and "@" not in address
         reason = f" ({without_secrets(reason_lines[0])})" if tells else ""
         raise ConnectionError(
             f"no Dask scheduler answers at {without_secrets(address)} within {wait:.0f} s; start "
@@ -140,8 +144,8 @@ def _remote(address: str, wait: float) -> Iterator[distributed.Client]:
     if not address.startswith(SECURE_PROTOCOLS):
         warnings.warn(
             f"the scheduler at {without_secrets(address)} accepts connections without a "
-            "certificate: anyone who reaches it can run code on its workers, and in this process "
-            "by their answers; use tls:// with certificates, or a private network",
+            "certificate: anyone who reaches it can run code on its workers and, through their "
+            "answers, in this process; use tls:// with certificates, or a private network",
             stacklevel=2,
         )
     with client:

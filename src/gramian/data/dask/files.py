@@ -19,8 +19,8 @@ def files_of(path: str | Path) -> list[Path]:
     """Return the Parquet files of a path that all workers see."""
     if "://" in str(path):
         raise ValueError(
-            f"{without_secrets(path)} is in an object store, where workers read no rows by "
-            "themselves: give them as a collection, "
+            f"{without_secrets(path)} is in an object store, which workers cannot open by "
+            "themselves: pass a collection, "
             "DaskRows.of(dask.dataframe.read_parquet(path)[names])"
         )
     return parquet_paths(Path(path))
@@ -31,15 +31,16 @@ def check_alike(heads: Sequence[Head]) -> None:
     first, like = heads[0]
     for path, head in heads:
         own, other_names = head.feature_names or (), like.feature_names or ()
+        # Columns are read by name, so that their order may differ from file to file.
         if sorted(own) != sorted(other_names):
             raise ValueError(
                 f"{path} and {first} differ in columns: {join_words(own)}, and "
-                f"{join_words(other_names)}; choose columns that all have"
+                f"{join_words(other_names)}; choose columns that all files have"
             )
         if head.dtype != like.dtype:
             raise ValueError(
-                f"{path} and {first} differ in types: {head.dtype} and {like.dtype}; write them "
-                "anew with one"
+                f"{path} and {first} differ in types: {head.dtype} and {like.dtype}; write all "
+                "files with one type"
             )
 
 

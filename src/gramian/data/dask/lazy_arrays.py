@@ -35,12 +35,16 @@ def lazily(estimator: Any, method: str, collection: Any) -> Any:
     check_one_chunk(collection)
     array = hasattr(collection, "chunks")
     if array:
+        # One call with zeros tells the type and the shape of results, as Dask must know them in
+        # advance.
         sample = np.zeros((1, collection.shape[1]), collection.dtype)
         lengths = collection.chunks[0]
     else:
         sample = collection._meta_nonempty
+        # A data frame does not know the lengths of its partitions before they are computed.
         lengths = (math.nan,) * collection.npartitions
     meta = np.asarray(getattr(estimator, method)(sample))[:0]
+    # Not searched for collections inside: it has none, and may be large.
     delayed_estimator = dask.delayed(estimator, traverse=False)
     called = dask.delayed(_call_method)
     pieces = np.ravel(collection.to_delayed()).tolist()
@@ -54,6 +58,7 @@ def lazily(estimator: Any, method: str, collection: Any) -> Any:
 
 
 def _call_method(estimator: Any, method: str, piece: Any, meta: np.ndarray) -> np.ndarray:
+    # Estimators refuse arrays without rows, as partitions of filtered frames may be.
     if not len(piece):
         return meta
     values: np.ndarray = np.asarray(getattr(estimator, method)(piece)).astype(

@@ -70,12 +70,14 @@ def view_source(path: str | None) -> tuple[str, bool]:
 def parquet(path: str, columns: tuple[str, ...] | None, stamp: FileStamp) -> RowSource:
     """Open a file; ValueError if it is no longer as the client saw it."""
     with stamp.require_unchanged(Path(path)):
+        # The threads of a worker are busy with other parts: reading ahead would only take memory.
         return ParquetRows(path, columns, read_ahead=False)
 
 
 def keep_rows(opener: Callable[[], RowSource]) -> RowSource:
     """Read rows into the memory of the worker."""
     rows = opener()
+    # Copies, because blocks may be views of memory that is used again.
     kept_rows = ArrayRows(torch.cat([block.clone() for _, block in rows.blocks(1 << 17)]))
     kept_rows.feature_names = rows.feature_names
     return kept_rows
@@ -120,6 +122,8 @@ def numbers(values: Any, labels: np.ndarray | None) -> RowSource:
     """Return numbers as rows; of texts, their places among sorted labels."""
     x = as_array(values() if isinstance(values, partial) else values)
     if labels is not None:
+        # Labels are sorted and have all texts of the part, so that each is found at its place;
+        # float32 counts exactly to 16 million.
         x = np.searchsorted(labels, x).astype(np.float32)
     return ArrayRows(x.reshape(len(x), -1))
 
@@ -136,17 +140,18 @@ def stitch_pieces(sources: Sequence[RowSource], cuts: Sequence[tuple[int, int]])
 def as_array(values: Any) -> np.ndarray:
     """Return the values of a partition as an array; texts as NumPy's own."""
     x = np.asarray(values)
+    # Columns of text of pandas are objects, among them the missing ones.
     if x.dtype.kind == "O":
         texts = [isinstance(value, str) for value in x.flat]
         if all(texts):
             return x.astype(str)
         if any(texts):
             raise ValueError(
-                f"the targets have {texts.count(False):,} gaps in a partition of {len(x):,} rows: "
-                "leave these rows out"
+                f"the targets have {texts.count(False):,} missing values in a partition of "
+                f"{len(x):,} rows; drop these rows"
             )
     if x.dtype.kind not in "biufU":
-        raise TypeError(f"targets are numbers or texts, not of type {x.dtype}")
+        raise TypeError(f"targets must be numbers or texts, got type {x.dtype}")
     return x
 
 
@@ -154,6 +159,7 @@ def beside_of(numbers: Any) -> Any:
     """Return the row-aligned numbers of a part as a tensor, also if they are on workers."""
     if not isinstance(numbers, tuple):
         return numbers
+    # Remote numbers are sent as their source and changes, and are read on the worker.
     flat, source, changes = numbers
     rows = change_rows(source, changes)
     numbers_tensor = torch.cat([block.clone() for _, block in rows.blocks(1 << 17)])
@@ -177,6 +183,7 @@ def bytes_of(x: Tensor | ArrayRows) -> int:
     return len(x) * x.width * x.dtype.itemsize
 
 
+# Dask decides where tasks run, and which results move, by these sizes.
 for kind in (Tensor, ArrayRows):
     sizeof.register(kind, bytes_of)
 
@@ -201,6 +208,7 @@ def fold_part(
     """Fold one part."""
     fn = Shifted(unpack_value(data, shared), start)
     along = [beside_of(aligned_part) for aligned_part in beside]
+    # The plain methods, block after block: the rows on a worker are local.
     return RowSource.fold(change_rows(source, changes), fn, *along, size=size)
 
 
@@ -229,6 +237,7 @@ def time_reading(source: Any, changes: Changes) -> float:
     rows, began, count = change_rows(source, changes), time.perf_counter(), 0
     for _, block in rows.blocks(1 << 15):
         count += len(block)
+        # A part may take minutes to read; half a million rows tell its speed.
         if count >= TIMED_ROWS:
             break
     return (time.perf_counter() - began) / count
@@ -237,7 +246,9 @@ def time_reading(source: Any, changes: Changes) -> float:
 def merge_results(data: bytes, shared: Any, found: list[Any]) -> Any:
     """Merge the results of neighbouring parts."""
     fn = unpack_value(data, shared)
-    total = copy.deepcopy(found[0])  # another task may need it again
+    # `merge` may write to its first argument, but a worker keeps results that another task may
+    # need again, as after the loss of a worker.
+    total = copy.deepcopy(found[0])
     for part_result in found[1:]:
         total = fn.merge(total, part_result)
     return total

@@ -76,6 +76,7 @@ class DaskRows(RowSource):
         self.starts = torch.tensor([0, *(part.rows for part in parts)]).cumsum(dim=0).tolist()
         self.shape = (self.starts[-1], like.shape[1])
         self.dtype, self.feature_names = like.dtype, like.feature_names
+        # Without its rows, which would hold a file or memory open.
         self._like = RemoteDescription(like, 1)
 
     @classmethod
@@ -120,6 +121,8 @@ class DaskRows(RowSource):
             stamps = {file: FileStamp.of(file) for file in files_of(path)}
         files, names = list(stamps), None if columns is None else tuple(columns)
         workers = Workers(client)
+        # Before any task: the error names the worker and the reason, where a task would fail
+        # anywhere.
         workers.check(str(path))
         heads = workers.results(
             workers.map(head, [partial(parquet, str(file), names, stamps[file]) for file in files])
@@ -128,9 +131,12 @@ class DaskRows(RowSource):
         if not non_empty:
             raise ValueError(f"{path} has no rows")
         check_alike(non_empty)
+        # All files in the order of the first one; each worker would otherwise use the order of its
+        # own file.
         names = names_in(path, non_empty) if names is None else names
         openers = [partial(parquet, str(file), names, stamps[file]) for file, _ in non_empty]
         if keep:
+            # Refused before the rows are read, and not when workers run out of memory.
             like = non_empty[0][1]
             row_bytes = like.shape[1] * like.dtype.itemsize
             workers.check_room(row_bytes * sum(len(file_rows) for _, file_rows in non_empty))
@@ -140,6 +146,8 @@ class DaskRows(RowSource):
             for source, (file, file_rows) in zip(sources, non_empty, strict=True)
         ]
         if keep:
+            # Waits until all are read, so that errors come now and the homes of the parts are
+            # known.
             workers.results(sources, bring=False)
             workers.find(parts)
         return cls(workers, parts, non_empty[0][1])
@@ -156,6 +164,7 @@ class DaskRows(RowSource):
         workers = Workers(connected_client(client))
         check_one_chunk(collection)
         workers.check()
+        # Computed once and kept: a collection may be the result of hours of other work.
         pieces = workers.client.compute(np.ravel(collection.to_delayed()).tolist())
         heads = workers.results(workers.map(head_of, pieces))
         non_empty = [pair for pair in zip(pieces, heads, strict=True) if pair[1] is not None]
@@ -181,7 +190,11 @@ class DaskRows(RowSource):
         openers = []
         for part in self.parts:
             if part.path is None or part.stamp is None or part.changes:
-                raise ValueError("only rows of files have further columns: DaskRows.open(path)")
+                raise ValueError(
+                    "only unchanged rows of files have further columns; open them with "
+                    "DaskRows.open(path)"
+                )
+            # The stamp of the features: a target from another version of the file is refused.
             openers.append(partial(column, part.path, name, part.stamp))
         return columns_of(self.workers, openers, homes=self.parts)
 
@@ -189,6 +202,8 @@ class DaskRows(RowSource):
         """Bring all rows here, one block after the other; see `RowSource.blocks`."""
         check_size(size)
         for part, start in zip(self.parts, self.starts, strict=False):
+            # One task per block, and one block at a time: rows larger than memory may pass through
+            # this process.
             for piece in slices(part.rows, size):
                 task = self.workers.start(
                     take_rows, [part], [torch.arange(piece.start, piece.stop)]
@@ -199,8 +214,10 @@ class DaskRows(RowSource):
         """Gather rows in one round trip; see `RowSource.take`."""
         check_index(index, self.shape[0])
         index = index.to("cpu", torch.int64)
+        # The part of each row: the last one that starts at or before it.
         home = torch.searchsorted(torch.tensor(self.starts), index, right=True) - 1
         part_numbers, counts = home.unique(return_counts=True)
+        # One task for each part, with the places of its rows in the result.
         numbers, places = part_numbers.tolist(), home.argsort(stable=True).split(counts.tolist())
         inside = [
             index[place] - self.starts[number]
@@ -222,8 +239,11 @@ class DaskRows(RowSource):
         """See `RowSource.fold`."""
         value = self.workers.value(fn, len(self.parts))
         level = self.tasks(fold_part, value, rowwise, size)
+        # A tree of neighbours: its shape depends on the number of parts only, and so do the bits of
+        # sums. One level after the other is sent without waiting for the results of the one before.
         while len(level) > 1:
             groups = [level[i : i + FAN_IN] for i in range(0, len(level), FAN_IN)]
+            # A single result is merged with nothing: it moves up without a task.
             last = groups.pop() if len(groups[-1]) == 1 else []
             level = (
                 self.workers.map(merge_results, *repeat_arguments(value, len(groups)), groups)
@@ -245,15 +265,18 @@ class DaskRows(RowSource):
             if index is not None:
                 low, high = torch.searchsorted(index, torch.tensor([start, stop])).tolist()
                 inside = index[low:high] - start
+            # The change is tried on a description without rows, for the shape and type of its
+            # result, and pickled for the workers.
             shape = RemoteDescription(self._like, part.rows)
             changed_shape = change(shape) if inside is None else change(shape, inside)
+            # A part without remaining rows is left out.
             if changed_shape is not None:
                 like = changed_shape
                 sent = None if inside is None else self.workers.beside(inside, count)
                 changes = (*part.changes, (*value, sent))
                 parts.append(replace(part, rows=changed_shape.shape[0], changes=changes))
         if like is None:
-            raise ValueError("no row is left")
+            raise ValueError("no rows are left; keep at least one")
         return DaskRows(self.workers, parts, like)
 
     def call_at_rows(self, ask: Callable[[], Result]) -> Result:
@@ -261,11 +284,12 @@ class DaskRows(RowSource):
         return self.workers.call_all(ask)
 
     def remote_mean(self, ask: Callable[[], float]) -> float:
-        """See `RowSource.mean_there`."""
+        """See `RowSource.remote_mean`."""
         return self.workers.mean(ask)
 
     def seconds_to_read(self) -> float:
         """See `RowSource.seconds_to_read`: of some parts, as many as are read at once."""
+        # As many at once as in a pass, because workers may share one disk or network.
         count = min(len(self.parts), max(1, self.workers.slots()), MOST_TIMED)
         part_seconds: list[float] = self.workers.results(
             self.workers.start(time_reading, self.parts[:count])
@@ -277,6 +301,7 @@ class DaskRows(RowSource):
         threads = self.workers.client.nthreads()
         tasks = level = len(self.parts)
         while level > 1:
+            # The tasks of the tree in `fold`, level by level.
             full, remainder = divmod(level, FAN_IN)
             tasks += full + (remainder > 1)
             level = full + (remainder > 0)
@@ -347,6 +372,7 @@ class DaskRows(RowSource):
     def _beside(self, numbers: Rowwise, place: int, count: int) -> Any:
         """Return the numbers of a part to send; remote numbers are read on the worker."""
         if isinstance(numbers, RemoteColumns):
+            # Aligned parts: `_check_alike` has compared their lengths.
             home_part = numbers.rows.parts[place]  # type: ignore[attr-defined]
             return numbers.flat, home_part.source, home_part.changes
         return self.workers.beside(numbers[self.starts[place] : self.starts[place + 1]], count)
@@ -359,13 +385,13 @@ class DaskRows(RowSource):
                 if not isinstance(columns, DaskRows) or columns.starts != self.starts:
                     descriptions = [_describe_parts(rows) for rows in (self, columns)]
                     raise ValueError(
-                        f"X has {descriptions[0]}, and what goes with it has "
-                        f"{descriptions[1]}: make them alike, "
-                        "y.repartition(divisions=X.divisions) or y.rechunk((X.chunks[0],))"
+                        f"X has {descriptions[0]}, but y or sample_weight has {descriptions[1]}; "
+                        "partition both alike with y.repartition(divisions=X.divisions) or "
+                        "y.rechunk((X.chunks[0],))"
                     )
 
     def __getstate__(self) -> dict[str, Any]:
-        raise TypeError("rows on a cluster are not sent: they have a client")
+        raise TypeError("rows on a cluster cannot be pickled, because they have a client")
 
 
 def columns_of(
@@ -387,6 +413,6 @@ def check_one_chunk(collection: Any) -> None:
     numblocks = getattr(collection, "numblocks", (0, 1))
     if len(numblocks) != 2 or numblocks[1] != 1:
         raise ValueError(
-            f"a dask array of shape {collection.shape} with chunks {collection.chunks} is no "
-            "matrix with all features in one chunk: X.rechunk({1: -1})"
+            "a dask array must be a matrix with all features in one chunk, got shape "
+            f"{collection.shape} with chunks {collection.chunks}; use X.rechunk({{1: -1}})"
         )

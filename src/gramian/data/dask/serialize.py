@@ -36,6 +36,7 @@ def unpack_value(data: bytes, shared: dict[str, Tensor]) -> Any:
 def receive_tensors(data: bytes, dtype: str, shape: tuple[int, ...]) -> Tensor:
     """Return a tensor of its bytes: the task that a large one is."""
     kind = getattr(torch, dtype.removeprefix("torch."))
+    # A copy, because bytes are read-only, of which torch warns.
     return torch.frombuffer(bytearray(data), dtype=kind).reshape(shape)
 
 
@@ -45,6 +46,7 @@ class _Sender(pickle.Pickler):
         self.share = share
 
     def persistent_id(self, value: Any) -> str | None:
+        # None leaves the value to plain pickle.
         return self.share(value) if is_large(value) else None
 
 

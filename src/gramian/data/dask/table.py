@@ -48,6 +48,7 @@ class DaskTable(PiecesTable):
         pieces.check_alike()
         super().__init__(pieces, str(path) if where is None else where)
         self.path, self._client = path, client
+        # Workers refuse a file that is newer than the footers that this process has read.
         self._stamps = {
             file.path: file.stamp for file in pieces.files if isinstance(file.path, Path)
         }
@@ -81,6 +82,8 @@ class DaskTable(PiecesTable):
         names = list(columns)
         self._check_in_files(names)
         if len(names) == 1:
+            # Any column opens the parts, of which the target is then read as a column of its own:
+            # it may be text, which rows cannot be.
             own_names = [name for name in self.names if name not in self._keys]
             return self._open(own_names[:1]).column(names[0])
         return RemoteColumns(self.rows(names))

@@ -39,11 +39,14 @@ def remote_columns(collection: Any, rows: Any = None) -> RemoteColumns:
 def align_columns(columns: RemoteColumns, rows: DaskRows) -> RemoteColumns:
     """Return columns in parts as long as the parts of rows; unchanged if the totals differ."""
     own = columns.rows
+    # Columns of another total length are left as they are: the pass refuses them with both lengths.
     if not isinstance(own, DaskRows) or own.starts == rows.starts or len(own) != len(rows):
         return columns
     sources, cuts = [], []
     for start, stop in pairwise(rows.starts):
+        # The parts of the columns that overlap a part of the rows.
         places = [i for i, (a, b) in enumerate(pairwise(own.starts)) if a < stop and b > start]
+        # The range of each, counted from its first row; `stitch_pieces` limits the end.
         cuts.append([(max(start - own.starts[i], 0), stop - own.starts[i]) for i in places])
         sources.append([own.parts[i].source for i in places])
     tasks = rows.workers.beside_parts(rows.parts, stitch_pieces, sources, cuts)

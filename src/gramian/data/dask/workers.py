@@ -66,6 +66,7 @@ class Workers:
             dask.config.get("gramian.patience", DEFAULT_PATIENCE) if patience is None else patience
         )
         self.client, self.patience = client, float(parse_timedelta(patience_text))
+        # In the order of use: the oldest is dropped first.
         self.sent = OrderedDict[str, Any]()
         self._parts = OrderedDict[str, Part]()
         self._homes: dict[str, str] = {}
@@ -80,6 +81,7 @@ class Workers:
         sources, changes = [part.source for part in parts], [part.changes for part in parts]
         futures = self.beside_parts(parts, verb, sources, changes, *along)
         self._parts.update((task.key, part) for task, part in zip(futures, parts, strict=True))
+        # Only for the names in errors, so that a bounded number is kept.
         while len(self._parts) > NAMED_TASKS:
             self._parts.popitem(last=False)
         return futures
@@ -96,6 +98,7 @@ class Workers:
         futures: list[Any] = [None] * len(parts)
         for home in dict.fromkeys(homes):
             places = [place for place, home_of_part in enumerate(homes) if home_of_part == home]
+            # Others may take over if the home is lost; the part is then made again.
             pinned = {"workers": [home], "allow_other_workers": True} if home else {}
             own_arguments = [[home_of_part[place] for place in places] for home_of_part in along]
             for place, task in zip(places, self.map(verb, *own_arguments, **pinned), strict=True):
@@ -104,6 +107,8 @@ class Workers:
 
     def map(self, verb: Callable[..., Any], *along: Sequence[Any], **where: Any) -> list[Any]:
         """Start a task for each element, in one message to the scheduler."""
+        # Not pure: Dask would hash all arguments, and give the result of an earlier pass to the
+        # next one.
         futures: list[Any] = self.client.map(
             verb, *along, pure=False, retries=TASK_RETRIES, **where
         )
@@ -121,11 +126,12 @@ class Workers:
     def check_room(self, held: int) -> None:
         """Raise ValueError if the workers do not have `held` free bytes."""
         limits = self.memory()
+        # Without a known limit nothing can be refused.
         if limits and held > MEMORY_SHARE * sum(limits):
             raise ValueError(
-                f"rows of {readable_bytes(held)} are not kept by {len(limits):,} workers of "
-                f"{readable_bytes(sum(limits))} in all: let them be read in each pass, keep=False, "
-                "or start more"
+                f"rows of {readable_bytes(held)} do not fit into {len(limits):,} workers with "
+                f"{readable_bytes(sum(limits))} of memory in all; read them in each pass with "
+                "keep=False, or start more workers"
             )
 
     def find(self, parts: Sequence[Part]) -> None:
@@ -143,6 +149,7 @@ class Workers:
 
         def share(tensor: Tensor) -> str:
             key, future = self._shared(tensor, parts)
+            # The future in the arguments is replaced by the tensor on the worker.
             used[key] = future
             return key
 
@@ -164,15 +171,17 @@ class Workers:
             return self._results(futures, bring=bring)
         except CANCELLED_ERRORS:
             raise ConnectionError(
-                "rows or numbers that workers kept are gone: the cluster was started anew, or "
-                "tasks were given up; open the rows again"
+                "rows or numbers in the memory of workers are lost: the cluster was restarted, or "
+                "tasks were cancelled; open the rows again"
             ) from None
+        # Also Ctrl-C: tasks that nobody waits for would keep the workers busy.
         except BaseException:
             self.cancel(futures)
             raise
 
     def cancel(self, futures: list[Any]) -> None:
         """Give up tasks that nobody waits for any more; a client that is gone has none."""
+        # Called while another error is raised, which an error of this call must not replace.
         with contextlib.suppress(Exception):
             self.client.cancel([future for future in futures if future is not None])
 
@@ -180,7 +189,9 @@ class Workers:
         last_seen = time.monotonic()
         while True:
             try:
-                with self.client.as_current():  # else in the loop of the default client
+                # `wait` would otherwise run in the loop of the default client.
+                with self.client.as_current():
+                    # In short turns, because Dask alone waits for ever if all workers are lost.
                     distributed.wait(futures, timeout=CHECK_SECONDS)
                 break
             except TimeoutError:
@@ -192,9 +203,8 @@ class Workers:
         except distributed.KilledWorker as error:
             raise MemoryError(
                 f"{self._describe_sources(error, futures)} ended {TASK_RETRIES + 1} workers "
-                "in a row, mostly for lack of memory: give each worker more of it (`gramian "
-                "plan` says how much), or "
-                "make smaller files or partitions"
+                "in a row, usually for lack of memory: give each worker more memory (`gramian "
+                "plan` estimates it), or make smaller files or partitions"
             ) from None
         return results
 
@@ -205,7 +215,8 @@ class Workers:
             kinds = Counter(repr(answer) for answer in answers).most_common()
             kinds_text = "; ".join(f"{count:,} have {kind}" for kind, count in kinds)
             raise TextError(
-                "workers differ: {}; name one that all have, as {engine='torch'}", kinds_text
+                "workers differ: {}; set one that all workers have, such as {engine='torch'}",
+                kinds_text,
             )
         first_answer: Result = answers[0]
         return first_answer
@@ -222,7 +233,7 @@ class Workers:
         errors = [reply for reply in replies if isinstance(reply, Exception)]
         if not answers:
             raise (
-                errors[0] if errors else ConnectionError(f"{self.client} has no worker: start some")
+                errors[0] if errors else ConnectionError(f"{self.client} has no workers; start one")
             )
         return answers
 
@@ -231,16 +242,18 @@ class Workers:
         own = version("gramian")
         for address, reply in self.client.run(view_source, path, on_error="return").items():
             if isinstance(reply, CommClosedError):
-                continue  # the worker is lost: its replacement reads or fails
+                # The worker is lost: its replacement reads or fails.
+                continue
             if isinstance(reply, ImportError):
                 raise ValueError(
-                    f"worker {address} has no gramian with dask: install gramian[dask] {own} there"
+                    f"worker {address} has no gramian with dask; install gramian[dask] {own} on it"
                 )
             if isinstance(reply, Exception):
                 raise reply
             if reply[0] != own:
                 raise ValueError(
-                    f"worker {address} has gramian {reply[0]}, and here is {own}: install the same"
+                    f"worker {address} has gramian {reply[0]}, but this process has {own}; install "
+                    "the same version"
                 )
             if not reply[1]:
                 raise ValueError(
@@ -271,13 +284,14 @@ class Workers:
         """Return when a worker was there last; an error if that is too long ago."""
         moment = time.monotonic()
         if self.client.status != "running":
-            raise ConnectionError(f"{self.client} is gone: the scheduler ended")
+            raise ConnectionError(f"{self.client} is closed: its scheduler has ended")
+        # Any worker will do: a pass that only waits for slow tasks has no limit of time.
         if self.client.scheduler_info()["workers"]:
             return moment
         if moment - seen > self.patience:
             raise ConnectionError(
-                f"no worker has been there for {self.patience:.0f} s: start workers, and "
-                "go on from the last checkpoint"
+                f"no worker has been available for {self.patience:.0f} s; start workers, and "
+                "resume from the last checkpoint"
             )
         return seen
 
@@ -290,7 +304,9 @@ class Workers:
         tensor = tensor.contiguous().cpu()
         data = tensor.numpy().tobytes()
         about = f"{tensor.dtype}{tuple(tensor.shape)}".encode()
+        # By its contents, so that equal tensors of several passes are sent once.
         key = f"gramian-{hashlib.blake2b(data + about, digest_size=16).hexdigest()}"
+        # A cancelled or failed task, as after a restart of the cluster, is sent again.
         if key not in self.sent or self.sent[key].status not in ("pending", "finished"):
             self.sent[key] = self.client.submit(
                 receive_tensors, data, str(tensor.dtype), tuple(tensor.shape), key=key, pure=False
@@ -312,12 +328,12 @@ def connected_client(client: distributed.Client | None = None) -> distributed.Cl
         used_client: distributed.Client = distributed.default_client() if client is None else client
     except ValueError:
         raise ValueError(
-            "no Dask client: connect first, distributed.Client('tls://scheduler:8786'), or give "
-            "DaskRows.open(path, client=client)"
+            "no Dask client: connect first with distributed.Client('tls://scheduler:8786'), or "
+            "pass a client, as in DaskRows.open(path, client=client)"
         ) from None
     if used_client.asynchronous:
         raise ValueError(
-            f"{used_client} is asynchronous, and a fit waits for its passes: give a client without "
+            f"{used_client} is asynchronous, but a fit waits for its passes; pass a client without "
             "asynchronous=True"
         )
     return used_client

@@ -36,6 +36,7 @@ def columns_from_parts(
         raise ValueError("an encoding must have a dtype, float32 or float64, and a list of columns")
     parts: dict[str, dict[str, Tensor]] = {str(j): {} for j in range(len(saved))}
     for name, tensor in tensors.items():
+        # Tensors are named by the number of their column: names of columns may have any characters.
         number, _, key = name.partition(".")
         if number not in parts:
             raise ValueError(f"an encoding of {len(saved)} columns has the tensor {name}")
@@ -47,5 +48,7 @@ def columns_from_parts(
 def _column(fields: Any, tensors: Mapping[str, Tensor]) -> ColumnEncoding:
     saved = Saved(fields, tensors)
     encoding = BY_CODE[saved.one_of("code", tuple(BY_CODE))].from_saved(saved)
+    # A field that no class asked for is damage, or of a newer version: using the rest would be
+    # wrong.
     saved.finish()
     return encoding

@@ -40,25 +40,27 @@ def load_encoding(path: str | Path) -> tuple[Encoding, dict[str, Any]]:
     """
     path = Path(path)
     if not path.is_file():
-        raise FileNotFoundError(f"there is no file {display_text(path)} of an encoding")
+        raise FileNotFoundError(f"there is no encoding file {display_text(path)}")
     try:
         contents = read_tensors(path)
         header = json.loads(contents.metadata.get(ENCODING_KEY, "null"))
+    # A header of thousands of nested brackets exceeds the recursion of the JSON parser.
     except (DamagedFile, ValueError, RecursionError) as error:
         raise ValueError(
-            f"{path} is no file of an encoding, or was cut off or changed since it was written "
+            f"{path} is not an encoding file, or was cut off or changed since it was written "
             f"({error})"
         ) from error
     if not isinstance(header, dict) or set(header) != {"format", "encoding", "about"}:
-        raise ValueError(f"{path} is a safetensors file but holds no encoding")
+        raise ValueError(f"{path} is a safetensors file but contains no encoding")
     if header["format"] != ENCODING_FORMAT:
         raise ValueError(
-            f"{path} has format {header['format']}; this version reads {ENCODING_FORMAT}: "
-            "upgrade gramian"
+            f"{path} has format {header['format']}, but this version reads format "
+            f"{ENCODING_FORMAT}: upgrade gramian"
         )
     try:
+        # `read_tensors` accepts old models without a digest; encodings have always had one.
         if contents.digest is None or not isinstance(header["about"], dict):
-            raise ValueError("its digest is missing, or what is said about it")
+            raise ValueError("its digest is missing, or its 'about' is not an object")
         return Encoding.from_parts(header["encoding"], contents.tensors), header["about"]
     except ValueError as error:
-        raise ValueError(f"{path} is a damaged file of an encoding: {error}") from error
+        raise ValueError(f"{path} is a damaged encoding file: {error}") from error

@@ -106,6 +106,8 @@ class FittedEncoding:
                 f"{table.where} has no column to learn from: {join_words(column_texts)}; "
                 "at least one must vary"
             )
+        # Folds matter only for means of targets: without them training rows are encoded as new
+        # ones.
         folds = training.folds if learned.without else None
         return cls(encoding, folds, learned.without)
 
@@ -116,7 +118,7 @@ class FittedEncoding:
         """
         if self.folds is not None and len(self.folds) != table.num_rows:
             raise ValueError(
-                f"{table.where} has {table.num_rows:,} rows, but the encoding was learned from "
+                f"{table.where} has {table.num_rows:,} rows, but the encoding was fitted to "
                 f"{len(self.folds):,}"
             )
         return EncodedRows(table, self.encoding, self.folds, self.without)

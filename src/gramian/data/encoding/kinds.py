@@ -33,6 +33,7 @@ LEAVE_OUT = "leave it out with {columns=[...]}"
 def kind_of(type_: pa.DataType) -> Kind | None:
     """Return the kind of a type; None if nothing is known to be made of it."""
     if pa.types.is_dictionary(type_):
+        # Categories may stand for values of any type; codes themselves are never numbers.
         usable = kind_of(type_.value_type) in ("category", "number", "boolean", "date")
         return ("ordered" if type_.ordered else "category") if usable else None
     if is_text(type_):
@@ -80,7 +81,7 @@ def kinds_of(schema: pa.Schema, names: Sequence[str], where: str) -> list[Kind]:
         types = [f"{name} ({schema.field(name).type})" for name in bad]
         raise TypeError(
             Text(
-                "{} has columns of which no numbers can be made: {}; expected numbers, booleans, "
+                "{} has columns that cannot be encoded as numbers: {}; expected numbers, booleans, "
                 f"text, categories, dates or times; {LEAVE_OUT}{{}}",
                 where,
                 join_words(types),
@@ -99,9 +100,9 @@ def about_lists(schema: pa.Schema, names: Sequence[str]) -> str:
             continue
         if pa.types.is_integer(type_.value_type) or pa.types.is_floating(type_.value_type):
             return (
-                f"; lists of numbers are rows by themselves, in Python: "
-                f"gramian.data.ParquetLists(path, {name!r}), or with indices=... and features=... "
-                "sparse ones"
+                f"; in Python, lists of numbers can be rows: "
+                f"gramian.data.ParquetLists(path, {name!r}), or sparse rows with indices=... and "
+                "features=..."
             )
     return ""
 
@@ -109,4 +110,6 @@ def about_lists(schema: pa.Schema, names: Sequence[str]) -> str:
 def fits(trained: Kind, now: Kind | None) -> bool:
     """Return whether a column of kind `now` can replace the training column of kind `trained`."""
     texts = ("category", "ordered")
+    # A column of nulls only has only gaps, which later checks refuse where there were none in
+    # training.
     return now in (trained, "nothing") or (trained in texts and now in texts)

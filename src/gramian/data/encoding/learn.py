@@ -70,12 +70,12 @@ class Training:
         is_kept = np.ones(n, bool) if keep is None else np.asarray(keep, bool)
         if len(targets) != n or is_kept.shape != (n,):
             raise ValueError(
-                f"{table.where} has {n:,} rows, but there are {len(targets):,} targets and "
-                f"{is_kept.size:,} marks of rows to keep"
+                f"{table.where} has {n:,} rows, but targets has {len(targets):,} and keep "
+                f"{is_kept.size:,}; each must have one element per row"
             )
         count = int(is_kept.sum())
         if count == 0:
-            raise ValueError(f"{table.where} has no row to learn an encoding from")
+            raise ValueError(f"{table.where} has no row that counts; keep must select at least one")
         folds = np.full(n, -1, np.int8)
         folds[is_kept] = _folds(count, rng)
         return cls(table, targets, is_kept, folds)
@@ -89,7 +89,8 @@ class Training:
         sample_limit = min(SAMPLE_ROWS, max(1, size // (8 * max(1, columns))))
         if count <= sample_limit:
             return np.arange(count)
-        # a permutation of all rows would be as large as a column
+        # A permutation of all rows would be as large as a column: for a small share twice as many
+        # numbers are drawn with repeats, and a permutation of the distinct ones is cut.
         is_sparse_sample = count > 4 * sample_limit
         drawn_rows = (
             torch.randint(count, (2 * sample_limit,), generator=rng).unique()
@@ -117,12 +118,14 @@ class Training:
                 other_batch = batch.filter(pa.array(~is_kept))
                 rows, batch = rows[is_kept], batch.filter(pa.array(is_kept))
             part = Part(self.table.where, rows)
+            # Other rows come along for one purpose: their gaps are counted.
             yield batch, Seen(part, self.targets[rows], self.folds[rows]), other_batch
 
 
 def _gaps(column: pa.Array) -> int:
     """Return how many values are missing, NaN or null."""
     if pa.types.is_floating(column.type):
+        # Floats have NaN and nulls, and both become NaN.
         return int(np.isnan(to_numpy(column)).sum())
     return int(column.null_count)
 
@@ -130,6 +133,8 @@ def _gaps(column: pa.Array) -> int:
 def _folds(count: int, rng: torch.Generator) -> np.ndarray:
     """Return a fold for each row, in a byte; as many rows in each where that matters."""
     if count > EXACT_FOLDS:
+        # Folds of millions of rows have nearly equal sizes anyway, and a permutation would take
+        # eight bytes a row.
         drawn = torch.randint(MEAN_FOLDS, (count,), generator=rng, dtype=torch.int8)
     else:
         drawn = (torch.randperm(count, generator=rng) % MEAN_FOLDS).to(torch.int8)
@@ -188,12 +193,14 @@ def learn(
         observer(field, kind, table.where, settings)
         for field, kind in zip(fields, kinds, strict=True)
     ]
+    # One column of moments for each measurement of each observer, in their order.
     eps = _roundings(kinds, watching, dtype)
     summaries = _observe_table(
         training, names, watching, training.sample(rng, len(eps), sample_bytes), eps
     )
     columns, start = [], 0
     for watcher in watching:
+        # Each observer gets the summaries of its own measurements.
         columns.append(watcher.finish(summaries[start : start + watcher.measured]))
         start += watcher.measured
     without = {
@@ -233,7 +240,9 @@ def _observe_table(
         for name, column in zip(
             names, [] if other_batch is None else other_batch.columns, strict=False
         ):
+            # Gaps of held-out rows: see the last comment of this function.
             elsewhere[name] += _gaps(column)
+        # All rows of a batch may be held out.
         if batch.num_rows == 0:
             continue
         matrix = np.empty((len(seen_rows.folds), columns))
@@ -244,6 +253,8 @@ def _observe_table(
                 start += 1
         if columns:
             moments.add_with_gaps(torch.from_numpy(matrix))
+            # `drawn` numbers the rows that count, and is increasing: its rows in this batch follow
+            # each other.
             stop = int(np.searchsorted(drawn, n + len(matrix)))
             sample[taken_rows:stop] = matrix[drawn[taken_rows:stop] - n]
             taken_rows = stop

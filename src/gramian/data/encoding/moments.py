@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-# the same algorithm as in `Standardizer.fit`, for the same moments of numbers without gaps
+# The same algorithm as in `Standardizer.fit`, for the same moments of numbers without gaps.
 from ..maps.standardizer import _STRIP_NUMBERS, _Moments
 
 
@@ -19,7 +19,7 @@ class Summary:
 
     Attributes
     ----------
-    seen, gaps : int
+    value_count, gaps : int
         Rows with a value, and without.
     mean, scale : float
         Of all rows, the gaps filled; the scale is 1 if the column does not vary.
@@ -55,26 +55,33 @@ class Moments(_Moments):
         """Merge a block of finite numbers and NaN."""
         fresh = self.value_counts == 0
         if bool(fresh.any()):
+            # A column whose first values are missing gets its origin with its first number.
             self.origin = torch.where(fresh, _first(block), self.origin)
         for strip in block.split(max(1, _STRIP_NUMBERS // block.shape[1])):
             self._merge_with_gaps(strip - self.origin)
 
     def _merge_with_gaps(self, x: Tensor) -> None:
         is_present = ~x.isnan()
+        # As long as no gap came, n is one number for all columns, and the steps are the ones
+        # without gaps.
         if not isinstance(self.n, Tensor) and bool(is_present.all()):
             self._merge(x, None)
             return
+        # 1. `_merge` works in place: columns without a number in this strip are restored below.
         mean, squares = self.mean.clone(), self.squares.clone()
         weights = is_present.double()
         self.n = self.value_counts.clone()
+        # 2. A gap is a row of weight 0, whose number does not matter.
         self._merge(x.nan_to_num(nan=0.0), weights)
-        has_numbers = is_present.any(dim=0)  # the others have met 0 / 0
+        # 3. Columns without a number have met 0 / 0.
+        has_numbers = is_present.any(dim=0)
         self.mean = torch.where(has_numbers, self.mean, mean)
         self.squares = torch.where(has_numbers, self.squares, squares)
 
     def moments_with_fill(self, fill: Tensor, n: int) -> tuple[Tensor, Tensor]:
         """Return mean and scale of n rows, those without a value being `fill`."""
         gaps = n - self.value_counts
+        # All gaps get the same value: they are merged as one group of rows with variance 0.
         delta = torch.where(gaps > 0, fill - self.origin - self.mean, 0.0)
         mean = self.origin + (self.mean + delta * (gaps / n))
         squares = self.squares + delta**2 * (self.value_counts * gaps / n)
@@ -103,12 +110,14 @@ def summaries(moments: Moments, sample: np.ndarray, n: int, eps: Tensor) -> list
     """
     seen_counts = moments.value_counts.long().tolist()
     middle = (moments.origin + moments.mean).tolist()
+    # Only columns with gaps need a median, and a search for NaN.
     columns = [_values(sample[:, j], gaps=count < n) for j, count in enumerate(seen_counts)]
     fill = [
         float(np.median(values)) if count < n and len(values) else middle[j]
         for j, (count, values) in enumerate(zip(seen_counts, columns, strict=True))
     ]
     mean, scale = moments.moments_with_fill(torch.tensor(fill, dtype=torch.float64), n)
+    # The same rule as in `Standardizer.fit`: a column that varies less than rounding is constant.
     constant = scale <= eps * mean.abs()
     scale = torch.where(constant, 1.0, scale)
     moment_lists = (mean.tolist(), scale.tolist(), constant.tolist(), fill, columns)

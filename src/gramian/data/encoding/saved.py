@@ -30,11 +30,12 @@ class Saved:
     def __init__(self, fields: Any, tensors: Mapping[str, Tensor]) -> None:
         if not isinstance(fields, dict):
             raise ValueError(f"an encoding must be an object, not {fields!r:.40}")
+        # Copies, from which each part is removed when it is asked for: the rest is unknown.
         self._fields, self._tensors = dict(fields), dict(tensors)
 
     def _pop(self, key: str) -> Any:
         if key not in self._fields:
-            raise ValueError(f"an encoding lacks {key}")
+            raise ValueError(f"an encoding must have {key}, which is missing")
         return self._fields.pop(key)
 
     def text(self, key: str) -> str:
@@ -58,7 +59,7 @@ class Saved:
         if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
             raise ValueError(f"{key} of an encoding must be a list of texts, not {value!r:.40}")
         if len(set(value)) < len(value):
-            raise ValueError(f"{key} of an encoding has a text twice")
+            raise ValueError(f"{key} of an encoding must be distinct texts, got a text twice")
         return tuple(value)
 
     def flag(self, key: str) -> bool:
@@ -71,6 +72,7 @@ class Saved:
     def count(self, key: str) -> int:
         """Return a whole number that is not negative."""
         value = self._pop(key)
+        # In Python true is the integer 1.
         if not isinstance(value, int) or isinstance(value, bool) or value < 0:
             raise ValueError(f"{key} of an encoding must be a whole number, not {value!r:.40}")
         return value
@@ -89,7 +91,7 @@ class Saved:
     def tensor(self, key: str, dtype: torch.dtype, shape: tuple[int | None, ...]) -> Tensor:
         """Return a tensor of finite numbers; None in its shape stands for any length."""
         if key not in self._tensors:
-            raise ValueError(f"an encoding lacks the tensor {key}")
+            raise ValueError(f"an encoding must have the tensor {key}, which is missing")
         value = self._tensors.pop(key)
         same = len(value.shape) == len(shape) and all(
             want in (None, have) for want, have in zip(shape, value.shape, strict=True)
@@ -111,7 +113,7 @@ class Saved:
 
 
 def _finite(key: str, value: Any, positive: bool) -> float:
-    # a whole number of JSON may be too large for a float
+    # A whole number of JSON may be too large for a float, and NaN fails the comparison as well.
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or not abs(value) <= LARGEST_FLOAT or (positive and value <= 0):
         word = "positive numbers" if positive else "finite numbers"

@@ -62,6 +62,7 @@ class Encoding:
     @cached_property
     def feature_names(self) -> tuple[str, ...]:
         """Names of the features, which differ from each other."""
+        # A column named `city=Rome` may meet the level Rome of a column `city`.
         return _distinct([feature for column in self.used_columns for feature in column.features])
 
     @property
@@ -89,8 +90,9 @@ class Encoding:
             If the encoding is not plain, or a number does not vary.
         """
         if not all(_is_plain(column) for column in self.columns):
-            raise ValueError("only an encoding of numbers without gaps is a standardizer")
+            raise ValueError("only an encoding of numbers without gaps can be a standardizer")
         numbers = [column for column in self.columns if isinstance(column, Number)]
+        # The setting is one for all columns, so that one raw column means that all are.
         if any(column.numbers == "raw" for column in numbers):
             return None
         mean, scale = (
@@ -123,8 +125,8 @@ class Encoding:
             type_ = table.schema.field(column.name).type
             if not fits(column.kind, kind_of(type_)):
                 raise TypeError(
-                    f"{table.where}: column '{column.name}' holds {type_}, but "
-                    f"{WORDS_OF_KIND[column.kind]} were there in training; convert it first"
+                    f"{table.where}: column '{column.name}' holds {type_}, but held "
+                    f"{WORDS_OF_KIND[column.kind]} in training; convert it first"
                 )
 
     def describe(self) -> dict[str, str]:
@@ -169,6 +171,7 @@ def _distinct(names: Sequence[str]) -> tuple[str, ...]:
     """Return names, numbered where several are alike."""
     distinct_names: dict[str, None] = {}
     for name in names:
+        # The numbered name may exist, too, and then gets the next number.
         candidate, k = name, 2
         while candidate in distinct_names:
             candidate, k = f"{name} ({k})", k + 1
@@ -215,6 +218,7 @@ class EncodedRows(RowSource):
         n, width = self.shape
         start, stop = 0, 0  # of the block that is being filled, up to `stop`
         out = new_block(min(size, n), width, self.dtype)
+        # Blocks are put together from smaller batches, which may end within a block.
         batch_rows = max(1, min(size, ENCODED_NUMBERS // max(1, len(self._encoding.names))))
         for batch in self._table.batches(self._encoding.names, batch_rows):
             while batch.num_rows:
@@ -225,6 +229,7 @@ class EncodedRows(RowSource):
                 if stop == start + len(out):
                     yield slice(start, stop), out
                     start = stop
+                    # No memory for a block that will not come.
                     if stop < n:
                         out = new_block(min(size, n - stop), width, self.dtype)
 
@@ -238,6 +243,7 @@ class EncodedRows(RowSource):
 
     def _encode(self, batch: pa.RecordBatch, rows: np.ndarray, out: Tensor) -> None:
         """Write the features of some rows."""
+        # Training rows are known by their numbers, so that `take` and `blocks` agree.
         folds = None if self._folds is None else self._folds[rows]
         part = Part(self._table.where, rows, folds, self._without)
         matrix, start = out.numpy(), 0

@@ -39,9 +39,12 @@ def encode_levels(column: pa.Array) -> tuple[list[str | None], np.ndarray]:
         return [], np.full(len(column), -1, np.int64)
     if not pa.types.is_dictionary(column.type):
         column = column.cast(pa.large_string()).dictionary_encode()
+    # A few rows of a column with many categories, as `take` gives them: decoding them is cheaper
+    # than converting all categories.
     elif len(column.dictionary) > len(column):
         column = column.dictionary_decode()
         return encode_levels(_as_text(column))
+    # -1 is the last place of a list, where callers put the entry for missing values.
     index = column.indices.cast(pa.int64()).fill_null(-1).to_numpy()
     return _as_text(column.dictionary).to_pylist(), index
 
@@ -49,7 +52,8 @@ def encode_levels(column: pa.Array) -> tuple[list[str | None], np.ndarray]:
 def _as_text(values: pa.Array) -> pa.Array:
     if is_text(values.type):
         return values.cast(pa.large_string())
-    if pa.types.is_floating(values.type):  # 0 and -0 are one level
+    # Adding 0 turns -0 into 0: both are one level.
+    if pa.types.is_floating(values.type):
         numbers = values.to_numpy(zero_copy_only=False) + values.type.to_pandas_dtype()(0)
         values = pa.array(numbers, values.type, mask=missing(values))
     return values.cast(pa.large_string())
@@ -77,13 +81,16 @@ def microseconds(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     gaps, type_ = missing(column), column.type
     if pa.types.is_null(type_):
         return np.zeros(len(column), np.int64), gaps
+    # Arrow casts dates and times to integers of their own width only.
     narrow = type_.bit_width == 32
     raw = column.cast(pa.int32() if narrow else pa.int64()).fill_null(0).to_numpy()
     values = raw.astype(np.int64)
     unit = "ms" if pa.types.is_date64(type_) else getattr(type_, "unit", "day")
     if unit == "ns":
+        # Rounded down, also before 1970, so that the order of times is kept.
         return values // 1000, gaps
     factor = _DAY_MICROSECONDS if unit == "day" else _UNIT_MICROSECONDS[unit]
+    # In float64, because the product in int64 would wrap around in silence.
     if np.abs(values.astype(np.float64)).max(initial=0) * factor >= 2.0**63:
         raise OverflowError
     return values * factor, gaps

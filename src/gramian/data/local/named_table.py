@@ -17,7 +17,8 @@ from ..rows.base import RowSource
 from ..tables import Table
 from ..tables.base import check_columns
 
-_COPIED_ROWS = 1 << 14  # of kept columns that are copied at a time
+# Rows of kept columns that are copied at a time.
+_COPIED_ROWS = 1 << 14
 
 
 def table_schema(path: str | Path) -> pa.Schema:
@@ -147,12 +148,15 @@ def write_with_columns(
     schema = pa.schema([*fields, *((name, array.type) for name, array in arrays.items())])
 
     change = without_formulas if escape_formulas else lambda batch: batch
+    # Escaping turns categories into texts: the writer needs the schema after it, found by a batch
+    # without rows.
     written = change(pa.RecordBatch.from_pylist([], schema)).schema
 
     def write(part: Path) -> None:
         start = 0
         with closing(output_format.writer(part, written)) as writer:
             for batch in table.batches(keep, _COPIED_ROWS):
+                # Predictions are in memory, the table is read in batches: both go along row by row.
                 new = [array.slice(start, batch.num_rows) for array in arrays.values()]
                 writer.write(change(pa.record_batch([*batch.columns, *new], schema=schema)))
                 start += batch.num_rows
@@ -167,14 +171,14 @@ def check_kept(
     output_format = format_to_write(path)
     if not output_format.named:
         raise ValueError(
-            f"{path} keeps no names and no text, so that no columns can stand beside the "
-            "predictions; give a name ending in .csv or .parquet"
+            f"{path} keeps no names and no text, so no columns can be added to the predictions; "
+            "use a name ending in .csv or .parquet"
         )
     check_columns(table.where, table.names, keep)
     twice = [name for name in dict.fromkeys(keep) if name in new or keep.count(name) > 1]
     if twice:
         raise ValueError(
             f"{path} would have two columns named {join_words(twice)}; name each column once, and "
-            f"rename it in {table.where} if predictions have its name"
+            f"rename it in {table.where} if a column of predictions has the same name"
         )
     return output_format

@@ -47,6 +47,8 @@ def remote_table(uri: str, where: str | None = None) -> Table:
         system, place = pyarrow.fs.FileSystem.from_uri(uri)
         kind = system.get_file_info(place).type
     except (pa.ArrowInvalid, OSError) as error:
+        # The error repeats the address with its passwords; `from None` keeps it out of the
+        # traceback.
         reason = without_secrets(str(error).splitlines()[0])
         raise ValueError(
             f"{shown} cannot be reached: {reason}; check the address, and credentials and region "
@@ -67,6 +69,7 @@ def _below(folder: RemotePath) -> list[RemotePath]:
     selector = pyarrow.fs.FileSelector(folder.place, recursive=True)
     file_paths = [info.path for info in folder.system.get_file_info(selector) if info.is_file]
     uri = folder.uri.rstrip("/")
+    # Names from the folder on are the same in the system and in the address.
     start = len(folder.place.rstrip("/"))
     return [RemotePath(folder.system, place, uri + place[start:]) for place in file_paths]
 
@@ -78,6 +81,7 @@ def _copy_file(file: RemotePath, where: str) -> Table:
         with file.system.open_input_stream(file.place) as source, path.open("wb") as target:
             shutil.copyfileobj(source, target, 1 << 20)
         table = format_of(path).table(path, where)
+    # Also after Ctrl-C: the folder has no owner yet that would remove it.
     except BaseException:
         shutil.rmtree(folder)
         raise

@@ -34,6 +34,7 @@ def local_rows(x: Any, columns: Sequence[str | int] | None = None) -> RowSource:
         return frame_rows(x, columns)
     if (table := _as_table(x)) is not None:
         return TableRows(table, _as_names(columns))
+    # SciPy has the operations that torch lacks; the memory is shared.
     if isinstance(x, Tensor) and x.layout == torch.sparse_csr:
         x = as_scipy(x)
     if scipy.sparse.issparse(x):
@@ -49,7 +50,7 @@ def _file_rows(x: str | Path, columns: Sequence[str | int] | None) -> RowSource:
     file_format = format_of(path, text=False)
     if file_format.text:
         raise ValueError(
-            f"{path} is text, which is slow to read again and again; convert it once: "
+            f"{path} is a text file, which is slow to parse in every pass; convert it once: "
             f"gramian convert {path} {str(path).removesuffix(''.join(path.suffixes))}.parquet"
         )
     return file_format.rows(path, _as_names(columns))
@@ -58,6 +59,7 @@ def _file_rows(x: str | Path, columns: Sequence[str | int] | None) -> RowSource:
 def _sparse_rows(x: Any, columns: Sequence[str | int] | None) -> RowSource:
     if columns is None or x.ndim != 2:
         return SparseRows(x)
+    # By columns, where selecting them is a slice; by rows each entry would be searched.
     return SparseRows(x.tocsc()[:, list(column_numbers(columns, None, x.shape[1]))])
 
 
@@ -80,8 +82,11 @@ def _as_names(columns: Sequence[str | int] | None) -> list[str] | None:
 
 
 def _as_array(x: Any) -> np.ndarray | Tensor:
+    # A masked array is an ndarray, and would pass with its masked numbers.
     if isinstance(x, np.ma.MaskedArray):
-        raise TypeError("masked arrays are not read, as the mask would be lost: x.filled(np.nan)")
+        raise TypeError(
+            "masked arrays are not supported, because the mask would be lost; pass x.filled(np.nan)"
+        )
     if isinstance(x, Tensor | np.ndarray):
         return x
     if isinstance(x, Sequence) or hasattr(x, "__array__"):

@@ -24,6 +24,7 @@ def local_table(x: Any, where: str | None = None, texts: Collection[str] = ()) -
     if isinstance(x, Table):
         return x
     table = _file_table(x, where, texts) if isinstance(x, str | Path) else _frame_table(x, where)
+    # The first row of a remote table is on other machines: its lists stay lists.
     lengths = {} if table.remote else lengths_of(table)
     return ListColumns(table, lengths) if lengths else table
 
@@ -33,6 +34,7 @@ def _frame_table(x: Any, where: str | None) -> Table:
     if is_pandas(x):
         return MemoryTable(from_pandas(x, where), where)
     if is_lazy(x):
+        # A lazy frame is computed once; each pass would compute it again.
         x = x.collect()
     if is_stream(x):
         return MemoryTable(_read_all(x, where), where)

@@ -78,6 +78,7 @@ class RemoteColumns:
     def reshape(self, *, flat: bool) -> RemoteColumns:
         """Return one column as (n,) or as (n, 1)."""
         reshaped_columns = RemoteColumns(self.rows, flat=flat, labels=self.labels, kind=self.kind)
+        # A cached property is in the dictionary of its object once it was computed: no second pass.
         if "facts" in vars(self):  # they are the same numbers
             reshaped_columns.facts = self.facts
         return reshaped_columns
@@ -88,6 +89,7 @@ class RemoteColumns:
 
     def part(self, index: Int[Tensor, " k"]) -> Any:
         """Return the numbers of some rows, of increasing numbers: here if they are few."""
+        # Few numbers are cheaper in memory than a change of every part.
         if len(index) <= MOST_TAKEN:
             return self[index]
         return self.on(subset(self.rows, index))
@@ -97,11 +99,14 @@ class RemoteColumns:
         if isinstance(key, tuple):
             row_key, columns = key
             if row_key != slice(None):
-                raise TypeError(f"columns are chosen of all rows, not {key!r}")
+                raise TypeError(
+                    f"columns can only be selected for all rows, as [:, columns], got {key!r}"
+                )
             return self.on(select(self.rows, torch.as_tensor(columns).tolist()))
         if isinstance(key, slice):
             key = torch.arange(*key.indices(len(self)))
         index = torch.as_tensor(key)
+        # A mask selects its rows, as it does of a tensor.
         index = index.nonzero()[:, 0] if index.dtype == torch.bool else index
         numbers = self.rows.take(index)
         return numbers[:, 0] if self.flat else numbers
@@ -114,13 +119,14 @@ class RemoteColumns:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """Bring all numbers or labels here."""
         values = self.gather().numpy()
+        # Codes travel as floats, because rows have no other type.
         values = self.labels[values.astype(np.int64)] if self.labels is not None else values
         values = values.astype(self.kind if self.labels is None else values.dtype, copy=False)
         return values if dtype is None else values.astype(dtype)
 
     @functools.cached_property
     def facts(self) -> Facts:
-        """What there is to know of all of them: one pass, once."""
+        """Extremes, sums and finiteness of all numbers; one pass at the first access."""
         return self.rows.fold(Look(), size=default_block_size(self.rows))
 
     def positive(self) -> Int[Tensor, " k"]:
@@ -160,10 +166,11 @@ class RemoteColumns:
         counts_found = self.rows.fold(Count(), *beside, size=default_block_size(self.rows))
         values, counts = counts_found
         if not bool(values.isfinite().all()):
-            raise ValueError("y contains NaN or infinity")
+            raise ValueError("y contains NaN or infinity; drop these rows")
+        # `Count` stops at one value more than allowed, so that the excess is seen.
         if len(values) > MOST_VALUES or not torch.equal(values, values.floor()):
             raise ValueError(
-                "the targets are numbers of a continuous range, and a classifier expects classes; "
+                "the targets are numbers of a continuous range, but a classifier expects classes; "
                 "fit numbers with KernelRidge"
             )
         return values, counts
@@ -188,7 +195,8 @@ class RemoteColumns:
         unknown : float, optional
             Stands for a label of no class; by default the first row does.
         """
-        if self.labels is not None:  # classes that no row has come in no row
+        # Texts are compared by their codes. A class that is not among the labels has no rows.
+        if self.labels is not None:
             is_known = np.isin(classes, self.labels)
             classes, table = np.searchsorted(self.labels, classes[is_known]), table[is_known]
         values = torch.from_numpy(np.asarray(classes).astype(np.float64))
@@ -236,7 +244,8 @@ def all_finite(numbers: RowNumbers) -> bool:
         return remote.facts.finite
     if numbers.numel() == 0:
         return True
-    low, high = torch.aminmax(numbers)  # which need no memory, unlike isfinite
+    # Without a temporary mask, which `isfinite` needs. NaN fails both comparisons.
+    low, high = torch.aminmax(numbers)
     return bool(low > -torch.inf and high < torch.inf)
 
 

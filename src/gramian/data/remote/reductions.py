@@ -24,7 +24,7 @@ class Facts:
     Attributes
     ----------
     finite : bool
-    least, most, total : Tensor of shape (t,)
+    smallest, largest, total : Tensor of shape (t,)
         In float64.
     """
 
@@ -62,6 +62,8 @@ class Count(BlockReduction[tuple[Tensor, Tensor]]):
         x = block[:, 0].double()
         x = x[weights[0] > 0] if weights else x
         values, counts = x.unique(return_counts=True)
+        # Cut off, because numbers of a continuous range would all come back; one more than allowed
+        # shows that there were more.
         return values[: MOST_VALUES + 1], counts[: MOST_VALUES + 1]
 
     def merge(self, a: tuple[Tensor, Tensor], b: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
@@ -113,7 +115,9 @@ class LookedUp(Blockwise):
     def change(self, block: Float[Tensor, "b 1"]) -> Float[Tensor, "b t"]:
         """Look up; see `Blockwise.change`."""
         numbers = block[:, 0].double().contiguous()
+        # A number beyond the last value would index past the end.
         place = torch.searchsorted(self._values, numbers).clamp(max=len(self._values) - 1)
         is_known = self._values[place] == numbers
+        # The place of an unknown number times 0 is the first row.
         values = self._table[place * is_known]
         return values if self._unknown is None else values.where(is_known[:, None], self._unknown)

@@ -46,6 +46,7 @@ def as_rows(x: Any, *, columns: Sequence[str | int] | None = None) -> RowSource:
     >>> as_rows(np.zeros((5, 2), np.float32))
     ArrayRows(5 x 2, float32)
     """
+    # A text is a sequence of letters, each of which would count as a name.
     if isinstance(columns, str):
         columns = [columns]
     if is_collection(x):
@@ -56,6 +57,7 @@ def as_rows(x: Any, *, columns: Sequence[str | int] | None = None) -> RowSource:
     if isinstance(x, str | Path) and not is_uri(x) and (client := client_of(x)) is not None:
         from ..dask import DaskRows
 
+        # Columns of files are found by name, numbers as their text.
         names = None if columns is None else [str(column) for column in columns]
         return DaskRows.open(Path(x), names, client=client)
     return local_rows(x, columns)
@@ -64,7 +66,7 @@ def as_rows(x: Any, *, columns: Sequence[str | int] | None = None) -> RowSource:
 def is_collection(x: object) -> bool:
     """Tell a dask array, data frame or series without importing dask.
 
-    They are never asked for an array, which would bring all rows here.
+    `numpy.asarray` of one would load all of its rows into this process.
     """
     module = type(x).__module__.split(".")
     return module[0] == "dask_expr" or module[:2] in (["dask", "array"], ["dask", "dataframe"])

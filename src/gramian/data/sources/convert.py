@@ -54,10 +54,12 @@ def convert(source: str | Path, target: str | Path, *, dtype: str = "keep") -> i
     """
     target = Path(target)
     if dtype not in FLOAT_TYPES:
-        raise ValueError(f"dtype is one of {', '.join(FLOAT_TYPES)}, not {dtype!r}")
+        raise ValueError(f"dtype must be one of {', '.join(FLOAT_TYPES)}, got {dtype!r}")
     output_format = format_to_write(target)
+    # The source is read while the target is written, and would be lost if they were one file.
     if target.is_dir() or (not is_uri(source) and Path(source).resolve() == target.resolve()):
         raise ValueError(f"the target {target} must be a file other than the source")
+    # Before the source is read, which may take long.
     check_output(target)
     table = as_table(source)
     write_atomically(target, lambda part: _write(table, output_format, part, dtype))
@@ -94,6 +96,8 @@ def _narrow_type(batch: pa.RecordBatch, dtype: str) -> pa.RecordBatch:
 
 
 def _check_overflow(before: pa.Array, after: pa.Array, name: str) -> None:
+    # Arrow casts numbers beyond float32 to infinity without an error; infinite ones of the source
+    # may stay.
     infinite = pc.is_inf(after)
     if pc.any(pc.and_not(infinite, pc.is_inf(before))).as_py():
         raise ValueError(

@@ -25,12 +25,14 @@ def needs_encoding(X: Any) -> bool:
     if isinstance(X, str | Path):
         return _of_file(X)
     if is_frame(X):
+        # Types of pandas such as categories have other kinds than NumPy's numbers.
         kinds = {getattr(kind, "kind", "O") for kind in X.dtypes}
         return not kinds <= set("biuf") or bool(X.isna().to_numpy().any())
     if isinstance(X, pa.Table | pa.RecordBatch):
         gaps = any(column.null_count for column in X.columns)
         return gaps or not are_numbers(X.schema)
-    if hasattr(X, "read_all"):  # a stream that can be read once
+    # A stream can be read once: looking for gaps would use it up.
+    if hasattr(X, "read_all"):
         return True
     table = as_table(X)
     gaps = any(table.column(name).null_count for name in table.names)
@@ -40,6 +42,7 @@ def needs_encoding(X: Any) -> bool:
 def _of_file(path: str | Path) -> bool:
     from ..formats.object_store import is_uri
 
+    # The types of a remote file are not fetched for this: an encoding also takes plain numbers.
     if is_uri(path):
         return True
     file_format = format_of(path)
@@ -55,5 +58,5 @@ def are_numbers(schema: pa.Schema) -> bool:
 
 
 def has_numeric_columns(table: Table, columns: tuple[str, ...]) -> bool:
-    """Return whether some columns of a table hold numbers or booleans."""
+    """Return whether all of these columns of a table hold numbers or booleans."""
     return all(float_of(table.schema.field(name).type) is not None for name in columns)

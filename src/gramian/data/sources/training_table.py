@@ -70,6 +70,8 @@ class TrainingTable:
         table = as_table(X)
         target = _names(y)
         chosen = _features(table, target or (), columns, leave_out)
+        # Targets of a remote table stay with their rows: the pass over the features finds gaps and
+        # copies.
         if target is not None and table.remote:
             check_columns(table.where, table.names, target)
             return cls(table, chosen, target, table.remote_columns(target))
@@ -106,7 +108,7 @@ def _features(
         raise ValueError(f"column {join_words(both)} cannot be a feature and the target at once")
     if not chosen:
         raise ValueError(
-            f"{table.where} has no columns to learn from beside the target {join_words(target)}"
+            f"{table.where} has no columns to learn from other than the target {join_words(target)}"
         )
     return chosen
 
@@ -126,11 +128,13 @@ def check_no_copy(table: Table, columns: Sequence[str], y: np.ndarray) -> None:
     ValueError
         Names the column.
     """
+    # A constant target equals every constant column, which copies nothing.
     targets = [t for t in y.reshape(len(y), -1).T if (t != t[:1]).any()]
     pairs = [(name, t) for name in columns for t in targets]
     start = 0
     for batch in table.batches(list(columns), _LOOKED_AT):
         stop = start + batch.num_rows
+        # Pairs drop out as they differ; most are gone after the first batch.
         pairs = [(n, t) for n, t in pairs if _equal(batch.column(n), t[start:stop])]
         if not pairs:
             return
@@ -148,6 +152,7 @@ def _equal(column: pa.Array, y: np.ndarray) -> bool:
     """Return whether values are the same: as texts, or as numbers in the narrower of both types."""
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view()
+    # Targets have no gaps, so that a column with gaps is no copy.
     if column.null_count or text != (y.dtype.kind in "UO"):
         return False
     if text:
@@ -156,6 +161,7 @@ def _equal(column: pa.Array, y: np.ndarray) -> bool:
         return False
     column = column.cast(pa.uint8()) if pa.types.is_boolean(kind) else column.cast(kind)
     values = column.to_numpy(zero_copy_only=False)
+    # A copy that was stored in float32 is equal only after the target is rounded, too.
     narrow = np.float32 if np.float32 in (values.dtype, y.dtype) else np.float64
     return bool((values.astype(narrow) == y.astype(narrow)).all())
 

@@ -143,6 +143,7 @@ def refuse(part: Part, name: str, bad: np.ndarray, what: str, remedy: str | Text
         The observation, and the remedy.
     """
     if bad.any():
+        # The number in the whole table, whatever the batch.
         row = int(part.rows[int(bad.argmax())])
         text = Text("{}: column '{}' {} in row {}; {}", part.where, name, what, row, remedy)
         raise ValueError(text)

@@ -51,8 +51,11 @@ class CategoryObserver(Observer):
 
     def finish(self, summaries: Sequence[Summary]) -> ColumnEncoding:
         rows = self._tally.counts.sum(axis=1)
+        # Only levels that a training row has: a dictionary may list others. Sorted, so that the
+        # order of rows does not matter.
         texts = in_order(text for text, code in self._tally.codes.items() if text is not None
                          and rows[code])  # fmt: skip
+        # Missing values are a level of their own if there are any: row 0 of the tally.
         levels = Levels(texts, bool(len(rows) and rows[0]))
         if not texts:
             return LeftOut(self.name, EMPTY_COLUMN)
@@ -60,11 +63,13 @@ class CategoryObserver(Observer):
             return LeftOut(self.name, CONSTANT_COLUMN)
         if len(levels) <= self._max_levels:
             return OneHot(self.name, levels)
+        # Only for many levels: few rows may well have different texts.
         self._refuse_texts(texts, int(rows[1:].sum()))
         return self._means(levels)
 
     def _refuse_texts(self, texts: tuple[str, ...], rows: int) -> None:
         what = None
+        # Means of levels of one row each would be the target itself, or nothing.
         if len(texts) == rows:
             what = "a different text in every row, as an identifier has"
         elif 2 * len(texts) > rows and sum(map(len, texts)) >= LONG_TEXT_CHARACTERS * len(texts):
@@ -76,6 +81,7 @@ class CategoryObserver(Observer):
         return TextError(f"{{}}: column '{{}}' has {{}}; {LEAVE_OUT}", self._where, self.name, what)
 
     def _means(self, levels: Levels) -> TargetMeans:
+        # The order of levels, in which `Levels` has the missing one last and the tally first.
         codes: list[str | None] = [*levels.texts, *([None] if levels.missing else [])]
         order = [self._tally.codes[text] for text in codes]
         counts, sums = self._tally.counts[order], self._tally.sums[order]

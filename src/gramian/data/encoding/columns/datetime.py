@@ -64,8 +64,11 @@ class Date(ColumnEncoding):
     def encode(self, column: pa.Array, part: Part) -> np.ndarray:
         values, gaps = _microseconds(column, self.name, part)
         self.gaps.check(gaps, self.name, part)
+        # Filled before the calendar is computed, so that all features of a gap are of one moment.
         values = np.where(gaps, round(self.gaps.fill * SECOND_MICROSECONDS), values)
+        # The calendar costs more than elapsed time, and is skipped where it gives no feature.
         field_values = fields(local(values, self.zone)) if self.cycles or len(self.mean) > 1 else {}
+        # The order of `mean` and `scale`: elapsed seconds, then the year.
         measured = [values / SECOND_MICROSECONDS]
         if len(self.mean) > 1:
             measured.append(field_values["year"])
@@ -107,13 +110,14 @@ class Date(ColumnEncoding):
         mean, scale = saved.numbers("mean"), saved.numbers("scale", positive=True)
         allowed = {"duration": (), "time": ("hour",)}.get(since, tuple(CYCLE_LENGTHS))
         if len(mean) != len(scale) or len(mean) not in ((1, 2) if "date" in since else (1,)):
-            raise ValueError(f"mean and scale of the date '{name}' do not fit")
+            raise ValueError(f"mean and scale of the date '{name}' do not match")
         if unknown := set(cycles) - set(allowed):
             raise ValueError(f"the date '{name}' has the unknown cycles {', '.join(unknown)}")
         if bool(zone) != (since == "zoned date"):
             raise ValueError(f"the time zone of the date '{name}' is damaged")
         _check_zone(zone)
         gaps = Gaps.from_saved(saved)
+        # The fill is later converted to microseconds in int64.
         if abs(gaps.fill) * SECOND_MICROSECONDS >= 2.0**63:
             raise ValueError(f"the median of the date '{name}' is damaged")
         return cls(name, since, zone, mean, scale, cycles, gaps)
@@ -126,15 +130,19 @@ _WORD_OF_KIND: dict[Kind, str] = {
 
 def _check_zone(zone: str) -> None:
     try:
+        # Now and not in the first prediction: a file may be moved to a machine without this zone.
         local(np.zeros(1, np.int64), zone)
     except (pa.ArrowException, ValueError) as error:
-        raise ValueError(f"the time zone {zone!r:.40} is not known here ({error})") from error
+        raise ValueError(
+            f"the time zone {zone!r:.40} is unknown on this machine ({error})"
+        ) from error
 
 
 def _microseconds(column: pa.Array, name: str, part: Part) -> tuple[np.ndarray, np.ndarray]:
     try:
         return microseconds(column)
     except OverflowError:
+        # The row farthest from 1970 is named in the message: it is the one that overflowed.
         seconds = pc.abs(column.cast(pa.int32() if column.type.bit_width == 32 else pa.int64()))
         is_latest = np.asarray(seconds.fill_null(0)) == pc.max(seconds).as_py()
         refuse(part, name, is_latest, "is more than 290,000 years from 1970", Text(LEAVE_OUT))
@@ -146,6 +154,7 @@ class DateObserver(Observer):
 
     def __init__(self, name: str, kind: Kind, zone: str) -> None:
         self.name, self._kind, self._zone = name, kind, zone
+        # Elapsed time, and for dates the year.
         self.measured = 2 if "date" in kind else 1
         self._low: dict[str, int] = {}
         self._high: dict[str, int] = {}
@@ -157,6 +166,7 @@ class DateObserver(Observer):
         for name, field in field_values.items():
             present = field[~gaps]
             if len(present):
+                # A part of the calendar that does not vary in training gives no feature.
                 self._low[name] = min(self._low.get(name, present[0]), present.min())
                 self._high[name] = max(self._high.get(name, present[0]), present.max())
         if self.measured == 1:
@@ -191,6 +201,7 @@ def local(values: np.ndarray, zone: str) -> np.ndarray:
     if not zone:
         return values
     moments = pa.array(values, pa.timestamp("us", tz=zone))
+    # By the clocks of the zone, because hours and days of people follow these, with summer time.
     clocks: np.ndarray = pc.local_timestamp(moments).cast(pa.int64()).to_numpy()
     return clocks
 
@@ -210,7 +221,8 @@ def fields(values: np.ndarray) -> dict[str, np.ndarray]:
         "year": dates.astype("datetime64[Y]").astype(np.int64) + 1970,
         "month": months.astype(np.int64) % 12,
         "day": (dates - months).astype(np.int64),
-        "weekday": (days + 3) % 7,  # 1970 began on a Thursday; Monday is 0
+        # 1970 began on a Thursday; Monday is 0.
+        "weekday": (days + 3) % 7,
         "hour": values - days * DAY_MICROSECONDS,
     }
 

@@ -36,6 +36,7 @@ class FoldedMeans:
         sums : ndarray of float64 of shape (L, f, t)
         smoothing : float
         """
+        # Of each fold, and in the last row of all.
         totals = np.concatenate([sums.sum(axis=0), sums.sum(axis=(0, 1))[None]])  # (f + 1, t)
         rows = [*counts.sum(axis=0).tolist(), int(counts.sum())]
         level_rows = counts.sum(axis=1)
@@ -44,9 +45,11 @@ class FoldedMeans:
         means = _smooth_means(level_rows, level_sums, overall, smoothing)
         without = [
             _smooth_means(
+                # A row of this fold gets means of the other folds only, so that it does not see its
+                # own target.
                 level_rows - counts[:, fold],
                 level_sums - sums[:, fold],
-                # a single row has no others to take a mean of
+                # A single row has no others to take a mean of.
                 _mean(totals[-1] - totals[fold], rows[-1] - rows[fold], overall),
                 smoothing,
             )
@@ -64,5 +67,5 @@ def _smooth_means(
 ) -> np.ndarray:
     weight = rows[:, None] + smoothing
     means = (sums + smoothing * overall) / np.where(weight > 0, weight, 1)
-    # a level of no row, without smoothing, tells nothing
+    # A level without rows has the overall mean; without smoothing its own would be 0 / 0.
     return np.concatenate([np.where(weight > 0, means, overall), overall[None]])

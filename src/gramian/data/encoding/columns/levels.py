@@ -43,13 +43,15 @@ class Levels:
         """Return the level of each value; -1 for unknown values."""
         texts, index = encode_levels(column)
         places = [self._places.get(text, -1) for text in (*texts, None)]
-        codes: np.ndarray = np.array(places, np.int64)[index]  # -1, missing, is the last place
+        # The place -1 of missing values is the last entry of `places`, which is for None.
+        codes: np.ndarray = np.array(places, np.int64)[index]
         return codes
 
     def tensors(self) -> dict[str, Tensor]:
         """Return the texts as bytes, one after the other, and where each one ends."""
         parts = [text.encode() for text in self.texts]
         ends = np.cumsum([len(part) for part in parts], dtype=np.int64)
+        # A copy, because torch warns about memory that is read-only.
         data = np.frombuffer(b"".join(parts), np.uint8).copy()
         return {"texts": torch.from_numpy(data), "ends": torch.from_numpy(ends)}
 
@@ -63,8 +65,10 @@ class Levels:
             raise ValueError("the levels of an encoding are damaged")
         places = zip(starts.tolist(), ends.tolist(), strict=True)
         texts = tuple(data[start:end].decode() for start, end in places)
+        # Means and counts are stored in the order of the levels, which must be the one they were
+        # saved in.
         if any(a >= b for a, b in pairwise(texts)):
-            raise ValueError("the levels of an encoding are not in order")
+            raise ValueError("the levels of an encoding must be sorted and distinct")
         return cls(texts, missing)
 
 

@@ -64,6 +64,7 @@ class Number(ColumnEncoding):
 
     def encode(self, column: pa.Array, part: Part) -> np.ndarray:
         x, gaps = finite(column, self.name, part), None
+        # One sum finds a gap among finite numbers; a mask is made only then.
         if np.isnan(x.sum()):
             gaps = np.isnan(x)
             self.gaps.check(gaps, self.name, part)
@@ -100,6 +101,7 @@ class Number(ColumnEncoding):
 def finite(column: pa.Array, name: str, part: Part) -> np.ndarray:
     """Return numbers in float64, NaN for gaps; ValueError if one is infinite."""
     x = to_numpy(column, name).astype(np.float64, copy=False)
+    # NaN of gaps passes: only infinite numbers are refused, and a sum that overflowed is neither.
     if not np.isfinite(x.sum()):
         refuse(
             part, name, np.isinf(x), "is infinite",
@@ -128,6 +130,7 @@ class NumberObserver(Observer):
         gaps = Gaps.of(summary)
         if self._numbers == "quantile" and not summary.constant:
             return self._normal(summary, gaps)
+        # A constant column with gaps stays: its mark of gaps varies.
         raw = self._numbers == "raw"
         mean, scale = (0.0, 1.0) if raw else (summary.mean, summary.scale)
         return Number(self.name, "raw" if raw else "standard", mean, scale, gaps)
@@ -135,10 +138,13 @@ class NumberObserver(Observer):
     def _normal(self, known: Summary, gaps: Gaps) -> Number:
         values = known.sample
         quantiles = quantiles_of(values if len(values) else np.array([known.fill]))
+        # Mean and scale of all rows, gaps filled: the sample stands for the rows with a value, and
+        # one more score for all gaps.
         scores = normal_scores(np.append(values, known.fill), quantiles)
         weights = np.full(len(scores), known.value_count / max(1, len(values)))
         weights[-1] = known.gaps
         mean = float(np.average(scores, weights=weights))
         scale = float(np.sqrt(np.average((scores - mean) ** 2, weights=weights)))
         kept_quantiles = torch.from_numpy(quantiles)
+        # The scale is 0 if all scores are equal.
         return Number(self.name, "quantile", mean, scale or 1.0, gaps, kept_quantiles)

@@ -55,5 +55,5 @@ class OneHot(ColumnEncoding):
     def from_saved(cls, saved: Saved) -> OneHot:
         levels = Levels(saved.texts("levels"), saved.flag("missing"))
         if len(levels) == 0:
-            raise ValueError("an encoding has no levels")
+            raise ValueError("levels of an encoding must have at least one level, got none")
         return cls(saved.text("name"), levels)

@@ -89,6 +89,8 @@ class OrderedObserver(Observer):
 
     def see(self, column: pa.Array, seen: Seen) -> Sequence[np.ndarray]:
         declared = tuple(text for text in _declared_categories(column) if text is not None)
+        # Each batch declares its categories: later ones may add levels at the end, but not change
+        # the order.
         self._agree(declared)
         ranks = self._levels.codes(column)
         return (np.where(ranks < 0, np.nan, ranks),)
@@ -96,11 +98,12 @@ class OrderedObserver(Observer):
     def _agree(self, declared: tuple[str, ...]) -> None:
         """Take over more levels; ValueError if they are in another order than those so far."""
         so_far = self._levels.texts
+        # One must be the beginning of the other.
         short, long = sorted((so_far, declared), key=len)
         if long[: len(short)] != short:
             raise ValueError(
-                f"{self._where}: column '{self.name}' has ordered categories whose order differs "
-                "from part to part; declare one order, or make it plain text"
+                f"{self._where}: the order of the categories of column '{self.name}' differs "
+                "between parts of the table; declare one order, or convert the column to text"
             )
         if len(declared) > len(so_far):
             self._levels = Levels(declared)
@@ -117,6 +120,8 @@ class OrderedObserver(Observer):
 
 def _declared_categories(column: pa.Array) -> list[str | None]:
     """Return all declared categories as texts, also categories without rows."""
+    # Each category once, so that `encode_levels` returns all of them and not only the ones that
+    # rows have.
     every_value = pa.DictionaryArray.from_arrays(
         pa.array(range(len(column.dictionary)), pa.int32()), column.dictionary
     )

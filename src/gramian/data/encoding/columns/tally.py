@@ -49,10 +49,13 @@ class Tally:
         TooMany
         """
         present_codes = np.unique(index)
-        places = np.zeros(len(texts) + 1, np.int64)  # the last one, -1, is missing: row 0
+        # The last place, -1, is for missing values, which are row 0.
+        places = np.zeros(len(texts) + 1, np.int64)
+        # Only texts that rows have get a code: a dictionary may list a million others.
         for place in present_codes[present_codes >= 0].tolist():
             places[place] = self._code(texts[place])
         self._grow(targets.shape[1])
+        # Level and fold as one number, so that one `bincount` adds up both.
         cells = places[index] * MEAN_FOLDS + folds
         size = self.counts.size
         self.counts += np.bincount(cells, minlength=size).reshape(-1, MEAN_FOLDS)
@@ -71,6 +74,7 @@ class Tally:
     def _grow(self, targets: int) -> None:
         have, need = len(self.counts), len(self.codes)
         if have < need:
+            # Doubled, so that the copies of all growth together cost as much as the last one.
             more = max(need, 2 * have) - have
             self.counts = np.concatenate([self.counts, np.zeros((more, MEAN_FOLDS), np.int64)])
             old = (

@@ -53,12 +53,15 @@ class TargetMeans(ColumnEncoding):
             Rows of each level in each fold.
         folded : FoldedMeans
         """
+        # Moments of the features over all training rows, computed by level and fold: rows of one
+        # cell have equal features.
         weights = counts / counts.sum()
         level_counts = counts.sum(axis=1)
         logs = np.broadcast_to(np.log1p(level_counts)[:, None, None], (*counts.shape, 1))
         values = np.concatenate([folded.without[:-1], logs], axis=2)
         mean = np.einsum("lf,lft->t", weights, values)
         scale = np.sqrt(np.einsum("lf,lft->t", weights, (values - mean) ** 2))
+        # A feature that varies by rounding only must not be divided by it.
         scale[scale <= np.finfo(np.float64).eps * 16 * np.abs(mean)] = 1.0
         return cls(
             name, levels, torch.from_numpy(folded.means), torch.from_numpy(level_counts),
@@ -80,9 +83,11 @@ class TargetMeans(ColumnEncoding):
         codes = self.levels.codes(column)
         means = self.means.numpy()[codes]
         if part.folds is not None:
+            # Rows that did not count in training are encoded as new ones, by all training rows.
             training = np.flatnonzero(part.folds >= 0)
             without = part.fold_means[self.name]
             means[training] = without[codes[training], part.folds[training]]
+        # The code -1 of unknown levels picks the last entry: the overall mean, and the count 0.
         logs = np.log1p(np.append(self.counts.numpy(), 0))[codes]
         features: np.ndarray = (np.column_stack([means, logs]) - self.mean) / self.scale
         return features
@@ -106,5 +111,7 @@ class TargetMeans(ColumnEncoding):
         means = saved.tensor("means", torch.float64, (len(levels) + 1, len(mean) - 1))
         counts = saved.tensor("counts", torch.int64, (len(levels),))
         if len(scale) != len(mean) or bool((counts < 1).any()):
-            raise ValueError("the counts of an encoding are damaged")
+            raise ValueError(
+                "counts of an encoding must be at least 1, and scales as many as means"
+            )
         return cls(saved.text("name"), levels, means, counts, mean, scale)

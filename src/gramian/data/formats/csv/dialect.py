@@ -74,30 +74,35 @@ def sniff(path: Path) -> Dialect:
         raise FileNotFoundError(f"there is no file {path}")
     compression = compression_of(path)
     size, sample = _SAMPLE_BYTES, first_bytes(path, compression, _SAMPLE_BYTES)
-    while len(sample) == size and sample.count(b"\n") < 3:  # thousands of columns
+    # A table of thousands of columns has few lines in the first sample: it needs a longer one to
+    # tell the separator.
+    while len(sample) == size and sample.count(b"\n") < 3:
         if size >= LONGEST_LINE_BYTES:
             break
         size *= 4
         sample = first_bytes(path, compression, size)
+    # Refused by its bytes, before a parser holds such a line several times.
     if len(sample) == size >= LONGEST_LINE_BYTES and not {*b"\r\n"} & {*sample}:
         raise ValueError(
-            f"{path}: its first {size >> 20} MB have no end of a line; expected a line with the "
-            "names of the columns: this is no table of text"
+            f"{path} has no end of line in its first {size >> 20} MB, but a text table begins with "
+            "a line of column names; check that it is a text table"
         )
     encoding = encoding_of(sample, path)
     text = decode_bytes(sample, encoding)
     separator, header = _divide_fields(text, whole=len(sample) < size)
     if not header and text.strip():
         raise ValueError(
-            f"{path}: its first row holds a field of more than {csv.field_size_limit():,} "
-            "characters; expected a line with the names of the columns: write one, or end a quote"
+            f"{path} has a field of more than {csv.field_size_limit():,} characters in its first "
+            "row; expected a line of column names: add one, or close an open quote"
         )
     if not any(name.strip() for name in header):
-        raise ValueError(f"{path} is empty: a line with the names of the columns was expected")
+        raise ValueError(f"{path} is empty; expected a line of column names")
     names = tuple(name.strip() for name in header)
     _check_names(path, names)
     blank = len(text) - len(text.lstrip("\r\n"))
+    # Arrow skips rows by number, and counts blank lines before the header as rows.
     before = text[:blank].replace("\r\n", "\n").count("\n")
+    # In characters, which is near enough: it only chooses the size of blocks.
     length = sum(map(len, header)) + len(header)
     return Dialect(encoding, compression, separator, names, length, before)
 
@@ -107,10 +112,13 @@ def _divide_fields(text: str, *, whole: bool) -> tuple[str, list[str]]:
     best: tuple[float, str, list[str]] = (-1.0, ",", [])
     for separator in FIELD_SEPARATORS:
         rows = _rows(text, separator, whole=whole)
+        # A separator that does not occur in the header does not count; the comma stands for tables
+        # of one column.
         if len(rows) == 0 or (len(rows[0]) == 1 and separator != ","):
             continue
         alike = sum(len(row) == len(rows[0]) for row in rows) / len(rows)
-        alike -= 2 * (len(rows[0]) == 1)  # one column: unless nothing else divides the header
+        # Any text has rows of one column: that counts only if nothing else divides the header.
+        alike -= 2 * (len(rows[0]) == 1)
         if alike > best[0] or not best[2]:
             best = (alike, separator, rows[0])
     return best[1], best[2]
@@ -121,16 +129,19 @@ def _rows(text: str, separator: str, *, whole: bool) -> list[list[str]]:
     rows: list[list[str]] = []
     try:
         rows.extend(row for row in islice(reader, _SAMPLE_ROWS) if row)
-    except csv.Error:  # a field beyond the limit: rows before it are whole
+    except csv.Error:
+        # A field beyond the limit of the parser: the rows before it are whole.
         return rows
+    # The sample ends in the midst of a row, which has too few fields.
     cut = not whole and len(rows) > 1 and len(rows) < _SAMPLE_ROWS
     return rows[:-1] if cut else rows
 
 
 def _check_names(path: Path, names: Sequence[str]) -> None:
     numbers = all(_NUMBER_PATTERN.fullmatch(name) for name in names if name)
+    # Names 0, 1, 2, ... are written by `convert` for the columns of an array.
     if numbers and list(names) != [str(j) for j in range(len(names))]:
         raise ValueError(
             f"{path} has no header line: its first row is all numbers ({join_words(names[:3])}); "
-            "write the names of the columns above it"
+            "write a line of column names above it"
         )

@@ -17,6 +17,7 @@ _MAGIC_BYTES = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd"}
 def compression_of(path: Path) -> str | None:
     """Return the compression that a file begins like, whatever its name says."""
     with path.open("rb") as file:
+        # By its first bytes: files are often renamed without being compressed, or the reverse.
         start = file.read(4)
     return next((name for magic, name in _MAGIC_BYTES.items() if start.startswith(magic)), None)
 
@@ -30,8 +31,8 @@ def first_bytes(path: Path, compression: str | None, size: int) -> bytes:
         if compression is None:
             raise
         raise ValueError(
-            f"{path} cannot be read: it is compressed ({compression}), and cut off or damaged; "
-            f"copy or write it again (Arrow says: {str(error).splitlines()[0]})"
+            f"{path} cannot be decompressed ({compression}): it is cut off or damaged; copy or "
+            f"write it again (Arrow reports: {str(error).splitlines()[0]})"
         ) from error
 
 
@@ -57,6 +58,8 @@ def encoding_of(sample: bytes, path: Path) -> str:
     """
     if sample.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
+    # Western text in UTF-16 has a zero in every second byte, on the side that tells the order of
+    # bytes; a quarter of zeros is enough, because other letters have none.
     odd, even = sample[1::2].count(0), sample[::2].count(0)
     if odd > len(sample) // 4 and even == 0:
         return "utf-16-le"
@@ -64,9 +67,11 @@ def encoding_of(sample: bytes, path: Path) -> str:
         return "utf-16-be"
     if odd or even:
         raise ValueError(
-            f"{path} is no text: byte {sample.index(0):,} is zero; save it as CSV or Parquet, or "
-            "give it the name of its format"
+            f"{path} is not a text file: byte {sample.index(0):,} is zero; save it as CSV or "
+            "Parquet, or rename it to the suffix of its format"
         )
+    # Before other encodings are tried: cp1252 reads damaged UTF-8 without an error, as wrong
+    # letters.
     check_utf8([sample], path)
     encoding = "utf-8"
     while not _decodes(sample, encoding):
@@ -94,13 +99,18 @@ def check_utf8(parts: Iterable[bytes], path: Path, *, whole: bool = False) -> No
     """
     place, line, unread, ascii_only = 0, 1, b"", True
     for part in parts:
+        # 1. A part may end within a letter: its first bytes are put in front of the next part.
         text, unread = unread + part, b""
         error = _fault(text)
+        # 2. Everything up to the first fault is UTF-8.
         good = text if error is None else text[: error.start]
         ascii_only &= good.isascii()
         place, line = place + len(good), line + good.count(b"\n")
+        # 3. A fault within the part is damage, if letters before it were UTF-8; after ASCII alone
+        # the text may be of another encoding, which the caller tries.
         if error is not None and not _is_cut(error, text):
             return _refuse(path, place, line) if not ascii_only else None
+        # 4. A letter that is cut waits for its rest; at the end of the text it is damage.
         unread = text[len(good) :]
     if unread and whole and not ascii_only:
         _refuse(path, place, line)
@@ -123,12 +133,13 @@ def _is_cut(error: UnicodeDecodeError, text: bytes) -> bool:
 def _refuse(path: Path, place: int, line: int) -> None:
     raise ValueError(
         f"{path}: byte {place + 1:,}, in line {line:,}, is not UTF-8, but letters before it are; "
-        "write all of the file in one encoding, UTF-8 best"
+        "write the whole file in one encoding, preferably UTF-8"
     )
 
 
 def _decodes(sample: bytes, encoding: str) -> bool:
     try:
+        # Incremental, because the sample may end within a letter.
         codecs.getincrementaldecoder(encoding)().decode(sample)
     except UnicodeDecodeError:
         return False

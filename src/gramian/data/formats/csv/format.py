@@ -120,6 +120,7 @@ def _escape_texts(column: pa.Array) -> pa.Array:
         column = column.dictionary_decode()
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         return column
+    # Negative numbers begin with a minus, as a formula may, but are harmless.
     number = pc.match_substring_regex(column, TEXT_NUMBER)
     formula = pc.and_(pc.match_substring_regex(column, FORMULA_START), pc.invert(number))
     quote = pa.scalar("'", column.type)
@@ -154,6 +155,7 @@ class TextWriter:
 
     def close(self) -> None:
         """Complete the file."""
+        # The writer first: it flushes into the stream, which then ends its compression.
         self._file.close()
         self._stream.close()
 
@@ -164,6 +166,6 @@ def _written_type(field: pa.Field) -> pa.DataType:
     if pa.types.is_nested(kind):
         raise TypeError(
             f"column '{field.name}' holds {kind}, which cannot be written as text; leave it out, "
-            "or write .parquet or .feather"
+            "or write to a .parquet or .feather file"
         )
     return kind

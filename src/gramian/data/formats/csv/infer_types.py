@@ -51,6 +51,8 @@ class Inference:
     def _look(self, j: int, texts: pa.Array) -> None:
         if texts.null_count == len(texts):
             return
+        # Most texts are clean: trimming and missing words are tried only if no reading holds,
+        # because they cost more than a parse.
         holding = _holding(self._possible[j], texts)
         if not holding:
             texts = clean_texts(texts)
@@ -68,9 +70,11 @@ class Inference:
         whose day and month could both be the month stay text.
         """
         names = [{reading.name for reading in possible} for possible in self._possible]
+        # 1. The marks for decimals that some column cannot do without.
         needed = [
             mark for mark in _MARK_READINGS if any(_needs(mark, possible) for possible in names)
         ]
+        # 2. A file with both kinds tells nothing about a column that is open.
         mark = needed[0] if len(needed) == 1 else None
         return [self._choice(j, mark) for j in range(len(names))]
 
@@ -78,14 +82,19 @@ class Inference:
         possible = {reading.name: reading for reading in self._possible[j]}
         if not possible:
             return TEXT_READING
+        # All values were missing.
         if not self._seen[j]:
             return NOTHING_READING
         first = next(iter(possible))
+        # 3. A column such as 1.234, 5.678 is read like the other numbers of the file.
         if _is_open(possible):
             if mark is not None:
                 return next(possible[name] for name in _MARK_READINGS[mark] if name in possible)
+            # A comma between fields cannot also be the usual mark for decimals: it separates
+            # thousands.
             if first == "1,5" and self._grouped_first and "1,000.5" in possible:
                 return possible["1,000.5"]
+        # 4. Neither order of day and month is more likely: a guess would be wrong in silence.
         if any(AMBIGUOUS_ORDERS.get(name) in possible for name in possible):
             return TEXT_READING
         return possible[first]
@@ -114,11 +123,13 @@ def _is_open(names: Collection[str]) -> bool:
 
 def _holding(possible: Sequence[Reading], texts: pa.Array) -> tuple[Reading, ...]:
     """Return the readings that can parse all of these texts, at least one of which is valid."""
+    # One value by a pattern excludes most readings, before a parse of all of them.
     value = next(text.as_py() for text in texts if text.is_valid)
     kept_readings: list[Reading] = []
     for reading in possible:
         if reading.shape.fullmatch(value) is None:
             continue
+        # Texts that are integers are also numbers: this reading need not parse them again.
         if any(
             kept_reading.name in reading.contains for kept_reading in kept_readings
         ) or reading.holds(texts):

@@ -41,10 +41,13 @@ class Tail:
         with self._lock:
             self._ended = True
         if error is not None:
+            # Set when Arrow's thread drops its file. The wait is bounded, so that an error never
+            # hangs.
             self._released.wait(RELEASE_SECONDS)
 
     def file(self) -> TailFile:
         """Return the stream as Arrow reads it, the only reference to it."""
+        # Arrow's thread is the only owner, so that its end is seen by the finalizer.
         file = TailFile(self.read)
         weakref.finalize(file, self._released.set)
         return file
@@ -55,6 +58,7 @@ class Tail:
             if self._ended:
                 return b""
             block = bytes(self._stream.read(size))
+            # Bounded memory: the last value of a text is compared by its last 64 kB at most.
             self.last = (self.last + block[-_KEPT_BYTES:])[-_KEPT_BYTES:]
             return block
 
@@ -82,13 +86,16 @@ def checked_quotes(
     for batch in batches:
         rows += batch.num_rows
         if batch.num_rows:
+            # Read before the batch is handed out, and only one value of it.
             value = batch.columns[-1][-1].as_py()
         yield batch
+    # Arrow ends an open quote at the end of the file without an error: all rows after it are one
+    # value, and are lost in silence.
     if rows and _is_open(value or "", dialect, tail.last):
         raise ValueError(
             f"{path}: a quote begins in row {rows + 1} (the header line is row 1), in the last "
-            "column, and does not end: all that follows would be one text; write the quote that "
-            "is missing, or remove it"
+            "column, and does not end: all following lines would be one text; add the missing "
+            "quote, or remove this one"
         )
 
 
@@ -100,7 +107,9 @@ def _is_open(value: str, dialect: Dialect, end: bytes) -> bool:
     only = len(dialect.names) == 1
     if only and not value.strip("\r\n"):
         return False
+    # The value as it would be written after an opening quote: two quotes for each one in it.
     quoted = '"' + value.replace('"', '""')
+    # The tail has no byte order mark, so that either order may be the one of the file.
     codes = ("utf-16-le", "utf-16-be") if dialect.encoding == "utf-16" else (dialect.encoding,)
     for before in ("\n", "\r") if only else (dialect.separator,):
         for code in codes:
@@ -114,6 +123,8 @@ def without_blank_end(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBa
     """Yield batches of one column without the nulls after the last value."""
     blank: list[pa.RecordBatch] = []
     for batch in batches:
+        # In a table of one column a blank line within is a missing value, one at the end is not:
+        # nulls wait until a value follows.
         valid_rows = batch.column(0).is_valid().to_numpy(zero_copy_only=False).nonzero()[0]
         end = int(valid_rows[-1]) + 1 if len(valid_rows) else 0
         if end:

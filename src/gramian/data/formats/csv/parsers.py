@@ -58,6 +58,7 @@ class Reading:
         try:
             return self.parse(texts)
         except pa.ArrowInvalid:
+            # Cleaning is for the few batches that need it; it would double the time of the others.
             return self.parse(clean_texts(texts))
 
 
@@ -69,6 +70,7 @@ def clean_texts(texts: pa.Array) -> pa.Array:
 
 
 def _as_text(texts: pa.Array) -> pa.Array:
+    # In a column of text only the empty one is missing: other words may be levels.
     bare = pc.utf8_trim_whitespace(texts)
     return pc.if_else(pc.equal(bare, ""), pa.scalar(None, pa.string()), bare)
 
@@ -83,6 +85,7 @@ def _boolean(yes: str, no: str) -> Reading:
     def parse(texts: pa.Array) -> pa.Array:
         low = pc.ascii_lower(texts)
         is_yes = pc.equal(low, yes)
+        # `is False`, because it is None if all are null.
         if pc.all(pc.or_(is_yes, pc.equal(low, no))).as_py() is False:
             raise pa.ArrowInvalid("neither of both")
         return is_yes
@@ -96,7 +99,8 @@ _CODE_PATTERN = r"^\s*([+-]?0(\d+|[xX].*)|\+\d{8,})\s*$"
 
 
 def _check_codes(texts: pa.Array, values: pa.Array) -> None:
-    if pa.types.is_floating(values.type):  # few are whole, and a regex takes long
+    # Only whole numbers look like codes: most numbers with decimals skip the regex, which is slow.
+    if pa.types.is_floating(values.type):
         texts = texts.filter(pc.equal(values, pc.floor(values)))
     if pc.any(pc.match_substring_regex(texts, _CODE_PATTERN)).as_py():
         raise pa.ArrowInvalid("a code")
@@ -110,6 +114,7 @@ def _integer(texts: pa.Array) -> pa.Array:
 
 def _decimal(texts: pa.Array) -> pa.Array:
     values = texts.cast(pa.float64())
+    # Arrow parses "nan" as a number, but here it is a word for a missing value.
     if pc.any(pc.is_nan(values)).as_py():
         raise pa.ArrowInvalid("a word for a missing value")
     return values
@@ -122,6 +127,7 @@ def _number(texts: pa.Array) -> pa.Array:
 
 
 def _comma(texts: pa.Array) -> pa.Array:
+    # After the replacement 1.234,5 would have two points, but 1.234 would silently be a decimal.
     if pc.any(pc.match_substring(texts, ".")).as_py():
         raise pa.ArrowInvalid("a point")
     return _number(pc.replace_substring(texts, ",", "."))
@@ -137,6 +143,7 @@ def _group_pattern(mark: str, group: str) -> Parse:
     def parse(texts: pa.Array) -> pa.Array:
         if pc.all(pc.match_substring_regex(texts, shape)).as_py() is False:
             raise pa.ArrowInvalid("no such groups")
+        # The pattern has checked that groups have three digits; the marks can go.
         bare = pc.replace_substring(texts, group, "")
         values = _decimal(pc.replace_substring(bare, mark, "."))
         _check_codes(texts, values)
@@ -176,7 +183,8 @@ NUMBER_READINGS = tuple(_numbers())
 _DATE_ORDERS = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d")
 _TIME_FORMATS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
 _DIGIT_PATTERNS = {"%Y": r"\d{4}", "%p": "[AaPp][Mm]"}
-_EARLIEST_YEAR = 1000  # a year of two digits would be one of the first century
+# `%Y` also reads a year of two digits, as one of the first century.
+_EARLIEST_YEAR = 1000
 
 AMBIGUOUS_ORDERS = {
     f"%m{mark}%d{mark}%Y{time}": f"%d{mark}%m{mark}%Y{time}"
@@ -204,8 +212,11 @@ def _parser(form: str, kind: pa.DataType) -> Parse:
 
 def _check_days(texts: pa.Array, dates: pa.Array, form: str) -> None:
     """Refuse the 31st of February, which is taken for the 2nd of March."""
+    # `strptime` rolls a day beyond the month over into the next one: such dates have day 1 to 3,
+    # and only these are compared with the text.
     early = pc.less_equal(pc.day(dates), 3)
     texts, dates = texts.filter(early), dates.filter(early)
+    # The first 8 characters of a form are its date; each field becomes a group of its letter.
     pattern = "^" + re.sub("%(.)", r"0?(?P<\1>[0-9]+)", form[:8].replace(".", r"\."))
     written_days = pc.struct_field(pc.extract_regex(texts, pattern), "d").cast(pa.int64())
     if pc.all(pc.equal(written_days, pc.day(dates))).as_py() is False:
@@ -221,6 +232,7 @@ def _dates() -> Iterator[Reading]:
     day, time = pa.date32(), pa.timestamp("us")
     yield Reading("date", day, re.compile(r"\d{4}-\d\d-\d\d"), _iso(day))
     moment = r"\d{4}-\d\d-\d\d([ T]\d\d.*)?"
+    # A column of dates and times is of times: texts of dates are read by it as well.
     yield Reading("time", time, re.compile(moment), _iso(time), ("date",))
     zoned = pa.timestamp("us", "UTC")
     yield Reading("time with zone", zoned, re.compile(moment + r"(Z|[+-]\d\d.*)"), _iso(zoned))

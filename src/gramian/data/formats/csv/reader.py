@@ -18,7 +18,8 @@ from .line_ends import Tail, checked_quotes, without_blank_end
 BLOCK_BYTES = 1 << 20
 """Text that is parsed at a time, more if the header line is long: Arrow reads 32 blocks ahead."""
 
-_LONG_ROWS = LONGEST_LINE_BYTES // BLOCK_BYTES  # times as much, where a row is longer than that
+# Blocks are larger by this factor where a row is longer than a usual block.
+_LONG_ROWS = LONGEST_LINE_BYTES // BLOCK_BYTES
 
 
 class NotOfThisDialectError(ValueError):
@@ -61,6 +62,7 @@ def strings(path: Path, dialect: Dialect) -> Iterator[pa.RecordBatch]:
     uneven: list[Any] = []
 
     def remember(row: Any) -> str:
+        # The error that follows has only text: the row is kept for a message of our own.
         uneven.append(row)
         return "error"
 
@@ -68,17 +70,21 @@ def strings(path: Path, dialect: Dialect) -> Iterator[pa.RecordBatch]:
         use_threads=False,
         block_size=_block_bytes(dialect),
         column_names=names,
+        # Names are given as numbers, because names of the file may repeat; its header is skipped.
         skip_rows=dialect.blank_lines,
         skip_rows_after_names=1,
         encoding="utf8" if dialect.encoding == "utf-8" else dialect.encoding,
     )
     parse = pc.ParseOptions(
         delimiter=dialect.separator,
+        # A quoted text may have lines. This costs parallel parsing, which is off anyway.
         newlines_in_values=True,
+        # In a table of one column a blank line is a missing value.
         ignore_empty_lines=d > 1,
         invalid_row_handler=remember,
     )
     values = pc.ConvertOptions(
+        # All as text: Arrow would infer types from the first block only, and fail at a later one.
         column_types=dict.fromkeys(names, pa.string()),
         null_values=[""],
         strings_can_be_null=True,
@@ -95,11 +101,13 @@ def strings(path: Path, dialect: Dialect) -> Iterator[pa.RecordBatch]:
 
 
 def _block_bytes(dialect: Dialect) -> int:
+    # A block must hold a whole row, which may be longer than the header by some factor.
     usual = max(BLOCK_BYTES, 4 * dialect.header_bytes)
     return _LONG_ROWS * usual if dialect.long_rows else usual
 
 
 def _recode_bytes(path: Path, dialect: Dialect) -> Dialect:
+    # Damaged UTF-8 is refused here; text that is ASCII up to this byte may be of another encoding.
     if dialect.encoding == "utf-8":
         with pa.input_stream(path, compression=dialect.compression) as stream:
             check_utf8(iter(lambda: bytes(stream.read(BLOCK_BYTES)), b""), path, whole=True)
@@ -114,7 +122,7 @@ def _explain_error(path: Path, dialect: Dialect, uneven: list[Any]) -> Iterator[
     except UnicodeDecodeError as error:
         if dialect.encoding not in NEXT_ENCODING:
             raise ValueError(
-                f"{path} begins as {dialect.encoding.upper()} and has bytes that are not: it is "
+                f"{path} begins as {dialect.encoding.upper()} but has bytes that are not: it is "
                 "cut off or damaged; write it again"
             ) from error
         raise NotOfThisDialectError(_recode_bytes(path, dialect)) from error
@@ -122,27 +130,30 @@ def _explain_error(path: Path, dialect: Dialect, uneven: list[Any]) -> Iterator[
         if uneven:
             raise _uneven(path, dialect, uneven[0]) from error
         reason_line = str(error).splitlines()[0]
+        # Arrow raises one class of error for all of these cases: only its words differ.
         if "UTF8" in reason_line:
             raise NotOfThisDialectError(_recode_bytes(path, dialect)) from error
+        # A row that is longer than a block: the file is read again with larger ones.
         if "straddl" in reason_line and not dialect.long_rows:
             raise NotOfThisDialectError(replace(dialect, long_rows=True)) from error
         if "straddl" in reason_line:
             raise ValueError(
                 f"{path} has a row of more than {LONGEST_LINE_BYTES >> 20} MB, or a quote that "
-                "does not end; write shorter texts, or the quote that is missing"
+                "does not end; shorten the texts, or add the missing quote"
             ) from error
         raise ValueError(
-            f"{path} cannot be read as a table of text: it is cut off or damaged, or a quote does "
-            f"not end; write it again (Arrow says: {reason_line})"
+            f"{path} cannot be read as a text table: it is cut off or damaged, or a quote does not "
+            f"end; write it again (Arrow reports: {reason_line})"
         ) from error
 
 
 def _uneven(path: Path, dialect: Dialect, row: Any) -> ValueError:
     where = "a row" if row.number is None else f"row {row.number} (the header line is row 1)"
+    # A row may have megabytes.
     text = row.text if len(row.text) < 40 else row.text[:37] + "..."
     mark = {"\t": "a tab"}.get(dialect.separator, f"'{dialect.separator}'")
     return ValueError(
         f"{path}: {where} has {row.actual_columns} fields, but the header has "
-        f"{row.expected_columns}, with {mark} between them: {' '.join(text.split())!r}; quote "
-        "texts that hold the separator, or complete the row"
+        f"{row.expected_columns}, separated by {mark}: {' '.join(text.split())!r}; quote texts "
+        "that contain the separator, or complete the row"
     )

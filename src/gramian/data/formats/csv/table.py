@@ -26,7 +26,8 @@ from .reader import NotOfThisDialectError, strings
 HELD_BYTES = 1 << 26
 """Text up to which a table is held in memory."""
 
-_GUESS_BYTES = 1 << 23  # from which the types of a longer text are guessed
+# Text from which the types of a longer one are guessed.
+_GUESS_BYTES = 1 << 23
 
 
 def text_table(path: Path, where: str | None = None, texts: Collection[str] = ()) -> Table:
@@ -62,6 +63,8 @@ def text_table(path: Path, where: str | None = None, texts: Collection[str] = ()
         while True:
             try:
                 return _Text(path, dialect, str(path) if where is None else where, texts).table()
+            # Each retry has another encoding or larger blocks, of which there are few: the loop
+            # ends.
             except NotOfThisDialectError as error:
                 dialect = error.dialect
 
@@ -79,7 +82,9 @@ class _Text:
         """Read it into memory, or into a temporary file if there is much of it."""
         held_batches: list[pa.RecordBatch] = []
         bytes_held = 0
-        long = self.path.stat().st_size > HELD_BYTES  # and longer still, if it is compressed
+        # A file of this size is not held in any case, so that its beginning suffices for a guess;
+        # a compressed one is longer still.
+        long = self.path.stat().st_size > HELD_BYTES
         for batch in strings(self.path, self.dialect):
             held_batches.append(batch)
             bytes_held += batch.nbytes
@@ -95,9 +100,11 @@ class _Text:
             batches = pa.Table.from_batches(batches).combine_chunks().to_batches()
         inference = self._inference(batches)
         if sum(batch.num_rows for batch in batches) == 0:
-            raise ValueError(f"{self.where} has 0 rows: nothing stands below its header line")
+            raise ValueError(f"{self.where} has 0 rows: add rows below its header line")
         columns = self._columns(inference.readings())
         schema = columns.schema
+        # Each batch of texts is released once its values are read: both tables together would take
+        # twice the memory.
         typed = [columns.read(batches.pop(0)) for _ in range(len(batches))]
         return MemoryTable(pa.Table.from_batches(typed, schema), self.where)
 
@@ -112,11 +119,13 @@ class _Text:
     def _stored_table(self, held: list[pa.RecordBatch]) -> Table:
         """Rewrite the file, with the types of the held batches unless later values differ."""
         guess = self._inference(held)
+        # The rewrite needs the memory of the held batches, which Arrow's pool would keep.
         held.clear()
         pa.default_memory_pool().release_unused()
         if guess.is_settled():
             try:
                 return self._rewrite_file(self._columns(guess.readings()))
+            # A later value has another type: all values are inferred in a pass of their own.
             except _LateError:
                 pass
         full_inference = self._inference(prefetch(strings(self.path, self.dialect)))
@@ -124,6 +133,7 @@ class _Text:
 
     def _rewrite_file(self, columns: _Columns) -> Table:
         handle, name = tempfile.mkstemp(prefix="gramian-", suffix=".arrow")
+        # `mkstemp` makes the name safely; the writer opens the file by itself.
         os.close(handle)
         temporary = Path(name)
         try:
@@ -131,14 +141,15 @@ class _Text:
                 for batch in prefetch(strings(self.path, self.dialect)):
                     writer.write(columns.read(batch))
             table = PiecesTable(IpcFile.open(temporary), self.where)
+        # Also after Ctrl-C: a file that nobody would find is removed.
         except BaseException as error:
             temporary.unlink()
             if isinstance(error, OSError):
                 raise OSError(
                     error.errno,
                     f"could not rewrite {self.where} to {tempfile.gettempdir()}: "
-                    f"{error.strerror or error}; set TMPDIR to a folder with room, or convert it "
-                    "to Parquet once: gramian convert",
+                    f"{error.strerror or error}; set TMPDIR to a folder with free space, or "
+                    "convert it to Parquet once: gramian convert",
                 ) from error
             raise
         finally:
@@ -150,7 +161,9 @@ class _Text:
         """Return how columns are read, without those that have no name."""
         names = self.dialect.names
         nameless = [j for j, name in enumerate(names) if not name]
-        index = [0] if names[0] == "" else []  # of pandas or R
+        # pandas and R write their index as a first column without a name: it is left out.
+        index = [0] if names[0] == "" else []
+        # A nameless column without values is a separator at the ends of lines.
         bad = [j for j in nameless if j not in index and readings[j] is not NOTHING_READING]
         if bad:
             raise ValueError(
@@ -186,5 +199,6 @@ class _Columns:
         try:
             values = [reading.read(batch.column(j)) for j, reading in pairs]
         except pa.ArrowInvalid as error:
+            # The types were guessed from the beginning, and this value contradicts them.
             raise _LateError from error
         return pa.record_batch(values, schema=self.schema)
