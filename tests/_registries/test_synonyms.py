@@ -15,21 +15,19 @@ from sklearn.base import clone
 from gramian import KernelKMeans, KernelPCA, KernelRidge, KernelRidgeClassifier
 from gramian.data import as_rows
 
-GAMMA = (
-    r"KernelRidge has no parameter 'gamma'; here it is lengthscale: lengthscale = \(2 \* gamma\)"
-)
+GAMMA = r"KernelRidge has no parameter 'gamma'; use lengthscale: lengthscale = \(2 \* gamma\)"
 
 WORDS = {
     "gamma": GAMMA,
-    "alpha": "'alpha'; here it is penalty: penalty = alpha / n",
-    "length_scale": "'length_scale'; here it is lengthscale",
-    "n_components": "'n_components'; here it is landmarks: the number of centers",
-    "lambda_": "'lambda_'; here it is penalty: per row",
-    "reg": "'reg'; here it is penalty: per row",
-    "C": r"'C'; here it is penalty: penalty = 1 / \(2 \* n \* C\)",
-    "M": "'M'; here it is landmarks",
-    "n_landmarks": "'n_landmarks'; here it is landmarks",
-    "seed": "'seed'; here it is random_state$",
+    "alpha": "'alpha'; use penalty: penalty = alpha / n",
+    "length_scale": "'length_scale'; use lengthscale",
+    "n_components": "'n_components'; use landmarks: the number of centers",
+    "lambda_": "'lambda_'; use penalty: per row",
+    "reg": "'reg'; use penalty: per row",
+    "C": r"'C'; use penalty: penalty = 1 / \(2 \* n \* C\)",
+    "M": "'M'; use landmarks",
+    "n_landmarks": "'n_landmarks'; use landmarks",
+    "seed": "'seed'; use random_state$",
     "penalti": r"'penalti'; did you mean penalty\?",
 }
 

@@ -30,23 +30,28 @@ def as_bytes(limit: object, name: str = "memory_limit") -> int:
     ValueError
         If it is not a positive size.
     """
+    # The pattern excludes signs, exponents and "nan", which `float` alone would accept.
     match = re.fullmatch(r"\s*([0-9.]+)\s*([kKMGT]?)(i?)[bB]?\s*", str(limit))
     try:
         if match is None:
             raise ValueError(limit)
         number, prefix, binary = match.groups()
         unit = _BYTE_UNITS[prefix.upper()]
+        # The digits of the decimal unit give the power of 1024: 4 // 3 = 1 for K, 13 // 3 = 4 for
+        # T.
         size = float(number) * (2 ** (10 * (len(str(unit)) // 3)) if binary else unit)
+        # `float` also refuses texts such as "1.2.3", which match the pattern: one error for all.
         if not 1 <= size < 2**63:
             raise ValueError(limit)
     except ValueError:
-        remedy = "give bytes as a positive number, or a text like '500MB' or '2GiB'"
+        remedy = "give a positive number of bytes, or a text such as '500MB' or '2GiB'"
         raise ParameterError(name, limit, "is not a size", remedy, SETTING_FORM) from None
     return int(size)
 
 
 def is_integer(value: object) -> TypeGuard[int]:
     """Return whether a value is an integer and not a boolean."""
+    # NumPy's integers count, too. bool is a subclass of int: without the test, True would be 1.
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
@@ -59,6 +64,7 @@ def as_count(value: object, name: str) -> int:
     """Return a whole number of at least 1; raise ValueError for another `value` of `name`."""
     if not is_integer(value) or value < 1:
         raise ParameterError(name, value, "a whole number of at least 1")
+    # torch and NumPy store sizes in 64 bits: their OverflowError would not name the parameter.
     if value >= 2**63:
         raise ParameterError(name, value, "below 2**63")
     return int(value)
@@ -70,6 +76,7 @@ def check_count_or_auto(value: object, name: str) -> None:
         try:
             as_count(value, name)
         except ValueError:
+            # The error of `as_count` does not mention 'auto'.
             expected = "a whole number of at least 1 or 'auto'"
             raise ParameterError(name, value, expected) from None
 
@@ -103,6 +110,7 @@ MOST_NAMES = 20
 
 def join_words(names: Sequence[str]) -> str:
     """Join escaped names with commas, up to `MOST_NAMES`."""
+    # Names are columns of tables, too: there may be thousands, with any characters.
     more = len(names) - MOST_NAMES
     shown = ", ".join(map(escape_controls, names[:MOST_NAMES]))
     return f"{shown} and {more:,} more" if more > 0 else shown

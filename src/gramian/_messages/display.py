@@ -23,6 +23,7 @@ CONTROL_CHARACTERS = re.compile(
 
 def display_text(text: object) -> str:
     """Make a text safe for terminals and logs, by `without_secrets` and `escape_controls`."""
+    # Secrets go first: a line break ends an address, but its escape would be a part of it.
     return escape_controls(without_secrets(text))
 
 
@@ -43,8 +44,10 @@ def without_secrets(text: object) -> str:
 def _public(match: re.Match[str]) -> str:
     """Return an address without its secrets, and with the slash that a `Path` drops."""
     scheme, slashes, address = match.groups()
+    # The match is greedy up to the last "@": no part of a password that has one remains.
     login = URI_LOGIN.match(address)
     address = URI_QUERY.sub(r"\1", address[login.end() :] if login else address)
+    # Both file:/path and file:///path are valid. In other schemes, `Path` has dropped a slash.
     return f"{scheme}:{slashes if scheme == 'file' else '//'}{address}"
 
 

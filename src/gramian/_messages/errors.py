@@ -53,16 +53,21 @@ class Text:
         parts = []
         for literal, mark, spec, conversion in Formatter().parse(self.template):
             parts.append(literal)
+            # The text after the last mark has none.
             if mark is None:
                 continue
-            if mark and not mark.endswith("="):  # a colon is part of a setting: 'torch:cuda'
+            # The parser takes a colon for the start of a format, but in 'torch:cuda' it is a part
+            # of the setting.
+            if mark and not mark.endswith("="):
                 parts.append(face(f"{mark}:{spec}" if spec else mark, None))
                 continue
+            # Every other mark takes the next value, in the order of the template.
             value = next(values)
             if mark and spec:
                 parts.append(face(f"{mark}{value:{spec}}", None))
             elif mark:
                 parts.append(face(mark, value))
+            # The only conversion is !r, shortened: an array would fill the message.
             elif conversion:
                 parts.append(short_repr(value))
             else:
@@ -77,6 +82,7 @@ class TextError(ValueError):
         super().__init__(Text(template, *values))
 
     def __reduce__(self) -> tuple[Any, ...]:
+        # Processes send errors by pickle, which would pass the Text as the template otherwise.
         return type(self), (self.args[0].template, *self.args[0].values)
 
 
@@ -109,11 +115,15 @@ class ParameterError(TextError):
     ) -> None:
         self.parameter, self.value = parameter, value
         self.expected, self.remedy, self.form = expected, remedy, form
+        # "tol must be x, not -1" has the allowed values first, the other forms have the value
+        # first.
         values = (expected, value) if form == MUST_BE_FORM else (value, expected)
+        # The remedy is a value and not a part of the template, because it may contain braces.
         end = ("; {}", remedy) if remedy else ("",)
         super().__init__(form.format(parameter) + end[0], *values, *end[1:])
 
     def __reduce__(self) -> tuple[Any, ...]:
+        # As in `TextError`, but the arguments of this constructor are others.
         parts = self.parameter, self.value, self.expected, self.remedy, self.form
         return type(self), parts
 

@@ -19,10 +19,11 @@ CACHED_SECONDS = 1.0
 def machine_memory() -> int:
     """Return the memory that this process may use, in bytes.
 
-    It is the least of the memory of the machine, the limits of the control groups of this process
+    The minimum of the memory of the machine, the limits of the control groups of this process
     (containers, batch systems), and ``ulimit -v`` minus the addresses in use.
     """
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    # The time is a part of the cache key: the limits are read again when it changes.
     groups = _group_limits(SYSTEM_ROOT, int(time.monotonic() / CACHED_SECONDS))
     return min([machine, *groups, *_address_limits(SYSTEM_ROOT)])
 
@@ -32,7 +33,8 @@ def _group_limits(root: Path, moment: int) -> tuple[int, ...]:
     """Return the limits of the control groups around this process, versions 2 and 1."""
     limits = []
     for path in _limit_files(root):
-        with contextlib.suppress(OSError, ValueError):  # no such file, or the limit "max"
+        # A missing file, or the text "max", is no limit.
+        with contextlib.suppress(OSError, ValueError):
             limits.append(int(path.read_text()))
     return tuple(limits)
 
@@ -41,19 +43,25 @@ def _group_limits(root: Path, moment: int) -> tuple[int, ...]:
 def _limit_files(root: Path) -> tuple[Path, ...]:
     """Return the files with limits of the control groups around this process.
 
-    In its own namespace, as in most containers, a process sees its group as the top one. Otherwise
-    /proc/self/cgroup names the group, and the limits of all groups above it also apply. The result
+    In its own namespace, as in most containers, a process sees its group as the root. Otherwise
+    /proc/self/cgroup names the group, and the limits of all its ancestors also apply. The result
     is cached: the search takes as long as a fit of a hundred rows.
     """
+    # A dict is an ordered set here: several mounts may show the same group.
     files: dict[Path, None] = {}
     groups = dict(_groups(root))
     for version, top, mount in _mounts(root):
         group = Path(groups.get(version, "/"))
+        # A mount shows only the groups below its root cgroup, by paths relative to that root.
         below = group.relative_to(top) if group.is_relative_to(top) else Path()
-        if ".." in below.parts:  # this mount does not contain the group
+        # The path of a group outside the namespace begins with "/..": this mount does not contain
+        # it.
+        if ".." in below.parts:
             below = Path()
         name = "memory.max" if version == 2 else "memory.limit_in_bytes"
+        # An absolute right operand would replace the root.
         folder = root / mount.lstrip("/")
+        # The limits of all groups above the group of the process apply, too.
         for part in (".", *below.parts):
             folder /= part
             files[folder / name] = None
@@ -61,7 +69,7 @@ def _limit_files(root: Path) -> tuple[Path, ...]:
 
 
 def _groups(root: Path) -> Iterator[tuple[int, str]]:
-    """Yield the version of control groups and the group of this process; man 7 cgroups."""
+    """Yield (cgroup version, cgroup) of this process for memory; see man 7 cgroups."""
     for line in _lines(root / "proc/self/cgroup"):
         number, controllers, group = line.split(":", 2)
         if number == "0":
@@ -71,31 +79,38 @@ def _groups(root: Path) -> Iterator[tuple[int, str]]:
 
 
 def _mounts(root: Path) -> Iterator[tuple[int, str, str]]:
-    """Yield version, topmost group and folder of each mount for memory; man 5 proc_pid_mountinfo.
+    """Yield (cgroup version, root cgroup, mount point) of each mount with the memory controller.
 
-    The usual folders come first, in case /proc has no information.
+    See man 5 proc_pid_mountinfo.
     """
+    # The usual mount points come first, in case /proc has no information.
     yield 2, "/", "/sys/fs/cgroup"
     yield 1, "/", "/sys/fs/cgroup/memory"
     for line in _lines(root / "proc/self/mountinfo"):
+        # " - " ends a variable number of optional fields: only the other fields have fixed places.
         fields_before, _, right = line.partition(" - ")
         top, folder = fields_before.split()[3:5]
         kind, *_, options = right.split()
         if kind == "cgroup2":
             yield 2, top, folder
+        # In version 1, each controller has a mount of its own, which names it among its options.
         elif kind == "cgroup" and "memory" in options.split(","):
             yield 1, top, folder
 
 
 def _address_limits(root: Path) -> Iterator[int]:
     """Yield the addresses left by ``ulimit -v`` (RLIMIT_AS), which also counts libraries."""
+    # `resource` exists on Unix alone.
     with contextlib.suppress(ImportError, OSError, ValueError):
         import resource
 
         limit, _ = resource.getrlimit(resource.RLIMIT_AS)
         if limit == resource.RLIM_INFINITY:
             return
+        # The first number of statm is the size of the address space in pages; elsewhere than on
+        # Linux there is no such file, and the sum is 0.
         taken_pages = sum(int(line.split()[0]) for line in _lines(root / "proc/self/statm"))
+        # The limit may have been lowered below the addresses in use.
         yield max(0, limit - taken_pages * resource.getpagesize())
 
 

@@ -31,12 +31,12 @@ PROCESS_BYTES = 400_000_000
 
 
 def processes_pay(seconds: float, items: int, workers: int) -> bool:
-    """Return whether processes end before threads do, with items of `seconds` each.
-
-    Never in a child process: its end would wait for its own processes, for minutes.
-    """
+    """Return whether processes end before threads do, with items of `seconds` each."""
+    # Never in a child process: its end would wait for its own processes, for minutes.
     if workers < 2 or multiprocessing.parent_process() is not None:
         return False
+    # Threads wait for each other on short items; processes must first earn the seconds of their
+    # start.
     return seconds < SHORT_ITEM_SECONDS * workers and seconds * items > WORTHWHILE_SECONDS * workers
 
 
@@ -66,6 +66,8 @@ def run_apart(
     """
     from joblib import Parallel, delayed
 
+    # New processes do not inherit the configuration of logging, so the level travels with each
+    # call.
     level = logger.getEffectiveLevel()
     calls = (delayed(_call_recorded)(function, item, logger.name, level) for item in items)
     # Memory maps of large arrays would only help for shared arrays.
@@ -91,6 +93,7 @@ def _call_recorded(
 @contextmanager
 def _record_logs(logger: logging.Logger, level: int) -> Iterator[list[logging.LogRecord]]:
     """Collect log records without showing them."""
+    # The parent shows the records by its own handlers: nothing must appear in the child.
     handler = _Kept()
     before = logger.handlers, logger.propagate, logger.level
     logger.handlers, logger.propagate = [handler], False
@@ -109,6 +112,8 @@ class _Kept(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.args:
+            # Arguments may be large or impossible to pickle, so the finished text is sent instead.
             record.msg, record.args = record.getMessage(), None
+        # Tracebacks cannot be pickled.
         record.exc_info = None
         self.records.append(record)

@@ -28,11 +28,14 @@ def become_worker() -> None:
 
 
 def _is_worker() -> bool:
+    # Threads that are no workers lack the attribute.
     return getattr(_thread, "works", False)
 
 
 @functools.cache
 def _pool(threads: int) -> ThreadPoolExecutor:
+    # The pool is cached with its threads: starting some for each product would cost more than a
+    # small product.
     return ThreadPoolExecutor(threads, "gramian", initializer=become_worker)
 
 
@@ -55,9 +58,12 @@ class _OneThreadEach:
     @contextlib.contextmanager
     def __call__(self) -> Iterator[None]:
         with self._lock:
+            # Only the first caller sees the number to restore: for later ones the process has one
+            # thread.
             if self._inside == 0:
                 self._before = torch.get_num_threads()
             self._inside += 1
+            # Every caller sets it: each thread has a number of its own.
             torch.set_num_threads(1)
         try:
             yield
@@ -69,6 +75,7 @@ class _OneThreadEach:
     def outside(self) -> int:
         """Return the number of threads that torch has when no caller is inside."""
         with self._lock:
+            # While a caller is inside, torch would answer one.
             return self._before if self._inside else torch.get_num_threads()
 
 
@@ -126,6 +133,8 @@ def run(
     with one_thread_each():
         try:
             yield from computed(function, items)
+        # Not `Exception`: that includes neither Ctrl-C nor the GeneratorExit of a caller that
+        # stops.
         except BaseException:
             if stop is not None:
                 stop()
@@ -134,4 +143,5 @@ def run(
 
 def default_threads() -> int:
     """Return the number of threads of torch; in a worker, one."""
+    # Workers that start workers would have the square of the number of threads.
     return 1 if _is_worker() else max(one_thread_each.outside(), 1)

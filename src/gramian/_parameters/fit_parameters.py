@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # the help of the command line does not wait for torch
+# These types import torch, for which the help of the command line does not wait.
+if TYPE_CHECKING:
     from .types import (
         Callbacks,
         CellsLike,
@@ -63,6 +64,8 @@ def _option(panel: str, help: str, kind: type = str) -> dict[str, Any]:
     return {"panel": panel, "help": help, "kind": kind}
 
 
+# scikit-learn prints the estimators, and they are compared by identity: a generated `__eq__` would
+# remove their hash.
 @dataclass(eq=False, repr=False)
 class FitParameters:
     """Parameters of a fit, in the order of the signatures of the estimators.
@@ -75,13 +78,14 @@ class FitParameters:
         default="auto",
         metadata=_option(MODEL_PANEL, "Name of a kernel, or auto; `gramian info` lists them."),
     )
+    # Only the kernel may be a positional argument of an estimator.
     _: KW_ONLY
     lengthscale: Lengthscale = field(
         default="auto",
         metadata=_option(
             MODEL_PANEL,
-            "A number in units of the (standardised) features, or one for each, as 1,2.5; median; "
-            "2 median; auto.",
+            "A number in units of the (standardised) features, or one for each, such as 1,2.5; "
+            "median; 2 median; auto.",
         ),
     )
     penalty: Penalty = field(
@@ -95,29 +99,31 @@ class FitParameters:
         metadata=_option(
             MODEL_PANEL,
             "Number of centers; none: all rows; auto: all rows up to 30,000 (10,000 with a given "
-            "penalty), then sqrt(n) log(n); or a selector, as bless_r, or bless_r:1000 for 1,000 "
-            "centers. `gramian info` lists them.",
+            "penalty), then sqrt(n) log(n); or a selector, such as bless_r, or bless_r:1000 for "
+            "1,000 centers. `gramian info` lists them.",
         ),
     )
     standardize: Inputs = field(
         default="auto",
         metadata=_option(
             MODEL_PANEL,
-            "true: give features, and the target of a regression, mean 0 and deviation 1; false: "
-            "leave them; quantile: make features normal, for long tails; auto: true, or quantile "
-            "where that predicts held-out rows better.",
+            "true: scale features, and the target of a regression, to mean 0 and standard "
+            "deviation 1; false: leave them; quantile: map features to normal values, for long "
+            "tails; auto: true, or quantile if that predicts held-out rows better.",
         ),
     )
     standardize_target: OptionalFlag = field(
-        default=None, metadata=_option(MODEL_PANEL, "true or false: the same for the target alone.")
+        default=None,
+        metadata=_option(MODEL_PANEL, "true or false: whether to scale the target; default as X."),
     )
+    # A field without metadata, here and below, is no option of the command line.
     metric: MetricLike = None
     cells: CellsLike = field(
         default=None,
         metadata=_option(
             MODEL_PANEL,
-            "Divide the rows into cells of at most this many rows, each with a fit of its own on "
-            "all its rows; predictions are blended between cells.",
+            "Largest number of rows of a cell. Each cell has a fit of its own, with all its rows "
+            "as centers; predictions are blended between cells.",
             int,
         ),
     )
@@ -132,7 +138,9 @@ class FitParameters:
     cv: Folds = field(
         default=None,
         metadata=_option(
-            MODEL_PANEL, "Folds on which --penalty auto compares penalties, not a fifth.", int
+            MODEL_PANEL,
+            "Number of folds for --penalty auto; by default a fifth of the rows is held out.",
+            int,
         ),
     )
     solver: SolverLike = field(
@@ -146,8 +154,8 @@ class FitParameters:
         default="auto",
         metadata=_option(
             FIT_PANEL,
-            "Estimated error of predictions at which to stop, over the standard deviation of the "
-            "target; or auto.",
+            "Estimated error of predictions at which to stop, divided by the standard deviation of "
+            "the target; or auto.",
         ),
     )
     engine: EngineLike = field(
@@ -159,7 +167,7 @@ class FitParameters:
     memory_limit: MemoryLimit = field(
         default=None,
         metadata=_option(
-            COMPUTATION_PANEL, "Memory for the fit, without data and libraries, as 500MB."
+            COMPUTATION_PANEL, "Memory for the fit, without data and libraries, such as 500MB."
         ),
     )
     callbacks: Callbacks = ()
@@ -170,7 +178,7 @@ class FitParameters:
         metadata=_option(
             FIT_PANEL,
             "Stop when the error on held-out rows no longer falls, and keep the best iteration. "
-            "The rows of --validation, else a random tenth.",
+            "Held-out rows: --validation, or a random tenth.",
             bool,
         ),
     )

@@ -16,6 +16,8 @@ from ..metric import Metric
 from ..operators import Engine
 from ..solvers import Solver
 
+# Estimators and settings import all of these: `get_type_hints` evaluates the annotations of
+# inherited fields in the module of the subclass.
 __all__ = [
     "Callbacks",
     "CellsLike",

@@ -23,6 +23,7 @@ def plugins(group: str) -> dict[str, EntryPoint]:
 
     The metadata of all packages are read at the first call, and after a change of `sys.path`.
     """
+    # The path is the key of the cache: it changes with the packages that can be found.
     return _of_path(group, tuple(sys.path))
 
 
@@ -44,8 +45,9 @@ def load(entry: EntryPoint, base: type, kind: str) -> type:
     )
     try:
         cls = entry.load()
+    # A module that does not exist, or one without the class that the entry point names.
     except (ImportError, AttributeError) as error:
         raise ValueError(f"{entry_text}, cannot be imported: {error}") from error
     if not (isinstance(cls, type) and issubclass(cls, base)):
-        raise ValueError(f"{entry_text}, is {cls!r}, and no class derived from {base.__qualname__}")
+        raise ValueError(f"{entry_text}, must be a subclass of {base.__qualname__}, not {cls!r}")
     return cls

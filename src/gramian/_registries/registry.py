@@ -54,6 +54,7 @@ class Registry(Generic[Registered]):
 
     def __getitem__(self, name: str) -> type[Registered]:
         """Return the class called `name`; raise ValueError with a near name if unknown."""
+        # Registered classes take precedence: no plugin can replace one.
         if name not in self._classes and name in self._plugins():
             self._load(name)
         if name not in self._classes:
@@ -80,8 +81,10 @@ class Registry(Generic[Registered]):
         return plugins(ENTRY_POINT_GROUPS[self.kind][0]) if self.kind in ENTRY_POINT_GROUPS else {}
 
     def _load(self, name: str) -> None:
+        # The base class is imported late, because its package imports this module.
         package, base = ENTRY_POINT_GROUPS[self.kind]
         plugin_class = load(self._plugins()[name], getattr(import_module(package), base), self.kind)
+        # The import of the plugin may have registered a class of this name already.
         self._classes.setdefault(name, cast("type[Registered]", plugin_class))
 
     def hint(self, name: object) -> str:
@@ -100,9 +103,12 @@ class Registry(Generic[Registered]):
     def name_of(self, obj: object) -> str:
         """Return the registered name of the class of `obj`, or the name of its entry point."""
         for name, cls in self._classes.items():
+            # Not `isinstance`: a file would store the name of the base class for a subclass.
             if type(obj) is cls:
                 return name
         for name, plugin in self._plugins().items():
+            # Loading imports the plugin, so only plugins of the package that defines the class are
+            # loaded.
             if plugin.module.split(".")[0] == type(obj).__module__.split(".")[0]:
                 self._load(name)
                 if type(obj) is self._classes[name]:

@@ -7,9 +7,11 @@ from collections.abc import Collection
 from .._messages.checks import did_you_mean
 
 PENALTY_NOTE = "penalty = alpha / n, with n rows"
-PER_ROW = "per row: that of a sum of squares is divided by the number of rows"
+PER_ROW = "per row: divide the penalty of a sum of squares by the number of rows"
 CENTERS_NOTE = "the number of centers"
 LENGTHSCALE_NOTE = "a number in the units of the features"
+ITERATIONS_NOTE = "the largest number of iterations"
+TOLERANCE_NOTE = "the estimated error of the predictions at which to stop"
 
 FOREIGN_PARAMETERS: dict[str, tuple[str, str]] = {
     "gamma": ("lengthscale", "lengthscale = (2 * gamma) ** -0.5 for the gaussian kernel"),
@@ -30,12 +32,12 @@ FOREIGN_PARAMETERS: dict[str, tuple[str, str]] = {
     "centers": ("landmarks", CENTERS_NOTE),
     "M": ("landmarks", CENTERS_NOTE),
     "m": ("landmarks", CENTERS_NOTE),
-    "maxiter": ("max_iter", "iterations"),
-    "n_iter": ("max_iter", "iterations"),
-    "iterations": ("max_iter", "iterations"),
-    "epochs": ("max_iter", "iterations"),
-    "tolerance": ("tol", "of the relative residual"),
-    "eps": ("tol", "of the relative residual"),
+    "maxiter": ("max_iter", ITERATIONS_NOTE),
+    "n_iter": ("max_iter", ITERATIONS_NOTE),
+    "iterations": ("max_iter", ITERATIONS_NOTE),
+    "epochs": ("max_iter", ITERATIONS_NOTE),
+    "tolerance": ("tol", TOLERANCE_NOTE),
+    "eps": ("tol", TOLERANCE_NOTE),
     "seed": ("random_state", ""),
     "random_seed": ("random_state", ""),
     "device": ("engine", "such as torch:cuda"),
@@ -47,11 +49,12 @@ FOREIGN_PARAMETERS: dict[str, tuple[str, str]] = {
 
 def ours(name: str) -> tuple[str, str]:
     """Return the parameter and formula of a name in other libraries; empty if unknown."""
+    # The exact name comes first, because "C" is known in upper case only.
     return FOREIGN_PARAMETERS.get(name) or FOREIGN_PARAMETERS.get(name.lower()) or ("", "")
 
 
 def meant_by(name: str, parameters: Collection[str]) -> str:
-    """Return the end of an error about an unknown parameter: the parameter it may mean.
+    """Return the end of an error about an unknown parameter: a similar or equivalent parameter.
 
     Parameters
     ----------
@@ -63,4 +66,4 @@ def meant_by(name: str, parameters: Collection[str]) -> str:
     parameter, formula = ours(name)
     if parameter not in parameters:
         return did_you_mean(name, parameters)
-    return f"; here it is {parameter}" + (f": {formula}" if formula else "")
+    return f"; use {parameter}" + (f": {formula}" if formula else "")
