@@ -63,9 +63,9 @@ def test_a_checkpoint_keeps_them(gramian, report, data, tmp_path):
         (["--cells", 0], "--cells must be a whole number of at least 1, not 0"),
         (
             ["--cells", 50, "--landmarks", 20],
-            "--landmarks 20 does not go with --cells",
+            "--landmarks 20 cannot be combined with --cells",
         ),
-        (["--cells", 50, "--early-stopping"], "--early-stopping does not go with --cells"),
+        (["--cells", 50, "--early-stopping"], "--early-stopping cannot be combined with --cells"),
         (["--cells", 50, "--validation", 0.2], "--cells and --validation cannot be combined"),
         (["--cells", 50, "--budget", "9 s"], "--cells requests a single fit"),
     ],

@@ -118,7 +118,7 @@ def test_killed_at_a_random_iteration(gramian, whole, arguments, tmp_path):
 
     done = gramian(*arguments("killed"))
     assert done.code == 0, done.err
-    assert f"going on from {checkpoint}, iteration" in done.err
+    assert f"resuming from {checkpoint} at iteration" in done.err
     difference = float((coef(model) - expected).abs().max())
     assert difference <= 1e-12 * float(expected.abs().max()), f"killed at iteration {at}"
 

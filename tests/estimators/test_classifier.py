@@ -188,7 +188,7 @@ class TestValidation:
 
     def test_a_label_that_was_not_there_in_training(self):
         validate = Validate(NEW, np.full(len(NEW), 9))
-        with pytest.raises(ValueError, match="label 9 is none of the classes seen in training"):
+        with pytest.raises(ValueError, match="labels must be classes seen in training, not 9"):
             KernelRidgeClassifier(callbacks=[validate], **PLAIN).fit(X, PLACE)
 
 

@@ -313,8 +313,8 @@ class TestAttributes:
         ("settings", "message"),
         [
             ({"metric": "xrfm"}, "unknown metric 'xrfm'"),
-            ({"metric": [["a"]]}, r"metric=\[\['a'\]\] is none of: None, the name of a metric"),
-            ({"metric": np.ones((2, 2, 2))}, "is none of: None, the name of a metric"),
+            ({"metric": [["a"]]}, r"metric must be None, the name of a metric"),
+            ({"metric": np.ones((2, 2, 2))}, "metric must be None, the name of a metric"),
             ({"metric": [1.0, np.nan, 1, 1]}, "scales of a linear map must be finite"),
             ({"metric": np.ones(3)}, "the metric maps 3 features, but X has 4"),
             ({"standardize": "quantiles"}, "standardize must be True, False, 'quantile' or"),

@@ -235,7 +235,7 @@ def test_the_cost_is_told_first(caplog, monkeypatch):
     (line,) = [record.getMessage() for record in caplog.records]
     assert line.startswith("the kernel spectrum is a Python function, called for each pair: about")
     assert "about 355 calls" in line
-    assert "a second as measured on a few" in line
+    assert "per second (measured on a few pairs)" in line
     caplog.clear()
     with caplog.at_level(logging.WARNING, logger="gramian"):
         KernelPCA(2, kernel=spectrum, landmarks=None).fit(TRAIN)
@@ -320,10 +320,16 @@ def test_entries_are_kept_in_either_order():
 @pytest.mark.parametrize(
     ("function", "match"),
     [
-        (lambda a, b: len(a) - len(b), r"symmetric, but <lambda> gives 5 for objects 0 and 20"),
-        (lambda a, b: a + b, "a kernel gives numbers, but <lambda> gave 'CC.* for objects 0 and"),
-        (lambda a, b: None, "a kernel gives numbers, but <lambda> gave None for objects 0 and 20"),
-        (lambda a, b: float("nan"), "finite numbers, but <lambda> gave nan for objects 0 and 20"),
+        (lambda a, b: len(a) - len(b), r"symmetric, but <lambda> returned 5 for objects 0 and 20"),
+        (lambda a, b: a + b, "must return a number, but <lambda> returned 'CC.* for objects 0 and"),
+        (
+            lambda a, b: None,
+            "must return a number, but <lambda> returned None for objects 0 and 20",
+        ),
+        (
+            lambda a, b: float("nan"),
+            "finite numbers, but <lambda> returned nan for objects 0 and 20",
+        ),
         (lambda a, b: -spectrum(a, b), "take a kernel that is positive definite"),
     ],
 )
@@ -348,9 +354,12 @@ def test_errors_of_a_function_come_through():
 @pytest.mark.parametrize(
     ("settings", "match"),
     [
-        ({"metric": "learned"}, "metric does not go with a kernel of objects"),
-        ({"cells": 20}, "cells does not go with a kernel of objects"),
-        ({"callbacks": [Validate(TRAIN, GAP)]}, "Validate does not go with a kernel of objects"),
+        ({"metric": "learned"}, "metric cannot be combined with a kernel of objects"),
+        ({"cells": 20}, "cells cannot be combined with a kernel of objects"),
+        (
+            {"callbacks": [Validate(TRAIN, GAP)]},
+            "Validate cannot be combined with a kernel of objects",
+        ),
         ({"lengthscale": 2.0}, "has no effect on a kernel of objects"),
         (
             {"landmarks": np.zeros((2, 2))},
@@ -389,7 +398,7 @@ def test_what_needs_features_is_refused():
         est.predict(TEST, return_std=True)
     with pytest.raises(ValueError, match="partial_fit needs rows, and a kernel of objects"):
         KernelRidge(spectrum, solver="eigenpro3", penalty=0.1).partial_fit(TRAIN, GAP[:40])
-    with pytest.raises(ValueError, match="a kernel that is a function is one of KernelRidge"):
+    with pytest.raises(ValueError, match="a function as kernel is supported only by KernelRidge"):
         KernelCCA(1, kernel=spectrum).fit(np.eye(5), np.eye(5))
     with pytest.raises(ValueError, match="kernel must be 'auto', a name"):
         KernelRidgeCV(kernel=spectrum).fit(np.eye(5), np.arange(5.0))

@@ -150,7 +150,7 @@ def test_the_plan_counts_what_a_solver_needs_beside_the_matrix():
     assert KernelRidge("precomputed", landmarks=30).plan(gram(X)).landmarks == 30
     with pytest.raises(ValueError, match=r"dense square matrix .* shape \(30, 120\)"):
         KernelRidge("precomputed").plan(gram(NEW))
-    with pytest.raises(ValueError, match="cells does not go with kernel='precomputed'"):
+    with pytest.raises(ValueError, match="cells cannot be combined with kernel='precomputed'"):
         KernelRidge("precomputed", cells=50).check_memory(gram(X))
     with pytest.raises(ValueError, match="memory_limit"):
         KernelRidge("precomputed", solver="direct", memory_limit=1000).check_memory(gram(X))
@@ -293,11 +293,11 @@ def test_what_is_no_kernel_matrix_is_refused(given, match):
 @pytest.mark.parametrize(
     ("settings", "match"),
     [
-        ({"metric": "learned"}, "metric does not go with kernel='precomputed'"),
-        ({"cells": 50}, "cells does not go with kernel='precomputed'"),
-        ({"warm_start": True}, "warm_start does not go with"),
-        ({"centers_file": "a.npy"}, "centers_file does not go with"),
-        ({"callbacks": [Validate(X, Y)]}, "Validate does not go with"),
+        ({"metric": "learned"}, "metric cannot be combined with kernel='precomputed'"),
+        ({"cells": 50}, "cells cannot be combined with kernel='precomputed'"),
+        ({"warm_start": True}, "warm_start cannot be combined with"),
+        ({"centers_file": "a.npy"}, "centers_file cannot be combined with"),
+        ({"callbacks": [Validate(X, Y)]}, "Validate cannot be combined with"),
         ({"landmarks": KMeans(5)}, "are rows of its matrix"),
         ({"landmarks": X[:5]}, "are rows of its matrix"),
         ({"standardize": True}, "leave standardize out"),
@@ -317,9 +317,9 @@ def test_new_rows_have_a_column_for_each_row_of_training():
             matrix_fit().predict(new)
     with pytest.raises(AttributeError, match=r"need the rows.*kernel='precomputed' do not keep"):
         _ = matrix_fit().gcv_
-    with pytest.raises(ValueError, match="kernel='precomputed' is one of KernelRidge"):
+    with pytest.raises(ValueError, match="kernel='precomputed' is supported only by KernelRidge"):
         KernelRidge("precomputed", penalty=0.1, solver="eigenpro3").partial_fit(gram(X), Y)
-    with pytest.raises(ValueError, match="kernel='precomputed' is one of KernelRidge"):
+    with pytest.raises(ValueError, match="kernel='precomputed' is supported only by KernelRidge"):
         KernelCCA(1, kernel="precomputed").fit(gram(X), gram(X))
     with pytest.raises(ValueError, match="gradients need features"):
         matrix_fit().gradient(gram(NEW))

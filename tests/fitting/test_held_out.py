@@ -291,7 +291,7 @@ class TestSplitters:
     @pytest.mark.parametrize("cv", [0, 1, 2.5, True, "five", [1, 2], [], [(1, 2, 3)], iter(())])
     def test_what_is_no_cv_is_refused_at_once(self, cv):
         with pytest.raises(
-            ValueError, match="cv must be None or a number of folds from 2 on, a sp"
+            ValueError, match="cv must be None, a number of folds of at least 2, a sp"
         ):
             path(cv)
 

@@ -57,10 +57,12 @@ def fit(
         If it is interrupted, as by Ctrl-C, when the solver has a state: a KeyboardInterrupt that
         holds the model until then. Another error when it has one: see `interrupted_model`.
     """
+    # A matrix comes back to this function as row numbers with a kernel that looks up its entries.
     if settings.kernel == PRECOMPUTED_NAME:
         return _fit_matrix(settings, data, rng)
     _check_penalties(settings, data)
     check_units(settings, data.rows)
+    # Cells have a loop of their own, with a full problem and a solver for each.
     if settings.cells is not None:
         return fit_cells(settings, data, rng=rng)
     method = NonlinearLoss.of(settings, data) if settings.is_nonlinear else SquaredError()
@@ -73,12 +75,14 @@ def _fit_matrix(settings: FitSettings, data: TrainingData, rng: Generators) -> F
     n = len(data.rows)
 
     def of_matrix(fitted: Fitted) -> Fitted:
+        # Users see the name that they gave, not the kernel that looks up entries.
         user_settings = replace(fitted.settings, kernel=settings.kernel)
         return replace(fitted, model=linear_model(fitted.model, n), settings=user_settings)
 
     try:
         return of_matrix(fit(*looked_up(settings, data), rng=rng))
     except InterruptedFit as error:
+        # The model of an interrupted fit must also take rows of a kernel matrix.
         raise InterruptedFit(of_matrix(error.fitted)) from error
 
 
@@ -98,13 +102,16 @@ def _solve(method: Method, prepared: Prepared, rng: Generators, *, diagnose: boo
     settings = prepared.settings
     announce(settings.callbacks, stages.CHOOSING_STAGE)
     start = method.start(prepared, rng)
+    # A checkpoint is a state of this very problem, and so better than any other start.
     state = saved_state(settings.callbacks, start.problem, prepared.solver) or start.state
+    # Only now: reading a checkpoint restores its best state, which the watch takes over.
     watch = Watch.of(settings)
     announce(settings.callbacks, stages.PREPARING_STAGE)
 
     def build_fitted(result: Result) -> Fitted:
         best = watch.best_state(start.problem, result)
         held_values = None
+        # Only the probabilities of classes need predictions of held-out rows.
         if prepared.data.coded:
             held_values = watch.predict_held_out(start.problem, result, best) or start.held_values
         coef = (result.state if best is None else best).coef.cpu()

@@ -52,6 +52,8 @@ class MoreRows(SquaredError):
         """Return the problem with the centers of the first call, or with new landmarks."""
         settings, before = prepared.settings, self.earlier
         if before is not None:
+            # The memory is divided by the centers that there are: the settings may mean another
+            # number.
             size = replace(prepared.size, m=len(before.model.centers))
             placed = replace(prepared, size=size).place()
             problem = _with_centers(before, placed, settings.one_penalty)
@@ -93,11 +95,13 @@ def partial_fit(
     """
     _check(settings)
     check_units(settings, data.rows)
-    # later calls may bring rows of other quantiles
+    # Later calls may bring rows of other quantiles. A single pass has no time limit.
     own = replace(settings.with_plain_inputs(), time_limit=None)
     if before is not None:
+        # A kernel object keeps its own lengthscale: next to it, "median" has no effect.
         own = replace(own, kernel=before.model.kernel, lengthscale="median")
     method = MoreRows(before)
+    # A decoded copy of a file would be read only once.
     prepared = prepare(method, own, data, rng, decodes=False)
     start = method.start(prepared, rng)
     earlier = [] if before is None else before.history
@@ -108,6 +112,7 @@ def partial_fit(
     user_settings = replace(settings, callbacks=(), tol=prepared.settings.tol)
     if before is None:
         return replace(fitted, settings=user_settings)
+    # Landmarks and names of targets are the choice of the first call.
     user_settings = replace(user_settings, landmarks=before.settings.landmarks)
     model = replace(fitted.model, target=before.model.target)
     return replace(fitted, model=model, settings=user_settings, index=before.index)
@@ -151,6 +156,8 @@ def _next_epoch(
 ) -> Result:
     """Return the result of a whole epoch, of one or several states, with the history so far."""
     done = 0 if state is None else state.iteration
+    # A solver with several states per epoch stops at the end of the epoch, not after one state.
     last = done + getattr(solver, "states_per_epoch", 1)
     result = solve(problem, solver, stop=[max_iterations(last)], state=state, rng=rng)
+    # The first row repeats the state to start from, which the earlier history ends with.
     return replace(result, history=earlier + result.history[state is not None :])

@@ -29,17 +29,17 @@ from .settings.settings import FitSettings
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Fitted:
-    """Outcome of a fit: the model, the choices, and the reason why the solver stopped.
+    """Outcome of a fit: the model, the choices, and why the solver stopped.
 
     Attributes
     ----------
     model : KernelModel
     settings : FitSettings
-        As they were given, without callbacks.
+        Settings as the user gave them, without callbacks.
     solver : Solver
     engine : Engine
     penalty : float
-        The one given, or the one chosen.
+        The given or the chosen penalty.
     path : list of dict, or None
         A row for each penalty that was tried; None if the penalty was given.
     path_ended_at_best : bool
@@ -86,15 +86,17 @@ class Fitted:
     def closed_form(self) -> tuple[float, ...]:
         """Return the penalty; ValueError if the model is no solution in closed form."""
         if self.settings.is_nonlinear:
-            raise ValueError("the closed form is that of squared errors; leave the loss out")
+            raise ValueError("only squared errors have a closed form; leave loss out")
         if self.settings.penalties is not None:
-            raise ValueError("the closed form has one penalty, and targets have their own here")
+            raise ValueError("a closed form needs one penalty for all targets; give one number")
         if self.best_iteration is not None:
-            raise TextError("early stopping ends before the solution; give {early_stopping=False}")
+            raise TextError(
+                "early stopping ends before the exact solution; give {early_stopping=False}"
+            )
         if self.reason != "converged":
             raise TextError(
-                "the solver ended as {!r} and not as 'converged'; use {solver='direct'}, or "
-                "raise {max_iter}",
+                "the solver stopped with the reason {!r}, not 'converged'; use "
+                "{solver='direct'}, or raise {max_iter}",
                 self.reason,
             )
         return (self.penalty,)
@@ -104,6 +106,8 @@ class Fitted:
         """Numbers of the landmarks among all rows of positive weight, those held out included."""
         if self.index is None or self.held_out is None:
             return self.index
+        # The i-th held-out row follows held_out[i] - i rows that were kept. A landmark moves up by
+        # the number of held-out rows that follow no more kept rows than it does.
         before = self.held_out - torch.arange(len(self.held_out))
         return self.index + torch.searchsorted(before, self.index, right=True)
 
@@ -121,29 +125,34 @@ class Fitted:
         """Return a warning if the solver made no progress before it reached its tolerance."""
         if self.reason != "no_progress":
             return None
+        # Solvers on batches measure no residual, only the error of each batch.
         if BATCH_ERROR in self.history[-1]:
             return Text(
-                f"stopped at iteration {self.iteration}: the error of the batches is no lower than "
-                "at the start. Where the fit began with zero, the model predicts no better than "
-                "zero: check the lengthscale, or use {solver='falkon'}; where it began with "
-                "coefficients, they may be as good as they get"
+                f"stopped at iteration {self.iteration}: the error on the batches is no lower than "
+                "at the start. If the fit started from zero, the model predicts no better than "
+                "zero: check the lengthscale, or use {solver='falkon'}. If it started from earlier "
+                "coefficients, more iterations may not improve them"
             )
         return Text(
             f"stopped at iteration {self.iteration} with {self._shortfall}: rounding leaves no "
-            "direction to go on in. Raise the penalty or the lengthscale, scale the features, or "
+            "direction of descent. Raise the penalty or the lengthscale, scale the features, or "
             "use float64 features, {solver='direct'}, or {solver=Falkon(refine='auto')}"
         )
 
     def iteration_warning(self) -> Text | None:
-        """Return a warning if the iterations ended before a solver that converges had done so.
+        """Return a warning if iterations or time ended before the solver converged.
 
-        Or the time; or if the error on held-out rows still fell.
+        With early stopping: if the error on held-out rows still fell at the end.
         """
         if self.reason == "time_limit":
             return self._out_of_time()
+        # Early stopping ends by itself: only an error that still falls at the end deserves a
+        # warning.
         if self.best_iteration is not None:
             return self._still_falling()
-        chosen = not self.solver.solves_exactly or self.settings.penalty == 0  # the epochs are
+        # These solvers regularise by the number of iterations, which is therefore a choice of the
+        # user.
+        chosen = not self.solver.solves_exactly or self.settings.penalty == 0
         if self.reason != "max_iterations" or chosen:
             return None
         return Text(
@@ -166,7 +175,7 @@ class Fitted:
             text += f" with {self._shortfall}"
         if self.best_iteration is not None:
             text += f"; iteration {self.best_iteration} is kept, the best on held-out rows"
-        return Text(f"{text}. To converge: give more time, or raise {{penalty}} or {{tol}}")
+        return Text(f"{text}. To converge: raise {{time_limit}}, {{penalty}} or {{tol}}")
 
     def end_of_path(self) -> Text | None:
         """Return a warning if a penalty below the smallest one tried could be better."""
@@ -174,14 +183,16 @@ class Fitted:
             return None
         return Text(
             f"the smallest penalty tried, {self.penalty:.2g} with {len(self.model.coef)} "
-            "landmarks, has the smallest held-out error, so that a smaller one could be better; "
-            f"give the selector a smaller one, such as {self.penalty / 100:.0e}, or "
-            "{landmarks=BlessR(m=1000)}, whose smallest penalty is not set beforehand"
+            "landmarks, has the smallest held-out error: a smaller penalty could be better. Give "
+            f"the selector a smaller penalty, such as {self.penalty / 100:.0e}, or use "
+            "{landmarks=BlessR(m=1000)}, whose smallest penalty is not fixed in advance"
         )
 
     @property
     def _shortfall(self) -> str:
         """A template of `Text`."""
+        # The doubled braces leave a mark of a template, which the command line writes as its
+        # option.
         last, tol = self.history[-1], f"{{tol={self.settings.tol:.1e}}}"
         error = last.get(PREDICTION_ERROR)
         if error is None:

@@ -85,12 +85,15 @@ def table_data(
     _check_numbers_fit(given, settings, classes)
     index, held_out = _kept_index(keep, weights), None
     if hold_out:
+        # Before the encoding, which must not learn from rows that measure the error.
         index, numbers, held_index = _hold_out_rows(given, settings, rng, classes, index)
     encoding = None if given.table.remote else _encoding(given, settings, rng, classes, index)
     rows, row_bytes = _training_rows(given, encoding, index, settings.limit)
     y = given.y if index is None else given.y[index.numpy()]
     targets = _targets(y, classes, rows.dtype)
     if classes is None:
+        # Means and deviations are computed in float64; unscaled targets meet the rows in their
+        # type.
         check_magnitude(targets, torch.float64 if settings.scales_targets else rows.dtype)
     data = TrainingData(
         rows,
@@ -106,6 +109,7 @@ def table_data(
     if hold_out:
         held_out = HeldOut(numbers, encoded_rows(given, data, weights, held_index, classes))
     settings = _encoded_landmarks(settings, data.encoding)
+    # Everything that stays in memory counts against the limit of the fit.
     taken_bytes = row_bytes + given.y.nbytes + targets.nbytes + BOOKKEEPING_BYTES * len(given.y)
     return replace(data, held_out=held_out), settings.with_less_memory(taken_bytes)
 
@@ -117,6 +121,7 @@ def _training_rows(
     rows = _rows(given, encoding)
     if index is not None:
         rows = subset(rows, index)
+    # An encoding fills gaps and refuses infinite numbers by itself.
     if encoding is None:
         check_finite(rows, given.table.where)
     return (rows, 0) if rows.remote else in_memory(rows, shared_bytes(limit))
@@ -134,6 +139,7 @@ def _hold_out_rows(
     The rows held out are those that `divide` would hold out of an array.
     """
     index = torch.arange(len(given.y)) if index is None else index
+    # The numbers of classes, not the labels, so that the same rows are drawn as from an array.
     labels = None
     if classes is not None:
         labels = torch.from_numpy(np.searchsorted(classes, given.y[index.numpy()]))
@@ -164,8 +170,8 @@ def _encoded_landmarks(settings: FitSettings, encoding: Encoding | None) -> FitS
         return settings
     if not is_table(landmarks):
         raise TypeError(
-            "columns of the table are encoded: give landmarks as a table with the same columns, or "
-            f"a number of them, not {type(landmarks).__name__}"
+            "landmarks must be a table with the columns of X, which are encoded, or a number, not "
+            f"{type(landmarks).__name__}"
         )
     return replace(settings, landmarks=encoding.rows(as_table(landmarks)))
 
@@ -207,9 +213,11 @@ def _encoding(
     if index is not None:
         keep = np.zeros(len(y), dtype=bool)
         keep[index.numpy()] = True
-    if classes is not None:  # rows that do not count may have labels that are no class
+    # Rows that do not count may have labels that are no class: they get any class.
+    if classes is not None:
         y = np.where(keep, y, classes[0])
-    # which features come of a column is not known yet
+    # Which features a column becomes is not known yet: if the kernel takes any feature as it is,
+    # all numbers stay raw.
     unscaled_features = resolve.kernel(settings.kernel, settings.lengthscale).unscaled_features(
         len(given.columns)
     )

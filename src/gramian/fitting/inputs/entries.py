@@ -44,7 +44,7 @@ class Entries(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Given(Entries):
-    """Those of a matrix, in memory or in a file that is mapped.
+    """Entries of a given matrix, in memory or in a mapped file.
 
     Attributes
     ----------
@@ -63,10 +63,12 @@ class Given(Entries):
 
     def block(self, rows: Int[Tensor, " b"], columns: Int[Tensor, " m"]) -> Float[Tensor, "b m"]:
         down, across = _range_or_numbers(rows), _range_or_numbers(columns)
+        # A slice is a view, so it comes first: only the rows or columns in a list are copied.
         if isinstance(across, slice):
             return self.matrix[:, across][down]
         if isinstance(down, slice):
             return self.matrix[down][:, across]
+        # Two plain lists would select pairs: the column vector makes the index a grid.
         return self.matrix[down[:, None], across]
 
     def diagonal(self, at: Int[Tensor, " b"]) -> Float[Tensor, " b"]:
@@ -74,7 +76,7 @@ class Given(Entries):
 
 
 def _range_or_numbers(numbers: Int[Tensor, " k"]) -> Numbers:
-    """Return numbers as a slice where they follow each other: its part is no copy."""
+    """Return consecutive numbers as a slice, whose part of a tensor is no copy."""
     start, count = int(numbers[0]), len(numbers)
     if torch.equal(numbers, torch.arange(start, start + count)):
         return slice(start, start + count)

@@ -112,6 +112,7 @@ class FeatureMaps:
         kernel: Kernel,
         rng: torch.Generator,
     ) -> LearnedMetric:
+        # The learning ends before the fit begins, so it may use the whole limit.
         limit = LEARNING_BYTES if settings.limit is None else min(LEARNING_BYTES, settings.limit)
         rows = self.rows(data.rows)
         return given.learn(
@@ -137,13 +138,16 @@ class FeatureMaps:
 
     def rows(self, rows: RowSource) -> RowSource:
         """Return rows as the kernel sees them, mapped as they are read."""
+        # The order matters: quantiles are of standardised features, and the metric mixes the
+        # results.
         for feature_map in (self.standardizer, self.quantiles, self.metric):
             rows = rows if feature_map is None else feature_map.apply(rows)
         return rows
 
     def hold_in_memory(self, rows: RowSource, limit: int | None) -> tuple[RowSource, int]:
-        """Return the same, in memory if that is worth it, and the bytes that they take there."""
+        """Return mapped rows, in memory if mapping them again is slow, and their bytes there."""
         mapped = self.rows(rows)
+        # Sparse rows are small, and remote rows must stay with their workers.
         if not self.costly or rows.sparse or rows.remote:
             return mapped, 0
         return in_memory(mapped, shared_bytes(limit))
@@ -175,6 +179,7 @@ def check_units(settings: FitSettings, rows: RowSource) -> None:
             f"a metric changes features that the kernel {kernel!r} takes as they are given; leave "
             "metric out"
         )
+    # `is True`, because "auto" leaves such features alone without an error.
     all_of_them = settings.standardize is True and len(unscaled_features) == d
     if unscaled_features and (all_of_them or settings.uses_quantiles):
         problem = f"changes features that the kernel {kernel!r} takes as they are given"
@@ -183,7 +188,7 @@ def check_units(settings: FitSettings, rows: RowSource) -> None:
 
 
 def _standardizer(data: TrainingData, kernel: Kernel) -> Standardizer | None:
-    """Return the map of those features to mean 0 and deviation 1 that the kernel lets change."""
+    """Return the map to mean 0 and deviation 1 of all features that the kernel lets change."""
     d = data.rows.shape[1]
     unscaled_features = sorted(kernel.unscaled_features(d))
     if len(unscaled_features) == d:
@@ -191,6 +196,7 @@ def _standardizer(data: TrainingData, kernel: Kernel) -> Standardizer | None:
     standardizer = Standardizer.fit(data.rows, weights=data.weights)
     if not unscaled_features:
         return standardizer
+    # Features that stay get the identity as their map; one that is constant stays, too.
     mean, scale = standardizer.mean.clone(), standardizer.scale.clone()
     mean[unscaled_features], scale[unscaled_features] = 0.0, 1.0
     return Standardizer(
@@ -201,12 +207,12 @@ def _standardizer(data: TrainingData, kernel: Kernel) -> Standardizer | None:
 def _check_features(given: LinearMap, rows: RowSource) -> None:
     if given.inputs != rows.shape[1]:
         raise ValueError(
-            f"the metric maps {given.inputs} features, but X has {rows.shape[1]}; of a table, "
-            "those that its columns are encoded as count"
+            f"the metric maps {given.inputs} features, but X has {rows.shape[1]}; for a table, "
+            "count the features after the encoding of its columns"
         )
 
 
 def _require_generator(rng: torch.Generator | None) -> torch.Generator:
     if rng is None:
-        raise ValueError("maps of features that look at a sample need a generator")
+        raise ValueError("a quantile map or a learned metric needs a random generator")
     return rng

@@ -33,17 +33,17 @@ LOOKED_AT = 100
 """Rows that are compared with columns, as a matrix of a kernel is symmetric."""
 
 SYMMETRY_TOLERANCE = 1e-4
-"""The most by which they may differ, relative to the largest entry of these rows."""
+"""Largest difference of rows and columns, relative to the largest entry of these rows."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Precomputed(Kernel):
-    """The entries of a matrix, of rows that are their numbers.
+    """Kernel that looks up the entries of a matrix, at rows that are row numbers.
 
     Attributes
     ----------
     entries : Entries
-        Where they come from: a memory map is read tile by tile.
+        Source of the entries: a memory map is read tile by tile.
     """
 
     entries: Entries
@@ -52,6 +52,7 @@ class Precomputed(Kernel):
         return f"Precomputed({self.entries.count} x {self.entries.count})"
 
     def unscaled_features(self, d: int) -> frozenset[int]:
+        # No map may touch the feature, which is a row number.
         return frozenset(range(d))
 
     def to_dict(self) -> dict[str, Any]:
@@ -97,6 +98,7 @@ def looked_up(settings: FitSettings, data: TrainingData) -> tuple[FitSettings, T
     """
     n = len(data.rows)
     _check_settings(settings, data.rows)
+    # Before the first call: too many entries are refused, and the expected time is announced.
     if isinstance(data.rows, ObjectRows):
         landmarks = selection.with_all_rows(settings, n).landmarks
         check_memory_of_calls(
@@ -104,6 +106,7 @@ def looked_up(settings: FitSettings, data: TrainingData) -> tuple[FitSettings, T
         )
         announce_calls(data.rows, landmarks)
     kernel, numbers = of_matrix(data.rows)
+    # The columns of a matrix are rows, so their names are no names of features.
     return replace(settings, kernel=kernel), replace(data, rows=numbers, feature_names=None)
 
 
@@ -117,6 +120,7 @@ def plan_matrix(settings: FitSettings, rows: RowSource) -> tuple[FitSettings, Ro
     """
     _check_settings(settings, rows)
     check_square(rows)
+    # A placeholder of the right type: a plan reads no entry.
     kernel = Precomputed(Given(torch.ones(1, 1, dtype=rows.dtype)))
     return replace(settings, kernel=kernel), _numbers(len(rows), rows.dtype)
 
@@ -141,7 +145,7 @@ def announce_calls(rows: RowSource, landmarks: LandmarksLike, named: int | None 
     rows : RowSource
     landmarks : None, int, str or Selector
     named : int, optional
-        How many landmarks the name of a selector means.
+        Number of landmarks that the name of a selector means.
     """
     if isinstance(rows, ObjectRows):
         logger.warning("%s", cost_of_objects(rows, landmarks, named))
@@ -159,8 +163,13 @@ def cost_of_objects(
 
 
 def _numbers(n: int, dtype: torch.dtype) -> RowSource:
+    # Neighbouring integers beyond that are the same floating-point number.
     if n > 1 / torch.finfo(dtype).eps:
-        raise ValueError(f"kernel='precomputed' numbers rows in {dtype}, which {n:,} are too many")
+        most_rows = int(1 / torch.finfo(dtype).eps)
+        raise ValueError(
+            f"kernel='precomputed' supports at most {most_rows:,} rows in {dtype}, not {n:,}; give "
+            "the matrix in float64"
+        )
     return as_rows(torch.arange(n, dtype=torch.float64)[:, None].to(dtype))
 
 
@@ -169,13 +178,14 @@ def check_square(rows: RowSource) -> None:
     n, d = rows.shape
     if rows.remote:
         raise ValueError(
-            "kernel='precomputed' needs the matrix on this machine, and its rows are on others"
+            "kernel='precomputed' needs the matrix on this machine, but its rows are on other "
+            "machines"
         )
     if n != d or rows.sparse:
         kind = "sparse " if rows.sparse else ""
         raise ValueError(
-            "kernel='precomputed' needs the dense square matrix of the kernel between the rows of "
-            f"training, not a {kind}matrix of shape ({n}, {d})"
+            "kernel='precomputed' needs the dense square matrix of the kernel between all training "
+            f"rows, not a {kind}matrix of shape ({n}, {d})"
         )
 
 
@@ -184,16 +194,21 @@ def _matrix(rows: RowSource) -> Float[Tensor, "n n"]:
     check_square(rows)
     n = len(rows)
     parts = [block for _, block in rows.blocks(n)]
-    entries = parts[0] if len(parts) == 1 else torch.cat(parts)  # files come in several
+    # An array comes in one block, without a copy; files come in several.
+    entries = parts[0] if len(parts) == 1 else torch.cat(parts)
+    # All rows would mean to read a mapped file twice, the second time column by column.
     index = torch.linspace(0, n - 1, min(n, LOOKED_AT)).round().long()
     across, down = entries[index], entries[:, index].t()
     if float((across - down).abs().max()) > SYMMETRY_TOLERANCE * float(across.abs().max()):
         raise ValueError(
-            "kernel='precomputed' needs a symmetric matrix; what was given differs from its "
-            "transpose by more than rounding"
+            "kernel='precomputed' needs a symmetric matrix, but X differs from its transpose by "
+            "more than rounding; pass the kernel between the training rows"
         )
     if bool((entries.diagonal() < 0).any()):
-        raise ValueError("a kernel matrix has no negative number on its diagonal, this one has")
+        raise ValueError(
+            "kernel='precomputed' needs a matrix with no negative number on its diagonal, but X "
+            "has some; a distance is not a kernel"
+        )
     return entries
 
 
@@ -208,7 +223,9 @@ def _check_settings(settings: FitSettings, rows: RowSource) -> None:
     }
     for name, refused_value in refused.items():
         if refused_value:
-            raise ValueError(f"{name} does not go with {what}, which has no rows; leave it out")
+            raise ValueError(
+                f"{name} cannot be combined with {what}, which has no rows; leave {name} out"
+            )
     check_matrix_settings(settings.lengthscale, settings.landmarks, rows)
 
 
@@ -222,20 +239,20 @@ def check_matrix_settings(
     """Raise ValueError if a lengthscale is given, or landmarks that are no rows of the matrix."""
     what = _what(rows)
     if not (isinstance(lengthscale, str) and lengthscale in ("auto", "median")):
-        problem = f"has no effect on {what}, whose values are what they are"
+        problem = f"has no effect on {what}, whose values are fixed"
         raise ParameterError("lengthscale", lengthscale, problem, "leave it out", SETTING_FORM)
     selector = selection.selector(landmarks, len(rows))
     if isinstance(selector, RowSource) or (
         isinstance(selector, Selector) and selector.dense_points
     ):
         raise ValueError(
-            f"landmarks of {what} are rows of its matrix: give their number, or a selector of "
+            f"landmarks of {what} are rows of its matrix: they must be a number or a selector of "
             f"rows, not {reprlib.repr(landmarks)}"
         )
 
 
 def only_columns(model: KernelModel, columns: Int[Tensor, " m"]) -> KernelModel:
-    """Return a model of `linear_model` that takes these columns alone, the others having no say."""
+    """Return a model of `linear_model` that takes only these columns; others have no effect."""
     rows = model.centers.take(torch.arange(len(model.centers)))
     return replace(model, centers=rows[:, columns].contiguous())
 
@@ -245,6 +262,8 @@ def linear_model(model: KernelModel, n: int) -> KernelModel:
 
     That is a linear function of each new row, and its centers are the coefficients.
     """
+    # f(x) = sum_j K(x, x_j) c_j is linear in the row K(x, .). In a linear kernel, the coefficients
+    # c of a target are a center, and each target has the value of its own center.
     numbers = model.centers.take(torch.arange(len(model.centers)))[:, 0].long()
     coef = model.coef
     all_coefs = coef.new_zeros(n, coef.shape[1])

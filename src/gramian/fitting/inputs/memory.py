@@ -31,9 +31,11 @@ def in_memory(rows: RowSource, most_bytes: int) -> tuple[RowSource, int]:
     need = len(rows) * rows.shape[1] * rows.dtype.itemsize
     if need > most_bytes:
         return rows, 0
+    # Blocks are copied into one tensor: joining them at the end would take the memory twice.
     out = torch.empty(rows.shape, dtype=rows.dtype)
     for part, block in rows.blocks(max(1, BLOCK_ENTRIES // rows.shape[1])):
         out[part] = block
     rows_in_memory = as_rows(out)
+    # A tensor has no names of columns.
     rows_in_memory.feature_names = rows.feature_names
     return rows_in_memory, need

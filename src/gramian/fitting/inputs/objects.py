@@ -33,10 +33,10 @@ LONG_SECONDS = 10.0
 """Expected seconds of calls above which predictions warn beforehand."""
 
 MEASURED_SECONDS = 0.1
-"""Time for which calls are counted, to know their speed."""
+"""Seconds of the measurement of the calls per second."""
 
 MEASURED_CALLS = 1000
-"""The most calls for it."""
+"""Most calls of the measurement."""
 
 MEASURED_OBJECTS = 32
 """Objects of the measurement; a function that caches objects is slower on the first call."""
@@ -45,11 +45,11 @@ COMPARED_PAIRS = 10
 """Pairs of which the function must give the same number in both orders."""
 
 SYMMETRY_TOLERANCE = 1e-6
-"""The most by which these may differ, relative to the larger one."""
+"""Largest difference of both numbers, relative to the larger one."""
 
 
 class Calls(Entries):
-    """The values of a function of each two of n objects, each pair called once.
+    """Values of a function of all pairs of n objects, each pair called once.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class Calls(Entries):
 
     Notes
     -----
-    Kept are 8 n bytes for each column of which an entry was asked for.
+    Memory: 8 n bytes for each column with a requested entry.
     """
 
     dtype = torch.float64
@@ -74,17 +74,21 @@ class Calls(Entries):
         self.calls = 0
         self._columns: dict[int, np.ndarray] = {}
         self._diagonal = np.full(self.count, np.nan)
-        self._lock = threading.Lock()  # engines compute tiles side by side
+        # Engines compute tiles in several threads.
+        self._lock = threading.Lock()
 
     def block(self, rows: Int[Tensor, " b"], columns: Int[Tensor, " m"]) -> Float[Tensor, "b m"]:
         down, across = rows.numpy(), columns.numpy()
         with self._lock:
+            # Entries are kept by columns. By symmetry, the transposed block may need no calls at
+            # all.
             if self._has(down) and not self._has(across):
                 return torch.from_numpy(self._fill_entries(across, down)).t()
             return torch.from_numpy(self._fill_entries(down, across))
 
     def diagonal(self, at: Int[Tensor, " b"]) -> Float[Tensor, " b"]:
         with self._lock:
+            # The diagonal is kept apart, because it would need all columns.
             for i in at.numpy()[np.isnan(self._diagonal[at.numpy()])].tolist():
                 self._diagonal[i] = self._entry(i, i)
             return torch.from_numpy(self._diagonal[at.numpy()])
@@ -95,6 +99,8 @@ class Calls(Entries):
     def _fill_entries(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         out = np.empty((len(rows), len(columns)))
         for k, j in enumerate(columns.tolist()):
+            # NaN marks entries that are not computed yet: `value_of` refuses values that are not
+            # finite.
             column = self._columns.setdefault(j, np.full(self.count, np.nan))
             for i in rows[np.isnan(column[rows])].tolist():
                 column[i] = self._entry(i, j)
@@ -134,6 +140,7 @@ class ObjectRows(RowSource):
 
     def take(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k n"]:
         """Return some rows of the matrix, whose entries are computed."""
+        # The block may be a transposed view.
         return self.calls.block(index, torch.arange(len(self))).contiguous()
 
 
@@ -163,9 +170,9 @@ class CallCost:
     def __str__(self) -> str:
         return (
             f"the kernel {self.name} is a Python function, called for each pair: about "
-            f"{self.calls:,} calls, {self.per_second:,.0f} a second as measured on a few, about "
-            f"{self.seconds:.3g} s on one core; a matrix that is computed in another way goes with "
-            "kernel='precomputed', fewer landmarks take fewer calls"
+            f"{self.calls:,} calls at {self.per_second:,.0f} per second (measured on a few pairs), "
+            f"about {self.seconds:.3g} s on one core; use fewer landmarks, or compute the matrix "
+            "by other means and pass it with kernel='precomputed'"
         )
 
 
@@ -176,14 +183,14 @@ def cost_of(calls: Calls, landmarks: int | None, selection: int = 0) -> CallCost
     ----------
     calls : Calls
     landmarks : int or None
-        How many columns are needed; None for all.
+        Number of columns needed; None for all.
     selection : int, default=0
-        How many more entries landmarks are chosen by.
+        Number of further entries that the selection of landmarks needs.
 
     Raises
     ------
     ValueError
-        If the function gives no finite numbers, or others for two objects in the other order.
+        If the function returns no finite numbers, or is not symmetric.
     """
     n, objects, function = calls.count, calls.objects, calls.function
     m = n if landmarks is None else min(landmarks, n)
@@ -191,6 +198,7 @@ def cost_of(calls: Calls, landmarks: int | None, selection: int = 0) -> CallCost
     for i, j in _some_pairs(n):
         value = value_of(function, objects[i], objects[j], f"{i} and {j}")
         count += 1
+        # Each pair that is compared counts as two calls.
         if count <= 2 * COMPARED_PAIRS:
             reverse_value = value_of(function, objects[j], objects[i], f"{j} and {i}")
             count += 1
@@ -198,12 +206,14 @@ def cost_of(calls: Calls, landmarks: int | None, selection: int = 0) -> CallCost
                 abs(value), abs(reverse_value)
             ):
                 raise ValueError(
-                    f"a kernel is symmetric, but {name_of(function)} gives {value:g} for objects "
-                    f"{i} and {j}, and {reverse_value:g} for {j} and {i}"
+                    f"a kernel must be symmetric, but {name_of(function)} returned {value:g} for "
+                    f"objects {i} and {j}, and {reverse_value:g} for objects {j} and {i}"
                 )
         if count >= MEASURED_CALLS or time.perf_counter() - begin > MEASURED_SECONDS:
             break
+    # A coarse clock may not have moved.
     speed = count / max(time.perf_counter() - begin, 1e-9)
+    # Entries between two landmarks are computed once for both orders, and none more often.
     total = min(n * m - m * (m - 1) // 2 + selection, n * (n + 1) // 2)
     return CallCost(name_of(function), total, speed)
 
@@ -223,22 +233,23 @@ def check_memory_of_calls(calls: Calls, landmarks: int | None, limit: int | None
     if limit is not None and need > limit:
         raise ValueError(
             f"{m:,} columns of {calls.count:,} kernel values need {readable_bytes(need)}, but "
-            f"memory_limit allows {readable_bytes(limit)}; take fewer landmarks"
+            f"memory_limit is {readable_bytes(limit)}; use fewer landmarks"
         )
 
 
 def between(
     function: PairFunction, new: Sequence[Any], centers: Sequence[Any]
 ) -> Float[Tensor, "b m"]:
-    """Return the values of a function of new objects and others. Cost: b m calls.
+    """Return the values of a function of new objects and centers. Cost: b m calls.
 
-    Where the first row says that it will take long, a warning does.
+    After the first row, a warning is logged if the calls will take long.
     """
     values = np.empty((len(new), len(centers)))
     begin = time.perf_counter()
     for i, a in enumerate(new):
         for j, z in enumerate(centers):
-            values[i, j] = value_of(function, a, z, f"{i} of the new ones and {j}")
+            values[i, j] = value_of(function, a, z, f"{i} (new) and {j}")
+        # The first row measures the calls, whose time depends on the function and on the objects.
         if i == 0:
             seconds = (time.perf_counter() - begin) * (len(new) - 1)
             if seconds > LONG_SECONDS:
@@ -255,12 +266,13 @@ def value_of(function: PairFunction, a: object, b: object, which: str) -> float:
     except (TypeError, ValueError) as error:
         name = name_of(function)
         raise ValueError(
-            f"a kernel gives numbers, but {name} gave {reprlib.repr(value)} for objects {which}"
+            f"a kernel must return a number, but {name} returned {reprlib.repr(value)} for "
+            f"objects {which}"
         ) from error
     if not math.isfinite(number):
         name = name_of(function)
         raise ValueError(
-            f"a kernel gives finite numbers, but {name} gave {number} for objects {which}"
+            f"a kernel must return finite numbers, but {name} returned {number} for objects {which}"
         )
     return number
 

@@ -94,6 +94,7 @@ class Scaling:
         """
         if before is not None:
             features, targets = FeatureMaps.of_model(before), _of_targets(before)
+            # The scaling of targets can only continue if there are as many of them.
             if before.outputs == data.targets.shape[1]:
                 return cls(features, targets, data.encoding)
         else:
@@ -102,6 +103,7 @@ class Scaling:
         if settings.scales_targets and not data.coded:
             targets = Standardizer.fit(_rows_of(data.targets), weights=data.weights)
         scaling = cls(features, targets, data.encoding)
+        # The maps of an earlier model include its metric; a new one is learned from scaled targets.
         if before is not None:
             return scaling
         scaled = replace(data, targets=scaling.scale_targets(data.targets))
@@ -151,6 +153,7 @@ class Scaling:
         """Return landmarks that were given as points, as the kernel sees them."""
         if self.features.empty:
             return landmarks
+        # Maps of features fill the zeros of sparse rows, and the kernel needs the type of the rows.
         points = _dense(selection.points(landmarks, rows.shape[1]))
         return self.rows(points if points.dtype == rows.dtype else Cast(points, rows.dtype))
 
@@ -165,6 +168,7 @@ class Scaling:
         self, given: Validate, names: tuple[str, ...] | None, limit: int | None
     ) -> Validate:
         """Return held-out rows as the kernel sees them, with errors in the units of the targets."""
+        # Rows that the fit itself has held out are encoded already.
         if isinstance(given.X, RowSource):
             source = given.X
         elif self.encoding is not None:
@@ -177,8 +181,10 @@ class Scaling:
         if self.targets is None:
             return replace(given, X=rows)
         y = torch.as_tensor(given.y, dtype=torch.float64)
+        # A reshape of no rows with -1 is ambiguous.
         y = y.reshape(len(y), -1) if len(y) else y
-        if y.shape[1:] == self.targets.mean.shape:  # Validate refuses others in words
+        # `Validate` refuses other shapes, with an error that says more.
+        if y.shape[1:] == self.targets.mean.shape:
             y = self.scale_targets(y)
         return replace(given, X=rows, y=y, scale=given.scale * self.targets.scale)
 
@@ -193,6 +199,7 @@ class Scaling:
         """Return the rows of a path with errors in the units of the target, if it is one."""
         if path is None or self.targets is None or len(self.targets.scale) > 1:
             return path
+        # The errors of a path are squared.
         unit = float(self.targets.scale) ** 2
         return [
             {

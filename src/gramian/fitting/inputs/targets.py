@@ -34,7 +34,7 @@ def _remote_targets(y: RemoteColumns, dtype: torch.dtype) -> Targets:
             "numbers; use KernelRidgeClassifier"
         )
     if not y.facts.finite:
-        raise ValueError("y contains NaN or infinity: leave out rows without a target")
+        raise ValueError("y contains NaN or infinity; leave out rows without a target")
     narrow = y.dtype == torch.float32 and dtype == torch.float32
     return y.reshape(flat=False).to(torch.float32 if narrow else torch.float64).stand_in()
 
@@ -42,8 +42,10 @@ def _remote_targets(y: RemoteColumns, dtype: torch.dtype) -> Targets:
 def target_tensor(y: ArrayLike, dtype: torch.dtype) -> Float[Tensor, "n t"]:
     """Return numeric targets as a tensor of shape (n, t), of float32 if rows are, too."""
     y = np.asarray(y)
+    # float32 only if both are: integers and float64 targets keep their digits.
     narrow = y.dtype == np.float32 and dtype == torch.float32
     y = np.ascontiguousarray(y, dtype=np.float32 if narrow else np.float64)
+    # torch warns about read-only arrays, such as memory maps, which it cannot protect.
     tensor = torch.from_numpy(y if y.flags.writeable else y.copy())
     return tensor[:, None] if tensor.ndim == 1 else tensor
 
@@ -81,10 +83,12 @@ def coded_data(
     Rows of weight zero may have labels that are no class.
     """
     if isinstance(y, RemoteColumns):
+        # The workers look codes up in this table, so that no label is sent.
         table = class_codes(classes, classes, rows.dtype)
         remote_codes = y.looked_up(classes, table).stand_in()
         return TrainingData(rows, remote_codes, weights, labels_of(classes), feature_names)
     counts_row = np.ones(len(y), bool) if weights is None else weights.numpy() > 0
+    # Any class will do for rows of weight zero: the fit leaves them out.
     codes = class_codes(np.where(counts_row, y, classes[0]), classes, rows.dtype)
     return TrainingData(rows, codes, weights, labels_of(classes), feature_names)
 
@@ -98,6 +102,7 @@ def as_labels(y: np.ndarray) -> np.ndarray:
 
 def labels_of(classes: np.ndarray) -> tuple[Label, ...]:
     """Return the labels of classes as Python's texts, numbers or booleans."""
+    # The file of a model holds JSON, which has no scalars of NumPy.
     return tuple(label.item() for label in classes)
 
 
@@ -109,13 +114,15 @@ def class_codes(y: np.ndarray, classes: np.ndarray, dtype: torch.dtype) -> Float
     ValueError
         If a label is not a class.
     """
+    # A label after all classes gets the place len(classes); the comparison then finds it.
     place = np.searchsorted(classes, y).clip(max=len(classes) - 1)
     unknown = classes[place] != y
     if unknown.any():
         label = y[unknown].tolist()[0]
-        raise ValueError(f"label {label!r} is none of the classes seen in training")
+        raise ValueError(f"labels must be classes seen in training, not {label!r}")
     index = torch.from_numpy(place)
     if len(classes) == 2:
         return (2 * index - 1).to(dtype)[:, None]
+    # The codes of a row sum to zero, whatever its class.
     codes = torch.full((len(y), len(classes)), -1 / (len(classes) - 1), dtype=dtype)
     return codes.scatter_(1, index[:, None], 1.0)

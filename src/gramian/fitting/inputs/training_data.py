@@ -105,6 +105,7 @@ class TrainingData:
     def total(self) -> float:
         """The sum of the weights."""
         n = float(len(self.rows))
+        # In float64, because the sum of millions of float32 weights loses digits.
         return n if self.weights is None else float(self.weights.sum(dtype=torch.float64))
 
     def without_zero_weights(self) -> TrainingData:
@@ -138,6 +139,7 @@ class TrainingData:
             rows=subset(self.rows, index) if rows is None else rows,
             targets=take_numbers(self.targets, index),
             weights=None if self.weights is None else take_numbers(self.weights, index),
+            # Through repeated parts, the numbers remain relative to the rows that the user gave.
             numbers=index if self.numbers is None else self.numbers[index],
             total_rows=len(self.rows) if self.total_rows is None else self.total_rows,
         )

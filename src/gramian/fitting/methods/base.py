@@ -75,7 +75,10 @@ class Prepared:
     before: Fitted | None = None
 
     def place(self) -> PlacedData:
-        """Keep the data where the fit computes; only the caller may hold them: they may move."""
+        """Place the data where the fit computes.
+
+        Only the caller may keep a reference to them, because they may move.
+        """
         return PlacedData.place(
             self.data, self.kernel, self.engine, self.solver, self.size, self.settings.limit
         )
@@ -84,6 +87,7 @@ class Prepared:
         self, start: Start, result: Result, model: KernelModel, best: State | None = None
     ) -> Fitted:
         """Return the outcome of a run of the solver; `best` is the state that it keeps, if any."""
+        # A fit that continues an earlier one has its metric, and learns none.
         learned = self.scaling.features.learned if self.before is None else self.before.learned
         return Fitted(
             model=model,
@@ -116,7 +120,7 @@ class Start:
         None if all rows are centers.
     penalty : float
     engine : Engine
-        Of products with all rows.
+        Computes products with all rows.
     solver : Solver
         With the factor of the path of penalties, if there was one.
     state : State or None
@@ -126,7 +130,7 @@ class Start:
     ended_at_best : bool
         Whether the last penalty of the path was the best one.
     held_values : HeldValues or None
-        Predictions of held-out rows at the best penalty, of classes.
+        Classification only: predictions of held-out rows at the best penalty.
     """
 
     problem: Problem

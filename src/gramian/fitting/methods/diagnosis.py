@@ -24,10 +24,10 @@ from ..settings.settings import FitSettings
 logger = logging.getLogger("gramian")
 
 WEAK_R2 = 0.3
-"""R2 below which a fit that converged is said to be weak."""
+"""R2 below which a fit that converged is called weak."""
 
 TRAINING_ROWS = 2000
-"""Training rows on which it is measured where none are held out."""
+"""Training rows on which R2 is measured without held-out rows."""
 
 
 LONG_SECONDS = 600.0
@@ -56,6 +56,7 @@ def weak_fit(r2: float, where: str) -> str | None:
     where : str
         The rows on which it was measured, such as "500 held-out rows".
     """
+    # Not `r2 >= WEAK_R2`: for NaN, of an unknown R2, there is no warning.
     if not r2 < WEAK_R2:
         return None
     return (
@@ -84,6 +85,7 @@ def diagnose_fit(problem: Problem, result: Result, callbacks: Callbacks, coded: 
     """
     if coded or result.reason != "converged":
         return None
+    # Rows that the fit did not see come first: on training rows R2 is optimistic.
     validates = [callback for callback in callbacks if isinstance(callback, Validate)]
     if validates:
         y = torch.as_tensor(validates[0].y, dtype=torch.float64)
@@ -94,9 +96,11 @@ def diagnose_fit(problem: Problem, result: Result, callbacks: Callbacks, coded: 
         )
         r2 = 1 - (valid_errors[-1] / spread) ** 2 if valid_errors and spread > 0 else math.nan
         return weak_fit(r2, f"{len(y):,} held-out rows")
+    # Rows that are read in order would take a pass of their own.
     if not problem.K.rows.random_access:
         return None
     n, count = len(problem.targets), min(len(problem.targets), TRAINING_ROWS)
+    # At equal distances: rows may be sorted, and the first ones alike.
     index = torch.arange(count) * n // count
     return weak_fit(_training_r2(problem, result.state.coef, index), f"{count:,} training rows")
 
@@ -121,10 +125,11 @@ def _residuals(
     index: Int[Tensor, " k"],
     y: Float[Tensor, "k t"],
 ) -> Float[Tensor, "k t"]:
-    """Return y - f of some rows; where all are centers and the system is solved, ridge times coef.
+    """Return y - f of some rows; with all rows as centers, ridge times coef.
 
-    Up to the residual of the system, which is far below what weak fits leave.
+    The latter is exact up to the residual of the system, far below the error of a weak fit.
     """
+    # From (K + ridge) c = y follows y - K c = ridge c, without a product.
     if isinstance(problem, FullProblem):
         return (problem.ridge * coef.to(y.device))[index.to(y.device)]
     return y - (problem.K.at(index) @ coef).to(y)
@@ -148,11 +153,13 @@ def long_fit(
     Costs nothing for fits that no machine needs ten minutes for, by the count of their operations;
     for others half a second, to measure the speed of this one.
     """
+    # Most fits are short by any measure, and should not pay for a measurement.
     if _operations(settings, solver, size) < SLOW_OPERATIONS * LONG_SECONDS:
         return None
     selector = selection.selector(settings.landmarks, size.n, not rows.random_access)
     if selector is not None and selection.count(selector, size.n) is None:
-        return None  # how many landmarks, and with them how long, shows only once they are chosen
+        # The number of landmarks, and with it the time, is known only after they are chosen.
+        return None
     expected = plan(settings, rows, size.t)
     if expected.seconds <= LONG_SECONDS:
         return None

@@ -69,6 +69,8 @@ class NonlinearLoss(Method):
         ValueError
             If the loss is not defined for the targets.
         """
+        # `after_choices` puts these targets in place of the scaled ones: they must be of the same
+        # rows.
         data = data.without_zero_weights()
         loss, y = loss_for(settings.loss, data), data.targets.double()
         loss.check(y)
@@ -78,7 +80,7 @@ class NonlinearLoss(Method):
     def for_choices(
         self, settings: FitSettings, data: TrainingData
     ) -> tuple[FitSettings, TrainingData]:
-        """Return settings of a fit of squared errors, and targets whose errors stand for losses."""
+        """Return settings of a fit of squared errors, and targets that make them like losses."""
         plain = replace(settings, loss=SQUARED_LOSS, solver="auto")
         if data.coded:
             return plain, data
@@ -97,6 +99,8 @@ class NonlinearLoss(Method):
         """Return the problem, with landmarks and a penalty chosen by the loss if it is "auto"."""
         settings, placed = prepared.settings, prepared.place()
         landmarks = choose_landmarks(placed.K, settings.landmarks, rng.landmarks)
+        # A problem of losses always has landmarks; with all rows as landmarks it is the full
+        # problem.
         landmarks = all_rows(placed.K) if landmarks is None else landmarks
         placed = placed.with_landmarks(len(landmarks.weight))
         K, landmarks = placed.K, kept_in_file(landmarks, settings.centers_file) or landmarks
@@ -124,6 +128,7 @@ class NonlinearLoss(Method):
             prepared.kernel,
             centers_on_host(start.landmarks, data.rows),
             coef,
+            # The problem is in units of the loss, predictions are in units of the target.
             target_shift=self.unit * offset,
             target_scale=torch.full((len(offset),), self.unit, dtype=torch.float64),
             target=data.target if data.coded or data.target is None else loss.names(data.target),
@@ -150,6 +155,7 @@ def loss_for(given: str | Loss, data: TrainingData) -> Loss:
         problem = f"is not for {what}; known: squared, {', '.join(known_losses)}"
         raise ParameterError("loss", given, problem, form=SETTING_FORM)
     t = data.targets.shape[1]
+    # One name means both losses: two classes have one output, more have one each.
     if isinstance(loss, Logistic) and t > 1:
         return Softmax()
     if isinstance(loss, Softmax) and t == 1:

@@ -49,8 +49,11 @@ def prepare(
         If the settings do not suit the data.
     """
     ends = settings.deadline()
+    # 1. Hold rows out first: no scaling, metric or choice may see them.
     parts = divide(settings, data, rng)
     train, n = parts.train, len(parts.train.rows)
+    # 2. Take a provisional solver and size, for the expected time and for choices with as many
+    # landmarks as the fit.
     resolved = selection.with_all_rows(settings, n)
     solver, size = solver_choice.solver_and_size(resolved, train.rows, train.targets.shape[1])
     warn(method.expected_time(resolved, train.rows, solver, size))
@@ -59,9 +62,11 @@ def prepare(
     resolved, train = method.for_choices(resolved, train)
     if decodes and not size.full:
         train = replace(train, rows=decode_rows(train.rows))
+    # 3. Scale, then choose on scaled rows.
     scaling, resolved, train, probabilities = _scale_and_choose(
         resolved, train, size, rng, ends, before
     )
+    # 4. Return to the loss, and take the solver for the chosen penalty.
     resolved, train = method.after_choices(resolved, train)
     size = replace(size, d=train.rows.width)
     kernel = resolve.kernel(resolved.kernel, resolved.lengthscale)
@@ -98,6 +103,8 @@ def _scale_and_choose(
         before=before,
     )
     resolved = choice.settings
+    # The choice has compared a sample with quantiles; now all rows are mapped, from unscaled ones
+    # on.
     if resolved.uses_quantiles and not settings.uses_quantiles:
         scaling = scaling.with_quantiles(unscaled, rng.maps)
         resolved, data = scaling.apply(resolved.with_points_of(settings), unscaled)

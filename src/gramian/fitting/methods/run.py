@@ -47,9 +47,9 @@ class InterruptedFit(KeyboardInterrupt):
 
     @classmethod
     def of(cls, error: Interrupted, fitted: Callable[[Result], Fitted]) -> KeyboardInterrupt:
-        """Return the interruption of a fit; a plain one if its model would be of no use.
+        """Return the interruption with its model; a plain KeyboardInterrupt if that is of no use.
 
-        That is one with coefficients that are not finite, or still zero, where solvers start.
+        A model of no use has coefficients that are not finite, or still zero, where solvers start.
         """
         model_so_far = fitted(error.result)
         return cls(model_so_far) if _is_useful(model_so_far.model.coef) else KeyboardInterrupt()
@@ -57,15 +57,20 @@ class InterruptedFit(KeyboardInterrupt):
 
 @contextlib.contextmanager
 def keeping_model(fitted: Callable[[Result], Fitted]) -> Iterator[None]:
-    """Give what ends a fit the model until then: see `InterruptedFit` and `interrupted_model`."""
+    """Attach the model so far to the error or interruption that ends a fit.
+
+    See `InterruptedFit` and `interrupted_model`.
+    """
     try:
         yield
     except Interrupted as error:
         raise InterruptedFit.of(error, fitted) from error
     except Exception as error:
+        # `solve` attaches its last result to any error. A model in its place can be predicted with.
         result = vars(error).pop("result", None)
         if isinstance(result, Result) and _is_useful(result.state.coef):
-            with contextlib.suppress(Exception):  # the first error is the one to see
+            # The first error is the one to see, even if no model can be made of the result.
+            with contextlib.suppress(Exception):
                 vars(error)["fitted"] = fitted(result)
         raise
 
@@ -102,7 +107,7 @@ def saved_state(callbacks: Callbacks, problem: Problem, solver: Solver[Any, Any]
         if isinstance(callback, Checkpoint):
             state = callback.restore(problem, solver)
             if state is not None:
-                logger.info("going on from %s, iteration %d", callback.path, state.iteration)
+                logger.info("resuming from %s at iteration %d", callback.path, state.iteration)
                 return state
     return None
 
@@ -130,5 +135,7 @@ def stopping_rules(
     settings: FitSettings, solver: Solver[Any, Any], n: int, ends: float
 ) -> list[Stop]:
     """Return the stopping rules of a fit to n rows that ends at a time of `time.monotonic`."""
+    # ``max_iter`` counts passes for solvers whose passes have many iterations.
     iterations = math.ceil(settings.max_iter * solver.iterations_per_pass(n))
+    # The first rule wins: a fit that converges in its last iteration has converged.
     return [tolerance(float(settings.tol)), max_iterations(iterations), deadline(ends)]

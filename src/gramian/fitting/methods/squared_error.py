@@ -68,6 +68,8 @@ class SquaredError(Method):
             landmarks = choose_landmarks(placed.K, settings.landmarks, rng.landmarks)
         else:
             landmarks = of_earlier_fit(before.model.centers, before.index, placed.K)
+        # A selector may choose more landmarks than foreseen, which then need the memory of the
+        # rows.
         placed = placed.with_landmarks(0 if landmarks is None else len(landmarks.weight))
         start = _start(prepared, placed, landmarks, settings.one_penalty)
         return start if before is None else replace(start, state=_first_state(before, start))
@@ -94,6 +96,7 @@ class SquaredError(Method):
 
     def diagnosis(self, prepared: Prepared, start: Start, result: Result) -> str | None:
         """Return `diagnosed`, unless the fit has chosen the penalty: it found no better one."""
+        # The warning would advise to try other penalties, which the fit has done.
         if prepared.user_settings.chooses_penalty:
             return None
         return diagnose_fit(start.problem, result, prepared.settings.callbacks, prepared.data.coded)
@@ -107,6 +110,7 @@ def _start(
 ) -> Start:
     settings, solver = prepared.settings, prepared.solver
     spare = 0
+    # Closed forms read the kernel matrix once, so that its factors would save nothing.
     if not solver.closed_form:
         spare = solver_choice.spare_bytes(solver, prepared.size, settings.limit)
     landmarks = kept_in_file(landmarks, settings.centers_file)
@@ -120,6 +124,7 @@ def _first_state(before: Fitted, start: Start) -> State | None:
     """Return the coefficients of an earlier fit; None if other centers or targets have others."""
     problem, coef = start.problem, before.model.coef
     shape = (problem.K.shape[1], problem.targets.shape[1])
+    # The iterations of the earlier fit do not count against ``max_iter``.
     return State(0, coef) if coef.shape == shape else None
 
 
@@ -185,6 +190,7 @@ def _same_features(model: KernelModel, data: TrainingData) -> bool:
 
 
 def _same_choice(a: LandmarksLike, b: LandmarksLike) -> bool:
+    # The comparison of arrays is an array: points count as the same only if they are one object.
     comparable = all(isinstance(v, numbers.Integral | str | Selector) for v in (a, b))
     return a is b or (comparable and a == b)
 

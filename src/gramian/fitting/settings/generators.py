@@ -53,9 +53,12 @@ class Generators:
         folds : bool, default=True
             Whether rows may be held out, and tables be encoded: not in `partial_fit`.
         """
+        # `partial_fit` draws three seeds, as it has neither folds nor held-out rows nor an
+        # encoding.
         seeds = state.randint(2**31 - 1, size=6 if folds else 3)
         generators = cls(*(torch.Generator().manual_seed(int(seed)) for seed in seeds))
-        # of one of them, and no further draw from a state that others share
+        # The seeds of maps and choice are masks of the first one. Two more draws would change the
+        # later draws of all estimators that share the state.
         maps, choice = (
             torch.Generator().manual_seed(int(seeds[0]) ^ own) for own in (MAPS_MASK, CHOICE_MASK)
         )

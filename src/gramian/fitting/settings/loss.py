@@ -28,8 +28,8 @@ def check_loss(settings: FitParameters, *, searches_penalty: bool) -> None:
             raise ParameterError(
                 "solver",
                 settings.solver,
-                "is for other losses than the square",
-                Text("choose one of these, or {solver='auto'}"),
+                "minimises only losses other than the square",
+                Text("choose another loss, or {solver='auto'}"),
                 SETTING_FORM,
             )
         return
@@ -38,15 +38,16 @@ def check_loss(settings: FitParameters, *, searches_penalty: bool) -> None:
         problem = Text("is minimised by {solver='newton'}, not {!r}", settings.solver)
         raise ParameterError("loss", loss, problem, form=SETTING_FORM)
     if searches_penalty:
-        remedy = "give a penalty, or their number"
-        raise ParameterError("loss", loss, "has no path of landmarks", remedy, SETTING_FORM)
+        problem = "supports no path of penalties and landmarks"
+        remedy = "give a penalty, or a number of landmarks"
+        raise ParameterError("loss", loss, problem, remedy, SETTING_FORM)
     for name, unused in (("early_stopping", False), ("warm_start", False), ("cells", None)):
         if getattr(settings, name) != unused:
-            problem = Text("does not go with {loss=}", loss)
+            problem = Text("cannot be combined with {loss=}", loss)
             value, remedy = getattr(settings, name), "leave one of them out"
             raise ParameterError(name, value, problem, remedy, SETTING_FORM)
     if any(isinstance(callback, Validate) for callback in settings.callbacks):
-        raise TextError("Validate measures squared errors, and not {loss=}; leave it out", loss)
+        raise TextError("Validate measures squared errors, not {loss=}; leave Validate out", loss)
 
 
 def _check_known(given: LossLike) -> None:

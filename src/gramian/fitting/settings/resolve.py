@@ -23,7 +23,7 @@ from ...solvers import Newton
 from .settings import FitSettings
 
 STAND_IN = "matern32"
-"""The kernel that a plan reckons with, and whose metric is learned, for kernel="auto"."""
+"""Kernel of a plan, and of a learned metric, for kernel="auto"."""
 
 MEDIAN_SAMPLE = 1000
 """Rows from which the median heuristic is computed."""
@@ -46,13 +46,14 @@ def kernel(kernel_like: OptionalKernel, lengthscale: Lengthscale) -> Kernel:
         kernel_like = STAND_IN
     if kernel_like == "precomputed":
         raise ValueError(
-            "kernel='precomputed' is one of KernelRidge, KernelRidgeClassifier, KernelPCA, "
-            "KernelKMeans and NystromTransformer, fitted to all rows at once"
+            "kernel='precomputed' is supported only by KernelRidge, KernelRidgeClassifier, "
+            "KernelPCA, KernelKMeans and NystromTransformer, fitted to all rows at once"
         )
+    # Classes are callable, too: they get the error below, which lists the kernels.
     if callable(kernel_like) and not isinstance(kernel_like, type):
         raise ValueError(
-            "a kernel that is a function is one of KernelRidge, KernelRidgeClassifier, KernelPCA, "
-            "KernelKMeans and NystromTransformer, fitted to all objects at once"
+            "a function as kernel is supported only by KernelRidge, KernelRidgeClassifier, "
+            "KernelPCA, KernelKMeans and NystromTransformer, fitted to all objects at once"
         )
     if (
         not isinstance(kernel_like, str)
@@ -80,9 +81,9 @@ def metric(given: MetricLike) -> Metric | LinearMap | None:
     array = np.asarray(given)
     if array.dtype.kind not in "iuf" or array.ndim not in (1, 2):
         raise ValueError(
-            f"metric={reprlib.repr(given)} is none of: None, the name of a metric "
-            f"({', '.join(metrics.names())}), an object that learns one, a matrix of shape (d, k), "
-            "a number for each of d features"
+            f"metric must be None, the name of a metric ({', '.join(metrics.names())}), an object "
+            "that learns one, a matrix of shape (d, k) or d numbers, one for each feature, not "
+            f"{reprlib.repr(given)}"
         )
     return LinearMap.of(array.astype(np.float64))
 
@@ -91,6 +92,7 @@ def kernel_for(kernel: Kernel, rows: RowSource, rng: torch.Generator, name: str 
     """Return the kernel for these rows: with as many features, and with its median computed."""
     check_features(kernel, rows, name)
     n = rows.shape[0]
+    # With replacement, and repeats left out: a permutation would take 8 n bytes.
     drawn = torch.randint(n, (MEDIAN_SAMPLE,), generator=rng)
     sample = rows.take(torch.arange(n) if n <= MEDIAN_SAMPLE else drawn.unique())
     kernel.check_layout(sample)
@@ -98,7 +100,7 @@ def kernel_for(kernel: Kernel, rows: RowSource, rng: torch.Generator, name: str 
 
 
 def check_features(kernel: Kernel, rows: RowSource, name: str = "X") -> None:
-    """Raise ValueError if a kernel is one of another number of features."""
+    """Raise ValueError if a kernel requires another number of features."""
     if kernel.dim not in (None, rows.shape[1]):
         has_list = isinstance(getattr(kernel, "lengthscale", None), tuple)
         says = f"has {kernel.dim} lengthscales" if has_list else f"takes {kernel.dim} features"
@@ -111,6 +113,7 @@ def engine_for(settings: FitSettings, rows: RowSource, resolved: Kernel | None =
     if resolved is None:
         resolved = kernel(settings.kernel, settings.lengthscale)
     engine, dtype, sparse = settings.engine, rows.dtype, rows.sparse
+    # The engine is chosen where the rows are: workers may have other devices than this machine.
     return rows.call_at_rows(
         partial(choose_engine, engine, dtype=dtype, kernel=resolved, sparse=sparse)
     )

@@ -11,7 +11,7 @@ import numpy as np
 
 from ... import landmarks, solvers
 from ..._messages.checks import is_integer
-from ..._messages.errors import SETTING_FORM, ParameterError
+from ..._messages.errors import ParameterError
 from ..._parameters.types import LandmarksLike
 from ...data import RowSource, as_rows, check_finite
 from ...data.formats import is_table_name
@@ -24,18 +24,26 @@ ALL_ROWS = 10_000
 """Rows up to which landmarks="auto" takes all rows as centers."""
 
 ALL_ROWS_OF_CHOICE = 30_000
-"""Rows up to which landmarks="auto" takes all where the penalty is chosen."""
+"""Rows up to which it takes all rows if the solver is "auto" and the penalty is chosen."""
 
 ALL_ROWS_OF_LOSS = 2_000
-"""The same for another loss than the square, where each Newton step factorises their matrix."""
+"""Rows up to which it takes all with another loss than the square, whose Newton steps factorise
+the kernel matrix."""
 
 
 def with_all_rows(settings: FitSettings, n: int) -> FitSettings:
-    """Return settings in which landmarks="auto" has become all rows, where it means that.
+    """Return settings in which landmarks="auto" is replaced by None, if it means all rows.
 
-    All rows up to 10,000, if the solver takes them: landmarks save little there, and cost accuracy.
-    Up to 30,000 where the penalty is chosen, as PCG then ends after few iterations.
-    All rows of any number, if it takes nothing else. Up to 2,000 with another loss than the square.
+    It means all rows
+
+    - up to 10,000 rows, if the solver takes all rows as centers: landmarks would save little, and
+      cost accuracy;
+    - up to 30,000 rows, if ``solver="auto"`` and the penalty is chosen: PCG then ends after few
+      iterations;
+    - for any number of rows, if the solver takes no landmarks;
+    - up to 2,000 rows, if the loss is not the square.
+
+    With a ``centers_file``, ``solver="auto"`` and other losses than the square take landmarks.
     """
     if not (isinstance(settings.landmarks, str) and settings.landmarks == "auto"):
         return settings
@@ -45,11 +53,13 @@ def with_all_rows(settings: FitSettings, n: int) -> FitSettings:
     solver_given = settings.solver
     most_rows = ALL_ROWS_OF_CHOICE if settings.chooses_penalty else ALL_ROWS
     if isinstance(solver_given, str) and solver_given == "auto":
+        # A file of centers means landmarks, even for few rows.
         everything = n <= most_rows and settings.centers_file is None
     else:
         solver = (
             solver_given if isinstance(solver_given, Solver) else solvers.make(str(solver_given))
         )
+        # A given solver keeps the limit of 10,000 rows, also where the penalty is chosen.
         takes_all = n <= ALL_ROWS or not solver.takes(NystromProblem)
         everything = solver.takes(FullProblem) and takes_all
     return replace(settings, landmarks=None) if everything else settings
@@ -71,6 +81,7 @@ def selector(given: LandmarksLike, n: int, sequential: bool = False) -> Selector
         m = automatic_landmarks(n)
         if given != "auto":
             return landmarks.make(given, m=m)
+        # The recursion reads the rows several times: too often where they are read in order.
         return Uniform(m) if sequential else RecursiveRLS(m, accelerated=True)
     if is_integer(given):
         return Uniform(int(given))
@@ -93,17 +104,18 @@ def path_selector(given: LandmarksLike, n: int) -> PathSelector:
 
 
 def count(chosen: Selector | RowSource, n: int) -> int | None:
-    """Return how many of n rows a selector will choose at most; None if that depends on them."""
+    """Return the largest number of landmarks among n rows; None if it depends on the rows."""
     if isinstance(chosen, RowSource):
         return chosen.shape[0]
+    # Selectors with a given penalty have no number before they have seen the rows.
     m = getattr(chosen, "m", None)
     return None if m is None else min(int(m), n)
 
 
 def landmark_count(given: LandmarksLike, n: int, named: int | None = None) -> int | None:
-    """Return how many landmarks of n rows are meant; None if all, or if that depends on them.
+    """Return the number of landmarks of n rows; None if all, or if it depends on the rows.
 
-    `named` is the number that the name of a selector means, if it is another than usual.
+    `named` is the number that the name of a selector means, if not the usual one.
     """
     if isinstance(given, str) and named is not None:
         return min(named, n)
@@ -116,8 +128,8 @@ def require_count(given: LandmarksLike, n: int) -> None:
     chosen = selector(given, n)
     if chosen is not None and count(chosen, n) is None:
         raise ValueError(
-            f"how many landmarks {chosen!r} chooses depends on the rows, so that there is no plan "
-            "before; give it m, a number of landmarks"
+            f"the number of landmarks of {chosen!r} depends on the rows and is unknown before the "
+            "fit; give m, a number of landmarks, to plan"
         )
 
 
@@ -141,11 +153,11 @@ def _point_rows(given: Any) -> RowSource:
     if isinstance(given, str | Path | RowSource):
         return as_rows(given)
     if isinstance(given, bool | float) or np.ndim(given) != 2:
-        problem = (
-            "is none of: None, a whole number, 'auto', the name of a selector, a selector, an "
-            "array of shape (m, d), the path of a table"
+        expected = (
+            "None, a whole number, 'auto', the name of a selector, a selector, an array of shape "
+            "(m, d) or the path of a table"
         )
-        raise ParameterError("landmarks", given, problem, form=SETTING_FORM)
+        raise ParameterError("landmarks", given, expected)
     rows = as_rows(given)
     check_finite(rows, "landmarks")  # Points in files are checked when they are read.
     return rows

@@ -53,6 +53,7 @@ class FitSettings(FitParameters):
         if self.standardize_target is not None:
             _check_flag("standardize_target", self.standardize_target)
         check_callbacks(self.callbacks)
+        # A path that cannot be written should fail before the fit, not after it.
         if self.centers_file is not None:
             check_output(self.centers_file)
         if self.memory_limit is not None:
@@ -88,6 +89,7 @@ class FitSettings(FitParameters):
                 raise ParameterError(
                     name, getattr(self, name), problem, "give one number", SETTING_FORM
                 )
+        # Past the own `__setattr__`, which sets each field once.
         object.__setattr__(self, "penalty", tuple(values.astype(float).tolist()))
 
     @property
@@ -118,29 +120,30 @@ class FitSettings(FitParameters):
             as_positive(self.time_limit, "time_limit")
 
     def _check_folds(self) -> None:
-        """Raise ValueError if ``cv`` cannot say which rows are held out."""
-        if isinstance(self.cv, Iterator):  # it can be read once only
+        """Raise ValueError if ``cv`` does not determine which rows are held out."""
+        # An iterator can be read only once, and the folds are needed several times.
+        if isinstance(self.cv, Iterator):
             object.__setattr__(self, "cv", tuple(self.cv))
         if not (self.cv is None or self.names_folds or (is_integer(self.cv) and self.cv >= 2)):
             raise ParameterError(
                 "cv",
                 self.cv,
-                "None or a number of folds from 2 on, a splitter such as KFold(5), or a list of "
-                "pairs (rows to train on, rows to test on)",
+                "None, a number of folds of at least 2, a splitter such as KFold(5), or a list of "
+                "pairs (training rows, test rows)",
             )
 
     def _check_path(self) -> None:
         """Raise ValueError for settings that exclude a path of penalties."""
         if not (isinstance(self.solver, Falkon) or self.solver in ("auto", "falkon")):
-            problem = Text("goes along its path with {solver='falkon'}, not {!r}", self.solver)
+            problem = Text("follows a path that needs {solver='falkon'}, not {!r}", self.solver)
             remedy = Text("leave {solver} out, or give a number")
             raise ParameterError("penalty", "auto", problem, remedy, SETTING_FORM)
         if self.warm_start:
             raise ParameterError(
                 "penalty",
                 "auto",
-                "chooses new landmarks, and warm_start=True goes on with those of the last fit",
-                "give penalty=est.penalty_ to go on, or warm_start=False",
+                "chooses new landmarks, but warm_start=True continues with the last landmarks",
+                "give penalty=est.penalty_ to continue, or warm_start=False",
                 SETTING_FORM,
             )
 
@@ -148,17 +151,17 @@ class FitSettings(FitParameters):
         """Raise ValueError for settings that exclude cells."""
         are_automatic = isinstance(self.landmarks, str) and self.landmarks == "auto"
         if not (self.landmarks is None or are_automatic):
-            problem = Text("does not go with {cells}, which have all their rows as centers")
+            problem = Text("cannot be combined with {cells}, which have all their rows as centers")
             remedy = "leave one of them out"
             raise ParameterError("landmarks", self.landmarks, problem, remedy, SETTING_FORM)
         for name in ("early_stopping", "warm_start"):
             if getattr(self, name):
-                problem, remedy = Text("does not go with {cells}"), "leave one of them out"
+                problem, remedy = Text("cannot be combined with {cells}"), "leave one of them out"
                 raise ParameterError(name, True, problem, remedy, SETTING_FORM)
         if not all(_sees_parts(callback) for callback in self.callbacks):
             raise ValueError(
-                "callbacks see the iterations of one solver, and each cell has its own; leave them "
-                "out, but for a Checkpoint and those that say which stage begins"
+                "callbacks see the iterations of one solver, but each cell has its own; leave out "
+                "all except Checkpoint and callbacks with a method stage"
             )
 
     @property
@@ -170,6 +173,7 @@ class FitSettings(FitParameters):
     def searches_penalty(self) -> bool:
         """Whether the penalty is chosen along the path of `BlessR` or `Bless`."""
         landmarks = self.landmarks
+        # Of a name, the class is looked up without making a selector, which may need arguments.
         kind = (
             selectors[landmarks]
             if isinstance(landmarks, str) and landmarks in selectors
@@ -184,17 +188,17 @@ class FitSettings(FitParameters):
 
     @property
     def chooses_lengthscale(self) -> bool:
-        """Whether lengthscales are."""
+        """Whether lengthscales are compared before the fit."""
         return _is_auto(self.lengthscale) and not isinstance(self.kernel, Kernel)
 
     @property
     def chooses_penalty(self) -> bool:
-        """Whether penalties are, other than along a path."""
+        """Whether penalties are compared before the fit, rather than along a path."""
         return _is_auto(self.penalty) and not self.searches_penalty
 
     @property
     def chooses_inputs(self) -> bool:
-        """Whether features as they are and made normal are, where kernels are compared."""
+        """Whether kernels are compared on standardised and on normal features."""
         return _is_auto(self.standardize)
 
     @property
@@ -203,7 +207,7 @@ class FitSettings(FitParameters):
         return self.chooses_kernel or self.chooses_lengthscale or self.chooses_penalty
 
     def with_points_of(self, given: FitSettings) -> FitSettings:
-        """Return settings with the points, held-out rows and memory of others, not yet mapped."""
+        """Return settings with the unmapped points and held-out rows of `given`, and its memory."""
         return replace(
             self,
             landmarks=given.landmarks,
@@ -217,12 +221,12 @@ class FitSettings(FitParameters):
 
     @property
     def names_folds(self) -> bool:
-        """Whether ``cv`` is a splitter or pairs, and says itself which rows are in which fold."""
+        """Whether ``cv`` is a splitter or pairs, which determine the rows of each fold."""
         return is_splitter(self.cv) or is_pairs(self.cv)
 
     @property
     def scales_targets(self) -> bool:
-        """Whether targets that are numbers are standardised: as the features, unless said."""
+        """Whether numeric targets are standardised; by default if the features are."""
         standardize_target = self.standardize_target
         return bool(self.standardize if standardize_target is None else standardize_target)
 
@@ -235,11 +239,12 @@ class FitSettings(FitParameters):
         """Return settings whose memory limit, if there is one, leaves out bytes in use."""
         if self.limit is None:
             return self
+        # A limit of 0 would be refused as a size; 1 leads to the error that names the bytes needed.
         return replace(self, memory_limit=max(1, self.limit - taken_bytes))
 
     @property
     def limit(self) -> int | None:
-        """``memory_limit`` in bytes, None if it is the machine's."""
+        """``memory_limit`` in bytes; None for the memory of the machine."""
         return None if self.memory_limit is None else as_bytes(self.memory_limit)
 
 
@@ -248,6 +253,7 @@ def _sees_parts(callback: object) -> bool:
 
 
 def _is_auto(given: object) -> bool:
+    # The type comes first, because the comparison with an array would be an array.
     return isinstance(given, str) and given == "auto"
 
 
@@ -264,7 +270,7 @@ def _check_flag(name: str, given: object, known: str = "True or False") -> None:
 def check_callbacks(given: object) -> None:
     """Raise ValueError if callbacks are no list of callables, OSError for unusable checkpoints."""
     if not isinstance(given, Sequence) or not all(map(callable, given)):
-        expected = "a list of callables, like [Validate(X, y)]"
+        expected = "a list of callables, such as [Validate(X, y)]"
         raise ParameterError("callbacks", given, expected)
     for callback in given:
         if isinstance(callback, Checkpoint):

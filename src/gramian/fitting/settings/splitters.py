@@ -9,12 +9,13 @@ from ..._parameters.types import Indices, Splitter
 
 
 def is_splitter(cv: object) -> TypeGuard[Splitter]:
-    """Return whether a value has what scikit-learn's splitters have."""
+    """Return whether a value has the methods of scikit-learn's splitters."""
     return callable(getattr(cv, "split", None)) and callable(getattr(cv, "get_n_splits", None))
 
 
 def is_pairs(cv: object) -> TypeGuard[Sequence[tuple[Indices, Indices]]]:
     """Return whether a value is a sequence of pairs; `folds_of` checks their row numbers."""
+    # Texts are sequences, whose characters are sequences again.
     if isinstance(cv, str | bytes) or not isinstance(cv, Sequence) or not cv:
         return False
     return all(not isinstance(pair, str) and length(pair) == 2 for pair in cv)
@@ -24,5 +25,6 @@ def length(value: object) -> int:
     """Return the length of a value; -1 if it has none."""
     try:
         return len(value) if isinstance(value, Sized) else -1
+    # NumPy's arrays without axes have `__len__`, but raise.
     except TypeError:
         return -1
