@@ -165,5 +165,5 @@ def test_refusals_are_in_words(arguments, message):
 
 
 def test_features_of_other_rows_are_refused():
-    with pytest.raises(ValueError, match="features are of rows of 3, but X has 2"):
+    with pytest.raises(ValueError, match="X has 2 features, but the given map is for rows of 3"):
         nystrom_error(None, points()[:, :2].numpy(), maps()["nystrom"])

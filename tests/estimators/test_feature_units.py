@@ -83,5 +83,7 @@ def test_inputs_are_not_compared_for_them():
 
 def test_a_search_takes_no_such_kernel():
     for name in ("tanimoto", "linear", "cosine"):
-        with pytest.raises(ValueError, match=rf"a search takes kernels by name.* not '{name}'"):
+        with pytest.raises(
+            ValueError, match=rf"names of kernels that a search can compare.* not '{name}'"
+        ):
             KernelRidgeCV(kernel=name).fit(X, Y)

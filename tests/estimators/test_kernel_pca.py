@@ -101,12 +101,12 @@ def test_without_preimages_there_is_no_inverse():
 
 def test_codes_of_another_width_are_refused():
     pca = KernelPCA(2, fit_inverse_transform=True).fit(data())
-    with pytest.raises(ValueError, match="3 columns, but there are 2 components"):
+    with pytest.raises(ValueError, match="one column for each of the 2 components, not 3"):
         pca.inverse_transform(np.zeros((1, 3)))
 
 
 def test_more_components_than_there_are_is_a_warning():
-    with pytest.warns(UserWarning, match="n_components=50, but the features span only 10"):
+    with pytest.warns(UserWarning, match="n_components=50 exceeds the 10 dimensions"):
         pca = KernelPCA(50, landmarks=10, kernel="laplacian", random_state=0).fit(data())
     assert pca.transform(data()).shape == (N, 10)
 

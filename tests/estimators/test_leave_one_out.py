@@ -210,7 +210,7 @@ def test_of_an_average_it_is_the_average():
 REASONS = [
     ({"early_stopping": True, "solver": "falkon", "landmarks": 15}, "early_stopping=False"),
     ({"solver": "pcg", "tol": 1e-15, "max_iter": 1}, "not as 'converged'"),
-    ({"cells": 30, "solver": "auto"}, "cells are many"),
+    ({"cells": 30, "solver": "auto"}, "each cell has its own"),
     ({"loss": "huber", "solver": "auto", "landmarks": 15}, "squared errors"),
     ({"memory_limit": "40MB", "solver": "pcg"}, "60 rows need"),
 ]
@@ -232,7 +232,7 @@ def test_copies_have_no_rows_to_leave_out():
     est = fitted()
     with pytest.raises(AttributeError, match="fit again"):
         _ = pickle.loads(pickle.dumps(est)).loo_predictions_
-    with pytest.raises(AttributeError, match="need the rows of the training"):
+    with pytest.raises(AttributeError, match="require the training rows"):
         _ = KernelRidge().with_model(est.model_).gcv_
 
 

@@ -204,7 +204,7 @@ def test_a_function_that_pickles_makes_a_model_that_does(tmp_path):
     again = pickle.loads(pickle.dumps(est))
     np.testing.assert_array_equal(again.predict(TEST), est.predict(TEST))
     assert clone(est).kernel is spectrum
-    with pytest.raises(ValueError, match="a model file holds no Python function"):
+    with pytest.raises(ValueError, match="a model file cannot contain a Python function"):
         est.save(tmp_path / "a.model")
     assert not list(tmp_path.iterdir())
     est.model_.save(tmp_path / "of_values.model")  # of the kernel with the objects that are kept
@@ -365,7 +365,10 @@ def test_errors_of_a_function_come_through():
             {"landmarks": np.zeros((2, 2))},
             "landmarks of a kernel of objects are rows of",
         ),
-        ({"conformal": "split"}, "conformal needs rows, and a kernel of objects has none"),
+        (
+            {"conformal": "split"},
+            "requires rows of features, which a kernel of objects does not have",
+        ),
         ({"memory_limit": 10_000}, r"40 columns of 40 kernel values need 12\.8 kB"),
     ],
 )
@@ -377,10 +380,10 @@ def test_settings_that_need_rows_are_refused(settings, match):
 @pytest.mark.parametrize(
     ("objects", "kind", "match"),
     [
-        ([], ValueError, "this one is empty"),
-        (pd.DataFrame({"smiles": TRAIN}), TypeError, "of a table give one column"),
-        ({text: 1 for text in TRAIN}, TypeError, "not an object of type dict"),
-        ((text for text in TRAIN), TypeError, "not an object of type generator"),
+        ([], ValueError, "not an empty list"),
+        (pd.DataFrame({"smiles": TRAIN}), TypeError, "for a table, give one of its columns"),
+        ({text: 1 for text in TRAIN}, TypeError, "not of type dict"),
+        ((text for text in TRAIN), TypeError, "not of type generator"),
         (TRAIN[1:], ValueError, "inconsistent numbers of samples"),
     ],
 )
@@ -391,16 +394,18 @@ def test_what_is_no_list_of_objects_is_refused(objects, kind, match):
 
 def test_what_needs_features_is_refused():
     est = KernelRidge(spectrum, **PLAIN).fit(TRAIN, GAP[:40])
-    with pytest.raises(ValueError, match="gradients need features, and a kernel of objects has"):
+    with pytest.raises(
+        ValueError, match="gradients require rows of features, which a kernel of objects"
+    ):
         est.gradient(TEST)
     assert not hasattr(est, "feature_importances_")
-    with pytest.raises(ValueError, match="need the rows of the training"):
+    with pytest.raises(ValueError, match="require the training rows"):
         est.predict(TEST, return_std=True)
-    with pytest.raises(ValueError, match="partial_fit needs rows, and a kernel of objects"):
+    with pytest.raises(ValueError, match="partial_fit requires rows, which a kernel of objects"):
         KernelRidge(spectrum, solver="eigenpro3", penalty=0.1).partial_fit(TRAIN, GAP[:40])
     with pytest.raises(ValueError, match="a function as kernel is supported only by KernelRidge"):
         KernelCCA(1, kernel=spectrum).fit(np.eye(5), np.eye(5))
     with pytest.raises(ValueError, match="kernel must be 'auto', a name"):
         KernelRidgeCV(kernel=spectrum).fit(np.eye(5), np.arange(5.0))
-    with pytest.raises(TypeError, match="columns are named"):
+    with pytest.raises(TypeError, match="names columns, but X of type list"):
         KernelRidge(spectrum).fit(TRAIN, GAP[:40], columns=["a"])

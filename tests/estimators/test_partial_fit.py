@@ -64,7 +64,7 @@ def test_classes_are_those_of_the_first_call():
         kernel="gaussian",
         lengthscale="median",
     )
-    with pytest.raises(ValueError, match="classes must be given in the first call"):
+    with pytest.raises(ValueError, match="classes, all labels, must be given in the first call"):
         est.partial_fit(X, labels)
     est.partial_fit(X[labels != "low"], labels[labels != "low"], classes=["high", "low", "middle"])
     for _ in range(5):
@@ -72,7 +72,7 @@ def test_classes_are_those_of_the_first_call():
             est.partial_fit(X[part], labels[part], classes=["high", "low", "middle"])
     assert est.classes_.tolist() == ["high", "low", "middle"]
     assert est.score(X, labels) > 0.8
-    with pytest.raises(ValueError, match="are not those of the first call"):
+    with pytest.raises(ValueError, match="classes must be the same as in the first call"):
         est.partial_fit(X, labels, classes=["high", "low"])
 
 

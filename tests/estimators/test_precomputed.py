@@ -210,7 +210,7 @@ def test_clusters_of_a_matrix_are_those_of_its_rows():
 @pytest.mark.parametrize(
     ("est", "match"),
     [
-        (KernelPCA(2, fit_inverse_transform=True), "fit_inverse_transform needs rows"),
+        (KernelPCA(2, fit_inverse_transform=True), "fit_inverse_transform=True requires rows"),
         (KernelPCA(2, lengthscale=2.0), "has no effect on kernel='precomputed'"),
         (NystromTransformer(landmarks=X[:5]), "are rows of its matrix"),
         (NystromTransformer(landmarks=KMeans(5)), "are rows of its matrix"),
@@ -226,7 +226,7 @@ def test_features_need_a_square_matrix_to_fit(est):
     with pytest.raises(ValueError, match="dense square matrix"):
         est.set_params(kernel="precomputed").fit(gram(NEW))
     fitted = est.fit(gram(X))
-    with pytest.raises(ValueError, match=r"has 120 columns, not from one of shape \(30, 30\)"):
+    with pytest.raises(ValueError, match=r"must have 120 columns, .* not shape \(30, 30\)"):
         fitted.transform(gram(NEW, NEW))
 
 
@@ -302,7 +302,7 @@ def test_what_is_no_kernel_matrix_is_refused(given, match):
         ({"landmarks": X[:5]}, "are rows of its matrix"),
         ({"standardize": True}, "leave standardize out"),
         ({"lengthscale": 2.0}, "has no effect on kernel='precomputed'"),
-        ({"conformal": "split"}, "conformal needs rows"),
+        ({"conformal": "split"}, "conformal='split' requires rows"),
     ],
 )
 def test_settings_that_need_rows_are_refused(settings, match):
@@ -311,19 +311,21 @@ def test_settings_that_need_rows_are_refused(settings, match):
 
 
 def test_new_rows_have_a_column_for_each_row_of_training():
-    says = r"new rows and the 120 rows of training, which has 120 columns, not .*\(30, 119\)"
+    says = r"must have 120 columns, .* the 120 training rows, not shape \(30, 119\)"
     for new in (gram(NEW)[:, 1:], torch.from_numpy(gram(NEW)[:, 1:]), gram(NEW)[:, 1:].tolist()):
         with pytest.raises(ValueError, match=says):
             matrix_fit().predict(new)
-    with pytest.raises(AttributeError, match=r"need the rows.*kernel='precomputed' do not keep"):
+    with pytest.raises(
+        AttributeError, match=r"require the training rows.*kernel='precomputed' do not keep"
+    ):
         _ = matrix_fit().gcv_
     with pytest.raises(ValueError, match="kernel='precomputed' is supported only by KernelRidge"):
         KernelRidge("precomputed", penalty=0.1, solver="eigenpro3").partial_fit(gram(X), Y)
     with pytest.raises(ValueError, match="kernel='precomputed' is supported only by KernelRidge"):
         KernelCCA(1, kernel="precomputed").fit(gram(X), gram(X))
-    with pytest.raises(ValueError, match="gradients need features"):
+    with pytest.raises(ValueError, match="gradients require rows of features"):
         matrix_fit().gradient(gram(NEW))
-    with pytest.raises(AttributeError, match="no feature_importances_ of kernel='precomputed'"):
+    with pytest.raises(AttributeError, match="feature_importances_ requires rows of features"):
         _ = matrix_fit().feature_importances_
     with pytest.raises(ValueError, match="not 'precomputed'"):
         KernelRidgeCV(kernel="precomputed").fit(gram(X), Y)

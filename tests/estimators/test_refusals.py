@@ -170,7 +170,7 @@ class TestRows:
         with pytest.raises(ValueError, match="feature names should match"):
             est.predict(pd.DataFrame(X, columns=["a", "b", "d"]))
         with pytest.raises(
-            ValueError, match=r"features c, b, a, but a, b, c were there in training"
+            ValueError, match=r"features c, b, a, but the training rows had a, b, c"
         ):
             est.predict(pa.table(dict(zip("cba", X.T, strict=True))))
 

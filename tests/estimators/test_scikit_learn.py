@@ -60,7 +60,7 @@ class TestKernelParameters:
             self.kernel.set_params(**wrong)
 
     def test_a_name_has_no_parameters(self):
-        with pytest.raises(ValueError, match=r"kernel__lengthscale needs a kernel object"):
+        with pytest.raises(ValueError, match=r"kernel__lengthscale requires a kernel object"):
             KernelRidge("gaussian", lengthscale="median", penalty=1e-6).set_params(
                 kernel__lengthscale=2.0
             )

@@ -62,7 +62,7 @@ class TestParameters:
         ("wrong", "message"),
         [
             ({"kernel": "gausian"}, "did you mean gaussian?"),
-            ({"kernel": ["gaussian", "linear"]}, "a search takes kernels by name"),
+            ({"kernel": ["gaussian", "linear"]}, "names of kernels that a search can compare"),
             ({"kernel": Gaussian(1.0)}, "kernel must be 'auto', a name or a list"),
             ({"kernel": []}, "kernel must be 'auto', a name or a list"),
             ({"kernel": [3]}, "not 3"),
@@ -79,7 +79,7 @@ class TestParameters:
             ({"scoring": "mean_absolute_error"}, "did you mean neg_mean_absolute_error?"),
             ({"callbacks": print}, "callbacks must be a list"),
             ({"memory_limit": "much"}, "memory_limit"),
-            *[({"cv": cv}, "cv must be None or a number of folds from 2 on")
+            *[({"cv": cv}, "cv must be None, a number of folds of at least 2")
               for cv in (1, 0, -2, True, 2.5, "five", [])],
             ({"cv": N + 1}, f"cv={N + 1} folds need as many rows, and there are {N}"),
             ({"cv": [([0, 1], [N])]}, f"the number {N}"),
@@ -373,7 +373,9 @@ class TestScores:
 
     @pytest.mark.parametrize("y", [LABELS, THREE], ids=["two", "three"])
     def test_which_have_no_curve(self, y):
-        with pytest.raises(ValueError, match="scoring='roc_auc' needs held-out rows of two"):
+        with pytest.raises(
+            ValueError, match="scoring='roc_auc' requires held-out rows of at least two"
+        ):
             self.one_class("roc_auc", y)
 
 

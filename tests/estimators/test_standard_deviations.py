@@ -94,7 +94,7 @@ class TestGaussianProcess:
     def test_landmarks_have_no_likelihood(self):
         est = fitted(landmarks=15)
         assert not hasattr(est, "log_marginal_likelihood_")
-        with pytest.raises(AttributeError, match="landmarks or averages"):
+        with pytest.raises(AttributeError, match="requires a single fit with all rows as centers"):
             _ = est.log_marginal_likelihood_
 
 
@@ -339,7 +339,7 @@ class TestFile:
         loaded = gramian.load(tmp_path / "m")
         assert loaded.predict(NEW).shape == (40,)
         for ask in (lambda: loaded.predict(NEW, return_std=True), lambda: loaded.out_of_range(NEW)):
-            with pytest.raises(ValueError, match=r"need the rows of the training.*before saving"):
+            with pytest.raises(ValueError, match=r"require the training rows.*before saving"):
                 ask()
         with pytest.raises(ValueError, match=r"return_std=True.*--std"):
             loaded.model_.deviations(NEW)
@@ -421,7 +421,7 @@ def test_a_damaged_variance_is_refused(landmarks, change, tmp_path):
 
 
 REASONS = [
-    ({"cells": 30, "solver": "auto"}, "standard deviations.*cells are many"),
+    ({"cells": 30, "solver": "auto"}, "standard deviations.*each cell has its own"),
     ({"loss": "huber", "solver": "auto", "landmarks": 15}, "squared errors"),
     ({"early_stopping": True, "solver": "falkon", "landmarks": 15}, "early_stopping=False"),
 ]

@@ -60,7 +60,7 @@ def test_a_rank_below_the_landmarks_is_the_best_of_the_landmarks():
 
 
 def test_more_features_than_landmarks_are_refused():
-    with pytest.raises(ValueError, match="n_components=20 features need as many landmarks"):
+    with pytest.raises(ValueError, match="n_components=20 requires at least as many landmarks"):
         NystromTransformer(landmarks=10, n_components=20, random_state=0).fit(data())
 
 

@@ -201,7 +201,7 @@ class TestApproximation:
     @pytest.mark.parametrize(
         ("change", "message"),
         [
-            ({"method": "kmeans"}, "method='kmeans' gives no leverage scores; these do: exact"),
+            ({"method": "kmeans"}, "method must be auto, exact"),
             ({"penalty": 0.0}, "penalty must be positive and finite, not 0.0"),
             ({"X": np.array([[1.0], [np.nan]])}, "NaN"),
             ({"kernel": "gausian"}, "unknown kernel 'gausian'"),

@@ -105,6 +105,7 @@ def nystrom_error(
     rows = as_rows(X)
     check_finite(rows)
     for_kernel, for_landmarks, rng = validation.generators(random_state, 3)
+    # A fitted transformer carries its map; every other value is a map or landmarks already.
     feature_map: Any = getattr(landmarks, "map_", landmarks)
     kernel_used = _kernel(kernel, lengthscale, feature_map)
     memory = 1 << 30 if memory_limit is None else as_bytes(memory_limit)
@@ -115,11 +116,13 @@ def nystrom_error(
     if features is None:
         chosen = chosen_landmarks(K, feature_map, None, for_landmarks)
         features = NystromMap.build(K.kernel, chosen.points, engine=engine, memory_bytes=memory)
+    # A given map may come from other data: no earlier check has compared its width with X.
     _check_width(features, rows)
     if sample is not None:
         return sampled_error(K, features, norm, sample, rng=rng)
     if norm == "spectral":
         return spectral_error(K, features, rng=rng)
+    # Both are exact sums over all rows: only the Lanczos method above starts from a random vector.
     return frobenius_error(K, features) if norm == "frobenius" else trace_error(K, features)
 
 
@@ -129,11 +132,13 @@ def _kernel(kernel: OptionalKernel, lengthscale: Lengthscale, source: object) ->
     if kernel is None or isinstance(kernel, Kernel):
         return kernel or source.kernel
     raise ValueError(
-        f"kernel={kernel!r} is a name, but the features have a kernel already, {source.kernel}; "
-        "give kernel=None, or a kernel object to compare them with"
+        f"kernel={kernel!r} is a name, but the features were built with {source.kernel}; give "
+        "kernel=None, or a kernel object to compare the features with"
     )
 
 
 def _check_width(features: FeatureMap, rows: RowSource) -> None:
     if features.dim != rows.shape[1]:
-        raise ValueError(f"the features are of rows of {features.dim}, but X has {rows.shape[1]}")
+        raise ValueError(
+            f"X has {rows.shape[1]} features, but the given map is for rows of {features.dim}"
+        )

@@ -22,6 +22,7 @@ def is_matrix(kernel: object) -> bool:
 
 def is_function(kernel: object) -> TypeGuard[Callable[[Any, Any], float]]:
     """Return whether the kernel is a function of two objects, and X a list of objects."""
+    # Classes are callable, too: `Gaussian` in place of `Gaussian()` is a mistake, not a function.
     return callable(kernel) and not isinstance(kernel, Kernel | type)
 
 
@@ -59,19 +60,23 @@ def set_parameters(estimator: BaseEstimator, params: dict[str, Any]) -> None:
     own = {}
     for name, value in params.items():
         part, _, key = name.partition("__")
+        # ``kernel=`` and ``kernel__lengthscale=`` may come in one call: the inner value then
+        # belongs to the new kernel.
         current = params.get(part, getattr(estimator, part, None))
         if key and isinstance(current, Kernel):
             inner.setdefault(part, {})[key] = value
         elif key and part.startswith("kernel") and isinstance(current, str):
             raise ValueError(
-                f"{name} needs a kernel object, and {part} is the name {current!r}; give "
-                f"{part}=gramian.kernels.make({current!r}), or change the parameters of the "
-                "estimator"
+                f"{name} requires a kernel object, but {part} is the name {current!r}; give "
+                f"{part}=gramian.kernels.make({current!r}), or set the parameter of the estimator "
+                "itself"
             )
         else:
             own[name] = value
+    # Before scikit-learn's check, whose error could not suggest our name for the parameter.
     check_names(type(estimator), own, ValueError)
     BaseEstimator.set_params(estimator, **own)
+    # Last, when `own` has replaced the kernels whose parameters change.
     for part, values in inner.items():
         setattr(estimator, part, getattr(estimator, part).set_params(**values))
 
@@ -79,9 +84,11 @@ def set_parameters(estimator: BaseEstimator, params: dict[str, Any]) -> None:
 @contextlib.contextmanager
 def restore_on_error(estimator: BaseEstimator) -> Iterator[None]:
     """Restore all attributes of the last fit, including features, if this one fails."""
+    # A shallow copy is enough: a fit sets attributes to new objects.
     before = dict(vars(estimator))
     try:
         yield
+    # Ctrl-C as well: a fit that ends halfway would leave attributes of two different fits.
     except BaseException:
         vars(estimator).clear()
         vars(estimator).update(before)

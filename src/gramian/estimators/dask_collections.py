@@ -21,6 +21,7 @@ def numbers_beside(rows: RowSource | Table, y: Any) -> Any:
     if not rows.remote:
         return gather_collection(y)
     if is_collection(y):
+        # Dask is optional: the import waits for a collection, which proves that it is installed.
         from ..data.dask import remote_columns
 
         y = remote_columns(y, rows)
@@ -30,6 +31,7 @@ def numbers_beside(rows: RowSource | Table, y: Any) -> Any:
 def gather_collection(y: Any) -> Any:
     """Load targets or weights into memory if they are a dask collection."""
     if is_collection(y):
+        # Imported only for a collection, as above.
         from ..data.dask import remote_columns
 
         y = remote_columns(y)
@@ -48,8 +50,11 @@ def lazily(estimator: BaseEstimator, method: str, X: RowsLike) -> Values:
 def copy_to_send(estimator: BaseEstimator) -> BaseEstimator:
     """Copy an estimator without training rows and fit history, which predictions do not need."""
     copied = copy.copy(estimator)
+    # `copy.copy` leaves out the training rows, see `__getstate__`. The state of the solver and the
+    # histories would also travel with each task.
     for name in ("_fitted", "history_", "path_"):
         vars(copied).pop(name, None)
+    # Callbacks act only in fits, and may hold files or locks, which do not pickle.
     if hasattr(copied, "callbacks"):
         copied.callbacks = ()
     return copied

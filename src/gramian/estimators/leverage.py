@@ -143,6 +143,8 @@ def effective_dimension(
         return float(_exact(K, penalty, memory_limit).sum())
     chosen = selector.select(K, rng=rng)
     J = Dictionary.of(chosen, K.shape[0])
+    # The sum over the dictionary is precise only if rows were sampled by their scores, which no
+    # uniform sample and no selector of the user guarantees.
     if isinstance(method, Selector) or isinstance(selector, landmarks.Uniform):
         return float(Scorer.build(K, J, penalty)().sum())
     return float((own_scores(K, chosen.points, J.copies, penalty) / J.copies).sum())
@@ -155,12 +157,13 @@ def _selector(
     if isinstance(method, Selector):
         return method
     if method == "auto":
+        # Exact scores would load remote rows, however few, into this process.
         method = "exact" if len(rows) <= EXACT_ROWS and not rows.remote else "bless"
     name = SCORE_METHODS.get(str(method))
     if name is None:
         raise ValueError(
-            f"method={method!r} gives no leverage scores; these do: {', '.join(SCORE_METHODS)}, "
-            "auto, or a selector of rows"
+            f"method must be auto, {', '.join(SCORE_METHODS)}, or a selector of rows, not "
+            f"{method!r}"
         )
     if name == "uniform":
         return landmarks.Uniform(penalty=penalty)
@@ -176,9 +179,12 @@ def _checked_rows(
 
     If the method would load remote rows, it raises an error before the first pass over them.
     """
+    # 1. A row source is not yet validated: that reads all its rows, which may be remote.
     rows = X if isinstance(X, RowSource) else validation.rows(X)
     selector = _selector(method, penalty, oversampling, rows)
+    # 2. Exact scores need no selector, but rows must meet the same conditions as for `ExactRLS`.
     (selector or landmarks.ExactRLS(m=1)).check_rows(rows)
+    # 3. The method accepts the rows: now the pass over them is worth its cost.
     return validation.rows(rows) if rows is X else rows, selector
 
 

@@ -144,6 +144,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         ndarray of shape (n, d)
         """
         table, fitted = self._fit(X, y)
+        # Not `transform`, which would give each row a mean target that includes its own target.
         return _array(fitted.training_rows(table))
 
     def transform(self, X: RowsLike) -> np.ndarray:
@@ -161,6 +162,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         if is_table(X):
+            # A short text file may hold only levels that look like numbers: read these columns as
+            # text.
             return _array(self.encoding_.rows(as_table(X, texts=self.encoding_.texts)))
         array = validate_data(self, X, dtype="numeric", ensure_all_finite="allow-nan", reset=False)
         return _array(self.encoding_.rows(array_table(array)))
@@ -175,6 +178,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         names = _check_feature_names_in(self, input_features)
+        # A fit without names has made some up; `input_features` may bring the names of the caller.
         columns = zip(self.encoding_.columns, names, strict=True)
         named = tuple(replace(column, name=str(name)) for column, name in columns)
         return np.asarray(replace(self.encoding_, columns=named).feature_names, dtype=object)
@@ -182,6 +186,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def save(self, path: str | Path) -> None:
         """Write the fitted encoder to a file for `load`, without pickle."""
         check_is_fitted(self)
+        # NumPy scalars are valid parameters, but JSON does not accept them.
         about = {
             "numbers": self.numbers,
             "max_levels": int(self.max_levels),
@@ -203,7 +208,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """
         encoding, about = load_encoding(path)
         if set(about) != {"numbers", "max_levels", "smoothing", "named"}:
-            raise ValueError(f"{path} holds an encoding, but not that of a TableEncoder")
+            raise ValueError(f"{path} holds an encoding that was not written by TableEncoder.save")
         named = about.pop("named")
         encoder = cls(**about)
         encoder._keep(encoding, [column.name for column in encoding.columns] if named else None)
@@ -246,9 +251,12 @@ def _targets(table: Table, y: TargetsLike | None) -> np.ndarray | None:
         return None
     values: np.ndarray = check_array(y, ensure_2d=False, dtype=None, input_name="y")
     check_consistent_length(np.empty((len(table), 0)), values)
+    # An array of objects may hold plain numbers: only a text or a boolean makes its values labels.
     is_numeric = values.dtype.kind in "iuf"
     if is_numeric or not any(isinstance(label, str | bool | np.bool_) for label in values.flat):
         return np.asarray(values, np.float64)
+    # Labels of mixed types have no order in Python; as text they do.
     classes, codes = np.unique(values.astype(str), return_inverse=True)
     shares = np.eye(len(classes))[codes.reshape(-1)]
+    # The shares of two classes sum to one: the first column would add no information.
     return shares[:, 1:] if len(classes) == 2 else shares

@@ -36,13 +36,13 @@ def is_by_name(X: object, y: object, columns: object) -> bool:
     Frames of numbers with a separate y follow scikit-learn's rules instead.
     """
     if isinstance(columns, str):
-        raise TypeError(f"columns must be a list of names, as [{columns!r}], not a text")
+        raise TypeError(f"columns must be a list of names, such as [{columns!r}], not a string")
     if columns is None and not _are_names(y):
         return is_table(X) and (isinstance(X, Table) or needs_encoding(X))
     if not is_table(X):
         raise TypeError(
-            f"columns are named, but an object of type {type(X).__name__} has none; give a path or "
-            "a table, or the values of y as a list or an array"
+            f"y or columns names columns, but X of type {type(X).__name__} has none; give X as a "
+            "path or a table, or y as a list or an array of values"
         )
     return True
 
@@ -57,12 +57,13 @@ def refuse_in_parts(estimator: BaseEstimator, X: RowsLike, y: TargetsLike | None
     """Raise an error for inputs of `partial_fit` that need encoding, and for loaded models."""
     model = getattr(estimator, "model_", None)
     if model is not None and not hasattr(estimator, "_fitted"):
-        raise ValueError("a model that was loaded predicts, and cannot be gone on with: fit anew")
+        raise ValueError("partial_fit cannot continue a loaded model, which only predicts; use fit")
     encoded = model is not None and model.encoding is not None
     if encoded or _are_names(y) or (is_table(X) and needs_encoding(X)):
         raise ValueError(
-            "partial_fit takes numbers without gaps, and the values of y beside them: the encoding "
-            "of a table needs all rows; use fit, or transform parts with a fitted TableEncoder"
+            "partial_fit requires X of numbers without missing values, and y as an array, because "
+            "the encoding of a table needs all rows; use fit, or transform each part with a fitted "
+            "TableEncoder"
         )
 
 
@@ -78,6 +79,7 @@ def open_training_table(
         raise ValueError("requires y to be passed, but the target y is None")
     if not _are_names(y):
         y = as_labels(check_array(y, ensure_2d=False, dtype=None, input_name="y"))
+        # As objects, numbers would pass for text in `check_numbers`.
         if y.dtype.kind == "O" and all(isinstance(value, numbers.Real) for value in y.flat):
             y = y.astype(float)
     table = TrainingTable.open(X, cast("Any", y), columns, leave_out)
@@ -93,7 +95,7 @@ def check_numbers(table: TrainingTable) -> None:
         first = texts.flat[0]
         name = "y" if table.target is None else f"the target {join_words(table.target)}"
         raise TypeError(
-            f"{table.table.where}: {name} holds text, such as {str(first)!r}, and "
+            f"{table.table.where}: {name} holds text, such as {str(first)!r}, but "
             "KernelRidge predicts numbers; use KernelRidgeClassifier"
         )
 
@@ -118,11 +120,11 @@ def with_truth(model: Model, X: RowsLike, y: TargetsLike | None) -> tuple[Any, A
     names = model.target if y is None else ((y,) if isinstance(y, str) else tuple(y))
     if names is None:
         raise ValueError(
-            "score needs y: the values, or the name of a column of X; this model was fitted to "
-            "values without a name"
+            "score requires y, as values or as the name of a column of X, because this model was "
+            "fitted to values without a name"
         )
     if not is_table(X):
-        raise TypeError(f"the target is a column, but {type(X).__name__} has no columns with names")
+        raise TypeError(f"y names a column, but X of type {type(X).__name__} has no column names")
     table = model.table(X)
     return table, table.remote_columns(names) if table.remote else target_column(table, names)
 
@@ -155,6 +157,7 @@ def plan_inputs(
     if y is None:
         table = as_table(X)
         chosen = table.names if columns is None else tuple(columns)
+        # A plan needs the number of targets, not their values: zeros stand for them.
         training_table = TrainingTable(table, chosen, None, np.zeros((len(table), targets)))
     else:
         training_table = TrainingTable.open(X, y if _are_names(y) else np.asarray(y), columns)
@@ -162,6 +165,7 @@ def plan_inputs(
     if labels and y is not None:
         remote = as_remote_columns(training_table.y)
         classes = np.unique(training_table.y) if remote is None else remote.classes()
+    # Any seed will do: of the encoded rows a plan uses only shape and type.
     rng = Generators.from_random_state(np.random.RandomState(0))
     data = whole_of(training_table, settings, rng, labels=classes).without(None)
     return data.settings, data.train.rows, data.train.targets.shape[1]
@@ -172,5 +176,6 @@ def target_count(y: TargetsLike | None, labels: bool) -> int:
     values: np.ndarray = np.asarray(y)
     if labels:
         k = len(np.unique(values))
+        # Two classes share one column of codes, -1 and 1.
         return k if k > 2 else 1
     return values.size // max(1, len(values))

@@ -39,6 +39,7 @@ from .types import RowsLike, Weights
 
 def is_source(X: object) -> bool:
     """Return whether `as_rows` converts X, without scikit-learn's validation."""
+    # By the name of its module: `isinstance` would import pyarrow, which arrays do not need.
     arrow = type(X).__module__.partition(".")[0] == "pyarrow"
     return arrow or is_collection(X) or isinstance(X, str | Path | RowSource | Table | Tensor)
 
@@ -46,6 +47,7 @@ def is_source(X: object) -> bool:
 def rows(X: RowsLike) -> RowSource:
     """Return the rows of a function, which has no training features to compare with."""
     if not is_source(X) and not hasattr(X, "columns"):
+        # Frames go to `as_rows` directly, whose errors name the columns that are not numbers.
         X = check_array(X, accept_sparse="csr", dtype="numeric")
     source = as_rows(X)
     check_finite(source)
@@ -66,14 +68,19 @@ def training_rows(
     rows are compared before standardisation.
     """
     if y is None:
+        # In the words that scikit-learn's `check_estimator` looks for.
         raise ValueError("requires y to be passed, but the target y is None")
     if is_function(getattr(estimator, "kernel", None)):
         objects = object_rows(estimator.kernel, X)
+        # Objects have no features: the attributes of an earlier fit to rows would be wrong.
         _forget_features(estimator)
         y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
+        # An empty array of as many rows: scikit-learn cannot take the length of every kind of rows.
         check_consistent_length(np.empty((len(objects), 0)), y)
         return objects, y
     if not is_source(X):
+        # Before `validate_data`, which converts a frame of mixed types to one type, and has then
+        # rounded whole numbers beyond 2**53.
         warn_of_rounded_columns(X)
         X, y = validate_data(
             estimator, X, y, dtype="numeric", accept_sparse="csr", multi_output=True, **y_checks
@@ -84,6 +91,7 @@ def training_rows(
             check_copies(rows, y, tuple(names))
         return rows, y
     rows = as_rows(X)
+    # Before the first pass: it may take minutes on a cluster, only to fail afterwards.
     check_remote(settings, rows)
     y = dask_collections.numbers_beside(rows, y)
     if not isinstance(y, RemoteColumns):
@@ -111,7 +119,7 @@ def unlabelled_rows(estimator: BaseEstimator, X: RowsLike, *, least: int = 1) ->
     check_remote_landmarks(getattr(estimator, "landmarks", "auto"), as_rows(X))
     rows = _source(estimator, X)
     if len(rows) < least:
-        raise ValueError(f"X has {len(rows)} row, but at least {least} are needed")
+        raise ValueError(f"X must have at least {least} rows, not {len(rows)}")
     return rows
 
 
@@ -122,14 +130,16 @@ def object_rows(kernel: Callable[[Any, Any], float], X: RowsLike) -> ObjectRows:
 
 def objects_of(X: Any) -> list[Any]:
     """Return the objects for a kernel of objects as a list."""
+    # A string is a sequence of characters, a mapping of keys, and a frame of columns: a caller who
+    # gives one of these rarely means a list of such objects.
     listed_ones = hasattr(X, "__len__") and hasattr(X, "__getitem__")
     if isinstance(X, str | bytes | Mapping) or hasattr(X, "columns") or not listed_ones:
         raise TypeError(
-            f"a kernel of objects takes a list of them, not an object of type {type(X).__name__}; "
-            "of a table give one column"
+            "X must be a list of objects if the kernel is a function of two objects, not of type "
+            f"{type(X).__name__}; for a table, give one of its columns as a list"
         )
     if len(X) == 0:
-        raise ValueError("a kernel of objects takes a list of them, and this one is empty")
+        raise ValueError("X must be a list of at least one object, not an empty list")
     return list(X)
 
 
@@ -167,6 +177,7 @@ def _source(
 
 def new_rows(estimator: BaseEstimator, X: RowsLike) -> RowSource:
     """Return rows to predict, checked against the training features."""
+    # 1. A fit by name: the model selects the columns of a table, and encodes them.
     if getattr(estimator, "_by_name", False) and (is_table(X) or estimator.model_.encoding):
         model: Model = estimator.model_
         rows_given = model.table(X) if is_table(X) else X
@@ -177,14 +188,18 @@ def new_rows(estimator: BaseEstimator, X: RowsLike) -> RowSource:
         else:
             rows = model.rows(rows_given)
         return rows
+    # 2. A kernel of objects: its values between the new objects and the kept ones are the rows.
     if is_function(getattr(estimator, "kernel", None)) and hasattr(estimator, "objects_"):
         return as_rows(between(estimator.kernel, objects_of(X), estimator.objects_))
+    # 3. A given matrix. The error of `validate_data` would count features, which it does not have.
     if is_matrix(getattr(estimator, "kernel", None)):
         _check_columns(X, estimator.n_features_in_)
     if not is_source(X):
+        # 4. Arrays and frames of numbers: scikit-learn compares number and names of the columns.
         X = validate_data(estimator, X, dtype="numeric", accept_sparse="csr", reset=False)
         return as_rows(X)
     rows = as_rows(X)
+    # 5. Other sources, which scikit-learn does not accept: the same checks in its words.
     expected = estimator.n_features_in_
     if rows.shape[1] != expected:
         name = type(estimator).__name__
@@ -195,7 +210,7 @@ def new_rows(estimator: BaseEstimator, X: RowsLike) -> RowSource:
     if rows.feature_names is not None and names is not None and tuple(names) != rows.feature_names:
         given_names, known_names = join_words(rows.feature_names), join_words(list(names))
         raise ValueError(
-            f"X has the features {given_names}, but {known_names} were there in training, in this "
+            f"X has the features {given_names}, but the training rows had {known_names}, in this "
             "order"
         )
     check_finite(rows)
@@ -207,9 +222,9 @@ def _check_columns(X: Any, n: int) -> None:
     shape = as_rows(X).shape if is_source(X) else np.shape(X)
     if len(shape) == 2 and shape[1] != n:
         raise ValueError(
-            "kernel='precomputed' predicts from the matrix of the kernel between new rows and the "
-            f"{n:,} rows of training, which has {n:,} columns, not from one of shape "
-            f"({shape[0]:,}, {shape[1]:,})"
+            f"X must have {n:,} columns, the kernel between a new row and the {n:,} training rows, "
+            f"not shape ({shape[0]:,}, {shape[1]:,}): the model was fitted with "
+            "kernel='precomputed'"
         )
 
 
@@ -219,6 +234,7 @@ def weight_tensor(sample_weight: Weights, n: int) -> RowWeights | None:
         return None
     if isinstance(sample_weight, RemoteColumns):
         return _remote_weights(sample_weight, n)
+    # A copy: the tensor shares the memory of the array, which the caller may change later.
     checked = _check_sample_weight(
         sample_weight, np.empty((n, 1)), dtype=np.float64, copy=True, ensure_non_negative=True
     )
@@ -231,10 +247,11 @@ def _remote_weights(weights: RemoteColumns, n: int) -> RowWeights:
     """Return the weights of remote rows; raise ValueError for columns that are no weights."""
     if len(weights) != n or weights.rows.shape[1] != 1 or weights.labels is not None:
         raise ValueError(f"sample_weight must be {n} numbers, not {weights!r}")
+    # The facts come from one pass on the workers; the weights themselves are not sent.
     if not weights.facts.finite:
         raise ValueError("sample_weight contains NaN or infinity")
     if (least_weight := float(weights.facts.smallest)) < 0:
-        raise ValueError(f"negative values in sample_weight: the least is {least_weight:g}")
+        raise ValueError(f"sample_weight must not be negative; its least value is {least_weight:g}")
     if not float(weights.facts.largest) > 0:
         raise ValueError("all sample weights are zero: no row is left to fit")
     return weights.reshape(flat=True).double().stand_in()

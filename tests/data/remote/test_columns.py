@@ -195,7 +195,7 @@ class TestLabels:
         np.testing.assert_allclose(found, expected, atol=5e-3)
         expected = est.score(X.numpy(), labels, weights)
         assert est.score(rows, rows.beside(labels), w) == pytest.approx(expected, rel=1e-12)
-        with pytest.raises(ValueError, match="leave one out, and make the other the product"):
+        with pytest.raises(ValueError, match="leave one out, and give the product as the other"):
             KernelRidgeClassifier(**GIVEN, class_weight="balanced").fit(
                 rows, rows.beside(labels), w
             )
@@ -230,7 +230,7 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("weights", "match"),
         [
-            (-np.ones(N), "negative values in sample_weight: the least is -1"),
+            (-np.ones(N), "sample_weight must not be negative; its least value is -1"),
             (np.zeros(N), "all sample weights are zero"),
             (np.full(N, np.inf), "NaN or infinity"),
             (np.ones((N, 2)), "sample_weight must be 3000 numbers"),

@@ -272,7 +272,7 @@ class TestRefusals:
 
     @pytest.mark.parametrize("search", [KernelRidgeCV, KernelRidgeClassifierCV])
     def test_searches(self, search):
-        self.refused(search(budget=1), "a search fits to rows on one machine")
+        self.refused(search(budget=1), "a search requires rows on one machine")
 
     def test_what_needs_all_rows_after_the_fit(self, X):
         rows, y = Remote.of(X), targets(X)

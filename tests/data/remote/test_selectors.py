@@ -113,6 +113,6 @@ def test_exact_scores_and_two_views_are_refused():
     with pytest.raises(ValueError, match="Squeak reads all rows here"):
         effective_dimension("gaussian", rows, 0.1, "squeak", lengthscale=1.0)
     for X_, y in ((rows, X.numpy()), (X.numpy(), rows)):
-        with pytest.raises(ValueError, match="which rows on a cluster are not for"):
+        with pytest.raises(ValueError, match="which rows on a cluster do not support"):
             KernelCCA().fit(X_, y)
     assert rows.traffic.taken == rows.traffic.passes == 0

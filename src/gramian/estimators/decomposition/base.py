@@ -49,7 +49,7 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     random_state: RandomState
 
     def __new__(cls: type[Transformer], *_args: object, **params: object) -> Transformer:
-        """Refuse unknown parameters before `__init__` does, with the name of ours."""
+        """Refuse unknown parameters before `__init__` does, and suggest our names for them."""
         check_names(cls, params, TypeError)
         estimator: Transformer = super().__new__(cls)
         return estimator
@@ -116,6 +116,8 @@ class NystromEstimator(FeatureTransformer):
         """Return the kernel and its rows, which are row numbers for a given matrix."""
         if has_features(self.kernel):
             return self._resolved_kernel(rows, rng), rows
+        # A given matrix has no features: row numbers take the place of rows, and a kernel that
+        # looks up entries takes the place of the kernel.
         check_matrix_settings(self.lengthscale, self.landmarks, rows)
         announce_calls(rows, self.landmarks, m)
         return of_matrix(rows)
@@ -126,8 +128,10 @@ class NystromEstimator(FeatureTransformer):
             return kernel
         count = len(rows)
         if isinstance(rows, ObjectRows):
+            # New objects are compared with the landmarks alone: m calls a row, not n.
             self.objects_ = [rows.calls.objects[i] for i in index.tolist()]
             count, index = len(index), torch.arange(len(index))
+        # A new row of a matrix has a column for each training row: the map picks the landmarks.
         self.map_ = KernelColumns(index, self.map_.normalizer, count)
         return self.kernel
 
@@ -146,6 +150,8 @@ class NystromEstimator(FeatureTransformer):
         K = KernelOperator(kernel, rows, rows, self.engine, memory)
         chosen = chosen_landmarks(K, landmarks, m, rng)
         count = chosen.points.shape[0]
+        # Five float64 matrices at the peak: the kernel matrix, eigenvectors with their workspace,
+        # and the normaliser.
         memory = self._blocks(40 * count**2, f"the factors of {count:,} landmarks")
         mapping = NystromMap.build(
             kernel, chosen.points, rank, engine=self.engine, memory_bytes=memory
@@ -161,6 +167,7 @@ class NystromEstimator(FeatureTransformer):
         width = sum(mapping.width for mapping in maps)
         used = held_bytes + 40 * width**2 + more
         free_bytes = self._blocks(used, f"the covariance of {width:,} features")
+        # Half of the memory is for copies, unless tiles would no longer fit into the other half.
         return max(free_bytes // (2 * len(maps)), min(free_bytes, LEAST_BLOCKS) // len(maps))
 
 
@@ -173,8 +180,10 @@ def chosen_landmarks(
     if isinstance(selector, RowSource):
         return given_points(selector, K)
     if selector is None:
+        # All rows are landmarks, each with weight one.
         index = torch.arange(n)
         return Landmarks(K.points(index), torch.ones(n, dtype=torch.float64), index)
+    # A selector object has its own number, which ``n_components`` must not replace.
     if isinstance(landmarks, str) and m is not None:
         selector = replace(selector, m=m)
     return selector.select(K, rng=rng)
@@ -185,7 +194,10 @@ def component_count(requested: OptionalCount, available: int, what: str) -> int:
     if requested is None:
         return available
     if as_count(requested, "n_components") > available:
+        # Level 4 is the line of the user: below are this function, the private method and `fit`.
         warnings.warn(
-            f"n_components={requested}, but {what} only {available}: so many are kept", stacklevel=4
+            f"n_components={requested} exceeds the {available} dimensions that {what}: keeping "
+            f"{available}",
+            stacklevel=4,
         )
     return min(int(requested), available)

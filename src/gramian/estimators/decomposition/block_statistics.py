@@ -39,6 +39,7 @@ class Projected(Value):
     def __call__(self, block: Tensor) -> Float[Tensor, "b k"]:
         """Compute the values of one block."""
         F = self.map.apply(block)
+        # In float64: centering cancels, and float32 would lose components of small variance.
         return ((F.double() - self.mean) @ self.vectors).to(F.dtype)
 
 
@@ -66,6 +67,8 @@ class MomentsOfFeatures(Value, BlockReduction[MomentsAndTrace]):
         """Add the sums of the next block."""
         moments, trace = total
         moments.add(self.map.apply(block))
+        # k(x, x) instead of the squared features: the total variance then includes the part outside
+        # the span of the landmarks.
         return moments, trace + self.map.kernel.diag(block).double().sum()
 
 
@@ -85,18 +88,21 @@ class ProductsOfCodes(Value, BlockReduction[Products]):
     def __call__(self, start: int, block: Tensor, *rowwise: Tensor) -> Products:
         """Return the sums of the first block."""
         s = self.features.width
+        # Both by columns, as LAPACK reads them: `PreImage.build` then solves without copies.
         gram = la.by_columns(torch.zeros(s, s, dtype=torch.float64))
         moment = torch.zeros(block.shape[1], s, dtype=torch.float64).t()
         return self.add((0, gram, moment), start, block)
 
     def merge(self, a: Products, b: Products) -> Products:
         """Add two sums."""
+        # In place: new matrices of s x s in each merge would double the memory.
         return a[0] + b[0], a[1].add_(b[1]), a[2].add_(b[2])
 
     def add(self, total: Products, start: int, block: Tensor, *rowwise: Tensor) -> Products:
         """Add the sums of the next block."""
         count, gram, moment = total
         H = self.features.apply(self.codes(block).double())
+        # Transposed twice, so that the product has the memory layout of the sum.
         part = (block.double().t() @ H).t()
         return count + len(H), gram.addmm_(H.t(), H), moment.add_(part)
 
@@ -155,4 +161,5 @@ def squared_distances(
     values = F.double()
     norms = torch.linalg.vector_norm(values, dim=1, keepdim=True) ** 2  # without a copy of F
     distances: Tensor = norms + centers.square().sum(dim=1)
+    # |f|² + |c|² - 2 f'c cancels near a center, hence float64; rounding below zero is cut off.
     return distances.addmm_(values, centers.t(), alpha=-2.0).clamp_(min=0)

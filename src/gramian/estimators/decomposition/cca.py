@@ -160,8 +160,8 @@ class KernelCCA(NystromEstimator):
             )
             if any(isinstance(side, RowSource) and side.remote for side in (X, y)):
                 raise ValueError(
-                    "KernelCCA reads two sets of rows side by side, which rows on a cluster are "
-                    "not for: fit it to a sample of them, rows.take(index)"
+                    "KernelCCA reads two sets of rows in parallel, which rows on a cluster do not "
+                    "support; fit it to a sample, rows.take(index)"
                 )
             second = validation.second_view(y)
             rows = validation.unlabelled_rows(self, X, least=2)
@@ -172,6 +172,7 @@ class KernelCCA(NystromEstimator):
         return self
 
     def _build_maps(self, rows: RowSource, second: RowSource) -> None:
+        # Four generators: other settings of one view do not change the draws for the other view.
         of_x, points_x, of_y, points_y = validation.generators(self.random_state, 4)
         self.kernel_ = self._resolved_kernel(rows, of_x)
         self.kernel_y_ = resolve.kernel_for(self._kernel_of_y(), second, of_y, "y")
@@ -186,20 +187,25 @@ class KernelCCA(NystromEstimator):
         if self.kernel_y is None:
             lengthscale = self.lengthscale if self.lengthscale_y is None else self.lengthscale_y
             return resolve.kernel(self.kernel, lengthscale)
+        # A kernel of its own does not inherit a lengthscale in the units of the first view.
         lengthscale = "median" if self.lengthscale_y is None else self.lengthscale_y
         return resolve.kernel(self.kernel_y, lengthscale)
 
     def _correlate(self, rows: RowSource, second: RowSource, penalty: float, other: float) -> None:
+        # 1. Covariance of the features of both views, from one pass over both.
         memory = self._passes(self.map_, self.map_y_)
         both = _side_by_side(
             _features(self.map_, rows, memory), _features(self.map_y_, second, memory)
         )
         moments, s = Moments.of(both), self.map_.width
         C = moments.scatter / moments.count
+        # 2. Whitened by regularised inverse roots, the singular values of the cross-covariance are
+        # the correlations.
         of_x, of_y = _inverse_root(C[:s, :s], penalty), _inverse_root(C[s:, s:], other)
         U, values, Vt = torch.linalg.svd(of_x @ C[:s, s:] @ of_y, full_matrices=False)
         k = component_count(self.n_components, len(values), "the features span")
         left_vectors, right = of_x @ U[:, :k], of_y @ Vt[:k].t()
+        # 3. A pair may change both signs: the largest weight of the first view is made positive.
         largest = left_vectors.gather(0, left_vectors.abs().argmax(dim=0, keepdim=True))
         sign = torch.where(largest < 0, -1.0, 1.0)
         self.correlations_ = values[:k].numpy()
@@ -253,6 +259,8 @@ class KernelCCA(NystromEstimator):
         """
         first, second = (side.astype(np.float64) for side in self._both(X, y))
         first, second = first - first.mean(axis=0), second - second.mean(axis=0)
+        # A constant function has norm zero: the inner `where` avoids 0 / 0, the outer one counts
+        # the pair as 0.
         norms = np.linalg.norm(first, axis=0) * np.linalg.norm(second, axis=0)
         products = (first * second).sum(axis=0)
         return float(np.mean(np.where(norms > 0, products / np.where(norms > 0, norms, 1), 0)))
@@ -278,6 +286,8 @@ def _features(mapping: FeatureMap, rows: RowSource, memory: int) -> Iterator[Ten
 
 def _side_by_side(first: Iterator[Tensor], second: Iterator[Tensor]) -> Iterator[Tensor]:
     """Join blocks of two sequences with different block boundaries."""
+    # Maps of different widths have different block sizes: the rest of the longer block waits for
+    # the next block of the other view.
     a, b = next(first, None), next(second, None)
     while a is not None and b is not None:
         k = min(len(a), len(b))
@@ -289,5 +299,6 @@ def _side_by_side(first: Iterator[Tensor], second: Iterator[Tensor]) -> Iterator
 def _inverse_root(C: Tensor, penalty: float) -> Tensor:
     """Return (C + penalty I)^(-1/2)."""
     values, vectors = la.eigenpairs(C)
+    # Eigenvalues of a covariance are negative only by rounding.
     root: Tensor = (vectors / (values.clamp(min=0) + penalty).sqrt()) @ vectors.t()
     return root

@@ -161,6 +161,7 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
             )
             rows = validation.unlabelled_rows(self, X)
             if len(rows) < count:
+                # In the words of scikit-learn's KMeans, which `check_estimator` expects.
                 raise ValueError(f"n_samples={len(rows)} should be >= n_clusters={count}")
             weights = validation.weight_tensor(sample_weight, len(rows))
             for_kernel, for_landmarks, rng = validation.generators(self.random_state, 3)
@@ -171,6 +172,7 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
                 rows, kernel, for_landmarks, landmarks=landmarks, rank=rank
             )
             self.landmark_index_ = as_numpy(chosen.index)
+            # Before `_kernel_kept`, whose map for a given matrix no longer reads row numbers.
             self._cluster(rows, weights, rng)
             self.kernel_ = self._kernel_kept(kernel, all_rows, chosen.index)
         return self
@@ -179,21 +181,27 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
         self, rows: RowSource, weights: Float[Tensor, " n"] | None, rng: torch.Generator
     ) -> None:
         n, memory = len(rows), self._passes(self.map_)
+        # 1. If all features fit into memory, scikit-learn's KMeans clusters them.
         share = self._share(rows)
         if n * self.map_.width <= share and not rows.remote:
             self._in_memory(self.map_.features(rows, memory_bytes=memory), weights, rng)
             return
+        # 2. Otherwise it finds initial centers from as many random rows as fit, but at least ten
+        # rows for each cluster.
         sample_limit = share // (self.map_.width + rows.shape[1])
         sample_limit = min(sample_limit, MOST_REMOTE_ROWS) if rows.remote else sample_limit
         count = max(sample_limit, min(n, 10 * self.n_clusters))
+        # Sorted, so that a file is read from front to back.
         index = torch.randperm(n, generator=rng)[:count].sort().values
         sample = as_rows(rows.take(index))
         sample_weight_part = None if weights is None else weights[index]
         start = self._in_memory(
             self.map_.features(sample, memory_bytes=memory), sample_weight_part, rng
         )
+        # 3. Lloyd's algorithm on all rows, whose blocks need the memory of the sample.
         del sample
         lloyd = Lloyd.run(self.map_, rows, start, self.max_iter, float(self.tol), memory, weights)
+        # `_in_memory` has set these attributes for the sample: replace them.
         self.cluster_centers_ = lloyd.centers.to(rows.dtype).numpy()
         self.labels_, self.inertia_ = lloyd.labels.numpy(), lloyd.inertia
         self.n_iter_ = lloyd.iterations

@@ -74,6 +74,7 @@ class Lloyd:
             centers = moved
             if shift <= tol * nearest.variance:
                 break
+        # The centers have moved since the last assignment: labels and inertia need a further pass.
         last = rows.fold(_Nearest(features, centers, labels=True), *beside, size=size)
         return cls(centers, torch.cat(last.labels), last.inertia, iteration)
 
@@ -98,6 +99,7 @@ class _Clusters:
         """Variance of the features, averaged over them."""
         n, s = float(self.counts.sum()), self.sums.shape[1]
         mean = self.sums.sum(dim=0) / n
+        # The difference cancels for features that hardly vary: rounding may make it negative.
         return max(self.squares / n - float(mean @ mean), 0.0) / s
 
 
@@ -139,8 +141,10 @@ class _Nearest(Value, BlockReduction[_Clusters]):
         total.inertia += float(nearest.values @ w)
         total.counts += torch.bincount(nearest.indices, w, minlength=len(self.centers))
         total.squares += float(torch.linalg.vector_norm(F, dim=1).square() @ w)
+        # Weighted only now: inertia and squares above have multiplied by the weights themselves.
         F = F * w[:, None] if rowwise else F
         total.sums.index_add_(0, nearest.indices, F)
         if self.labels:
+            # int32, as in scikit-learn, and half the memory of the one result that grows with n.
             total.labels.append(nearest.indices.int())
         return total

@@ -142,18 +142,23 @@ class NystromTransformer(NystromEstimator):
             self.map_, chosen = self._map(
                 rows, kernel, for_landmarks, landmarks=landmarks, m=m, rank=rank
             )
+            # Fewer rows than ``n_components`` are no error: then all rows are landmarks.
             if rank is not None and len(chosen.weight) < min(rank, len(rows)):
                 raise ValueError(
-                    f"n_components={rank} features need as many landmarks, but landmarks="
-                    f"{self.landmarks!r} gives {len(chosen.weight)}; ask for more landmarks"
+                    f"n_components={rank} requires at least as many landmarks, but landmarks="
+                    f"{self.landmarks!r} gives {len(chosen.weight)}; give more landmarks"
                 )
             self.landmark_index_ = as_numpy(chosen.index)
             points = chosen.points
             if is_matrix(self.kernel) and chosen.index is not None:
+                # The chosen points are row numbers: the attribute shows the rows of the matrix
+                # instead.
                 points = all_rows.take(chosen.index)
             self.components_ = as_scipy(points) if is_sparse(points) else points.numpy()
             self.kernel_ = self._kernel_kept(kernel, all_rows, chosen.index)
             if is_function(self.kernel):
+                # Collected by `_kernel_kept`: the points above are only the numbers of these
+                # objects.
                 self.components_ = self.objects_
         return self
 

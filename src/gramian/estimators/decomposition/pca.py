@@ -162,18 +162,20 @@ class KernelPCA(NystromEstimator):
             for_kernel, for_landmarks, for_inverse = validation.generators(self.random_state, 3)
             if self.fit_inverse_transform and not has_features(self.kernel):
                 raise ValueError(
-                    f"fit_inverse_transform needs rows, and {describe_kernel(self.kernel)} has "
-                    "none; leave it out"
+                    "fit_inverse_transform=True requires rows of features, which "
+                    f"{describe_kernel(self.kernel)} does not have; leave it out"
                 )
             all_rows = rows
             kernel, rows = self._kernel_of(all_rows, for_kernel)
             landmarks = self.landmarks
             self.map_, chosen = self._map(rows, kernel, for_landmarks, landmarks=landmarks)
             self.landmark_index_ = as_numpy(chosen.index)
+            # Before `_kernel_kept`, whose map for a given matrix no longer reads row numbers.
             self._decompose(rows)
             self.kernel_ = self._kernel_kept(kernel, all_rows, chosen.index)
             if self.fit_inverse_transform:
                 self._learn_inverse(rows, penalty, for_inverse)
+            # Pre-images of an earlier fit belong to other components.
             elif hasattr(self, "preimage_"):
                 del self.preimage_
         return self
@@ -187,11 +189,14 @@ class KernelPCA(NystromEstimator):
         eps = torch.finfo(rows.dtype).eps
         # Rows that are one point to the kernel leave a trace that is rounding of their features.
         rounding = (ROUNDING_UNITS * eps) ** 2 * float(total)
+        # The cut is the largest of three roundings: float64 sums, features in the dtype of the
+        # rows, and features of equal rows.
         smallest = max(max(la.FLOAT64_EPS * len(scatter), eps) * trace, rounding)
         values, vectors = largest_first(scatter, smallest)
         if float(values[0]) <= smallest:  # one component, which is zero at any row
             values, vectors = torch.zeros_like(values), torch.zeros_like(vectors)
         k = component_count(self.n_components, len(values), "the features span")
+        # Of the kernel, not of its features: it includes the residual of the landmarks.
         variance = float(total) - n * float(moments.mean @ moments.mean)
         self.eigenvalues_ = values[:k].clamp(min=0).numpy()
         self.explained_variance_ = self.eigenvalues_ / (n - 1)
@@ -201,11 +206,15 @@ class KernelPCA(NystromEstimator):
 
     def _learn_inverse(self, rows: RowSource, penalty: float, rng: torch.Generator) -> None:
         assert isinstance(self.map_, NystromMap)  # a given matrix has no pre-images
+        # 1. The codes of the landmarks are the centers, in float64 whatever the dtype of the rows.
         codes = self._codes(as_rows(self.map_.points.double()))
         kernel = resolve.kernel_for(resolve.kernel("gaussian", "median"), as_rows(codes), rng)
+        # 2. The engine of the rows may have no float64 tiles: another one on its device replaces
+        # it.
         row_engine = choose_engine(self.engine, dtype=codes.dtype)  # rows may be narrower
         engine = choose_covering(row_engine, kernel, dtype=codes.dtype, sparse=False)
         centers = NystromMap.build(kernel, codes, engine=engine)
+        # 3. Besides the maps, two float64 matrices of s x d: H'X and its part from one block.
         more = 16 * centers.width * rows.shape[1]
         memory = self._passes(self.map_, centers, more=more)
         size = self.map_.block_size(rows, memory)
@@ -270,7 +279,8 @@ class KernelPCA(NystromEstimator):
         codes = as_rows(X)
         if codes.shape[1] != self._n_features_out:
             raise ValueError(
-                f"X has {codes.shape[1]} columns, but there are {self._n_features_out} components"
+                f"X must have one column for each of the {self._n_features_out} components, not "
+                f"{codes.shape[1]}"
             )
         memory = self._result(codes, self.n_features_in_)
         return self.preimage_.rows(codes, memory).numpy()

@@ -43,6 +43,7 @@ class PreImage:
         Cost: n s² + n s d operations, 8 (s² + s d) bytes.
         """
         count, gram, moment = rows.fold(ProductsOfCodes(codes, features), size=size)
+        # The penalty is per row, and H'H is a sum over rows.
         gram.diagonal().add_(count * penalty)
         la.cholesky_(gram)
         return cls(features, la.solve_cholesky(gram, moment))

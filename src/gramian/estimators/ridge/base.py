@@ -91,7 +91,7 @@ class KernelRidgeModel(BaseEstimator):
     _importances: tuple[Model, np.ndarray] | None = None
 
     def __new__(cls: type[Estimator], *_args: object, **params: object) -> Estimator:
-        """Refuse unknown parameters before `__init__` does, with the name of ours."""
+        """Refuse unknown parameters before `__init__` does, and suggest our names for them."""
         check_names(cls, params, TypeError)
         estimator: Estimator = super().__new__(cls)
         return estimator
@@ -154,11 +154,12 @@ class KernelRidgeModel(BaseEstimator):
             If the model is for the other task.
         """
         if (model.classes is None) is is_classifier(self):
-            kinds = ("a regression", "classes")
+            kinds = ("a regression", "a classification")
             of_model, of_estimator = kinds if model.classes is None else kinds[::-1]
             raise ValueError(
-                f"the model is of {of_model}, and {type(self).__name__} predicts {of_estimator}"
+                f"the model must be {of_estimator} for {type(self).__name__}, not {of_model}"
             )
+        # Attributes of an earlier fit, such as its history, do not describe the new model.
         private = ("_fitted", *TRAINING_ATTRIBUTES)
         for name in [name for name in vars(self) if name.endswith("_") or name in private]:
             delattr(self, name)
@@ -182,8 +183,8 @@ class KernelRidgeModel(BaseEstimator):
         check_is_fitted(self)
         if is_function(self.kernel):
             raise ValueError(
-                "a model file holds no Python function, and no objects of any type: pickle the "
-                "estimator, or fit the matrix of the kernel with kernel='precomputed'"
+                "a model file cannot contain a Python function as kernel, or its objects; pickle "
+                "the estimator, or fit the kernel matrix with kernel='precomputed'"
             )
         self.model_.save(path)
 
@@ -232,7 +233,8 @@ class KernelRidgeModel(BaseEstimator):
         check_is_fitted(self)
         if not has_features(self.kernel):
             raise ValueError(
-                f"gradients need features, and {describe_kernel(self.kernel)} has none"
+                "gradients require rows of features, which "
+                f"{describe_kernel(self.kernel)} does not have"
             )
         rows = validation.new_rows(self, X)
         values = self.model_.gradient(
@@ -255,8 +257,10 @@ class KernelRidgeModel(BaseEstimator):
         check_is_fitted(self)
         if not has_features(self.kernel):
             raise AttributeError(
-                f"there are no feature_importances_ of {describe_kernel(self.kernel)}"
+                "feature_importances_ requires rows of features, which "
+                f"{describe_kernel(self.kernel)} does not have"
             )
+        # The cache belongs to one model object: each fit makes a new one.
         if self._importances is None or self._importances[0] is not self.model_:
             names = getattr(self, "feature_names_in_", None)
             shares = feature_importances(self.model_, names, self._block_bytes())
@@ -297,6 +301,7 @@ class KernelRidgeModel(BaseEstimator):
 
     def _left_out(self) -> LeftOut:
         check_is_fitted(self)
+        # The cache belongs to the training rows of one fit, compared by identity.
         if self._loo is None or self._loo[0] is not self._training:
             try:
                 data, penalties = self._system("leave-one-out predictions")
@@ -313,11 +318,11 @@ class KernelRidgeModel(BaseEstimator):
         """
         if self._training is None:
             raise ValueError(
-                f"{purpose} need the rows of the training, which copies, loaded models, "
-                "partial_fit and kernel='precomputed' do not keep; fit again, and ask before saving"
+                f"{purpose} require the training rows, which copies, loaded models, partial_fit "
+                "and kernel='precomputed' do not keep; fit again, and compute them before saving"
             )
         if any(part.cells is not None for part in self.model_.parts):
-            raise ValueError(f"{purpose} are those of one system, and cells are many")
+            raise ValueError(f"{purpose} require a single system, but each cell has its own")
         return self._training, self._penalties()
 
     def _penalties(self) -> tuple[float, ...]:
@@ -328,6 +333,7 @@ class KernelRidgeModel(BaseEstimator):
 
     def _settings(self) -> FitSettings:
         """Return the checked parameters of a fit."""
+        # To the fit, a function of objects is a matrix whose entries are computed on demand.
         values = {field.name: getattr(self, field.name) for field in fields(FitSettings)}
         return FitSettings(**values | ({"kernel": PRECOMPUTED} if is_function(self.kernel) else {}))
 

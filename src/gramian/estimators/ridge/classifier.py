@@ -129,6 +129,7 @@ class KernelRidgeClassifier(KernelClassifier, FitParameters):
                 X, y, sample_weight, columns, settings, rng
             )
 
+            # Labels of a `Validate` callback become codes of the training classes, known only now.
             def encode(labels: ArrayLike, dtype: torch.dtype) -> Tensor:
                 return class_codes(np.asarray(labels), classes, dtype)
 
@@ -160,7 +161,7 @@ class KernelRidgeClassifier(KernelClassifier, FitParameters):
             Itself. If the call fails, the estimator is unchanged.
         """
         if self.class_weight == "balanced":
-            raise ValueError("class_weight='balanced' needs all rows; give weights as a dict")
+            raise ValueError("class_weight='balanced' requires all rows; give a dict of weights")
         settings = self._settings()
         with restore_on_error(self):
             rows, y = more_rows(self, X, y)
@@ -175,11 +176,13 @@ class KernelRidgeClassifier(KernelClassifier, FitParameters):
 def _known_classes(classes: Labels, first_classes: np.ndarray | None) -> np.ndarray:
     """Return the classes of `partial_fit`, which the first call defines."""
     if classes is None and first_classes is None:
-        raise ValueError("classes must be given in the first call of partial_fit: all labels")
+        raise ValueError("classes, all labels, must be given in the first call of partial_fit")
     if classes is None or first_classes is None:
         return first_classes if first_classes is not None else np.unique(np.asarray(classes))
+    # Each class is a column of the coefficients, which later calls cannot add.
     if not np.array_equal(np.unique(np.asarray(classes)), first_classes):
         raise ValueError(
-            f"classes={classes!r} are not those of the first call, {first_classes.tolist()}"
+            "classes must be the same as in the first call of partial_fit, "
+            f"{first_classes.tolist()}, not {classes!r}"
         )
     return first_classes

@@ -79,6 +79,7 @@ class KernelClassifier(ClassifierMixin, KernelRidgeModel):
         if self.class_weight is not None:
             by_class = torch.from_numpy(compute_sample_weight(self.class_weight, y))
             weights = by_class if weights is None else weights * by_class
+        # A class of which all rows have weight zero is no class of the fit.
         return weights, classes_of(y, weights) if known is None else known
 
     def _remote_weights(
@@ -90,10 +91,11 @@ class KernelClassifier(ClassifierMixin, KernelRidgeModel):
             return weights, classes_of(y, weights) if known is None else known
         if weights is not None:
             raise ValueError(
-                "class_weight and sample_weight are not multiplied where the rows are: leave one "
-                "out, and make the other the product"
+                "class_weight and sample_weight cannot be combined for remote rows; leave one out, "
+                "and give the product as the other"
             )
         classes = classes_of(y) if known is None else known
+        # One pass counts the labels: `compute_sample_weight` would need all of them in memory.
         counts = y.counts()[1].numpy()
         by_class = compute_class_weight(self.class_weight, classes, counts)
         table = torch.from_numpy(by_class)[:, None]
@@ -184,6 +186,7 @@ class KernelClassifier(ClassifierMixin, KernelRidgeModel):
         rows = validation.new_rows(self, X)
         engine, memory = self._engine_of_prediction(rows), self._memory_bytes()
         warn_if_too_few(conformal, level)
+        # A part of the calibration without a function of its own has calibrated the model.
         chances = [
             (part.values or self.model_).predict_proba(rows, engine=engine, memory_bytes=memory)
             for part in conformal.parts

@@ -24,9 +24,10 @@ def divide_rows(estimator: KernelRidgeModel, dataset: Whole) -> DividedRows:
     check_method(method)
     if method is not None and getattr(estimator, "warm_start", False):
         raise ValueError(
-            f"conformal={method!r} needs rows that no fit has seen, and "
-            "warm_start=True goes on from one that may have; leave one of them out"
+            f"conformal={method!r} cannot be combined with warm_start=True, because the last fit "
+            "may have seen the calibration rows; leave one of them out"
         )
+    # CV+ and later calibrations hold rows out in refits: this fit uses all of them.
     if method != "split":
         return dataset.without(None)
     _, calibration = held_back(dataset.count, estimator._draws(), dataset.classes)
@@ -48,7 +49,7 @@ def calibrated_intervals(estimator: KernelRidgeModel) -> Conformal:
         if estimator._training is None:
             raise ValueError(
                 "this model was fitted without intervals, and copies, loaded models and "
-                "partial_fit have no rows of the training to make them with; fit with "
+                "partial_fit do not keep the training rows that calibrate them; fit with "
                 "conformal='split'"
             )
         conformal = _calibrate(estimator, estimator._training, None)
@@ -59,6 +60,7 @@ def _calibrate(
     estimator: KernelRidgeModel, data: TrainingData, calibration: TrainingData | None
 ) -> Conformal:
     """Calibrate by held-out rows of the fit, by folds, or by a refit to fewer rows."""
+    # A row of weight zero counts as no row, in the folds as in the fits.
     data = data.without_zero_weights()
     conformal = make_conformal(
         estimator.conformal, estimator._refit(data), data, calibration, estimator._state
@@ -70,10 +72,12 @@ def _calibrate(
 def warn_if_too_few(conformal: Conformal, level: float) -> None:
     """Warn if there are too few calibration rows for finite intervals."""
     if level > conformal.least_level():
+        # c rows reach the level c / (c + 1). The small number absorbs rounding: 0.9 / (1 - 0.9) is
+        # 9.000000000000002, which would ask for ten rows.
         needed = math.ceil(level / (1 - level) - 1e-9)
         warnings.warn(
-            f"{conformal.count} held-back rows say nothing about a level of {level:g}, which needs "
-            f"{needed}: intervals are infinite, and sets have all classes",
+            f"{conformal.count} held-back rows are too few for a level of {level:g}, which "
+            f"requires {needed}: intervals are infinite, and sets have all classes",
             UserWarning,
             stacklevel=3,
         )

@@ -48,10 +48,12 @@ def fit_model(
     """
     if estimator.conformal is not None and not has_features(estimator.kernel):
         raise ValueError(
-            f"conformal needs rows, and {describe_kernel(estimator.kernel)} has none; leave it out"
+            f"conformal={estimator.conformal!r} requires rows of features, which "
+            f"{describe_kernel(estimator.kernel)} does not have; leave it out"
         )
     divided = divide_rows(estimator, dataset)
     data = divided.train
+    # Validation targets are in the units of the user: encode them as the training targets.
     bound = [
         callback.with_targets(encode(callback.y, data.rows.dtype), coded=data.coded)
         if isinstance(callback, Validate)
@@ -64,8 +66,10 @@ def fit_model(
     estimator._training = data if has_features(estimator.kernel) else None
     if isinstance(data.rows, ObjectRows):
         _keep_objects(estimator, data.rows)
+    # The fit numbers the rows that it received: the attribute numbers the rows of the caller.
     if divided.learn is not None and (chosen := fitted.landmark_rows) is not None:
         estimator.landmark_index_ = as_numpy(divided.learn[chosen])
+    # Last: it needs the attributes above, and replaces the model by one with intervals.
     calibrate_model(estimator, data, divided.held_out_data)
     return fitted
 
@@ -73,7 +77,7 @@ def fit_model(
 def continue_fit(estimator: KernelRidgeModel, settings: FitSettings, data: TrainingData) -> Fitted:
     """Pass once over more rows and set the attributes of the estimator."""
     if estimator.conformal is not None:
-        raise ValueError("partial_fit has no rows to hold back for intervals; leave conformal out")
+        raise ValueError("partial_fit holds back no rows for intervals; leave conformal out")
     rng = Generators.from_random_state(estimator._state(), folds=False)
     estimator._training = None  # rows of earlier calls are not kept
     fitted = fitting.partial_fit(settings, data, rng=rng, before=_last_fit(estimator))
@@ -86,8 +90,11 @@ def more_rows(
 ) -> tuple[RowSource, np.ndarray]:
     """Return rows and targets of `partial_fit`, with the features of the first call."""
     if is_function(estimator.kernel):
-        raise ValueError("partial_fit needs rows, and a kernel of objects has none; use fit")
+        raise ValueError(
+            "partial_fit requires rows, which a kernel of objects does not have; use fit"
+        )
     tables.refuse_in_parts(estimator, X, y)
+    # The first call defines the features that later calls must have.
     if not hasattr(estimator, "_fitted"):
         return validation.training_rows(estimator, X, y, estimator._settings())
     rows = validation.new_rows(estimator, X)
@@ -111,6 +118,7 @@ def _set_attributes(estimator: KernelRidgeModel, fitted: Fitted) -> None:
     penalties = fitted.settings.penalties
     estimator.penalty_ = fitted.penalty if penalties is None else np.array(penalties)
     estimator.path_ = fitted.path
+    # A closed form takes no iteration, but `check_estimator` requires at least one.
     estimator.n_iter_ = max(fitted.iteration, 1)
     estimator.stop_reason_, estimator.history_ = fitted.reason, fitted.history
     estimator.best_iteration_ = fitted.best_iteration
@@ -126,6 +134,7 @@ def _set_attributes(estimator: KernelRidgeModel, fitted: Fitted) -> None:
 
 def _keep_objects(estimator: KernelRidgeModel, rows: ObjectRows) -> None:
     """Keep the objects that predictions need: centers with a coefficient."""
+    # An object without a coefficient would cost a call of the kernel for each new object.
     coef = np.asarray(estimator.dual_coef_)
     is_used = np.atleast_1d(coef.reshape(len(rows), -1).any(axis=1))
     is_used[0] |= not is_used.any()  # a model needs at least one center

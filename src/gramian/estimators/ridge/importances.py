@@ -28,6 +28,7 @@ def feature_importances(model: Model, names: Iterable[str] | None, memory_bytes:
         raise AttributeError(f"the model has no feature_importances_: {error}") from error
     if model.encoding is None:
         return shares.numpy()
+    # The encoding leaves out constant columns: their share is zero.
     by_name = sum_by_column(model.encoding, shares)
     columns = model.encoding.names if names is None else names
     return np.array([by_name.get(name, 0.0) for name in columns])

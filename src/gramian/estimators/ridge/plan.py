@@ -56,6 +56,7 @@ def plan(
     count, labels = as_count(targets, "targets"), is_classifier(estimator)
     settings = estimator._settings()
     if is_function(estimator.kernel):
+        # Objects have no columns to encode, and their kernel is not called for a plan.
         objects = validation.object_rows(estimator.kernel, X)
         count = count if y is None else tables.target_count(y, labels)
         return fitting.plan(settings, objects, count)

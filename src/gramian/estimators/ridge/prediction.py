@@ -27,6 +27,7 @@ def prediction_engine(
     """
     if isinstance(engine, str):
         return engine
+    # An average has several kernels: one that the engine lacks decides for all.
     for part in model.parts:
         sparse = rows.sparse or part.centers.sparse
         dtype = torch.promote_types(rows.dtype, part.centers.dtype)
@@ -34,6 +35,8 @@ def prediction_engine(
             continue
         if is_auto:
             return "auto"
+        # Neither the dtype nor sparse centers are the reason: the engine shall refuse such rows
+        # itself.
         if not engine.covers(part.kernel, dtype=torch.float32, sparse=rows.sparse):
             return engine
         return choose_covering(engine, part.kernel, dtype=dtype, sparse=sparse)

@@ -97,6 +97,7 @@ class KernelRegressor(RegressorMixin, KernelRidgeModel):
         `gramian.fitting.uncertainty.standard_deviations`. It needs the training rows; the model
         and its file then contain the deviations.
         """
+        # Deviations may change the model first, which a lazy result could not do.
         if is_collection(X) and not return_std:
             return dask_collections.lazily(self, "predict", X)
         values = self._squeeze_target(self._predict(X))
@@ -205,7 +206,8 @@ class KernelRegressor(RegressorMixin, KernelRidgeModel):
         evidence = self._left_out().evidence
         if np.isnan(evidence):
             raise AttributeError(
-                "there is no log_marginal_likelihood_ of landmarks or averages; give landmarks=None"
+                "log_marginal_likelihood_ requires a single fit with all rows as centers; give "
+                "landmarks=None"
             )
         return evidence
 
@@ -215,6 +217,7 @@ class KernelRegressor(RegressorMixin, KernelRidgeModel):
         if any(part.variance is None for part in self.model_.parts):
             data, penalties = self._system("standard deviations")
             self.model_, left_out = with_variance(self.model_, data, penalties, self._limit())
+            # The same factorisation gives the leave-one-out results: keep both.
             self._loo = (data, left_out)
         rows = validation.new_rows(self, X)
         engine, memory = self._engine_of_prediction(rows), self._memory_bytes()

@@ -66,6 +66,7 @@ def remote_accuracy(
     classes: np.ndarray = estimator.classes_
     fold = Confusion(len(classes))
     counts = _fold_remote(estimator, X, fold, partial(_class_numbers, classes), y, sample_weight)
+    # The additional last row counts labels that are no class: in the total, but never correct.
     return float(counts.diagonal().sum() / counts.sum())
 
 
@@ -80,6 +81,7 @@ def _fold_remote(
     """Fold predictions and true values in one pass over the rows; only sums are returned."""
     rows = validation.new_rows(estimator, X)
     engine, memory = estimator._engine_of_prediction(rows), estimator._block_bytes()
+    # A row source, not numbers: the workers compute the predictions in the pass below.
     values = map_predictions(rows, estimator.model_, engine=engine, memory_bytes=memory)
     truth = encode(dask_collections.numbers_beside(rows, y))
     sample_weight = dask_collections.numbers_beside(rows, sample_weight)
@@ -106,6 +108,7 @@ def _class_numbers(classes: np.ndarray, y: TargetsLike | RemoteColumns) -> Tenso
     """
     if not isinstance(y, RemoteColumns):
         y = np.asarray(y)
+        # A label above all classes has the place k, which the comparison then marks as unknown.
         place = np.searchsorted(classes, y).clip(max=len(classes) - 1)
         return torch.from_numpy(np.where(classes[place] == y, place, -1))
     table = torch.arange(len(classes), dtype=torch.float64)[:, None]

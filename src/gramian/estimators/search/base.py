@@ -141,6 +141,8 @@ class KernelRidgeSearch(KernelRidgeModel):
             standardize=self.standardize is not False,
             score=scoring_of(self.scoring, classes=classes).loss,
             memory_limit=limit,
+            # A checkpoint keeps the state of the search; all others are functions of a finished
+            # trial.
             watchers=tuple(
                 callback for callback in self.callbacks if not isinstance(callback, Checkpoint)
             ),
@@ -153,13 +155,14 @@ class KernelRidgeSearch(KernelRidgeModel):
         checkpoint = checkpoints[0] if checkpoints else None
         if checkpoint is not None and self.random_state is None:
             raise ValueError(
-                "random_state=None makes each search another one, which no checkpoint resumes: set "
-                "it to a number"
+                "random_state=None cannot be combined with a Checkpoint, because each search would "
+                "draw other rows; set random_state to a number"
             )
         return checkpoint
 
     def _settings(self) -> FitSettings:
         """Return the settings for reading a table."""
+        # Reading a table depends only on these parameters of a single fit.
         return KernelRidge(
             standardize=self.standardize is not False,
             engine=self.engine,
@@ -168,16 +171,19 @@ class KernelRidgeSearch(KernelRidgeModel):
 
     def _search(self, settings: SearchSettings, dataset: Whole, seed: int) -> None:
         """Search, and set the attributes common to regressor and classifier."""
+        # 1. Rows that affect no choice are set apart before the search.
         divided, test = self._split_rows(dataset)
         data, calibration = divided.train, divided.held_out_data
         self._check_sparse(data.rows)
         limit = self._limit()
         if limit is not None:
             check_memory(data.rows, data.targets.shape[1], limit)
+        # 2. The search, and the attributes of the model that `calibrate_model` needs.
         searched = search_fit(data, settings, torch.Generator().manual_seed(seed))
         self._set_model(searched.model)
         self._training = data
         self._penalty = tuple(member.penalty for member in searched.members)
+        # 3. Reports of the search.
         scoring = scoring_of(self.scoring, classes=data.coded)
         as_is = {"scaled": settings.standardize, "coded": data.coded}
         self.members_ = [
@@ -192,6 +198,7 @@ class KernelRidgeSearch(KernelRidgeModel):
         self.test_score_ = None
         if test is not None:
             self.test_score_ = score_rows(scoring, searched, test, engine=self.engine)
+        # 4. Last, because it replaces the model by one with intervals.
         calibrate_model(self, data, calibration)
 
     def _split_rows(self, dataset: Whole) -> tuple[DividedRows, TrainingData | None]:
@@ -201,12 +208,16 @@ class KernelRidgeSearch(KernelRidgeModel):
         fraction = as_share(self.test_fraction, "test_fraction", example=0.2)
         check_method(self.conformal)
         rng, classes = self._draws(), dataset.classes
+        # 1. Test rows are drawn first: they are the same with and without `conformal`.
         test = share(dataset.count, fraction, rng, classes)
+        # 2. Calibration rows are drawn among the remaining rows.
         calibration = test[:0]
         if self.conformal == "split":
             remaining = other_rows(dataset.count, test)
             classes = None if classes is None else classes[remaining]
             calibration = remaining[held_back(len(remaining), rng, classes)[1]]
+        # 3. Both leave the data in one step, so that a table is encoded without either; `order`
+        # then separates them.
         index, order = torch.cat([test, calibration]).sort()
         divided = dataset.without(index)
         assert divided.held_out_data is not None
@@ -232,6 +243,6 @@ def refuse_remote(X: RowsLike) -> None:
     """Raise ValueError for remote rows: a search needs local rows."""
     if isinstance(X, RowSource) and X.remote:
         raise ValueError(
-            "a search fits to rows on one machine, and these are on others: use KernelRidge or "
-            "KernelRidgeClassifier with landmarks, which choose kernel and penalty by a sample"
+            "a search requires rows on one machine, not remote rows; use KernelRidge or "
+            "KernelRidgeClassifier with landmarks, which choose kernel and penalty on a sample"
         )

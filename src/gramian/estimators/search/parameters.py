@@ -27,9 +27,10 @@ def kernels_of(setting: object) -> tuple[str, ...]:
         usable = [kernel_name for kernel_name in names_of_kernels() if _is_usable(kernel_name)]
         if name not in usable:
             raise ValueError(
-                f"a search takes kernels by name, of {', '.join(usable)}, not {name!r}"
-                f"{kernels.hint(name)}"
+                f"kernel must be 'auto', or names of kernels that a search can compare: "
+                f"{', '.join(usable)}, not {name!r}{kernels.hint(name)}"
             )
+    # A repeated name would only repeat its trials.
     return tuple(dict.fromkeys(names))
 
 
@@ -43,6 +44,7 @@ def inputs_of(setting: object) -> tuple[str, ...]:
     """Return the names of the inputs to choose among."""
     if isinstance(setting, str) and setting == AUTO_VALUE:
         return INPUT_SCALINGS
+    # True and False differ in the scale of the features, which `SearchSettings.standardize` sets.
     if isinstance(setting, bool):
         return ("standard",)
     if isinstance(setting, str) and setting == "quantile":
@@ -66,12 +68,13 @@ def multiples_of(setting: object) -> tuple[float, ...] | None:
 
 def folds_of(setting: object) -> object:
     """Return the checked ``cv``, with an iterator of pairs as a tuple."""
+    # An iterator would be empty in the second of several passes.
     cv = tuple(setting) if isinstance(setting, Iterator) else setting
     if cv is None or is_splitter(cv) or is_pairs(cv) or (is_integer(cv) and cv >= 2):
         return cv
     raise ValueError(
-        "cv must be None or a number of folds from 2 on, a splitter such as KFold(5), or a list of "
-        f"pairs (rows to train on, rows to test on), not {reprlib.repr(cv)}"
+        "cv must be None, a number of folds of at least 2, a splitter such as KFold(5), or a list "
+        f"of pairs of training and test row numbers, not {reprlib.repr(cv)}"
     )
 
 

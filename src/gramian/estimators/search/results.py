@@ -25,6 +25,7 @@ def parameters(member: Member, *, scaled: bool, coded: bool) -> dict[str, Any]:
         "lengthscale": f"{recipe.multiple:g} median",
         "penalty": member.penalty,
         **_maps(recipe, scaled=scaled, coded=coded),
+        # A cell is as large as the difference of its starts; ``cells=`` is the largest allowed.
         "landmarks": None if member.all_rows or member.cells else len(member.centers),
         **({} if member.cells is None else {"cells": int(member.cells.starts.diff().max())}),
     }
@@ -37,9 +38,11 @@ STANDARDIZE_OF_INPUTS = {"quantile": "quantile", "common": False}
 def _maps(recipe: Recipe, *, scaled: bool, coded: bool) -> dict[str, Any]:
     machine = None
     if recipe.rounds:
+        # One number of rounds and one power: the refit learns this metric, and compares no others.
         powers = (recipe.power,)
         machine = RecursiveFeatureMachine(recipe.rounds, powers, kernel=recipe.learner)
     standardize = STANDARDIZE_OF_INPUTS.get(recipe.inputs, scaled)
+    # A search always scales numeric targets, `KernelRidge` by default only with the features.
     targets = {} if standardize or coded else {"standardize_target": True}
     return {"standardize": standardize, **targets, "metric": machine}
 
@@ -62,9 +65,11 @@ def results(result: Searched, scoring: Scoring, *, scaled: bool, coded: bool) ->
         squared = scoring.loss is None or trial.step in SAMPLED_STEPS
         losses = trial.losses if squared else ()
         for penalty, loss in losses or ((trial.penalty, trial.loss),):
+            # A refit to all rows has no held-out rows, and no error.
             if trial.step == "refit":
                 continue
             recipe = trial.recipe
+            # Samples are compared by squared errors: these give no score of another kind.
             scored = scoring.loss is None or not squared
             score = scoring.score(loss, result.unit) if scored else math.nan
             rows["squared_error"].append(loss * result.unit**2 if squared else math.nan)
@@ -80,6 +85,7 @@ def results(result: Searched, scoring: Scoring, *, scaled: bool, coded: bool) ->
     table: dict[str, Any] = {
         name: values if name == "params" else np.array(values) for name, values in rows.items()
     }
+    # Trials without a score rank last.
     scores = np.nan_to_num(table["mean_test_score"], nan=-np.inf)
     ahead = np.searchsorted(np.sort(-scores), -scores)  # equal scores share the first rank
     table["rank_test_score"] = (1 + ahead).astype(np.int32)
@@ -99,6 +105,7 @@ def best_index(table: dict[str, Any]) -> int:
 def history(result: Searched, scoring: Scoring) -> list[dict[str, Any]]:
     """Return a row for each trial: its parameters, error and gain."""
     rows: list[dict[str, Any]] = []
+    # Samples and full fits have different held-out rows: gains compare trials of one kind.
     least_error: dict[bool, float] = {True: math.inf, False: math.inf}
     for trial in result.trials:
         sampled = trial.step in SAMPLED_STEPS
@@ -109,6 +116,7 @@ def history(result: Searched, scoring: Scoring) -> list[dict[str, Any]]:
         gain = 1 - trial.loss / before if 0 < before < math.inf else 0.0
         rows.append({
             "step": trial.step, "what": str(trial.recipe), "penalty": trial.penalty,
+            # NaN, as of a fit that failed, is no gain.
             "error": error, "gain": max(gain, 0.0) if gain == gain else 0.0,
             "seconds": trial.seconds, "elapsed": trial.elapsed,
             "kernel_evaluations": trial.evaluations,

@@ -76,10 +76,13 @@ def score_rows(
     values = search.model.predict(data.rows, engine=engine).double()
     truth, loss = data.targets.double(), scoring.loss
     if loss is None:
+        # In standardised units, as in the search: no target outweighs others by its unit.
         squares = ((values - truth) / search.targets.scale).square().mean(dim=1)
         mean = float(np.average(squares.numpy(), weights=_numpy(data.weights)))
         return scoring.score(mean, search.unit)
     if loss is _log_loss:
+        # During the search a map is fitted to the values of each trial; the model has one map, and
+        # test rows must not fit another.
         loss = partial(_log_loss, probabilities=search.model.class_map)
     return scoring.score(loss(values, truth, data.weights), search.unit)
 
@@ -98,6 +101,7 @@ def _balanced_accuracy(values: Tensor, truth: Tensor, weights: Tensor | None) ->
     """Return 1 - the mean recall over the classes that occur."""
     labels, right = _labels(truth), _labels(values) == _labels(truth)
     w = np.ones(len(labels)) if weights is None else weights.numpy()
+    # Classes without held-out rows have no recall, and are left out as in scikit-learn.
     shares = [np.average(right[labels == k], weights=w[labels == k]) for k in np.unique(labels)]
     return 1 - float(np.mean(shares))
 
@@ -122,8 +126,8 @@ def _one_minus_auc(values: Tensor, truth: Tensor, weights: Tensor | None) -> flo
     labels, w = _labels(truth), _numpy(weights)
     if len(np.unique(labels)) < 2:
         raise ValueError(
-            "scoring='roc_auc' needs held-out rows of two classes at least, and those of cv have "
-            "one; leave cv out, or give another score"
+            "scoring='roc_auc' requires held-out rows of at least two classes, but the rows that "
+            "cv holds out have only one; leave cv out, or give another score"
         )
     if values.shape[1] == 1:
         return 1 - float(metrics.roc_auc_score(labels, values[:, 0], sample_weight=w))
