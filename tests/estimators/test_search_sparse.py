@@ -95,7 +95,7 @@ def test_maps_are_refused(more):
 
 def test_kernels_of_dense_rows_are_refused():
     assert get_tags(KernelRidgeCV()).input_tags.sparse
-    with pytest.raises(ValueError, match="kernel=l1_laplacian needs dense rows, these are sparse"):
+    with pytest.raises(ValueError, match="kernel=l1_laplacian needs dense rows, but X is sparse"):
         KernelRidgeCV("l1_laplacian").fit(X, Y)
 
 

@@ -22,6 +22,7 @@ from .search_state import Score, SearchState
 from .space import INPUT_SCALINGS, Space
 from .steps import register_results
 
+# `steps` cannot import these classes, because their modules import it, through `clock`.
 register_results(CellFit, FullFit, Recipe, SampleFit, Stem)
 
 __all__ = [

@@ -48,6 +48,8 @@ class Budget:
         if isinstance(given, cls):
             return given
         if isinstance(given, str):
+            # `float` alone would also accept signs, "inf", "nan" and, like \d without `re.ASCII`,
+            # the digits of other scripts.
             number = r"\d+\.?\d*(?:e\d+)?|\.\d+(?:e\d+)?"
             match = re.fullmatch(rf"\s*({number})\s*([a-z]+)\s*", given.lower(), re.ASCII)
             if match and match[2] in SECONDS_PER_UNIT and float(match[1]) > 0:
@@ -74,6 +76,7 @@ class Clock:
     """
 
     budget: Budget = field(default_factory=Budget)
+    # A lambda finds `time.monotonic` at each call, so that tests can replace it.
     started: float = field(default_factory=lambda: time.monotonic())
     meter: CostMeter = field(default_factory=CostMeter)
     steps: Steps = field(default_factory=Steps)
@@ -81,6 +84,7 @@ class Clock:
     @property
     def seconds(self) -> float:
         """Seconds since the start."""
+        # A resumed search reads the clock of its journal, so that it decides as before.
         return self.steps.read_clock() - self.started
 
     @property
@@ -96,4 +100,5 @@ class Clock:
     def allows(self, seconds: int | float, evaluations: int | float = 0.0) -> bool:
         """Return whether a step of this cost fits the remaining budget; False once time is over."""
         spent = self.meter.evaluations + evaluations
+        # The chain reads the clock once, and `0 <` refuses steps of no known cost after the end.
         return 0 < self.remaining_seconds >= seconds and spent <= self.budget.evaluations

@@ -70,10 +70,14 @@ def seconds_of_evaluation(
     index = material.splits[0].train[: 2 * PROBE_ROWS]
     X = take_rows(material.inputs(stem.recipe.inputs), index)
     X = X if stem.maps[0] is None else stem.maps[0].forth(X)
+    # Rows and columns are two objects: for a symmetric operator, engines evaluate only one
+    # triangle, which would halve the seconds of an entry.
     rows = slice_rows(X, 0, PROBE_ROWS)
     cols = slice_rows(X, max(0, len(X) - PROBE_ROWS), len(X))
+    # A separate meter: the budget of a search does not pay for measurements.
     K = KernelOperator(stem.fits[0].kernel, rows, cols, engine, meter=CostMeter())
     least_seconds, ones = math.inf, torch.ones(len(cols), columns, dtype=X.dtype)
+    # The minimum excludes the warm-up, and interruptions by other processes.
     for _ in range(PROBES):
         started = time.monotonic()
         _ = K.dense() if stored else K @ ones
@@ -93,11 +97,15 @@ def seconds_of_fit(material: Material, stem: Stem, engine: str | Engine) -> floa
     evaluations, factor, products = 0.0, 0.0, 0.0
     for split in material.splits:
         n, v = float(len(split.train)), float(len(split.validation))
+        # Stored entries are evaluated once; otherwise every iteration evaluates the lower
+        # triangle again.
         entries, rank = n * n if stored else SOME_ITERATIONS * n * n / 2, min(PATH_RANK, n / 2)
         evaluations += entries + n * rank + 2 * v * n
         factor += n * rank * rank
         products += SOME_ITERATIONS * n * n * t * shifts if stored else 0.0
-    if t > FEW_TARGETS and n >= 2 * PILOT_ROWS:  # its shift is chosen by a part, of all of them
+    # `n` is the size of the last split, which stands for all of them.
+    # For many targets, a path of all shifts on a part of the rows chooses the shift.
+    if t > FEW_TARGETS and n >= 2 * PILOT_ROWS:
         evaluations += PILOT_ROWS**2
         products += TYPICAL_ITERATIONS * PILOT_ROWS**2 * t * len(PATH_SHIFTS)
     return (
@@ -116,6 +124,8 @@ def landmarks_within(
         total = 0.0
         for split in material.splits:
             n, v = len(split.train), len(split.validation)
+            # The Gram matrix takes n m² operations, and each of the ten penalties of the path one
+            # Cholesky factor of m³ / 3.
             total += (n + v + m) * m * pair_seconds + (
                 n + 10 * m / 3
             ) * m * m / MULTIPLICATIONS_PER_SECOND
@@ -134,12 +144,15 @@ def _width(material: Material, stem: Stem) -> int:
 def of_refit(material: Material) -> float:
     """Return the kernel evaluations of the last fit to all rows."""
     n = float(len(material.X))
+    # The same limit as in the last fit, which factorises one matrix instead of one per penalty.
     return n * n if n <= 2 * DIRECT_ROWS else _iterated_cost(n)
 
 
 def _iterated_cost(n: float) -> float:
     rank = min(PATH_RANK, n / 2)
     triangle = triangle_entries(int(n))
-    if 4 * triangle <= STORED_BYTES:  # where evaluations are counted
+    # Four bytes per entry. A budget of evaluations stores entries for any number of features, see
+    # `store_entries`; each entry is then evaluated once.
+    if 4 * triangle <= STORED_BYTES:
         return triangle + n * rank + rank * rank
     return n * rank + TYPICAL_ITERATIONS * n * n / 2

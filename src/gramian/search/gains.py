@@ -62,11 +62,14 @@ def gains(trials: Iterable[Trial]) -> list[Gain]:
     rows: list[Gain] = []
     least_loss, squared = math.inf, True
     for step, tried in trials_of_step.items():
+        # Losses of samples are squared errors, losses of fits may be user-defined scores. After a
+        # change from one to the other, the least loss starts again, and no gain is computed.
         same = all(map(_squared_errors, tried)) == squared
         best = min(trial.loss for trial in tried)
         before, least_loss = least_loss, min(least_loss, best) if same else best
         gain = 1 - math.sqrt(least_loss / before) if same and 0 < before < math.inf else None
         squared = all(map(_squared_errors, tried))
+        # A user-defined score may be negative, with no real root.
         rows.append(
             Gain(step, len(tried), math.sqrt(max(least_loss, 0.0)), gain, tried[-1].elapsed)
         )
@@ -76,4 +79,6 @@ def gains(trials: Iterable[Trial]) -> list[Gain]:
 def _squared_errors(trial: Trial) -> bool:
     """Return whether the loss of a trial is the squared error of its path of penalties."""
     path = [loss for _, loss in trial.losses]
+    # The losses of a path are always squared errors, `trial.loss` is the score if there is one.
+    # Trials without a path, such as averages, count as squared errors.
     return not path or math.isclose(trial.loss, min(path), rel_tol=1e-9)

@@ -90,10 +90,15 @@ class Material:
         weights = None if w is None else w[index]
         X = take_rows(self.X, index)
         subset = replace(self, X=X, Y=self.Y[index], weights=weights, splits=splits)
+        # Maps learned from the subset would differ from the maps of the stems that are fitted to
+        # it.
         return subset.mapped_as(self)
 
     def mapped_as(self, other: Material) -> Material:
         """Return these rows with the quantiles and the common scale of another material."""
+        # `cached_property` keeps its values in the instance dictionary, where a frozen dataclass
+        # accepts new ones. `replace` leaves them out, so only the named maps are copied, if they
+        # exist.
         copy, names = replace(self), ("quantiles", "common")
         vars(copy).update({name: vars(other)[name] for name in names if name in vars(other)})
         return copy
@@ -117,9 +122,12 @@ class Material:
         """
         if self.scales is None or self.X.shape[1] == 1:
             return None
+        # A constant feature is zero after standardisation. Its scale has no meaning.
         varying = self.scales[self.X.abs().amax(dim=0) > 0]
+        # Scales within 5 % of each other give almost the standardised rows again.
         if len(varying) < 2 or not 1.05 < float(varying.max() / varying.min()) < MOST_DIFFERENT:
             return None
+        # Dividing by the root mean square preserves the total variance of the varying features.
         return LinearMap(scales=self.scales / varying.square().mean().sqrt())
 
     def inputs(self, name: str) -> Float[Tensor, "n d"]:
@@ -141,6 +149,7 @@ class Material:
             return self.common
         if map_.matrix is None:
             return LinearMap(scales=scales * map_.array)
+        # (X diag(s)) M = X (diag(s) M).
         return LinearMap(scales[:, None] * map_.matrix)
 
     def sample(self, inputs: str, split: Split, rows: int | None = None) -> Sample:
@@ -162,6 +171,7 @@ class Material:
         Quantiles of 1,000 features take a second for 10,000 rows.
         """
         mapped, is_mapped = self._normal
+        # Fits with all rows ask for all of them, after samples have asked for a few.
         new = index[~is_mapped[index]]
         mapped[new], is_mapped[new] = self.quantiles.scores(self.X[new]), True
         return mapped
@@ -187,6 +197,7 @@ def random_splits(Y: Float[Tensor, "n t"], coded: bool, rng: torch.Generator) ->
     n = len(Y)
     if n < FEW_ROWS:
         return random_folds(Y, coded, FOLD_COUNT, rng)
+    # Samples are the first rows of `train`, so its order must be random.
     order = torch.randperm(n, generator=rng)
     held_index, learn = split_held_out(Y[order], coded)
     return [Split(order[learn], order[held_index])]
@@ -198,11 +209,13 @@ def random_folds(
     """Return `count` folds, each held out once, stratified by class."""
     n = len(Y)
     order = torch.randperm(n, generator=rng)
+    # 1. Order the positions by class. The sort is stable, so each class stays in random order.
     place = torch.arange(n)
     if coded:
         Z = Y[order]
         label = (Z[:, 0] > 0).long() if Z.shape[1] == 1 else Z.argmax(dim=1)
         place = label.argsort(stable=True)
+    # 2. Deal the positions out to the folds in turn: each fold gets its share of every class.
     number = torch.empty(n, dtype=torch.int64)
     number[place] = torch.arange(n) % min(count, n)
     return [Split(order[number != k], order[number == k]) for k in range(min(count, n))]

@@ -50,6 +50,7 @@ class Recipe:
 
     def make_kernel(self) -> Kernel:
         """Return the kernel with its lengthscale as a multiple of the median."""
+        # `repr` writes all digits, so that the parsed number equals the multiple.
         return kernels.make(self.kernel, lengthscale=f"{self.multiple!r} median")
 
     def __str__(self) -> str:

@@ -57,7 +57,7 @@ class SearchState:
         Loss of the predictions of all held-out rows that compares fits; the mean squared error if
         None. Samples are always compared by the mean squared error.
     apart : bool, default=True
-        Whether worker processes that fit cells fit in memory.
+        Whether there is enough memory to fit cells in worker processes.
     flattens : bool, default=False
         Whether to try flatter metrics than the samples learned, with all rows as centers.
     screen : list of Stem
@@ -83,6 +83,7 @@ class SearchState:
 
     def in_order(self, stems: list[Stem]) -> list[tuple[str, ...]]:
         """Return the screened groups of kernels, best first."""
+        # A short budget may end the screen before it reaches all groups.
         groups = [g for g in self.space.groups() if any(s.recipe.kernel in g for s in stems)]
         return sorted(groups, key=lambda group: self.best_of(stems, group).loss)
 
@@ -112,15 +113,20 @@ class SearchState:
         Without `refits`, the held-out rows stay out of the fits. If no fit with all rows beats the
         fits of samples, return the best sample fit.
         """
+        # 1. A sample that is clearly better than all fits: these had no time to converge.
         best_sample = self.best_stem()
         if best_sample.loss < SAMPLE_WINS * min((fit.loss for fit in self.fits), default=math.inf):
             return [self._or_constant(sampled_member(self.material, best_sample), best_sample.loss)]
+        # 2. No fit at all: the mean of the targets.
         if not self.fits:  # no loss of a sample is finite
             return [constant(sampled_member(self.material, best_sample))]
+        # 3. The best fit may have won by chance among many; then the result is the mean, too.
         best = min(self.fits, key=self.loss)
         if not self.predicts(best.values):
             return [constant(sampled_member(self.material, best.stem))]
         return [
+            # 4. Each member gets the time that remains when its last fit starts. Without last
+            # fits, the deadline has passed, and `refit` returns the fit of the first split.
             refit(
                 self.material, fit, weight, clock=self.clock, engine=self.engine,
                 ends=time.monotonic() + (self.clock.remaining_seconds if refits else 0.0),
@@ -132,6 +138,7 @@ class SearchState:
 
     def shares(self) -> list[float]:
         """Return the weights of the fits; before the average, the best fit has all weight."""
+        # Weights of an earlier average do not cover the fits made since.
         if len(self.weights) == len(self.fits):
             return self.weights
         best = min(self.fits, key=self.loss)
@@ -156,6 +163,7 @@ class SearchState:
     def predict_held_out(self) -> Float[Tensor, "v t"]:
         """Return the predictions of all held-out rows; without fits, the mean of the targets."""
         if not self.fits:
+            # The mean of standardised or centred targets is zero.
             return torch.zeros_like(self.material.truth)
         pairs = zip(self.shares(), self.fits, strict=True)
         return torch.stack([w * fit.values.double() for w, fit in pairs if w > 0]).sum(dim=0)
@@ -173,8 +181,10 @@ class SearchState:
         truth, weights = self.material.truth.double(), self.material.held_weights
         w = torch.ones(len(truth)) if weights is None else weights
         w = w.double() / w.double().sum()
+        # One gain per row: the outputs of a row are not independent observations.
         gains = (truth.square() - (values.double() - truth).square()).mean(dim=1)
         gain = float(w @ gains)
+        # Standard error of a weighted mean.
         error = float((w.square() @ (gains - gain).square()).sqrt())
         least_gain = (1 - NOTHING_GAINED) * self.squared_error(torch.zeros_like(truth))
         return gain > max(least_gain, error)
@@ -196,6 +206,8 @@ class SearchState:
         """Return the trial of a fit with all rows as centers."""
         return self.trial(
             "fit", fit.recipe, fit.penalty, self.loss(fit), fit.losses, fit.values,
+            # From the seconds of the fit, because a resumed search reads it from the journal in
+            # no time.
             self.clock.steps.read_clock() - fit.seconds,
         )  # fmt: skip
 

@@ -53,7 +53,7 @@ class Space:
         if not names_left:
             names = ", ".join(self.kernels)
             raise ValueError(
-                f"kernel={names} needs dense rows, these are sparse: give kernel='auto', or "
+                f"kernel={names} needs dense rows, but X is sparse: set kernel='auto', or pass "
                 "X.toarray() if it fits in memory"
             )
         return replace(self, kernels=names_left, inputs=("standard",), machine=None)
@@ -75,8 +75,10 @@ class Space:
         """Return the untried neighbours of a lengthscale, smaller one first."""
         if self.multiples is None:
             near = [multiple / 2, multiple * 2]
+            # The bounds end a walk along which the error falls without end.
             near = [m for m in near if 1 / 32 <= m <= 32]
         else:
+            # Given multiples need not be powers of two: their neighbours in order are the steps.
             order = sorted(self.multiples)
             at = order.index(multiple)
             near = [order[i] for i in (at - 1, at + 1) if 0 <= i < len(order)]

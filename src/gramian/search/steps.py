@@ -89,6 +89,7 @@ class Steps:
 
     def __getstate__(self) -> dict[str, Any]:
         """Exclude the journal from copies for worker processes, which compute parts of a step."""
+        # The offset stays, because workers compare the remaining seconds with the same clock.
         return Steps().__dict__ | {"_offset": self._offset}
 
     def read_clock(self) -> float:
@@ -96,6 +97,7 @@ class Steps:
 
         The journal keeps the readings between steps.
         """
+        # Readings inside a step influence only its result, which is replayed as a whole.
         if self._replayed and not self._is_computing:
             return self._started + self._replayed.popleft()
         seconds = time.monotonic() + self._offset
@@ -115,6 +117,7 @@ class Steps:
         """
         if self._store is None:
             return compute()
+        # The result is in a tuple, as None may itself be a result.
         if (replayed := self._replay_step(name)) is not None:
             earlier: Result = replayed[0]
             return earlier
@@ -149,6 +152,8 @@ class Steps:
                 meter.evaluations += spent
                 yield result
             return
+        # 1. Read all steps from the journal. Each continues the chain of the steps before the
+        # loop, not of its neighbours, so a missing or damaged one does not invalidate the others.
         first, chain = self._next, self._chain
         results: dict[int, Result] = {}
         chains: dict[int, str] = {}
@@ -157,10 +162,12 @@ class Steps:
             self._load()
             if (replayed := self._replay_step(name)) is not None:
                 results[number], chains[number] = replayed[0], self._chain
+        # 2. Compute the missing ones together, so that workers share them.
         missing = [number for number in range(count) if number not in results]
         self._is_computing = True
         try:
             fresh = compute(missing)
+            # 3. Yield in order. `pop` releases results that the caller may drop.
             for number in range(count):
                 if number in results:
                     yield results.pop(number)
@@ -173,6 +180,7 @@ class Steps:
                 yield result
         finally:
             self._is_computing = False
+        # 4. Later steps depend on all of these results.
         together = " ".join(chains[number] for number in range(count))
         self._next, self._chain = first + count, hashlib.sha256(together.encode()).hexdigest()
         self._load()
@@ -181,6 +189,7 @@ class Steps:
         """Read the next step, and the clock readings before it."""
         self._part = None if self._store is None else self._store.part(self._next)
         self._replayed.clear()
+        # The next record may be the first one of `run_each`, whose chain has its number.
         chains = (self._chain, f"{self._chain} 0")
         if self._part is not None and self._part[0].get("before") in chains:
             self._replayed.extend(map(float, self._part[0].get("readings", [])))
@@ -190,10 +199,13 @@ class Steps:
         if self._part is None:
             return None
         facts, tensors = self._part
+        # Readings that the search has not asked for do not precede any later step.
         self._replayed.clear()
         if facts.get("step") != name or facts.get("before") != self._chain:
             return None
         try:
+            # Everything that can fail comes before the first change to the search: a damaged
+            # record must leave no trace, as the step is then computed.
             state, ended = tensors[GENERATOR_STATE], float(facts["ended"])
             spent = int(facts["evaluations"])
             result = unpack(facts["result"], tensors)
@@ -203,6 +215,7 @@ class Steps:
             if self._store is not None:
                 self._store.warn_of_damage(self._next)
             return None
+        # The clock continues from the end of the step: pauses between two runs do not count.
         self._offset = self._started + ended - time.monotonic()
         self._advance(name, tensors)
         return (result,)
@@ -222,6 +235,8 @@ class Steps:
     def _advance(self, name: str, tensors: Mapping[str, Tensor]) -> None:
         digest = hashlib.sha256(f"{self._chain} {name}".encode())
         for key in sorted(tensors):
+            # Among the tensors is the state of the generator, so the chain also covers random
+            # numbers.
             dense = tensors[key].detach().contiguous().reshape(-1)
             digest.update(dense.view(torch.uint8).numpy().tobytes())
         self._chain, self._readings = digest.hexdigest(), []
@@ -238,6 +253,7 @@ def pack(value: Any, tensors: dict[str, Tensor]) -> Any:
     """Return a result as JSON, and put its tensors into `tensors`."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
+    # Lists are packed, too: JSON would return tuples as lists.
     if isinstance(value, tuple | list):
         return {type(value).__name__: [pack(element, tensors) for element in value]}
     if isinstance(value, Tensor):
@@ -273,6 +289,7 @@ def unpack(value: Any, tensors: Mapping[str, Tensor]) -> Any:
         return strided.copy_(tensor)
     if "sparse" in value:
         crow, col, values = (unpack(part, tensors) for part in value["sparse"])
+        # Indices from a damaged record could address memory outside the tensor.
         return torch.sparse_csr_tensor(
             crow, col, values, size=value["shape"], check_invariants=True
         )

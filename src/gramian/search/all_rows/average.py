@@ -36,6 +36,8 @@ def average_fits(values: Sequence[Float[Tensor, "v t"]], loss: Loss) -> list[flo
     counts = [0] * len(values)
     counts[first] = 1
     total, best, least_loss = values[first].double(), list(counts), alone[first]
+    # The loop continues past a rise of the loss, because a later addition may lower it below the
+    # least so far.
     for size in range(2, WEIGHT_STEPS + 1):
         tried = [loss((total + prediction) / size) for prediction in values]
         k = min(range(len(values)), key=tried.__getitem__)

@@ -79,6 +79,7 @@ def _has_time(search: SearchState, stem: Stem) -> bool:
 def _landmarks(search: SearchState, stem: Stem) -> Iterator[Trial]:
     """Fit a stem to all rows with the affordable number of landmarks."""
     sample_landmarks, rows = search.effort.machine.landmarks, len(search.material.X)
+    # Only more landmarks than a sample had are a gain.
     sizes = [m for m in LANDMARK_COUNTS if m > sample_landmarks and 2 * m < rows]
     seconds = LANDMARKS_SHARE * search.clock.remaining_seconds
     m = search.clock.steps.run(
@@ -113,6 +114,7 @@ def _sees_more(search: SearchState, fit: FullFit) -> bool:
 def _rounds(search: SearchState, walk: Walk, fit: FullFit) -> Iterator[Trial]:
     """Learn metrics from fits with all rows as centers."""
     machine = search.space.machine
+    # For the type checker: `_sees_more` has excluded this case.
     if machine is None:
         return
 
@@ -147,6 +149,7 @@ def _metrics(
         multiple, before = fit.recipe.multiple, search.loss(fit)
         fit = _fit(search, stem, multiple, shifts=penalties_around(fit.shift))
         yield search.fit_trial(fit)
+        # `not <` also ends the rounds at a loss that is not a number.
         if not search.loss(fit) < ROUND_GAIN * before:
             return
         walk.restart(stem, multiple, search.loss(fit))
@@ -156,6 +159,7 @@ def _walks(search: SearchState) -> tuple[list[Walk], int]:
     """Return walks for the stems worth a fit, and the number of distances they start with."""
     least_loss = min(handicap_loss(s) for s in search.stems)
     heads = search.heads()
+    # A further stem has another kernel or power: rounds of one metric are not fitted one by one.
     stems = list(heads)
     for s in sorted(search.stems, key=handicap_loss):
         similar = any(
@@ -168,13 +172,16 @@ def _walks(search: SearchState) -> tuple[list[Walk], int]:
 
 def _next(search: SearchState, walks: list[Walk], heads: int) -> Walk | None:
     """Return the next walk: each distance once, the best to its end, then the others."""
+    # 1. The first fit of each distance.
     for walk in walks[:heads]:
         if not walk.losses:
             return walk
     least_loss = min(walk.smallest_error for walk in walks)
+    # 2. The waiting lengthscales of walks whose error is near the least.
     near = [w for w in walks if w.losses and w.smallest_error <= FAR_OFF * least_loss]
     if any(w.waiting for w in near):
         return min((w for w in near if w.waiting), key=lambda w: w.smallest_error)
+    # 3. Stems of other kernels, once no such walk has anything left to try.
     return next((w for w in walks if not w.losses), None)
 
 
@@ -186,6 +193,8 @@ def _fit(
     small: bool = False,
     shifts: Sequence[float] | None = None,
 ) -> FullFit:
+    # The first fit leaves time for a second lengthscale, and every fit leaves time for the last
+    # fit, which needs about as long as the longest so far.
     seconds_left = search.clock.remaining_seconds * (1.0 if search.fits else FIRST_SHARE)
     seconds_left = max(0.0, seconds_left - _refit_seconds(search))
     fit = search.clock.steps.run(
@@ -196,6 +205,7 @@ def _fit(
             multiple,
             clock=search.clock,
             engine=search.engine,
+            # Inside the lambda: the deadline counts from the start of the computation.
             ends=time.monotonic() + seconds_left,
             most=_evaluation_limit(search),
             small=small,
@@ -220,6 +230,8 @@ def _refit_seconds(search: SearchState) -> float:
 def _goes_on(search: SearchState) -> bool:
     """Return whether the budget covers another fit and the last fits."""
     evaluations = of_fit(search.material) + of_refit(search.material)
+    # The first fit is worthwhile even if no evaluations remain for the last fits: without them
+    # the result is its fit of the first split.
     if not search.fits:
         return search.clock.allows(0.0, of_fit(search.material))
     many = len(search.material.X) > MANY_ROWS
@@ -235,12 +247,14 @@ def average(search: SearchState) -> Iterator[Trial]:
         return
     started = search.clock.steps.read_clock()
     best = min(range(len(search.fits)), key=lambda i: search.loss(search.fits[i]))
+    # These weights are the result if the returns below skip the average.
     search.weights = [float(i == best) for i in range(len(search.fits))]
     if not search.space.averages or len(search.fits) < 2:
         return
     loss = search.score or search.squared_error
     weights = average_fits([fit.values for fit in search.fits], loss)
     members = [i for i, w in enumerate(weights) if w > 0]
+    # Every member of the average needs its own last fit.
     seconds = sum(REFIT_SECONDS_RATIO * search.fits[i].seconds for i in members)
     evaluations = len(members) * of_refit(search.material)
     if len(members) < 2 or not search.clock.allows(seconds, evaluations):

@@ -36,7 +36,7 @@ PILOT_ROWS = 4000
 """Rows that choose the shift of more targets."""
 
 SMALL_SHIFTS = (3e-3, 1e-3, 1e-4)
-"""Further shifts, with float64 products, tried if the last of SHIFTS was the best."""
+"""Further shifts, with float64 products, tried if the last of PATH_SHIFTS was the best."""
 
 DIRECT_SHIFTS = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4, 1e-5, 1e-6)
 
@@ -116,7 +116,9 @@ def full_fit(
     started = time.monotonic()
     recipe, until = replace(stem.recipe, multiple=multiple), (ends, most)
     kernels, runs, total = [], [], 0.0
-    direct = iterated = shifts  # chosen once, by the first split of each kind
+    # The first split of each kind chooses: folds on both sides of `DIRECT_ROWS` are factorised in
+    # part and iterated in part, on different shifts.
+    direct = iterated = shifts
     for split, map_ in zip(material.splits, stem.maps, strict=True):
         sample = material.sample(recipe.inputs, split).with_map(map_)
         kernel = recipe.make_kernel().resolve(sample.first(MEDIAN_ROWS).X)
@@ -125,7 +127,8 @@ def full_fit(
         problem = FullProblem(K, sample.Y, 0.0, sample.weights)
         total = problem.total
         if len(sample.X) <= DIRECT_ROWS:
-            if direct is None:  # the penalty of the sample, too
+            if direct is None:
+                # The sample's best penalty may be below all of these shifts.
                 direct = sorted({*DIRECT_SHIFTS, stem.penalty * total}, reverse=True)
             runs.append(factorise_matrix(problem, sample, direct))
         else:
@@ -147,8 +150,12 @@ def _best(
     total: float,
     started: float,
 ) -> FullFit:
+    # Runs differ in their shifts if only some were factorised, or ended where a matrix was not
+    # definite.
     shared = [s for s in runs[0] if all(s in run for run in runs)]
     weights, truth = material.held_weights, material.truth
+    # One loss over all held-out rows, not a mean of the splits, because splits may differ in
+    # size.
     values = {s: torch.cat([run[s].values for run in runs]) for s in shared}
     losses = {s: squared_loss(values[s], truth, weights) for s in shared}
     shift = min(shared, key=lambda s: losses[s])
@@ -201,11 +208,12 @@ def _shifts(
     part_problem = FullProblem(K, part.Y, 0.0, part.weights)
     points = _iterate_path(part_problem, part, material, PATH_SHIFTS, clock, ends)
     best = PATH_SHIFTS.index(min(points, key=lambda s: points[s].loss))
+    # At the end of the path there is no next shift; the last two then replace the pair.
     return PATH_SHIFTS[best : best + 2] if best + 2 <= len(PATH_SHIFTS) else PATH_SHIFTS[-2:]
 
 
 def penalties_around(shift: float) -> Sequence[float] | None:
-    """Return a shift of SHIFTS with its neighbours; None for any other shift."""
+    """Return a shift of PATH_SHIFTS with its neighbours; None for any other shift."""
     if shift not in PATH_SHIFTS:
         return None
     at = PATH_SHIFTS.index(shift)

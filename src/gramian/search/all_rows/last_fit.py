@@ -96,11 +96,13 @@ def refit(
     most : float, default=inf
         Limit on the kernel evaluations of the search, at which iterations end, too.
     """
+    # Each fold has learned its own metric. All rows use the map of the mean matrix.
     map_ = fit.stem.map if len(material.splits) > 1 else fit.stem.maps[0]
     X = _mapped_rows(material, fit, map_)
     kernel = _kernel(material, fit, X)
     K = KernelOperator(kernel, X, X, engine, meter=clock.meter, **BLOCK_MEMORY)
     problem = FullProblem(K, material.Y, 0.0, material.weights)
+    # The shift is kept, so the penalty per row falls as the held-out rows join.
     penalty = fit.shift / problem.total
     coef = clock.steps.run(
         f"refit {fit.recipe}",
@@ -136,6 +138,7 @@ def sampled_member(material: Material, stem: Stem) -> Member:
 
 def constant(member: Member) -> Member:
     """Return the zero function, which predicts the mean of the targets."""
+    # A model needs at least one center; its coefficient is zero.
     centers = slice_rows(member.centers, 0, 1)
     return replace(member, weight=1.0, centers=centers, coef=torch.zeros_like(member.coef[:1]))
 
@@ -146,6 +149,8 @@ def importances(material: Material, stem: Stem) -> Float[Tensor, " d"] | None:
         return None
     diagonal = stem.gradients.diagonal()
     if stem.recipe.inputs == "common" and material.common is not None:
+        # M belongs to the features on their common scale: by the chain rule, a gradient with
+        # respect to a standardised feature has that scale as a factor.
         diagonal = diagonal * material.common.array.square()
     return diagonal / diagonal.sum()
 
@@ -167,10 +172,12 @@ def _coefficients(
     # A start is worthwhile only if the budget covers two iterations.
     if is_over(ends, spent + n * min(PATH_RANK, n // 2) + n * n):
         return None
+    # The folds have different coefficients of the same rows, so they give no start.
     start = None
     if len(material.splits) == 1:
         start = torch.zeros_like(material.Y, dtype=torch.float64)
         start[material.splits[0].train] = fit.coefs[0]
+    # Products in float32 resolve no smaller shift.
     double = fit.shift < PATH_SHIFTS[-1]
     aim = max(fit.residual, SOLVED_RESIDUAL)
     problem = replace(problem.double() if double else problem, penalty=penalty)
@@ -182,9 +189,12 @@ def _until(path: FullPath, aim: float, ends: Ends, start: Tensor | None) -> Tens
     """Iterate until the residual reaches `aim`; return None if the budget ends before."""
     meter = path.problem.K.meter
     before = meter.evaluations
+    # The start itself never counts, even at a small residual: held-out rows have no coefficients
+    # yet.
     for stage in path.stages(None if start is None else start[None]):
         if float(stage.residual[0]) <= aim and stage.iteration > 0:
             return stage.coef[0]
+        # The last iteration predicts the evaluations of the next one.
         step, before = meter.evaluations - before, meter.evaluations
         if stage.iteration >= 2 * MOST_ITERATIONS or is_over(ends, before + step):
             return None
@@ -195,5 +205,6 @@ def _kernel(material: Material, fit: FullFit, X: Float[Tensor, "n k"]) -> Kernel
     """Return the kernel of the only split, or one with the lengthscale of all mapped rows."""
     if len(fit.kernels) == 1:
         return fit.kernels[0]
+    # The rows of the material may be sorted, so the first ones are no sample.
     index = torch.randperm(len(X), generator=material.rng)[:MEDIAN_ROWS]
     return fit.recipe.make_kernel().resolve(take_rows(X, index))

@@ -53,9 +53,11 @@ def next_round(
     for split, map_, kernel, coef in zip(
         material.splits, stem.maps, fit.kernels, fit.coefs, strict=True
     ):
+        # `train` is in random order, so its first s rows are a random sample.
         X, index = inputs[split.train], split.train[:s]
         X = X if map_ is None else map_.forth(X)
         K = KernelOperator(kernel, X[:s], X, engine, meter=meter, **BLOCK_MEMORY)
+        # Roots of the weights, as M sums the squares of the gradients.
         root = None if w is None else w[index].sqrt()
         M = outer_products(K, X[:s], coef.to(X.dtype), map_, root)
         if M is None:

@@ -60,6 +60,8 @@ def factorise_matrix(
     """Return the solution of each shift."""
     K_held, points = _held_operator(problem.K, sample).double().dense(), {}
     penalties = [s / problem.total for s in shifts]
+    # Not strict: the path ends before the first shift at which the matrix is not positive
+    # definite to rounding, so later shifts have no point.
     for s, (_, coef) in zip(shifts, direct_path(problem, penalties), strict=False):
         values = K_held @ coef
         points[s] = Point(sample.loss(values), values, coef)
@@ -79,6 +81,8 @@ def watch_path(
     """
     K = _held_operator(path.problem.K, sample)
     meter, look = K.meter, K.shape[0] * K.shape[1]
+    # With stored entries, the entries of held-out rows are stored, too, and a validation
+    # evaluates none.
     held_operator: KernelOperator | Tensor = K
     if path.problem.K.stored_entries is not None:
         held_operator, look = K.dense(), 0
@@ -87,14 +91,19 @@ def watch_path(
     for stage in path.stages():
         solved = bool((stage.residual < SOLVED_RESIDUAL).all())
         step, before = meter.evaluations - before, meter.evaluations
+        # Is there a budget for this validation, another iteration and its validation? If not,
+        # this iterate is the last one, and must be validated now.
         late = is_over(ends, before + step + 2 * look) or stage.iteration >= most
         if stage.iteration % VALIDATION_INTERVAL and not (solved or late):
             continue
         p, n, t = stage.coef.shape
+        # One product for the columns of all penalties.
         values = held_operator @ stage.coef.permute(1, 0, 2).reshape(n, p * t).to(K.dtype)
         values = values.reshape(-1, p, t)
         for i, s in enumerate(shifts):
             loss = sample.loss(values[:, i])
+            # Each penalty keeps its own best iterate: at a small penalty, later ones may fit the
+            # noise.
             if s not in best or loss < best[s].loss:
                 point = (values[:, i], stage.coef[i], float(stage.residual[i]), stage.iteration)
                 best[s] = Point(loss, *point)

@@ -52,12 +52,15 @@ class Walk:
         """Record a fit, and plan the next ones."""
         better = loss < self.smallest_error
         self.smallest_error = min(self.smallest_error, loss)
+        # Smaller penalties at a known lengthscale add no neighbours to try.
         if step.small:
             return
         self.losses[step.multiple] = loss
         if better:
+            # Only neighbours of the best lengthscale so far remain planned.
             near = self.space.beside(step.multiple, list(self.losses))
             self.waiting = [Step(multiple) for multiple in near]
+            # A residual of 0 marks a factorisation, which has already tried smaller penalties.
             self._small = self.space.precise and fit.shift == PATH_SHIFTS[-1] and fit.residual > 0
             self._at = step.multiple
         if not self.waiting and self._small:

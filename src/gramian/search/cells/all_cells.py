@@ -122,7 +122,7 @@ class AllCells:
     clock : Clock
     engine : str or Engine
     apart : bool, default=True
-        Whether worker processes fit in memory.
+        Whether there is enough memory to fit cells in worker processes.
     """
 
     material: Material
@@ -137,7 +137,7 @@ class AllCells:
         """
         learn, rng = self.material.splits[0].train, self.material.rng
         if most is not None and most < len(learn):
-            logger.info("time for %d of %d rows", most, len(learn))
+            logger.info("the budget allows cells of %d of %d rows", most, len(learn))
             learn = learn[torch.randperm(len(learn), generator=rng)[:most].sort().values]
         Z = self._mapped_rows(stem)[learn]
         cells, members = divide_rows(MedianSplits(rows, cell_sizes.OVERLAP_FRACTION), Z, rng=rng)
@@ -164,6 +164,8 @@ class AllCells:
         division, first = self._in_time(fit, Z, rows, most)
         seed = int(torch.randint(2**62, (), generator=self.material.rng))
         routed = self._route_rows(division, Z)
+        # One LAPACK thread for each of several workers, whatever the size of their matrices; a
+        # single worker keeps all threads.
         workers = min(default_threads(), len(division.members))
         with one_thread_if_small(0 if workers > 1 else math.inf):
             cell_fits = list(self._cell_fits(fit, Z, division, routed, first, seed, workers))
@@ -184,9 +186,14 @@ class AllCells:
         cells = range(0 if first is None else 1, count)
 
         def task(cell: int) -> CellTask:
+            # The limit is computed when a worker takes the cell. It shares the remaining time
+            # among the remaining cells, so that one slow cell does not use up the time of all
+            # others.
             seconds_left = self.clock.remaining_seconds * min(
                 1.0, CELL_TIME_RATIO * workers / (count - cell)
             )
+            # A generator per cell: results depend neither on the number of workers nor on their
+            # order.
             rng = torch.Generator().manual_seed(seed ^ cell)
             return self._task(Z, division.members[cell], routed[cell][0], seconds_left, rng)
 
@@ -194,6 +201,8 @@ class AllCells:
             waiting = [cells[number] for number in numbers]
             if workers == 1:
                 return (solver.fit_and_count(task(cell)) for cell in waiting)
+            # `map` makes the tasks on demand: their limits are then up to date, and only the rows
+            # of the current cells are copied.
             if first is not None and self._processes_pay(first.seconds, len(cells), workers):
                 return run_apart(workers, solver.fit_and_count, map(task, waiting), logger=logger)
             return run(workers, lambda cell: solver.fit_and_count(task(cell)), waiting)
@@ -233,8 +242,11 @@ class AllCells:
                 f"cell of {len(index)} rows", partial(self._first, fit, Z, index, held_rows)
             )
             seconds = self.clock.steps.read_clock() - started
+            # The first cell is fitted already.
             needed = seconds * (division.rows / len(index) - 1)
             better = cell_sizes.rows_measured(self.clock, n, seconds, len(index))
+            # After shrinking, cells do not grow again, or the sizes could alternate until the
+            # last restart.
             larger = (
                 needed < SPARE_TIME_FRACTION * self.clock.remaining_seconds
                 and better > (rows, max_rows)
@@ -244,10 +256,17 @@ class AllCells:
             if not (larger or shrunk):
                 return division, Measured(cell_fit, seconds)
             logger.info(
-                "cells of %d of %d rows take %.3g s: now %d of %d", rows, max_rows, needed, *better
+                "cells of at most %d rows (%d in total) would take another %.3g s; the new limits "
+                "are %d rows (%d in total)",
+                rows,
+                max_rows,
+                needed,
+                *better,
             )
             rows, max_rows = better
             division = self.divide(fit.stem, rows, max_rows)
+        # The last division is accepted without a measurement; its first cell is fitted with the
+        # others.
         return division, None
 
     def _first(
@@ -267,6 +286,8 @@ class AllCells:
         rng: torch.Generator,
     ) -> CellTask:
         """Return a cell in random order: its first rows become columns and parts."""
+        # The rows of a cell are in the order of the data, where the first ones may be a poor
+        # sample: medians and landmarks come from the first rows.
         order = torch.randperm(len(index), generator=rng)
         held_rows = self.material.splits[0].validation[seen]
         sample = self._sample(Z, index[order], held_rows)
@@ -274,6 +295,7 @@ class AllCells:
 
     def _route_rows(self, division: Division, Z: Float[Tensor, "n k"]) -> Routed:
         """Return the held-out rows of each cell, and their weights."""
+        # Some cells have no held-out rows, and `route` skips them.
         none = (torch.empty(0, dtype=torch.int64), torch.empty(0, dtype=torch.float64))
         routed = dict.fromkeys(range(len(division.members)), none)
         for share in division.cells.route(Z[self.material.splits[0].validation]):
@@ -294,6 +316,7 @@ class AllCells:
         for cell, cell_fit in enumerate(found):
             held_index, weight = routed[cell]
             if len(held_index):
+                # A row in an overlap band belongs to several cells, whose weights add up to one.
                 values[held_index] += weight[:, None] * cell_fit.values
         sizes = torch.tensor([0, *map(len, members)])
         loss = squared_loss(values, self.material.truth, self.material.held_weights)

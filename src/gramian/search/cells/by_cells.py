@@ -72,7 +72,7 @@ class CellSearch:
     folds : sequence of Split
         User-defined folds for the pilot cells, as row indices of the material.
     pilot : SearchState or None
-        SearchState of the pilot cells.
+        Search state of the pilot cells.
     models : list of CellFits
         The result: the best recipe, and the best of the other distance if time allows.
     weights : list of float
@@ -97,11 +97,13 @@ class CellSearch:
         rows = cell_sizes.rows_expected(self.search, stems[0], len(self.material.splits[0].train))
         self.pilot = self._timely_pilot(stems, min(rows, PILOT_ROWS))
         for trial in fits(self.pilot):
+            # The pilot's clock started late. Watchers expect the time since the search began.
             clock = self.search.clock
             yield replace(trial, elapsed=clock.seconds, evaluations=clock.meter.evaluations)
         for fit in self._candidates():
             started = self.search.clock.steps.read_clock()
             fit, size = self._with_size(fit, rows)
+            # The first model is fitted at any cost: without it there is no result by cells.
             if self.models and not self._has_time(size):
                 return
             model = self.cells.fit_all(fit, *size)
@@ -140,6 +142,7 @@ class CellSearch:
         """
         size = self._affordable(fit, rows)
         if size[0] > DIRECT_ROWS and is_precise(fit.shift):
+            # The penalty per row scales with the shift.
             fit = replace(
                 fit, shift=PATH_SHIFTS[-1], penalty=PATH_SHIFTS[-1] / fit.shift * fit.penalty
             )
@@ -174,6 +177,7 @@ class CellSearch:
 
     def squared_error(self) -> float:
         """Return the squared error on the held-out rows of the sample."""
+        # Comparable with the loss of the search on a sample, which has only these held-out rows.
         return self._of_sample(self.predict_held_out(), self.search.squared_error)
 
     def _loss(self, values: Float[Tensor, "v t"]) -> float:
@@ -182,6 +186,7 @@ class CellSearch:
 
     def _of_sample(self, values: Float[Tensor, "v t"], loss: Score) -> float:
         """Return a loss on the held-out rows of the sample; with several folds, on all rows."""
+        # Of several folds, only the first one's held-out rows are held out from the cells, too.
         if len(self.search.material.splits) > 1:
             return squared_loss(values, self.material.truth, self.material.held_weights)
         return loss(values[: len(self.search.material.held_out_index)])
@@ -203,6 +208,8 @@ class CellSearch:
         clock.steps.run(
             "seconds of a cell",
             lambda: (
+                # Only the time matters. The step returns a number, so that the journal stores no
+                # coefficients.
                 self.cells.solve_cell(fit, sample, clock.remaining_seconds, self.material.rng).shift
             ),
         )
@@ -210,7 +217,7 @@ class CellSearch:
         return cell_sizes.rows_measured(clock, n, seconds, len(sample.X))
 
     def _timely_pilot(self, stems: Sequence[Stem], rows: int) -> SearchState:
-        """Return findings of pilot cells, small enough for several fits in their time."""
+        """Return the search state of pilot cells, small enough for several fits in their time."""
         while True:
             members = self.cells.divide(stems[0], rows).members
             pilot = self._pilot(stems, members)
@@ -226,24 +233,30 @@ class CellSearch:
             rows = max(cell_sizes.LEAST_ROWS, rows // 2)
 
     def _pilot(self, stems: Sequence[Stem], members: Sequence[Tensor]) -> SearchState:
-        """Return findings of random pilot cells, each with some held-out rows.
+        """Return the search state of random pilot cells, each with some held-out rows.
 
-        They learn no metric, which would not suit all rows, and try no penalties below the
+        Pilot cells learn no metric, which would not suit all rows, and try no penalties below the
         resolution of float32; see `_with_size`.
         """
         search, rng = self.search, self.material.rng
+        # 1. Choose random cells, without cells of less than half the median size.
         usual = sorted(map(len, members))[len(members) // 2]
         alike = [index for index in members if usual <= 2 * len(index)]
         pilot = torch.randperm(len(alike), generator=rng)[:PILOT_CELLS].tolist()
         cells = [alike[c][torch.randperm(len(alike[c]), generator=rng)] for c in pilot]
+        # 2. Hold out some rows of each.
         cell_splits = [self._part_rows(cell, number) for number, cell in enumerate(cells)]
         cells = [torch.cat([part.train, part.validation]) for part in cell_splits]
+        # 3. Number the rows as they follow each other in the material of the pilot.
         splits, first = [], 0
         for part in cell_splits:
             learn, held_count = len(part.train), len(part.validation)
             numbers = torch.arange(first, first + learn + held_count)
             splits.append(Split(numbers[:learn], numbers[learn:]))
             first += learn + held_count
+        # 4. A share of the remaining budget. Seconds count from the start of the pilot's own
+        # clock, but evaluations on the common meter, so their limit includes the evaluations
+        # spent before.
         budget = search.clock.budget
         if math.isfinite(budget.seconds):
             budget = replace(
@@ -274,6 +287,7 @@ class CellSearch:
         in the cell; otherwise split at random.
         """
         held_count = min(PILOT_HELD, len(cell) // 5)
+        # Start each cell at another fold, so that all folds take part in the choice.
         turn = number % max(1, len(self.folds))
         for fold in (*self.folds[turn:], *self.folds[:turn]):
             learn, held_rows = (

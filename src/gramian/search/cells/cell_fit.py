@@ -123,10 +123,20 @@ def fit_cell(
         if len(tried) > 1 and not sample.loss(tried[-1].values) < sample.loss(tried[-2].values):
             break  # a larger shift does not help
         if time.monotonic() >= ends:
-            logger.warning("a cell of %d rows is worse than its mean: no time left", len(sample.X))
+            logger.warning(
+                "a cell of %d rows predicts worse than the mean of its targets, and no time is "
+                "left to try a larger shift",
+                len(sample.X),
+            )
             break
         shift *= SHIFT_FACTOR
-        logger.warning("a cell of %d rows is worse than its mean: shift %.3g", len(sample.X), shift)
+        logger.warning(
+            "a cell of %d rows predicts worse than the mean of its targets; trying a shift of %.3g",
+            len(sample.X),
+            shift,
+        )
+    # All tries were bad. The loss of values that are not finite is infinite, so any finite one
+    # wins.
     best = min(tried, key=lambda fit: sample.loss(fit.values))
     if math.isfinite(sample.loss(best.values)):
         return best
@@ -144,6 +154,8 @@ def _attempt(
 ) -> CellFit:
     """Fit all rows as centers; if that ends early, compete with a fit with few landmarks."""
     full = _solve_cell(kernel, sample, shift, clock, ends, engine, rng)
+    # Before the deadline the iterations ended by themselves; a factorisation has no iterate to
+    # improve.
     if time.monotonic() < ends or len(sample.X) <= DIRECT_ROWS:
         return full
     try:
@@ -164,6 +176,7 @@ def _with_landmarks(
         meter=clock.meter,
     )  # fmt: skip
     coef = torch.zeros(sample.Y.shape, dtype=torch.float64)
+    # Landmarks are the first rows of the sample; the other rows get coefficients of zero.
     coef[: len(best.coef)] = best.coef
     return CellFit(coef, best.values, best.penalty * total)
 
@@ -185,6 +198,7 @@ def _solve_cell(
         point = factorise_matrix(problem, sample, [shift])[shift]
         return CellFit(point.coef, point.values.double(), shift)
     problem = problem.double() if is_precise(shift) else problem
+    # A small shift leaves more eigenvalues of K above it, so it needs more columns.
     rank = (
         FEW_COLUMNS if shift >= LARGE_SHIFT else min(PATH_RANK, max(FEW_COLUMNS, n // COLUMN_SHARE))
     )
@@ -205,13 +219,17 @@ def is_bad(values: Float[Tensor, "v t"], sample: Sample) -> bool:
     Worse means significantly worse, by an amount that matters for all rows.
     """
     truth, mean = sample.held_Y.double(), sample.Y.double().mean(dim=0)
+    # 1. Numbers that are not finite, even without held-out rows to compare with.
     if not bool(values.isfinite().all()):
         return True
     if not len(values):
         return False
+    # 2. Divergence. Targets are standardised, so 1 is the standard deviation of all of them.
     spread = float((sample.Y.double() - mean).abs().max())
     if float((values - mean).abs().max()) > FAR_OUT * max(spread, 1.0):
         return True
+    # 3. A loss above the mean's by two standard errors of the differences, and by enough to
+    # matter.
     errors, usual = (residuals.square().mean(dim=1) for residuals in (values - truth, mean - truth))
     worse = errors - usual
     chance = 2 * float(worse.std(correction=0)) / math.sqrt(len(worse))

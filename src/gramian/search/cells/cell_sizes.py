@@ -48,6 +48,7 @@ def rows_expected(search: SearchState, stem: Stem, n: int) -> int:
         lambda: seconds_of_evaluation(search.material, stem, search.engine),
     )
     budget_share = ALL_SHARE * (1 - PILOT_SHARE)
+    # From large to small: the first affordable size is the largest one.
     for rows in range(most_rows, LEAST_ROWS, -SIZE_STEP_ROWS):
         pairs = _pairs(n, rows)
         if clock.allows(pairs * pair_seconds / budget_share, pairs / budget_share):
@@ -77,9 +78,11 @@ def rows_measured(clock: Clock, n: int, seconds: float, trained: int) -> tuple[i
     most_rows = min(MOST_ROWS, n)
     least_rows = min(LEAST_ROWS, most_rows)
     for rows in (*range(most_rows, least_rows, -SIZE_STEP_ROWS), least_rows):
+        # The number of cells times the seconds of one.
         of_all = inflated_rows(n, rows) / rows * seconds * (rows / trained) ** SECONDS_EXPONENT
         if clock.allows(of_all / ALL_SHARE):
             return rows, n
+    # `of_all` is now the estimate for cells of the least size, the last ones tried.
     return least_rows, max(
         least_rows, int(n * min(1.0, ALL_SHARE * clock.remaining_seconds / of_all))
     )

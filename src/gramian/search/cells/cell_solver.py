@@ -40,12 +40,17 @@ class CellSolver:
         """Fit a cell, and return its coefficients in the original order of the rows."""
         fit = fit_cell(
             self.kernel, task.sample, self.shift, clock=self.clock,
+            # A deadline instead of a duration: a task may have waited for a worker, in another
+            # process.
             left=task.ends - time.monotonic(), engine=self.engine, rng=task.rng,
         )  # fmt: skip
+        # The inverse permutation.
         return CellFit(fit.coef[task.order.argsort()], fit.values, fit.shift)
 
     def fit_and_count(self, task: CellTask) -> tuple[CellFit, int]:
         """Fit a cell with a separate meter, and return the fit and its kernel evaluations."""
         before = self.clock.meter.evaluations
+        # The meter starts at the evaluations spent before, so that the limit of the budget holds.
+        # Cells in parallel would each count the evaluations of the others on a shared one.
         own = replace(self.clock, meter=CostMeter(before, self.clock.meter.largest_block))
         return replace(self, clock=own)(task), own.meter.evaluations - before

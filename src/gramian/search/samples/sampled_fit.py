@@ -40,6 +40,8 @@ class Effort:
             Number of training rows.
         """
         screen = _operations(self.screen_landmarks, min(self.screen_rows, n))
+        # Without a `break`, the last and smallest sizes are the choice, in the other methods,
+        # too.
         for landmarks, rows in ((self.machine.landmarks, self.machine.rows), *SMALLER_SIZES):
             machine = replace(self.machine, landmarks=landmarks, rows=rows)
             if fits * screen_seconds * _operations(landmarks, min(rows, n)) / screen <= seconds:
@@ -174,6 +176,8 @@ def learn_metrics(
     machine, kernel = effort.machine, stem.recipe.make_kernel()
     inputs, rows = stem.recipe.inputs, machine.rows
     samples = [material.sample(inputs, split, rows) for split in material.splits]
+    # The first round keeps the better of two powers. Splits might keep different ones, which have
+    # no common stem, so each power gets its own run.
     if len(samples) == 1 or stem.recipe.kernel == L1_KERNEL:
         machines = [machine]
     else:
@@ -185,6 +189,7 @@ def learn_metrics(
         )
         for key in _in_all(runs):
             rounds = [next(r for r in run if (r.number, r.power) == key) for run in runs]
+            # The round without a metric is the same in the run of every power.
             if key not in stems:
                 stems[key] = _of_rounds(material, stem.recipe, rounds)
     return list(stems.values())
@@ -239,6 +244,7 @@ def _stem(
     """Return the stem with the penalty of least mean loss over the splits."""
     sizes = [len(split.validation) for split in material.splits]
     paths = [dict(fit.losses) for fit in fits]
+    # Paths end at different penalties, see `fit_sample`. A mean needs the losses of all splits.
     shared = [p for p in paths[0] if all(p in path for path in paths)]
     losses = tuple(
         (p, sum(v * path[p] for v, path in zip(sizes, paths, strict=True)) / sum(sizes))

@@ -42,9 +42,11 @@ def screen(search: SearchState) -> Iterator[Trial]:
     most_evaluations = SCREEN_SHARE * search.clock.budget.evaluations / cells
     search.effort = search.effort.screening(most_evaluations, partial(_cost, search))
     cost = _cost(search, search.effort.screen_landmarks, search.effort.screen_rows)
+    # The sort is stable: the kernel of the gradients comes first, the others stay in order.
     order = sorted(search.space.kernels, key=lambda kernel: kernel != LEARNER_KERNEL)
     for kernel in order:
         for name in inputs:
+            # One recipe is always tried, so that a search has a result.
             if search.stems and not search.clock.allows(0.2 * search.clock.seconds, cost):
                 return
             started = search.clock.steps.read_clock()
@@ -62,7 +64,9 @@ def screen(search: SearchState) -> Iterator[Trial]:
 def _screen_recipe(search: SearchState, recipe: Recipe) -> Stem:
     """Fit a recipe to a sample: a step of the screen."""
     material, effort, meter = search.material, search.effort, search.clock.meter
-    if recipe.inputs == "quantile":  # they are random, and also of a step that is not computed
+    if recipe.inputs == "quantile":
+        # The map draws rows at random. Made outside the step, it draws the same rows if the journal
+        # replays the step, and later steps have the map.
         _ = material.quantiles
     return search.clock.steps.run(
         f"screen {recipe}", lambda: screen_kernels(material, recipe, effort, search.engine, meter)
@@ -107,8 +111,9 @@ def metrics(search: SearchState) -> Iterator[Trial]:
     search.effort = search.effort.within(
         seconds, screen_seconds, METRIC_FITS * len(search.material.splits), n
     )
+    # A metric from fewer landmarks than the screen had would be a step back.
     if search.effort.machine.landmarks < least_landmarks:
-        search.stems = screen  # The time is too short for a useful metric.
+        search.stems = screen
         return
     groups, evaluations_left = search.in_order(screen), METRIC_SHARE * search.clock.evaluations_left
     fits = METRIC_FITS * len(groups)
@@ -125,6 +130,7 @@ def metrics(search: SearchState) -> Iterator[Trial]:
 
     for group in groups:
         if not search.clock.allows(0.0, METRIC_FITS * cost):
+            # Metrics of earlier groups remain; before the first one, the screen is the result.
             search.stems = search.stems or screen
             return
         if search.space.machine is None or search.material.X.shape[1] == 1:
@@ -155,6 +161,7 @@ def _learner(search: SearchState, stems: list[Stem], group: tuple[str, ...]) -> 
     own, and 3.92 with the metric of the Gaussian.
     """
     best = search.best_of(stems, group)
+    # Only stems with the inputs of the best one, because a metric belongs to its inputs.
     same = [s for s in stems if s.recipe.inputs == best.recipe.inputs]
     return next(
         (s for s in same if s.recipe.kernel == LEARNER_KERNEL and LEARNER_KERNEL in group), best
