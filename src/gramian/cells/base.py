@@ -152,16 +152,21 @@ def divide_rows(
     have. A cell without rows, which rounding may leave, gets the rows of its neighbour.
     """
     n = len(X)
+    # All rows need no random numbers.
     sampled = torch.randperm(n, generator=rng)[:most] if n > most else torch.arange(n)
     with one_thread_each():  # many small operations
         cells = partition.grow(X[sampled], n, rng=rng)
     members: list[Tensor] = []
     for index in cells.members(X, rng=rng):
         if len(index) > partition.largest_cell_rows:
+            # A cell this large could not be divided, as its rows are equal: a random part of them
+            # represents the others.
             index = index[torch.randperm(len(index), generator=rng)[: partition.rows]]
         members.append(index.sort().values)
     for number, index in enumerate(members):
         if not len(index):
+            # The nearest cell with rows before it, or the first one after it. Earlier cells have
+            # been filled, so the previous one suffices.
             neighbours = (
                 members[at] for at in (number - 1, *range(number + 1, len(members))) if at >= 0
             )

@@ -72,19 +72,24 @@ class CenterCells(Cells):
         """
         nearest, first = distances.min(dim=1)
         width = float(self.width)
+        # Without bands each row has one cell, and the division by the width is left out.
         if width == 0:
             row, slope = torch.arange(len(X)), X.new_zeros(X.shape if slopes else 0)
             return start + row, first, torch.ones_like(nearest), slope
         raw = (1.0 - (distances - nearest[:, None]) / width).clamp(min=0.0)
+        # The nearest center has the raw weight 1, so the total is never zero.
         total = raw.sum(dim=1)
         row, cell = (raw > 0).nonzero(as_tuple=True)
         weight, slope = raw[row, cell] / total[row], X.new_zeros(0)
         if slopes:
             units = self._units(X[row], cell, distances[row, cell])
             of_nearest = self._units(X, first, nearest)[row]
+            # The weight of the nearest center is 1 before the division, whatever the distance:
+            # its raw gradient is zero, and only the total changes.
             inside = (raw[row, cell] < 1)[:, None]
             gradient = torch.where(inside, (of_nearest - units) / width, 0.0)
             total_gradient = torch.zeros_like(X).index_add_(0, row, gradient)
+            # The quotient rule for raw weight over total.
             slope = (gradient - weight[:, None] * total_gradient[row]) / total[row, None]
         return start + row, cell, weight, slope
 
@@ -157,6 +162,7 @@ class KMeansCells(Partition):
         return float(n * (1 + self.overlap)) if n > self.rows else float(n)
 
     def grow(self, sample: Float[Tensor, "s d"], n: int, *, rng: torch.Generator) -> CenterCells:
+        # Two equal centers would leave one of their cells without rows.
         distinct = torch.unique(sample, dim=0)
         c = min(-(-n // self.rows), len(distinct))
         centers = distinct[torch.randperm(len(distinct), generator=rng)[:c]].double()
@@ -165,12 +171,15 @@ class KMeansCells(Partition):
             nearest = torch.cat([D.argmin(dim=1) for _, _, D in _distances(X, centers)])
             sums = torch.zeros_like(centers).index_add_(0, nearest, X)
             sizes = torch.bincount(nearest, minlength=c)
+            # A center that has lost all of its rows stays in place.
             centers = torch.where(
                 (sizes > 0)[:, None], sums / sizes.clamp(min=1)[:, None].double(), centers
             )
         if c < 2 or self.overlap == 0:
             return CenterCells(centers, torch.zeros((), dtype=torch.float64))
         distances = _distances(X[:QUANTILE_ROWS], centers)
+        # The width is the quantile of the difference between the two smallest distances: a share
+        # `overlap` of the rows then has a second cell.
         near = torch.cat([D.topk(2, dim=1, largest=False).values for _, _, D in distances])
         return CenterCells(centers, torch.quantile(near.diff(dim=1), self.overlap))
 
@@ -189,6 +198,8 @@ def _distances(
     centers, start = centers.double(), 0
     differs = (centers != centers[0]).any(dim=0)
     for block in X.tensor_split(max(1, -(-n // size))):
+        # A feature without differences among the centers would add the same number to all squared
+        # distances, and its rounding would hide small differences.
         rows = torch.where(differs, block.double(), centers[0])
         yield start, rows, torch.cdist(rows, centers)
         start += len(rows)

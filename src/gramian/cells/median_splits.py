@@ -79,6 +79,8 @@ class MedianSplits(Partition):
     def number_of_cells(self, n: int) -> int:
         """Return the least number of cells of which none has too many of n rows, bands included."""
         cells = max(1, -(-n // self.rows))
+        # Bands multiply the rows with each level, so the number of cells grows until the largest
+        # cell fits.
         while cells > 1 and n * (1 + self.overlap) ** math.log2(cells) > self.rows * cells:
             cells += 1
         return cells
@@ -95,6 +97,8 @@ class MedianSplits(Partition):
             index, leaves, parent = waiting.pop(0)
             split = None
             if leaves > 1 and len(index) >= 2 * LEAST_SAMPLE_ROWS:
+                # An odd number of cells divides the rows in the ratio of the cells, not in
+                # halves.
                 split = _split(sample[index], (leaves // 2) / leaves, self.overlap, rng)
             number = -1 - cells
             if split is None:
@@ -104,9 +108,11 @@ class MedianSplits(Partition):
                 splits.append(split)
                 children.append([0, 0])
                 at = sample[index] @ direction
+                # The rows of a band continue on both sides.
                 first, second = (at <= low, at > low) if high <= low else (at < high, at > low)
                 waiting.append((index[first], leaves // 2, (number, 0)))
                 waiting.append((index[second], leaves - leaves // 2, (number, 1)))
+            # The number of a child is known only when it leaves the queue.
             if parent is not None:
                 children[parent[0]][parent[1]] = number
         d = sample.shape[1]
@@ -135,9 +141,11 @@ def _split(
         direction[int(spread.argmax())] = 1.0
         at = (X @ direction).double().sort().values
     s = len(at)
+    # Each side keeps at least one row of the sample.
     middle, half = min(max(1, round(share * s)), s - 1), overlap * s / 2
     low = float(at[max(0, int(middle - half) - 1)])
     high = float(at[min(s - 1, int(middle + half))])
+    # A band that is empty, or reaches the ends of the rows, separates nothing: split without one.
     if overlap == 0 or not high > low or low <= float(at[0]) or high >= float(at[-1]):
         low = high = _between(at, middle)
     return direction, low, high
@@ -161,6 +169,7 @@ def _principal(X: Float[Tensor, "s d"], rng: torch.Generator) -> Float[Tensor, "
     step = max(1, len(X) // DIRECTION_ROWS)
     sampled = X[::step].double()
     sampled = sampled - sampled.mean(dim=0)
+    # Products of huge features would overflow; the direction does not depend on the scale.
     sampled = sampled / sampled.abs().max().clamp(min=TINY_WIDTH)
     v = torch.randn(X.shape[1], dtype=torch.float64, generator=rng)
     for _ in range(POWER_ITERATIONS):

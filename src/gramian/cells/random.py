@@ -40,6 +40,7 @@ class MeanCells(Cells):
         n, index = len(X), torch.arange(len(X))
         weight = torch.full((n,), 1.0 / self.count, dtype=torch.float64)
         slope = X.new_zeros(X.shape, dtype=torch.float64) if slopes else None
+        # Shares without rows are left out, as in the other kinds of cells.
         for cell in range(self.count if n else 0):
             yield Share(cell, index, weight, slope)
 

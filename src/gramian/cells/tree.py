@@ -56,6 +56,8 @@ class TreeCells(Cells):
         yield from self._shares(self._leaves(X, weights=True, slopes=slopes), slopes)
 
     def route_in_parts(self, X: Float[Tensor, "n d"], *, slopes: bool = False) -> Iterator[Share]:
+        # Four shares per row are always allowed, and one row may belong to all cells: halving
+        # ends.
         limit = max(SHARES_AT_ONCE // (X.shape[1] if slopes else 1), 4 * len(X), self.count)
         try:
             leaves = self._leaves(X, weights=True, slopes=slopes, limit=limit)
@@ -99,10 +101,13 @@ class TreeCells(Cells):
         descents = (_Descent(self, part, weights, slopes, limit) for part in parts)
         outcomes: list[tuple[Tensor, ...]] = []
         for leaves in run(default_threads(), _Descent.leaves, descents):
+            # Check as results arrive, so that a file with overlapping bands cannot fill the
+            # memory.
             outcomes.append(leaves)
             _check_shares(sum(len(leaf) for leaf, *_ in outcomes), limit)
         first = 0
         for leaf_and_rest, part in zip(outcomes, parts, strict=True):
+            # The parts number their rows from 0.
             leaf_and_rest[1].add_(first)
             first += len(part)
         return tuple(map(torch.cat, zip(*outcomes, strict=True)))
@@ -116,10 +121,13 @@ class TreeCells(Cells):
         direction, low, high, child = (tensors[name] for name in TENSOR_NAMES)
         p = len(low)
         shapes = (direction.shape[:1], low.shape, high.shape, child.shape)
+        # A file may be damaged or forged. A tree that loops would be descended without end.
         if direction.ndim != 2 or shapes != ((p,), (p,), (p,), (p, 2)):
             raise ValueError("the splits of the cells have different numbers of parts")
         if bool((high < low).any()):
             raise ValueError("a band of the cells ends before it begins")
+        # Each split except the first must be the child of an earlier one, exactly once, and each
+        # cell must be a leaf, exactly once.
         later = child >= 0
         parent = torch.arange(p)[:, None].expand(p, 2)
         inner, leaves = child[later].sort().values, (-1 - child[~later]).sort().values
@@ -159,6 +167,7 @@ class _Descent:
         """
         n, d = self.X.shape
         row = torch.arange(n)
+        # A tree without splits is one cell, of number -1 - 0.
         at = torch.zeros_like(row) if len(self.cells.low) else torch.full_like(row, -1)
         weight = torch.ones(n, int(self.weights), dtype=torch.float64)
         slope = torch.zeros(n, d if self.slopes else 0, dtype=torch.float64)
@@ -185,15 +194,19 @@ class _Descent:
         X = self.X.index_select(0, row)
         where = (X * direction.to(X.dtype)).sum(dim=1).double()
         sides = []
+        # `where <= low` matters for splits without a band, where low equals high.
         for side, is_on_side in enumerate(((where < high) | (where <= low), where > low)):
             positions = is_on_side.nonzero()[:, 0]
             child, after, steeper = _of((children[:, side], weight, slope), positions)
             if self.weights:
                 first, last, along, at_ = _of((low, high, direction, where), positions)
+                # Splits without a band have a width of zero: the clamp makes the share 0 or 1.
                 width = (last - first).clamp(min=TINY_WIDTH)
                 second = ((at_ - first) / width).clamp(0.0, 1.0)
                 share, sign = (second, 1.0) if side else (1.0 - second, -1.0)
                 if self.slopes:
+                    # Product rule: the share times the slope so far, plus the slope of the share
+                    # inside the band.
                     inner = (second > 0) & (second < 1)
                     ramp = torch.where(inner, sign / width, 0.0)[:, None] * after
                     steeper = steeper * share[:, None] + ramp * along.double()

@@ -48,8 +48,10 @@ class _RadialEntries(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, kernel: Radial, X: Tensor, Z: Tensor) -> Tensor:
+        # |x|² - 2 x'z + |z|² may be slightly negative by cancellation, hence the clamp.
         s = X.square().sum(dim=1)[:, None] + Z.square().sum(dim=1)
         s.addmm_(X, Z.t(), alpha=-2.0).clamp_(min=0.0).mul_(kernel.scale)
+        # Slopes of copies, because `derivative` and `profile` overwrite their argument.
         if not kernel.sharp:
             slope = kernel.derivative(s.clone()).mul_(2 * kernel.scale)
         else:
@@ -85,6 +87,7 @@ class _L1Entries(torch.autograd.Function):
     def backward(ctx: Any, *outer: Tensor) -> Any:
         X, Z, K = ctx.saved_tensors
         S = outer[0] * K
+        # One feature at a time: n m d signs would exceed the memory.
         dX, dZ, signs = torch.empty_like(X), torch.empty_like(Z), torch.empty_like(S)
         for k in range(X.shape[1]):
             torch.sub(Z[:, k], X[:, k, None], out=signs)

@@ -153,6 +153,7 @@ class SampledMetric(Metric):
         coded: bool = False,
         memory_bytes: int = 1 << 30,
     ) -> LearnedMetric:
+        # A fifth of the sample is held out, which leaves `rows` rows to learn from.
         sample_rows = self.rows + self.rows // 4
         sample = draw_sample(rows, targets, weights, sample_rows, rng=rng, coded=coded)
         return self.learn_sample(kernel, sample, rng=rng, engine=engine)

@@ -191,12 +191,15 @@ class LengthscaleDescent(SampledMetric):
         at = self._start(kernel, sample, rows, frame).copies(free=True)
         parameters = at.all() if self.move_landmarks else at.all()[:2]
         adam, steps = _Adam.of(parameters, self.rate), 0
+        # The initial state is a candidate, too: the result is no worse on the held-out rows.
         while True:
             yield _evaluate(kernel, at, rows, held_rows, frame, steps)
             if steps >= self.steps:
                 return
             for _ in range(min(STEPS_PER_EVALUATION, self.steps - steps)):
                 index = torch.randperm(len(rows.X), generator=rng)[: self.batch]
+                # A matrix that is no longer positive definite has no gradient; the states until
+                # then remain.
                 if not self._set_gradients(kernel, at, rows[index], parameters):
                     return
                 adam.step()
@@ -206,6 +209,8 @@ class LengthscaleDescent(SampledMetric):
         """Return the lengthscale of the kernel, and the first distinct rows as landmarks."""
         lengthscale = lengthscale_of(kernel.resolve(sample.X[:MEDIAN_ROWS]))
         inverse = 1 / torch.tensor(lengthscale, dtype=torch.float64)
+        # Equal landmarks make K_mm singular. Twice as many rows make up for copies; if they are
+        # more than needed, `unique` has sorted them, and the first ones would be a biased choice.
         Z = rows.X[: 2 * self.landmarks].unique(dim=0)
         if len(Z) > self.landmarks:
             Z = rows.X[: self.landmarks].unique(dim=0)
@@ -223,6 +228,7 @@ class LengthscaleDescent(SampledMetric):
             if self.objective == "complexity":
                 value = NystromFit.of(kernel, at, batch).complexity()
             else:
+                # The batch is in random order, so its first rows are a random choice.
                 held_rows = slice(0, max(1, len(batch.X) // HELD_SHARE))
                 fitted = slice(held_rows.stop, None)
                 value = NystromFit.of(kernel, at, batch[fitted]).held_out(batch[held_rows]).log()
@@ -261,6 +267,7 @@ class _Adam:
     @torch.no_grad()
     def step(self) -> None:
         self.count += 1
+        # Both means start at zero, and are too small at first.
         bias_first, bias_second = (1 - beta**self.count for beta in ADAM_BETAS)
         for p, m, v in zip(self.parameters, self.first, self.second, strict=True):
             if p.grad is None:
@@ -286,6 +293,7 @@ def _standardise(sample: Sample) -> tuple[_Frame, Rows, Rows]:
     """Return the frame of a sample, and its standardised rows with scaled targets."""
     X, Y = sample.X.double(), sample.Y.double()
     unit = X.std(dim=0, correction=0)
+    # A constant feature has no scale; any factor leaves its differences zero.
     frame = _Frame(X.mean(dim=0), torch.where(unit > 0, unit, 1.0))
     size = float(Y.square().mean().sqrt()) or 1.0
     held_rows = Rows(
@@ -306,6 +314,7 @@ def _evaluate(
         error = float(NystromFit.of(kernel, at, rows).held_out(held_rows))
     except la.NotPositiveDefinite:
         error = math.inf
+    # A copy, because Adam updates the parameters in place. A NaN could win `min` over the states.
     copy, error = at.copies(), error if math.isfinite(error) else math.inf
     landmarks = copy.Z * frame.unit + frame.mean
     return DescentState(

@@ -116,9 +116,11 @@ class NystromFit:
     @classmethod
     def of(cls, kernel: Kernel, at: Parameters, rows: Rows) -> NystromFit:
         """Fit, or raise `NotPositiveDefinite`. Cost: n m kernel evaluations, n m² operations."""
+        # Logarithms keep scales and penalty positive at any step.
         scales, eye = at.log_scales.exp(), torch.eye(len(at.Z), dtype=torch.float64)
         Z = at.Z * scales
         L = _cholesky(entries(kernel, Z, Z) + RELATIVE_JITTER * eye)
+        # Roots of the weights on both factors keep A A' symmetric.
         K_nm = entries(kernel, rows.X * scales, Z) * rows.root
         A = torch.linalg.solve_triangular(L, K_nm.t(), upper=False)
         shift = rows.total * at.log_penalty.exp()
@@ -157,12 +159,14 @@ class NystromFit:
         size = (rows.Y * rows.root).square().sum()
         fit = (size - self.c.square().sum()) / rows.Y.shape[1]
         dimension = torch.linalg.solve_triangular(self.B, self.A, upper=False).square().sum()
+        # The trace of W K is N for a kernel of diagonal 1. Rounding may exceed it by a little.
         missed = (n - self.A.square().sum()).clamp(min=0.0)
         bound: Tensor = fit + dimension + missed / (n * self.at.log_penalty.exp()) * fit / n
         return bound / n
 
 
 def _cholesky(M: Float[Tensor, "m m"]) -> Float[Tensor, "m m"]:
+    # `cholesky_ex` returns a status instead of an exception of torch's own.
     factor, info = torch.linalg.cholesky_ex(M)
     if int(info):
         raise la.NotPositiveDefinite(f"the matrix of {len(M)} landmarks is not positive definite")

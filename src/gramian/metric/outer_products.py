@@ -26,11 +26,13 @@ def outer_products(
     """Return M = G'G in float64, its largest diagonal entry 1; None if all gradients vanish."""
     G = K.gradients(mapped, coef).double()
     if map_ is not None:
+        # Gradients with respect to mapped rows become gradients with respect to the features.
         G = map_.pull_back(G)
     G = G if root is None else G * root[:, None, None]
     G = G.reshape(-1, G.shape[-1])
     M = G.T @ G
     largest = float(M.diagonal().max())
+    # Only ratios matter, because the lengthscale is measured in the metric.
     return M / largest if 0 < largest < float("inf") else None
 
 
@@ -46,11 +48,13 @@ def _root(M: Float[Tensor, "d d"], power: float) -> Float[Tensor, "d k"]:
     kept: distances are the same, and each costs k operations instead of d.
     """
     values, vectors = la.eigenpairs(M)
+    # Rounding makes the least eigenvalues of a singular M slightly negative.
     stretch = (values / values[-1]).clamp(min=0.0) ** power
     if len(M) > FEW_FEATURES:
         tail = stretch.square().cumsum(dim=0)
         is_large = tail > NEGLIGIBLE_SHARE * tail[-1]
         if 2 * int(is_large.sum()) <= len(M):
+            # Without the rotation back to the features: distances do not depend on it.
             thin: Tensor = vectors[:, is_large] * stretch[is_large]
             return thin
     root: Tensor = (vectors * stretch) @ vectors.T

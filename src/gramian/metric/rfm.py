@@ -194,6 +194,7 @@ class RecursiveFeatureMachine(SampledMetric):
         meter : CostMeter, optional
         """
         sample, run = sample.first(self.rows), _Run(engine, meter or CostMeter())
+        # Kernels of the l1 distance change under rotations, so M keeps only its diagonal.
         diagonal = getattr(kernel, "norm", 2.0) == 1.0
         best = lowest = self._fit(sample, kernel, None, None, 0, 1.0, run)
         yield best
@@ -210,6 +211,7 @@ class RecursiveFeatureMachine(SampledMetric):
             best = min(fits, key=lambda r: r.fit.loss)
             # Later rounds keep the power that the first round has chosen.
             powers = (best.power,)
+            # `lowest` is the best round before this one.
             if best.fit.loss > (FIRST_ROUND_LOSS if number == 1 else ROUND_GAIN) * lowest.fit.loss:
                 return
             lowest = min(lowest, best, key=lambda r: r.fit.loss)
@@ -233,6 +235,7 @@ class RecursiveFeatureMachine(SampledMetric):
         self, sample: Sample, last: RoundFit, run: _Run
     ) -> Float[Tensor, "d d"] | None:
         """Return M = G'G in float64, its largest diagonal entry 1; None if all gradients vanish."""
+        # Landmarks are the first rows of the sample, so the rows after them are no centers.
         m, s = len(last.fit.centers), self.gradient_rows
         X, w = sample.X[m : m + s], sample.weights
         root = None if w is None else w[m : m + s].sqrt()

@@ -39,6 +39,7 @@ def draw_sample(
     """
     index = torch.randperm(len(rows), generator=rng)[:most]
     held_index, learn = split_held_out(targets[index], coded)
+    # Files are read in increasing order; afterwards the rows return to their random order.
     order = index.sort()
     X = rows.take(order.values)
     X = X.to_dense() if rows.sparse else X
@@ -54,6 +55,8 @@ def split_held_out(targets: Float[Tensor, "n t"], coded: bool) -> tuple[Tensor, 
     """Split rows in random order into positions of held-out rows and of the others."""
     n = len(targets)
     count = min(MOST_HELD, n // HELD_SHARE)
+    # Every `step`-th row of those sorted by class: each class has its share of held-out rows.
+    # Within a class the order stays random, as the sort is stable.
     place = torch.arange(n)
     if coded:
         label = (targets[:, 0] > 0).long() if targets.shape[1] == 1 else targets.argmax(dim=1)
