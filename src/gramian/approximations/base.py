@@ -89,6 +89,7 @@ def largest_first(
 
     Cost: about 9 m³ operations, 24 m² bytes.
     """
+    # Increasing eigenvalues: the first is the most negative one.
     values, vectors = la.eigenpairs(A)
     if values[0] < -NEGATIVE_SHARE * values[-1]:
         raise ValueError(
@@ -98,5 +99,6 @@ def largest_first(
     count = max(int((values > cut).sum()), 1)
     count = min(count, most or count)
     values, vectors = values.flip(0)[:count], vectors.flip(1)[:, :count]
+    # LAPACK may return either sign of an eigenvector, depending on the processor.
     largest = vectors.gather(0, vectors.abs().argmax(dim=0, keepdim=True))
     return values, vectors * torch.where(largest < 0, -1.0, 1.0)

@@ -44,6 +44,8 @@ class KernelColumns(Value, FeatureMap):
         return self.count
 
     def apply(self, block: Float[Tensor, "b n"]) -> Float[Tensor, "b s"]:
+        # In float64: the normalizer is large where eigenvalues are small, and its products
+        # cancel.
         return (block[:, self.index].double() @ self.normalizer).to(block.dtype)
 
     def block_size(self, rows: RowSource, memory_bytes: int) -> int:

@@ -68,6 +68,7 @@ def spectral_error(
                 r -= vector * (vector @ r)
         norm = r.norm()
         value, last = _largest(diagonal, off)
+        # The residual of a Ritz pair is the norm of r times the last entry of its vector.
         if float(norm) * last <= tol * value:
             break
         off.append(norm)
@@ -81,6 +82,7 @@ def _largest(diagonal: list[Tensor], off: list[Tensor]) -> tuple[float, float]:
     if off:
         T += torch.diag(torch.stack(off), 1) + torch.diag(torch.stack(off), -1)
     values, vectors = torch.linalg.eigh(T)
+    # The difference has negative eigenvalues, too, unless the features are a projection.
     at = int(values.abs().argmax())
     return float(values[at].abs()), float(vectors[-1, at].abs())
 
@@ -135,6 +137,7 @@ def trace_error(K: KernelOperator, features: FeatureMap) -> float:
             f"K - F F' has negative eigenvalues for a {type(features).__name__}, so its trace is "
             "not its trace norm: give a sample, whose eigenvalues can be computed"
         )
+    # The two terms nearly cancel for good features: in float32 the rest would be rounding.
     K = K.double()
     total = 0.0
     for _, block, F in features.strips(K.rows, memory_bytes=K.memory_bytes):
@@ -176,8 +179,10 @@ def sampled_error(
             f"but {readable_bytes(K.memory_bytes)} are allowed; take fewer rows, or sample=None, "
             "which forms no matrix"
         )
+    # Increasing numbers, because files are read in their order.
     index = torch.randperm(n, generator=rng)[:size].sort().values
     K = K.double()
+    # Indexing by one tensor twice keeps the diagonal exact.
     K = K[index, index]
     F = features.features(K.rows, memory_bytes=K.memory_bytes)
     difference = K.dense().cpu().addmm_(F, F.t(), alpha=-1.0)
@@ -198,6 +203,7 @@ class _Difference:
     @classmethod
     def of(cls, K: KernelOperator, features: FeatureMap) -> _Difference:
         K = K.double()
+        # The other half of the memory is for blocks of K.
         fits = 8 * K.shape[0] * features.width <= K.memory_bytes // 2
         stored = features.features(K.rows, memory_bytes=K.memory_bytes // 2) if fits else None
         return cls(K, features, stored)
@@ -219,6 +225,8 @@ class _Difference:
     def matvec(self, v: Float[Tensor, " n"]) -> Float[Tensor, " n"]:
         """Return (K - F F') v."""
         product: Tensor = (self.K @ v).cpu()
+        # All rows contribute to F'v before the first row of F (F'v): two passes over the
+        # features.
         inner = torch.zeros(self.features.width, dtype=v.dtype)
         for rows, F in self.strips():
             inner += F.t() @ v[rows]

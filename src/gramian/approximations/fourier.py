@@ -96,6 +96,7 @@ class FourierMap(Value, FeatureMap):
         out = torch.empty(len(angles), self.size, dtype=block.dtype)
         q = angles.shape[1]
         torch.cos(angles, out=out[:, :q])
+        # An odd number of features leaves the last frequency without its sine.
         torch.sin(angles[:, : self.size - q], out=out[:, q:])
         return out.mul_(self.scale)
 

@@ -54,6 +54,8 @@ class RunningMoments:
             self.origin = values.mean(dim=0)
             self.total = torch.zeros_like(self.origin)
             self.scatter = torch.zeros(len(self.origin), len(self.origin), dtype=torch.float64)
+        # Sums of squares far from the origin would cancel. Any near origin serves, and `finish`
+        # corrects for it.
         values = values - self.origin
         self.count += len(values)
         self.total += values.sum(dim=0)
@@ -61,6 +63,8 @@ class RunningMoments:
 
     def merge(self, other: RunningMoments) -> None:
         """Add the sums of other, nonempty moments, whose values are relative to their origin."""
+        # With t the total of the other sums: sum (f + delta)(f + delta)' = scatter + delta t' + t
+        # delta' + count delta delta'. The total changes last, as the terms need the old one.
         delta = other.origin - self.origin
         self.scatter += other.scatter
         self.scatter.addr_(delta, other.total).addr_(other.total, delta)
@@ -71,5 +75,6 @@ class RunningMoments:
     def finish(self) -> Moments:
         """Return the moments of at least one row, and overwrite the sums."""
         shift = self.total / self.count
+        # sum (f - shift)(f - shift)' = scatter - shift total'.
         scatter = self.scatter.addr_(shift, self.total, alpha=-1.0)
         return Moments(self.count, self.origin + shift, scatter)

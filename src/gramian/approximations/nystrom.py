@@ -89,6 +89,8 @@ class NystromMap(Value, FeatureMap):
         source = as_rows(points)
         K = KernelOperator(kernel, source, source, engine, memory_bytes)
         A = K.double().dense().cpu()
+        # Denormal entries would slow down LAPACK 30 times; entries that are not finite are an
+        # error.
         la.prepare_(A)
         values, vectors = largest_first(A, _cut(A, source.dtype), rank)
         scale = torch.where(values > 0, values, torch.inf)  # no features if the kernel vanishes
@@ -105,6 +107,7 @@ class NystromMap(Value, FeatureMap):
         return self.points.shape[1]
 
     def apply(self, block: Float[Tensor, "b d"]) -> Float[Tensor, "b s"]:
+        # Entries are computed in the wider dtype of both sides, as in `KernelOperator`.
         dtype = torch.promote_types(block.dtype, self.points.dtype)
         x, z = cast(block, dtype), cast(self.points, dtype)
         sparse = is_sparse(x) or is_sparse(z)

@@ -68,9 +68,11 @@ def draw_frequencies(
         constant_2, waves_2 = draw_frequencies(kernel.second, d, count, rng)
         if isinstance(kernel, Product):
             return constant * constant_2, waves + waves_2
+        # Each frequency is from the first kernel with probability proportional to its k(x, x).
         level = torch.rand(count, generator=rng, dtype=torch.float64) * (constant + constant_2)
         return constant + constant_2, torch.where(level < constant, waves, waves_2)
     waves = _density(kernel)(d, count, rng)
+    # Frequencies are inverse lengths, so they are divided by the lengthscale as rows are.
     return 1.0, kernel.scaled(waves.t()).t().contiguous()  # type: ignore[attr-defined]
 
 
@@ -87,6 +89,7 @@ def _student(freedom: int) -> Draw:
     """Return a function that draws from the multivariate t distribution: normal over chi."""
 
     def draw(d: int, count: int, rng: torch.Generator) -> Tensor:
+        # One chi for all features of a frequency: the density depends on the norm alone.
         chi_squared = _normal(freedom, count, rng).square().sum(dim=0)
         return _normal(d, count, rng) * (freedom / chi_squared).sqrt()
 
@@ -98,6 +101,8 @@ def _gamma_mixture(alpha: float) -> Draw:
 
     def draw(d: int, count: int, rng: torch.Generator) -> Tensor:
         shape = torch.full((count,), alpha, dtype=torch.float64)
+        # `torch.distributions.Gamma` draws from the global generator; only this function takes
+        # another.
         precision = torch._standard_gamma(shape, generator=rng) / alpha
         return _normal(d, count, rng) * precision.sqrt()
 
@@ -119,6 +124,7 @@ degrees of freedom (Rasmussen & Williams, *Gaussian processes for machine learni
 def _density(kernel: Kernel) -> Draw:
     if type(kernel) is RationalQuadratic:  # a mixture of Gaussians, eq. 4.20 of the same book
         return _gamma_mixture(kernel.alpha)
+    # Exact types only: a subclass may have another density.
     if type(kernel) not in SPECTRAL_DENSITIES:
         names = ", ".join([c.__name__ for c in SPECTRAL_DENSITIES] + [RationalQuadratic.__name__])
         raise ValueError(

@@ -115,6 +115,7 @@ class Checkpoint:
     def __call__(self, problem: Problem, state: State) -> None:
         """Write the state if it is its turn, else keep it in mind."""
         self._waiting = (problem, state)
+        # The state is remembered first, so that `finish` can write it after an interruption.
         if state.iteration % self.every == 0 and self._is_time():
             self.finish()
 
@@ -136,6 +137,8 @@ class Checkpoint:
             check_is_checkpoint(self.path)
             save_state(self.path, state, about, self.best)
         except (OSError, ValueError) as error:
+            # Before the first save, a file that is no checkpoint is an error of the user. Later
+            # it must not end a fit of hours.
             if isinstance(error, ValueError) and self._saved is None:
                 raise
             self._warn(error)
@@ -183,6 +186,8 @@ class Checkpoint:
             check_state(saved.state, problem)
             if saved.best is not None:
                 check_state(saved.best, problem)
+            # Digests do not detect every difference, so the solver compares the state with the
+            # problem.
             solver.verify(problem, move_state(saved.state, problem.targets.device))
         except ValueError as error:
             raise TextError("{} is a damaged checkpoint: {}", self.path, error) from error

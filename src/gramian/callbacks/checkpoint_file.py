@@ -68,6 +68,7 @@ def save_state(
     header: dict[str, Any] = {"format": WITHOUT_BEST, "type": type(state).__name__}
     header |= {"values": values, "about": about}
     if best is not None:
+        # Only a file with a best state needs the new format: older versions read the others.
         header |= {"format": STATE_FORMAT, "best": _flatten(best, BEST_PREFIX, tensors)}
     write_tensors(path, tensors, {STATE_KEY: json.dumps(header)})
 
@@ -93,6 +94,7 @@ def read_state(path: Path) -> Saved:
         version = header["format"]
         if version > STATE_FORMAT:
             raise _Newer(f"{path} was written by a newer version of gramian: upgrade it")
+        # The digest covers metadata, too. Keys that are left were not written by `save_state`.
         if contents.metadata or (version > 1 and contents.digest is None):
             raise ValueError("its digest is missing")
         types = {solvers[name].state_type.__name__: solvers[name].state_type for name in solvers}
@@ -102,6 +104,7 @@ def read_state(path: Path) -> Saved:
         if "best" in header:
             best = _restore(State, header["best"], contents.tensors, BEST_PREFIX)
             check_state(best)
+        # `_restore` has removed the tensors of the state; the others are not of it.
         if contents.tensors:
             raise ValueError(f"{cls.__name__} has no {', '.join(contents.tensors)}")
         about = {str(name): str(value) for name, value in (header["about"] or {}).items()}
@@ -164,6 +167,7 @@ def _check_fields(state: Any, sizes: dict[str, int]) -> None:
 def _check_tensor(name: str, value: Tensor, hint: Any, sizes: dict[str, int]) -> None:
     if not isinstance(value, hint):
         raise ValueError(f"{name} must be {hint.__name__}, not {value.dtype} {tuple(value.shape)}")
+    # The first tensor with a letter sets its size, and the later ones must agree.
     for letter, size in zip(hint.dim_str.split(), value.shape, strict=True):
         if size != sizes.setdefault(letter, size):
             raise ValueError(f"{name} has shape {tuple(value.shape)}, and {letter} is not {size}")

@@ -61,6 +61,7 @@ class KeepBest:
     ) -> None:
         self.patience, self.every = as_count(patience, "patience"), as_count(every, "every")
         self.checkpoints = tuple(checkpoints)
+        # A resumed run starts from the best state of its file, or its patience would start again.
         restored = (checkpoint.best for checkpoint in self.checkpoints)
         self.best: State | None = next((best for best in restored if best is not None), None)
 
@@ -83,6 +84,8 @@ class KeepBest:
         """Stop as "early_stopping" after `patience` looks without a new minimum."""
         if self.best is None:
             return None
+        # Iterations since the best state, counted in validations: states in between have no
+        # error.
         since = int(history[-1]["iteration"]) - self.best.iteration
         return "early_stopping" if since // self.every >= self.patience else None
 

@@ -28,6 +28,7 @@ def fingerprint(problem: Problem) -> dict[str, str]:
         "kernel": json.dumps(K.kernel.to_dict()),
         "shape": str((*K.shape, problem.targets.shape[1], str(K.dtype))),
         "penalty": repr(problem.penalties or problem.penalty),
+        # The digest of all rows costs a pass; rows that are also centers are read once.
         "rows": rows,
         "centers": rows if K.cols is K.rows else digest(K.cols),
         "targets": _numbers(problem.targets),

@@ -108,6 +108,8 @@ class Journal:
             )
         self._check_version()
         for number, place, length in _records(path):
+            # A part that was damaged and computed again has two records; `_read` tries the last
+            # one first.
             self._places.setdefault(number, []).append((place, length))
         for number in self._places:  # another fit is refused before there is work
             if self._read(number) is not None:
@@ -152,8 +154,10 @@ class Journal:
         record = memoryview(RECORD_MARK + fields + payload)
         try:
             with self.path.open("ab", buffering=0) as file:
+                # An unbuffered write may be short.
                 while record:
                     record = record[file.write(record) :]
+                # A part counts as done when this returns, so it must survive a power failure.
                 os.fsync(file.fileno())
         except OSError as error:
             reason = error.strerror or error
@@ -176,6 +180,7 @@ class Journal:
                 file.seek(place)
                 digest = file.read(RECORD_FIELDS.size)[-32:]
                 payload = file.read(length)
+            # The mark may occur in other data by chance; the digest decides.
             content = _unpack(payload) if _digest(number, payload) == digest else None
             if content is not None:
                 about, facts, tensors = content
@@ -197,6 +202,7 @@ def is_journal(path: Path) -> bool:
 def _version(path: Path) -> int | None:
     """Return the format in most copies of the header; None for other files."""
     with path.open("rb") as file:
+        # The majority: a flipped bit changes one copy.
         versions = HEADER_PATTERN.findall(file.read(KEY_WITHIN_BYTES))
     return int(max(versions, key=versions.count)) if versions else None
 
@@ -210,6 +216,7 @@ def _records(path: Path) -> Iterator[tuple[int, int, int]]:
         for mark in re.finditer(re.escape(RECORD_MARK), content):
             place = mark.end()
             available = len(content) - place - RECORD_FIELDS.size
+            # A record cut off within its fields counts as lost.
             number, length = 0, 1
             if available >= 0:
                 number, length, _ = RECORD_FIELDS.unpack_from(content, place)

@@ -43,6 +43,8 @@ class Ticking(ABC):
     def __enter__(self: T) -> T:
         self._start = time.monotonic()
         self._ended = threading.Event()
+        # The thread gets the event as an argument: the attribute may already be of a later
+        # context. A daemon does not keep the process alive.
         self._thread = threading.Thread(target=self._run, args=(self._ended,), daemon=True)
         self._thread.start()
         return self

@@ -82,12 +82,15 @@ class Validate:
         """Return the predictions of a state, and the targets; ValueError if these do not fit."""
         K = problem.K
         model, rows = problem.model(state.coef), as_rows(self.X)
+        # Held-out rows may have another dtype than the centers, for which the engine may have no
+        # tiles.
         dtype = torch.promote_types(rows.dtype, model.centers.dtype)
         engine, memory = choose_within_memory(
             K.engine, model.kernel, K.host_bytes, dtype=dtype, sparse=rows.sparse
         )
         predicted = model.predict(rows, engine=engine, memory_bytes=memory).cpu()
         y = torch.as_tensor(self.y, dtype=torch.float64)
+        # Targets of shape (n,) are accepted for a model of shape (n, 1).
         if y.numel() != predicted.numel():
             raise ValueError(
                 f"Validate has {predicted.shape[0]} rows with {predicted.shape[1]} targets each, "

@@ -131,6 +131,7 @@ def weighted_quantile(
 ) -> Float[Tensor, ""]:
     """Return the least value with a share `level` of the weight at or below it."""
     order = y.argsort()
+    # Cumulative weights instead of repeated rows: whole weights give the same quantile.
     below = weights[order].cumsum(dim=0)
     place = int(torch.searchsorted(below, level * float(below[-1])))
     return y[order[min(place, len(y) - 1)]]
@@ -147,10 +148,13 @@ def spread(y: Float[Tensor, "n t"], weights: Float[Tensor, " n"]) -> float:
     Where half of the targets are equal it is the standard deviation.
     """
     off = (y - weighted_median(y, weights)).abs()
+    # 1.4826 times the median absolute deviation of normal numbers is their standard deviation.
     robust = 1.4826 * float(weighted_median(off, weights).mean())
     if robust > 0:
         return robust
+    # The median deviation is zero if half of the targets are equal, as in counts with many zeros.
     off = y - weighted_mean(y, weights)
+    # Equal targets have no deviation; a unit of 1 leaves them as they are.
     return float(weighted_mean(off.square(), weights).mean().sqrt()) or 1.0
 
 

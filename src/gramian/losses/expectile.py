@@ -57,6 +57,8 @@ class Expectile(Loss):
     def constant(self, y: Tensor, weights: Tensor) -> Tensor:
         at = weighted_mean(y, weights)
         for _ in range(FIXED_POINT_ROUNDS):
+            # The mean with the weights of both sides at the last value. Where it no longer moves,
+            # the slopes add up to zero.
             w = weights[:, None] * self.curvatures(at.expand_as(y), y)
             at = (w * y).sum(dim=0) / w.sum(dim=0)
         return at

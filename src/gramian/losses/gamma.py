@@ -49,9 +49,12 @@ class Gamma(Loss):
             raise ParameterError("loss", "gamma", problem, remedy, SETTING_FORM)
 
     def surrogate(self, y: Tensor, weights: Tensor) -> Tensor:
+        # The deviation is proportional to the mean, so logarithms have about the same variance
+        # everywhere.
         return y.log()
 
     def constant(self, y: Tensor, weights: Tensor) -> Tensor:
+        # The slopes 1 - y e^-f add up to zero where e^f is the mean.
         return weighted_mean(y, weights).log()
 
     def values(self, f: Tensor, y: Tensor) -> Float[Tensor, "n q"]:

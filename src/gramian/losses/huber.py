@@ -59,14 +59,18 @@ class Huber(Loss):
         return spread(y, weights)
 
     def for_unit(self, unit: float) -> Huber:
+        # Targets are now in robust deviations, the unit of the default.
         return replace(self, delta=1.35 if self.delta is None else self.delta / unit)
 
     def surrogate(self, y: Tensor, weights: Tensor) -> Tensor:
         return clip_targets(y, weights, 3.0)
 
     def constant(self, y: Tensor, weights: Tensor) -> Tensor:
+        # The median is near the minimum even with outliers, unlike the mean.
         at = weighted_median(y, weights)
         for _ in range(FIXED_POINT_ROUNDS):
+            # Curvatures are at most 1, so a step of the pull over the total weight never
+            # overshoots.
             pull = (weights[:, None] * self.slopes(at.expand_as(y), y)).sum(dim=0)
             at = at - pull / weights.sum()
         return at

@@ -31,6 +31,7 @@ class Link:
 
     def __reduce__(self) -> tuple[Callable[[str], Link], tuple[str]]:
         """Say how a pickle has it: by its name."""
+        # Lambdas do not pickle, so a pickle has the name alone.
         return link_of, (self.name,)
 
 
@@ -39,6 +40,7 @@ def _sort_quantiles(f: Tensor) -> Tensor:
 
 
 def _along_sorted(f: Tensor, slopes: Tensor) -> Tensor:
+    # Sorting permutes the gradients as it permutes the values.
     return slopes.gather(1, f.argsort(dim=1)[:, :, None].expand_as(slopes))
 
 

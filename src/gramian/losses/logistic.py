@@ -38,14 +38,17 @@ class Logistic(Loss):
     of_classes: ClassVar[bool] = True
 
     def constant(self, y: Tensor, weights: Tensor) -> Tensor:
+        # If all rows are of one class, `eps` keeps the log odds finite.
         share = (1 + weighted_mean(y, weights)) / 2
         return torch.logit(share, eps=1e-12)
 
     def values(self, f: Tensor, y: Tensor) -> Float[Tensor, "n q"]:
+        # `softplus` does not overflow for large -y f, unlike the exponential.
         return softplus(-y * f)
 
     def slopes(self, f: Tensor, y: Tensor) -> Float[Tensor, "n q"]:
         return -y * torch.sigmoid(-y * f)
 
     def curvatures(self, f: Tensor, y: Tensor) -> Float[Tensor, "n q"]:
+        # For large f, 1 - sigmoid(f) would round to zero; sigmoid(-f) keeps its digits.
         return torch.sigmoid(f) * torch.sigmoid(-f)

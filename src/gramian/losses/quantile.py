@@ -64,6 +64,7 @@ class Quantile(Loss):
             raise ValueError(f"levels of quantiles are between 0 and 1, not {self.levels!r}")
         if not self.smoothing >= 0:
             raise ValueError(f"smoothing must be at least 0, not {self.smoothing!r}")
+        # The dataclass is frozen. One form of the levels makes equal losses compare equal.
         object.__setattr__(self, "levels", tuple(float(level) for level in levels))
 
     def outputs(self, t: int) -> int:
@@ -114,6 +115,7 @@ class Quantile(Loss):
         return torch.sigmoid(at) * torch.sigmoid(-at) / self.smoothing
 
     def smooth_kink(self, share: float) -> Quantile:
+        # A width of the user's is the least one: smaller ones would solve another problem.
         return replace(self, smoothing=max(self.smoothing, share))
 
     @property
@@ -126,4 +128,5 @@ class Quantile(Loss):
 
     def _levels(self, f: Tensor) -> Tensor:
         taus = torch.tensor(self._taus, dtype=f.dtype, device=f.device)
+        # A single level serves all targets.
         return taus if f.shape[1] == len(taus) else taus.repeat(f.shape[1])

@@ -39,7 +39,9 @@ class Softmax(Loss):
     invariant: ClassVar[bool] = True
 
     def constant(self, y: Tensor, weights: Tensor) -> Tensor:
+        # A class without weight would have an infinite logarithm.
         logs = weighted_mean((y > 0).double(), weights).clamp(min=1e-12).log()
+        # Only differences of outputs matter, and the penalty makes their sum zero.
         return logs - logs.mean()
 
     def values(self, f: Tensor, y: Tensor) -> Float[Tensor, "n 1"]:
@@ -54,5 +56,6 @@ class Softmax(Loss):
         return p * (1 - p)
 
     def curvature_product(self, f: Tensor, y: Tensor, z: Tensor) -> Float[Tensor, "n q"]:
+        # (diag(p) - p p') z, without a matrix for each row.
         p = f.softmax(dim=1)
         return p * (z - (p * z).sum(dim=1, keepdim=True))

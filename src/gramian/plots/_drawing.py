@@ -50,6 +50,7 @@ class Display:
     def _axes(self, ax: Axes | None) -> Axes:
         """Set and return the axes, by default new axes of pyplot."""
         check_matplotlib(type(self).__name__)
+        # Axes of the caller need no pyplot, whose import chooses a backend.
         if ax is None:
             pyplot = importlib.import_module("matplotlib.pyplot")
             _, ax = pyplot.subplots(layout="constrained")

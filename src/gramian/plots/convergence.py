@@ -131,6 +131,7 @@ class ConvergenceDisplay(Display):
             raise ValueError(
                 f"the history has no {missing_column!r}; it has {join_words(known_columns)}{meant}"
             )
+        # The tolerance limits one quantity; a line in the plot of another would mislead.
         goal = _goal(estimator) if y == _first_of(rows, LIMITED_QUANTITIES) else None
         across, up = (np.array([row[key] for row in shown_rows], dtype=float) for key in (x, y))
         return cls(across, up, x, y, goal, name).plot(ax, **line_kw)
@@ -150,6 +151,7 @@ class ConvergenceDisplay(Display):
             Itself.
         """
         axes = self._axes(ax)
+        # The least error stays until a trial lowers it.
         steps = {"drawstyle": "steps-post"} if self.y_name == "best_error" else {}
         (self.line_,) = axes.plot(self.x, self.y, **{"label": self.name, **steps, **line_kw})
         self.goal_line_ = None
@@ -157,6 +159,7 @@ class ConvergenceDisplay(Display):
             self.goal_line_ = axes.axhline(
                 self.goal, color=self.line_.get_color(), linestyle=":", linewidth=1
             )
+        # A residual that rounds to zero has no logarithm.
         if (self.y > 0).all():
             axes.set_yscale("log")
         axes.set_xlabel(AXIS_LABELS.get(self.x_name, self.x_name))
@@ -188,6 +191,7 @@ def _of_search(history: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def _check_iterates(rows: Sequence[Mapping[str, Any]]) -> None:
     """Raise ValueError if the history is a single state, or a state for each cell."""
+    # Rows of a fit by cells have the ridge of each cell; they are no iterations of one solver.
     if len(rows) < 2 or "ridge" in rows[0]:
         raise ValueError(
             "there are no iterations to show: the fit was in closed form, or by cells; "

@@ -79,11 +79,14 @@ class ImportanceDisplay(Display):
         check_is_fitted(estimator)
         try:
             shares = np.asarray(estimator.feature_importances_, dtype=float)
+        # Estimators without importances raise AttributeError, so that `hasattr` is false; its
+        # text has the reason.
         except AttributeError as error:
             raise ValueError(f"{cls.__name__} has nothing to show: {error}") from error
         names = getattr(estimator, "feature_names_in_", None)
         if names is None:
             names = [f"feature {number}" for number in range(len(shares))]
+        # Stable, so that equal shares keep the order of the features.
         order = np.argsort(-shares, kind="stable")
         first, other_features = np.split(order, [as_count(most, "most")])
         labels = tuple(str(names[number]) for number in first)
@@ -109,6 +112,7 @@ class ImportanceDisplay(Display):
             names, shares = [*names, "all others"], [*shares, self.other_importance]
         self.bars_ = axes.barh(range(len(names)), shares, **bar_kw)
         axes.set_yticks(range(len(names)), names)
+        # The first bar would be at the bottom.
         axes.invert_yaxis()
         axes.set_xlabel("importance: share in how predictions vary")
         return self

@@ -119,6 +119,7 @@ class LandmarkDisplay(Display):
                 f"X has {len(source)} rows, and landmark {int(index.max())} is none of them: give "
                 "the rows of the fit"
             )
+        # Evenly spaced instead of random: the same plot each time.
         shown = torch.linspace(0, len(source) - 1, min(len(source), as_count(rows, "rows"))).long()
         points, landmarks = (
             dense(source.take(row_index)).numpy() for row_index in (shown, torch.as_tensor(index))
@@ -207,6 +208,7 @@ def _unexplained_share(estimator: Estimator, X: RowsLike, shown: torch.Tensor) -
     model: Model | None = getattr(estimator, "model_", None)
     feature_map: FeatureMap | None = getattr(estimator, "map_", None)
     if model is not None:
+        # Averages and cells have several sets of centers, so no share belongs to a row.
         if len(model.parts) > 1 or model.parts[0].cells is not None:
             return None
         part = model.parts[0]
@@ -224,4 +226,5 @@ def _unexplained_share(estimator: Estimator, X: RowsLike, shown: torch.Tensor) -
         [feature_map.kernel.diag(block) for _, block in shown_rows.blocks(1000)]
     ).double()
     unexplained_share = 1 - features.square().sum(dim=1) / diagonal_values
+    # Rounding may leave the range, as for the landmarks themselves.
     return unexplained_share.clamp(0, 1).numpy()

@@ -113,6 +113,7 @@ class PenaltyPathDisplay(Display):
     @classmethod
     def _of_path(cls, estimator: Estimator, name: str | None) -> PenaltyPathDisplay:
         path, wrong = estimator.path_, is_classifier(estimator)
+        # Squared errors are shown by their roots, shares of wrong labels as they are.
         as_shown = np.asarray if wrong else np.sqrt
         folds = np.array([row["fold_errors"] for row in path], dtype=float)
         return cls(
@@ -157,11 +158,14 @@ class PenaltyPathDisplay(Display):
 
 def _of_search(table: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray, float]:
     """Return penalties and errors of the best fit of a search, and the penalty of the best one."""
+    # The penalties of one fit are consecutive rows of the table.
     runs = groupby(
         range(len(table["params"])), lambda row: (table["step"][row], _recipe(table, row))
     )
     paths = [list(run) for _, run in runs]
     several = [path for path in paths if len(path) > 1]
+    # Losses of samples are not comparable with losses of all rows, so samples count only without
+    # fits.
     fits = [path for path in several if table["step"][path[0]] in ("fit", "cells")] or several
     if not fits:
         raise ValueError("the search has compared no penalties; give it a larger budget")

@@ -42,6 +42,7 @@ class Reliability:
         cls, probability: np.ndarray, true: np.ndarray, bins: int = PROBABILITY_BINS
     ) -> Reliability:
         """Bin rows by their probability; `true` is whether the class is right."""
+        # A probability of 1 belongs to the last bin.
         place = np.minimum((probability * bins).astype(int), bins - 1)
         rows = np.bincount(place, minlength=bins)
         filled = rows > 0
@@ -260,6 +261,7 @@ def reliability_of(
     """
     if len(classes) == 2:
         second = classes[1]
+        # `item` returns a Python value, because NumPy's own repr includes the type.
         return repr(second.item()), Reliability.of(chances[:, 1], y == second, bins)
     right = classes[chances.argmax(axis=1)] == y
     return PREDICTED_CLASS, Reliability.of(chances.max(axis=1), right, bins)
@@ -295,6 +297,7 @@ def _check(y: np.ndarray, chances: np.ndarray, classes: np.ndarray) -> None:
             f"y_prob must have shape {(len(y), len(classes))}, rows by classes, or {(len(y),)} for "
             f"two classes; it has {chances.shape}, of the classes {classes.tolist()}"
         )
+    # This form is true for NaN, too.
     if not ((chances >= 0) & (chances <= 1)).all():
         raise ValueError("y_prob holds numbers that are no probabilities, between 0 and 1")
     if not np.isin(y, classes).any():
