@@ -394,7 +394,7 @@ class TestWithOtherSettings:
             early(**(FALKON | changes)).fit(X, Y)
 
     def test_one_row(self):
-        with pytest.raises(ValueError, match="holds out rows, and 1 rows are too few"):
+        with pytest.raises(ValueError, match="holds out rows, but 1 rows are too few"):
             early(landmarks=None).fit(X[:1], Y[:1])
 
 

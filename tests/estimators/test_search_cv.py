@@ -81,7 +81,7 @@ class TestParameters:
             ({"memory_limit": "much"}, "memory_limit"),
             *[({"cv": cv}, "cv must be None, a number of folds of at least 2")
               for cv in (1, 0, -2, True, 2.5, "five", [])],
-            ({"cv": N + 1}, f"cv={N + 1} folds need as many rows, and there are {N}"),
+            ({"cv": N + 1}, f"cv={N + 1} folds need as many rows, but there are only {N}"),
             ({"cv": [([0, 1], [N])]}, f"the number {N}"),
             ({"cv": [([0, 1], [2]), ([3], [])]}, "split 1 of cv"),
         ],

@@ -162,7 +162,7 @@ class TestHeldOut:
             assert not again.data.rows.random_access
 
     def test_too_few_rows(self):
-        with pytest.raises(ValueError, match="holds out rows, and 1 rows are too few"):
+        with pytest.raises(ValueError, match="holds out rows, but 1 rows are too few"):
             divide(settings(), TrainingData(as_rows(X[:1]), torch.ones(1, 1)), generators())
 
 
@@ -243,17 +243,17 @@ class TestSplitters:
     @pytest.mark.parametrize(
         ("cv", "message"),
         [
-            ([([0], [])], "split 0 of cv: the rows to test on are none"),
-            ([([0], [1]), ([], [1])], "split 1 of cv: the rows to train on are none"),
-            ([([0, 40], [1])], r"train on have the number 40, but there are rows 0 \.\. 39"),
-            ([([0], [-1])], "test on have the number -1"),
-            ([([0, 3, 3], [1])], "train on hold row 3 twice"),
-            ([([0.5], [1])], "train on are a list of row numbers, not"),
-            ([([True, False], [1])], "train on are a list of row numbers, not"),
-            ([([0], [[1]])], "test on are a list of row numbers"),
-            ([(["a"], [1])], "train on are row numbers, not"),
+            ([([0], [])], "split 0 of cv: rows to test on are missing"),
+            ([([0], [1]), ([], [1])], "split 1 of cv: rows to train on are missing"),
+            ([([0, 40], [1])], "train on must be between 0 and 39, not 40"),
+            ([([0], [-1])], "test on must be between 0 and 39, not -1"),
+            ([([0, 3, 3], [1])], "train on contain row 3 twice"),
+            ([([0.5], [1])], "train on must be a list of row numbers, not"),
+            ([([True, False], [1])], "train on must be a list of row numbers, not"),
+            ([([0], [[1]])], "test on must be a list of row numbers"),
+            ([(["a"], [1])], "train on must be row numbers, not"),
             (KFold(41), r"cv=KFold\(.*cannot split these rows: .*41"),
-            (GroupKFold(3), "cannot split these rows: .*a splitter that needs groups"),
+            (GroupKFold(3), "cannot split these rows: .*if the splitter needs groups"),
             (StratifiedKFold(3), "cannot split these rows: .*'continuous'"),
         ],
         ids=str,
@@ -274,7 +274,7 @@ class TestSplitters:
             def get_n_splits(self, X: Any = None) -> int:
                 return 0
 
-        with pytest.raises(ValueError, match="has no splits"):
+        with pytest.raises(ValueError, match="must yield at least one split"):
             splits.folds_of(Empty(), data())
 
     @pytest.mark.parametrize("part", ["train", "test"])
@@ -284,7 +284,8 @@ class TestSplitters:
         pair = (list(range(10)), list(range(10, 40)))
         cv = [pair if part == "train" else pair[::-1]]
         with pytest.raises(
-            ValueError, match=f"split 0 of cv has no row to {part} on: all have weight zero"
+            ValueError,
+            match=f"split 0 of cv has no row to {part} on: all its rows have weight zero",
         ):
             divide(path(cv), data(weights=weights), generators())
 

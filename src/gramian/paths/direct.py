@@ -42,6 +42,7 @@ def direct_path(
     # Allocated once: blocks of this size that are freed and taken again fragment the heap.
     A = torch.empty_like(K)
     for penalty in penalties:
+        # The factorisation overwrites the matrix.
         A.copy_(K)
         A.diagonal().add_(replace(problem, penalty=penalty).ridge.cpu().reshape(-1))
         # The view by columns shares the memory of A, whose triangle becomes the factor.

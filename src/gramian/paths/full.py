@@ -170,6 +170,7 @@ class FullPath:
         ridge = self.problem.total * penalties * _inverse_weights(self.problem)
         ridge = ridge.expand(len(Y), p * t)
         norm = B.norm(dim=0)
+        # The columns are penalty by penalty, t for each.
         X = torch.zeros_like(B) if start is None else start.transpose(0, 1).reshape(len(Y), p * t)
         R = B if start is None else B - self._apply(X, ridge)
         Z = self.inverse @ R

@@ -52,8 +52,10 @@ class Spectrum:
         root = weights.double().sqrt()
         # The weights enter symmetrically, so that the eigenvectors are orthogonal.
         A = root[:, None] * K.double() * root
+        # Products of tiny entries are denormal numbers, which slow LAPACK down.
         la.flush_tiny_(A)
         values, vectors = la.eigenpairs(A)
+        # Rounding leaves eigenvalues below zero, and a shift could then meet a pole.
         return cls(values.clamp(min=0.0), vectors, True, weights)
 
     @classmethod
@@ -64,17 +66,22 @@ class Spectrum:
         """
         K_mm = K_nm[: K_nm.shape[1]].double()
         identity = torch.eye(len(K_mm), dtype=torch.float64)
+        # The absolute term is for a kernel whose diagonal is zero.
         jitter = RELATIVE_JITTER * float(K_mm.diagonal().mean()) + 1e-300
         R = torch.linalg.cholesky(K_mm + jitter * identity)
+        # 1. Features F, with the Nystrom approximation F F'. R is the lower factor.
         features = torch.linalg.solve_triangular(R, K_nm.double().t(), upper=False).t()
         features = weights.double().sqrt()[:, None] * features
+        # 2. The m x m side has the same eigenvalues as the n x n side, at a fraction of the cost.
         values, vectors = la.eigenpairs(features.t() @ features)
         # Smaller eigenvalues are rounding; `dual_rest` accounts for their directions.
         is_positive = values > 1e-14 * values.max()
         values, vectors = values[is_positive], vectors[:, is_positive]
+        # 3. Dual vectors of the centers, in the basis of the eigenvectors.
         inverse = torch.linalg.solve_triangular(R, identity, upper=False)
         dual = inverse.t() @ vectors
         dual_rest = (inverse.square().sum(dim=0) - dual.square().sum(dim=1)).clamp(min=0.0)
+        # 4. Eigenvectors of the n x n side.
         left_vectors = features @ vectors / values.sqrt()
         return cls(values, left_vectors, False, weights, dual, dual_rest)
 
@@ -139,9 +146,10 @@ class Spectrum:
     def _residuals(
         self, Y: Float[Tensor, "n t"], shifts: Sequence[float]
     ) -> Iterator[tuple[float, Float[Tensor, "n t"], Float[Tensor, " n"]]]:
-        """Yield each shift, y - H y of rows times the root of their weights, and 1 - H_ii.
+        """Yield (shift, W^(1/2) (y - H y), diagonal of 1 - H) for each shift.
 
-        For landmarks both belong to the fit without their center. Two products serve all shifts.
+        At rows that are landmarks, the last two are of a fit without that landmark as a center. Two
+        products serve all shifts.
         """
         y = self.weights.double().sqrt()[:, None] * Y.double()
         inside = self.vectors.t() @ y

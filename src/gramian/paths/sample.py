@@ -138,7 +138,9 @@ def fit_sample(
     -----
     Cost: as for `nystrom_path` or `direct_path`, plus v m kernel evaluations.
     """
+    # The median needs all pairs of its rows, so that a thousand must do.
     kernel = kernel.resolve(sample.first(MEDIAN_ROWS).X)
+    # The rows are in random order: the first ones are random landmarks.
     m = min(landmarks, len(sample.X))
     K = KernelOperator(kernel, sample.X, sample.X, engine, meter=meter)
     centers = sample.first(m).X
@@ -157,7 +159,9 @@ def fit_sample(
         elif loss > LARGEST_LOSS_RATIO * least_loss:
             break
     if best is None:
-        raise FloatingPointError(f"{kernel!r} has no penalty at which its matrix is definite")
+        raise FloatingPointError(
+            f"the matrix of {kernel!r} is not positive definite at any penalty"
+        )
     penalty, coef, values = best
     total = problem.total
     return SampleFit(least_loss, penalty, kernel, centers, coef, tuple(losses), total, values)

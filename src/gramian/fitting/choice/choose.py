@@ -61,10 +61,10 @@ class Chosen:
     Attributes
     ----------
     settings : FitSettings
-        With values.
+        Settings with values in place of "auto".
     shares : Shares or None
-        The map to probabilities of classes, fitted to these rows; None for a regression, or if the
-        settings leave nothing open.
+        The map to probabilities of classes, fitted to the held-out rows; None for a regression, or
+        if the settings leave nothing open.
     """
 
     settings: FitSettings
@@ -90,9 +90,9 @@ def choose(
     data : TrainingData
         As the fit sees them: scaled, mapped, without rows that are held out to stop early.
     landmarks : int or None
-        Of the fit; None if all rows are centers.
+        Number of landmarks of the fit; None if all rows are centers.
     rng : torch.Generator, optional
-        For a sample, its parts, and centers; needed where something is chosen.
+        For a sample, its parts, and centers; needed if something is chosen.
     ends : float, default=inf
         The time of `time.monotonic` at which the fit is to end.
     mapped : LinearMap, optional
@@ -104,24 +104,26 @@ def choose(
     -----
     Cost: up to 1,000 rows, and with a memory limit below 1 GiB, some ten eigenvalue problems of n
     rows, and some fifteen of 400. Beyond, a screen of kernels with 500 landmarks, and some four
-    fits to 10,000 rows with all penalties at once: about as much as a fit to 20,000 rows. Of more
-    than eight classes, one of these more, at one penalty.
+    fits to 10,000 rows with all penalties at once: about as much as a fit to 20,000 rows. With
+    more than eight classes, one more of these fits, at one penalty.
     """
     if before is not None:
         settings = _as_before(settings, before)
     if not settings.chooses:
         return Chosen(_with_tolerance(settings, None))
     if rng is None:
-        raise ValueError("a choice of kernel, lengthscale or penalty needs a generator")
+        raise ValueError("the choice of kernel, lengthscale or penalty needs a random generator")
     announce(settings.callbacks, stages.COMPARING_STAGE)
     tried = candidates(settings, sparse=data.rows.sparse, mapped=mapped)
+    # One of the kernels stands for all: they have the same engine and number of features.
     by = _comparisons(settings, data, landmarks, rng, ends, tried[0], mapped)
     resolve.check_features(tried[0], data.rows)
     best, comparison = best_of(tried, by)
     moves = settings.chooses_lengthscale and has_scale(best)
+    # The screen has compared kernels; the walk now compares lengthscales of the best one.
     best_scored = comparison.beyond(walk(best, comparison, moves=moves))
     logger.info(
-        "chosen: kernel %r, penalty %.3g, squared error on other rows %.3g of the target's",
+        "chosen: kernel %r, penalty %.3g; mean squared error on held-out rows: %.3g",
         best_scored.kernel, best_scored.penalty, best_scored.loss,
     )  # fmt: skip
     picked = replace(settings, kernel=best_scored.kernel, lengthscale="median")
@@ -151,6 +153,7 @@ def _with_tolerance(settings: FitSettings, loss: float | None) -> FitSettings:
         return settings
     if loss is None or not math.isfinite(loss):
         return replace(settings, tol=USUAL_TOLERANCE)
+    # The loss is an error of predictions, so its root bounds the accuracy that pays.
     aim = min(NOISY_TOLERANCE, TOLERANCE_OF_LOSS * math.sqrt(loss))
     return replace(settings, tol=max(USUAL_TOLERANCE, aim))
 
@@ -167,6 +170,8 @@ def _comparisons(
     """Return the comparisons of kernels, one for each of the inputs that may be chosen."""
     engine = resolve.engine_for(settings, data.rows, kernel)
     penalty_given = None if isinstance(settings.penalty, str) else settings.one_penalty
+    # A penalty of 0 is for solvers that stop early. Closed forms need a positive one, and choose it
+    # freely.
     penalties = (penalty_given,) if penalty_given else None
     index = _sample_index(settings, data, rng)
     if _leaves_one_out(settings, data):
@@ -178,6 +183,7 @@ def _comparisons(
         splits = search_splits(settings.cv, data if index is None else data.part(index), rng)
     plain = HeldOutChoice.of(data, index, landmarks, engine, penalties, splits, rng, ends)
     unscaled_features = kernel.unscaled_features(data.rows.shape[1])
+    # Quantiles would change the units of the metric, fill sparse rows, or touch raw features.
     if not settings.chooses_inputs or mapped is not None or data.rows.sparse or unscaled_features:
         return [plain]
     return [plain, replace(plain, inputs="quantile")]
@@ -189,6 +195,7 @@ def candidates(settings: FitSettings, *, sparse: bool, mapped: LinearMap | None)
     if not settings.chooses_kernel:
         names = [kernel_given]
     else:
+        # The l1 distance depends on the axes, which a matrix mixes; factors of features keep them.
         mixed = mapped is not None and mapped.matrix is not None
         names = [*RADIAL_KERNELS, *([] if sparse or mixed else [L1_KERNEL])]
     if not settings.chooses_lengthscale:
@@ -214,6 +221,7 @@ def _sample_index(settings: FitSettings, data: TrainingData, rng: torch.Generato
     if settings.cv is None and _tight(settings):
         sample_limit = FEW_ROWS
     if settings.limit is not None:
+        # Leave-one-out has memory for the square of the rows; below 50 rows, a choice is noise.
         sample_limit = max(
             LEAST_ROWS, min(sample_limit, math.isqrt(settings.limit // BYTES_PER_PAIR))
         )

@@ -92,7 +92,7 @@ class Comparison(Protocol):
         """Return the better one of this penalty and smaller ones, which cost more."""
 
     def of_all_targets(self, scored: Scored) -> HeldValues | None:
-        """Return its predictions of the rows that kernels are compared on; None if it failed."""
+        """Return predictions of the rows that kernels are compared on; None if the fit failed."""
 
 
 UNKNOWN_PENALTY = 1e-6
@@ -105,7 +105,7 @@ def failed_score(kernel: Kernel) -> Scored:
 
 
 def has_scale(kernel: Kernel) -> bool:
-    """Return whether another lengthscale is another function: not of a linear kernel, say."""
+    """Return whether the lengthscale changes the function; not for a linear kernel, for example."""
     scaled = medians(getattr(kernel, "lengthscale", None)) is not None
     return scaled and not kernel.scale_free
 
@@ -116,15 +116,17 @@ def first_of_ties(criteria: Sequence[float]) -> int:
     Of decreasing penalties it is the largest: rounding does not decide among equals, and a larger
     penalty is the safer one away from the rows.
     """
+    # Of decreasing penalties, the first one within the tolerance is the largest.
     limit = (1 + LEAST_GAIN) * min(criteria)
     return next(k for k, value in enumerate(criteria) if value <= limit)
 
 
 def best_of(kernels: Sequence[Kernel], by: Sequence[Comparison]) -> tuple[Kernel, Comparison]:
-    """Return the kernel of the smallest criterion, and the inputs with which it has that.
+    """Return the kernel with the smallest criterion, and the comparison on its inputs.
 
     Of several kernels whose criterion is rounding alone, the first is best.
     """
+    # Nothing to compare: a screen would only cost time.
     if len(kernels) == len(by) == 1:
         return kernels[0], by[0]
     scores = [(comparison.screen(kernel), comparison) for comparison in by for kernel in kernels]
@@ -146,15 +148,19 @@ def walk(kernel: Kernel, score: Comparison, *, moves: bool = True, fine: bool = 
         Whether `fine_steps` are tried last, on both sides of the best lengthscale.
     """
     best = score(kernel)
+    # An error of rounding alone cannot be improved.
     if not (moves and best.criterion > ROUNDING_LOSS):
         return best
     for step in (1 / LENGTHSCALE_STEP, LENGTHSCALE_STEP):
         first, factor = best, step
         while 1 / FARTHEST_RATIO <= factor <= FARTHEST_RATIO:
+            # The factor is of the first lengthscale, the penalties are near the best of the last
+            # one.
             candidate = score(times(kernel, factor), best)
             if not candidate.criterion < (1 - LEAST_GAIN) * best.criterion:
                 break
             best, factor = candidate, factor * step
+        # The criterion fell in this direction, so that it need not be tried in the other.
         if best is not first:
             break
     for step in score.fine_steps if fine else ():
@@ -164,8 +170,8 @@ def walk(kernel: Kernel, score: Comparison, *, moves: bool = True, fine: bool = 
 
 
 def times(kernel: Kernel, factor: float) -> Kernel:
-    """Return a kernel whose lengthscale is a text, that many times as large."""
+    """Return a kernel with its lengthscale, a multiple of the median, times a factor."""
     multiple = medians(lengthscale_of(kernel))
     if multiple is None:
-        raise ValueError(f"{kernel!r} has a lengthscale of its own")
+        raise ValueError(f"the lengthscale of {kernel!r} is no multiple of the median")
     return kernel.set_params(lengthscale=f"{multiple * factor!r} median")

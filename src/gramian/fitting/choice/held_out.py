@@ -76,14 +76,14 @@ class HeldOutChoice:
     ----------
     material : Material
     landmarks : int or None
-        Of the fit; None if all rows are centers.
+        Number of landmarks of the fit; None if all rows are centers.
     engine : str or Engine
     penalties : sequence of float, or None
-        Those that may be chosen, per row of the fit.
+        Penalties that may be chosen, per row of the fit.
     rows : int
-        Of the fit.
+        Number of rows of the fit.
     total : float
-        The sum of their weights.
+        Sum of the weights of these rows.
     ends : float
         The time of `time.monotonic` at which iterations end.
     clock : Clock
@@ -117,7 +117,10 @@ class HeldOutChoice:
         rng: torch.Generator,
         ends: float,
     ) -> HeldOutChoice:
-        """Return the comparison by some of the rows; by all if there is no index."""
+        """Return a comparison of kernels by held-out error on the rows `index`.
+
+        If `index` is None, on all rows.
+        """
         n = len(data.rows)
         rows: RowSource = data.rows if index is None else subset(data.rows, index)
         X = dense(rows.take(torch.arange(len(rows))))
@@ -130,6 +133,7 @@ class HeldOutChoice:
             order = torch.randperm(len(X), generator=rng)
             validation, learn = split_held_out(Y[order], data.coded)
             splits = [Split(order[learn], order[validation])]
+        # float32 suffices, except for the penalties of `beyond`, and takes half the memory.
         X = cast(X, torch.float32)
         material = Material(X, narrow_penalties(Y, rng).float(), weights, data.coded, splits, rng)
         total = float(n) if data.weights is None else float(data.weights.sum(dtype=torch.float64))
@@ -140,6 +144,7 @@ class HeldOutChoice:
         """Return the best penalty of a kernel with few landmarks."""
         try:
             return self._score_sample(kernel, SCREEN_LANDMARKS, SCREEN_ROWS)
+        # A kernel that fails loses against all others; if it is the only one, the fit says why.
         except (FloatingPointError, la.NotPositiveDefinite):
             return failed_score(kernel)
 
@@ -155,6 +160,7 @@ class HeldOutChoice:
             m = min(self.landmarks, MOST_LANDMARKS)
             return self._score_sample(kernel, m, len(self.material.X))
         fit = self._full(kernel, self._shifts(kernel, near))
+        # Losses are in the order of decreasing penalties, so that the last one is at the smallest.
         falling = len(fit.losses) > 1 and fit.loss < FALLING_RATIO * fit.losses[-2][1]
         at_end = fit.penalty == fit.losses[-1][0]
         penalty, falling = fit.shift / self.total, at_end and falling
@@ -197,11 +203,15 @@ class HeldOutChoice:
         scale = self._diagonal(kernel)
         least_rows = min(len(split.train) for split in self.material.splits)
         shifts: Sequence[float] = DIRECT_SHIFTS if least_rows <= DIRECT_ROWS else PATH_SHIFTS[1:]
+        # The first lengthscale has no neighbour: a cheap screen shows if the target is mostly
+        # noise.
         if near is None and self.screen(kernel).penalty >= NOISE_PENALTY * scale:
             shifts = LARGE_SHIFTS
         scaled = tuple(scale * s for s in shifts)
         if near is None:
             return scaled
+        # The best penalty changes little from one lengthscale to the next: a window around it saves
+        # most of the columns.
         at = near.penalty * self.total
         return tuple(s for s in scaled if at / WINDOW_RATIO <= s <= at * WINDOW_RATIO) or (at,)
 
@@ -215,6 +225,7 @@ class HeldOutChoice:
                 scale = self._diagonal(kernel)
                 penalties = [scale * p for p in (100.0, 10.0, *PATH_PENALTIES)]
             else:
+                # The ridge is N times the penalty, and the same for fewer rows.
                 penalties = [p * self.total / n for p in self.penalties]
             fits.append(
                 fit_sample(
@@ -223,6 +234,7 @@ class HeldOutChoice:
                 )
             )  # fmt: skip
             sizes.append(len(split.validation))
+        # The best one by the mean over the splits, as each alone is noisy.
         penalty, loss = _best_of_all(fits, sizes)
         held_values = self._held_values([fit.values for fit in fits])
         return Scored(kernel, penalty * n / self.total, loss, self.inputs, held_values=held_values)
@@ -233,6 +245,7 @@ class HeldOutChoice:
             return scored.held_values
         choice_of_all = replace(
             self,
+            # With the quantiles that the choice has used, as these are from a random sample.
             material=replace(self.material, Y=self.all_targets).mapped_as(self.material),
             penalties=(scored.penalty,),
             all_targets=None,
@@ -252,6 +265,7 @@ class HeldOutChoice:
 def _best_of_all(fits: Sequence[SampleFit], sizes: Sequence[int]) -> tuple[float, float]:
     """Return the penalty of the least mean loss over the splits, and that loss."""
     paths = [list(fit.losses) for fit in fits]
+    # Each path may end early, where its loss rises: only penalties that all of them have reached.
     shared = min(len(path) for path in paths)
     losses = [
         sum(v * path[i][1] for v, path in zip(sizes, paths, strict=True)) / sum(sizes)
@@ -266,5 +280,6 @@ def narrow_penalties(Y: Float[Tensor, "n t"], rng: torch.Generator) -> Float[Ten
     t = Y.shape[1]
     if t <= MOST_TARGETS:
         return Y
+    # The expected square of a random combination is the sum of the squares of all errors.
     signs = torch.randint(2, (t, MOST_TARGETS), generator=rng).to(Y.dtype) * 2 - 1
     return torch.matmul(Y, signs) / math.sqrt(MOST_TARGETS)

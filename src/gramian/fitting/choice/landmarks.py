@@ -22,7 +22,7 @@ from ..settings import selection
 def choose_landmarks(
     K: KernelOperator, given: LandmarksLike, rng: torch.Generator
 ) -> Landmarks | None:
-    """Return the landmarks asked for among the rows of K; None if all rows are centers."""
+    """Return landmarks for the parameter `given`; None if all rows are centers."""
     selector = selection.selector(given, K.shape[0], not K.rows.random_access)
     if isinstance(selector, RowSource):
         return given_points(selector, K)
@@ -30,12 +30,13 @@ def choose_landmarks(
 
 
 def given_points(points: RowSource, K: KernelOperator) -> Landmarks:
-    """Return points that the user has chosen as landmarks: mapped, if they exceed the budget."""
+    """Return points that the user gave as landmarks; mapped, if they exceed the budget."""
     if points.shape[1] != K.rows.shape[1]:
         raise ValueError(
             f"the landmarks have {points.shape[1]} features, but X has {K.rows.shape[1]}"
         )
     check_finite(points, "landmarks")
+    # Tiles need rows and centers of one type.
     alike = points if points.dtype == K.dtype else Cast(points, K.dtype)
     m = len(points)
     points_taken = gather_rows(alike, torch.arange(m), K.host_bytes)
@@ -48,12 +49,14 @@ def of_earlier_fit(
     """Return the landmarks of an earlier fit, with row numbers if they are the same rows of K."""
     m = len(points)
     points_taken = gather_rows(points, torch.arange(m), K.host_bytes)
+    # Row numbers select the weights of rows: of other data they would select the wrong ones.
     if index is not None and not _are_rows(points_taken, K.rows, index):
         index = None
     return Landmarks(points_taken, torch.ones(m, dtype=torch.float64), index)
 
 
 def _are_rows(points: Shaped[Tensor, "m d"], rows: RowSource, index: Int[Tensor, " m"]) -> bool:
+    # The new data may have fewer rows.
     if int(index.max()) >= len(rows):
         return False
     rows_taken, points = rows.take(index).cpu(), points.cpu()
@@ -61,12 +64,12 @@ def _are_rows(points: Shaped[Tensor, "m d"], rows: RowSource, index: Int[Tensor,
 
 
 def kept_in_file(found: Landmarks | None, path: FileLike) -> Landmarks | None:
-    """Return landmarks mapped from the file that they were asked to be kept in, if any."""
+    """Return landmarks mapped from a file, to which they are written, if there is a path."""
     if path is None:
         return found
     if found is None:
         raise ValueError(
-            f"centers_file={str(path)!r} keeps landmarks, and landmarks=None has all rows as "
+            f"centers_file={str(path)!r} stores landmarks, but landmarks=None takes all rows as "
             "centers; give landmarks, or leave centers_file out"
         )
     return replace(found, points=store_rows(as_rows(found.points.cpu()), Path(path)))
@@ -101,6 +104,7 @@ def nystrom_problem(
 ) -> NystromProblem:
     """Return the problem with these landmarks as centers."""
     weight = found.weight
+    # Preconditioners estimate sums over rows from landmarks: each counts by the weight of its row.
     if data.weights is not None and found.index is not None:
         weight = weight * (data.weights[found.index] / data.weights.mean()).cpu()
     centers = K.against(K.on_device(found.points))

@@ -53,13 +53,13 @@ class LeaveOneOut:
     Y : Tensor of shape (n, t)
     weights : Tensor of shape (n,)
     scatter : float
-        Sum of squared differences of targets of equal rows: the coefficients of these are that
-        over the shift, and cancel.
+        Sum of squared differences of the targets of equal rows. The coefficients of such rows
+        differ by these differences over the shift, and cancel.
     centers : int
         Number of the first rows to use; all if it is n.
     engine : str or Engine
     penalties : sequence of float, or None
-        Those that may be chosen.
+        Penalties that may be chosen.
     coded : bool, default=False
         Whether targets are codes of classes.
     moves : bool, default=True
@@ -91,6 +91,8 @@ class LeaveOneOut:
         data = data.with_local_numbers()
         rows, Y, weights = merge_rows(data)
         scatter = _weighted_squares(data.targets, data.weights) - _weighted_squares(Y, weights)
+        # In random order, because the first rows serve as landmarks and as the sample of the
+        # screen.
         order = torch.randperm(len(rows), generator=rng)
         n = len(rows)
         m = n if centers is None else min(centers, n)
@@ -115,7 +117,9 @@ class LeaveOneOut:
     def __call__(self, kernel: Kernel, near: Scored | None = None) -> Scored:
         """Return the best penalty of a kernel."""
         X = as_rows(self._everything)
+        # In float64: the rounding of float32 entries exceeds small penalties.
         K = KernelOperator(self._resolve_kernel(kernel), X, X, self.engine).double()
+        # A linear kernel of rows that are all zero has the diagonal 0.
         scale = float(K.diag().double().mean()) or 1.0
         spectrum = self._spectrum(K.against(self.rows.take(torch.arange(self.centers))))
         if spectrum is None:
@@ -129,6 +133,7 @@ class LeaveOneOut:
         scores = [Scored(kernel, *s) for s in zip(penalties, losses, strict=True)]
         scores = [replace(score, spread=s) for score, s in zip(scores, spreads, strict=True)]
         best = first_of_ties([score.criterion for score in scores])
+        # Only for the best penalty: predictions at all of them would be thrown away.
         values = HeldValues(spectrum.predict_left_out(self.Y, shifts[best]), self.Y, self.weights)
         return replace(scores[best], held_values=values)
 
@@ -146,22 +151,25 @@ class LeaveOneOut:
         return self.rows.take(torch.arange(len(self.rows)))
 
     @functools.cached_property
-    def _medians(self) -> Callable[[Kernel], float]:
-        """The median of the distances that a kernel sees, found once."""
+    def _median_of(self) -> Callable[[Kernel], float]:
+        """Function that returns the median distance of the rows as a kernel measures it, cached."""
         sample = dense(self._everything)
         return functools.cache(lambda kernel: _lengthscale(kernel.resolve(sample)))
 
     def _resolve_kernel(self, kernel: Kernel) -> Kernel:
         """Return a kernel with a lengthscale in numbers."""
+        # A search tries many multiples of the median, which itself is computed once for each
+        # kernel.
         factor = medians(getattr(kernel, "lengthscale", None))
         if factor is None:
             return kernel.resolve(dense(self._everything))
-        median = self._medians(kernel.set_params(lengthscale="median"))
+        median = self._median_of(kernel.set_params(lengthscale="median"))
         return kernel.set_params(lengthscale=factor * median)
 
     def _spectrum(self, K: KernelOperator) -> Spectrum | None:
         """Return the spectrum; None if an entry is not finite."""
         K_nm = K.dense().cpu()
+        # The eigensolver would raise an error, which would end the comparison of kernels.
         if not bool(K_nm.isfinite().all()):
             return None
         if self.centers == len(self.rows):
@@ -172,6 +180,8 @@ class LeaveOneOut:
         """Return the loss at each shift, rounding of huge coefficients included."""
         eps = torch.finfo(self.rows.dtype).eps
         losses = spectrum.losses(self.Y, shifts, eps=eps)
+        # Equal rows were merged, but in the fit their coefficients differ by their targets over the
+        # shift, and cancel only up to rounding.
         within = eps**2 * self.scatter / self.Y.shape[1]
         return [loss + within / s**2 for loss, s in zip(losses, shifts, strict=True)]
 
@@ -184,10 +194,9 @@ class LeaveOneOut:
         return scored.held_values
 
     def screen(self, kernel: Kernel) -> Scored:
-        """Return the best lengthscale and penalty of a kernel by some of the rows.
-
-        Of classes the first lengthscale alone: kernels differ less there than a search costs.
-        """
+        """Return the best lengthscale and penalty of a kernel by some of the rows."""
+        # The kernels of classes differ less than a search costs: they are compared at the first
+        # lengthscale.
         moves = self.moves and has_scale(kernel) and not self.coded
         return walk(kernel, self.first(SCREEN_ROWS), moves=moves, fine=False)
 
@@ -217,15 +226,20 @@ def merge_rows(
     if data.weights is not None:
         weights = data.weights.double().cpu()
     X = rows.take(torch.arange(n))
+    # Finding equal rows sorts them, which would take longer than a fit to that many numbers.
     if n * d > MOST_NUMBERS:
         return as_rows(X), Y, weights
     dense = X.to_dense() if rows.sparse else X
+    # 1. `unique` sorts rows by their features, in the order of the columns.
     distinct, place = torch.unique(dense, dim=0, return_inverse=True)
     sums = torch.zeros(len(distinct), dtype=torch.float64).index_add_(0, place, weights)
     means = torch.zeros(len(distinct), Y.shape[1], dtype=torch.float64)
     means.index_add_(0, place, weights[:, None] * Y)
     means /= sums[:, None]
+    # 2. Sort by the first occurrence, so that the order of the columns has no effect.
     first = torch.full((len(distinct),), n).scatter_reduce_(0, place, torch.arange(n), "amin")
     order = first.argsort()
+    # 3. Sort by the first target, so that the order of the rows has none, except among equal
+    # targets.
     order = order[means[order, 0].argsort(stable=True)]
     return as_rows(distinct[order]), means[order], sums[order]

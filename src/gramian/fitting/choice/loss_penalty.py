@@ -1,4 +1,4 @@
-"""chosen: the penalty of another loss than the square, by that loss on rows that are held out."""
+"""choose_penalty: the penalty of a loss other than the square, by that loss on held-out rows."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from ..inputs.training_data import TrainingData
 logger = logging.getLogger("gramian")
 
 MOST_ROWS = 8_000
-"""Rows by which is chosen; of more, a random sample."""
+"""Rows of the comparison; if there are more, a random sample."""
 
 MOST_HELD, HELD_SHARE = 2_000, 5
 """A row of five is held out, 2,000 at most."""
 
 MOST_LANDMARKS = 1_000
-"""Of the fits that are compared."""
+"""Largest number of landmarks of the fits that are compared."""
 
 LARGEST, SMALLEST, FACTOR = 16.0, 2.0**-14, 4.0
 """Multiples of the best penalty of squared errors, from the largest on, and their ratio."""
@@ -73,7 +73,7 @@ def choose_penalty(
     9 penalties with two Newton steps each, on 8,000 rows.
     """
     if rng is None:
-        raise ValueError("a choice of the penalty needs a generator")
+        raise ValueError("the choice of the penalty needs a random generator")
     n = len(data.targets)
     order = torch.randperm(n, generator=rng)[:MOST_ROWS]
     count = max(1, min(MOST_HELD, len(order) // HELD_SHARE))
@@ -101,7 +101,7 @@ def choose_penalty(
         if loss_value < least_loss:
             best, least_loss = squared * multiple, loss_value
         multiple /= FACTOR
-    logger.info("chosen: penalty %.3g, mean loss on held-out rows %.4g", best, least_loss)
+    logger.info("chosen: penalty %.3g; mean loss on held-out rows: %.4g", best, least_loss)
     return best
 
 
@@ -109,6 +109,7 @@ def _problem(
     K: KernelOperator, data: TrainingData, loss: Loss, index: Int[Tensor, " k"], m: int
 ) -> LossProblem:
     """Return the problem of some rows, the first m of which are the landmarks."""
+    # Dense rows are gathered once for all penalties.
     rows = Subset(K.rows, index) if K.rows.sparse else as_rows(K.rows.take(index))
     part = replace(K, rows=rows, cols=rows)
     y = data.targets[index]
@@ -116,6 +117,7 @@ def _problem(
     ones = y.new_ones(len(y), dtype=torch.float64)
     offset = loss.constant(y.double(), ones if weights is None else weights.double())
     first = torch.arange(m)
+    # The penalty is a placeholder: each level replaces it.
     return LossProblem(
         part.against(part.points(first)), y, 1.0, weights, None, None, first,
         loss=loss, offset=offset,

@@ -121,6 +121,7 @@ class FittedLevel:
     def start(self, folds: int) -> State:
         """Return the mean of the functions of the folds, to start from with all rows."""
         coef = self.function.coef
+        # The columns of the folds are side by side, t for each.
         return State(0, coef.reshape(len(coef), folds, -1).mean(dim=1))
 
 
@@ -129,7 +130,7 @@ def search(task: PathSettings, levels: Sequence[Level]) -> tuple[FittedLevel, li
 
     Parameters
     ----------
-    task : Search
+    task : PathSettings
     levels : sequence of Level
         Of decreasing penalties.
 
@@ -155,6 +156,7 @@ def search(task: PathSettings, levels: Sequence[Level]) -> tuple[FittedLevel, li
     best: FittedLevel | None = None
     before: Function | None = None
     rows: list[PathRow] = []
+    # 1. Count levels without progress from the mark: steps too small to count may add up to one.
     mark, since = (math.inf, math.inf), 0
     factor: FalkonFactor | None = None
     for level in _and_beyond(levels, task.smallest):
@@ -162,15 +164,19 @@ def search(task: PathSettings, levels: Sequence[Level]) -> tuple[FittedLevel, li
         rows.append(fitted.row)
         logger.debug("penalty %.3g: held-out error %.6g", level.penalty, fitted.error[0])
         best = fitted if best is None or fitted.error < best.error else best
+        # 2. The next level starts from this function, and beyond the path from its factor, too.
         before = fitted.function if task.warm else None
         factor = _for_smaller(fitted) if level.penalty <= levels[-1].penalty else None
         if _progress(mark, fitted.error):
             mark, since = fitted.error, 0
         else:
             since += 1
-        del fitted  # a factor takes 8 m² bytes: no more than the best one and the next are kept
+        # 3. A factor takes 8 m² bytes: no more than the best one and the next one are kept.
+        del fitted
         given_up = since >= PATIENCE_LEVELS
-        if given_up and not level.effective_dimension < enough:  # beyond, it is nan
+        # 4. Do not give up at cheap levels. `not <` also holds for NaN, the dimension beyond the
+        # path.
+        if given_up and not level.effective_dimension < enough:
             break
         if time.monotonic() >= task.ends:
             break
@@ -188,6 +194,7 @@ def held_values(task: PathSettings, best: FittedLevel) -> HeldValues:
     parts = best.function.coef.chunk(len(task.folds), dim=1)
     fold_parts = zip(task.folds, parts, strict=True)
     values = torch.cat(
+        # Each fold predicts only its own rows, by the function that has not seen them.
         [problem.K.at(fold.validation) @ coef.double() for fold, coef in fold_parts]
     ).cpu()
     validation = torch.cat([fold.validation for fold in task.folds])
@@ -201,8 +208,12 @@ def largest(levels: Sequence[Level]) -> int:
 
 
 def _and_beyond(levels: Sequence[Level], smallest: float) -> Iterator[Level]:
-    """Yield the levels, and the last one at smaller penalties, whose dimension is unknown."""
+    """Yield the levels, then the last one again at smaller and smaller penalties.
+
+    They end at `smallest`, and their effective dimension is NaN.
+    """
     yield from levels
+    # `smallest` is inf for selectors without a number: then there is nothing beyond.
     penalty = levels[-1].penalty / RATIO_BEYOND_PATH
     while penalty >= smallest:
         yield Level(penalty, levels[-1].dictionary, math.nan, levels[-1].coverage)
@@ -210,6 +221,7 @@ def _and_beyond(levels: Sequence[Level], smallest: float) -> Iterator[Level]:
 
 
 def _progress(before: tuple[float, float], after: tuple[float, float]) -> bool:
+    # Either error counts: the share of wrong classes may stay while the squared error falls.
     return any(b < (1 - LEAST_PROGRESS) * a for a, b in zip(before, after, strict=True))
 
 
@@ -225,7 +237,7 @@ def _fit_level(
     clock, evaluations = time.perf_counter(), task.K.meter.evaluations
     landmarks = landmarks_of(task.K, level)
     problem = task.problem(landmarks, level.penalty)
-    # The factor depends on the landmarks, not on the rows: one is good for all folds.
+    # The factor depends on the landmarks, not on the rows: the one of all rows serves all folds.
     factor = task.solver.factor(problem) if factor is None else factor
     path_solver = task.solver
     solver = FactoredFalkon(
@@ -265,6 +277,7 @@ def _starts(
     if before is None:
         return [None] * folds
     coef = before.coef
+    # Beyond the path the landmarks stay, and the coefficients with them.
     if level.dictionary is not before.level.dictionary:
         values = problem.K_mm.against(before.landmarks.points).double() @ coef
         coef = factor.solve_T(factor.solve_Tt(values))
@@ -289,5 +302,6 @@ def _fit_fold(
     result = solve(held_out.without(problem, left_out), solver, stop=task.stop, state=start)
     coef, iterations = result.state.coef, result.state.iteration
     if result.reason == "diverged":
+        # Zeros are a safe start for the next level; the infinite error excludes this one.
         return _FoldFit(torch.zeros_like(coef), (math.inf, math.inf), iterations)
     return _FoldFit(coef, held_out.error(problem, fold.validation, coef, task.coded), iterations)

@@ -37,7 +37,7 @@ class Parts:
     held_out : HeldOut or None
         None if the fit holds no rows out: it does not stop early, or a `Validate` has others.
     folds : list of Split, or None
-        Folds of `train`, where a splitter or pairs say them.
+        Folds of `train`, if a splitter or pairs define them.
     """
 
     train: TrainingData
@@ -59,14 +59,17 @@ def divide(settings: FitSettings, data: TrainingData, rng: Generators) -> Parts:
     ValueError
         If there are too few rows, or ``cv`` cannot split them.
     """
+    # First, because the numbers of held-out rows count rows of positive weight only.
     data = data.without_zero_weights()
     held_out = data.held_out
+    # A table has held its rows out already, before its encoding.
     if held_out is None and holds_out(settings):
         index = draw_held_out(
             settings, len(data.rows), labels(data.targets) if data.coded else None, rng
         )
         rows = hold_sequential(subset(data.rows, index), settings.limit)
         held_out = HeldOut(index, data.part(index, rows))
+        # A complement keeps the numbers of the omitted rows, and not of the millions of others.
         data = data.part(other_rows(len(data.rows), index), complement(data.rows, index))
     train = replace(data, held_out=None)
     named = settings.searches_penalty and settings.names_folds
@@ -84,14 +87,14 @@ def draw_held_out(
 ) -> Int[Tensor, " r"]:
     """Return the numbers, increasing, of the rows to hold out: the same share of each class."""
     if rng.held_out is None:
-        raise ValueError("early stopping needs a generator for the rows that are held out")
+        raise ValueError("early stopping needs a random generator for the held-out rows")
     index = torch.arange(0)
     if n > 1:
         index = share(n, settings.validation_fraction, rng.held_out, classes)
     if len(index) == 0:
         raise TextError(
-            f"{{early_stopping=True}} holds out rows, and {n} rows are too few; give others with "
-            "{callbacks=[Validate(X, y)]}, or {early_stopping=False}"
+            f"{{early_stopping=True}} holds out rows, but {n} rows are too few; give validation "
+            "rows with {callbacks=[Validate(X, y)]}, or {early_stopping=False}"
         )
     return index
 

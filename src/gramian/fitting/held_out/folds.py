@@ -39,8 +39,8 @@ def error(
 ) -> tuple[float, float]:
     """Return the error of a function on some rows, and its mean squared error.
 
-    Both are weighted by the observation weights. The first one is the second, or for class codes
-    the share of the rows whose class is wrong. Cost: a kernel evaluation for each and landmark.
+    Both are weighted by the observation weights. The error is the mean squared error, or for class
+    codes the share of rows with a wrong class. Cost: a kernel evaluation per row and landmark.
     """
     predicted = problem.K.at(held) @ coef.double()
     y = problem.targets[held].double()
@@ -77,9 +77,10 @@ def folds(
     count = HELD_OUT if cv is None else cv
     if n < (cv or 2):
         raise TextError(
-            "there are {} rows, too few for {penalty='auto'} with {cv=}; give a number", n, cv
+            "there are {} rows, too few for {penalty='auto'} with {cv=}; give a penalty", n, cv
         )
     order = _mix_rows(n, rng, classes)
+    # The order is class by class: every count-th row gives each part its share of each class.
     parts = [order[i::count].sort().values for i in range(count)]
     return [Split(other_rows(n, part), part) for part in (parts[:1] if cv is None else parts)]
 
@@ -101,12 +102,14 @@ def share(
     """
     count = min(max(round(fraction * n), 1), n - 1)
     order = _mix_rows(n, rng, classes)
+    # 1. Take rows at equal distances from a random one: each class is hit in proportion.
     first = torch.rand((), generator=rng, dtype=torch.float64)
     held_rows = order[((torch.arange(count) + first) * n / count).long().clamp(max=n - 1)]
     if classes is None:
         return held_rows.sort().values
+    # 2. Find classes that are held out whole.
     gone = classes[held_rows].bincount(minlength=int(classes.max()) + 1) == classes.bincount()
-    # held is in the order of the classes: the last of those that would be gone stays
+    # 3. `held_rows` is class by class: the last row of each of those classes stays.
     last = classes[held_rows].diff(append=torch.tensor([-1])) != 0
     return held_rows[~(gone[classes[held_rows]] & last)].sort().values
 

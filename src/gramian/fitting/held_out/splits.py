@@ -20,14 +20,16 @@ from .folds import labels
 
 
 def count_of(cv: object, n: int) -> float:
-    """Return the fits that splits of n rows ask for, in units of one fit to all rows.
+    """Return the number of fits of splits of n rows, in units of one fit to all rows.
 
-    A splitter does not say how many rows it trains on before it sees them: each counts as one.
+    The training rows of a splitter are unknown before the split: each fit counts as one.
     """
+    # Pairs are exact, as their training rows can be counted.
     if is_pairs(cv):
         return float(sum(length(train) for train, _ in cv)) / n
     if not is_splitter(cv):
         raise TypeError(f"cv={_short(cv)} defines no folds")
+    # Splitters of users raise errors of their own, without a hint.
     with _in_words(cv):
         return float(cv.get_n_splits(_placeholder(n)))
 
@@ -50,8 +52,9 @@ def folds_of(cv: object, data: TrainingData) -> list[Split]:
         with _in_words(cv):
             pairs, given_count, stays = list(cv.split(_placeholder(n), _targets(data))), n, None
         if not pairs:
-            raise ValueError("cv has no splits")
+            raise ValueError("cv must yield at least one split, but it yields none")
     elif is_pairs(cv):
+        # The user numbers all rows, of which some may not take part in the fit.
         pairs, given_count, stays = (
             list(cv),
             n if data.total_rows is None else data.total_rows,
@@ -94,13 +97,14 @@ def search_splits(cv: object, data: TrainingData, rng: torch.Generator) -> list[
     n = len(data.rows)
     if is_splitter(cv) or is_pairs(cv):
         return [
+            # In random order, because the first training rows serve as centers and samples.
             Split(fold.train[torch.randperm(len(fold.train), generator=rng)], fold.validation)
             for fold in given_splits(cv, data)
         ]
     if not is_integer(cv):
         raise TypeError(f"cv={_short(cv)} defines no folds")
     if cv > n:
-        problem = f"folds need as many rows, and there are {n}"
+        problem = f"folds need as many rows, but there are only {n}"
         raise ParameterError("cv", cv, problem, "give a smaller number", SETTING_FORM)
     return random_folds(data.targets.cpu(), data.coded, int(cv), rng)
 
@@ -112,32 +116,34 @@ def _remaining_rows(
     places = index if stays is None else _places_of(index, stays)
     if len(places) == 0:
         raise ValueError(
-            f"split {split} of cv has no row to {part} on: all have weight zero, or are held out "
-            "for early stopping"
+            f"split {split} of cv has no row to {part} on: all its rows have weight zero, or are "
+            "held out for early stopping"
         )
     return places
 
 
 def _places_of(index: Tensor, stays: Tensor) -> Tensor:
     """Return the places of numbers in an increasing list, of those that are in it."""
+    # A number after the last one gets the place len(stays), which the comparison cannot read.
     place = torch.searchsorted(stays, index).clamp(max=len(stays) - 1)
     return place[stays[place] == index]
 
 
 @contextlib.contextmanager
 def _in_words(cv: object) -> Iterator[None]:
-    """Say which splitter failed, and how to give it more than rows and targets."""
+    """Raise errors of a splitter with its name, and the way to pass groups."""
     try:
         yield
     except (ValueError, TypeError) as error:
         raise ValueError(
-            f"cv={_short(cv)} cannot split these rows: {error}; a splitter that needs groups is "
-            "given as its pairs, cv=list(splitter.split(X, y, groups))"
+            f"cv={_short(cv)} cannot split these rows: {error}; if the splitter needs groups, "
+            "give its pairs, cv=list(splitter.split(X, y, groups))"
         ) from error
 
 
 def _placeholder(n: int) -> object:
     """Return an array of n rows that takes no memory."""
+    # An expanded tensor has n rows of stride 0.
     return torch.zeros(1, 1).expand(n, 1).numpy()
 
 
@@ -150,22 +156,23 @@ def _targets(data: TrainingData) -> object:
 
 def _numbers(given: object, n: int, split: int, part: str) -> Int[Tensor, " k"]:
     """Return row numbers, increasing."""
-    what = f"split {split} of cv: the rows to {part} on"
+    what = f"split {split} of cv: rows to {part} on"
     try:
         index = torch.tensor(given)
     except (TypeError, ValueError, RuntimeError):
-        raise ValueError(f"{what} are row numbers, not {_short(given)}") from None
+        raise ValueError(f"{what} must be row numbers, not {_short(given)}") from None
     if index.numel() == 0:
-        raise ValueError(f"{what} are none; each part needs one at least")
+        raise ValueError(f"{what} are missing; each part needs at least one")
+    # As row numbers, a mask would be rows 0 and 1 many times, without an error.
     if index.ndim != 1 or index.is_floating_point() or index.dtype == torch.bool:
-        raise ValueError(f"{what} are a list of row numbers, not {_short(given)}")
+        raise ValueError(f"{what} must be a list of row numbers, not {_short(given)}")
     index = index.to(torch.int64).sort().values
     if int(index[0]) < 0 or int(index[-1]) >= n:
         wrong = int(index[0]) if int(index[0]) < 0 else int(index[-1])
-        raise ValueError(f"{what} have the number {wrong}, but there are rows 0 .. {n - 1}")
+        raise ValueError(f"{what} must be between 0 and {n - 1}, not {wrong}")
     twice = index[1:][index.diff() == 0]
     if len(twice):
-        raise ValueError(f"{what} hold row {int(twice[0])} twice; a weight does the same")
+        raise ValueError(f"{what} contain row {int(twice[0])} twice; use sample_weight instead")
     return index
 
 

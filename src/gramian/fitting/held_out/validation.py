@@ -26,7 +26,7 @@ class Watch:
     callbacks : sequence of callables
     stop : sequence of stopping rules
     look : Validate or None
-        The last of those among the callbacks; None if the fit does not stop early.
+        The last `Validate` of the callbacks; None if the fit does not stop early.
     keep : KeepBest or None
     """
 
@@ -46,6 +46,7 @@ class Watch:
             return cls(callbacks_given)
         looks = [callback for callback in callbacks_given if isinstance(callback, Validate)]
         checkpoints = [callback for callback in callbacks_given if isinstance(callback, Checkpoint)]
+        # Several `Validate` may measure; the last one decides.
         keep = KeepBest(settings.patience, looks[-1].every, checkpoints)
         other_callbacks = [
             callback for callback in callbacks_given if not isinstance(callback, Validate)
@@ -61,10 +62,12 @@ class Watch:
         if self.keep is None or self.look is None:
             return None
         state = result.state
+        # The solver may stop between two validations.
         if VALID_RMSE not in state.metrics and result.reason != "interrupted":
             replace(self.look, every=1)(problem, state)
             self.keep(problem, state)
             self.keep.finish()
+            # The row was written before the validation added its metrics.
             result.history[-1] = row_of(state)
         return self.keep.best
 
@@ -92,6 +95,8 @@ def with_validation(
     """
     if held is None:
         return settings
+    # A validation reads all held-out rows: after each small iteration it would cost most of the
+    # time.
     data, every_iterations = held.data, max(1, round(solver.iterations_per_pass(n)))
     look = Validate(data.rows, data.targets, every_iterations, data.coded, weights=data.weights)
     return replace(settings, callbacks=[look, *settings.callbacks])
