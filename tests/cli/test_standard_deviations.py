@@ -46,7 +46,7 @@ def test_a_file_without_names(report, fit, train, tmp_path):
 def test_a_model_without_them(error, fit, train, tmp_path):
     model = fit(train)
     said = error("predict", model, train, "--std", "--out", tmp_path / "p.csv")
-    assert "has no variance" in said
+    assert "has no standard deviations" in said
     assert "--std to gramian fit" in said
     assert not (tmp_path / "p.csv").exists()
 

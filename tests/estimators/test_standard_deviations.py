@@ -454,7 +454,7 @@ class TestMemory:
         est.predict(NEW, return_std=True)
         est.save(tmp_path / "m")
         loaded = gramian.load(tmp_path / "m").set_params(memory_limit="40MB")
-        with pytest.raises(ValueError, match=r"80 centers takes .* but the memory is 40"):
+        with pytest.raises(ValueError, match=r"80 centers require .* but the memory limit is 40"):
             loaded.predict(NEW, return_std=True)
 
     def test_rows_come_in_blocks(self, monkeypatch):

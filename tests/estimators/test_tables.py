@@ -122,7 +122,7 @@ class TestRefusals:
 
     def test_rows_without_names_at_prediction(self) -> None:
         est = regressor().fit(FRAME, "price")
-        with pytest.raises(TypeError, match="fitted to a table with the columns size, town"):
+        with pytest.raises(TypeError, match="a path or a table with the columns size, town"):
             est.predict(FRAME.to_numpy())
 
     def test_the_last_fit_is_kept(self) -> None:

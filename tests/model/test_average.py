@@ -61,7 +61,9 @@ class TestMean:
 
     @pytest.mark.parametrize("weights", [(0.3, 0.6), (1.0,), (-0.5, 1.5), (np.nan, 1.0), (True, 0)])
     def test_weights_that_are_none(self, weights):
-        with pytest.raises(ValueError, match=r"2 models needs as many weights .* of sum 1, not"):
+        with pytest.raises(
+            ValueError, match=r"2 models requires as many weights, .* the sum 1, not"
+        ):
             average(weights=weights)
 
     def test_models_that_do_not_belong_together(self):
@@ -70,8 +72,11 @@ class TestMean:
         frame = pd.DataFrame(X, columns=list("abc")).assign(d=np.arange(120) % 3 > 1, y=Y)
         encoded = [fitted(X=frame[:n], y="y") for n in (120, 100)]
         for models, message in (
-            ((one, fitted(X=X[:, :2])), "map 2 to 1 and 3 to 1 features to targets"),
-            ((one, fitted(y=np.column_stack([Y, Y]))), "map 3 to 1 and 3 to 2"),
+            (
+                (one, fitted(X=X[:, :2])),
+                "the same numbers of features and targets, not 2 to 1 and 3 to 1",
+            ),
+            ((one, fitted(y=np.column_stack([Y, Y]))), "not 3 to 1 and 3 to 2"),
             ((one, replace(two, feature_names=("a", "b", "c"))), "the same feature_names"),
             ((one, replace(two, classes=(False, True))), "the same classes"),
             ((one, replace(two, target=("y",))), "the same target"),
@@ -115,7 +120,9 @@ class TestFile:
         both.models[0].save(tmp_path / "one")
         with pytest.raises(ValueError, match=r"an average of 2 models: read it with AverageModel"):
             KernelModel.load(tmp_path / "m")
-        with pytest.raises(ValueError, match=r"one model, and no average: read it with Kernel"):
+        with pytest.raises(
+            ValueError, match=r"a single model, not an average; read it with Kernel"
+        ):
             AverageModel.load(tmp_path / "one")
         assert isinstance(load_model(tmp_path / "one"), KernelModel)
 
@@ -166,7 +173,7 @@ class TestFile:
     def test_what_could_not_be_loaded_is_not_saved(self, tmp_path):
         one, two = average().models
         broken = replace(two, coef=two.coef * np.nan)
-        with pytest.raises(ValueError, match="coef holds numbers that are not finite"):
+        with pytest.raises(ValueError, match="coef must hold finite numbers"):
             AverageModel(WEIGHTS, (one, broken)).save(tmp_path / "m")
         assert not (tmp_path / "m").exists()
 

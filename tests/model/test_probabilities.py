@@ -171,7 +171,7 @@ class TestModel:
         model = KernelRidge(**PLAIN).fit(X, X[:, 0]).model_
         with pytest.raises(ValueError, match="a regression and has no probabilities; use predict"):
             model.predict_proba(X)
-        with pytest.raises(ValueError, match="needs classes, and a regression has none"):
+        with pytest.raises(ValueError, match="probabilities require classes, which a regression"):
             replace(model, probabilities=Shares()).save(tmp_path / "m")
 
     def test_the_file_keeps_every_bit(self, tmp_path):

@@ -46,13 +46,12 @@ class AverageModel(Model):
     Raises
     ------
     ValueError
-        If the models do not predict the same of the same.
+        If the models differ in their features or targets.
 
     Notes
     -----
-    A prediction costs as much as the predictions of all models. Gradients are means, too. Memory
-    and the file hold the encoding once, and the centers of each model, which has mapped them by
-    its own maps.
+    A prediction costs as much as the predictions of all models. Gradients are means as well. Memory
+    and the file hold the encoding once, but the centers of each model, mapped by its own maps.
     """
 
     weights: tuple[float, ...]
@@ -70,10 +69,11 @@ class AverageModel(Model):
         first = self.models[0]
         for name in SHARED_FIELDS:
             if any(getattr(model, name) != getattr(first, name) for model in self.models):
-                raise ValueError(f"the models of an average have the same {name}")
+                raise ValueError(f"the models of an average must have the same {name}")
+            # A frozen dataclass refuses plain assignment, also in its own `__post_init__`.
             object.__setattr__(self, name, getattr(first, name))
         if not all(same_encoding(model.encoding, first.encoding) for model in self.models):
-            raise ValueError("the models of an average have the same encoding")
+            raise ValueError("the models of an average must have the same encoding")
         object.__setattr__(self, "encoding", first.encoding)
 
     @property
@@ -125,6 +125,8 @@ class AverageModel(Model):
 
     def _mean(self, values: Iterable[Tensor]) -> Tensor:
         """Return the weighted mean of tensors, computed one after the other."""
+        # `values` is a generator: besides the sum, only the values of one model are in memory. The
+        # sum begins as a scalar, and takes the shape of the first values.
         total = torch.zeros((), dtype=torch.float64)
         for weight, value in zip(self.weights, values, strict=True):
             total = total + weight * value
@@ -133,6 +135,7 @@ class AverageModel(Model):
     def save(self, path: str | Path) -> None:
         """Write all models to one file; see `Model.save`."""
         for model in self.models:
+            # A file of parts that do not fit together would be refused by `load_model`.
             check_parts(_parts(model))
         write_model(path, self, self.weights)
 
@@ -142,7 +145,7 @@ class AverageModel(Model):
         saved = read_model(Path(path), verify)
         if saved.weights is None:
             raise ValueError(
-                f"{path} holds one model, and no average: read it with KernelModel.load, or "
+                f"{path} holds a single model, not an average; read it with KernelModel.load or "
                 "gramian.load"
             )
         models = tuple(KernelModel(**parts) for parts in saved.members)
@@ -150,6 +153,7 @@ class AverageModel(Model):
         return cls(tuple(saved.weights), models, info=models[0].info, conformal=conformal)
 
 
+# `file.conformal` builds averages, but cannot import this module, which imports it.
 register_builder("average", AverageModel)
 
 

@@ -46,11 +46,11 @@ class Model(ABC):
     classes : tuple of labels, or None
         If this is a classifier: one target for two classes, else one per class.
     encoding : Encoding or None
-        What made rows of numbers of a table: the model then predicts tables.
+        Encoding of the columns of a table as numbers: the model then predicts tables.
     target : tuple of str, or None
         Names of the columns that are predicted.
     info : mapping
-        What else is worth keeping, as JSON.
+        Further facts, as JSON.
     probabilities : Probabilities or None
         Map from decision values to probabilities; None for `Shares` to the power 1 in a classifier.
     conformal : Conformal or None
@@ -70,11 +70,11 @@ class Model(ABC):
     @property
     @abstractmethod
     def parts(self) -> tuple[KernelPart, ...]:
-        """The kernel models that this one is made of; itself, if it is one."""
+        """The kernel models of an average; a single kernel model is its only part."""
 
     @property
     def shares(self) -> tuple[float, ...]:
-        """The weight of each of these."""
+        """The weight of each of `parts`; they sum to 1."""
         return (1.0,)
 
     @property
@@ -142,7 +142,7 @@ class Model(ABC):
         Returns
         -------
         Tensor of shape (n,)
-            Whether less is known of a row than of 99 in 100 rows of the training by the others.
+            Whether the variance exceeds the leave-one-out variance of 99 in 100 training rows.
 
         Raises
         ------
@@ -219,7 +219,7 @@ class Model(ABC):
         ----------
         X : as in `predict`
         **settings
-            Those of `predict`.
+            Engine and memory, as in `predict`.
 
         Returns
         -------
@@ -254,16 +254,17 @@ class Model(ABC):
         TypeError
             If the model has an encoding, and X no columns with names.
         ValueError
-            If a column is not there, or a value of it cannot be used.
+            If a column is missing, or one of its values cannot be used.
         """
         if self.encoding is not None:
+            # A row source is encoded already, such as the blocks that workers of a cluster predict.
             if isinstance(X, RowSource):
                 return X
             if not is_table(X):
                 names = join_words(self.encoding.names)
                 raise TypeError(
-                    f"this model was fitted to a table with the columns {names}; give a path or a "
-                    f"table with these, not {type(X).__name__}"
+                    f"X must be a path or a table with the columns {names}, as in training, not of "
+                    f"type {type(X).__name__}"
                 )
             return self.encoding.rows(self.table(X))
         if self.feature_names is None or not is_table(X):
@@ -312,6 +313,5 @@ class KernelPart(Model):
     def prepare_rows(self, rows: RowSource) -> RowSource:
         """Check rows against this model, and map them as the training rows.
 
-        They are standardised, made normal by their quantiles and mapped by the metric: all that
-        there is of these.
+        The maps are the standardizer, the quantile map and the metric, if the model has them.
         """

@@ -16,10 +16,10 @@ from ..operators import Engine
 from .base import KernelPart
 
 ROUTED_ENTRIES = 1 << 24
-"""Numbers of rows that are routed at once: each cell then has many of them."""
+"""Entries of the rows that are routed in one block: each cell then predicts many rows at once."""
 
 Parts = Callable[[int], KernelPart]
-"""The model of a cell, of its own centers, on rows as they are mapped."""
+"""Returns the model of a cell, with its own centers, for mapped rows."""
 
 
 def values_by_cell(
@@ -49,7 +49,7 @@ def gradients_by_cell(
 
 @dataclass(frozen=True, eq=False)
 class _Values:
-    """The values at a block of mapped rows, of all cells: a value that can be sent."""
+    """Function from a block of mapped rows to its values over all cells, which pickles."""
 
     cells: Cells
     part: Parts
@@ -58,20 +58,22 @@ class _Values:
     memory_bytes: int | str
 
     def __call__(self, X: Float[Tensor, "b k"]) -> Tensor:
-        """Return them."""
+        """Return the values."""
         predictions = torch.zeros(len(X), self.t, dtype=torch.float64)
         for share in self.cells.route_in_parts(X):
             model = self.part(share.cell)
             values = _predict_values(model, X[share.index], self.engine, self.memory_bytes)
+            # Bands of cells overlap: a row is the sum of several shares. The row numbers of one
+            # share are distinct, as an indexed sum requires.
             predictions[share.index] += share.weight[:, None] * values
         return predictions
 
 
 class _Gradients(_Values):
-    """The gradients at a block of mapped rows."""
+    """Function from a block of mapped rows to its gradients."""
 
     def __call__(self, X: Float[Tensor, "b k"]) -> Tensor:
-        """Return them."""
+        """Return the gradients."""
         gradients = torch.zeros(len(X), self.t, X.shape[1], dtype=torch.float64)
         for share in self.cells.route_in_parts(X, slopes=True):
             model = self.part(share.cell)
@@ -86,6 +88,7 @@ def _gradient(
     gradients = model.gradient(X, engine=engine, memory_bytes=memory_bytes)
     gradients = share.weight[:, None, None] * gradients
     if share.slope is not None and bool(share.slope.any()):
+        # Product rule: in a band the weights change with the row, too.
         values = _predict_values(model, X, engine, memory_bytes)
         gradients += values[:, :, None] * share.slope[:, None, :]
     return gradients

@@ -15,7 +15,7 @@ STARTS_KEY = "starts"
 
 @dataclass(frozen=True, eq=False)
 class CellCenters:
-    """Cells, and where the centers of each begin.
+    """Cells, and the ranges of their centers.
 
     Attributes
     ----------
@@ -26,7 +26,7 @@ class CellCenters:
     Raises
     ------
     ValueError
-        If there are not as many starts as cells, and one, or they decrease.
+        If the starts are not one more than the cells, or decrease.
     """
 
     cells: Cells
@@ -35,26 +35,29 @@ class CellCenters:
     def __post_init__(self) -> None:
         starts = self.starts
         if starts.shape != (self.cells.count + 1,) or starts.is_floating_point():
-            raise ValueError(f"{self.cells.count} cells have one more start of centers than that")
+            raise ValueError(
+                f"the starts of {self.cells.count} cells must be {self.cells.count + 1} whole "
+                f"numbers, not {tuple(starts.shape)} of {starts.dtype}"
+            )
         if int(starts[0]) != 0 or bool((starts.diff() < 0).any()):
-            raise ValueError("starts of the centers of cells begin with 0 and do not decrease")
+            raise ValueError("the starts of cells must begin with 0 and must not decrease")
 
     def bounds(self, cell: int) -> tuple[int, int]:
-        """Return the number of the first center of a cell, and that after its last."""
+        """Return the number of the first center of a cell, and one past its last."""
         return int(self.starts[cell]), int(self.starts[cell + 1])
 
     def to_dict(self) -> dict[str, str]:
-        """Return all but the tensors, for JSON."""
+        """Return the kind of the cells, for JSON."""
         return {"kind": kinds.name_of(self.cells)}
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return what JSON is too long for."""
+        """Return the tensors of a file."""
         return {**self.cells.tensors(), STARTS_KEY: self.starts}
 
     @classmethod
     def from_parts(cls, fields: object, tensors: Mapping[str, Tensor]) -> CellCenters:
-        """Rebuild from what `to_dict` and `tensors` gave; ValueError if they are damaged."""
+        """Rebuild from the results of `to_dict` and `tensors`; ValueError if they are damaged."""
         if not isinstance(fields, dict) or set(fields) != {"kind"} or STARTS_KEY not in tensors:
-            raise ValueError("the cells lack a part, or have an unknown one")
+            raise ValueError("the saved cells lack a field, or have an unknown one")
         other_tensors = {name: tensor for name, tensor in tensors.items() if name != STARTS_KEY}
         return cls(cells_from_parts(fields["kind"], other_tensors), tensors[STARTS_KEY])

@@ -24,13 +24,13 @@ from .file.read import read_model
 from .uncertainty.deviations import deviations, out_of_range
 
 GRADIENT_ROWS = 2000
-"""Centers at which the importances of features are measured, if none were learned."""
+"""Most centers at which importances are measured, if the metric was not learned."""
 
 PROBED_CENTERS = 256
 """Centers that compare predictions of float32 entries with predictions of float64 entries."""
 
 VISIBLE_ROUNDING = 1e-3
-"""Share of the spread of predictions from which on rounding of entries counts as visible."""
+"""Least rounding error that counts as visible, as a share of the spread of predictions."""
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,11 @@ class KernelModel(KernelPart):
     classes : tuple, optional
         Labels, if this is a classifier: one target for two classes, else one per class.
     encoding : Encoding, optional
-        What made rows of numbers of a table, and scaled them: the model then predicts tables.
+        Encoding and scaling of the columns of a table: the model then predicts tables.
     target : tuple of str, optional
         Names of the columns that are predicted.
     info : mapping, optional
-        What else is worth keeping, as JSON: version, training rows, validation error.
+        Further facts, as JSON: version, training rows, validation error.
     quantiles : QuantileMap, optional
         Map of features to normal quantiles, after the standardizer or the encoding.
     metric : LinearMap, optional
@@ -66,8 +66,8 @@ class KernelModel(KernelPart):
     importances : Tensor of shape (d,), optional
         Shares of the features, if the metric was learned.
     cells : CellCenters, optional
-        The centers of each cell, if there are cells: a row is predicted by those that it belongs
-        to, by its weights in them.
+        The centers of each cell, if the model has cells: a prediction is the weighted mean over the
+        cells of its row.
     probabilities : Probabilities, optional
         Map from decision values to probabilities, if this is a classifier.
     link : Link, optional
@@ -80,10 +80,12 @@ class KernelModel(KernelPart):
     """
 
     def __post_init__(self) -> None:
+        # A frozen dataclass refuses plain assignment, also in its own `__post_init__`.
         object.__setattr__(self, "centers", as_rows(self.centers))
         if self.centers.shape[0] != self.coef.shape[0]:
             raise ValueError(
-                f"{self.centers.shape[0]} centers but {self.coef.shape[0]} coefficients"
+                f"coef must have a row for each of the {self.centers.shape[0]} centers, not "
+                f"{self.coef.shape[0]} rows"
             )
 
     @property
@@ -139,6 +141,7 @@ class KernelModel(KernelPart):
         """Return the values, scaled and shifted, that the link is a function of."""
         values = self._values(self.prepare_rows(rows), engine, memory_bytes)
         if self.target_scale is not None:
+            # In place: `_values` has returned a new tensor, as large as the result.
             values *= self.target_scale
         if self.target_shift is not None:
             values += self.target_shift
@@ -164,18 +167,21 @@ class KernelModel(KernelPart):
         return gradients_by_cell(self.cells.cells, part, rows, t, engine, memory_bytes)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the fields, without the models of cells that are kept."""
+        """Return the fields; caches, such as the models of cells, are computed again."""
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take the fields back."""
+        """Restore the fields of a frozen instance."""
         self.__dict__.update(state)
 
     def of_cell(self, cell: int) -> KernelModel:
-        """Return the model of a cell, on prepared rows, its values not scaled; it is kept."""
+        """Return the cached model of a cell, for prepared rows and with unscaled values."""
+        # In `__dict__`, past the frozen `__setattr__`. Of two threads that build the same model,
+        # the later one wins, with an equal model.
         models_of_cells: dict[int, KernelModel] = self.__dict__.setdefault("_of_cells", {})
         if cell not in models_of_cells:
             first, last = (0, len(self.coef)) if self.cells is None else self.cells.bounds(cell)
+            # A view: the centers of all cells are in memory, or mapped, only once.
             centers = center_tensors(self.centers)["centers"][first:last]
             models_of_cells[cell] = KernelModel(self.kernel, centers, self.coef[first:last])
         return models_of_cells[cell]
@@ -186,6 +192,7 @@ class KernelModel(KernelPart):
         """Return the kernel of prepared rows and centers, as exact as the coefficients need it."""
         memory = as_bytes(memory_bytes, "memory_bytes")
         K = KernelOperator(self.kernel, rows, self.centers, engine, memory)
+        # The probe of rounding costs kernel evaluations: float64 operators need none.
         return K.double() if K.dtype != torch.float64 and self._shows_rounding(K) else K
 
     def gradient(
@@ -198,14 +205,18 @@ class KernelModel(KernelPart):
         Cost: n m kernel evaluations, 2 n m t k operations, and n t d numbers of memory. Where the
         quantile map ends, a feature has no influence, and its gradient is zero.
         """
+        # 1. Chain rule, from the kernel back to X: the metric and the scale of targets first.
         rows = self._standardize_rows(self.rows(X))
         gradients = self._to_features(self._slopes(self._map_rows(rows), engine, memory_bytes))
         if self.quantiles is not None:
+            # 2. Then the quantile map, whose slope depends on the standardised row.
             gradients *= rows.map(self.quantiles.slopes, size=default_block_size(rows))[:, None]
         if self.standardizer is not None:
+            # 3. Then the standardizer, the first map of a prediction.
             gradients /= self.standardizer.scale
         if self.link is None:
             return gradients
+        # 4. The link is the last map of a prediction: its slope depends on the values before it.
         return self.link.along(
             self._values_before_link(self.rows(X), engine, memory_bytes), gradients
         )
@@ -215,13 +226,15 @@ class KernelModel(KernelPart):
     ) -> Float[Tensor, " d"]:
         """Return the share of each feature; see `Model.feature_importances`.
 
-        Those of the learned metric, if it was. Otherwise their shares in the squares of the
-        gradients at up to 2,000 centers, summed over targets, with respect to the features as the
-        standardizer and the quantiles have made them: changes of one deviation are compared.
+        Shares of the learned metric, if the model has one. Otherwise shares in the squares of the
+        gradients at up to 2,000 centers, summed over targets, with respect to the features after
+        the standardizer and the quantile map: changes of one standard deviation are compared.
         """
         if self.importances is not None:
             return self.importances.double()
         m = len(self.centers)
+        # Evenly spaced, not drawn: repeated calls return equal shares. In float64, because float32
+        # has gaps between whole numbers beyond 2**24.
         index = torch.linspace(0, m - 1, min(m, GRADIENT_ROWS), dtype=torch.float64).long()
         slopes = self._slopes(Subset(self.centers, index), engine, memory_bytes)
         squares = self._to_features(slopes).square_()
@@ -238,14 +251,19 @@ class KernelModel(KernelPart):
         )
 
     def _shows_rounding(self, K: KernelOperator) -> bool:
-        """Return whether float32 entries would be seen in predictions, found out once."""
+        """Return whether rounding of float32 kernel entries is visible in predictions.
+
+        Measured once, then kept.
+        """
         shows: bool | None = self.__dict__.get("_rounding_shows")
         if shows is None:
             m = len(self.centers)
             index = torch.linspace(0, m - 1, min(m, PROBED_CENTERS), dtype=torch.float64).long()
+            # At centers, which every model has: the answer does not depend on the rows of a call.
             sample = replace(K, rows=self.centers)[index]
             exact = sample.double() @ self.coef.double()
             off = (sample @ self.coef.double() - exact).square().mean(dim=0).sqrt()
+            # `not (a <= b)` instead of `a > b`: NaN then counts as visible.
             shows = not bool((off <= VISIBLE_ROUNDING * exact.std(dim=0, correction=0)).all())
             object.__setattr__(self, "_rounding_shows", shows)
         return shows
@@ -253,8 +271,7 @@ class KernelModel(KernelPart):
     def prepare_rows(self, rows: RowSource) -> RowSource:
         """Check rows against this model, and map them as the training rows.
 
-        They are standardised, made normal by their quantiles and mapped by the metric: all that
-        there is of these.
+        The maps are the standardizer, the quantile map and the metric, if the model has them.
         """
         return self._map_rows(self._standardize_rows(rows))
 
@@ -315,8 +332,8 @@ class KernelModel(KernelPart):
         Notes
         -----
         A file of up to 64 MiB is read into memory. The centers of a larger one are mapped: replace
-        such a file with `save`, or by renaming, while it is in use. Whoever cuts it off in place
-        ends the processes that use it, by a signal of the system (SIGBUS).
+        such a file with `save`, or by renaming, while it is in use. Truncating it in place ends the
+        processes that use it, by a signal of the system (SIGBUS).
 
         The digest detects damage, but not manipulation: a writer of the file can compute it again.
         """
@@ -324,9 +341,10 @@ class KernelModel(KernelPart):
         if saved.weights is not None:
             raise ValueError(
                 f"{path} holds an average of {len(saved.members)} models: read it with "
-                "AverageModel.load, or gramian.load"
+                "AverageModel.load or gramian.load"
             )
         return cls(**saved.members[0], conformal=conformal_of(saved))
 
 
+# `file.conformal` builds models, but cannot import this module, which imports it.
 register_builder("model", KernelModel)

@@ -34,7 +34,7 @@ class Sums:
 
     @property
     def r2(self) -> float:
-        """The mean of R2 over the columns, as scikit-learn has it: 0 or 1 of a constant truth."""
+        """Mean of R2 over the columns, as in scikit-learn: 0 or 1 for a constant truth."""
         perfect = (self.squares == 0).double()
         varies = self.spread > 0
         r2_by_target = torch.where(
@@ -52,7 +52,9 @@ class Errors(BlockReduction[Sums]):
         y = beside[0].double().reshape(len(block), -1)
         w = beside[1].double()[:, None] if len(beside) > 1 else y.new_ones(len(y), 1)
         weight = float(w.sum())
-        mean = y[0] + (w * (y - y[0])).sum(dim=0) / max(weight, 1e-300)  # exact of equal numbers
+        # Relative to the first row: the mean of equal numbers is exact, and their spread zero. The
+        # bound of the divisor is for a block whose rows all have weight zero.
+        mean = y[0] + (w * (y - y[0])).sum(dim=0) / max(weight, 1e-300)
         off = block.double() - y
         return Sums(
             weight,
@@ -77,13 +79,13 @@ class Errors(BlockReduction[Sums]):
 
 @dataclass(frozen=True, eq=False)
 class Confusion(BlockReduction[Tensor]):
-    """The folding of a confusion matrix: weights of rows by true and by predicted class.
+    """Fold of a confusion matrix: weights of rows by true and by predicted class.
 
     Attributes
     ----------
     count : int
-        Of the classes. The truth comes as their numbers; one row more is for labels of no class,
-        which come as -1.
+        Number of classes. Truth is given as class numbers; an additional row counts labels of no
+        class, which are given as -1.
     """
 
     count: int
@@ -93,6 +95,7 @@ class Confusion(BlockReduction[Tensor]):
         true = beside[0].reshape(-1).long()
         w = beside[1].double() if len(beside) > 1 else torch.ones(len(true), dtype=torch.float64)
         true = torch.where(true < 0, self.count, true)
+        # A pair of classes is one number: a single sum fills the matrix.
         place = true * self.count + likeliest(block)
         total = torch.zeros((self.count + 1) * self.count, dtype=torch.float64)
         return total.index_add_(0, place, w).reshape(self.count + 1, self.count)
@@ -104,7 +107,7 @@ class Confusion(BlockReduction[Tensor]):
 
 @dataclass(frozen=True)
 class Pinball(BlockReduction[Tensor]):
-    """The folding of the errors of quantiles: for each level its loss, and the rows not above it.
+    """Fold of the errors of quantiles: the loss of each level, and the rows at or below it.
 
     Returns a tensor of shape (q, 2). The pinball loss of a row is the larger one of level (y - f)
     and (level - 1) (y - f).
@@ -112,7 +115,7 @@ class Pinball(BlockReduction[Tensor]):
     Attributes
     ----------
     levels : tuple of q float
-        Of the columns of the values.
+        Levels of the columns of the predictions.
     """
 
     levels: tuple[float, ...]

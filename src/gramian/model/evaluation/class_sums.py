@@ -22,20 +22,20 @@ MOST_OF_ALL = 1 << 20
 
 @dataclass(eq=False)
 class ChanceSums:
-    """Sums over the rows of classes that a model knows.
+    """Sums over the rows whose label is a class of the model.
 
     Attributes
     ----------
     rows : int
     logs : float
-        Of -log p of the right class, p between the distance of float64 numbers at 1 and 1 less it.
+        Sum of -log p of the true class, p clipped to eps and 1 - eps of float64.
     squares : Tensor of shape (k,)
-        Of the errors of the probability of each class, 0 and 1 being the truth.
+        Sums of the squared errors of the probability of each class, whose truth is 0 or 1.
     bins : Tensor of shape (15, 3)
-        Rows, their probabilities, and those that came true, by the probability of the class that is
-        predicted.
+        Numbers of rows, sums of probabilities, and numbers of correct rows, by the probability of
+        the predicted class.
     second : Tensor of shape (15, 3)
-        The same of the second of two classes.
+        The same for the second of two classes.
     """
 
     rows: int
@@ -53,6 +53,8 @@ class ChanceSums:
         best, predicted = p.max(dim=1)
         return cls(
             len(p),
+            # Clipped as in scikit-learn: a wrong class of probability 1 has a large, but finite,
+            # loss.
             -float(p.clamp(eps, 1 - eps).gather(1, true[:, None]).log().sum()),
             (p - hit).square().sum(dim=0),
             _by_probability(best, predicted == true),
@@ -71,6 +73,7 @@ class ChanceSums:
 
 
 def _by_probability(p: Float[Tensor, " n"], came_true: Tensor) -> Float[Tensor, "15 3"]:
+    # The last bin includes the probability 1.
     place = (p * PROBABILITY_BINS).long().clamp(max=PROBABILITY_BINS - 1)
     columns = torch.stack([torch.ones_like(p), p, came_true.double()], dim=1)
     return columns.new_zeros(PROBABILITY_BINS, 3).index_add_(0, place, columns)
@@ -86,8 +89,8 @@ class ClassSums:
         Rows by the number of their label and the number of their predicted class.
     chances : ChanceSums
     ranks : tuple of Ranks
-        Of the decision values of each class, or of the second of two, whose rows are marked; empty
-        if they are not asked for.
+        Ranks of the decision values of each class, or of the second of two, with its rows marked;
+        empty if they are not requested.
     """
 
     counts: Int[Tensor, "l k"]
@@ -105,14 +108,14 @@ class Classified(Value, BlockReduction[ClassSums]):
     Attributes
     ----------
     labels : int
-        Number l of labels, those that are no class of the model included.
+        Number l of labels, including labels that are no class of the model.
     classes : Tensor of shape (l,)
         The number of the class that each label is, or -1.
     probabilities : Probabilities
     count : int
         Number k of classes.
     ranks : bool, default=True
-        Whether areas under ROC curves are asked for.
+        Whether to collect ranks for areas under ROC curves.
     max_bins : int, default=2**18
         Bins of values of a class.
     """
@@ -125,7 +128,7 @@ class Classified(Value, BlockReduction[ClassSums]):
     max_bins: int = MOST_BINS
 
     def __call__(self, start: int, block: Tensor, *beside: Any) -> ClassSums:
-        """Look at one block."""
+        """Compute the sums of one block."""
         label = beside[0].reshape(-1).long()
         true, k = self.classes[label], self.count
         counts = torch.bincount(label * k + likeliest(block), minlength=self.labels * k)
@@ -135,6 +138,7 @@ class Classified(Value, BlockReduction[ClassSums]):
     def _ranks(self, values: Tensor, true: Tensor) -> tuple[Ranks, ...]:
         if not self.ranks:
             return ()
+        # A label that is no class would count among the other rows of every curve.
         is_known = true >= 0
         first = 1 if values.shape[1] == 1 else 0  # one value is of the second of two classes
         return tuple(

@@ -19,11 +19,11 @@ class Covered:
     Attributes
     ----------
     rows, inside : int
-        All of them, and those whose truth is in the interval.
+        All rows, and the rows whose truth is in the interval.
     width, narrowest, widest : float
-        The sum of the widths, and the least and the largest.
+        Sum, minimum and maximum of the widths.
     ranks : Ranks
-        Of the widths; rows within are marked.
+        Ranks of the widths, with the rows inside marked.
     """
 
     rows: int
@@ -47,7 +47,7 @@ class Covering(BlockReduction[Covered]):
     max_bins: int = MOST_BINS
 
     def __call__(self, start: int, block: Tensor, *beside: Any) -> Covered:
-        """Look at one block."""
+        """Compute the sums of one block."""
         y, (low, high) = beside[0].double().reshape(-1), block.double().unbind(dim=1)
         inside, width = (low <= y) & (y <= high), high - low
         narrowest, widest = torch.aminmax(width)
@@ -76,12 +76,14 @@ class Covering(BlockReduction[Covered]):
 class CoveringSets(BlockReduction[Tensor]):
     """Fold over sets of classes and numbers of true classes; -1 is in no set.
 
-    Returns three numbers: rows, those whose truth is in the set, and the classes in all sets.
+    Returns three numbers: rows, rows whose truth is in the set, and classes in all sets.
     """
 
     def __call__(self, start: int, block: Tensor, *beside: Any) -> Tensor:
-        """Look at one block."""
+        """Compute the sums of one block."""
         true = beside[0].reshape(-1).long()
+        # An unknown label, -1, cannot index: it reads class 0, and the factor then makes it
+        # uncovered.
         is_covered = block.gather(1, true.clamp(min=0)[:, None])[:, 0] * (true >= 0)
         return torch.stack([block.new_tensor(len(block)), is_covered.sum(), block.sum()]).double()
 

@@ -20,26 +20,27 @@ from ..uncertainty.conformal import Conformal
 
 
 class Asked(Blockwise):
-    """The answers of a model to rows, instead of them.
+    """Outputs of a model as a row source, in place of the rows.
 
     Parameters
     ----------
     rows : RowSource of shape (n, d)
         As `Model.rows` gives them.
     ask : callable
-        From a block of rows, as a source, to its answers. A value that pickles by plain pickle.
+        Function from a block of rows, as a source, to their outputs; plain pickle must support it.
     width : int
-        Numbers in an answer.
+        Numbers in the output of a row.
     """
 
     def __init__(self, rows: RowSource, ask: Callable[[RowSource], Tensor], width: int) -> None:
         super().__init__(rows)
         self.shape, self.dtype = (rows.shape[0], width), torch.float64
+        # Outputs are dense and have no names, whatever the rows have.
         self.sparse, self.entries, self.feature_names = False, None, None
         self._ask = ask
 
     def change(self, block: Float[Tensor, "b d"]) -> Float[Tensor, "b k"]:
-        """Ask; see `Blockwise.change`."""
+        """Return the outputs of one block; see `Blockwise.change`."""
         return self._ask(ArrayRows(block))
 
 
@@ -55,8 +56,9 @@ def map_predictions(rows: RowSource, model: Model, **settings: Any) -> RowSource
     model : Model
         Of t outputs.
     **settings
-        Those of `Model.predict`.
+        Engine and memory, as in `Model.predict`.
     """
+    # A partial of a module's function: plain pickle refuses closures.
     ask = partial(_values, model=bare(model), settings=settings)
     return rows.map_rows(partial(Asked, ask=ask, width=model.outputs))
 
@@ -95,6 +97,7 @@ def _in_sets(
 
 def bare(model: Model) -> Model:
     """Return a model with what predictions need: without scores, deviations and notes."""
+    # The model travels with each task: factors of a variance would add up to 16 m² bytes.
     if isinstance(model, KernelModel):
         return replace(model, variance=None, conformal=None, info={})
     if isinstance(model, AverageModel):

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 MOST_BINS = 1 << 18
-"""Bins at most: 6 MB."""
+"""Most bins: 6 MB."""
 
 _MAGNITUDE_BITS = (1 << 63) - 1
 
@@ -27,11 +27,11 @@ class Ranks:
     Attributes
     ----------
     dropped : int
-        Last bits that bins do not tell apart.
+        Number of last bits that bins leave out.
     bins : Tensor of shape (b,)
         Their leading bits, increasing.
     counts : Tensor of shape (b, 2)
-        Rows that are not marked, and marked ones.
+        Numbers of unmarked and of marked rows.
     """
 
     dropped: int
@@ -52,12 +52,14 @@ class Ranks:
         if bool(values.isnan().any()):
             raise ValueError("predictions hold NaN: they cannot be ordered")
         bins, place = _order_integers(values.double()).unique(return_inverse=True)
+        # Two counters for each bin in one pass: even for unmarked rows, odd for marked ones.
         counts = torch.bincount(2 * place + marked, minlength=2 * len(bins)).reshape(-1, 2)
         return cls(0, bins, counts)._within(most)
 
     def merge(self, other: Ranks, most: int = MOST_BINS) -> Ranks:
         """Return the bins of the rows of both."""
         dropped = max(self.dropped, other.dropped)
+        # Bins are comparable only if both have dropped the same bits.
         a, b = (ranks._coarser(dropped - ranks.dropped) for ranks in (self, other))
         bins, place = torch.cat([a.bins, b.bins]).unique(return_inverse=True)
         counts = a.counts.new_zeros(len(bins), 2)
@@ -98,16 +100,19 @@ class Ranks:
         ]
 
     def _within(self, most: int) -> Ranks:
-        """Drop as many bits as are needed."""
+        """Return ranks of at most `most` bins, with the fewest bits dropped."""
         if len(self.bins) <= most:
             return self
-        apart = self.bins[1:] ^ self.bins[:-1]  # bins are the same once all these bits are dropped
+        # Neighbours merge once all bits in which they differ are dropped: with fewer than `most`
+        # boundaries left, there are at most `most` bins.
+        apart = self.bins[1:] ^ self.bins[:-1]
         more = next(s for s in range(1, 64) if int((apart >> s != 0).sum()) < most)
         return self._coarser(more)
 
     def _coarser(self, more: int) -> Ranks:
         if more == 0:
             return self
+        # Shifted bins stay sorted, so that equal ones are neighbours.
         bins, place = (self.bins >> more).unique_consecutive(return_inverse=True)
         counts = self.counts.new_zeros(len(bins), 2).index_add_(0, place, self.counts)
         return Ranks(self.dropped + more, bins, counts)
@@ -118,7 +123,10 @@ def _order_integers(values: Float[Tensor, " n"]) -> Int[Tensor, " n"]:
 
     Minus zero is zero.
     """
+    # Adding zero turns minus zero into zero, which has other bits.
     bits = (values + 0.0).contiguous().view(torch.int64)
+    # The shift copies the sign to all bits: negative numbers are inverted, as their bits increase
+    # with their size.
     return bits ^ ((bits >> 63) & _MAGNITUDE_BITS)
 
 

@@ -18,12 +18,13 @@ from ..cells import CellCenters
 def check_parts(parts: Mapping[str, Any]) -> None:
     """Refuse parts of a model that do not fit together: ValueError, at no cost of order m d."""
     kernel, centers, coef = parts["kernel"], parts["centers"], parts["coef"]
+    # The shape alone: mapped centers are not read, as they may be larger than memory.
     m, k = centers.shape
     if coef.ndim != 2 or 0 in coef.shape:
         raise ValueError(f"coef must have shape ({m}, t), not {tuple(coef.shape)}")
     t, d = coef.shape[1], _inputs(parts)
     if len(coef) != m:
-        raise ValueError(f"{m} centers but {len(coef)} coefficients")
+        raise ValueError(f"coef must have a row for each of the {m} centers, not {len(coef)} rows")
     _check_numbers("coef", coef, tuple(coef.shape))
     _check_kernel(kernel, k)
     for name in ("target_shift", "target_scale"):
@@ -45,18 +46,22 @@ def check_parts(parts: Mapping[str, Any]) -> None:
 
 def check_average(weights: Sequence[Any], members: Sequence[Mapping[str, Any]]) -> None:
     """Refuse an average of models that do not fit together: ValueError."""
+    # A boolean is an int to Python, but not a weight.
     shares = all(
         isinstance(w, int | float) and not isinstance(w, bool) and 0 <= w <= 1 for w in weights
     )
     if len(weights) != len(members) or not shares or abs(sum(weights) - 1) > 1e-6:
         raise ValueError(
-            f"an average of {len(members)} models needs as many weights of at least 0 and of sum "
-            f"1, not {weights!r}"
+            f"an average of {len(members)} models requires as many weights, of at least 0 and with "
+            f"the sum 1, not {weights!r}"
         )
     sizes = {(_inputs(parts), parts["coef"].shape[-1]) for parts in members}
     if len(sizes) > 1:
         sizes_text = " and ".join(f"{d} to {t}" for d, t in sorted(sizes))
-        raise ValueError(f"the models of an average map {sizes_text} features to targets")
+        raise ValueError(
+            "the models of an average must have the same numbers of features and targets, not "
+            f"{sizes_text}"
+        )
 
 
 def same_encoding(a: Encoding | None, b: Encoding | None) -> bool:
@@ -93,16 +98,22 @@ def _check_cells(cells: CellCenters | None, centers: RowSource) -> None:
         return
     m, k = centers.shape
     if int(cells.starts[-1]) != m or centers.sparse:
-        raise ValueError(f"the cells have {int(cells.starts[-1])} dense centers, not {m}")
+        raise ValueError(
+            f"the starts of cells must end at the number of dense centers, {m}, not at "
+            f"{int(cells.starts[-1])}"
+        )
     if cells.cells.features not in (None, k):
-        raise ValueError(f"the cells have {cells.cells.features} features, but centers {k}")
+        raise ValueError(f"the cells have {cells.cells.features} features, but the centers {k}")
 
 
 def _check_kernel(kernel: Kernel, d: int) -> None:
     if kernel.dim not in (None, d):
         raise ValueError(f"the kernel has {kernel.dim} lengthscales for {d} features")
+    # Sums and products nest their kernels: JSON shows the lengthscales of all of them.
     if "median" in json.dumps(kernel.to_dict()):
-        raise ValueError("the kernel's lengthscale is no number")
+        raise ValueError(
+            "the lengthscale of the kernel must be a number, not a multiple of the median"
+        )
 
 
 def check_floating(name: str, tensor: Tensor) -> None:
@@ -118,7 +129,7 @@ def _check_numbers(
     if tuple(tensor.shape) != shape:
         raise ValueError(f"{name} must have shape {shape}, not {tuple(tensor.shape)}")
     if not bool(tensor.isfinite().all()):
-        raise ValueError(f"{name} holds numbers that are not finite")
+        raise ValueError(f"{name} must hold finite numbers")
     if positive and not bool((tensor > 0).all()):
         raise ValueError(f"{name} must be positive")
 
@@ -127,19 +138,19 @@ def _check_texts(what: str, names: tuple[Any, ...] | None, count: int) -> None:
     if names is None:
         return
     if len(names) != count or not all(isinstance(name, str) for name in names):
-        raise ValueError(f"{what} must be {count} texts, not {names!r}")
+        raise ValueError(f"{what} must be {count} strings, not {names!r}")
 
 
 def _check_classes(parts: Mapping[str, Any], t: int) -> None:
     classes: tuple[Any, ...] | None = parts["classes"]
     if classes is None:
         if parts["probabilities"] is not None:
-            raise ValueError("a map to probabilities needs classes, and a regression has none")
+            raise ValueError("probabilities require classes, which a regression does not have")
         return
     expected = 2 if t == 1 else t
     if len(classes) != expected or len(set(classes)) != expected:
-        raise ValueError(f"{t} targets have {expected} classes, and its header names {classes!r}")
+        raise ValueError(f"classes must be {expected} labels for {t} targets, not {classes!r}")
     if not all(isinstance(label, str | int | float) for label in classes):
-        raise ValueError(f"classes must be texts or numbers, not {classes!r}")
+        raise ValueError(f"classes must be strings or numbers, not {classes!r}")
     if any(isinstance(label, float) and not math.isfinite(label) for label in classes):
         raise ValueError(f"classes must be finite, not {classes!r}")

@@ -8,11 +8,12 @@ from typing import Any
 from ..uncertainty.conformal import Calibrated, Conformal, Predictor
 from .read import Saved, SavedPart
 
+# Filled by the modules of the models, which import this one: the reverse import would be a circle.
 _MODEL_BUILDERS: dict[str, Callable[..., Any]] = {}
 
 
 def register_builder(name: str, build: Callable[..., Any]) -> None:
-    """Set what builds a model from saved parts: ``"model"`` of one, ``"average"`` of several."""
+    """Register the constructor of a ``"model"`` or an ``"average"`` from saved parts."""
     _MODEL_BUILDERS[name] = build
 
 

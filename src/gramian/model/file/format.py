@@ -1,15 +1,15 @@
 """Format of the file of a model, and writing it.
 
 A safetensors file with the tensors ``coef``, ``centers`` (or the three parts of sparse ones) and,
-if there are, ``target_shift``, ``target_scale``, ``importances`` and tensors of a quantile map,
-a metric, cells, an encoding and a variance; in its metadata a JSON header with the rest, and a
-digest of the file. An average has these of each model, their names after its number, and what
-models have in common, as the encoding, once.
+optionally, ``target_shift``, ``target_scale``, ``importances`` and tensors of a quantile map, a
+metric, cells, an encoding and a variance; in its metadata a JSON header with the rest, and a digest
+of the file. An average has the tensors of each model, with its number before their names, and
+shared entries, such as the encoding, once.
 
-Older formats are read: format 6 has neither a variance nor what
-makes intervals, format 5 no map to probabilities and no link,
-format 4 no cells, format 3 neither quantiles nor metrics nor averages, format 2 no encoding and no
-names of targets, and format 1 neither a digest nor the list of parts.
+Older formats are read: format 6 has neither a variance nor a calibration of intervals, format 5 no
+map to probabilities and no link, format 4 no cells, format 3 neither quantiles nor metrics nor
+averages, format 2 no encoding and no names of targets, and format 1 neither a digest nor the list
+of parts.
 """
 
 from __future__ import annotations
@@ -35,26 +35,29 @@ HEADER_KEY = "gramian"
 """Key of the header in the metadata of the file."""
 
 CENTER_BYTES = 1 << 28
-"""Centers of another source than an array are copied to be saved: to a file if they are more."""
+"""Most bytes of centers that are copied in memory for a file; more are copied on disk.
+
+Centers in an array are not copied.
+"""
 
 ENCODING, QUANTILES, METRIC, CELLS = "encoding.", "quantiles.", "metric.", "cells."
 VARIANCE, CONFORMAL = "variance.", "conformal."
-"""Beginnings of the names of the tensors of these."""
+"""Prefixes of the names of tensors."""
 
 SHARED_ENTRIES = ("feature_names", "classes", "encoding", "target", "probabilities", "conformal")
 """Optional entries that the models of an average have in common."""
 
 OPTIONAL_ENTRIES = ("standardizer", "quantiles", "cells", "link", "variance")
-"""Optional entries that each of them has for itself."""
+"""Optional entries of each model of an average."""
 
 SPARSE_CENTERS = ("centers.values", "centers.col", "centers.crow")
 CENTER_TENSORS = ("centers", *SPARSE_CENTERS)
 OPTIONAL_TENSORS = ("target_shift", "target_scale", "importances")
-"""Tensors that may be there."""
+"""Optional tensors."""
 
 
 def write_model(path: str | Path, model: Model, weights: tuple[float, ...] | None = None) -> None:
-    """Write a model, or an average with these weights; `read_model` reads what there is then."""
+    """Write a model, or an average with these weights, for `read_model`."""
     header: dict[str, Any] = {
         "feature_names": model.feature_names,
         "classes": model.classes,
@@ -76,13 +79,15 @@ def write_model(path: str | Path, model: Model, weights: tuple[float, ...] | Non
             tensors |= _with_prefix(f"{number}.", _tensors(member))
     if model.conformal is not None:
         tensors |= _with_prefix(CONFORMAL, _conformal_tensors(model, model.conformal))
+    # Host memory in row order; a tensor that has it already is not copied.
     stored_tensors = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
+    # The list of parts shows the reader whether header and tensors belong together.
     about = {"format": MODEL_FORMAT, **header, "parts": parts_of(header, stored_tensors)}
     write_tensors(path, stored_tensors, {HEADER_KEY: json.dumps(about)})
 
 
 def _header(model: KernelPart) -> dict[str, Any]:
-    """Return the parts of a model that JSON can hold, and an average keeps for each."""
+    """Return the header entries of one model."""
     return {
         "kernel": model.kernel.to_dict(),
         "centers": list(model.centers.shape),
@@ -109,7 +114,7 @@ def _tensors(model: KernelPart) -> dict[str, Tensor]:
 
 
 def _of_calibrated(part: Calibrated, model: Model) -> dict[str, Any]:
-    """Return the functions of a part of `Conformal`, as an average keeps its models."""
+    """Return the header entries of a part of `Conformal`, in the form of an average."""
     values = None
     if part.values is not None:
         members = [_header(member) for member in part.values.parts]
@@ -117,13 +122,15 @@ def _of_calibrated(part: Calibrated, model: Model) -> dict[str, Any]:
     spread = None if part.spread is None else part.spread.parts[0]
     like = None
     if spread is not None:
+        # By identity, as a comparison would read all centers: a refit keeps the object if they are
+        # equal, and the file then holds them once. `like` is the number of the model that has them.
         same = [i for i, member in enumerate(model.parts) if member.centers is spread.centers]
         like = same[0] if same else None
     return {"values": values, "spread": spread and _header(spread), "like": like}
 
 
 def _conformal_tensors(model: Model, conformal: Conformal) -> dict[str, Tensor]:
-    """Return their tensors; centers that the model has, too, are not there twice."""
+    """Return the tensors of the calibration, without centers that the model also has."""
     tensors: dict[str, Tensor] = {}
     for number, part in enumerate(conformal.parts):
         tensors[f"{number}.scores"] = part.scores
@@ -143,7 +150,7 @@ def _with_prefix(start: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]
 
 
 def without_prefix(start: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the tensors whose names have a beginning, without it."""
+    """Return the tensors whose names have a prefix, under names without it."""
     return {k.removeprefix(start): v for k, v in tensors.items() if k.startswith(start)}
 
 
@@ -158,7 +165,7 @@ def parts_of(header: dict[str, Any], tensors: Iterable[str]) -> list[str]:
 
 
 def center_tensors(centers: RowSource) -> dict[str, Tensor]:
-    """Return the tensors that centers are kept in."""
+    """Return the tensors of centers for a file."""
     if isinstance(centers, ArrayRows):
         return {"centers": next(centers.blocks(len(centers)))[1]}  # a view, mapped or not
     z = gather_rows(centers, torch.arange(len(centers)), CENTER_BYTES)

@@ -61,9 +61,9 @@ class Saved:
     Attributes
     ----------
     members : list of dict
-        The arguments of `KernelModel`, for each model that there is.
+        Arguments of `KernelModel`, one dict for each model.
     weights : list of float, or None
-        Those of an average; None if there is one model, and no average.
+        Weights of an average; None for a single model.
     conformal : list of SavedPart, or None
     """
 
@@ -81,7 +81,7 @@ class SavedPart:
     scores : Tensor
     values : Saved or None
     spread : dict or None
-        The arguments of `KernelModel`.
+        Arguments of `KernelModel`.
     """
 
     scores: Tensor
@@ -103,19 +103,23 @@ def read_model(path: Path, verify: bool) -> Saved:
         raise FileNotFoundError(f"there is no model file {display_text(path)}")
     try:
         contents = read_tensors(path, verify=verify)
+        # A safetensors file of another program has no header: null, which `_check_format` refuses.
         header = json.loads(contents.metadata.pop(HEADER_KEY, "null"))
+    # JSON that is nested too deeply exhausts the stack of Python: damage, not a bug.
     except (DamagedFile, ValueError, RecursionError) as error:
         raise ValueError(
-            f"{path} is not a gramian model, or was cut off while it was copied, or changed "
+            f"{path} is not a gramian model, or was cut off while it was copied, or was changed "
             f"since it was written ({error})"
         ) from error
     _check_format(path, header)
     try:
+        # Header and digest are the only metadata of a model; format 1 had no digest.
         if contents.metadata or (header["format"] > 1 and contents.digest is None):
             raise ValueError("its digest is missing")
         _check_header(header, contents.tensors)
         saved = _assemble_model(header, contents.tensors)
         _check_members(saved, verify)
+    # Apart from the others, because the text of a KeyError is only the missing key.
     except KeyError as error:
         raise ValueError(f"{path} is a damaged gramian model: missing {error}") from error
     except DAMAGE_ERRORS as error:
@@ -150,21 +154,23 @@ def _check_format(path: Path, header: Any) -> None:
 
 
 def _check_header(header: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+    # First, so that the checks below see the same entries in files of all formats.
     _add_new(header)
     part_names = set(parts_of(header, tensors))
+    # Format 1 had no list of parts.
     named = set(header.pop("parts")) if header["format"] > 1 else part_names
     if part_names != named:
-        raise ValueError(f"header and contents differ by {', '.join(map(str, part_names ^ named))}")
+        raise ValueError(f"header and contents differ in {', '.join(map(str, part_names ^ named))}")
     fields = OF_FILE | (OF_AVERAGE if "members" in header else OF_MODEL)
     _check_fields(header, fields)
     for member in header.get("members", []):
         _check_fields(member, OF_MODEL)
     if not isinstance(header["info"], dict):
-        raise ValueError("info is no object")
+        raise ValueError("info must be a JSON object")
 
 
 def _add_new(header: dict[str, Any]) -> None:
-    """Give a header the parts that its format had not: none of them."""
+    """Set header entries that are newer than the file's format to None."""
     names = [
         name for since in NEW_ENTRIES if header["format"] < since for name in NEW_ENTRIES[since]
     ]
@@ -180,6 +186,7 @@ def _check_fields(header: dict[str, Any], known: set[str]) -> None:
 
 def _assemble_model(header: dict[str, Any], tensors: dict[str, Tensor]) -> Saved:
     """Return the parts of all models; ValueError if tensors are left over."""
+    # 1. Entries that all models of the file share.
     names, classes, encoding, target, chances, conformal = (header[key] for key in SHARED_ENTRIES)
     shared = {
         "feature_names": None if names is None else tuple(names),
@@ -189,6 +196,7 @@ def _assemble_model(header: dict[str, Any], tensors: dict[str, Tensor]) -> Saved
         "probabilities": None if chances is None else probabilities_from(chances),
         "info": header["info"],
     }
+    # 2. Each kind of tensors leaves `own` by its prefix, so that unknown ones remain at the end.
     own = tensors
     if encoding is not None:
         shared["encoding"] = Encoding.from_parts(encoding, without_prefix(ENCODING, tensors))
@@ -206,7 +214,7 @@ def _assemble_model(header: dict[str, Any], tensors: dict[str, Tensor]) -> Saved
 
 
 def _starts(header: dict[str, Any]) -> list[str]:
-    """Return the beginnings of the names of the tensors of each model."""
+    """Return the prefix of the tensor names of each model."""
     return [f"{i}." for i in range(len(header["members"]))] if "members" in header else [""]
 
 
@@ -234,6 +242,7 @@ def _conformal(
     """Return the contents of the parts; a function without centers has the centers of the model."""
     calibrated_parts = []
     for number, header in enumerate(headers):
+        # `tensors` shrinks by each part: any that remain after the last one are unknown.
         own = without_prefix(f"{number}.", tensors)
         tensors = _without(f"{number}.", tensors)
         of_values, of_spread = without_prefix("values.", own), without_prefix("spread.", own)
@@ -249,8 +258,10 @@ def _conformal(
                     without_prefix(f"{i}.", of_values), known[i]
                 ).items()
             }
+            # A single member has the weight 1, but is no average.
             weights = values["weights"] if len(values["members"]) > 1 else None
             functions = Saved(_members(values["members"], tensors_by_name, shared), weights)
+        # Tensors of a function that the header does not have: refuse them by name.
         elif of_values:
             _check_all_known(of_values)
         if spread is not None and header["like"] is not None:
@@ -270,6 +281,7 @@ def _spread(
     if header is None:
         _check_all_known(tensors)
         return None
+    # A spread predicts logarithms of errors, and has no classes even if the model has.
     plain = {"classes": None, "target": None, "probabilities": None}
     return shared | plain | _member(header, tensors)
 
@@ -277,11 +289,12 @@ def _spread(
 def _with_centers(tensors: dict[str, Tensor], known: dict[str, Tensor]) -> dict[str, Tensor]:
     if "centers" in tensors or SPARSE_CENTERS[0] in tensors:
         return tensors
+    # The file holds centers that the model also has only once, with the model.
     return tensors | {name: known[name] for name in CENTER_TENSORS if name in known}
 
 
 def _member(header: dict[str, Any], tensors: dict[str, Tensor]) -> dict[str, Any]:
-    """Return the parts that a model has for itself."""
+    """Return the arguments of `KernelModel` that are not shared."""
     standardizer, quantiles, cells, link, variance = (header[key] for key in OPTIONAL_ENTRIES)
     starts = (QUANTILES, METRIC, CELLS, VARIANCE)
     of_quantiles, of_metric, of_cells, of_variance = (
@@ -330,7 +343,9 @@ def _centers(tensors: dict[str, Tensor], shape: list[int]) -> RowSource:
     if SPARSE_CENTERS[0] not in tensors:
         dense = tensors["centers"]
         if list(dense.shape) != shape:
-            raise ValueError(f"its centers have shape {list(dense.shape)}, the header says {shape}")
+            raise ValueError(
+                f"its centers have shape {list(dense.shape)}, but its header has {shape}"
+            )
         check_floating("centers", dense)
         return as_rows(dense)
     values, *indices = (tensors[name] for name in SPARSE_CENTERS)

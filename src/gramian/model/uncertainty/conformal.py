@@ -1,4 +1,4 @@
-"""Conformal: intervals and sets that hold the truth as often as is asked, from held-back rows."""
+"""Conformal: intervals and sets that contain the truth at a given rate, by held-back rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ...data import RowSource
 from ...engines import Engine
 
 SORTED_BOUNDS = 1 << 24
-"""Bounds of intervals that are sorted at once, where there are several parts."""
+"""Most bounds of intervals in memory, with several parts."""
 
 
 class Predictor(Protocol):
@@ -23,7 +23,7 @@ class Predictor(Protocol):
 
     @property
     def parts(self) -> tuple[Any, ...]:
-        """The kernel models of which it consists."""
+        """The kernel models of the predictor."""
 
     @property
     def shares(self) -> tuple[float, ...]:
@@ -45,12 +45,12 @@ class Calibrated:
     Attributes
     ----------
     scores : Tensor of shape (c, t)
-        Increasing along columns. Of a regression: errors of the held-back rows over their spread;
-        of classes, (c, 1): see `set_scores`.
+        Increasing along columns. For a regression: errors of the held-back rows over their spread;
+        for a classification, (c, 1): see `set_scores`.
     values : Model or None
         The function; None for the function of the model itself.
     spread : KernelModel or None
-        The logarithm of the spread of errors; None of classes, or if it is the same everywhere.
+        The logarithm of the spread of errors; None for classes, or for a constant spread.
     """
 
     scores: Float[Tensor, "c t"]
@@ -62,7 +62,7 @@ class Calibrated:
         if s.ndim != 2 or 0 in s.shape or s.dtype != torch.float64:
             raise ValueError(f"scores must be float64 of shape (c, t), not {tuple(s.shape)}")
         if not bool(s.isfinite().all()) or bool((s < 0).any() or (s.diff(dim=0) < 0).any()):
-            raise ValueError("scores must be finite, not negative, and increase")
+            raise ValueError("scores must be finite and at least 0, and increase along columns")
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,16 +72,16 @@ class Conformal:
     Attributes
     ----------
     parts : tuple of Calibrated
-        One: the split method [1]_. Several, of a fold of the rows each: CV+ [2]_.
+        One part: the split method [1]_. Several parts, one for each fold: CV+ [2]_.
 
     Notes
     -----
     With one part, scores :math:`R_1 \le \dots \le R_c` and k = ⌈(c + 1) level⌉ the interval is
-    :math:`f(x) \pm R_k s(x)`. If rows can be exchanged, a share of at least ``level`` of new rows
-    is inside, over all draws of all rows, for any f and s. With several parts and n scores
-    the ends are the ⌊(n + 1) (1 - level)⌋-th smallest :math:`f_k(x) - R_i s_k(x)`, of the part k
-    that has the score i, and the ⌈(n + 1) level⌉-th smallest :math:`f_k(x) + R_i s_k(x)`: proved is
-    a share of 1 - 2 (1 - level), about, and found mostly ``level``.
+    :math:`f(x) \pm R_k s(x)`. If rows are exchangeable, a share of at least ``level`` of new rows
+    is inside, over all draws of all rows, for any f and s. With several parts and n scores the ends
+    are the ⌊(n + 1) (1 - level)⌋-th smallest :math:`f_k(x) - R_i s_k(x)`, of the part k that has
+    the score i, and the ⌈(n + 1) level⌉-th smallest :math:`f_k(x) + R_i s_k(x)`: the theorem gives
+    a share of about 1 - 2 (1 - level), experiments mostly ``level``.
 
     References
     ----------
@@ -95,7 +95,7 @@ class Conformal:
 
     @property
     def count(self) -> int:
-        """The number of held-back rows that have scores."""
+        """Number of held-back rows with scores."""
         return sum(len(part.scores) for part in self.parts)
 
     def least_level(self) -> float:
@@ -114,12 +114,12 @@ class Conformal:
         level : float
             Between 0 and 1.
         **settings
-            Those of `Model.predict`.
+            Engine and memory, as in `Model.predict`.
 
         Notes
         -----
-        Cost: predictions of each function and of its spread; with several parts n c bounds for each
-        target, which are sorted.
+        Cost: predictions of each function and of its spread; with several parts, n c bounds for
+        each target, and their order statistics.
         """
         ends = [self._centers_and_spreads(part, model, rows, settings) for part in self.parts]
         if len(ends) == 1:
@@ -128,6 +128,7 @@ class Conformal:
             return torch.stack([f - half, f + half], dim=2)
         n, t = ends[0][0].shape
         out = torch.empty(n, t, 2, dtype=torch.float64)
+        # Several parts: a row has a bound for each score, so that blocks of rows limit the memory.
         step = max(1, SORTED_BOUNDS // (self.count * t))
         for start in range(0, n, step):
             block_rows = slice(start, start + step)
@@ -154,12 +155,12 @@ class Conformal:
         ⌈(n + 1) level⌉ of all calibration rows, each by its part.
         """
         counts_below = torch.zeros(chances[0].shape, dtype=torch.int64)
-        for part, p in zip(
-            self.parts, chances, strict=True
-        ):  # calibration scores below the score of the class
+        # Each part counts its calibration scores below the score of the class.
+        for part, p in zip(self.parts, chances, strict=True):
             mine = _class_scores(p)
             counts_below += torch.searchsorted(part.scores[:, 0].contiguous(), mine)
         is_in_set = counts_below < math.ceil(level * (self.count + 1) - 1e-9)
+        # An empty set would be of no use: the likeliest class by the mean of the parts joins it.
         mean = torch.stack([p.double() for p in chances]).mean(dim=0)
         is_in_set[torch.arange(len(is_in_set)), mean.argmax(dim=1)] = True
         return is_in_set
@@ -172,8 +173,9 @@ class Conformal:
         return self.sets([f.predict_proba(rows, **settings) for f in functions], level)
 
     def _quantile(self, level: float) -> Float[Tensor, " t"]:
-        """Return the score that a share of new rows is not above; infinite for want of rows."""
+        """Return the score that bounds a share `level` of new rows; infinite with too few rows."""
         scores = self.parts[0].scores
+        # The small number absorbs rounding: 100 * 0.55 is 55.00000000000001, whose ceiling is 56.
         k = math.ceil((len(scores) + 1) * level - 1e-9)
         if k > len(scores):
             return scores.new_full((scores.shape[1],), math.inf)
@@ -199,17 +201,18 @@ class Conformal:
         if k > n:
             f = ends[0][0]
             return torch.stack([torch.full_like(f, -math.inf), torch.full_like(f, math.inf)], dim=2)
+        # The lower end counts from the smallest bound as many as the upper end from the largest.
         lower = torch.cat(low, dim=2).kthvalue(n + 1 - k, dim=2).values
         upper = torch.cat(high, dim=2).kthvalue(k, dim=2).values
         return torch.stack([lower, upper], dim=2)
 
 
 def set_scores(chances: Float[Tensor, "c k"], index: Tensor) -> Float[Tensor, "c 1"]:
-    """Return the probability of all likelier classes than the true one, and half of its own.
+    """Return the probability of all likelier classes than the true one, plus half of its own.
 
-    In [3]_ of `Conformal` a random share of its own is drawn, uniform from 0 to 1; here it is one
-    half. With all of it the last class of each row had the score 1, whatever its probability is: of
-    two classes with more errors than the level allows, all sets would have both.
+    [3]_ of `Conformal` adds a random share of its own probability, uniform from 0 to 1; the share
+    is one half in this library. With the full probability, the last class of each row would have
+    the score 1: for two classes with more errors than the level allows, all sets would have both.
 
     Parameters
     ----------
@@ -222,6 +225,7 @@ def set_scores(chances: Float[Tensor, "c k"], index: Tensor) -> Float[Tensor, "c
 
 def _class_scores(chances: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:
     """Return the score of each class as if it were the true one."""
+    # Stable: classes of equal probability keep their order, and repeated calls agree.
     ordered, order = chances.double().sort(dim=1, descending=True, stable=True)
     total = ordered.cumsum(dim=1) - ordered / 2
     return torch.empty_like(total).scatter_(1, order, total)

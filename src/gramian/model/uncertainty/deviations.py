@@ -21,7 +21,7 @@ LEAST_BLOCKS, MOST_BLOCKS = 48 << 20, 1 << 30
 def residual_variance(
     model: KernelPart, rows: RowSource, engine: str | Engine, memory_bytes: int
 ) -> tuple[Variance, Float[Tensor, " n"]]:
-    """Return the variance of a model, and v of rows as `KernelModel.prepared` takes them.
+    """Return the variance of a model, and v of rows that are not yet prepared.
 
     Cost: n m kernel evaluations in float64 and 2 n m² operations.
 
@@ -33,19 +33,21 @@ def residual_variance(
     """
     if model.variance is None:
         raise ValueError(
-            "the model has no variance: call predict(X, return_std=True) of the estimator that was "
-            "fitted before it is saved, or give --std to gramian fit"
+            "the model has no standard deviations; call predict(X, return_std=True) of the fitted "
+            "estimator before saving it, or give --std to gramian fit"
         )
     factors = model.variance.factors
+    # Files and copies leave out the n² numbers of the inverse factor: the first call computes them.
     if isinstance(factors, RowFactors) and factors.inverse is None:
         needed = 8 * len(model.centers) ** 2 + LEAST_BLOCKS
         if needed > memory_bytes:
             raise ValueError(
-                f"the variance of {len(model.centers):,} centers takes {readable_bytes(needed)}, "
-                f"but the memory is {readable_bytes(memory_bytes)}; raise the limit, or fit "
-                "landmarks"
+                f"the standard deviations of {len(model.centers):,} centers require "
+                f"{readable_bytes(needed)}, but the memory limit is "
+                f"{readable_bytes(memory_bytes)}; raise the limit, or fit landmarks"
             )
         factors.inverse_factor(KernelOperator(model.kernel, model.centers, model.centers))
+    # Float64 below, because v is a small difference of numbers near k(x, x).
     blocks = min(max(memory_bytes - factors.bytes, LEAST_BLOCKS), MOST_BLOCKS)
     K = KernelOperator(
         model.kernel, model.prepare_rows(rows), model.centers, engine, blocks // 3
@@ -63,6 +65,7 @@ def deviations(
     for share, part in zip(model.shares, model.parts, strict=True):
         variance_of_part, v = residual_variance(part, rows, engine, memory_bytes)
         total = total + share * (v[:, None] * variance_of_part.scale + variance_of_part.noise)
+        # The clamp is left to the sum: out of range is a property of the average, not of a member.
         far_terms, slope = (
             far_terms + share * (v - variance_of_part.limit),
             slope + share * variance_of_part.beyond,
@@ -78,4 +81,5 @@ def out_of_range(
     for share, part in zip(model.shares, model.parts, strict=True):
         variance_of_part, v = residual_variance(part, rows, engine, memory_bytes)
         beyond = beyond + share * (v - variance_of_part.limit)
+    # Not `beyond >= 0`: a row whose variance is NaN is out of range.
     return ~(beyond < 0)

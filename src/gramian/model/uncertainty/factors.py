@@ -34,7 +34,7 @@ class RowFactors:
 
     def __post_init__(self) -> None:
         if self.ridge.ndim != 1 or not bool((self.ridge.isfinite() & (self.ridge >= 0)).all()):
-            raise ValueError("the ridge of a variance must be finite and not negative")
+            raise ValueError("the ridge of a variance must be finite and at least 0")
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what copies and pickles hold."""
@@ -46,7 +46,7 @@ class RowFactors:
         return 0 if self.inverse is None else 8 * self.inverse.numel()
 
     def fits(self, m: int) -> bool:
-        """Return whether this may be the ridge of m rows."""
+        """Return whether the ridge has a length for m rows."""
         return len(self.ridge) in (1, m)
 
     def tensors(self) -> dict[str, Tensor]:
@@ -71,16 +71,17 @@ class RowFactors:
     def unexplained_variance(
         self, K: Float[Tensor, "b n"], diagonal: Float[Tensor, " b"]
     ) -> Tensor:
-        """Return v of rows, from their kernel with the centers and themselves; K is spoilt.
+        """Return v of rows, from their kernel with the centers and themselves; overwrites K.
 
-        Not below rounding of k(x, x). Cost: b n² operations.
+        At least the rounding of k(x, x). Cost: b n² operations.
         """
-        assert self.inverse is not None  # `found` was called
+        assert self.inverse is not None  # `inverse_factor` was called
         la.times_triangle_(K, self.inverse)
         return above_rounding(diagonal - K.square_().sum(dim=1), diagonal)
 
 
 def _inverse_factor(K: KernelOperator, ridge: Float[Tensor, " _"]) -> Float[Tensor, "n n"]:
+    # On the host and by columns: LAPACK then factorises in place, without a second n² copy.
     A = la.by_columns(K.double().dense().cpu())
     la.prepare_(A)
     A.diagonal().add_(ridge.double().cpu())
@@ -91,6 +92,7 @@ def _inverse_factor(K: KernelOperator, ridge: Float[Tensor, " _"]) -> Float[Tens
             f"K + {float(ridge.min()):.1e} I is singular to rounding ({error}); raise the penalty"
         ) from error
     la.invert_triangle_(A)
+    # LAPACK leaves the kernel entries below the diagonal: clear them.
     return A.triu_()
 
 
@@ -127,19 +129,21 @@ class LandmarkFactors:
         if not (q > 0 and all(x.shape == (q, q) for x in (self.T, self.R))):
             raise ValueError("the factors of a variance must be square and as large as its index")
         if not all(bool(x.isfinite().all() and x.diagonal().all()) for x in (self.T, self.R)):
-            raise ValueError("the factors of a variance hold numbers that are no factor")
+            raise ValueError(
+                "the factors of a variance must be finite, without a zero on the diagonal"
+            )
         if not (self.index.dtype == torch.int64 and bool((self.index >= 0).all())):
-            raise ValueError("the index of a variance holds no numbers of landmarks")
+            raise ValueError("the index of a variance must hold int64 numbers of landmarks")
         if not (math.isfinite(self.shift) and self.shift > 0):
             raise ValueError(f"the shift of a variance must be positive, not {self.shift!r}")
 
     @property
     def bytes(self) -> int:
-        """Memory of both."""
+        """Memory of T and R."""
         return 16 * self.T.numel()
 
     def fits(self, m: int) -> bool:
-        """Return whether these may be the factors of m landmarks."""
+        """Return whether the index is within m landmarks."""
         return int(self.index.max()) < m
 
     def tensors(self) -> dict[str, Tensor]:
@@ -160,9 +164,10 @@ class LandmarkFactors:
     ) -> Tensor:
         """Return v of rows, from their kernel with the centers and themselves; 2 b m² operations.
 
-        Not below rounding of k(x, x).
+        At least the rounding of k(x, x).
         """
         f = self.features(K)
+        # At a landmark the difference is zero, and negative by rounding.
         unexplained_share = (diagonal - f.square().sum(dim=1)).clamp(min=0.0)
         return above_rounding(unexplained_share + self.shift * self.spread(f), diagonal)
 
@@ -184,5 +189,5 @@ def diagonal_of(K: KernelOperator) -> Float[Tensor, " n"]:
 
 
 def above_rounding(v: Float[Tensor, " n"], diagonal: Float[Tensor, " n"]) -> Float[Tensor, " n"]:
-    """Return v, where it is lost in the rounding of k(x, x) the latter."""
+    """Return v, but at least the rounding of k(x, x)."""
     return torch.maximum(v, la.FLOAT64_EPS * diagonal)

@@ -25,7 +25,7 @@ OUTER_SLOPE = 1e-7
 """Slope of a share beyond these ends: rows keep the order of their values, at no visible change."""
 
 POWER_RANGE = (0.25, 8.0)
-"""Least and largest power that is fitted."""
+"""Least and largest fitted power."""
 
 
 class Probabilities(ABC):
@@ -87,7 +87,10 @@ class Shares(Probabilities):
 
     def log(self, values: Float[Tensor, "n t"]) -> Float[Tensor, "n k"]:
         shares = shares_of(values)
+        # 1. Clipped shares: a square loss also gives shares below 0 and above 1.
         inside = shares.clamp(self.least_share, 1.0)
+        # 2. A tiny slope beyond the ends, so that clipped rows keep their order. Its excess is
+        # bounded, because the logarithm below needs a positive number.
         kept_shares = inside + OUTER_SLOPE * (shares - inside).clamp(-1.0, 1.0)
         return torch.log_softmax(self.power * kept_shares.log(), dim=1)
 
@@ -117,6 +120,7 @@ class Shares(Probabilities):
         mean loss by more than the standard error of the difference. The log loss of the rows is
         hence no larger than of the default map.
         """
+        # Values of a fit that diverged determine no power.
         if not bool(values.isfinite().all()):
             return cls()
         truth = shares_of(codes)
@@ -144,6 +148,8 @@ class Shares(Probabilities):
             p = torch.softmax(power * logs, dim=1)
             return float(weights @ ((p - truth) * logs).sum(dim=1)) + 1 - 1 / power
 
+        # The loss is convex: a slope of one sign at both ends has its minimum at an end, where
+        # `brentq` would raise an error.
         smallest, largest = POWER_RANGE
         if slope(smallest) >= 0:
             return cls(smallest, floor)
@@ -160,15 +166,16 @@ class LogOdds(Probabilities):
     def log(self, values: Float[Tensor, "n t"]) -> Float[Tensor, "n k"]:
         f = values.double()
         if f.shape[1] == 1:
+            # `logsigmoid` keeps its digits where the probability of a class rounds to 0 or 1.
             return logsigmoid(torch.cat([-f, f], dim=1))
         return torch.log_softmax(f, dim=1)
 
 
 def shares_of(values: Float[Tensor, "n t"]) -> Float[Tensor, "n k"]:
-    """Return the shares of classes that values of their codes stand for, in float64.
+    """Return the shares of classes from decision values for their codes, in float64.
 
-    (1 - f) / 2 and (1 + f) / 2 of codes of -1 and 1, else f (k - 1) / k + 1 / k of the balanced
-    codes of k classes: 1 for the code of a class, and 0 for the codes of others.
+    (1 - f) / 2 and (1 + f) / 2 for the codes -1 and 1, else f (k - 1) / k + 1 / k for the balanced
+    codes of k classes: 1 at the code of a class, and 0 at the codes of others.
     """
     f = values.double()
     if f.shape[1] == 1:

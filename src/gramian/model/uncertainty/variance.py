@@ -14,7 +14,7 @@ from torch import Tensor
 from .factors import Factors, LandmarkFactors, RowFactors
 
 TENSOR_NAMES = ("scale", "noise", "beyond")
-"""The numbers of each target."""
+"""Tensors with a number for each target."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +30,7 @@ class Variance:
     limit : float
         A row is out of range if v(x) is not below it.
     factors : RowFactors or LandmarkFactors
-        What v follows from.
+        Factors of the fit, which give v.
     """
 
     scale: Float[Tensor, " t"]
@@ -41,38 +41,41 @@ class Variance:
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.limit) and self.limit >= 0):
-            raise ValueError(f"the limit of a variance must not be negative, not {self.limit!r}")
+            raise ValueError(f"the limit of a variance must be at least 0, not {self.limit!r}")
         for name in TENSOR_NAMES:
             numbers = getattr(self, name)
             if not bool((numbers.isfinite() & (numbers >= 0)).all()):
-                raise ValueError(f"{name} of a variance must be finite and not negative")
+                raise ValueError(f"{name} of a variance must be finite and at least 0")
 
     def check(self, m: int, t: int) -> None:
         """Raise ValueError unless the shapes are for m centers and t targets."""
         if any(getattr(self, name).shape != (t,) for name in TENSOR_NAMES):
-            raise ValueError(f"the variance is not that of {t} targets")
+            raise ValueError(f"the variance must have {t} numbers of each kind, one per target")
         if not self.factors.fits(m):
-            raise ValueError(f"the factors of the variance are not those of {m} centers")
+            raise ValueError(f"the factors of the variance do not fit {m} centers")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what JSON can hold of it."""
+        """Return the limit and the shift, for JSON."""
         shift = self.factors.shift if isinstance(self.factors, LandmarkFactors) else None
         return {"limit": self.limit, "shift": shift}
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return the rest."""
+        """Return the tensors of a file."""
         return {name: getattr(self, name) for name in TENSOR_NAMES} | self.factors.tensors()
 
     @classmethod
     def from_parts(cls, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Variance:
-        """Return what `to_dict` and `tensors` gave."""
+        """Rebuild from the results of `to_dict` and `tensors`."""
         if set(header) != {"limit", "shift"}:
-            raise ValueError(f"a variance has a limit and a shift, not {sorted(header)}")
+            raise ValueError(
+                f"the header of a variance must have limit and shift, not {sorted(header)}"
+            )
         other_tensors = {
             name: tensor for name, tensor in tensors.items() if name not in TENSOR_NAMES
         }
         if any(t.dtype != torch.float64 for name, t in tensors.items() if name != "index"):
             raise ValueError("the numbers of a variance must be float64")
+        # Only a fit with landmarks has a shift, which tells the kind of factors.
         shift = header["shift"]
         factors = (
             RowFactors(**other_tensors)
