@@ -38,9 +38,13 @@ def check_loss(settings: FitParameters, *, searches_penalty: bool) -> None:
         problem = Text("is minimised by {solver='newton'}, not {!r}", settings.solver)
         raise ParameterError("loss", loss, problem, form=SETTING_FORM)
     if searches_penalty:
-        problem = "supports no path of penalties and landmarks"
-        remedy = "give a penalty, or a number of landmarks"
-        raise ParameterError("loss", loss, problem, remedy, SETTING_FORM)
+        raise ParameterError(
+            "loss",
+            loss,
+            "supports no path of penalties and landmarks",
+            "give a penalty, or a number of landmarks",
+            SETTING_FORM,
+        )
     for name, unused in (("early_stopping", False), ("warm_start", False), ("cells", None)):
         if getattr(settings, name) != unused:
             problem = Text("cannot be combined with {loss=}", loss)
