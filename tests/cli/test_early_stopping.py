@@ -46,7 +46,7 @@ def test_a_tenth_is_held_out(fitted, noisy, tmp_path):
     about = KernelModel.load(tmp_path / "y.model").info
     assert about["best_iteration"] == said["best_iteration"]
     assert about["validation"] == said["validation"]
-    assert "optimistic, as these rows chose the iteration" in said["validation"]["remark"]
+    assert "optimistic, because these rows chose the iteration" in said["validation"]["remark"]
 
 
 def test_rows_for_validation_are_looked_at(fitted, noisy, tmp_path):
@@ -103,10 +103,10 @@ def test_times_are_read(text, expected):
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (["--time-limit", "soon"], "--time-limit is a positive number of seconds, or as 10min"),
-        (["--time-limit", "0"], "--time-limit is a positive number of seconds, or as 10min"),
+        (["--time-limit", "soon"], "--time-limit must be a positive time in seconds or as 10min"),
+        (["--time-limit", "0"], "--time-limit must be a positive time in seconds or as 10min"),
         (["--patience", "0"], "--patience must be a whole number of at least 1, not 0"),
-        (["--cv", "1"], "--cv is a number of folds from 2 on, not 1"),
+        (["--cv", "1"], "--cv must be a number of folds of at least 2, not 1"),
     ],
 )
 def test_what_cannot_be_is_refused(more, said, error, train, tmp_path):

@@ -139,7 +139,7 @@ def test_interrupted_with_a_checkpoint(how, expected, why, gramian, whole, argum
     assert at >= 2
     assert code == expected
     assert said == (
-        f"gramian: {why}; {model} holds the model of iteration {at}; to go on from {checkpoint}, "
+        f"gramian: {why}; {model} holds the model of iteration {at}; to resume from {checkpoint}, "
         "run the same command again\n"
     )
     trained = KernelModel.load(model).info
@@ -249,7 +249,7 @@ def test_the_best_state_is_written_if_the_fit_may_stop_early(
     whole = coef(tmp_path / "y.model")
     interrupted(best + 2)
     done = gramian(*given)
-    assert f"y.model holds the model of iteration {best}; to go on" in done.err
+    assert f"y.model holds the model of iteration {best}; to resume" in done.err
     assert torch.equal(coef(tmp_path / "y.model"), whole)
 
 
@@ -269,8 +269,8 @@ def test_before_there_is_anything_nothing_is_written(
     done = gramian(*arguments("y"))
     assert done.code == 130
     assert done.err == (
-        f"gramian: interrupted before the first iteration; {tmp_path / 'y.ckpt'} is not yet "
-        "written\n"
+        f"gramian: interrupted before the first iteration; {tmp_path / 'y.ckpt'} is not "
+        "written yet\n"
     )
     assert out.read_text() == "of yesterday"
 
@@ -284,7 +284,8 @@ def test_a_model_that_cannot_be_written(gramian, arguments, interrupted, tmp_pat
     done = gramian(*arguments("y"))
     assert done.code == 130
     assert (
-        f"{tmp_path / 'y.model'} could not be written: No space left on device; to go" in done.err
+        f"{tmp_path / 'y.model'} could not be written: No space left on device; to resume"
+        in done.err
     )
 
 
@@ -308,7 +309,7 @@ def test_an_error_in_mid_fit_leaves_the_model_until_then(
     done = gramian(*given)
     assert done.code == 2
     assert done.err == (
-        f"gramian: warning: an error ends the fit; {tmp_path / 'y.model'} holds the model of "
+        f"gramian: warning: an error ended the fit; {tmp_path / 'y.model'} holds the model of "
         "iteration 3\ngramian: error: Input/output error\n"
     )
     assert torch.equal(coef(tmp_path / "y.model"), whole)

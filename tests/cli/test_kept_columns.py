@@ -50,7 +50,7 @@ def test_an_output_in_a_subfolder_of_the_data(error, fit, train, data, tmp_path)
     model = fit(train, "--landmarks", 20)
     for inside in (folder / "1.parquet", tmp_path / "set" / "new" / "1.parquet"):
         said = error("predict", model, tmp_path / "set", "--out", inside)
-        assert "would become a part of the data" in said
+        assert "would become a part of the input data" in said
 
 
 FORMULAS = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "-1.5", "+2", "a=1", "", None]
@@ -80,4 +80,4 @@ def test_formulas_in_labels(report, error, save, tmp_path):
     report("predict", model, data, "--escape-formulas", "--out", out)
     assert set(out.read_text().split()) == {'"prediction"', '"\'=1+1"', '"-1"'}
     said = error("predict", model, data, "--escape-formulas", "--out", tmp_path / "p.parquet")
-    assert "--escape-formulas is for text, and" in said
+    assert "--escape-formulas requires --out to be a text file" in said

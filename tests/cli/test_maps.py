@@ -91,7 +91,7 @@ def test_an_average_predicts_and_is_described(report, gramian, fit, train, tmp_p
 def test_what_contradicts_itself_is_refused(gramian, train, tmp_path):
     done = gramian("fit", train, "--target", "y", "--out", tmp_path / "m", "--standardize", "maybe")
     assert done.code == 2
-    assert "--standardize is true or false, quantile, auto, not 'maybe'" in done.err
+    assert "--standardize must be one of true, false, quantile, auto, not 'maybe'" in done.err
     for bad in ("x median", "0 median", "2 medians"):
         done = gramian("fit", train, "--target", "y", "--out", tmp_path / "m", "--lengthscale", bad)
         assert done.code == 2

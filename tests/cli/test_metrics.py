@@ -63,9 +63,7 @@ def test_classes_that_the_training_had_not_are_wrong_and_said():
     found = metrics.measure_answers(given, "b")
     assert found["error"] == 0.5
     assert found["auc"] == pytest.approx(3 / 4)  # a tie counts half
-    assert "1 rows have a class that the training had not, such as 'new'" in str(
-        metrics.remarks(given)
-    )
+    assert "1 rows have a class without training rows, such as 'new'" in str(metrics.remarks(given))
     assert confusion(given.tally).to_dict() == {
         "labels": ["a", "b", "new"],
         "matrix": [[1, 0, 0], [1, 1, 0], [0, 1, 0]],
@@ -128,7 +126,7 @@ def test_unknown_classes_and_one_class_are_said_by_the_command(report, classifie
     said = report("evaluate", classifier, save("new.parquet", n=9, y=["gone"] * 9))
     assert said["error"] == 1
     assert said["auc"] is None
-    assert "9 rows have a class that the training had not" in said["remark"]
+    assert "9 rows have a class without training rows" in said["remark"]
 
 
 def test_equal_targets_are_said(report, fit, train, save):
@@ -151,7 +149,7 @@ def test_one_metric(report, fit, train, fresh):
     [
         ("rsme", "unknown --metric 'rsme'; known: rmse, mae, r2; did you mean rmse?"),
         ("MSE", "unknown --metric 'MSE'; known: rmse, mae, r2; did you mean rmse?"),
-        ("auc", "--metric auc is not for a regression, which has rmse, mae, r2"),
+        ("auc", "--metric for a regression must be one of rmse, mae, r2, not auc"),
     ],
 )
 def test_unknown_metrics_are_answered(error, fit, train, name, words):

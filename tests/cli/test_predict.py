@@ -101,7 +101,7 @@ def test_several_targets(report, error, fresh, tmp_path):
     table = pa.csv.read_csv(tmp_path / "p.csv")
     assert table.column_names == ["prediction_0", "prediction_1"]
     said = error("evaluate", tmp_path / "two.model", fresh, "--target", "y")
-    assert "predicts 2 targets; evaluate takes one" in said
+    assert "evaluate requires a model of one output, but" in said
 
 
 # --- classification ------------------------------------------------------------------------------

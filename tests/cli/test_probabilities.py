@@ -66,7 +66,7 @@ class TestPredict:
 
     def test_a_regression_has_none(self, error, fit, train, fresh, tmp_path):
         said = error("predict", fit(train), fresh, "--proba", "--out", tmp_path / "p.csv")
-        assert "--proba is for classes, and" in said
+        assert "--proba requires a classifier, but" in said
         assert not (tmp_path / "p.csv").exists()
 
 
@@ -113,13 +113,13 @@ class TestEvaluate:
             return error("evaluate", *arguments)
 
         path = tmp_path / "r.png"
-        assert "is no picture; give a file that ends in .png, .svg, .pdf" in refused(
+        assert "must end in one of .png, .svg, .pdf" in refused(
             classifier, labelled, "--reliability", tmp_path / "r.txt"
         )
-        assert "--reliability is of probabilities" in refused(
+        assert "--reliability requires a classifier" in refused(
             fit(train), train, "--reliability", path
         )
-        assert "would overwrite what is read" in refused(
+        assert "would overwrite an input" in refused(
             classifier, labelled, "--reliability", labelled
         )
         monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)

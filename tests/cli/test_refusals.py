@@ -39,24 +39,24 @@ OPTIONS = {
     "--penalty 0": "needs a positive penalty, not 0; .*stopped early: eigenpro1",
     "--penalty -1": "--penalty must be finite and at least 0, not -1",
     "--penalty nan": "--penalty must be finite and at least 0, not nan",
-    "--penalty much": "--penalty is a number or auto, not much",
+    "--penalty much": "--penalty must be a number or auto, not much",
     "--penalty auto --landmarks bless:9 --solver direct": "along its path with --solver falkon",
     "--lengthscale 0": "--lengthscale must be positive and finite, not 0",
     "--lengthscale 1,-2,3": "--lengthscale must be positive and finite, not 1,-2,3",
-    "--lengthscale long": "--lengthscale is a number,.*median, or as '2 median', not long",
+    "--lengthscale long": "--lengthscale must be a number,.* such as '2 median', not long",
     "--lengthscale 1,2": "2 lengthscales, but the table has 3 features",
     "--kernel rbf": "unknown --kernel 'rbf'; known: .*; did you mean gaussian?",
     "--kernel gausian": "unknown --kernel 'gausian'; known: .*; did you mean gaussian?",
-    "--kernel precomputed": "--kernel precomputed takes the matrix of a kernel, and the command",
+    "--kernel precomputed": "--kernel precomputed requires a kernel matrix, but the command",
     "--kernel sum": "unknown --kernel 'sum'",
     "--solver falcon": "unknown --solver 'falcon'; known: auto, .*; did you mean falkon?",
     "--solver pcg --landmarks 5": "PCG solves FullProblem.*give --landmarks for --solver falkon",
-    "--landmarks 0": "--landmarks is a whole number above 0, auto, or none, not 0",
+    "--landmarks 0": "--landmarks must be a whole number above 0, auto, none, .*, not 0",
     "--landmarks bles": "unknown --landmarks 'bles'; known: .*; did you mean bless?",
-    "--landmarks bless:": "--landmarks bless:NUMBER takes a whole number above 0, not ''",
-    "--landmarks bless:0": "--landmarks bless:NUMBER takes a whole number above 0, not '0'",
-    "--landmarks bless:1e-3": "bless:NUMBER takes a whole number above 0, not '1e-3'",
-    "--landmarks 1.5": "--landmarks is a whole number above 0, auto, or none, not 1.5",
+    "--landmarks bless:": "--landmarks bless:NUMBER must have a whole number above 0, not ''",
+    "--landmarks bless:0": "--landmarks bless:NUMBER must have a whole number above 0, not '0'",
+    "--landmarks bless:1e-3": "bless:NUMBER must have a whole number above 0, not '1e-3'",
+    "--landmarks 1.5": "--landmarks must be a whole number above 0, auto, none, .*, not 1.5",
     "--max-iter 0": "--max-iter must be a whole number of at least 1, not 0",
     "--tol -1": "--tol must be a finite number of at least 0, or 'auto', not -1",
     "--tol nan": "--tol must be a finite number of at least 0, or 'auto', not nan",
@@ -70,26 +70,26 @@ OPTIONS = {
     "--checkpoint c --checkpoint-every 0": "--checkpoint-every must be positive and finite, not 0",
     "--memory-limit lots": "--memory-limit lots is not a size",
     "--memory-limit 20MB": "61 rows need .* --memory-limit is 20 MB",
-    "--validation 1.5": "--validation is a fraction between 0 and 1, or a file, not 1.5",
-    "--validation 0.001": "--validation 0.001 of 61 rows leaves 61 to learn from and 0 to measure",
+    "--validation 1.5": "--validation must be a fraction between 0 and 1, or a file, not 1.5",
+    "--validation 0.001": "--validation 0.001 of 61 rows leaves 61 rows to learn from and 0 to",
     "--validation none.parquet": "there is no file or directory none.parquet",
     "--features a,b,z": "train.parquet has no column z; it has a, b, c, y",
     "--features a,b,a": "the column a is named twice in a,b,a",
     "--features ,": "(no columns to learn from|found 0 columns in --features)",
     "--features a,y": "column y cannot be a feature and the target at once",
-    "--features a --ignore b": "--features and --drop are two ways to say the same",
+    "--features a --ignore b": "--features and --drop cannot be combined; give one of them",
     "--drop a,b,c": "no columns to learn from other than the target y",
     "--ignore z": "has no column z",
     "--history h.txt": "--history h.txt must end in .json or .csv",
     "--task guess": "'guess' is not one of",
     "--kernel poly": "unknown --kernel 'poly'; known: .*; did you mean polynomial?",
     "--kernel jaccard": "did you mean tanimoto?",
-    "--budget 30": "--budget 30 would be kernel evaluations, .* give a unit, as '30 s'",
+    "--budget 30": "--budget without a unit must be at least 10,000 .* a unit, such as '30 s'",
     "--budget soon": "--budget must be a time such as '30 s' .*, not 'soon'",
     "--budget 1e9 --tol 0.1": "--budget and --tol cannot be combined: --budget limits a search",
-    "--metric-rounds 2": "--metric-rounds says how to learn a metric: give --learn-metric, too",
+    "--metric-rounds 2": "--metric-rounds requires --learn-metric; give both",
     "--learn-metric --metric-rounds 0": "--metric-rounds must be at least 1, not 0",
-    "--learn-metric --metric-power 2": "--metric-power is above 0 and at most 1, not 2",
+    "--learn-metric --metric-power 2": "--metric-power must be above 0 and at most 1, not 2",
     "--learn-metric --metric-kernel rbf": "unknown --metric-kernel 'rbf'.*did you mean gaussian",
     "--gamma 0.5": r"No such option: --gamma; here it is --lengthscale: .* = \(2 \* gamma\)",
     "--alpha 1": "No such option: --alpha; here it is --penalty: penalty = alpha / n",
@@ -201,7 +201,7 @@ def test_what_is_read_is_not_overwritten(error, train, tmp_path):
     before = train.read_bytes()
     fit = ("fit", train, "--target", "y", "--landmarks", 20)
     assert "--out" in error(*fit, "--out", train)
-    assert "would overwrite what is read" in error(*fit, "--out", tmp_path / "." / train.name)
+    assert "would overwrite an input" in error(*fit, "--out", tmp_path / "." / train.name)
     assert "--history" in error(*fit, "--out", "m", "--history", "h.csv", "--validation", "h.csv")
     assert "--checkpoint and --out are both" in error(*fit, "--out", "m", "--checkpoint", "m")
     assert train.read_bytes() == before
@@ -215,7 +215,7 @@ def test_predictions_overwrite_neither_model_nor_data(error, model, fresh, tmp_p
     parts = tmp_path / "parts"
     parts.mkdir()
     said = error("predict", model, parts, "--out", parts / "predictions.parquet")
-    assert "would become a part of the data" in said
+    assert "would become a part of the input data" in said
     assert (model.read_bytes(), fresh.read_bytes()) == before
 
 
@@ -477,7 +477,7 @@ def test_features_that_are_not_there(error, model, fresh, tmp_path):
         ("evaluate", model, fresh),
     ):
         said = error(*command)
-        assert "lacks what the model was trained on: a, c; it has b" in said
+        assert "lacks columns that the model was trained on: a, c; it has b" in said
 
 
 def test_many_names_to_predict_from_are_cut(error, model, tmp_path):
@@ -491,7 +491,7 @@ def test_many_names_to_predict_from_are_cut(error, model, tmp_path):
 def test_a_matrix_of_another_width(error, model, tmp_path):
     np.save(tmp_path / "x.npy", np.ones((4, 5)))
     said = error("predict", model, tmp_path / "x.npy", "--out", tmp_path / "p.csv")
-    assert "x.npy lacks what the model was trained on" in said
+    assert "x.npy lacks columns that the model was trained on" in said
 
 
 def test_missing_values_to_predict(error, model, save, tmp_path):
@@ -597,4 +597,4 @@ def test_out_of_memory(error, monkeypatch):
         raise MemoryError
 
     monkeypatch.setattr("gramian.cli.commands.info.info", large)
-    assert "out of memory; give --memory-limit" in error("info")
+    assert "out of memory; set --memory-limit" in error("info")

@@ -130,11 +130,11 @@ def test_residual_is_not_claimed_for_other_rows(files, fitted, report):
     found = report("report", fitted(), test, "--out", out)
     assert found["rel_residual"] is None
     assert found["compared_on_rows"] == 30  # a fifth: linear ridge learns from the others
-    assert "give the table of the training" in out.read_text("utf-8")
+    assert "give the training table by --train" in out.read_text("utf-8")
     model = fitted("--conformal", "split")
     found = report("report", model, test, "--train", train, "--out", out)
     assert found["rel_residual"] is None
-    assert "it learned from 240 rows, and the table has 300" in out.read_text("utf-8")
+    assert "the model was fitted to 240 rows, but the table has 300" in out.read_text("utf-8")
     assert found["intervals_of_0.9"]["coverage"] > 0.8
 
 
@@ -240,17 +240,17 @@ def test_refusals_are_in_words_and_leave_no_page(files, fitted, gramian):
         assert not page.exists()
         return done.err
 
-    assert "is no page; give a file that ends in .html" in refused(test, "--out", folder / "p.pdf")
+    assert "must end in .html" in refused(test, "--out", folder / "p.pdf")
     assert "is a directory" in refused(test, "--out", folder)
     assert "price" in refused(test, "--out", page, "--target", "price")
     few, flat = folder / "few.parquet", folder / "flat.parquet"
     pq.write_table(made_table(300, 0).slice(0, 10), few)
-    assert "a report takes at least 20" in refused(few, "--out", page)
+    assert "must have at least 20 rows for a report, not 10" in refused(few, "--out", page)
     table = made_table(50, 0)
     pq.write_table(table.set_column(2, "y", pa.array(np.full(50, 7.0))), flat)
     assert "all rows of" in refused(flat, "--out", page)
     assert (
-        "would overwrite what is read"
+        "would overwrite an input"
         in gramian("report", model, test, "--train", train, "--out", train).err
     )
 
@@ -286,4 +286,4 @@ def test_the_optimism_of_a_search_is_stated(files, gramian, report):
     done = gramian("fit", train, "--target", "y", "--budget", 2e5, "--out", model)
     assert done.code == 0, done.err
     report("report", model, test, "--train", train, "--out", page)
-    assert "optimistic, as these rows chose among the trials" in page.read_text("utf-8")
+    assert "optimistic, because these rows chose among the trials" in page.read_text("utf-8")

@@ -38,7 +38,7 @@ def test_a_sample_can_be_fitted(report, gramian, tmp_path):
     [
         (("energie", "x.parquet"), "there is no sample data set 'energie'"),
         (("energy", "x.xyz"), "x.xyz"),
-        (("energy", "x.parquet", "--part", "half"), "--part is all, train or test, not half"),
+        (("energy", "x.parquet", "--part", "half"), "--part must be all, train or test, not half"),
     ],
 )
 def test_refusals(error, arguments, expected, tmp_path, monkeypatch):

@@ -121,7 +121,7 @@ def test_the_optimism_of_a_search_is_stated(name, gramian, report, train, fresh,
     trained = report("info", tmp_path / "y.model")["trained"]
     assert "--validation FRACTION or FILE" in trained["chosen_by"]["remark"]
     measured = report(*run, "--validation", fresh)["chosen_by"]["remark"]
-    assert "validation has the error on rows by which nothing is chosen" in measured
+    assert "validation has the error on rows that affect no choice" in measured
 
 
 def test_classes(search, report, save, tmp_path):
@@ -361,7 +361,7 @@ def test_an_interrupted_tune_without_a_file(gramian, train, monkeypatch):
     interrupted(monkeypatch, "screen")
     done = gramian("tune", train, "--target", "y")
     assert done.code == 130
-    assert done.err == ("gramian: interrupted; no --out was given, and nothing is kept\n")
+    assert done.err == "gramian: interrupted; nothing is saved without --out\n"
 
 
 def test_a_ranking_for_people(gramian, train):

@@ -40,8 +40,8 @@ def said(gramian, data, tmp_path, *more) -> str:
 def test_few_whole_numbers(gramian, save, tmp_path):
     data = save(y=np.arange(61) % 3)
     assert said(gramian, data, tmp_path).startswith(
-        "gramian: the target 'y' is numbers, and so this is a regression; it has 3 values only "
-        "(0, 1, 2): if they are classes, give --task classification\n"
+        "gramian: the target 'y' is numeric, so this is a regression; it has only 3 distinct "
+        "values (0, 1, 2): if they are classes, give --task classification\n"
     )
     for task in ("classification", "regression"):
         assert "this is a" not in said(gramian, data, tmp_path, "--task", task)
@@ -101,6 +101,6 @@ def test_a_metric_of_held_out_labels(report, save, tmp_path):
 def test_metrics_that_cannot_be_measured(error, train, tmp_path):
     options = ("--target", "y", "--out", tmp_path / "y.model")
     said = error("fit", train, *options, "--metric", "rmse")
-    assert "--metric is measured on held-out rows: give --validation" in said
+    assert "--metric requires held-out rows; give --validation" in said
     said = error("fit", train, *options, "--metric", "auc", "--validation", 0.2)
-    assert "--metric auc is not for a regression" in said
+    assert "--metric for a regression must be one of rmse, mae, r2, not auc" in said

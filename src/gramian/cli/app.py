@@ -95,6 +95,7 @@ def fit(
     --checkpoint but no --budget, it is a single fit, and Parquet is streamed, never loaded whole.
     """
     if options.of_a_model:
+        # Imported by the command that runs: the others, and --help, start without torch.
         from .commands.fit import fit as run
 
         with on_cluster(options.dask, data, options.dask_patience, options.dask_keep):
@@ -104,6 +105,7 @@ def fit(
         from ..callbacks import Checkpoint
         from .commands.search import fit as search
 
+        # ``--dask`` is an option of a single fit: a search always reads local rows.
         callback = None if checkpoint is None else Checkpoint(checkpoint)
         show(search(data, options, out, history, std, conformal, callback), as_json)
 

@@ -33,8 +33,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit code: see `gramian.cli`.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
+    # Before the parser: a shell that completes a word runs the program without a command.
     answer_shell()
     command = typer.main.get_command(app)
+    # Typer has no such option: it is --help without hidden options.
     if "--help-all" in arguments:
         arguments = ["--help" if word == "--help-all" else word for word in arguments]
     elif "--help" in arguments:
@@ -50,7 +52,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             code, text = explain_error(error)
             message("error", text)
     if came:
-        return 128 + came[0]  # the exit code that shells report
+        # As shells report a signal. Checked last: libraries may have turned `Stopped` into another
+        # exception, whose exit code would be wrong.
+        return 128 + came[0]
     return code if isinstance(code, int) else 0
 
 
@@ -58,15 +62,18 @@ def explain_error(error: Exception) -> tuple[int, object]:
     """Return the exit code and the message of an error."""
     if (text := _usage(error)) is not None:
         return BAD_INPUT, text
+    # torch raises RuntimeError, not MemoryError, when its allocator fails.
     if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
-        return BAD_INPUT, "out of memory; give --memory-limit, and fewer --landmarks"
+        return BAD_INPUT, "out of memory; set --memory-limit, or reduce --landmarks"
+    # The text of an OSError begins with an error number: write only file and reason.
     if isinstance(error, OSError) and error.strerror:
         named = f"{error.filename}: " if error.filename else ""
         return BAD_INPUT, f"{named}{error.strerror}"
+    # Errors that inputs cause: FloatingPointError is of a solver that diverged.
     if isinstance(error, OSError | ValueError | TypeError | FloatingPointError):
         return BAD_INPUT, error
     if isinstance(error, OverflowError):
-        return BAD_INPUT, f"a number is too large to be used: {error}"
+        return BAD_INPUT, f"a number is too large: {error}"
     kind = type(error).__name__
     return BUG, f"{kind}: {error}. This is a bug in gramian; `gramian --debug ...` shows where"
 

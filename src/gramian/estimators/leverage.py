@@ -121,7 +121,7 @@ def effective_dimension(
 ) -> float:
     r"""Return :math:`\mathrm{tr}\, K (K + n \lambda I)^{-1}`, the degrees of freedom of a fit.
 
-    At this penalty, a small multiple of as many landmarks replaces all rows.
+    At this penalty, a small multiple of this number of landmarks replaces all rows.
 
     Parameters as in `leverage_scores`.
 

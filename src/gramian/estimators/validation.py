@@ -45,7 +45,7 @@ def is_source(X: object) -> bool:
 
 
 def rows(X: RowsLike) -> RowSource:
-    """Return the rows of a function, which has no training features to compare with."""
+    """Return validated rows for a function, which has no training features to compare."""
     if not is_source(X) and not hasattr(X, "columns"):
         # Frames go to `as_rows` directly, whose errors name the columns that are not numbers.
         X = check_array(X, accept_sparse="csr", dtype="numeric")

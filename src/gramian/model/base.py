@@ -176,7 +176,7 @@ class Model(ABC):
     def feature_importances(
         self, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
     ) -> Float[Tensor, " d"]:
-        """Return the share of each feature in how the predictions vary; of sum 1.
+        """Return the share of each feature in the variation of the predictions, with sum 1.
 
         Parameters
         ----------

@@ -159,7 +159,7 @@ class KernelModel(KernelPart):
     def _slopes(
         self, rows: RowSource, engine: str | Engine, memory_bytes: int | str
     ) -> Float[Tensor, "n t k"]:
-        """Return the gradients of these values with respect to prepared rows."""
+        """Return the gradients of the unscaled values with respect to prepared rows."""
         if self.cells is None:
             K = self._operator(rows, engine, memory_bytes)
             return K.gradients(K.rows, self.coef.double())

@@ -57,7 +57,7 @@ def test_fit_predict_and_evaluate(folder, tmp_path, capsys):
         assert run("evaluate", model, folder, *given, "--metric", "r2", "--json") == 0
         assert json.loads(capsys.readouterr().out)["r2"] == there["r2"]
         assert run("predict", model, folder, "--out", out, *given) == 2
-    assert "is there already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
     assert sorted(file.name for file in out.iterdir()) == [
         f"part-0000{i}.parquet" for i in range(3)
     ]
@@ -158,9 +158,12 @@ def connects(address: str, security: Security) -> bool:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ("four", "--dask four is neither the address of a scheduler, as tls://scheduler:8786"),
-        ("local:0", "--dask local:0: local: and a number of processes, as local:4"),
-        ("local:x", "--dask local:x: local: and a number of processes"),
+        ("four", "--dask must be the address of a scheduler, such as tls://scheduler:8786"),
+        (
+            "local:0",
+            "--dask local:NUMBER must have a number of processes, such as local:4, not local:0",
+        ),
+        ("local:x", "--dask local:NUMBER must have a number of processes"),
         ("tcp://127.0.0.1:9", "no Dask scheduler answers at tcp://127.0.0.1:9 within 1 s"),
     ],
 )
@@ -173,12 +176,14 @@ def test_what_is_no_cluster(given, said, folder, tmp_path, capsys, monkeypatch):
 def test_what_does_not_go_with_a_cluster(folder, tmp_path, capsys):
     file = folder / "0.parquet"
     assert run("fit", file, *MODEL, "--dask-keep", "--out", tmp_path / "m") == 2
-    assert "--dask-patience and --dask-keep go with --dask" in capsys.readouterr().err
+    assert "--dask-patience and --dask-keep require --dask" in capsys.readouterr().err
     given = ("--dask", "local:1", "--dask-patience", "soon")
     assert run("plan", folder, *MODEL, *given) == 2
-    assert "--dask-patience is a positive number of seconds, or as 10min" in capsys.readouterr().err
+    assert (
+        "--dask-patience must be a positive time in seconds or as 10min" in capsys.readouterr().err
+    )
     assert run("fit", file, *MODEL, "--dask", "local:1", "--out", tmp_path / "m") == 2
-    assert "--dask reads a folder of .parquet files" in capsys.readouterr().err
+    assert "--dask requires DATA to be a folder of .parquet files" in capsys.readouterr().err
 
 
 def test_without_the_extra(folder, tmp_path, capsys, monkeypatch):

@@ -49,7 +49,9 @@ def evaluate(
         return {**about, **errors_of_quantiles(sums, len(y), levels)}
     if loaded.classes is None and loaded.outputs > 1:
         command_name = "--metric" if levels else "evaluate"
-        raise ValueError(f"{model} predicts {loaded.outputs} targets; {command_name} takes one")
+        raise ValueError(
+            f"{command_name} requires a model of one output, but {model} predicts {loaded.outputs}"
+        )
     answers = _answers(loaded, rows, y, settings, metric)
     if reliability is not None and answers.chance_sums is not None:
         draw(reliability, answers.chance_sums, answers.classes)
@@ -82,6 +84,7 @@ def _answers(
 ) -> Summed:
     """Return predictions and true values; for remote rows, sums over them."""
     if isinstance(y, RemoteColumns):
+        # Areas sort values in each merge of blocks: compute them only if they are reported.
         return remote_answers(loaded, rows, y, settings, area=metric in (None, "auc"))
     values = loaded.predict(rows, **settings).numpy()
     chances = None if loaded.classes is None else loaded.class_map
@@ -92,7 +95,7 @@ def _task(loaded: Model, model: Path, metric: str | None, reliability: Path | No
     """Return the task of a model; raise ValueError for options of the other task."""
     classification = loaded.classes is not None
     if reliability is not None and not classification:
-        raise ValueError(f"--reliability is of probabilities, and {model} is a regression")
+        raise ValueError(f"--reliability requires a classifier, but {model} is a regression")
     task = CLASSIFICATION_TASK if classification else REGRESSION_TASK
     if metric is not None:
         metrics.check(metric, task)

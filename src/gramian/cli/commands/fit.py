@@ -50,11 +50,13 @@ def fit(
 ) -> Report:
     """Train a model, save it, and report on the fit."""
     start = time.perf_counter()
+    # 1. Options and files: errors before any data are read.
     check(options)
     check_files(data, options, {"out": out, "checkpoint": checkpoint, "history": history})
     settings = settings_of(options)
     saved = None if checkpoint is None else Checkpoint(checkpoint, every_seconds=every_seconds)
     with _resumable(checkpoint), progress(settings.max_iter) as shown:
+        # 2. The data, and checks that need them.
         training = open_training(data, options)
         check_metric(training, options)
         prepared = training.prepare(
@@ -66,7 +68,9 @@ def fit(
         if std:
             check_std(prepared.settings, prepared.data.coded)
         remark(task.reason(training.y, options))  # after all checks
+        # 3. The fit, which an interruption also ends with a saved model.
         fitted = _fit_or_save(prepared, options, saved, shown, out, history, start)
+    # 4. Saved first: an error in deviations or intervals does not lose the fit.
     report = _save_fit(fitted, prepared, options, out, history, start)
     if std:
         save_with_std(load_model(out), out, prepared.data, fitted.closed_form, settings.limit)
@@ -88,12 +92,13 @@ def _fit_or_save(
     try:
         return _fit_model(prepared, options, checkpoint, shown)
     except InterruptedFit as error:
+        # As a note: `_resumable` writes it together with the way to resume.
         error.add_note(_saved_anyway(error.fitted, prepared, options, *files))
         raise
     except Exception as error:
         if (until := fitting.interrupted_model(error)) is not None:
             outcome = _saved_anyway(until, prepared, options, *files)
-            message("warning", f"an error ends the fit; {outcome}")
+            message("warning", f"an error ended the fit; {outcome}")
         raise
 
 
@@ -106,6 +111,7 @@ def _save_fit(
     start: float,
 ) -> Report:
     """Write the model and the history, and return the report."""
+    # Early stopping held out rows by itself: the report counts only rows that were fitted.
     prepared = prepared if fitted.held_out is None else prepared.without(fitted.held_out)
     about = _about(prepared, options, fitted, time.perf_counter() - start)
     table = prepared.training.source
@@ -125,6 +131,7 @@ def _saved_anyway(
     try:
         _save_fit(fitted, prepared, options, out, *more)
     except OSError as error:
+        # A full disk must not hide why the fit ended.
         return f"{out} could not be written: {error.strerror or error}"
     return f"{out} holds the model of iteration {kept_iteration}"
 
@@ -162,9 +169,9 @@ def _resumable(checkpoint: Path | None) -> Iterator[None]:
                 saved = "" if notes else "; nothing is saved"
                 message("", f"{why}{saved}. With --checkpoint FILE, a fit can be resumed")
             elif checkpoint.exists():
-                message("", f"{why}; to go on from {checkpoint}, run the same command again")
+                message("", f"{why}; to resume from {checkpoint}, run the same command again")
             else:
-                message("", f"{why} before the first iteration; {checkpoint} is not yet written")
+                message("", f"{why} before the first iteration; {checkpoint} is not written yet")
         raise
 
 
@@ -175,7 +182,7 @@ def check_metric(training: Training, options: FitOptions) -> None:
     metrics.check(options.metric, "classification" if training.classification else "regression")
     if options.validation is None and not settings_of(options).early_stopping:
         raise ValueError(
-            "--metric is measured on held-out rows: give --validation, a fraction or a file"
+            "--metric requires held-out rows; give --validation with a fraction or a file"
         )
 
 
@@ -261,6 +268,7 @@ def write_history(part: Path, named: Path, history: list[dict[str, Any]]) -> Non
         if named.suffix.lower() == ".json":
             file.write(to_json(history) + "\n")
             return
+        # Rows may have different keys: only some iterations measure the validation error.
         columns = list(dict.fromkeys(key for row in history for key in row))
         writer = csv.DictWriter(file, columns)
         writer.writeheader()

@@ -55,11 +55,14 @@ def predict(
         check_outputs({"out": out}, [model, data])
         output_format = format_to_write(out)
     if escape_formulas and (output_format is None or not output_format.text):
-        raise ValueError(f"--escape-formulas is for text, and {out} is none; leave it out")
+        raise ValueError(
+            f"--escape-formulas requires --out to be a text file, not {out}; leave it out"
+        )
     loaded = load_model(model)
     _check(loaded, model, proba, std, interval)
     names, table = [] if keep is None else split_names(keep), loaded.table(data)
     if names:
+        # Names that collide are found before the predictions, not after.
         check_kept(out, table, names, _names(loaded, proba, std, interval))
     rows = open_for_model(loaded, table)
     predicted = Predicted(loaded, engine, as_bytes(memory_limit), proba, std, interval)
@@ -103,24 +106,27 @@ class Predicted:
 def _check_folder(out: Path, keep: str | None) -> None:
     """Raise ValueError if workers cannot write the folder, or if it has files already."""
     if keep is not None:
-        raise ValueError(f"--keep goes with a file, and --out {out} is a folder; leave one out")
+        raise ValueError(
+            f"--keep requires --out to be a file, but {out} is a folder; leave --keep out"
+        )
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):
-        raise ValueError(f"--out {out} is there already; give a new folder, or an empty one")
+        raise ValueError(f"--out {out} already exists; give a new or an empty folder")
     check_outputs({"out": out}, folder=True)
 
 
 def _check(model: Model, path: Path, proba: bool, std: bool, interval: float | None) -> None:
     """Raise ValueError for columns that the model cannot compute."""
     if proba and model.classes is None:
-        raise ValueError(f"--proba is for classes, and {path} is a regression; leave it out")
+        raise ValueError(f"--proba requires a classifier, but {path} is a regression; leave it out")
     if std and model.classes is not None:
-        raise ValueError(f"--std is for regressions, and {path} predicts classes; leave it out")
+        raise ValueError(f"--std requires a regression, but {path} predicts classes; leave it out")
     if interval is not None:
         check_level(interval, model, path)
 
 
 def _names(model: Model, proba: bool, std: bool, interval: float | None) -> list[str]:
     """Return the names of all columns."""
+    # Names depend only on the model: predictions of one made-up row are enough.
     nothing = np.zeros((1, model.outputs))
     names = list(columns_of(model, nothing, proba))
     more = list(std_columns(names, nothing)) if std else []

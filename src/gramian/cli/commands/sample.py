@@ -16,7 +16,7 @@ SPLIT_CODES = {"train": 0, "test": 1}
 def sample(name: str, out: Path, part: str) -> Report:
     """Write features and target of a data set, without the column that splits it."""
     if part != "all" and part not in SPLIT_CODES:
-        raise ValueError(f"--part is all, {' or '.join(SPLIT_CODES)}, not {part}")
+        raise ValueError(f"--part must be all, {' or '.join(SPLIT_CODES)}, not {part}")
     format_to_write(out)  # refuses an unknown format before any work
     row_filter = [("split", "=", SPLIT_CODES[part])] if part in SPLIT_CODES else None
     table = pq.read_table(sample_path(name), filters=row_filter).drop_columns("split")

@@ -99,6 +99,7 @@ class Outcome:
             for part in (trial.values, self.result.truth)
             if part is not None
         )
+        # The truth of a search is in class codes: decode it to labels as the predictions.
         answers = answers_of(np.empty(0), truth, self.classes)
         return answers_of(answers.predicted, values, self.classes)
 
@@ -136,6 +137,7 @@ def fit(
         if history is not None:
             rows = [history_row(outcome, trial) for trial in outcome.result.trials]
             write_atomically(history, lambda part: write_history(part, history, rows))
+        # An interrupted search has a model, too: it is saved before the command ends.
         stop_if_interrupted(outcome, f"{out} holds the best of {about['trials']} trials")
     return report(outcome, out, about)
 
@@ -153,6 +155,7 @@ def run_search(
     with search_progress(spent.seconds) as shown:
         training = open_training(data, options)
         check_metric(training, options)
+        # The draws of `KernelRidgeCV` in the same order, so that both find the same model.
         seed = int(np.random.RandomState(options.seed).randint(2**31 - 1))
         generators = Generators.from_random_state(np.random.RandomState(seed))
         fit_settings = settings_of(options)
@@ -180,6 +183,7 @@ def report_interruption(checkpoint: Path | None = None) -> Iterator[None]:
     """Report whether a search can resume if it is interrupted before it has a model."""
     try:
         yield
+    # Raised after a saved model: its message is written already.
     except _ReportedInterrupt:
         raise
     except KeyboardInterrupt as error:

@@ -50,7 +50,7 @@ def tune(
         saved_steps = None if checkpoint is None else Checkpoint(checkpoint)
         outcome = run_search(data, fit_options, checkpoint=saved_steps)
         about = save_outcome(outcome, out)
-        saved_note = "no --out was given, and nothing is kept" if out is None else (
+        saved_note = "nothing is saved without --out" if out is None else (
             f"{out} holds the best of {about['trials']} trials"
         )  # fmt: skip
         stop_if_interrupted(outcome, saved_note)
@@ -71,6 +71,7 @@ def ranking(outcome: Outcome) -> list[dict[str, Any]]:
         row = recipe_row(trial.recipe)
         key = ("average",) if trial.step == "average" else tuple(row.values())
         if key not in rows:
+            # The errors of the constant, `_of_mean` and `_of_majority`, are the same in each row.
             error = {
                 name: value for name, value in outcome.error(trial).items() if "_of_m" not in name
             }

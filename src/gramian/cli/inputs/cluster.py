@@ -37,14 +37,12 @@ def on_cluster(
     """
     if option is None:
         if patience is not None or keep:
-            raise ValueError("--dask-patience and --dask-keep go with --dask")
+            raise ValueError("--dask-patience and --dask-keep require --dask")
         yield
         return
     address = _address(option)
     if not data.is_dir():
-        raise ValueError(
-            f"--dask reads a folder of .parquet files, each of them a part, and {data} is none"
-        )
+        raise ValueError(f"--dask requires DATA to be a folder of .parquet files, not {data}")
     try:
         from ...data.dask.connect import connection
     except ImportError:
@@ -56,13 +54,16 @@ def on_cluster(
 
 def _address(option: str) -> str | int:
     if not option.startswith(LOCAL_PREFIX):
+        # The message leaves out user and password, which precede the @ of an address.
         if "://" not in option:
             raise ValueError(
-                f"--dask {option.rpartition('@')[2]} is neither the address of a scheduler, as "
-                "tls://scheduler:8786, nor local:4 for so many processes here"
+                "--dask must be the address of a scheduler, such as tls://scheduler:8786, or "
+                f"local:4 for four processes on this machine, not {option.rpartition('@')[2]}"
             )
         return option
     count = option.removeprefix(LOCAL_PREFIX)
     if not count.isdecimal() or int(count) < 1:
-        raise ValueError(f"--dask {option}: local: and a number of processes, as local:4")
+        raise ValueError(
+            f"--dask local:NUMBER must have a number of processes, such as local:4, not {option}"
+        )
     return int(count)

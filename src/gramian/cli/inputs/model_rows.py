@@ -25,6 +25,8 @@ def _columns(model: Model, table: Table, target: str | None) -> tuple[str, ...]:
     d = model.features
     if model.feature_names is not None and table.named:
         required = model.feature_names
+    # Without names on one side, the position decides; the file may also have columns that the
+    # training left out, whose numbers the model records.
     elif len(column_names) == d:
         return column_names
     else:
@@ -36,6 +38,6 @@ def _columns(model: Model, table: Table, target: str | None) -> tuple[str, ...]:
             it_has(column_names, missing[0]) if missing else f"it has {join_words(column_names)}"
         )
         raise ValueError(
-            f"{table.where} lacks what the model was trained on: {needed}; {name_hint}"
+            f"{table.where} lacks columns that the model was trained on: {needed}; {name_hint}"
         )
     return required

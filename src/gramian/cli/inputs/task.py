@@ -19,8 +19,8 @@ def is_classification(y: np.ndarray | RemoteColumns, options: FitOptions) -> boo
     texts = y.labels if isinstance(y, RemoteColumns) else y if y.dtype.kind == "U" else None
     if options.task is Task.REGRESSION and texts is not None:
         raise ValueError(
-            f"the target {options.target!r} is text, such as {str(texts[0])!r}, and a regression "
-            "predicts numbers: leave --task out, or choose another --target"
+            f"the target {options.target!r} is text, such as {str(texts[0])!r}, but a regression "
+            "predicts numbers; leave --task out, or give another --target"
         )
     if options.task is Task.AUTO:
         return kind_of(y) in "Ub"
@@ -50,8 +50,8 @@ def reason(y: np.ndarray | RemoteColumns, options: FitOptions) -> str | None:
     shown = ", ".join(f"{label:g}" for label in labels[:5].tolist())
     more = ", ..." if len(labels) > 5 else ""
     return (
-        f"the target {options.target!r} is numbers, and so this is a regression; it has "
-        f"{len(labels)} values only ({shown}{more}): if they are classes, give "
+        f"the target {options.target!r} is numeric, so this is a regression; it has only "
+        f"{len(labels)} distinct values ({shown}{more}): if they are classes, give "
         "--task classification"
     )
 
@@ -63,6 +63,7 @@ def possible_labels(y: np.ndarray | RemoteColumns) -> np.ndarray | None:
     Reading stops at the first excess value, usually within a few thousand rows.
     """
     if isinstance(y, RemoteColumns):
+        # The first rows only: others would have to be sent from the cluster.
         return _possible(y[:AT_ONCE].numpy(), len(y))
     distinct = y[:0]
     for start in range(0, len(y), AT_ONCE):

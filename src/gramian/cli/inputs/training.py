@@ -73,6 +73,7 @@ class Training:
         """Sorted labels of a classification; ValueError if there is only one."""
         if not self.classification:
             return None
+        # scikit-learn's check reads all labels in memory, which a cluster would have to send.
         if as_remote_columns(self.y) is None:
             check_classification_targets(self.y)
         return classes_of(self.y)
@@ -117,6 +118,7 @@ class Training:
         divided_rows = divide(dataset)
         training = self
         if divided_rows.learn is not None:
+            # `learn` numbers the training rows: the others among them are calibration rows.
             is_calibration = np.zeros(len(self.source.y), dtype=bool)
             is_calibration[np.delete(self.training_index, divided_rows.learn.numpy())] = True
             training = replace(self, calibration=is_calibration)
@@ -140,6 +142,7 @@ class Training:
         if self.validation_table is None and self.keep is not None:
             rows = subset(rows, torch.from_numpy(np.flatnonzero(~self.keep)))
         check_finite(rows, f"the held-out rows of {origin.table.where}")
+        # Each validation reads all held-out rows: few rows of a sequential file are kept in memory.
         return hold_sequential(rows, None)
 
 
@@ -219,8 +222,8 @@ def _keep_mask(n: int, share: float, seed: int) -> np.ndarray:
     count = round(share * n)
     if not 0 < count < n:
         raise ValueError(
-            f"--validation {share:g} of {n} rows leaves {n - count} to learn from and {count} to "
-            "measure the error"
+            f"--validation {share:g} of {n} rows leaves {n - count} rows to learn from and {count} "
+            "to measure the error; give a fraction that leaves some for both"
         )
     keep = np.ones(n, dtype=bool)
     keep[spread_rows(n, count, rng=torch.Generator().manual_seed(seed)).numpy()] = False
@@ -239,6 +242,7 @@ def spread_rows(n: int, count: int, *, rng: torch.Generator) -> Tensor:
         Strictly increasing. Unlike a permutation of all rows, this needs memory for only `count`
         numbers.
     """
+    # Whole bounds: the ranges differ by at most one row, and cover each row once.
     bounds = torch.arange(count + 1) * n // count
     within = torch.rand(count, generator=rng, dtype=torch.float64) * bounds.diff()
     first = torch.randint(n, (), generator=rng)

@@ -47,7 +47,7 @@ def truth_of(loaded: Model, model: Path, data: Path, target: str | None) -> Trut
     """
     name = target or _target(loaded)
     if name is None:
-        raise ValueError(f"{model} does not say what it predicts: give --target")
+        raise ValueError(f"{model} does not record the name of its target; give --target")
     table = loaded.table(data)
     check_columns(table.where, table.names, [name])
     y: Any = table.remote_columns([name]) if table.remote else target_column(table, [name])
@@ -66,6 +66,7 @@ def _target(loaded: Model) -> str | None:
 def _check_kind(y: np.ndarray | RemoteColumns, name: str, model: Model) -> None:
     text = kind_of(y) == "U"
     trained_on_text = model.classes is not None and isinstance(model.classes[0], str)
+    # Text and numbers never compare as equal: every row would count as wrong.
     if text != trained_on_text:
         held_kind, expected = ("text", "numbers") if text else ("numbers", "text")
         raise ValueError(

@@ -54,6 +54,7 @@ class Answers:
 
     def constant(self, value: Label) -> Answers:
         """Return the answers of a constant prediction."""
+        # Equal values for all rows: each area is one half.
         values = None if self.values is None else np.zeros_like(self.values)
         predicted = np.full(len(self.y), value)
         return replace(self, predicted=predicted, values=values, chances=None)
@@ -74,6 +75,7 @@ class Answers:
         """The mean area under the ROC curves, and its error: 0, as local ranks are exact."""
         if self.values is None:
             return math.nan, 0.0
+        # Rows of labels that the training did not have belong to no curve.
         number = calibration.numbers_of(self.y, self.classes)
         true, values = torch.from_numpy(number[number >= 0]), self.values[number >= 0]
         columns = values[:, None] if values.ndim == 1 else values
@@ -110,14 +112,16 @@ class RegressionThere:
     def constant(self, value: Label) -> RegressionThere:
         """Return the sums for a constant prediction, in a pass over the true values."""
         table = torch.tensor([[float(value)]], dtype=torch.float64)
+        # A lookup in a table of one entry gives a remote column of the constant.
         same = self.y.looked_up(np.zeros(1), table).rows
         return replace(self, errors=same.fold(Errors(), self.y, size=default_block_size(same)))
 
     @property
     def tally(self) -> Tally:
         """Raise TypeError: only a classification has a confusion matrix."""
-        raise TypeError("a regression takes no class for another")
+        raise TypeError("a regression has no confusion matrix")
 
+    # Attributes of classifications, which the metrics of a regression do not have.
     area, chance_sums = (math.nan, 0.0), None
 
 
@@ -140,13 +144,14 @@ class ClassesThere:
 
     def constant(self, value: Label) -> ClassesThere:
         """Return the answers of a constant prediction."""
+        # A constant prediction ranks no row above another.
         area = math.nan if math.isnan(self.area[0]) else 0.5
         return replace(self, tally=self.tally.always(value), area=(area, 0.0), chance_sums=None)
 
     @property
     def errors(self) -> Sums:
         """Raise TypeError: only a regression has errors."""
-        raise TypeError("classes have no differences")
+        raise TypeError("a classification has no numeric errors")
 
 
 Summed: TypeAlias = Answers | RegressionThere | ClassesThere

@@ -34,6 +34,7 @@ def sums_of(y: np.ndarray, chances: np.ndarray, classes: Sequence[Any]) -> Chanc
 def numbers_of(y: np.ndarray, classes: Sequence[Any]) -> np.ndarray:
     """Return the number of the class of each label; -1 for an unknown label."""
     labels = np.asarray(classes)
+    # A label above all classes has the place k, which the comparison then marks as unknown.
     place = np.searchsorted(labels, y).clip(max=len(labels) - 1)
     return np.where(labels[place] == y, place, -1)
 

@@ -48,6 +48,7 @@ def _mae(answers: Summed) -> float:
 
 
 def _r2(answers: Summed) -> float:
+    # `Sums.r2` follows scikit-learn: 0 or 1 for constant targets, which would look like a result.
     return answers.errors.r2 if bool(answers.errors.spread > 0) else math.nan
 
 
@@ -122,7 +123,7 @@ def check(name: str, task: str | None = None) -> None:
     if name in names:
         return
     if name in known_metrics():
-        raise ValueError(f"--metric {name} is not for a {task}, which has {', '.join(names)}")
+        raise ValueError(f"--metric for a {task} must be one of {', '.join(names)}, not {name}")
     near = FOREIGN_METRICS.get(name.lower())
     hint = did_you_mean(name, names) if near is None else f"; did you mean {near}?"
     raise ValueError(f"unknown --metric {name!r}; known: {', '.join(names)}{hint}")
@@ -165,6 +166,7 @@ def best_constant(y: np.ndarray | RemoteColumns, classification: bool) -> Label:
         largest: Label = y.classes()[counts.argmax()].item()
         return largest
     if not classification:
+        # In float64: a float32 sum of many targets would be rounded.
         return float(y.mean(dtype=np.float64))
     classes, counts = np.unique(y, return_counts=True)
     most_frequent: Label = classes[counts.argmax()].item()
@@ -183,11 +185,11 @@ def remarks(answers: Summed) -> list[str]:
         names = ", ".join(repr(label) for label in present_labels[strange][:3].tolist())
         count = tally.rows[tally.rows > 0][strange].sum()
         notes.append(
-            f"{count:,} rows have a class that the training had not, such as {names}: they "
-            "count as wrong, and auc and probabilities leave them out"
+            f"{count:,} rows have a class without training rows, such as {names}: they count as "
+            "wrong, and auc and metrics of probabilities leave them out"
         )
     if len(present_labels) == 1:
         notes.append(f"all rows have the class {present_labels[0].item()!r}: auc is undefined")
     if off >= VISIBLE_ERROR:
-        notes.append(f"auc is off by at most {off:.1g}, as values are counted in bins")
+        notes.append(f"auc may be off by up to {off:.1g}, because values are counted in bins")
     return notes

@@ -19,10 +19,7 @@ def check_picture(path: Path | None) -> None:
     if path is None:
         return
     if path.suffix.lower() not in PICTURE_SUFFIXES:
-        raise ValueError(
-            f"--reliability {path} is no picture; give a file that ends in "
-            f"{', '.join(PICTURE_SUFFIXES)}"
-        )
+        raise ValueError(f"--reliability {path} must end in one of {', '.join(PICTURE_SUFFIXES)}")
     try:
         check_matplotlib("--reliability")
     except ImportError as error:
@@ -46,5 +43,6 @@ def draw(path: Path, sums: ChanceSums, classes: tuple[Any, ...]) -> None:
     top, below = figure.subplots(2, sharex=True, height_ratios=(3, 1))
     display = ReliabilityDisplay(bins_table.probability, bins_table.share, bins_table.rows, what)
     display.plot(top, rows_ax=below)
+    # Named, because the temporary file ends in .part, from which matplotlib finds no format.
     kind = path.suffix[1:].lower()
     write_atomically(path, lambda part: figure.savefig(part, format=kind, dpi=150))

@@ -44,6 +44,7 @@ def remote_answers(
     if model.classes is None:
         return RegressionThere(y, values.fold(Errors(), y, size=size))
     classes = np.asarray(model.classes)
+    # Rows may lack classes of the model, and may have labels that are no class of it: -1 below.
     labels = np.union1d(classes, y.classes())
     positions = np.searchsorted(labels, classes)
     number = torch.full((len(labels),), -1)

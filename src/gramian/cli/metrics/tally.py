@@ -36,6 +36,7 @@ class Tally:
         predicted_labels = np.unique(predicted) if len(predicted) else predicted
         predicted_places = np.union1d(np.asarray(classes), predicted_labels)
         labels = np.union1d(predicted_places, y)
+        # A pair of labels is one number: a single count fills the matrix.
         pairs = np.searchsorted(labels, y) * len(predicted_places) + np.searchsorted(
             predicted_places, predicted
         )
@@ -78,6 +79,7 @@ class Tally:
     @property
     def macro_f1(self) -> float:
         """The mean F1 of the labels that occur or are predicted."""
+        # F1 of a label is 2 TP / (its rows + its predictions).
         both = self.rows.copy()
         both[self.predicted] += self.counts.sum(axis=0)
         is_relevant = both > 0

@@ -20,7 +20,7 @@ Engine = Annotated[
 Dask = Annotated[
     str | None,
     typer.Option(
-        help="Where to read the files of DATA, a folder: a Dask scheduler, such as "
+        help="Dask cluster that reads the files of DATA, a folder: address of a scheduler, such as "
         "tls://scheduler:8786, or local:4 for four processes on this machine."
     ),
 ]
@@ -120,7 +120,7 @@ TruthColumn = Annotated[
 SingleMetric = Annotated[
     str | None,
     typer.Option(
-        help="Only this one: rmse, mae, r2; error, accuracy, balanced_accuracy, macro_f1, auc, "
+        help="Only this metric: rmse, mae, r2; error, accuracy, balanced_accuracy, macro_f1, auc, "
         "log_loss, brier, calibration_error (of the class predicted, in 15 bins)."
     ),
 ]
@@ -135,8 +135,8 @@ PageFile = Annotated[Path, typer.Option(help="File for the page, .html.")]
 TrainingTable = Annotated[
     Path | None,
     typer.Option(
-        help="Training table, to fit linear ridge and other numbers of landmarks, and to measure "
-        "the residual of the fit. Without it, they are fitted to rows of DATA."
+        help="Training table, for fits of linear ridge and of other numbers of landmarks, and for "
+        "the residual of the model. Without it, these fits use rows of DATA."
     ),
 ]
 OptionalModel = Annotated[Path | None, typer.Argument(help="A model that `gramian fit` wrote.")]

@@ -24,9 +24,11 @@ def options_from(options: type) -> Callable[[Callable[..., None]], Callable[...,
             given_names = frozenset(name for name in values if is_given(context, name))
             own = {name: values.pop(name) for name in names}
             fit = {option.name: values.pop(option.name) for option in parameters_of(options)}
+            # Only what the user gave: the defaults are in `FitSettings`.
             fit = {name: value for name, value in fit.items() if name in given_names}
             command(options=options(**own, parameters=fit, given_names=given_names), **values)
 
+        # Annotations are texts in `app`: typer needs the types, and the options within `Annotated`.
         hints = get_type_hints(command, include_extras=True)
         parameters = [
             argument.replace(kind=argument.KEYWORD_ONLY, annotation=hints[argument.name])
@@ -38,6 +40,7 @@ def options_from(options: type) -> Callable[[Callable[..., None]], Callable[...,
             "context", inspect.Parameter.KEYWORD_ONLY, annotation=Context
         )
         parameters.append(in_context)
+        # Typer reads the signature and the annotations of `run`, whose code takes any keyword.
         vars(run)["__signature__"] = inspect.Signature(parameters)
         run.__annotations__ = {argument.name: argument.annotation for argument in parameters}
         run.__name__, run.__doc__ = command.__name__, command.__doc__

@@ -38,5 +38,6 @@ def hide_rare_options(program: Any) -> None:
         common = COMMON_OPTIONS.get(name)
         if common is not None:
             for option in command.params:
+                # A hidden option is left out of the help, but still works.
                 option.hidden = option.name not in (*common, "as_json", "help")
             command.epilog += f"\n\nAll options: gramian {name} --help-all"

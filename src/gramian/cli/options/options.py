@@ -108,8 +108,8 @@ class FitOptions:
         str | None,
         _option(
             FIT_PANEL,
-            "Where to read the files of DATA, a folder of Parquet: the scheduler of a Dask "
-            "cluster, as tls://scheduler:8786, or local:4 for four processes on this machine.",
+            "Dask cluster that reads the files of DATA, a folder of Parquet: address of a "
+            "scheduler, as tls://scheduler:8786, or local:4 for four processes on this machine.",
         ),
     ] = None
     dask_patience: Annotated[
@@ -137,6 +137,7 @@ class FitOptions:
 
     def __post_init__(self) -> None:
         self._check_together()
+        # Parsed only for its errors, before any data are read; `settings_of` parses again.
         for name, value in self.parameters.items():
             parsing.read(name, value)
         if not 0 <= self.seed < 2**32:
@@ -149,7 +150,7 @@ class FitOptions:
                 "leave one of them out, and measure the error with `gramian evaluate`"
             )
         if self.features is not None and self.drop is not None:
-            raise ValueError("--features and --drop are two ways to say the same: give one")
+            raise ValueError("--features and --drop cannot be combined; give one of them")
         if self.budget != "auto" and self.of_a_model:
             raise ValueError(
                 f"--budget and {self.of_a_model[0]} cannot be combined: --budget limits a search, "
@@ -158,11 +159,13 @@ class FitOptions:
         for name in ("metric_rounds", "metric_power", "metric_kernel"):
             if getattr(self, name) is not None and not self.learn_metric:
                 option = name.replace("_", "-")
-                raise ValueError(f"--{option} says how to learn a metric: give --learn-metric, too")
+                raise ValueError(f"--{option} requires --learn-metric; give both")
         if self.metric_rounds is not None and self.metric_rounds < 1:
             raise ValueError(f"--metric-rounds must be at least 1, not {self.metric_rounds}")
         if self.metric_power is not None and not 0 < self.metric_power <= 1:
-            raise ValueError(f"--metric-power is above 0 and at most 1, not {self.metric_power:g}")
+            raise ValueError(
+                f"--metric-power must be above 0 and at most 1, not {self.metric_power:g}"
+            )
 
 
 @dataclass(frozen=True)

@@ -43,8 +43,8 @@ def lengthscale(text: str) -> str | float | tuple[float, ...]:
         values = tuple(float(part) for part in text.split(","))
     except ValueError:
         raise ValueError(
-            "--lengthscale is a number, one number per feature with commas, auto, median, or "
-            f"as '2 median', not {text}"
+            "--lengthscale must be a number, one number per feature separated by commas, auto, "
+            f"median, or a multiple such as '2 median', not {text}"
         ) from None
     if not all(0 < value < math.inf for value in values):
         raise ValueError(f"--lengthscale must be positive and finite, not {text}")
@@ -52,11 +52,12 @@ def lengthscale(text: str) -> str | float | tuple[float, ...]:
 
 
 def _medians(text: str) -> str:
+    # Imported only for this value: it imports torch, which --help avoids.
     from ...kernels import medians
 
     factor = medians(text)
     if factor is None or not 0 < factor < math.inf:
-        raise ValueError(f"--lengthscale is a multiple of the median as '2 median', not {text!r}")
+        raise ValueError(f"--lengthscale must be a multiple such as '2 median', not {text!r}")
     return text
 
 
@@ -67,7 +68,7 @@ def penalty(text: str) -> float | Literal["auto"]:
     try:
         value = float(text)
     except ValueError:
-        raise ValueError(f"--penalty is a number or auto, not {text}") from None
+        raise ValueError(f"--penalty must be a number or auto, not {text}") from None
     if not 0 <= value < math.inf:
         raise ValueError(f"--penalty must be finite and at least 0, not {text}")
     return value
@@ -78,7 +79,7 @@ def seconds(text: str, option: str = "--time-limit") -> float:
     match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*(s|min|h|d)?\s*", text)
     value = 0.0 if match is None else float(match[1]) * SECONDS_OF_UNIT[match[2] or "s"]
     if not value > 0:
-        raise ValueError(f"{option} is a positive number of seconds, or as 10min, not {text}")
+        raise ValueError(f"{option} must be a positive time in seconds or as 10min, not {text}")
     return value
 
 
@@ -90,8 +91,8 @@ def budget(text: str) -> str | float:
         return text
     if not LEAST_BUDGET <= count < math.inf:
         raise ValueError(
-            f"--budget {text} would be kernel evaluations, too few to begin with: for a time, give "
-            f"a unit, as '{text} s'"
+            f"--budget without a unit must be at least {LEAST_BUDGET:,.0f} kernel evaluations, not "
+            f"{text}; for a time, give a unit, such as '{text} s'"
         )
     return count
 
@@ -104,8 +105,8 @@ def landmarks(text: str) -> str | int | Selector | None:
         return _selector(text)
     if not text.isdecimal() or int(text) < 1:
         raise ValueError(
-            f"--landmarks is a whole number above 0, auto, or none, not {text}; or the name of a "
-            "selector, as bless_r, or bless_r:1000"
+            "--landmarks must be a whole number above 0, auto, none, or a selector such as bless_r "
+            f"or bless_r:1000, not {text}"
         )
     return int(text)
 
@@ -125,11 +126,13 @@ def loss(text: str) -> str | Loss:
     if not colon:
         return name
     if name not in OF_LOSS:
-        raise ValueError(f"--loss {name} takes no numbers, and {numbers!r} was given")
+        raise ValueError(f"--loss {name} takes no numbers, but {numbers!r} was given")
     try:
         values = tuple(float(number) for number in numbers.split(","))
     except ValueError:
-        raise ValueError(f"--loss {name}: takes numbers, not {numbers!r}") from None
+        raise ValueError(
+            f"--loss {name}:NUMBERS must have numbers separated by commas, not {numbers!r}"
+        ) from None
     return losses.make(name, **{OF_LOSS[name]: values if len(values) > 1 else values[0]})
 
 
@@ -146,7 +149,9 @@ def _selector(text: str) -> str | Selector:
     if not colon:
         return name
     if not size.isdecimal() or int(size) < 1:
-        raise ValueError(f"--landmarks {name}:NUMBER takes a whole number above 0, not {size!r}")
+        raise ValueError(
+            f"--landmarks {name}:NUMBER must have a whole number above 0, not {size!r}"
+        )
     return selectors.make(name, m=int(size))
 
 
@@ -158,7 +163,7 @@ def standardize(text: str) -> bool | str:
 def flag(text: str, option: str = "--standardize-target", more: str = "") -> bool:
     """Read true or false."""
     if text.lower() not in ("true", "false"):
-        raise ValueError(f"{option} is true or false{more}, not {text!r}")
+        raise ValueError(f"{option} must be one of true, false{more}, not {text!r}")
     return text.lower() == "true"
 
 
@@ -169,13 +174,13 @@ def tolerance(text: str) -> float | Literal["auto"]:
     try:
         return float(text)
     except ValueError:
-        raise ValueError(f"--tol is a number of at least 0, or auto, not {text!r}") from None
+        raise ValueError(f"--tol must be a number of at least 0, or auto, not {text!r}") from None
 
 
 def folds(count: int) -> int:
     """Read ``--cv``: the number of folds."""
     if count < 2:
-        raise ValueError(f"--cv is a number of folds from 2 on, not {count}")
+        raise ValueError(f"--cv must be a number of folds of at least 2, not {count}")
     return count
 
 
@@ -205,5 +210,5 @@ def validation(text: str) -> float | Path:
     except ValueError:
         return Path(text)
     if not 0 < fraction < 1:
-        raise ValueError(f"--validation is a fraction between 0 and 1, or a file, not {text}")
+        raise ValueError(f"--validation must be a fraction between 0 and 1, or a file, not {text}")
     return fraction

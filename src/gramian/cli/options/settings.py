@@ -54,13 +54,14 @@ def check(options: FitOptions) -> None:
     kernel, solver = str(settings.kernel), str(settings.solver)
     if kernel == "precomputed":
         raise ValueError(
-            "--kernel precomputed takes the matrix of a kernel, and the command line rows of "
-            "features: give the matrix to KernelRidge('precomputed') in Python"
+            "--kernel precomputed requires a kernel matrix, but the command line reads rows of "
+            "features; give the matrix to KernelRidge('precomputed') in Python"
         )
     _check_name("kernel", kernel, ("auto", *kernels.names()), kernels.hint(kernel))
     names = ("auto", *solvers.names())
     _check_name("solver", solver, names, did_you_mean(solver, names))
     budget(options)
+    # Only for its errors, such as a missing GPU: the engine is chosen for the dtype of the data.
     choose_engine(settings.engine, dtype=torch.float32)
 
 

@@ -70,12 +70,15 @@ def misspelt(error: Exception, context: Context) -> str | None:
 
 def _option(written: str, names: list[str]) -> str:
     name = written.lstrip("-").replace("-", "_")
+    # Names of other libraries first, then of other programs, then the name of the parameter in
+    # Python.
     parameter, formula = ours(name)
     option = (
         OPTION_OF_PARAMETER.get(parameter)
         or FOREIGN_OPTIONS.get(name.lower())
         or OPTION_OF_PARAMETER.get(name)
     )
+    # An option of other commands does not help: suggest one of this command by its spelling.
     if option not in names:
         return did_you_mean(written, names)
     return f"; here it is {option}" + (f": {formula}" if formula else "")

@@ -78,6 +78,7 @@ def confusion(tally: Tally) -> Confusion | LargestConfusions:
     wrong[predicted_places, np.arange(len(predicted_places))] = 0
     true, column = wrong.nonzero()
     rows = wrong[true, column]
+    # Stable: equally frequent mistakes keep the order of the labels.
     largest = np.argsort(-rows, kind="stable")[:MOST_CLASSES]
     mistakes = (true[largest], predicted_places[column[largest]], rows[largest])
     return LargestConfusions(

@@ -44,13 +44,14 @@ def _check_writable(name: str, path: Path, folder: bool) -> None:
 
 
 def _check_inputs(name: str, path: Path, inputs: Sequence[Path]) -> None:
+    # Links and relative paths may lead to an input.
     resolved = path.resolve()
     for source in (path_given.resolve() for path_given in inputs):
         if resolved == source:
-            raise ValueError(f"--{name} {path} would overwrite what is read; give another file")
+            raise ValueError(f"--{name} {path} would overwrite an input; give another file")
         inside = source.is_dir() and source in resolved.parents
         if inside and format_of(source).is_part(resolved.relative_to(source)):
             raise ValueError(
-                f"--{name} {path} would become a part of the data in that directory; put it "
-                "elsewhere"
+                f"--{name} {path} would become a part of the input data in its directory; give a "
+                "file in another directory"
             )

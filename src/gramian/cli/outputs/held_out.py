@@ -12,7 +12,8 @@ from ..metrics import metrics
 from ..metrics.answers import answers_of
 
 EARLY_STOPPING_OPTIMISM = (
-    "optimistic, as these rows chose the iteration; `gramian evaluate` with other rows is not"
+    "optimistic, because these rows chose the iteration; for an unbiased error, use "
+    "`gramian evaluate` with other rows"
 )
 """Remark on the validation error of early stopping."""
 
@@ -21,8 +22,8 @@ def optimism_of_search(has_validation: bool) -> str:
     """Return the remark on the error of a search, with the option for an unbiased error."""
     honest = "validation has" if has_validation else "--validation FRACTION or FILE reports"
     return (
-        f"optimistic, as these rows chose among the trials; {honest} the error on rows by which "
-        "nothing is chosen"
+        f"optimistic, because these rows chose among the trials; {honest} the error on rows that "
+        "affect no choice"
     )
 
 

@@ -53,6 +53,7 @@ def save_with_intervals(
     seed: int,
 ) -> None:
     """Calibrate the intervals of a saved model, and save it again."""
+    # The saved model, not the model of the fit: --std may have added deviations to it.
     model = load_model(out)
     conformal = make_conformal(
         method, build_refit(model), data, calibration, lambda: np.random.RandomState(seed)
@@ -68,7 +69,7 @@ def check_level(level: float, model: Model, path: Path) -> None:
     if level > model.conformal.least_level():
         message(
             "warning",
-            f"{model.conformal.count} held-back rows say nothing about a level of {level:g}: "
+            f"{model.conformal.count} held-back rows are too few for a level of {level:g}: "
             "intervals are infinite, and sets have all classes",
         )
 
@@ -115,6 +116,7 @@ def coverage(
     than bins, the thirds may be off by the rows of two bins.
     """
     conformal = model.conformal
+    # Infinite intervals contain every target: their coverage is no measurement.
     if conformal is None or conformal.least_level() < REPORTED_LEVEL:
         return {}
     if model.classes is not None:
@@ -125,6 +127,7 @@ def coverage(
         return {}
     sums = _of_intervals(model, conformal, rows, y, settings)
     report = {"coverage": sums.inside / sums.rows, "width": sums.width / sums.rows}
+    # Equal widths have no thirds, and fewer than three rows have fewer thirds than names.
     if sums.narrowest < sums.widest:
         shares = zip(("narrow", "middle", "wide"), sums.ranks.shares(3), strict=False)
         report |= {f"coverage_of_{name}": share for name, share in shares}

@@ -53,6 +53,7 @@ def message(kind: str, text: object) -> None:
 
     Parameters become options; addresses lose their secrets, and control characters are escaped.
     """
+    # One line, whatever line breaks the text has: programs read stderr line by line.
     line = display_text(" ".join(write_message(text, write_option).split()))
     typer.echo(f"gramian: {kind}: {line}" if kind else f"gramian: {line}", err=True)
 
@@ -64,6 +65,7 @@ def write_option(mark: str, value: object) -> str:
         return OPTION_TEXTS.get(mark) or write_argument(mark, value)
     if not has_setting:
         return OPTION_OF_PARAMETER[name]
+    # A flag takes no value: False is the absence of the option.
     if name in FLAG_PARAMETERS:
         return (
             f"no {OPTION_OF_PARAMETER[name]}"
@@ -129,5 +131,7 @@ def messages_on_stderr(remarks: bool = True) -> Iterator[None]:
 
 class _Log(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
+        # Without arguments the record may hold a `Text`, whose parameters become options only if it
+        # is not converted to a string first.
         kind = "" if record.levelno < logging.WARNING else record.levelname.lower()
         message(kind, record.getMessage() if record.args else record.msg)

@@ -30,6 +30,7 @@ def progress(
     list of callables
         Callbacks of the fit; `announce` reports earlier stages to them.
     """
+    # A bar overwrites its line, which a log file would collect as thousands of lines.
     if sys.stderr.isatty():
         shown: ProgressBar | ProgressLines = ProgressBar(iterations)
     else:

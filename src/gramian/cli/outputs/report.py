@@ -71,6 +71,7 @@ def lines_of(report: Report, prefix: str = "") -> Iterator[tuple[str, str]]:
 
 
 def _text(value: object) -> str:
+    # Before int: True is an int to Python.
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):

@@ -46,6 +46,7 @@ def stoppable() -> Iterator[list[int]]:
     try:
         yield came
     finally:
+        # `main` may run within another program, which gets its handlers back.
         for number, handler in before.items():
             signal.signal(number, handler)
 

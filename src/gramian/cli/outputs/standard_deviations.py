@@ -16,7 +16,7 @@ from ...model import Model
 def check_std(settings: FitSettings, classes: bool) -> None:
     """Raise ValueError, before any work, if a model cannot have standard deviations."""
     if classes:
-        raise ValueError("--std is of a regression, and this is a classification; leave it out")
+        raise ValueError("--std requires a regression, but this is a classification; leave it out")
     reasons = {
         "--loss": settings.is_nonlinear,
         "--early-stopping": settings.early_stopping,
@@ -24,7 +24,9 @@ def check_std(settings: FitSettings, classes: bool) -> None:
     }
     for option, is_there in reasons.items():
         if is_there:
-            raise ValueError(f"--std needs a fit in closed form, without {option}; leave one out")
+            raise ValueError(
+                f"--std requires a fit in closed form, without {option}; leave one out"
+            )
 
 
 def save_with_std(
@@ -42,9 +44,10 @@ def save_with_std(
         If the model cannot have them; the saved model stays.
     """
     try:
+        # The model is saved already: an error must not lose a long fit.
         with_deviations, _ = with_variance(model, data, penalties(), limit)
     except ValueError as error:
-        text = Text("{} holds the model, but without --std: {}", out, error)
+        text = Text("{} holds the model without standard deviations: {}", out, error)
         raise ValueError(text) from error
     with_deviations.save(out)
 

@@ -47,7 +47,7 @@ def certificate(
     """
     part = model.parts[0]
     if train is None:
-        return Certificate(None, "give the table of the training, --train, to have it measured")
+        return Certificate(None, "give the training table by --train to measure it")
     reason = _reason_unknown(model, part, train, penalty)
     if reason is not None:
         return Certificate(None, f"not measured: {reason}")
@@ -67,13 +67,15 @@ def _reason_unknown(
     learned, n = model.info.get("rows"), len(train.y)
     columns = () if model.encoding is None else model.encoding.columns
     means = any(isinstance(column, TargetMeans) for column in columns)
+    # The first reason that applies is shown. A loss without a link, such as Huber, is visible only
+    # in the solver.
     reasons = {
-        "the model is a mean of several": len(model.parts) > 1,
-        "the model is made of cells": part.cells is not None,
-        "its loss is not the square": part.link is not None or model.info.get("solver") == "newton",
-        "the model does not say its penalty": penalty is None,
-        f"it learned from {learned} rows, and the table has {n}": learned != n,
-        "means of the target in categories come from other rows in the training": means,
+        "the model is an average of several": len(model.parts) > 1,
+        "the model has cells": part.cells is not None,
+        "its loss is not squared": part.link is not None or model.info.get("solver") == "newton",
+        "the model file does not record the penalty": penalty is None,
+        f"the model was fitted to {learned} rows, but the table has {n}": learned != n,
+        "category means of the target came from other folds in the training": means,
         "it would take too long": n * len(part.centers) > MOST_ENTRIES,
     }
     return next((reason for reason, applies in reasons.items() if applies), None)

@@ -89,6 +89,7 @@ def _section(section: Section) -> str:
 
 def _prose(text: str) -> str:
     """Return the HTML of a paragraph, with text between backticks as code."""
+    # Escaped first: only the tags of code are HTML, never the text of a user.
     return re.sub("`([^`]+)`", r"<code>\1</code>", escape(text))
 
 

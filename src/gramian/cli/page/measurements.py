@@ -88,6 +88,8 @@ class Measurements:
             other_sample = draw_sample(len(self.learned_from.y), rng)
             pair = (self.learned_from, other_sample), (self.truth, mine)
         else:
+            # Without training rows the references learn from four fifths, and all are compared on
+            # the last fifth; the sample is in random order.
             cut = 4 * len(mine) // 5
             pair = (self.truth, mine[:cut]), (self.truth, mine[cut:])
         learn, test = (Sample.of(truth, self.part, index) for truth, index in pair)

@@ -46,6 +46,8 @@ def draw_picture(draw: Callable[[Axes], object], width: float = 4.4, height: flo
     width, height : float
         In inches.
     """
+    # Optional, and imported only to draw: other commands work without it. `Figure` instead of
+    # pyplot, which keeps each figure and may need a display.
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
@@ -53,6 +55,7 @@ def draw_picture(draw: Callable[[Axes], object], width: float = 4.4, height: flo
         figure = Figure(figsize=(width, height), layout="constrained")
         draw(figure.subplots())
         written = io.StringIO()
+        # Without dates and versions, the same report has the same bytes.
         nobody = {"Date": None, "Creator": None, "Type": None, "Format": None}
         figure.savefig(written, format="svg", dpi=150, metadata=nobody)
     return _inline(written.getvalue())
@@ -60,8 +63,11 @@ def draw_picture(draw: Callable[[Axes], object], width: float = 4.4, height: flo
 
 def _inline(svg: str) -> str:
     """Return the bare svg element, without file declarations and clashing ids."""
+    # 1. No XML declaration or namespaces, which inline SVG does not have.
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r' xmlns(:\w+)?="[^"]*"', "", svg).replace("xlink:href", "href")
+    # 2. No metadata, and no ids of groups and paths, which repeat from picture to picture. Ids of
+    # clip paths stay, because `url(#...)` refers to them; they are digests.
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.S)
     return re.sub(r'(<g|<path) id="[a-zA-Z_.]+_?\d+"', r"\1", svg)
 
@@ -72,6 +78,7 @@ def errors(ax: Axes, beside: Mapping[str, float], what: str) -> None:
     bars = ax.barh(range(len(beside)), list(beside.values()), color=colors)
     ax.bar_label(bars, [readable(value) for value in beside.values()], padding=3)
     ax.set_yticks(range(len(beside)), list(beside))
+    # The first bar of `barh` is at the bottom, but the model comes first.
     ax.invert_yaxis()
     ax.margins(x=0.15)
     ax.locator_params(axis="x", nbins=5)
@@ -107,10 +114,11 @@ def residuals(ax: Axes, answers: Answers) -> None:
 def histogram(ax: Axes, answers: Answers) -> None:
     """Draw a histogram of the residuals."""
     residual = answers.y - answers.predicted
+    # A few outliers would squeeze all other residuals into one bar.
     low, high = np.quantile(residual, [0.01, 0.99])
     bins = int(np.clip(2 * len(residual) ** 0.5, 10, 50))
     ax.hist(residual.clip(low, high), bins=bins, color=OURS)
-    ax.set(xlabel="truth - prediction; the ends hold what is beyond", ylabel="rows")
+    ax.set(xlabel="truth - prediction (outer bars include values beyond)", ylabel="rows")
     ax.locator_params(axis="x", nbins=5)
 
 
@@ -122,6 +130,7 @@ def confusion(ax: Axes, answers: Answers) -> None:
     for true, predicted_label in zip(answers.y.tolist(), answers.predicted.tolist(), strict=True):
         if true in place:
             counts[place[true], place[predicted_label]] += 1
+    # A class without rows has shares of 0, not 0 / 0.
     shares = counts / counts.sum(axis=1, keepdims=True).clip(min=1)
     ax.imshow(shares, cmap="Blues", vmin=0, vmax=1)
     if len(labels) <= 12:
@@ -200,6 +209,7 @@ def _legend_above(ax: Axes) -> None:
 def _dots(n: int) -> dict[str, Any]:
     """Return the style of n points; many points are small and pale."""
     size, alpha = (5, 0.35) if n > 500 else (14, 0.7)
+    # Thousands of vector points would make the page large and slow; lines and text stay vectors.
     return {"s": size, "alpha": alpha, "color": OURS, "linewidths": 0, "rasterized": True}
 
 

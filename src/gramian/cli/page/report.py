@@ -74,18 +74,19 @@ def _measure(
     """Check all arguments, and predict."""
     check_outputs({"out": out}, [model, data, *([] if train is None else [train])])
     if out.suffix.lower() not in (".html", ".htm"):
-        raise ValueError(f"--out {out} is no page; give a file that ends in .html")
+        raise ValueError(f"--out {out} must end in .html")
     try:
         check_matplotlib("gramian report")
     except ImportError as error:
         raise ValueError(str(error)) from error
+    # Output, matplotlib and model are checked before the table is read.
     loaded = load_model(model)
     memory = as_bytes(memory_limit)
     settings: dict[str, Any] = {"engine": engine, "memory_bytes": memory}
     if loaded.info.get(LEVELS_KEY) or (loaded.classes is None and loaded.outputs > 1):
         raise ValueError(
-            f"{model} predicts {loaded.outputs} numbers for a row, and a report is of one; "
-            "`gramian evaluate` has the errors of quantiles"
+            f"a report requires a model of one output, but {model} predicts {loaded.outputs} per "
+            "row; `gramian evaluate` reports the errors of quantiles"
         )
     truth = truth_of(loaded, model, data, target)
     _check_rows(truth, data)
@@ -110,9 +111,10 @@ def _check_rows(truth: Truth, data: Path) -> None:
     """Raise ValueError for a table that is too short, or with a constant target."""
     if len(truth.y) < LEAST_ROWS:
         raise ValueError(
-            f"{data} has {len(truth.y)} rows, and a report takes at least {LEAST_ROWS}"
+            f"{data} must have at least {LEAST_ROWS} rows for a report, not {len(truth.y)}"
         )
     if truth.y.dtype.kind != "U" and truth.y.min() == truth.y.max():
         raise ValueError(
-            f"all rows of {data} have the same {truth.name}: there is nothing to compare"
+            f"all rows of {data} have the same value of {truth.name}, which leaves no errors to "
+            "compare; give another table"
         )

@@ -89,14 +89,17 @@ def learning_curve(
     """
     kind = KernelRidgeClassifier if classes else KernelRidge
     sizes = landmark_numbers(len(learn.y))
+    # The rows of a sample are mapped already, as the kernel of the model takes them.
     fixed: dict[str, Any] = {"standardize": False, "landmarks": sizes[-1], "random_state": 0}
     if not classes:
+        # By default targets are scaled only with the features.
         fixed["standardize_target"] = True
     if penalty is None:
         chosen = kind(part.kernel, penalty="auto", **fixed).fit(learn.mapped, learn.y)
         penalty = float(chosen.penalty_)
     errors = []
     for m in sizes:
+        # In closed form: the curve shows landmarks, not the stopping of a solver.
         fit = kind(part.kernel, penalty=penalty, solver="direct", **{**fixed, "landmarks": m})
         predicted = fit.fit(learn.mapped, learn.y).predict(test.mapped)
         errors.append(error_of(test.y, predicted, classes))
@@ -134,6 +137,7 @@ class Spectrum:
         rows = Subset(rows, torch.arange(min(len(rows), most)))
         K = KernelOperator(part.kernel, rows, rows).double().dense()
         values = torch.linalg.eigvalsh(K / len(rows)).flip(0)
+        # Eigenvalues of a kernel matrix are negative only by rounding.
         return cls(values.clamp(min=0).numpy())
 
     def effective_dimensions(self, penalties: np.ndarray) -> np.ndarray:
@@ -167,14 +171,17 @@ def residual(
     memory : int
         Bytes for blocks.
     """
+    # 1. Targets as the coefficients predict them: shifted and scaled.
     y = targets.double()
     if part.target_shift is not None:
         y = y - part.target_shift
     if part.target_scale is not None:
         y = y / part.target_scale
+    # 2. In float64, because the residual is a small difference of large numbers.
     coef, n = part.coef.double(), len(rows)
     K = KernelOperator(part.kernel, rows, part.centers, "auto", memory).double()
     off = y - K @ coef
+    # 3. As many centers as rows: all rows are centers. Otherwise the normal equations.
     if len(part.centers) == n:
         return _relative(off - n * penalty * coef, y)
     centers = KernelOperator(part.kernel, part.centers, part.centers, "auto", memory).double()
@@ -190,5 +197,6 @@ def penalty_of(info: Mapping[str, Any]) -> float | None:
     penalty = info.get("penalty")
     rows = info.get("members")
     if penalty is None and isinstance(rows, list) and rows:
+        # A search records its members: the page shows the one of largest weight.
         penalty = max(rows, key=lambda row: row["weight"]).get("penalty")
     return float(penalty) if isinstance(penalty, int | float) else None

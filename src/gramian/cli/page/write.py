@@ -30,7 +30,7 @@ def write_page(study: Measurements) -> str:
     title = f"{name}, predicted by {study.path.name}"
     foot = (
         f"Written by gramian {__version__} from {study.path.name} and {name_of(study.data)}. "
-        "The page needs no network: all pictures are in it."
+        "All pictures are embedded: the page loads nothing from a network."
     )
     return page(title, _lead(study), _sections(study), foot)
 
@@ -50,9 +50,9 @@ def _lead(study: Measurements) -> str:
     metric, constant = study.metric, CONSTANT_OF_TASK[study.answers.task]
     own, of_constant = study.errors[metric], study.errors[f"{metric}_of_{constant}"]
     return (
-        f"On {len(study.truth.y):,} rows of {name_of(study.data)} the {ERROR_NAMES[metric]} is "
-        f"{readable(own)}. Always giving the same answer, the {constant} of the training, would "
-        f"cost {readable(of_constant)}."
+        f"On {len(study.truth.y):,} rows of {name_of(study.data)}, the {ERROR_NAMES[metric]} of "
+        f"the model is {readable(own)}. For a constant prediction, the {constant} of the training "
+        f"target, it is {readable(of_constant)}."
     )
 
 
@@ -68,7 +68,7 @@ def _errors(study: Measurements) -> Section:
         text.append(str(study.errors["remark"]))
     draw = partial(pictures.errors, beside=_contenders(study), what=ERROR_NAMES[study.metric])
     return Section(
-        "Errors, beside those of others",
+        "Errors, compared with simple predictions",
         text,
         [(["", "the model", f"the {constant}"], rows)],
         [draw_picture(draw, 6.0, 2.2)],
@@ -94,22 +94,22 @@ def _how_compared(study: Measurements) -> str:
     learn, test = (len(sample.y) for sample in study.samples)
     if study.train is not None:
         return (
-            f"The table is of all rows. In the picture, linear ridge regression has learned from "
-            f"{learn:,} rows of {name_of(study.train)}, and all are compared on {test:,} rows of "
+            "The table uses all rows. In the picture, linear ridge regression is fitted to "
+            f"{learn:,} rows of {name_of(study.train)}, and all errors are on {test:,} rows of "
             f"{name_of(study.data)}."
         )
     return (
-        f"The table is of all rows. In the picture, linear ridge regression has learned from "
-        f"{learn:,} rows of {name_of(study.data)}, since the rows of the training were not given "
-        f"(--train), and all are compared on the other {test:,}."
+        f"The table uses all rows. In the picture, linear ridge regression is fitted to {learn:,} "
+        f"rows of {name_of(study.data)}, because no training table was given (--train), and all "
+        f"errors are on the other {test:,} rows."
     )
 
 
 def _predictions(study: Measurements) -> Section:
     answers = study.answers
     return Section(
-        "Predictions and what they leave",
-        ["Points on the line are right. Where the medians leave zero, the model is biased."],
+        "Predictions and residuals",
+        ["Points on the line are exact. Where the medians differ from zero, the model is biased."],
         pictures=[
             draw_picture(partial(draw, answers=answers))
             for draw in (pictures.parity, pictures.residuals, pictures.histogram)
@@ -120,10 +120,11 @@ def _predictions(study: Measurements) -> Section:
 def _classes(study: Measurements) -> Section:
     draws = (pictures.confusion, pictures.reliability)
     return Section(
-        "Classes that are mistaken, and how sure the model was",
+        "Confusion of classes and calibration",
         [
-            "Left, shares of each true class. Right, how often what was predicted with a "
-            "probability came true: on the diagonal, probabilities mean what they say."
+            "Left: the predictions of each true class, as shares. Right: the share of correct "
+            "predictions at each predicted probability; on the diagonal, probabilities are "
+            "calibrated."
         ],
         pictures=[draw_picture(partial(draw, answers=study.answers), 4.2, 4.0) for draw in draws],
     )
@@ -133,11 +134,11 @@ def _intervals(study: Measurements) -> Section:
     title = "Sets of classes" if study.classes else "Intervals"
     if not study.coverage:
         what = "sets of classes" if study.classes else "intervals"
-        reason = f"This model has no {what}: `gramian fit --conformal split` finds what they need."
+        reason = f"This model has no {what}: calibrate them with `gramian fit --conformal split`."
         return Section(title, [reason])
     ((name, values),) = study.coverage.items()
     level = name.rsplit("_", 1)[1]
-    text = [f"Of new rows like those of the training, a share of {level} should be inside."]
+    text = [f"A share of {level} of new rows should be inside, if they resemble the training rows."]
     rows = [[key.replace("_", " "), readable(value)] for key, value in values.items()]
     drawn_ends = [] if study.ends is None else [
         draw_picture(partial(pictures.intervals, y=study.truth.y, ends=study.ends), 6.0, 3.3)
@@ -146,13 +147,13 @@ def _intervals(study: Measurements) -> Section:
 
 
 def _importances(study: Measurements) -> Section:
-    title = "Which features matter to the model"
+    title = "Feature importances"
     if not study.importances:
-        return Section(title, ["Importances need a kernel with gradients, and dense rows."])
+        return Section(title, ["Importances require a kernel with gradients, and dense rows."])
     draw = partial(pictures.importances, shares=study.importances)
     return Section(
         title,
-        ["Shares in how predictions vary. They describe the model, and say nothing of causes."],
+        ["Shares in the variation of predictions. They describe the model, not causes."],
         pictures=[draw_picture(draw, 6.0, 0.8 + 0.27 * len(study.importances))],
     )
 
@@ -167,11 +168,11 @@ def _landmarks(study: Measurements) -> Section:
         pictures.learning_curve, curve=curve, what=ERROR_NAMES[study.metric], others=baselines
     )
     return Section(
-        "More or fewer landmarks",
+        "Errors by number of landmarks",
         [
             "Fits of the same kernel with m random landmarks, at a penalty of "
-            f"{curve.penalty:.3g}, to the rows that linear ridge has learned from. A curve that "
-            "still falls at its end says that more landmarks, or all rows as centers, would help."
+            f"{curve.penalty:.3g}, to the training rows of linear ridge. If the curve still falls "
+            "at its end, more landmarks, or all rows as centers, would reduce the error."
         ],
         pictures=[draw_picture(draw, 6.0, 3.6)],
     )
@@ -181,14 +182,14 @@ def _dimension(study: Measurements) -> Section:
     count = len(study.spectrum.eigenvalues)
     text = [
         f"Of the kernel on {count:,} rows. The effective dimension is the number of parameters "
-        "that the data pay for at a penalty; a model needs some times as many landmarks. Near the "
-        "number of rows, it would remember them one by one."
+        "that the data determine at a given penalty; a model needs a small multiple of this number "
+        "of landmarks. Near the number of rows, the model interpolates each row."
     ]
     if study.penalty is None:
-        text.append("The model does not say its penalty.")
+        text.append("The model file does not record the penalty.")
     draws = (pictures.effective_dimension, pictures.spectrum_of)
     return Section(
-        "How many parameters the model has in effect",
+        "Effective dimension",
         text,
         pictures=[
             draw_picture(partial(draw, spectrum=study.spectrum, penalty=study.penalty))
@@ -201,18 +202,18 @@ def _certificate(study: Measurements) -> Section:
     certificate, reason = study.certificate, study.model.info.get("stop_reason")
     text = []
     if reason == "searched":
-        text.append("The model is the choice of a search.")
+        text.append("The model was chosen by a search.")
     elif reason is not None:
-        text.append(f"The fit ended as: {str(reason).replace('_', ' ')}.")
+        text.append(f"Stop reason of the fit: {str(reason).replace('_', ' ')}.")
     if certificate.residual is None or study.learned_from is None:
         text.append(f"Residual: {certificate.reason}.")
     else:
         text.append(
-            "Relative residual of the equations of the fit, computed anew in float64 from the "
-            f"file of the model and the {len(study.learned_from.y):,} rows of the training: "
-            f"{certificate.residual:.2e}. Zero is their exact solution."
+            "Relative residual of the equations of the fit, recomputed in float64 from the model "
+            f"file and the {len(study.learned_from.y):,} training rows: "
+            f"{certificate.residual:.2e}. The exact solution has the residual zero."
         )
-    return Section("Whether the equations are solved", text)
+    return Section("Residual of the fit", text)
 
 
 def _settings(study: Measurements) -> Section:

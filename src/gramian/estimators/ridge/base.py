@@ -87,7 +87,7 @@ class KernelRidgeModel(BaseEstimator):
     _training: TrainingData | None = None
     """Rows of the last fit in this process; neither copies nor files contain them."""
     _loo: tuple[TrainingData, LeftOut] | None = None
-    """Cached leave-one-out results of these rows."""
+    """Cached leave-one-out results of the rows of the last fit."""
     _importances: tuple[Model, np.ndarray] | None = None
 
     def __new__(cls: type[Estimator], *_args: object, **params: object) -> Estimator:
@@ -253,7 +253,7 @@ class KernelRidgeModel(BaseEstimator):
 
     @property
     def feature_importances_(self) -> np.ndarray:
-        """Shares of the features, or of the columns of a table, in how predictions vary."""
+        """Shares of the features, or of the columns of a table, in the variation of predictions."""
         check_is_fitted(self)
         if not has_features(self.kernel):
             raise AttributeError(

@@ -15,7 +15,7 @@ Item = TypeVar("Item")
 
 
 def feature_importances(model: Model, names: Iterable[str] | None, memory_bytes: int) -> np.ndarray:
-    """Return the share of each feature, or of each column of a table, in how predictions vary.
+    """Return the share of each feature or table column in the variation of predictions.
 
     Raises
     ------

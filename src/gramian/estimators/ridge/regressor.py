@@ -33,8 +33,8 @@ class KernelRidge(KernelRegressor, FitParameters):
         One of `gramian.kernels.names`, or a kernel object with its own lengthscale. ``"auto"``: the
         best of four kernels on rows that are held out, see the notes. ``"precomputed"``: X is the
         n x n matrix of the kernel, an array or a memory map, and new rows have n columns. A
-        function ``k(a, b)`` of two objects of any type: X is a list of n objects, and it is called
-        in Python for each pair, which a warning tells the cost of first; see docs/kernels.md.
+        function ``k(a, b)`` of two objects of any type: X is a list of n objects; a warning
+        estimates the cost of calling the function in Python for each pair; see docs/kernels.md.
     lengthscale : float, sequence of d floats, or str, default="auto"
         In the units of the features, which are standardised by default; one for all, or
         one each. ``"median"``: the median distance within 1,000 random rows, mapped by the metric

@@ -114,7 +114,7 @@ class KernelRidgeSearch(KernelRidgeModel):
         return quantiles or not (is_auto or self.metric is None)
 
     def _check_sparse(self, rows: RowSource) -> None:
-        """Raise ValueError if rows are sparse and parameters require a map of them."""
+        """Raise ValueError if rows are sparse and parameters require a map of their features."""
         if rows.sparse and self._maps:
             raise ValueError(
                 "standardize='quantile' and a learned metric map features, which would fill the "

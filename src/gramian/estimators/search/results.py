@@ -93,7 +93,7 @@ def results(result: Searched, scoring: Scoring, *, scaled: bool, coded: bool) ->
 
 
 def best_index(table: dict[str, Any]) -> int:
-    """Return the row of the best full fit or average; without these, of the best sample."""
+    """Return the row of the best full fit or average; without full fits, of the best sample."""
     scores, last = table["mean_test_score"], np.isin(table["step"], ("fit", "average"))
     if "cells" in table["step"]:  # other fits have different held-out rows
         last = table["step"] == "cells"

@@ -62,7 +62,7 @@ class ChanceSums:
         )
 
     def __add__(self, other: ChanceSums) -> ChanceSums:
-        """Return the sums of the rows of both."""
+        """Return the sums over the rows of both operands."""
         return ChanceSums(
             self.rows + other.rows,
             self.logs + other.logs,

@@ -57,7 +57,7 @@ class Ranks:
         return cls(0, bins, counts)._within(most)
 
     def merge(self, other: Ranks, most: int = MOST_BINS) -> Ranks:
-        """Return the bins of the rows of both."""
+        """Return the bins of the rows of both ranks."""
         dropped = max(self.dropped, other.dropped)
         # Bins are comparable only if both have dropped the same bits.
         a, b = (ranks._coarser(dropped - ranks.dropped) for ranks in (self, other))
@@ -67,11 +67,11 @@ class Ranks:
         return Ranks(dropped, bins, counts)._within(most)
 
     def area(self) -> tuple[float, float]:
-        """Return the area under the ROC curve of the marks, and by how much it may be off.
+        """Return the area under the ROC curve of the marks, and a bound on its error.
 
-        Of each pair of a marked and another row the share whose marked row has the larger value; a
-        pair in one bin counts half. It is off by no more than half the share of such pairs, and by
-        nothing while each distinct value has its bin. NaN if all rows are marked, or none.
+        The area is the share of pairs of a marked and an unmarked row in which the marked row has
+        the larger value; a pair in one bin counts half. The error is at most half the share of such
+        pairs, and zero while each distinct value has its bin. NaN if all rows are marked, or none.
         """
         unmarked, marked = self.counts.double().unbind(dim=1)
         pairs = float(unmarked.sum() * marked.sum())

@@ -22,7 +22,7 @@ TRIED_SHARES = (1e-4, 3e-4, LEAST_SHARE, 3e-3, 1e-2, 3e-2, 0.1)
 """Least shares that are tried on held-out rows."""
 
 OUTER_SLOPE = 1e-7
-"""Slope of a share beyond these ends: rows keep the order of their values, at no visible change."""
+"""Slope of a share beyond the clipped range, which keeps the order of rows invisibly."""
 
 POWER_RANGE = (0.25, 8.0)
 """Least and largest fitted power."""
@@ -185,5 +185,5 @@ def shares_of(values: Float[Tensor, "n t"]) -> Float[Tensor, "n k"]:
 
 
 def likeliest(values: Float[Tensor, "n t"]) -> Int[Tensor, " n"]:
-    """Return the number of the class of the largest value; of two, the second if it is positive."""
+    """Return the number of the class of the largest value; for one value, 1 if it is positive."""
     return (values[:, 0] > 0).long() if values.shape[1] == 1 else values.argmax(dim=1)
