@@ -39,7 +39,7 @@ from .types import RowsLike, Weights
 
 def is_source(X: object) -> bool:
     """Return whether `as_rows` converts X, without scikit-learn's validation."""
-    # By the name of its module: `isinstance` would import pyarrow, which arrays do not need.
+    # By the name of its module, which covers tables, batches, readers and data sets alike.
     arrow = type(X).__module__.partition(".")[0] == "pyarrow"
     return arrow or is_collection(X) or isinstance(X, str | Path | RowSource | Table | Tensor)
 
