@@ -9,8 +9,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from gramian import KernelRidge, KernelRidgeClassifier
 from gramian.data import as_rows
 from gramian.fitting import TrainingData
+from gramian.fitting.search.default_recipe import choose_default_recipe
 from gramian.fitting.search.fit import Searched, search_fit
 from gramian.fitting.search.settings import SearchSettings
 from gramian.metric import RecursiveFeatureMachine
@@ -20,6 +22,7 @@ from gramian.search import (
     Clock,
     Effort,
     Material,
+    Recipe,
     Search,
     Space,
     Split,
@@ -60,6 +63,42 @@ def searched(X: Tensor, Y: Tensor, space: Space, **how: object) -> tuple[Search,
 
 def predictions(found: Searched, X: Tensor) -> Tensor:
     return found.model.predict(as_rows(X))
+
+
+class TestDefaultRecipe:
+    """The recipe that an estimator's defaults choose is fitted first, and may be the result."""
+
+    def test_it_is_the_first_fit(self):
+        X, recipe = rows(150), Recipe("gaussian", "standard", 3.0)
+        _, trials = searched(X, smooth(X), SMALL, default_recipe=recipe)
+        fits = [trial for trial in trials if trial.step == "fit"]
+        assert fits[0].recipe == recipe
+        assert len({trial.recipe for trial in fits}) == len(fits) > 1
+
+    def test_the_result_is_at_least_as_good(self):
+        X = rows(150)
+        found, trials = searched(
+            X, smooth(X), SMALL, default_recipe=Recipe("gaussian", "standard", 3.0)
+        )
+        assert found.squared_error(found.predict_held_out()) <= trials[-1].loss
+        assert found.squared_error(found.predict_held_out()) <= found.fits[0].loss
+
+    @pytest.mark.parametrize("coded", [False, True])
+    def test_it_is_what_kernel_ridge_chooses(self, coded):
+        X = rows(120)
+        Y = smooth(X) + 0.1 * rows(120, 1, seed=7)
+        Y = Y.sign() if coded else Y
+        material = Material.of(X, Y, coded=coded, rng=torch.Generator().manual_seed(0))
+        data = TrainingData(as_rows(X), Y, classes=(0, 1) if coded else None)
+        rng = torch.Generator().manual_seed(0)
+        recipe = choose_default_recipe(material, data, SearchSettings(), rng)
+        model = (KernelRidgeClassifier if coded else KernelRidge)(random_state=0)
+        model.fit(X.numpy(), Y[:, 0].numpy())
+        assert recipe is not None
+        assert type(model.kernel_) is type(recipe.make_kernel())
+        assert (recipe.inputs == "quantile") == (model.model_.quantiles is not None)
+        for other in (SearchSettings(cv=3), SearchSettings(space=SMALL)):
+            assert choose_default_recipe(material, data, other, rng) is None
 
 
 class TestWhatItChooses:

@@ -60,6 +60,8 @@ class SearchState:
         Whether there is enough memory to fit cells in worker processes.
     flattens : bool, default=False
         Whether to try flatter metrics than the samples learned, with all rows as centers.
+    default_recipe : Recipe, optional
+        Recipe of the defaults of an estimator, fitted before all others with all rows as centers.
     screen : list of Stem
         Stems of the screen, with fewer landmarks than `stems`.
     stems : list of Stem
@@ -76,6 +78,7 @@ class SearchState:
     score: Score | None = None
     apart: bool = True
     flattens: bool = False
+    default_recipe: Recipe | None = None
     screen: list[Stem] = field(default_factory=list)
     stems: list[Stem] = field(default_factory=list)
     fits: list[FullFit] = field(default_factory=list)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -15,6 +16,7 @@ from ...search import CellSearch, Clock, Effort, Material, Member, Search, Trial
 from ..held_out.splits import given_splits
 from ..inputs.training_data import TrainingData
 from .data import ScaledData, check_data, material_of, score_of, search_journal
+from .default_recipe import choose_default_recipe
 from .held_out import held_out
 from .larger_fit import cell_search, members_of_cells, with_landmarks
 from .plan import rows_by_cells
@@ -85,6 +87,10 @@ def search_fit(data: TrainingData, settings: SearchSettings, rng: torch.Generato
         journal = search_journal(settings.checkpoint, settings, data, material, rng)
         clock.steps.keep(journal, started=clock.started, rng=rng, meter=clock.meter)
     search = _search(settings, material, scaled, clock)
+    if index is None and math.isinf(settings.budget.evaluations):
+        search.default_recipe = clock.steps.run(
+            "default recipe", lambda: choose_default_recipe(material, data, settings, rng)
+        )
     by_cells = _cell_search(settings, search, scaled, index)
     steps = search.steps() if by_cells is None else _by_cells(search, by_cells)
     trials, interrupted = _run_steps(steps, settings.watchers, search)

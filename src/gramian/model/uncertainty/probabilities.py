@@ -127,7 +127,7 @@ class Shares(Probabilities):
         w = truth.new_ones(len(truth)) if weights is None else weights.double()
         w = w / w[w > 0].min()
         maps_tried = [cls._of_least_share(floor, values, truth, w) for floor in TRIED_SHARES]
-        losses = torch.stack([-(truth * each.log(values)).sum(dim=1) for each in maps_tried])
+        losses = torch.stack([-(truth * tried.log(values)).sum(dim=1) for tried in maps_tried])
         usual = TRIED_SHARES.index(LEAST_SHARE)
         best = int((losses @ w).argmin())
         gains, count = losses[usual] - losses[best], w.sum()

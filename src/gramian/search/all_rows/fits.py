@@ -10,8 +10,9 @@ from dataclasses import replace
 import torch
 
 from ..cost import landmarks_within, of_fit, of_refit, of_sample, seconds_of_fit
-from ..recipe import Trial
+from ..recipe import Recipe, Trial
 from ..samples.sampled_fit import Stem, at_maps
+from ..samples.screen import screen_recipe
 from ..search_state import SearchState, handicap_loss
 from .average import average_fits
 from .full_fit import FullFit, full_fit, penalties_around
@@ -52,6 +53,8 @@ def fits(search: SearchState) -> Iterator[Trial]:
     if not _has_time(search, walks[0].stem):
         yield from _landmarks(search, search.best_stem())
         return
+    if search.default_recipe is not None and _goes_on(search):
+        yield search.fit_trial(_fit_default(search, search.default_recipe))
     while _goes_on(search):
         walk = _next(search, walks, heads)
         if walk is None:
@@ -64,6 +67,11 @@ def fits(search: SearchState) -> Iterator[Trial]:
             yield from _rounds(search, walk, fit)
         elif len(walk.losses) == 1 and search.flattens:
             yield from _flatter(search, walk, fit)
+
+
+def _fit_default(search: SearchState, recipe: Recipe) -> FullFit:
+    """Fit the recipe that the defaults of an estimator choose: the result has to be better."""
+    return _fit(search, screen_recipe(search, recipe), recipe.multiple)
 
 
 def _has_time(search: SearchState, stem: Stem) -> bool:

@@ -51,7 +51,7 @@ def screen(search: SearchState) -> Iterator[Trial]:
                 return
             started = search.clock.steps.read_clock()
             recipe = Recipe(kernel, name, search.space.first(kernel))
-            stem = _screen_recipe(search, recipe)
+            stem = screen_recipe(search, recipe)
             search.stems.append(stem)
             yield search.sample_trial("screen", stem, started)
         if kernel == order[0]:
@@ -61,7 +61,7 @@ def screen(search: SearchState) -> Iterator[Trial]:
             )
 
 
-def _screen_recipe(search: SearchState, recipe: Recipe) -> Stem:
+def screen_recipe(search: SearchState, recipe: Recipe) -> Stem:
     """Fit a recipe to a sample: a step of the screen."""
     material, effort, meter = search.material, search.effort, search.clock.meter
     if recipe.inputs == "quantile":

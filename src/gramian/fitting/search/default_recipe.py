@@ -1,0 +1,55 @@
+"""choose_default_recipe: the recipe of `KernelRidge`'s defaults, which a search has to beat."""
+
+from __future__ import annotations
+
+import torch
+
+from ...data import as_rows
+from ...kernels import Kernel, medians
+from ...kernels._lengthscale import lengthscale_of
+from ...kernels.base import kernels
+from ...search import Material, Recipe, Space
+from ..choice.choose import FEW_ROWS, choose
+from ..inputs.training_data import TrainingData
+from ..settings.settings import FitSettings
+from .settings import SearchSettings
+
+
+def choose_default_recipe(
+    material: Material, data: TrainingData, settings: SearchSettings, rng: torch.Generator
+) -> Recipe | None:
+    """Return the recipe that the defaults of `KernelRidge` choose by leave-one-out.
+
+    Parameters
+    ----------
+    material : Material
+        All rows of the search.
+    data : TrainingData
+        Names the classes.
+    settings : SearchSettings
+    rng : torch.Generator
+
+    Returns
+    -------
+    Recipe or None
+        None if the search has other candidates than its defaults, or more than 1,000 rows: the
+        defaults and the search then compare the same recipes on the same kind of held-out rows.
+
+    Notes
+    -----
+    Cost: some ten eigenvalue problems of n rows, see `choose`.
+    """
+    space = settings.space
+    is_usual = space.kernels == Space().kernels and space.multiples is None and settings.cv is None
+    if len(material.X) > FEW_ROWS or not is_usual or "quantile" not in space.inputs:
+        return None
+    training = TrainingData(
+        as_rows(material.X), material.Y.double(), material.weights, data.classes
+    )
+    chosen = choose(FitSettings(), training, landmarks=None, rng=rng).settings
+    kernel = chosen.kernel
+    multiple = medians(lengthscale_of(kernel)) if isinstance(kernel, Kernel) else None
+    if multiple is None:
+        return None
+    inputs = "quantile" if chosen.uses_quantiles else "standard"
+    return Recipe(kernels.name_of(kernel), inputs, multiple)
