@@ -104,8 +104,7 @@ def write_tensors(
                 for at in range(0, len(data), WRITE_BYTES):
                     file.write(data[at : at + WRITE_BYTES])
                     digest.update(data[at : at + WRITE_BYTES])
-            # The file has no name yet that a reader could open, so that the gap without a digest is
-            # never seen.
+            # The file does not have its final name yet: no reader finds it without a digest.
             file.seek(text.index(BLANK_DIGEST.encode()))
             file.write(digest.hexdigest().encode())
 

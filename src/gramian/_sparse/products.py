@@ -174,7 +174,7 @@ def load_compiled() -> Any:
     if find_spec(NATIVE_MODULE) is None:
         return None
     module = import_module(NATIVE_MODULE)
-    # A build from before this class has older signatures, too: none of it is used.
+    # A module without this class was built from older sources, whose functions may differ as well.
     if not hasattr(module, "Columns"):
         logger.warning(
             "%s was built from older sources: SciPy computes products of sparse rows until you "

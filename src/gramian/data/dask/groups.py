@@ -55,28 +55,31 @@ def by_group(
         Number of parts.
     row_bytes : int
         Bytes of all rows.
+
+    Notes
+    -----
+    1. Neighbouring groups form bundles of nearly equal numbers of groups.
+    2. A task for each part divides its rows among the bundles.
+    3. A task for each bundle puts its pieces together, in the order of the parts.
+    4. The tasks of the groups of a bundle run where the bundle is.
+    5. One result at a time comes to this process, in order. If the consumer stops early, the other
+       groups are not solved.
     """
     bundles = bundles_of(count, parts, workers.slots(), row_bytes, min(workers.memory(), default=0))
-    # 1. Bundles of neighbouring groups, of nearly equal numbers.
     bounds = [count * b // bundles for b in range(bundles + 1)]
-    # 2. One task per part divides its rows among the bundles.
     halves = start_split(workers.value(members, parts), bounds)
-    # 3. Each piece is a task of its own, so that a bundle fetches only its pieces and not all
-    # results of a part.
+    # A piece is a task, so that a bundle fetches only its pieces and not all of each part.
     pieces = workers.map(
         operator.getitem,
         [half for _ in range(bundles) for half in halves],
         [b for b in range(bundles) for _ in halves],
     )
-    # 4. One task per bundle puts its pieces together, in the order of the parts.
     per_half = len(halves)
     together = workers.map(
         bundle, [pieces[b * per_half : (b + 1) * per_half] for b in range(bundles)]
     )
-    # Workers drop results as soon as no future refers to them.
-    del halves, pieces
+    del halves, pieces  # workers drop results that no future refers to
     value = workers.value(solve, parts)
-    # 5. The tasks of the groups of a bundle: Dask runs them where the bundle is.
     homes = [b for b in range(bundles) for _ in range(bounds[b], bounds[b + 1])]
     tasks: list[Any] = workers.map(
         solve_group,
@@ -87,13 +90,10 @@ def by_group(
     del together
     try:
         for group in range(count):
-            # One result at a time comes to this process, in order, and its future is dropped at
-            # once.
             (group_result,) = workers.results([tasks[group]])
             tasks[group] = None
             yield group_result
     finally:
-        # If the consumer stops early, groups that nobody waits for are not solved.
         workers.cancel(tasks)
 
 

@@ -140,7 +140,7 @@ def stitch_pieces(sources: Sequence[RowSource], cuts: Sequence[tuple[int, int]])
 def as_array(values: Any) -> np.ndarray:
     """Return the values of a partition as an array; texts as NumPy's own."""
     x = np.asarray(values)
-    # Columns of text of pandas are objects, among them the missing ones.
+    # Columns of text of pandas are arrays of objects, with missing values among them.
     if x.dtype.kind == "O":
         texts = [isinstance(value, str) for value in x.flat]
         if all(texts):

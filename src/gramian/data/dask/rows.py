@@ -121,8 +121,7 @@ class DaskRows(RowSource):
             stamps = {file: FileStamp.of(file) for file in files_of(path)}
         files, names = list(stamps), None if columns is None else tuple(columns)
         workers = Workers(client)
-        # Before any task: the error names the worker and the reason, where a task would fail
-        # anywhere.
+        # Before any task, so that an error names the worker and the reason.
         workers.check(str(path))
         heads = workers.results(
             workers.map(head, [partial(parquet, str(file), names, stamps[file]) for file in files])
@@ -131,12 +130,9 @@ class DaskRows(RowSource):
         if not non_empty:
             raise ValueError(f"{path} has no rows")
         check_alike(non_empty)
-        # All files in the order of the first one; each worker would otherwise use the order of its
-        # own file.
         names = names_in(path, non_empty) if names is None else names
         openers = [partial(parquet, str(file), names, stamps[file]) for file, _ in non_empty]
         if keep:
-            # Refused before the rows are read, and not when workers run out of memory.
             like = non_empty[0][1]
             row_bytes = like.shape[1] * like.dtype.itemsize
             workers.check_room(row_bytes * sum(len(file_rows) for _, file_rows in non_empty))
@@ -146,8 +142,7 @@ class DaskRows(RowSource):
             for source, (file, file_rows) in zip(sources, non_empty, strict=True)
         ]
         if keep:
-            # Waits until all are read, so that errors come now and the homes of the parts are
-            # known.
+            # Waits until all are read, so that errors come now and `find` knows all homes.
             workers.results(sources, bring=False)
             workers.find(parts)
         return cls(workers, parts, non_empty[0][1])
@@ -265,8 +260,8 @@ class DaskRows(RowSource):
             if index is not None:
                 low, high = torch.searchsorted(index, torch.tensor([start, stop])).tolist()
                 inside = index[low:high] - start
-            # The change is tried on a description without rows, for the shape and type of its
-            # result, and pickled for the workers.
+            # The change is tried on a description without rows, which tells the shape and type of
+            # its result.
             shape = RemoteDescription(self._like, part.rows)
             changed_shape = change(shape) if inside is None else change(shape, inside)
             # A part without remaining rows is left out.

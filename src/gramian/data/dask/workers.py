@@ -107,8 +107,8 @@ class Workers:
 
     def map(self, verb: Callable[..., Any], *along: Sequence[Any], **where: Any) -> list[Any]:
         """Start a task for each element, in one message to the scheduler."""
-        # Not pure: Dask would hash all arguments, and give the result of an earlier pass to the
-        # next one.
+        # Not pure: Dask would otherwise hash all arguments, and reuse results of equal tasks of an
+        # earlier pass.
         futures: list[Any] = self.client.map(
             verb, *along, pure=False, retries=TASK_RETRIES, **where
         )

@@ -230,7 +230,8 @@ def _observe_table(
 ) -> list[Summary]:
     """Pass all rows to all observers, and summarise their measurements.
 
-    Medians and quantiles are of the rows whose numbers, increasing, are `drawn`.
+    Medians and quantiles are of the rows with the numbers `drawn`, among the rows that count. These
+    numbers increase, so that the ones in a batch follow each other.
     """
     columns = len(eps)
     sample = np.empty((len(drawn), columns))
@@ -240,9 +241,7 @@ def _observe_table(
         for name, column in zip(
             names, [] if other_batch is None else other_batch.columns, strict=False
         ):
-            # Gaps of held-out rows: see the last comment of this function.
             elsewhere[name] += _gaps(column)
-        # All rows of a batch may be held out.
         if batch.num_rows == 0:
             continue
         matrix = np.empty((len(seen_rows.folds), columns))
@@ -253,8 +252,6 @@ def _observe_table(
                 start += 1
         if columns:
             moments.add_with_gaps(torch.from_numpy(matrix))
-            # `drawn` numbers the rows that count, and is increasing: its rows in this batch follow
-            # each other.
             stop = int(np.searchsorted(drawn, n + len(matrix)))
             sample[taken_rows:stop] = matrix[drawn[taken_rows:stop] - n]
             taken_rows = stop

@@ -123,7 +123,7 @@ class ParquetFile:
         # No row at all: any number of rows per batch will do.
         if batch is None:
             return 1
-        # Before a larger batch is decoded: 32 rows may already be too long.
+        # Before a larger batch is decoded: the texts of these rows may already be too long.
         _TextLengths(self.path, self.rows).add(batch)
         rows = TEXT_BATCH_BYTES * int(batch.num_rows) // max(1, int(batch.nbytes))
         if any(_is_text(column.type) for column in batch.columns):

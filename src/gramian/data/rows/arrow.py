@@ -230,7 +230,7 @@ class TableRows(RowSource):
     def take(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
         """Gather rows; see `RowSource.take`."""
         check_index(index, self.shape[0])
-        # May have several chunks, which `_matrix` fills in one by one.
+        # The result may have several chunks, which `_matrix` fills in one by one.
         return self._matrix(self._table.take(pa.array(index.cpu().numpy())))
 
     def _matrix(self, table: Any) -> Tensor:

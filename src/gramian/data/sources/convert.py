@@ -56,7 +56,7 @@ def convert(source: str | Path, target: str | Path, *, dtype: str = "keep") -> i
     if dtype not in FLOAT_TYPES:
         raise ValueError(f"dtype must be one of {', '.join(FLOAT_TYPES)}, got {dtype!r}")
     output_format = format_to_write(target)
-    # The source is read while the target is written, and would be lost if they were one file.
+    # The new file replaces the target at the end: the source would be gone.
     if target.is_dir() or (not is_uri(source) and Path(source).resolve() == target.resolve()):
         raise ValueError(f"the target {target} must be a file other than the source")
     # Before the source is read, which may take long.

@@ -71,7 +71,7 @@ def take_pieces(
     """
     counts = np.asarray(table.counts)
     ends = np.cumsum(counts)
-    # 1. The piece of each wanted row; `right`, because pieces may be empty.
+    # 1. The piece of each wanted row: the first one that ends after it, hence `right`.
     home = np.searchsorted(ends, wanted, side="right")
     pieces = np.unique(home)
     sizes = counts[pieces]

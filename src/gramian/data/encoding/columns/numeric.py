@@ -125,12 +125,12 @@ class NumberObserver(Observer):
         (summary,) = summaries
         if summary.value_count == 0:
             return LeftOut(self.name, EMPTY_COLUMN)
+        # A constant column with gaps stays: its mark of gaps varies.
         if summary.constant and not summary.gaps and self._numbers != "raw":
             return LeftOut(self.name, CONSTANT_NUMBER)
         gaps = Gaps.of(summary)
         if self._numbers == "quantile" and not summary.constant:
             return self._normal(summary, gaps)
-        # A constant column with gaps stays: its mark of gaps varies.
         raw = self._numbers == "raw"
         mean, scale = (0.0, 1.0) if raw else (summary.mean, summary.scale)
         return Number(self.name, "raw" if raw else "standard", mean, scale, gaps)

@@ -77,9 +77,7 @@ def strings(path: Path, dialect: Dialect) -> Iterator[pa.RecordBatch]:
     )
     parse = pc.ParseOptions(
         delimiter=dialect.separator,
-        # A quoted text may have lines. This costs parallel parsing, which is off anyway.
         newlines_in_values=True,
-        # In a table of one column a blank line is a missing value.
         ignore_empty_lines=d > 1,
         invalid_row_handler=remember,
     )
