@@ -165,9 +165,9 @@ class TestCells:
         few = ridge(500, memory_limit="100MB").plan(np.zeros((1_000_000, 8), np.float32))
         assert few.disk_bytes > 32_000_000
         assert f"{readable_bytes(few.disk_bytes)} of temporary files" in str(few)
-        with pytest.raises(ValueError, match="holds targets and blocks"):
+        with pytest.raises(ValueError, match="for targets and blocks of rows"):
             ridge(2000, memory_limit="1MB").plan(big)
-        with pytest.raises(ValueError, match="holds targets and blocks"):
+        with pytest.raises(ValueError, match="for targets and blocks of rows"):
             ridge(2000, memory_limit="1MB").check_memory(big)
 
     def test_a_table(self, tmp_path):
@@ -393,14 +393,14 @@ def test_rows_in_a_file_are_the_same(monkeypatch):
     ("more", "said"),
     [
         ({"cells": 0}, "cells must be"),
-        ({"cells": 2.5}, "none of: None, the rows of a cell"),
+        ({"cells": 2.5}, "must be None, the largest number of rows of a cell"),
         ({"cells": "tree"}, "unknown partition"),
         ({"landmarks": 50}, "leave one of them out"),
         ({"early_stopping": True}, "cannot be combined with cells"),
         ({"warm_start": True}, "cannot be combined with cells"),
         ({"callbacks": [len]}, "each cell has its own"),
         ({"solver": "falkon"}, "falkon"),
-        ({"memory_limit": "5kB"}, "holds targets and blocks"),
+        ({"memory_limit": "5kB"}, "for targets and blocks of rows"),
     ],
 )
 def test_what_does_not_go_with_cells(more, said):

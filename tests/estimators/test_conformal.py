@@ -503,7 +503,7 @@ class TestRefusals:
                 other.predict_interval(NEW)
 
     def test_several_quantiles(self):
-        with pytest.raises(ValueError, match="its quantiles are some; give one level"):
+        with pytest.raises(ValueError, match="its quantiles are intervals already; give one level"):
             fitted(loss=Quantile((0.1, 0.9)), landmarks=20)
 
     def test_warm_starts(self):

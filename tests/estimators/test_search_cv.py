@@ -96,7 +96,7 @@ class TestParameters:
             classifier(scoring="r2").fit(X, LABELS)
 
     def test_a_search_that_exceeds_the_memory_is_refused(self):
-        with pytest.raises(ValueError, match=f"{N} rows of 3 features takes about .* 10 MB; raise"):
+        with pytest.raises(ValueError, match=f"{N} rows of 3 features needs about .* 10 MB; raise"):
             ridge(memory_limit="10 MB").fit(X, Y)
         assert ridge(memory_limit="100 MB", budget=50_000).fit(X, Y).best_params_
 

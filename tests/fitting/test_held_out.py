@@ -263,7 +263,7 @@ class TestSplitters:
             divide(path(cv), data(), generators())
 
     def test_a_plan_of_unknown_groups_is_refused(self):
-        with pytest.raises(ValueError, match="a splitter that needs groups is given as its pairs"):
+        with pytest.raises(ValueError, match="if the splitter needs groups, give its pairs"):
             solver_choice.fits_per_level(path(LeaveOneGroupOut()), N)
 
     def test_a_splitter_without_splits(self):

@@ -124,7 +124,7 @@ def test_a_checkpoint_is_refused_before_work(tmp_path):
     X, y = rows_and_targets(torch.float64)
     rows = Remote.of(X)
     est = KernelRidge(**GIVEN, cells=ROWS, callbacks=[Checkpoint(tmp_path / "c")])
-    with pytest.raises(ValueError, match="has no checkpoint: leave Checkpoint out, or cells"):
+    with pytest.raises(ValueError, match="has no checkpoint: leave Checkpoint or cells out"):
         est.fit(rows, y)
     assert rows.traffic.taken == rows.traffic.passes == 0
 

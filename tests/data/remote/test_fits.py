@@ -261,7 +261,7 @@ class TestRefusals:
         full = not any(kind.__name__ == "NystromProblem" for kind in one.problem_types)
         given = {"landmarks": None} if full else {"landmarks": 5}
         loss = {"loss": "huber"} if name == "newton" else {}
-        match = "is fitted to rows on one machine" if loss else CLUSTER
+        match = "needs all rows on one machine" if loss else CLUSTER
         self.refused(KernelRidge(solver=name, penalty=1e-3, **given, **loss), match)
 
     @pytest.mark.parametrize(

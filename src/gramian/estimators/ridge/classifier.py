@@ -22,6 +22,8 @@ from .classifier_methods import KernelClassifier, as_column
 from .fit import continue_fit, fit_model, more_rows, solver_streams, warn_of
 
 
+# The parameters of a fit, with their types and defaults, are declared in
+# `_parameters/fit_parameters.py`: the class inherits them, and adds fields of its own.
 @dataclass(eq=False, repr=False)
 class KernelRidgeClassifier(KernelClassifier, FitParameters):
     """Classification by kernel ridge regression on class codes.

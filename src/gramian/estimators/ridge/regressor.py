@@ -20,6 +20,8 @@ from .fit import continue_fit, fit_model, more_rows, solver_streams, warn_of
 from .regressor_methods import KernelRegressor
 
 
+# The parameters of a fit, with their types and defaults, are declared in
+# `_parameters/fit_parameters.py`: the class inherits them, and adds fields of its own.
 @dataclass(eq=False, repr=False)
 class KernelRidge(KernelRegressor, FitParameters):
     r"""Kernel ridge regression on data of any size.

@@ -63,14 +63,17 @@ def fit_cells(settings: FitSettings, data: TrainingData, *, rng: Generators) -> 
     partition = partition_of(settings.cells)
     if data.rows.sparse:
         raise ValueError("cells divide dense rows; give X.toarray(), or leave cells out")
+    # 1. Rows of all cells in memory, or in a temporary file if they do not fit.
     data = data.without_zero_weights()
     has_files = temporary_file_bytes(settings, partition, data.rows, data.targets.shape[1]) > 0
     memory = 0 if has_files else sys.maxsize
     prepared, rows = _prepare(settings, data, rng, partition, memory)
+    # 2. Solve the cells where their rows are.
     kind = ProblemsThere if data.rows.remote else CellProblems
     workers = workers_of(len(rows), prepared.engine)
     coef = scratch((len(rows.X), data.targets.shape[1]), torch.float64, memory)
     outcomes = _all(kind(prepared, rows, rng.solver, workers), coef)
+    # 3. The outcome names one solver: the one of a usual cell.
     prepared = replace(prepared, solver=_median_solver(prepared, rows, workers))
     return _cells_outcome(prepared, rows, coef, outcomes)
 
@@ -83,12 +86,14 @@ def _prepare(
     `memory` is in bytes, for rows by cells.
     """
     ends = settings.deadline()
+    # Rows are scaled and routed before kernels are compared, too early to choose quantiles.
     user_settings = replace(settings, landmarks=None).with_plain_inputs()
     kernel = resolve.kernel(user_settings.kernel, user_settings.lengthscale)
     scaling = Scaling.of(user_settings, data, kernel=kernel, rng=rng.maps)
     settings, data = scaling.apply(user_settings, data)
     announce(settings.callbacks, stages.PREPARING_STAGE)
     d, block_bytes = data.rows.shape[1], routed_block_bytes(user_settings)
+    # A cut along a feature that the kernel ignores would separate neighbours.
     unused = sorted(frozenset(range(d)) - kernel.used_features(d))
     rows = _by_cell(partition, data.rows, memory, block_bytes, unused, rng.landmarks)
     choice = _choose_settings(
@@ -96,6 +101,7 @@ def _prepare(
     )
     settings, user_settings = choice.settings, replace(user_settings, tol=choice.settings.tol)
     kernel = resolve.kernel(settings.kernel, settings.lengthscale)
+    # The rows of cells are in memory, while the given ones may have to be read and mapped again.
     near = data.rows if data.rows.remote else as_rows(rows.X)
     kernel = resolve.kernel_for(kernel, near, rng.kernel)
     engine = resolve.engine_for(settings, data.rows, kernel)
@@ -121,6 +127,7 @@ def _cells_outcome(
     outcomes: Sequence[tuple[Row, StopReason]],
 ) -> Fitted:
     """Return the outcome of all cells; its last state has the largest residual."""
+    # By residual: the last row, which gives the metrics of the fit, is of the worst cell.
     history = sorted(
         (row for row, _ in outcomes), key=lambda row: float(row.get(RESIDUAL_KEY, 0.0))
     )
@@ -138,6 +145,7 @@ def _cells_outcome(
         engine=prepared.engine,
         penalty=prepared.settings.one_penalty,
         iteration=max(int(row["iteration"]) for row in history),
+        # A fit has converged only if all its cells have.
         reason=max((reason for _, reason in outcomes), key=REASONS_BY_RANK.index),
         history=history,
         metrics=history[-1],
@@ -179,6 +187,7 @@ def _choose_settings(
         if user_settings.chooses_penalty:  # All cells have the ridge of the cell that chose it.
             shift = settings.one_penalty * pilot.total
             settings = replace(settings, penalty=shift / data.total)
+    # Nothing is left to choose: this only replaces a tolerance that is still "auto".
     choice = choose(settings, data, landmarks=None, rng=rng.choice, ends=ends)
     return replace(choice, shares=shares)
 

@@ -30,7 +30,7 @@ from .solver import CellSolver, CellTask, SolvedCell
 logger = logging.getLogger("gramian")
 
 MEASURED_CELLS = 8
-"""Cells, for each worker, from which on the first one is solved alone and measured."""
+"""Cells per worker from which on the first cell is solved alone and measured."""
 
 CELL_FACTS = ("iteration", "reason", "shift", "residual")
 """Fields of a cell that a journal keeps as JSON."""
@@ -65,7 +65,8 @@ class CellProblems:
     _stopped: threading.Event = field(init=False, default_factory=threading.Event)
 
     def __post_init__(self) -> None:
-        is_single = len(self.rows) == 1  # it is the plain fit, to the last bit
+        # A single cell is the plain fit, to the last bit: no number may be drawn before it.
+        is_single = len(self.rows) == 1
         seed = 0 if is_single else int(torch.randint(2**62, (), generator=self.rng))
         object.__setattr__(self, "seed", seed)
 
@@ -85,7 +86,9 @@ class CellProblems:
         return Journal(checkpoint.path, about, resume=checkpoint.resume)
 
     def solve_cells(self, journal: Journal | None = None) -> Iterator[SolvedCell]:
-        """Yield all cells, in order, and append them to the journal; those that it has, from there.
+        """Yield all solved cells, in order.
+
+        From the journal if it has them, else solved, and appended to it.
 
         Notes
         -----
@@ -93,6 +96,7 @@ class CellProblems:
         threads, or by processes where these end earlier, see
         `gramian._parallel.processes.processes_pay`.
         """
+        # Several cells use one thread each; a cell that is solved alone uses all.
         several = self.workers > 1
         with one_thread_if_small(0 if several else math.inf):
             solved_cells = self._at_once(journal) if several else self._in_turn(journal)
@@ -102,6 +106,8 @@ class CellProblems:
                     and journal is not None
                     and solved_cell.reason in FINAL_REASONS
                 ):
+                    # Only final cells: one that ran out of time is solved again when the fit is
+                    # resumed.
                     facts = {name: getattr(solved_cell, name) for name in CELL_FACTS}
                     journal.append(cell, facts | {"rows": fresh}, {"coef": solved_cell.coef})
                 yield solved_cell
@@ -113,15 +119,19 @@ class CellProblems:
         """Yield the cells from several workers; the first alone, to see how long it takes."""
         work, count, measured = self._work(journal), len(self.rows), 0
         if count >= MEASURED_CELLS * self.workers and self._apart:
+            # 1. Solve the first cell alone, in a worker: its time decides between threads and
+            # processes.
             began = time.monotonic()
             yield from run(self.workers, work, range(1), self._stopped.set)
             measured, seconds = 1, time.monotonic() - began
+            # 2. Threads are ready at once; processes take seconds to start.
             if processes_pay(seconds, count - 1, self.workers):
                 yield from self._by_processes(journal, measured)
                 return
         yield from run(self.workers, work, range(measured, count), self._stopped.set)
 
     def _by_processes(self, journal: Journal | None, first: int) -> Iterator[Told]:
+        # The journal is read first, so that only missing cells are sent to processes.
         cells = range(first, len(self.rows))
         states = {cell: self._read_cell(journal, cell, self._data(cell)) for cell in cells}
         fresh = [cell for cell, (saved, _) in states.items() if saved is None]
@@ -130,15 +140,17 @@ class CellProblems:
             self.workers, CellSolver.of(self.prepared, self.workers), tasks, logger=logger
         )
         for saved, data_digest in states.values():
+            # Results come in the order of the tasks, which is the order of the missing cells.
             yield (saved, None) if saved is not None else (next(solved_cells), data_digest)
 
     def _work(self, journal: Journal | None) -> Callable[[int], Told]:
-        """Return a function that solves a cell, and digests its data if there is a journal."""
+        """Return a function that solves a cell, and computes its digest if there is a journal."""
         solver = CellSolver.of(self.prepared, self.workers, self._rule)
 
         def work(cell: int) -> Told:
+            # A worker may begin a cell after another one has failed.
             if self._stopped.is_set():
-                raise RuntimeError("stopped: cells are missing")
+                raise RuntimeError("stopped: the fit lacks cells")
             data = self._data(cell)
             saved, data_digest = self._read_cell(journal, cell, data)
             return (solver(self._task(cell, data)), data_digest) if saved is None else (saved, None)
@@ -151,6 +163,7 @@ class CellProblems:
         """Return the cell that a journal holds, and the digest of its data."""
         if journal is None:
             return None, None
+        # The digest finds a file whose rows have changed since the journal was written.
         own = digest(data.rows) + tensor_digest(data.targets) + tensor_digest(data.weights)
         part = journal.part(cell)
         if part is None:
@@ -159,6 +172,7 @@ class CellProblems:
         if facts.get("rows") != own:
             raise another_problem(journal.path, ["rows"])
         solved = _solved_cell(facts, tensors, data.targets.shape)
+        # A damaged part is solved again, not refused: the rest of the journal is still good.
         if solved is None:
             journal.warn_of_damage(cell)
         return solved, own
@@ -168,13 +182,17 @@ class CellProblems:
 
     def _task(self, cell: int, data: TrainingData | None = None) -> CellTask:
         """Return the task of a cell; without `data`, with copies that another process gets."""
+        # The remaining time is divided among the cells that wait, so that none is left out.
         waiting = len(self.rows) - cell
         seconds_left = (self.prepared.ends - time.monotonic()) * min(1.0, self.workers / waiting)
         rng = self.rng
         if len(self.rows) > 1:
+            # A generator per cell: the result depends neither on the order nor on the number of
+            # workers.
             rng = torch.Generator().manual_seed(self.seed ^ cell)
         if data is None:
             cell_data = self._data(cell)
+            # A view would be pickled with the rows of all cells.
             rows = as_rows(self.rows.X[self.rows.bounds(cell)].clone())
             data = TrainingData(rows, cell_data.targets, cell_data.weights)
         return CellTask(data, time.monotonic() + seconds_left, rng)

@@ -41,7 +41,7 @@ class Members(Value):
     seed : int
         For cells that are random.
     copied : mapping of int to int
-        Cells without rows, and those whose rows they have.
+        For each cell without rows, the cell whose rows it gets.
     only : int, optional
         The only cell that is asked for.
     """
@@ -53,8 +53,10 @@ class Members(Value):
 
     def __call__(self, start: int, block: Float[Tensor, "b d"]) -> list[Tensor]:
         """Return their numbers within the block, by cell."""
+        # The seed depends on the block alone: each pass and each worker route a row alike.
         rng = torch.Generator().manual_seed(self.seed + start)
         members = self.cells.members(block, rng=rng)
+        # Rounding may leave a cell empty: it gets the rows of its neighbour.
         for empty, source_cell in self.copied.items():
             members[empty] = members[source_cell]
         return members if self.only is None else [members[self.only]]
@@ -93,6 +95,7 @@ class CellRowsThere(CellRows):
         """Return the training data of a cell in memory, to choose kernel and penalty."""
         return self._brought(cell, data)
 
+    # Each call takes a pass over the remote rows.
     @functools.lru_cache(maxsize=1)  # noqa: B019  the object is frozen, and ends with the fit
     def _brought(self, cell: int, data: TrainingData) -> TrainingData:
         only = Members(self.members.cells, self.members.seed, self.members.copied, cell)
@@ -138,6 +141,7 @@ def remote_cell_rows(
         if source_cell in kept_rows
     }
     starts = torch.cat([torch.zeros(1, dtype=torch.int64), fill_empty(counts).cumsum(dim=0)])
+    # Still empty: the rows of a cell arrive with its solution.
     X = scratch((int(starts[-1]), rows.shape[1]), rows.dtype, memory_bytes)
     members = Members(cells, seed, copied)
     return CellRowsThere(cells, starts, X, torch.empty(0, dtype=torch.int64), members, kept_rows)
@@ -145,7 +149,7 @@ def remote_cell_rows(
 
 @dataclass(frozen=True, eq=False)
 class _Fetched(Value):
-    """What brings the rows of a cell here, with targets and weights."""
+    """Transfer of the rows of a cell to this machine, with targets and weights."""
 
     kept_rows: Int[Tensor, " k"] | None
     weighted: bool
@@ -156,13 +160,14 @@ class _Fetched(Value):
         """Return them; of a cell that could not be divided, those that are taken."""
         fetched = [X, targets, *weights]
         if self.kept_rows is not None:
+            # Rows that are all equal cannot be divided into cells: a sample of them is enough.
             fetched = [numbers[self.kept_rows] for numbers in fetched]
         return fetched[0], fetched[1], fetched[2] if self.weighted else None
 
 
 @dataclass(frozen=True, eq=False)
 class _Solved(Value):
-    """What solves a cell where its rows are.
+    """Solver of a cell on the worker that has its rows.
 
     Attributes
     ----------
@@ -183,6 +188,7 @@ class _Solved(Value):
     def __call__(self, group: int, *found: Tensor) -> tuple[Tensor, SolvedCell]:
         """Return the rows of the cell, which are its centers, and its coefficients."""
         X, targets, weights = _Fetched(self.kept_rows.get(group), self.weighted)(group, *found)
+        # Monotonic clocks of machines have different origins.
         ends = time.monotonic() + self.until - time.time()
         rng = torch.Generator().manual_seed(self.seed ^ group)
         data = TrainingData(as_rows(X), targets, weights)
@@ -197,7 +203,7 @@ class ProblemsThere(CellProblems):
     def journal(self, checkpoint: Checkpoint) -> Journal:
         """Raise ValueError: a journal identifies cells by their rows, which are remote."""
         raise ValueError(
-            "a fit by cells of rows on other machines has no checkpoint: leave Checkpoint out"
+            "a fit by cells of rows on other machines has no checkpoint; leave Checkpoint out"
         )
 
     def solve_cells(self, journal: Journal | None = None) -> Iterator[SolvedCell]:
@@ -214,6 +220,7 @@ class ProblemsThere(CellProblems):
         size = _size(data.rows)
         solved_cells = data.rows.by_group(rows.members, solve, len(rows), *_beside(data), size=size)
         for cell, (X, solved_cell) in enumerate(solved_cells):
+            # The worker has sent the rows that it has solved for, in its order.
             rows.X[rows.bounds(cell)] = X
             yield solved_cell
 

@@ -93,7 +93,8 @@ def rows_by_cell(
     A cell whose rows are all equal cannot be divided: it keeps as many random rows as other cells
     have. A cell without rows, which rounding may leave, gets the rows of its neighbour.
     """
-    with one_thread_each():  # many small operations; those on rows have workers
+    # Many small operations, which threads would slow down; operations on rows have workers.
+    with one_thread_each():
         cells, seed = grow_cells(partition, rows, unused, rng)
         return _divide_rows(partition, cells, seed, rows, memory_bytes, block_bytes, rng)
 
@@ -118,9 +119,11 @@ def _divide_rows(
     starts = torch.cat([torch.zeros(1, dtype=torch.int64), fill_empty(counts).cumsum(dim=0)])
     m = int(starts[-1])
     X = scratch((m, d), rows.dtype, memory_bytes)
+    # `scratch` has floating-point numbers only; int64 has the same size.
     numbers = scratch((m,), torch.float64, memory_bytes).view(torch.int64)
     cell_rows = CellRows(cells, starts, X, numbers)
     _write(cell_rows, routed, kept_rows)
+    # Only after all rows are written: an empty cell copies its neighbour.
     for cell in (counts == 0).nonzero()[:, 0].tolist():
         own_rows, neighbour_rows = cell_rows.bounds(cell), cell_rows.bounds(beside(counts, cell))
         X[own_rows], numbers[own_rows] = X[neighbour_rows], numbers[neighbour_rows]
@@ -148,6 +151,7 @@ class _Routed:
 
     def __iter__(self) -> Iterator[tuple[int, Float[Tensor, "b d"], list[Tensor]]]:
         """Yield the number of the first row, the block, and numbers within it by cell."""
+        # Seeded in each pass, so that the pass that counts and the pass that writes agree.
         rng = torch.Generator().manual_seed(self.seed)
         for start, block in _gather_blocks(self.rows, self.size):
             yield start, block, self.cells.members(block, rng=rng)
@@ -161,6 +165,8 @@ def _write(found: CellRows, routed: _Routed, kept: dict[int, Tensor]) -> None:
         for cell, index in enumerate(members):
             first, last = written_counts[cell], written_counts[cell] + len(index)
             written_counts[cell] = last
+            # The positions within the cell of this block's rows, of which only the kept ones are
+            # written.
             if cell in kept:
                 low, high = torch.searchsorted(kept[cell], torch.tensor([first, last])).tolist()
                 index = index[kept[cell][low:high] - first]
@@ -179,6 +185,7 @@ def _gather_blocks(rows: RowSource, size: int) -> Iterator[tuple[int, Float[Tens
     waiting: list[Tensor] = []
     start = count = 0
     for part, block in rows.blocks(size):
+        # A source may reuse the memory of its block for the next one, unless there is only one.
         waiting.append(block if part.start == 0 and part.stop == len(rows) else block.clone())
         count += len(block)
         if count >= size or part.stop == len(rows):
@@ -196,6 +203,7 @@ def grow_cells(
     n = len(rows)
     sample = rows.take(sample_of(partition, n, rng))
     if unused:
+        # A feature that is zero in the whole sample changes no cell.
         sample = sample.index_fill(1, torch.tensor(unused), 0.0)
     cells = partition.grow(sample, n, rng=rng)
     return cells, int(torch.randint(2**31 - 1, (), generator=rng))
@@ -205,6 +213,7 @@ def taken_of_large(
     counts: Int[Tensor, " k"], partition: Partition, rng: torch.Generator
 ) -> dict[int, Int[Tensor, " _"]]:
     """Return which rows are taken of cells that could not be divided, and count only these."""
+    # The number of rows that are taken replaces the count, because it determines the bounds.
     kept_rows = {
         int(cell): some_of(int(counts[cell]), partition.rows, rng)
         for cell in (counts > partition.largest_cell_rows).nonzero()[:, 0]
@@ -226,7 +235,9 @@ def some_of(n: int, most: int, rng: torch.Generator) -> Int[Tensor, " k"]:
     if n <= 8 * most:
         return torch.randperm(n, generator=rng)[:most].sort().values
     drawn: Tensor = torch.randint(n, (most + most // 4,), generator=rng)
-    drawn = torch.unique(drawn)  # few are drawn twice
+    # A quarter more is drawn, because few numbers are drawn twice. A permutation of n numbers, much
+    # larger, would take long.
+    drawn = torch.unique(drawn)
     return drawn[torch.randperm(len(drawn), generator=rng)[:most]].sort().values
 
 

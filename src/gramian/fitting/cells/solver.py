@@ -42,7 +42,7 @@ class SolvedCell:
     iteration : int
     reason : StopReason
     shift : float
-        The ridge: the one that was asked for, or a larger one.
+        The requested ridge, or a larger one.
     residual : float or None
         The relative one, where the solver measures it.
     """
@@ -62,7 +62,7 @@ class SolvedCell:
 
 @dataclass(frozen=True, eq=False)
 class CellTask:
-    """The data of a cell, the time at which it is to end, and where its random numbers begin."""
+    """Data of a cell, the time at which its fit ends, and its random generator."""
 
     data: TrainingData
     ends: float
@@ -71,7 +71,7 @@ class CellTask:
 
 @dataclass(frozen=True, eq=False)
 class CellSolver:
-    """What solves a cell, with a larger ridge where its solver diverges: a value that can be sent.
+    """Solver of a cell, with a larger ridge if it diverges: a value that can be sent.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class CellSolver:
     engine : Engine
     shift : float
     rule : callable, optional
-        Another rule that stops.
+        A further stopping rule.
     workers : int, default=1
         Cells that are solved at once, which share the memory of the machine.
     """
@@ -109,9 +109,11 @@ class CellSolver:
     def __call__(self, task: CellTask) -> SolvedCell:
         """Solve a cell."""
         shift = self.shift
+        # A cell may be harder than the fit as a whole: a larger ridge is better than no model.
         for _ in range(TRIES):
             result = self._result(task, shift)
             if result.reason != "diverged":
+                # Closed forms measure no residual.
                 last = result.history[-1].get(RESIDUAL_KEY)
                 return SolvedCell(
                     result.state.coef.cpu(), result.state.iteration, result.reason, shift,
@@ -119,28 +121,33 @@ class CellSolver:
                 )  # fmt: skip
             shift *= LARGER
             logger.warning(
-                "the solver diverged in a cell of %d rows: ridge %.3g", len(task.data.rows), shift
+                "the solver diverged in a cell of %d rows; its ridge is raised to %.3g",
+                len(task.data.rows),
+                shift,
             )
         check_not_diverged(result)
-        raise FloatingPointError("the solver diverged in a cell")
+        raise FloatingPointError("the solver diverged in a cell; raise the penalty")
 
     def solver(self, rows: RowSource, targets: int) -> tuple[Solver[Any, Any], FitSize]:
         """Return the solver of a cell, by the shape and the type of its rows."""
         _, size = solver_choice.solver_and_size(self.settings, rows, targets)
         solver = solver_choice.after_choices(self.settings, self.user_settings, size)
         limit = self.settings.limit
-        sharing = self.workers if limit is None else 1  # a limit is already the limit of one cell
+        # A limit is the limit of one cell already.
+        sharing = self.workers if limit is None else 1
         solver = solver_choice.with_stored_entries(
             solver, size, limit, self.engine, self.kernel, sharing
         )
         return solver, size
 
     def _result(self, task: CellTask, shift: float) -> Result:
+        # All cells have the same ridge: the penalty per row depends on the number of rows.
         data, own = task.data, replace(self.settings, penalty=shift / task.data.total)
         solver, size = replace(self, settings=own).solver(data.rows, data.targets.shape[1])
         placed = PlacedData.place(data, self.kernel, self.engine, solver, size, own.limit)
         problem = problem_of(placed.K, placed.data, None, own.one_penalty)
         stop = stopping_rules(own, solver, len(data.rows), task.ends)
         if self.rule is not None:
+            # First, because nobody waits for this cell any more.
             stop = [self.rule, *stop]
         return solve(problem, solver, stop=stop, rng=task.rng)

@@ -30,7 +30,7 @@ CALIBRATION_NUMBERS = 1 << 22
 """Numbers in the rows with which the speed of this machine is measured."""
 
 DEVICE_SCALE = 64
-"""Factor by which a device needs more rows to be busy."""
+"""Factor of the rows that keep a device busy, relative to the host."""
 
 
 def calibrated_seconds(
@@ -48,15 +48,20 @@ def calibrated_seconds(
     The first is measured where the engine computes, the second on the device of the factors.
     """
     x, z, v = _points(size, engine, dtype)
+    # Without evaluations, the speed does not matter and need not be measured.
     pairs = math.inf
     if evaluations + size.selection_evaluations > 0:
         pairs = 1 / pair_seconds(size, kernel, engine, dtype)
+    # A device needs a larger matrix to be busy. The matrix I + 1/k is positive definite.
     k = 600 if device == "cpu" else 4096
     A = torch.eye(k, dtype=torch.float64, device=device) + 1 / k
+    # The factorisation overwrites its matrix, so each call has a copy.
     flops = k**3 / 3 / _seconds(lambda: la.cholesky_(la.by_columns(A.clone())))
+    # A product with one column is as slow as the reading of the matrix.
     wide = torch.ones(READ_BYTES // 8000, 1000, dtype=torch.float64, device=device)
     column = wide[0, :, None].clone()
     rate = 8 * wide.numel() / _seconds(lambda: float((wide @ column)[0, 0]))
+    # A product of 64 rows computes next to nothing: its time is the overhead of a step.
     small_operator = KernelOperator(kernel, as_rows(x[:64]), as_rows(z[:64]), engine=engine)
     start = _seconds(lambda: float((small_operator @ v[:64])[0, 0]))
     step = solver.bytes_read(size) / rate + PRODUCTS_PER_STEP * start
@@ -75,12 +80,12 @@ def pair_seconds(
     rows: int = CALIBRATION_ROWS,
     **budget: float,
 ) -> float:
-    """Return the seconds of a kernel evaluation, measured for as long as ``budget`` says."""
+    """Return the seconds of a kernel evaluation, measured for ``budget`` seconds."""
     x, z, v = _points(size, engine, dtype, rows)
-    # a number that is read waits for the device
+    # Reading a number waits for the device, whose calls return before they are done.
     work = _seconds(lambda: float(engine.normal(kernel, x, z, v)[0, 0]), **budget)
     by_factors = kernel.bilinear and size.t < min(len(x), len(z))
-    # which take as long for each row, however many landmarks there are
+    # Products of factors take the same time per row for any number of landmarks.
     return work / (len(x) * (size.m if by_factors else len(z)))
 
 
@@ -91,14 +96,15 @@ def _points(
     rng = torch.Generator().manual_seed(0)
     scale = 1 if engine.on_host else DEVICE_SCALE
     rows = max(min(count * scale, CALIBRATION_NUMBERS * min(scale, 8) // size.d), 64)
-    # between 0 and 1: some kernels know no negative features, or no such latitudes
+    # Between 0 and 1: some kernels refuse negative features, others numbers that are no latitudes.
     x = engine.place(torch.rand(rows, size.d, dtype=dtype, generator=rng))
     z = x[: min(size.m, 2000)]
     return x, z, engine.place(torch.randn(len(z), size.t, dtype=dtype, generator=rng))
 
 
 def _seconds(work: Callable[[], object], budget: float = 0.2) -> float:
-    work()  # the first call starts threads and loads libraries
+    # The first call starts threads and loads libraries.
+    work()
     count, start = 0, time.perf_counter()
     while count == 0 or time.perf_counter() - start < budget:
         work()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..._messages.checks import as_count, is_integer, readable_bytes
-from ..._messages.errors import SETTING_FORM, ParameterError, TextError
+from ..._messages.errors import ParameterError, TextError
 from ..._parallel.machine import machine_memory
 from ..._parallel.workers import default_threads
 from ..._parameters.types import CellsLike
@@ -39,11 +39,11 @@ def partition_of(given: CellsLike) -> Partition:
         return MedianSplits(rows=as_count(given, "cells"))
     if isinstance(given, str):
         return partitions.make(given)
-    problem = (
-        "is none of: None, the rows of a cell, the name of a partition "
-        f"({', '.join(partitions)}), an object of gramian.cells"
+    expected = (
+        "None, the largest number of rows of a cell, the name of a partition "
+        f"({', '.join(partitions)}) or an object of gramian.cells"
     )
-    raise ParameterError("cells", given, problem, form=SETTING_FORM)
+    raise ParameterError("cells", given, expected)
 
 
 def rows_bytes(partition: Partition, rows: RowSource, targets: int) -> int:
@@ -60,6 +60,7 @@ def passes_bytes(settings: FitSettings, rows: RowSource, targets: int) -> int:
     n, d = rows.shape
     if rows.remote:
         return 0
+    # Few rows do not fill a block.
     blocks = min(routed_block_bytes(settings), n * (BYTES_PER_ROW + 3 * d * rows.dtype.itemsize))
     return 2 * 8 * n * targets + blocks
 
@@ -84,13 +85,15 @@ def temporary_file_bytes(
     least_bytes = passes_bytes(settings, rows, targets)
     if least_bytes > limit:
         raise TextError(
-            f"a fit by cells holds targets and blocks of rows, in {readable_bytes(least_bytes)}, "
-            f"and {{memory_limit}} is {readable_bytes(limit)}; raise it"
+            f"a fit by cells needs {readable_bytes(least_bytes)} for targets and blocks of rows, "
+            f"but {{memory_limit}} is {readable_bytes(limit)}; raise {{memory_limit}}"
         )
     need = rows_bytes(partition, rows, targets)
+    # The solvers of the cells need memory, too: the rows may take half of the limit.
     return need if MEMORY_SHARE * need > limit else 0
 
 
 def workers_of(cells: int, engine: Engine) -> int:
     """Return how many cells are solved at once: as many as torch has threads, on the host."""
+    # A device computes one cell after the other: several would only share it.
     return min(default_threads(), cells) if engine.device_bytes() is None else 1

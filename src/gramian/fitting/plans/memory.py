@@ -58,19 +58,21 @@ def least_blocks(size: FitSize) -> int:
 
 
 def dense_bytes(solver: Solver[Any, Any], size: FitSize, mapped: bool = False) -> int:
-    """Return the bytes that are kept besides blocks of rows.
+    """Return the bytes that a fit keeps in addition to blocks of rows.
 
-    First by the selector of landmarks, then by the solver, with its centers or without; along a
-    path of penalties with the factor of the best level so far.
+    The selector of landmarks needs them first, then the solver, with its centers or without; along
+    a path of penalties with the factor of the best level so far.
     """
+    # A path keeps the factor of the best level so far, next to the current one.
     path = 8 * size.m * size.m + 8 * size.n * (size.t + 1) if size.fits else 0
+    # The selector has ended when the solver begins.
     return max(solver.peak_bytes(size, mapped=mapped) + path, size.selection_bytes)
 
 
 def chosen_bytes(solver: Solver[Any, Any], size: FitSize, blocks: int) -> int:
-    """Return the bytes that are taken of the memory for blocks, as many as there are.
+    """Return the bytes that solver or selector take of the memory for blocks.
 
-    The solver takes them, or before it a selector that evaluates two strips of kernel entries.
+    A selector evaluates two strips of kernel entries, before the solver begins.
     """
     looks = size.selection_evaluations > 0
     strips = 2 * 8 * size.m * min(size.n, strip_rows(size.m, 8, blocks)) if looks else 0
@@ -94,6 +96,7 @@ def divide_memory(limit: int | None, solver: Solver[Any, Any], size: FitSize) ->
     else:
         allowed = f"{{memory_limit}} is {readable_bytes(limit)}"
     least_bytes, points = least_blocks(size), size.m * size.d * size.itemsize
+    # First with the centers in memory; then, if they take more than the blocks, in a file.
     for mapped in (False, True):
         dense = dense_bytes(solver, size, mapped)
         blocks = int(max(least_bytes, min(BLOCK_BYTES, (limit - dense) // 2)))
@@ -119,6 +122,7 @@ def _what_fits(free: int, solver: Solver[Any, Any], size: FitSize) -> str:
 
 
 def _with_centers(size: FitSize, m: int) -> FitSize:
+    # With all rows as centers, fewer centers mean fewer rows.
     return replace(size, m=m, n=m if size.full else size.n)
 
 

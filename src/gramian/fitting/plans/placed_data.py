@@ -58,6 +58,7 @@ class PlacedData:
         """Return the data with room for more landmarks than foreseen, elsewhere if need be."""
         if m <= self.size.m:
             return self
+        # The bytes of rows on the device count as free: the rows may move back to the host.
         size, held_bytes = replace(self.size, m=m), resident_bytes(self.data.rows)
         where = Placement.of(self.K.engine, self.solver, size, self.limit, held_bytes)
         return replace(self, size=size)._at(where)
@@ -67,6 +68,7 @@ class PlacedData:
             str(self.K.device),
             resident_bytes(self.data.rows) > 0,
         )
+        # Always from the unplaced data: rows need not be read back from the device.
         data = self.data if same else _move_data(self.unplaced_data, where, self.K.engine)
         K = replace(
             self.K,
@@ -82,6 +84,7 @@ class PlacedData:
 def _move_data(data: TrainingData, where: Placement, engine: Engine) -> TrainingData:
     """Return training data where a fit keeps them."""
     rows = data.rows
+    # Rows that are on the device already are not copied.
     if where.with_rows and not rows.remote and not resident_bytes(rows):
         row_bytes = rows.shape[1] * rows.dtype.itemsize
         rows = copy_rows(engine.feed(rows), max(1, COPIED_AT_ONCE // row_bytes))

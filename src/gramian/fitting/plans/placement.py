@@ -36,9 +36,9 @@ class Placement:
     Attributes
     ----------
     device : str
-        Where vectors, the matrix of the landmarks, factors and eigenvectors are.
+        Place of vectors, the matrix of the landmarks, factors and eigenvectors.
     with_rows : bool
-        Whether the rows are copied there, once; else they are sent in each pass.
+        Whether the rows are copied to the device, once; else they are sent in each pass.
     host_bytes, device_bytes : int
         Bytes that a solver keeps on each, rows included, blocks excluded.
     block_bytes : int
@@ -83,6 +83,7 @@ class Placement:
         free_bytes = engine.free_bytes()
         dense = dense_bytes(solver, size)
         least_bytes = _least_on_device(engine, solver, size)
+        # No device, or too little memory on it: the engine then gets blocks from the host.
         if free_bytes is None or dense + least_bytes > free_bytes + held:
             kept_bytes, blocks = divide_memory(limit, solver, size)
             return cls("cpu", False, kept_bytes, 0, blocks, blocks)
@@ -90,10 +91,11 @@ class Placement:
         if host < least_blocks(size):
             raise TextError(
                 f"sending blocks of rows to {engine.device} needs "
-                f"{readable_bytes(least_blocks(size))} of the host, but {{memory_limit}} is "
+                f"{readable_bytes(least_blocks(size))} of host memory, but {{memory_limit}} is "
                 f"{readable_bytes(host)}: raise the limit"
             )
         rows, remaining_bytes = size.n * size.d * size.itemsize, free_bytes + held - dense
+        # Rows on the device save their transfer in each pass, if they leave enough for blocks.
         with_rows = (
             size.dense
             and rows + max(least_bytes, remaining_bytes // SHARE_OF_BLOCKS) <= remaining_bytes
@@ -101,7 +103,8 @@ class Placement:
         remaining_bytes -= rows * with_rows
         waiting = max(least_blocks(size), min(BLOCK_BYTES, host // 4))
         blocks = max(least_bytes, remaining_bytes // 2)
-        if not with_rows:  # two blocks wait on the host, too
+        # Two blocks wait on the host, too.
+        if not with_rows:
             blocks = min(blocks, max(least_bytes, host // 2))
         return cls(engine.device, with_rows, 0, dense + rows * with_rows, blocks, waiting)
 
@@ -115,7 +118,8 @@ class Placement:
         if engine.on_host:
             chosen = chosen_bytes(solver, size, self.block_bytes)
             return self.host_bytes + min(self.block_bytes, max(blocks, chosen)), 0
-        # two blocks wait in pinned memory while two others are on the device
+        # Two blocks wait in pinned memory while two others are on the device, so that transfers and
+        # products overlap.
         streamed = min(size.n, max(1, (blocks - workspace) // row_bytes)) * size.d * size.itemsize
         pinned = 2 * min(streamed, COPIED_AT_ONCE) if self.with_rows else 2 * streamed
         return self.host_bytes + pinned + 8 * size.t * size.m, self.device_bytes + blocks
@@ -123,7 +127,8 @@ class Placement:
 
 def _least_on_device(engine: Engine, solver: Solver[Any, Any], size: FitSize) -> int:
     """Return the least free memory of the device besides solver state: two blocks and panels."""
-    columns = 1 if size.full else size.m  # all rows as columns need not be held at once
+    # With all rows as centers, the columns need not be held at once either.
+    columns = 1 if size.full else size.m
     block = engine.workspace_bytes(columns, size.d, size.t, size.itemsize)
     block += BLOCK_ROWS * engine.row_bytes(size.d, size.t, size.itemsize)
     return max(least_blocks(size), 2 * block) + solver.panel_bytes(size)
@@ -131,6 +136,7 @@ def _least_on_device(engine: Engine, solver: Solver[Any, Any], size: FitSize) ->
 
 def resident_bytes(rows: RowSource) -> int:
     """Return the bytes of rows on a device, 0 if they are elsewhere."""
+    # The first row of an array shows its device.
     if not isinstance(rows, ArrayRows) or next(rows.blocks(1))[1].device.type == "cpu":
         return 0
     return rows.shape[0] * rows.shape[1] * rows.dtype.itemsize

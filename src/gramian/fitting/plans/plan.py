@@ -27,7 +27,7 @@ from .remote import plan_remote_cells, remote_seconds, spread_plan
 from .result import Plan
 
 ASSUMED_ITERATIONS = 20
-"""Iterations of an iterative solver that a plan reckons with, as in the FALKON paper."""
+"""Iterations of an iterative solver that a plan assumes, as in the FALKON paper."""
 
 FITS_PER_PATH = 10.0
 """Fits to a whole path of penalties, in units of one at its last level.
@@ -52,7 +52,7 @@ def plan(settings: FitSettings, rows: RowSource, targets: int = 1, *, workers: i
     targets : int, default=1
         Columns of the targets.
     workers : int, default=1
-        Such fits that share the memory of the machine, at once.
+        Number of such fits at once, which share the memory of the machine.
 
     Raises
     ------
@@ -104,14 +104,19 @@ def plan(settings: FitSettings, rows: RowSource, targets: int = 1, *, workers: i
 def _kernel(settings: FitSettings, rows: RowSource) -> Kernel:
     """Return a kernel that costs as much as the kernel of the fit."""
     kernel = resolve.kernel(settings.kernel, settings.lengthscale)
-    if rows.entries is not None:  # dense rows of as many numbers replace them, without columns
+    # Of sparse rows, dense ones with as many numbers take the place, without meaningful columns.
+    if rows.entries is not None:
         kernel = Linear() if kernel.bilinear else Gaussian()
+    # Random rows: a plan must not read the data, but the kernel needs a lengthscale.
     rng = torch.Generator().manual_seed(0)
     return kernel.resolve(torch.rand(50, rows.width, generator=rng))
 
 
 def _of_matrix(settings: FitSettings, rows: RowSource, targets: int) -> Plan:
-    """Return the plan of a fit to a kernel matrix, with the calls of a kernel function."""
+    """Return the plan of a fit to a kernel matrix.
+
+    If a function computes the matrix, add the time of its calls and the memory of the matrix.
+    """
     matrix_plan = plan(*plan_matrix(settings, rows), targets)
     if not isinstance(rows, ObjectRows):
         return matrix_plan
@@ -136,6 +141,7 @@ def _of_cells(settings: FitSettings, rows: RowSource, targets: int) -> Plan:
     partition, n = partition_of(settings.cells), len(rows)
     disk = temporary_file_bytes(settings, partition, rows, targets)
     count = partition.total_cell_rows(n) / min(partition.rows, n)
+    # Cells that are solved at once share the memory of the machine.
     workers = workers_of(math.ceil(count), resolve.engine_for(settings, rows))
     cell_plan = plan(*_one_cell(settings, rows), targets, workers=workers)
     spread = rows.spread()
@@ -143,6 +149,7 @@ def _of_cells(settings: FitSettings, rows: RowSource, targets: int) -> Plan:
         return plan_remote_cells(
             cell_plan, spread, rows, math.ceil(count), held=rows_bytes(partition, rows, targets)
         )
+    # In a file, only targets and blocks of the passes take memory.
     held_bytes = (
         passes_bytes(settings, rows, targets) if disk else rows_bytes(partition, rows, targets)
     )
@@ -172,6 +179,7 @@ def check_memory(settings: FitSettings, rows: RowSource, targets: int = 1) -> No
         settings, rows = plan_matrix(settings, rows)
     if settings.cells is not None:
         temporary_file_bytes(settings, partition_of(settings.cells), rows, targets)
+        # Only a single cell has to fit in memory.
         settings, rows = _one_cell(settings, rows)
     settings = selection.with_all_rows(settings, rows.shape[0])
     engine = resolve.engine_for(settings, rows)

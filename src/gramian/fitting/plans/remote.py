@@ -28,7 +28,7 @@ CALIBRATED_THERE = 1.0
 """Seconds in which the speed of workers is measured."""
 
 ROWS_THERE = 1 << 16
-"""Rows of the products by which it is measured: small ones, on a busy machine, mostly wait."""
+"""Rows of the products that measure the speed: on a busy machine, small ones mostly wait."""
 
 TASK_BYTES = 2048
 """Bytes of a task in addition to its vectors."""
@@ -38,6 +38,7 @@ def remote_seconds(
     one: Plan, spread: Spread, rows: RowSource, size: FitSize, kernel: Kernel, engine: Engine
 ) -> float:
     """Return the seconds of products, reading and tasks, as fast as workers are, all at once."""
+    # Measured by the workers: this machine may be faster or slower.
     pair_seconds_there = rows.remote_mean(
         partial(pair_seconds, size, kernel, engine, rows.dtype, ROWS_THERE, budget=CALIBRATED_THERE)
     )
@@ -56,6 +57,7 @@ def spread_plan(one: Plan, spread: Spread, size: FitSize, blocks: int) -> Plan:
     if not spread.workers:
         raise ConnectionError("the cluster has no worker: start some")
     vector = 8 * size.m * size.t
+    # Each task that runs on a worker has blocks of its own.
     running = math.ceil(spread.slots / spread.workers)
     return replace(
         one,
@@ -73,6 +75,7 @@ def plan_remote_cells(one: Plan, spread: Spread, rows: RowSource, count: int, he
     if not spread.workers:
         raise ConnectionError("the cluster has no worker: start some")
     running = math.ceil(spread.slots / spread.workers)
+    # The plan of a cell is for all threads of this machine; a slot of a worker has one.
     cell_seconds = one.seconds * default_threads() * math.ceil(count / spread.slots)
     share = held // spread.workers
     return replace(

@@ -29,7 +29,7 @@ LEAST_RANK = 100
 """Columns that the preconditioner of PCG must have room for."""
 
 PCG_FROM = 3_000
-"""Rows above which solver="auto" takes PCG where the penalty is chosen: it is not tiny then."""
+"""Rows above which solver="auto" takes PCG if the penalty is chosen and not tiny."""
 
 TINY_SHIFT = 9e-3
 """Rows times the penalty, below which PCG takes longer than Direct."""
@@ -47,7 +47,8 @@ def solver_and_size(
     """
     n = len(rows)
     selector = selection.selector(settings.landmarks, n, not rows.random_access)
-    # a selector that is given a penalty says how many once it has selected
+    # A selector with a given penalty has no number yet: the data are placed again if there are
+    # more.
     m = n if selector is None else selection.count(selector, n) or 1
     other_loss = resolve.loss(settings.loss) if settings.is_nonlinear else None
     size = FitSize(
@@ -82,19 +83,23 @@ def _direct_rows(settings: FitSettings) -> int:
 
 
 def after_choices(chosen: FitSettings, asked: FitSettings, size: FitSize) -> Solver[Any, Any]:
-    """Return the solver once the penalty is chosen: PCG is slow where it turned out tiny.
+    """Return the solver for the chosen penalty: Direct up to more rows if it is tiny.
+
+    PCG is slow for tiny penalties.
 
     Parameters
     ----------
     chosen : FitSettings
-        With values.
+        Settings with numbers in place of "auto".
     asked : FitSettings
+        Settings as the user gave them.
     size : FitSize
     """
     if chosen.is_nonlinear:
         return resolve.newton(asked.solver)
     if chosen.searches_penalty:
         return solver(asked.solver, size, chosen.limit)
+    # PCG needs many iterations for a tiny ridge, so that factorising more rows is faster.
     tiny = chosen.one_penalty * size.n < TINY_SHIFT
     rows = DIRECT_ROWS if tiny or not asked.chooses_penalty else PCG_FROM
     chosen_solver = solver(asked.solver, size, chosen.limit, rows)
@@ -110,13 +115,14 @@ def with_stored_entries(
     kernel: Kernel,
     workers: int = 1,
 ) -> Solver[Any, Any]:
-    """Return a solver that keeps kernel entries, if that pays and there is memory.
+    """Return a solver that stores kernel entries, if that saves time and memory allows.
 
     Entries take at most half of the free bytes of a limit, or a quarter of the machine's memory
     without one, divided among workers. A matrix with two thin factors needs no entries.
     """
     if not engine.on_host or not size.targets_here:
         return found
+    # Products with the factors of such a matrix are faster than products with its entries.
     if kernel.bilinear and not found.closed_form:
         return found
     return found.storing(size, spare_bytes(found, size, limit, workers))
@@ -124,6 +130,7 @@ def with_stored_entries(
 
 def spare_bytes(found: Solver[Any, Any], size: FitSize, limit: int | None, workers: int = 1) -> int:
     """Return the bytes for stored entries: half of the memory that solver and blocks leave free."""
+    # Without a limit, half of the memory is left for other uses.
     memory = machine_memory() // 2 if limit is None else limit
     free_bytes = memory // workers - dense_bytes(found, size) - BLOCK_BYTES
     return max(0, free_bytes // 2)
@@ -142,6 +149,7 @@ def solver(
     """Return the solver; "auto": Falkon with landmarks; without, see `full_solver`."""
     if isinstance(given, Solver):
         return given
+    # The preconditioner may take a quarter of the limit.
     pcg = solvers.PCG() if limit is None else solvers.PCG(memory_bytes=limit // 4)
     if given == "auto":
         return full_solver(size, limit, pcg, direct_rows) if size.full else solvers.Falkon()

@@ -36,8 +36,9 @@ class ScaledData:
 
     @classmethod
     def of(cls, data: TrainingData, standardize: bool) -> ScaledData:
-        """Return data with features and targets of mean 0 and deviation 1, where that is wanted."""
+        """Return data with features (if `standardize`) and targets of mean 0 and deviation 1."""
         features, rows = None, data.rows
+        # An encoding has scaled its features; scaled sparse rows would be dense.
         if standardize and data.encoding is None and not rows.sparse:
             features = Standardizer.fit(rows, weights=data.weights)
             rows = features.apply(rows)
@@ -71,7 +72,7 @@ class ScaledData:
 
 
 def check_data(data: TrainingData) -> None:
-    """Refuse rows that a search cannot work with."""
+    """Raise ValueError if there are too few rows for a search."""
     if len(data.rows) < 5:
         raise TextError(
             f"too few rows of positive weight, n_samples = {len(data.rows)}: a search needs 5 at "
@@ -86,6 +87,7 @@ def material_of(
     data, n = scaled.data, len(scaled.rows)
     index = None
     if n > MOST_ROWS:
+        # In order, so that rows of a file are read in one pass.
         index = torch.randperm(n, generator=rng)[:MOST_ROWS].sort().values
     rows = scaled.rows if index is None else subset(scaled.rows, index)
     X = rows.take(torch.arange(len(rows)))
@@ -93,6 +95,7 @@ def material_of(
     weights = data.weights if index is None or data.weights is None else data.weights[index]
     splits = None
     if settings.cv is not None:
+        # Splits of the sample: row numbers of the user are translated to it.
         splits = search_splits(settings.cv, data if index is None else data.part(index), rng)
     material = Material.of(
         X,
@@ -120,6 +123,7 @@ def search_journal(
     ValueError
         If the file is no journal, or belongs to a search of other data or settings.
     """
+    # Everything that changes a step of the search: a file of another search must not be resumed.
     parts = [part for split in material.splits for part in (split.train, split.validation)]
     about = {
         "fit": "a search",
@@ -130,6 +134,7 @@ def search_journal(
         "random_state": tensor_digest(rng.get_state()),
         "budget": repr(settings.budget),
         "settings": repr((settings.space, settings.standardize, settings.memory_limit)),
+        # The representation of a function has its address, which changes with each process.
         "scoring": getattr(settings.score, "__qualname__", repr(settings.score)),
     }
     return Journal(checkpoint.path, about, resume=checkpoint.resume)
@@ -140,6 +145,7 @@ def score_of(settings: SearchSettings, material: Material, targets: Standardizer
     score_given = settings.score
     if score_given is None:
         return None
+    # Scores of the user are in the units of the targets.
     truth = material.truth.double() * targets.scale + targets.mean
 
     def score(values: Float[Tensor, "v t"]) -> float:

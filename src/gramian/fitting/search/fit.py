@@ -44,7 +44,7 @@ class Searched:
     truth : Tensor of shape (v, t)
         Targets of the held-out rows, as the values of trials are.
     targets : Standardizer
-        Which both were scaled by: ``values * scale + mean`` is in units of the target, or codes.
+        Scaling of truth and values: ``values * scale + mean`` is in units of the target, or codes.
     """
 
     model: Model
@@ -80,9 +80,11 @@ def search_fit(data: TrainingData, settings: SearchSettings, rng: torch.Generato
     clock = Clock(settings.budget)
     data = data.without_zero_weights()
     check_data(data)
+    # 1. Scale the data, and take a sample of them to search on.
     settings = settings.of(data.rows)
     scaled = ScaledData.of(data, settings.standardize)
     material, index = material_of(scaled, settings, rng)
+    # 2. Search: on the sample, then by cells of more rows.
     if settings.checkpoint is not None:
         journal = search_journal(settings.checkpoint, settings, data, material, rng)
         clock.steps.keep(journal, started=clock.started, rng=rng, meter=clock.meter)
@@ -94,18 +96,23 @@ def search_fit(data: TrainingData, settings: SearchSettings, rng: torch.Generato
     by_cells = _cell_search(settings, search, scaled, index)
     steps = search.steps() if by_cells is None else _by_cells(search, by_cells)
     trials, interrupted = _run_steps(steps, settings.watchers, search)
+    # No further step is written to the journal: a resumed search begins with the interrupted one.
     if interrupted:
         clock.steps.end()
+    # 3. Fit the result to all rows.
     members, interrupted = _last_fits(search, by_cells, scaled, index, interrupted, settings)
     models = [scaled.model(member, material) for member in members]
     model = _model(models, members)
+    # 4. Probabilities come from predictions of held-out rows, then enter each part of the model.
     if data.coded:
         held_values = held_out(search, by_cells, members, model, scaled, index)
         probabilities = held_values.shares()
         model = _model([replace(part, probabilities=probabilities) for part in models], members)
+    # 5. The last fits are trials, too.
     refits = [search.record("refit", member) for member in members]
     interrupted = not _were_shown(refits, settings.watchers) or interrupted
     scale = scaled.of_targets.scale
+    # Several targets have several units, so that their common loss stays as scaled.
     unit = float(scale[0]) if len(scale) == 1 else 1.0
     return Searched(
         model, trials + refits, members, clock.meter.evaluations, clock.seconds, interrupted, unit,
@@ -148,6 +155,7 @@ def _were_shown(trials: Sequence[Trial], watchers: Sequence[TrialCallback]) -> b
         for trial in trials:
             for watcher in watchers:
                 watcher(trial)
+    # Ctrl-C while the last trials are shown ends the display, not the fit.
     except KeyboardInterrupt:
         return False
     return True
@@ -161,9 +169,12 @@ def _run_steps(
     try:
         for trial in steps:
             trials.append(trial)
+            # A list, not a generator: all watchers see the trial, even if the first one ends the
+            # search.
             if any([watcher(trial) for watcher in watchers]):
                 break
     except KeyboardInterrupt:
+        # Before the first result, there is nothing to return.
         if not found.has_result:
             raise
         return trials, True
@@ -173,7 +184,7 @@ def _run_steps(
 def _by_cells(found: Search, by_cells: CellSearch) -> Iterator[Trial]:
     """Yield the trials on a sample, and the trials of cells of all rows.
 
-    Where cells are no better than that, all rows of the sample become centers.
+    If cells are no better than the sample, all rows of the sample become centers.
     """
     yield from found.sampled_steps()
     yield from by_cells.steps()
@@ -189,7 +200,10 @@ def _last_fits(
     interrupted: bool,
     settings: SearchSettings,
 ) -> tuple[list[Member], bool]:
-    """Return the functions of the result, and whether a fit was interrupted."""
+    """Fit the members of the result to all rows, if time allows.
+
+    Return them, and whether the search or a fit was interrupted.
+    """
     of_cells = [] if by_cells is None else members_of_cells(by_cells)
     if of_cells:
         return of_cells, interrupted
@@ -198,12 +212,14 @@ def _last_fits(
     members = None
     try:
         members = found.members()
+        # Only rows beyond the sample need a larger fit, and only of a function that is no constant.
         if index is not None and by_cells is None and _varies(members):
             rows, targets, weights = scaled.rows, scaled.targets, scaled.data.weights
             member = with_landmarks(found, rows, targets, weights, index, settings.checkpoint)
             members = members if member is None else [member]
     except KeyboardInterrupt:
         found.clock.steps.end()
+        # Ctrl-C in a fit to all rows: the fits of the search are the result.
         return members or found.members(refits=False), True
     return members, False
 

@@ -48,6 +48,7 @@ def held_out(
     elif any(member.all_rows for member in members):
         values = found.predict_held_out()
     else:
+        # The model was fitted without these rows, and can predict them itself.
         validation = material.splits[0].validation
         rows = subset(scaled.data.rows, validation if index is None else index[validation])
         v, weights = len(validation), material.held_weights

@@ -65,7 +65,7 @@ def cell_search(
     in_memory_rows, index = _some_with(index, len(rows), most, sample.rng)
     n = len(in_memory_rows)
     if n < len(rows):
-        logger.info("memory for %d of %d rows, which cells are made of", n, len(rows))
+        logger.info("cells have %d of %d rows, as many as memory holds", n, len(rows))
     validation = index[sample.splits[0].validation]
     is_free = torch.ones(n, dtype=torch.bool)
     is_free[index] = False
@@ -92,7 +92,7 @@ def cell_search(
 
 
 def _places(place: Int[Tensor, " n"], index: Int[Tensor, " k"]) -> Int[Tensor, " _"]:
-    """Return where rows are among those that memory holds, of those that are."""
+    """Return the positions of rows among the rows in memory, without rows that are not."""
     positions = place[index]
     return positions[positions >= 0]
 
@@ -100,9 +100,10 @@ def _places(place: Int[Tensor, " n"], index: Int[Tensor, " k"]) -> Int[Tensor, "
 def _some_with(
     index: Int[Tensor, " s"], n: int, most: int, rng: torch.Generator
 ) -> tuple[Int[Tensor, " k"], Int[Tensor, " s"]]:
-    """Return numbers of random rows, `index` among them, increasing, and where that is."""
+    """Return increasing numbers of random rows that include `index`, and its positions."""
     if n <= most:
         return torch.arange(n), index
+    # The sample must be among the rows, because the search has chosen and compared with it.
     is_taken = torch.zeros(n, dtype=torch.bool)
     is_taken[index] = True
     other_numbers = (~is_taken).nonzero()[:, 0]
@@ -189,12 +190,14 @@ def _solve(
     ]
     if checkpoint is None:
         return solve(problem, Falkon(), stop=stop, rng=search.material.rng).state.coef.double()
+    # The file of the checkpoint is the journal of the search: the solver needs one of its own.
     path = checkpoint.path.with_name(f"{checkpoint.path.name}.falkon")
     saved = Checkpoint(path, checkpoint.every, checkpoint.resume, checkpoint.every_seconds)
     state = saved.restore(problem, Falkon())
     result = solve(
         problem, Falkon(), stop=stop, callbacks=[saved], state=state, rng=search.material.rng
     )
+    # The journal has the result; the state of the solver would be resumed by another search.
     path.unlink(missing_ok=True)
     return result.state.coef.double()
 
@@ -202,6 +205,7 @@ def _solve(
 def _losses(search: SearchState, values: Tensor) -> tuple[float, float]:
     """Return the losses of predictions and of the result on the first held-out rows."""
     material, expected = search.material, search.predict_held_out()
+    # With one split, the score of the user compares; folds would need the predictions of all.
     if len(material.splits) == 1:
         return search.loss_of(values), search.loss_of(expected)
     v, w = len(values), material.held_weights
@@ -213,6 +217,7 @@ def _losses(search: SearchState, values: Tensor) -> tuple[float, float]:
 def _landmarks(search: SearchState, n: int) -> int | None:
     """Return how many landmarks there is time for."""
     for m in LANDMARK_COUNTS:
+        # Products of the iterations, and factorisations of m x m matrices.
         seconds = 2.0 * FALKON_ITERATIONS * n * m / FALKON_RATE / 4 + 3e-11 * m**3
         if m < n and search.clock.allows(seconds, (FALKON_ITERATIONS + 3) * float(n) * m):
             return m

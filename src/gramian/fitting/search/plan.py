@@ -137,6 +137,7 @@ def plan_search(settings: SearchSettings, rows: RowSource, targets: int = 1) -> 
     n, d, settings = len(rows), rows.width, settings.of(rows)
     s = min(n, MOST_ROWS)
     held_rows = rows_by_cells(rows, targets, settings.memory_limit)
+    # Cells are worthwhile only if they have more rows than the sample.
     held_rows = held_rows if s < min(n, held_rows) else 0
     fitted = USUAL_ROWS if held_rows else s
     work = _search_work(settings, s, fitted, d, targets)
@@ -146,6 +147,7 @@ def plan_search(settings: SearchSettings, rows: RowSource, targets: int = 1) -> 
     expected = _seconds(work + last, kernel, engine, rows, targets)
     pairs = work.narrow + work.wide + last.narrow + last.wide
     budget = settings.budget
+    # A budget of evaluations ends the search at that share of all steps.
     share = 1.0 if budget.evaluations > pairs else budget.evaluations / pairs
     return SearchPlan(
         searched_rows=s,
@@ -162,6 +164,7 @@ def plan_search(settings: SearchSettings, rows: RowSource, targets: int = 1) -> 
 def _search_work(settings: SearchSettings, s: int, fitted: int, d: int, t: int) -> _Work:
     """Return the work on a sample of s rows, and of fits with all of these rows as centers."""
     space, effort = settings.space, Effort()
+    # Few rows are held out in turn: each step is a fit for each fold.
     times = FOLD_COUNT if s < FEW_ROWS else 1
     learned = 4 * s // 5 if s < FEW_ROWS else s - min(2000, s // 5)
     screens = len(space.kernels) * len(space.inputs)
@@ -182,6 +185,7 @@ def _sampled_work(n: int, m: int) -> _Work:
 
 def _full(n: int, t: int) -> _Work:
     """Return the work of a path of penalties with all rows as centers."""
+    # Few rows are factorised once for each penalty.
     if n <= FEW_ROWS:
         return _Work(narrow=float(n) ** 2, flops=len(PATH_SHIFTS) * n**3 / 3)
     columns = len(PATH_SHIFTS) * t
@@ -196,6 +200,7 @@ def _last_work(s: int, n: int, held: int, t: int) -> _Work:
     """Return the work of the final fit to more rows than the sample: by cells, or to all."""
     if n == s:
         return _Work()
+    # Cells overlap in bands, which inflate their rows.
     if held:
         return _full(USUAL_ROWS, t) * (inflated_rows(held, USUAL_ROWS) / USUAL_ROWS)
     return _Work(narrow=30.0 * n * 10_000, flops=10_000.0**3)
@@ -249,9 +254,9 @@ def check_memory(rows: RowSource, targets: int, limit: int) -> None:
     needed = _memory(rows, targets, 0)
     if needed > limit:
         raise TextError(
-            f"a search on {n:,} rows of {d} features takes about {readable_bytes(needed)}, and "
-            f"{{memory_limit}} is {readable_bytes(limit)}; raise it, or use {{KernelRidge}} with "
-            "{landmarks}"
+            f"a search on {n:,} rows of {d} features needs about {readable_bytes(needed)}, but "
+            f"{{memory_limit}} is {readable_bytes(limit)}; raise {{memory_limit}}, or use "
+            "{KernelRidge} with {landmarks}"
         )
 
 
@@ -259,6 +264,7 @@ def _seconds(work: _Work, kernel: Kernel, engine: Engine, rows: RowSource, t: in
     """Return the seconds of work from the speed of small products and factorisations."""
     k = CALIBRATION_ORDER
     A = torch.eye(k, dtype=torch.float64) + 1 / k
+    # Random rows cannot stand for sparse ones, whose speed depends on their structure.
     speeds = _of_sparse if rows.sparse else _of_dense
     plain, symmetric = speeds(kernel, engine, rows, t)
     flop = _measure_seconds(lambda: la.cholesky_(la.by_columns(A.clone()))) / (k**3 / 3)
@@ -273,14 +279,14 @@ def _of_dense(kernel: Kernel, engine: Engine, rows: RowSource, t: int) -> tuple[
     kernel = kernel.resolve(x[:500])
     x = engine.place(x)
     n, few_columns, wide = len(x), x.new_ones(len(x), t), x.new_ones(len(x), len(PATH_SHIFTS) * t)
-    # a number that is read waits for a device
+    # Reading a number waits for a device, whose calls return before they are done.
     plain = _measure_seconds(lambda: float(engine.matvec(kernel, x, x, few_columns)[0, 0])) / n**2
     symmetric = _measure_seconds(lambda: float(engine.symmetric(kernel, x, wide)[0, 0]))
     return plain, symmetric / engine.symmetric_evaluations(n)
 
 
 def _of_sparse(kernel: Kernel, engine: Engine, rows: RowSource, t: int) -> tuple[float, float]:
-    """Return the same of some of the rows themselves, whose entries a fit stores."""
+    """Return the seconds as `_of_dense`, of some of the rows, whose entries a fit stores."""
     n = min(CALIBRATION_ROWS, len(rows))
     x = as_rows(rows.take(torch.arange(n)))
     K = KernelOperator(kernel.resolve(x.take(torch.arange(min(n, 500)))), x, x, engine)
@@ -288,14 +294,18 @@ def _of_sparse(kernel: Kernel, engine: Engine, rows: RowSource, t: int) -> tuple
     entries, wide = K.dense(), torch.ones(n, len(PATH_SHIFTS) * t, dtype=rows.dtype)
     plain = _measure_seconds(lambda: float((K @ few_columns)[0, 0])) / n**2
     product = _measure_seconds(lambda: float((entries @ wide)[0, 0])) / n**2
+    # Entries are computed once for all products of a fit. Twice, because `wide` counts half of the
+    # pairs, by symmetry.
     return plain, 2 * (product + plain / PRODUCTS_PER_FIT)
 
 
 def _measure_seconds(run: Callable[[], object]) -> float:
-    run()  # the first call starts threads and loads libraries
+    # The first call starts threads and loads libraries.
+    run()
     best, start = math.inf, time.perf_counter()
     while time.perf_counter() - start < ENOUGH_SECONDS:
         start_seconds = time.perf_counter()
         run()
+        # The shortest time: other programs only make it longer.
         best = min(best, time.perf_counter() - start_seconds)
     return best

@@ -69,15 +69,20 @@ class CenterRemoval:
         a pivot that are other points span it.
         """
         q = len(factors.index)
+        # 1. Find the rows that equal a landmark, with and without a pivot.
         index = torch.arange(q) if root.order is None else root.order
         numbers = rows_of_centers(problem.K.rows, problem.K.cols, index)
         rows, unpivoted = numbers[:q], numbers[q:]
+        # 2. Keep the center if a landmark without a pivot, at another point, replaces it: its
+        # function would remain in the span of the others.
         expansion = torch.linalg.solve_triangular(factors.T, root.S, upper=True)
         spanned = ((expansion.abs() > SPANNED_SHARE) & (rows[:, None] != unpivoted)).any(dim=1)
         removed = ((rows >= 0) & ~spanned).nonzero()[:, 0]
+        # 3. Dual vectors of the removed centers, whose length cancels in the update.
         identity = torch.eye(len(factors.T), dtype=torch.float64)[:, removed]
         U = torch.linalg.solve_triangular(factors.T.t(), identity, upper=False)
         U = U / U.norm(dim=0)
+        # 4. u' A^-1 u is the squared norm of R^-T u.
         G = torch.linalg.solve_triangular(factors.R.t(), U, upper=False)
         position = torch.full((len(problem.K.rows),), -1)
         position[rows[removed]] = torch.arange(len(removed))
@@ -92,15 +97,18 @@ class CenterRemoval:
         spread: Float[Tensor, " b"],
     ) -> tuple[Float[Tensor, "b t"], Float[Tensor, " b"], Float[Tensor, " b"]]:
         """Return residuals, squared norms and leverages in the fits without the rows' centers."""
+        # Most rows are no landmarks, and keep their centers.
         own = (self.position[rows] >= 0).nonzero()[:, 0]
         at = self.position[rows][own]
         U, G = self.U[:, at], self.G[:, at]
         e = torch.linalg.solve_triangular(self.R.t(), f[own].t(), upper=False)
         cross, curvature = (e * G).sum(dim=0), G.square().sum(dim=0)
+        # The caller still needs the values with all centers.
         off, norm, spread = off.clone(), norm.clone(), spread.clone()
         off[own] += (cross / curvature)[:, None] * self.coef[at]
         norm[own] -= (f[own].t() * U).sum(dim=0).square()
         spread[own] -= cross.square() / curvature
+        # Differences of nearly equal numbers may round below zero.
         return off, norm.clamp(min=0.0), spread.clamp(min=0.0)
 
 
@@ -110,23 +118,27 @@ def rows_of_centers(
     """Return the number of the one row that equals each center; -1 where none or several do.
 
     Points are equal where random combinations of their features agree to the rounding of maps.
-    Dense features count in units of their spread among the centers, from their mean on: else an
-    offset, or one wide feature, hides the others.
+    Dense features count relative to their mean, in units of their spread among the centers: else
+    an offset, or one wide feature, would hide the others.
     """
+    # A seed of its own: the result must not depend on the random state of the fit.
     rng = torch.Generator().manual_seed(0)
     mixing = torch.randn(rows.shape[1], KEY_COUNT, generator=rng, dtype=torch.float64)
     points = centers.take(index)
     if not is_sparse(points):
+        # 1. Random combinations of the features, in units of their spread unless they are sparse.
         spread = points.double().std(dim=0, correction=0)
         mixing /= torch.where(spread > 0, spread, 1.0)[:, None]
 
     def mix(block: Tensor) -> Tensor:
         return times(block, mixing) if is_sparse(block) else block.double() @ mixing
 
+    # 2. Compare few mixed features in place of all: rows may be wide, and in files.
     keys, own = rows.map(mix, size=default_block_size(rows)), mix(points)
     rounding = ROUNDING_UNITS * torch.finfo(rows.dtype).eps * float(own.abs().max())
     keys, own = keys - own.mean(dim=0), own - own.mean(dim=0)
     tolerance = max(SAME_POINT * float(own.abs().max()), rounding)
+    # 3. Sort by the first mixed feature, so that each center has few candidates.
     order = keys[:, 0].argsort()
     first = keys[order, 0]
     numbers = torch.full((len(own),), -1)
@@ -135,6 +147,7 @@ def rows_of_centers(
     for c, (start, end) in enumerate(zip(starts, ends, strict=True)):
         near = order[start:end]
         equal = near[((keys[near] - own[c]).abs() <= tolerance).all(dim=1)]
+        # 4. Of several equal rows, the others still determine the center when one is left out.
         if len(equal) == 1:
             numbers[c] = equal[0]
     return numbers

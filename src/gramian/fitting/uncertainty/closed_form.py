@@ -105,8 +105,8 @@ def solved_exactly(
     """
     if data.rows.remote:
         raise TextError(
-            "deviations and errors of rows that are left out need all rows on one machine, and "
-            "these are on others: hold rows back instead, {conformal='split'}"
+            "standard deviations and leave-one-out errors need all rows on one machine, but these "
+            "are on other machines; use {conformal='split'} instead"
         )
     problem = system_of(model, data, penalty, limit)
     coef = model.coef.double()
@@ -115,11 +115,12 @@ def solved_exactly(
     else:
         solution, values = _full(problem), problem.K @ coef
     exact = problem.targets - solution.residuals
+    # `not <=` is also true for NaN.
     if not float((values - exact).norm()) <= SAME_FUNCTION * float(exact.norm()):
         raise TextError(
-            "the model is not the exact solution of its system: other rows were fitted, as "
-            "where the budget of a search ends early, or the solver had not converged; give it "
-            "more, or use {solver='direct'}"
+            "the model is not the exact solution of its system: the solver had not converged, or "
+            "the model was fitted to other rows, as when the budget of a search ends early; raise "
+            "the iterations or the budget, or use {solver='direct'}"
         )
     scale = 1.0 if model.target_scale is None else model.target_scale
     amplitude = solution.amplitude * scale**2
@@ -139,17 +140,20 @@ def system_of(
     Where all rows are centers it is the full problem.
     """
     rows = model.prepare_rows(data.rows)
+    # Targets as the solver saw them: the penalty is in these units.
     y = data.targets.double()
     if model.target_shift is not None:
         y = y - model.target_shift
     if model.target_scale is not None:
         y = y / model.target_scale
+    # A model in a file does not say whether its centers were all rows.
     full = _are_the_same(rows, model.centers)
     (n, d), (m, t) = rows.shape, model.coef.shape
     size = FitSize(n=n, d=d, t=t, m=m, itemsize=8, full=full)
     _, blocks = divide_memory(limit, Direct(), size)
     weights = None if data.weights is None else data.weights.double()
     if full:
+        # The centers, not the rows that equal them up to rounding: their matrix is symmetric.
         K = KernelOperator(model.kernel, model.centers, model.centers, memory_bytes=blocks).double()
         return FullProblem(K, y, penalty, weights)
     K = KernelOperator(model.kernel, rows, model.centers, memory_bytes=blocks).double()
@@ -165,6 +169,7 @@ def _are_the_same(rows: RowSource, centers: RowSource) -> bool:
         return are_equal(rows.take(index), centers.take(index))
     largest_distance = 0.0
     for (_, a), (_, b) in zip(rows.blocks(4096), centers.blocks(4096), strict=True):
+        # Relative to the largest entry of the block; 1 if all entries are zero.
         largest_distance = max(
             largest_distance, float((a - b).abs().max()) / (float(b.abs().max()) or 1.0)
         )
@@ -176,12 +181,15 @@ def _full(problem: FullProblem) -> Solved:
     y, n = problem.targets, len(problem.targets)
     ridge = problem.ridge.cpu().reshape(-1)
     factors = RowFactors(ridge)
+    # With C C' = (K + ridge)^-1, diagonal, coefficients and determinant all come from one factor.
     C = factors.inverse_factor(problem.K)
     white = C.t() @ y
     coef = C @ white
+    # In parts, because the square of C would take as much memory as C.
     inverse = torch.cat([part.square().sum(dim=1) for part in C.split(512)])
     free_share = ridge * inverse
-    determinant = -2 * float(C.diagonal().log().sum())  # of K + ridge
+    # The logarithm of the determinant of K + ridge.
+    determinant = -2 * float(C.diagonal().log().sum())
     t = y.shape[1]
     evidence = -0.5 * (float(white.square().sum()) + t * (determinant + n * math.log(2 * math.pi)))
     diagonal = diagonal_of(problem.K)
@@ -198,7 +206,7 @@ def _full(problem: FullProblem) -> Solved:
 
 
 def _nystrom(problem: NystromProblem, coef: Float[Tensor, "m t"]) -> tuple[Solved, Tensor]:
-    """Solve by the two factors, and return the values of other coefficients at the rows, too."""
+    """Solve by the two factors; return also the values of the coefficients `coef` at the rows."""
     factors, beta, root = _landmark_factors(problem)
     diagonal, y = diagonal_of(problem.K), problem.targets
     values, off, left_out = torch.empty_like(y), torch.empty_like(y), torch.empty_like(y)
@@ -207,13 +215,17 @@ def _nystrom(problem: NystromProblem, coef: Float[Tensor, "m t"]) -> tuple[Solve
     shift = problem.shift
     for rows, block in problem.K.strips():
         f = factors.features(block)
+        # 1. Leverages with all centers.
         norm, spread = f.square().sum(dim=1), factors.spread(f)
         w = 1.0 if problem.weights is None else problem.weights[rows]
         free_share[rows] = _free_share(shift, w, norm, spread)
         off[rows], values[rows] = y[rows] - f @ beta, block @ coef
+        # 2. The same without the center of a row that is a landmark.
         residual, norm, spread = removal.apply(rows, f, off[rows], norm, spread)
         without = _free_share(shift, w, norm, spread)
         left_out[rows] = residual / without[:, None]
+        # 3. The variance: of the part of k(x, x) outside the features, and of the coefficients
+        # inside.
         beyond = (diagonal[rows] - norm).clamp(min=0.0)
         variance[rows] = above_rounding(beyond + shift * spread / without, diagonal[rows])
     fitted = off if problem.weights is None else problem.weights[:, None] * off
@@ -230,10 +242,7 @@ def _free_share(
 
 
 def _landmark_factors(problem: NystromProblem) -> tuple[LandmarkFactors, Tensor, Root]:
-    """Return the factors, the coefficients of the features, and the root of K_mm.
-
-    A QR of one block after another: normal equations would square the condition number.
-    """
+    """Return the factors, the coefficients of the features, and the root of K_mm."""
     if problem.shift == 0:
         why = "has no leverages: each row may be interpolated"
         raise ParameterError("penalty", 0, why, form=SETTING_FORM)
@@ -244,6 +253,9 @@ def _landmark_factors(problem: NystromProblem) -> tuple[LandmarkFactors, Tensor,
     index = torch.arange(q) if root.order is None else root.order[:q]
     T = root.T.triu()
     R = torch.zeros(q, q + t, dtype=torch.float64)
+    # QR of one block after another, as normal equations would square the condition number. The
+    # ridge is the first block, so that R is invertible. The targets are the last columns, whose
+    # part of R then gives the coefficients.
     R.diagonal().fill_(problem.shift**0.5)
     for rows, block in problem.K.strips():
         F = torch.cat([features(T, index, block), problem.targets[rows]], dim=1)

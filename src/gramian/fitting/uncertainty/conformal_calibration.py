@@ -38,7 +38,7 @@ SPREAD_PENALTIES = tuple(10.0 ** (-e / 2) for e in range(0, 10))
 """Penalties of the spread, per row, decreasing; the first one leaves little but a constant."""
 
 PATIENCE_STEPS = 2
-"""Penalties in a row that are no better, after which smaller ones are not tried."""
+"""Penalties in a row without a smaller loss, after which smaller ones are not tried."""
 
 ERROR_FLOOR = 1e-3
 """Share of the mean error that is added to errors before their logarithm is taken.
@@ -62,9 +62,9 @@ def check_method(given: object) -> None:
 def held_back(
     n: int, rng: torch.Generator, classes: Int[Tensor, " n"] | None = None
 ) -> tuple[Int[Tensor, " _"], Int[Tensor, " _"]]:
-    """Return the numbers of rows to learn from, and of those that are held back, increasing.
+    """Return the numbers of rows to learn from, and of rows that are held back, increasing.
 
-    Of classes, one row of each stays.
+    At least one row of each class stays.
 
     Raises
     ------
@@ -73,13 +73,14 @@ def held_back(
     """
     if n < LEAST_ROWS:
         raise ValueError(
-            f"intervals need at least {LEAST_ROWS} rows of positive weight, to hold some of them "
-            f"back, not {n}; leave conformal out"
+            f"conformal intervals need at least {LEAST_ROWS} rows of positive weight, of which "
+            f"some are held back, not {n}; leave conformal out"
         )
     order = torch.randperm(n, generator=rng)
     count = min(n // HELD_BACK, MOST_HELD_BACK)
     calibration, learn = order[:count], order[count:]
     if classes is not None:
+        # A fit that has not seen a class could not predict it: the first row of such a class moves.
         gone = set(classes[calibration].tolist()) - set(classes[learn].tolist())
         firsts = [int((classes[calibration] == label).nonzero()[0]) for label in sorted(gone)]
         learn = torch.cat([learn, calibration[firsts]])
@@ -91,6 +92,7 @@ def held_back(
 
 def draws_of(state: np.random.RandomState) -> torch.Generator:
     """Return the generator that divides the rows, from one draw of a state."""
+    # The mask separates this seed from the same draw of a fit.
     return torch.Generator().manual_seed(int(state.randint(2**31 - 1)) ^ CONFORMAL_MASK)
 
 
@@ -108,9 +110,9 @@ def make_conformal(
     method : "split", "cv+" or None
         None: some rows of the fit are held out now, and the model is refitted to the others.
     again : Again
-        Of the model.
+        Refits the model.
     data : TrainingData
-        The rows of its fit, without rows of weight zero.
+        Rows of the fit of the model, without rows of weight zero.
     held : TrainingData or None
         With "split": the rows that were held back.
     state : callable
@@ -129,6 +131,7 @@ def make_conformal(
         return cross(again, data, rng, draws_of(state()))
     learn, index = held_back(len(data.targets), draws_of(state()))
     learned = data.part(learn)
+    # The intervals are centered at the refitted model, which the calibration therefore contains.
     fewer = again.to_fewer(learned, rng)
     (part,) = split(fewer, learned, data.part(index), rng, draws_of(state())).parts
     return Conformal((replace(part, values=fewer.model),))
@@ -139,21 +142,21 @@ def check_outputs(model: Model, data: TrainingData) -> None:
     if model.outputs != data.targets.shape[1]:
         raise ValueError(
             f"a model of {model.outputs} outputs for {data.targets.shape[1]} target has no "
-            "intervals: its quantiles are some; give one level"
+            "conformal intervals: its quantiles are intervals already; give one level"
         )
 
 
 def split(
     again: Again, learned: TrainingData, held: TrainingData, rng: Generators, draws: torch.Generator
 ) -> Conformal:
-    """Return the calibration of intervals or sets by rows that the model has not seen.
+    """Calibrate intervals or sets by split conformal prediction, on rows the model has not seen.
 
     Parameters
     ----------
     again : Again
-        Of the model.
+        Refits the model.
     learned : TrainingData
-        The rows of its fit.
+        Rows of the fit of the model.
     held : TrainingData
         Calibration rows. Their weights are ignored.
     rng : Generators
@@ -162,23 +165,31 @@ def split(
 
     Notes
     -----
-    Rows of the fit are divided into halves, each of which is predicted by a fit to the other one
-    with the same kernel, maps, landmarks and ridge; the same ridge regression is fitted to log(|r|
-    + 1e-3 mean |r|) of these errors r, and s(x) is e to the power of it. One half of the held-back
-    rows chooses its ridge, or a spread that is the same everywhere, by the least mean of log s plus
-    the logarithm of the mean of |r| / s, as scales of a Laplace distribution are compared. The
-    other half, which has chosen nothing, gives the scores |r| / s. Of classes all held-back rows
-    give scores.
+    For a regression:
 
-    Cost: two fits to half of the rows, up to ten of the spread to at most 10,000: of few
-    iterations, as its penalties are large.
+    1. The rows of the fit, at most 10,000, are divided into halves. Each half is predicted by a fit
+       to the other one with the same kernel, maps, landmarks and ridge; r are the errors.
+    2. A spread s(x) is learned: log s is the same ridge regression, fitted to log(|r| + 1e-3 mean
+       |r|), for several ridges.
+    3. The first half of the calibration rows chooses the ridge of log s, or a constant s, by the
+       likelihood of their errors under Laplace distributions of scale s: the least mean of log s
+       plus the logarithm of the mean of |r| / s.
+    4. The second half, which has chosen nothing, gives the scores |r| / s.
+
+    For classes, all calibration rows give scores.
+
+    Cost: two fits to half of the rows, and up to ten fits of the spread, of few iterations, as its
+    penalties are large.
     """
     f = again.model
     if learned.coded:
         return Conformal((_of_classes(f, held),))
+    # 1. Divide the calibration rows: one half chooses the spread, the other one has chosen nothing.
     first, second = parts_of(torch.randperm(len(held.targets), generator=draws), 2)
     off = _errors(f, held)
+    # 2. Learn the spread from rows of the fit, whose errors come from refits on halves.
     spread = chosen_spread(again, learned, held.part(first), off[first], rng, draws)
+    # 3. Scores of the second half alone keep the guarantee of coverage.
     return Conformal((_calibrate_scores(spread, off[second], held.part(second)),))
 
 
@@ -195,11 +206,11 @@ def cross(again: Again, data: TrainingData, rng: Generators, draws: torch.Genera
 
     Notes
     -----
-    Each fit and its spread are free of the rows of the fold, whose scores they make; the ridge of a
-    spread is chosen by a tenth of the other rows, which its function has seen, but for the errors
-    that it learns from. Kernel, maps and ridge were chosen with all rows.
+    Neither a fit nor its spread has seen the rows of the fold that it gives scores for. The ridge
+    of a spread is chosen by the errors of a fifth of the other rows, which the spread has not
+    learned from until then. Kernel, maps and ridge were chosen with all rows.
 
-    Cost: of each fold one fit to four fifths of the rows, and what `split` costs.
+    Cost: for each fold one fit to four fifths of the rows, and the cost of `split`.
     """
     folds = parts_of(torch.randperm(len(data.targets), generator=draws), CV_PLUS_FOLDS)
     return Conformal(tuple(_of_folds(again, data, folds, rng, draws)))
@@ -216,6 +227,7 @@ def _of_folds(
         is_kept = torch.ones(len(data.targets), dtype=torch.bool)
         is_kept[index] = False
         other_data, fold = data.part(is_kept.nonzero()[:, 0]), data.part(index)
+        # Landmarks, too, are selected without the rows of the fold.
         fold_refit = again.to_fewer(other_data, rng)
         f = fold_refit.model
         if data.coded:
@@ -233,38 +245,45 @@ def chosen_spread(
     rng: Generators,
     draws: torch.Generator,
 ) -> KernelPart | None:
-    """Return the model of the logarithm of the spread; None if it is the same everywhere.
+    """Return the model of the logarithm of the spread; None if the spread is constant.
 
-    Its ridge is chosen by the errors of held-out rows; without them by a fifth of the errors of
-    the halves, which it is fitted to the others of first.
+    The ridge is chosen by the errors of held-out rows. Without such rows, a fifth of the errors of
+    the halves chooses it, for models fitted to the others, and the final model is fitted to all.
     """
     n = len(learned.targets)
+    # 1. Limit the cost: the path of the spread has up to ten fits.
     if n > SPREAD_ROWS:
         learned = learned.part(torch.randperm(n, generator=draws)[:SPREAD_ROWS].sort().values)
         n = SPREAD_ROWS
-    if learned.rows.remote:  # few, and fitted a dozen times
+    # 2. Bring remote rows to this machine: they are few, and fitted a dozen times.
+    if learned.rows.remote:
         learned = replace(learned, rows=as_rows(learned.rows.take(torch.arange(n))))
+    # 3. Predict each half by a fit to the other one: residuals of the fit itself are too small.
     errors = errors_of_halves(again, learned, rng, torch.randperm(n, generator=draws)).abs()
+    # Without errors there is no logarithm to learn.
     if not bool((errors.mean(dim=0) > 0).all()):
         return None
     train_rows = None
+    # 4. Without held-out rows, a fifth of these errors judges the penalties.
     if held_data is None or off is None:
         order = torch.randperm(n, generator=draws)
         train_rows = order[n // 5 :].sort().values
         judge = order[: n // 5].sort().values
         held_data, off = learned.part(judge), errors[judge]
+    # 5. Fit logarithms, with a floor: an error of 0 would be minus infinity.
     logs = replace(learned, targets=(errors + ERROR_FLOOR * errors.mean(dim=0)).log())
     best = _best_of_path(
         again, logs if train_rows is None else logs.part(train_rows), (held_data, off), rng
     )
     if best.model is None:
         return None
+    # 6. Rows that have judged take part in the final fit.
     return best.model if train_rows is None else again.spread(logs, best.penalty, rng)
 
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A spread that may be chosen: by default one that is the same everywhere."""
+    """Spread that may be chosen; by default a constant one."""
 
     loss: float
     penalty: float = math.inf
@@ -277,7 +296,7 @@ def _best_of_path(
     judges: tuple[TrainingData, Float[Tensor, "c t"]],
     rng: Generators,
 ) -> Candidate:
-    """Return the spread of the best penalty: they decrease until several are no better."""
+    """Return the spread of the best penalty; penalties decrease until several are no better."""
     validation, off = judges
     best, rises = Candidate(_loss(torch.zeros_like(off), off)), 0
     for penalty in SPREAD_PENALTIES:
@@ -286,6 +305,7 @@ def _best_of_path(
         rises += 1
         if loss < best.loss:
             best, rises = Candidate(loss, penalty, spread_model), 0
+        # The first penalties leave a constant, and are no reason to give up.
         elif best.model is not None and rises == PATIENCE_STEPS:
             break
     return best

@@ -85,6 +85,7 @@ def combine_solutions(model: Model, data: TrainingData, solved: Iterable[Solved]
             off + weight * solution.residuals,
         )
         free_share += weight * float(solution.residual_leverage.mean())
+        # Only a single model has a weight of 1; the evidence of an average is not defined.
         evidence = solution.evidence if weight == 1 else math.nan
     w = (
         torch.ones(len(off), 1).double()
@@ -96,5 +97,6 @@ def combine_solutions(model: Model, data: TrainingData, solved: Iterable[Solved]
     if weighted_data is not data and data.weights is not None:
         all_values = model.predict(data.rows)
         all_values[data.weights > 0] = values
+        # The fit has not seen rows of weight zero: its predictions of them are out of sample.
         values = all_values
     return LeftOut(values, gcv, evidence)

@@ -63,7 +63,7 @@ class Again:
         Parameters
         ----------
         model : Model
-            That of the fit, as it is now.
+            The model of the fit, as it is now.
         fitted : Fitted
         settings : FitSettings
             Of the fit.
@@ -72,13 +72,16 @@ class Again:
         """
         if settings.penalties is not None:
             raise ValueError(
-                "intervals come from fits with one penalty for all targets; give one number"
+                "intervals need a fit with one penalty for all targets; give penalty as one number"
             )
+        # Rows that the fit has held out by itself are still among these data.
         shown = fitted.held_out is not None and data.held_out is None
         n = len(data.targets) - (
             len(fitted.held_out) if shown and fitted.held_out is not None else 0
         )
         if fitted.best_iteration is not None:
+            # Early stopping regularises by its iterations: refits repeat their number, without
+            # validation.
             passes = fitted.best_iteration / fitted.solver.iterations_per_pass(n)
             settings = replace(settings, max_iter=max(1, math.ceil(passes)))
         return cls(model, (fitted.penalty * data.total,), settings, n)
@@ -114,7 +117,7 @@ class Again:
         return parts[0]
 
     def spread(self, data: TrainingData, penalty: float, rng: Generators) -> KernelPart:
-        """Return the ridge of the heaviest model fitted to other targets, by squared errors.
+        """Refit the model of the largest weight to other targets, by squared errors.
 
         Parameters
         ----------
@@ -124,14 +127,17 @@ class Again:
             Per row; with cells, per row of a cell.
         rng : Generators
         """
+        # Of an average, the heaviest model gives kernel and maps.
         number = max(range(len(self.shifts)), key=lambda i: self.model.shares[i])
         part = self.model.parts[number]
         shift, full = penalty * data.total, len(part.centers) >= self.row_count
         if part.cells is not None:
+            # All cells share one ridge: it is set by the largest of them.
             shift, full = penalty * float(part.cells.starts.diff().max()), False
         settings = replace(
             self.settings, loss="squared", tol=NOISY, early_stopping=False, max_iter=MOST_ITERATIONS
         )
+        # The spread is a plain regression, whatever the model predicts.
         plain = replace(part, classes=None, link=None, target=None, probabilities=None)
         numeric_data = replace(data, classes=None, target=None)
         pcg = full and len(data.targets) > PCG_FROM and shift > TINY_SHIFT
@@ -147,13 +153,16 @@ class Again:
         solver: SolverLike | None = None,
     ) -> KernelPart:
         rows = part.prepare_rows(data.rows)
-        if not (rows.sparse or rows.remote):  # otherwise each pass would map them again
+        # Otherwise each pass would map the rows again.
+        if not (rows.sparse or rows.remote):
             rows = as_rows(gather_rows(rows, torch.arange(len(rows)), CENTER_BYTES))
         mapped_data = replace(data, rows=rows, encoding=None, feature_names=None, held_out=None)
         settled = _settle_settings(settings, part, shift / data.total, self.row_count)
         if self.fresh and settled.landmarks is not None:
             settled = replace(settled, landmarks=_anew(settings, part, len(data.targets)))
-        if solver is None:  # one that is stopped early regularises by that
+        # A fit that stops early, or without a penalty, is regularised by its solver, which must
+        # stay.
+        if solver is None:
             stopped = settings.early_stopping or shift == 0
             solver = settings.solver if stopped else "auto"
         refitted = fit(replace(settled, solver=solver), mapped_data, rng=rng, diagnose=False).model
@@ -178,6 +187,7 @@ def _settle_settings(
     landmarks: Any = None
     if part.cells is None and len(part.centers) < whole:
         landmarks = next(part.centers.blocks(len(part.centers)))[1]
+        # A tensor is taken as points; sparse centers keep their source.
         landmarks = landmarks if landmarks.layout == torch.strided else part.centers
     cells = None if part.cells is None else int(part.cells.starts.diff().max())
     return replace(
@@ -187,6 +197,7 @@ def _settle_settings(
         penalty=penalty,
         landmarks=landmarks,
         standardize=False,
+        # The rows are mapped already; targets are scaled by their own mean and deviation.
         standardize_target=True,
         metric=None,
         cells=cells,
@@ -206,6 +217,7 @@ def _anew(settings: FitSettings, part: KernelPart, n: int) -> LandmarksLike:
     if selection.are_points(landmarks):
         points: RowSource = part.centers
         return points
+    # A number or a name selects again; along a path, only the number that was chosen is left.
     named = not (landmarks is None or (isinstance(landmarks, str) and landmarks == "auto"))
     return landmarks if named and not settings.searches_penalty and m < n else m
 

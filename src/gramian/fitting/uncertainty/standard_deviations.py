@@ -18,10 +18,10 @@ from .closed_form import Solved, solved_exactly
 from .left_out_predictions import LeftOut, combine_solutions
 
 IN_RANGE = 0.99
-"""Share of the rows of the training that are in range of the others."""
+"""Share of the training rows that are in range of the other rows."""
 
 LOG_ODDS = [0.25 * step * math.log(10) for step in range(-20, 21)]
-"""Of parts of v to the noise, at the mean of v: tried before the best is refined."""
+"""Grid of log(a v / b) at the mean of v; the best point is refined."""
 
 
 def with_variance(
@@ -68,6 +68,7 @@ def with_variance(
     solved: list[Solved] = []
     for part, penalty in zip(model.parts, penalties, strict=True):
         solved.append(solved_exactly(part, weighted_data, penalty, free_bytes))
+        # The factors of each model stay in memory with the result.
         free_bytes = (machine_memory() if free_bytes is None else free_bytes) - solved[
             -1
         ].factors.bytes
@@ -81,8 +82,10 @@ def with_variance(
     )
     fits = [calibrate_variance(v, off, weights) for off in left_residuals.T]
     scale, noise = torch.tensor(fits, dtype=torch.float64).T.contiguous()
+    # Up to here rows are in range of the training; beyond, the variance grows faster.
     far_variance = float(v.kthvalue(math.ceil(IN_RANGE * len(v))).values)
     full = sum(share * fit.diagonal for share, fit in zip(model.shares, solved, strict=True))
+    # At k(x, x), the variance must reach the variance of the targets.
     missing = (_spread(model, weighted_data, weights) - scale * full - noise).clamp(min=0.0)
     slope = missing / (full - far_variance) if full > far_variance else torch.zeros_like(missing)
     amplitude = shares @ torch.stack([fit.amplitude for fit in solved])
@@ -97,20 +100,21 @@ def with_variance(
 def calibrate_variance(
     v: Float[Tensor, " n"], off: Float[Tensor, " n"], weights: Float[Tensor, " n"]
 ) -> tuple[float, float]:
-    """Return the a and b of least weighted negative Gaussian log likelihood, at least 0.
+    """Fit variances a v + b, a and b >= 0, to the residuals `off`; return (a, b).
 
-    Of residuals `off` with the variances a v + b. With the ratio of both the best size is known:
-    the mean of the squares over the variances; the ratio is looked for on a grid, and refined. Both
-    are 0 if all residuals are.
+    By weighted maximum Gaussian likelihood. For a given a / b the best scale has a closed form;
+    a / b is searched on a grid and refined. Both are 0 if all residuals are.
     """
     from scipy.optimize import minimize_scalar  # a tenth of a second, for those who need it
 
     mean, w = float(v.mean()), weights / weights.sum()
+    # 1. In units of the mean of v, the ratio of the parts has no unit.
     unit, squares = (v / mean if mean > 0 else torch.ones_like(v)), off.square()
     if not bool(squares.any()):
         return 0.0, 0.0
 
     def size(odds: float) -> tuple[float, float]:
+        # 2. Variances up to a factor, whose best value is the mean of squares over u.
         u = (odds * unit + 1) / (odds + 1)
         total = float(w @ (squares / u))
         return total, math.log(total) + float(w @ u.log())
@@ -118,17 +122,20 @@ def calibrate_variance(
     def loss(log_odds: float) -> float:
         return size(math.exp(log_odds))[1]
 
+    # 3. The likelihood may have several minima: a grid finds the right one, and a bounded search
+    # refines it.
     best = min(LOG_ODDS, key=loss)
     step = LOG_ODDS[1] - LOG_ODDS[0]
     ends = max(best - step, LOG_ODDS[0]), min(best + step, LOG_ODDS[-1])
     minimum = minimize_scalar(loss, bounds=ends, method="bounded", options={"xatol": 1e-6})
+    # The search may end above the grid point.
     odds = math.exp(min((float(minimum.x), best), key=loss))
     total = size(odds)[0] / (odds + 1)
     return total * odds / (mean or 1.0), total
 
 
 def _spread(model: Model, data: TrainingData, weights: Float[Tensor, " n"]) -> Float[Tensor, " t"]:
-    """Return the mean squares of targets, less the predictions where nothing is known."""
+    """Return the mean squared difference of targets and the predictions far from all rows."""
     off = data.targets.double()
     for share, part in zip(model.shares, model.parts, strict=True):
         off = off - (0.0 if part.target_shift is None else share * part.target_shift)

@@ -112,6 +112,7 @@ def whole_of(
     Parameters are the same as in `WholeTable`. If `keep` leaves out rows, the targets are gathered.
     """
     remote = as_remote_columns(table.y)
+    # Remote targets stay with their rows, unless some rows must be left out by number.
     if remote is not None and keep is None:
         return WholeRows(_remote_data(table, remote, settings, labels, weights), settings)
     if remote is not None:
@@ -137,6 +138,7 @@ def _remote_data(
     if classes is not None:
         data = coded_data(rows, y, classes, weights, names)
     else:
+        # As in `table_data`: targets that are scaled meet the rows in float64.
         wide = torch.float64 if settings.scales_targets else rows.dtype
         data = TrainingData(rows, training_targets(y, rows.dtype, wide), weights, None, names)
     return replace(data, target=given.target)
@@ -190,6 +192,7 @@ class WholeTable(Whole):
         """See `Whole`."""
         keep, held_rows = self.keep, None
         if index is not None:
+            # The index counts rows of positive weight, `keep` counts all rows of the table.
             held_rows = self._numbers[index]
             keep = torch.ones(len(self.table.y), dtype=torch.bool) if keep is None else keep.clone()
             keep[held_rows] = False
@@ -204,5 +207,6 @@ class WholeTable(Whole):
         )
         if held_rows is None or index is None:
             return DividedRows(train, settings)
+        # The encoding was learned without these rows, and treats them as new ones.
         held_data = encoded_rows(self.table, train, self.weights, held_rows, self.labels)
         return DividedRows(train, settings, held_data, other_rows(self.count, index))
