@@ -164,7 +164,9 @@ class FullProblem(_Ridge):
         if self.K.rows is not self.K.cols:
             raise ValueError("the full problem needs the same row source on both sides of K")
         if self.weights is not None and not bool((self.weights > 0).all()):
-            raise ValueError("weights must be positive here: leave out the rows of weight zero")
+            raise ValueError(
+                "weights of the full problem must be positive; leave out the rows of weight zero"
+            )
 
     @property
     def rhs(self) -> Float[Tensor, "n t"]:

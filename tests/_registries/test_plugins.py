@@ -140,7 +140,9 @@ def test_a_model_says_which_package_it_needs(package, tmp_path, monkeypatch):
     np.testing.assert_array_equal(KernelModel.load(path).predict(X)[:, 0], est.predict(X))
     monkeypatch.setattr(registry, "_classes", {k: registry[k] for k in registry if k != "bump"})
     monkeypatch.setattr(sys, "path", [each for each in sys.path if each != str(package)])
-    with pytest.raises(ValueError, match=r"kernel 'bump' is from 'bumpy-kernels', which is not he"):
+    with pytest.raises(
+        ValueError, match=r"kernel 'bump' belongs to the package 'bumpy-kernels', which has not reg"
+    ):
         KernelModel.load(path)
 
 

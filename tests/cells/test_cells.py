@@ -121,12 +121,12 @@ class TestTree:
     @pytest.mark.parametrize(
         ("name", "value", "said"),
         [
-            ("child", torch.tensor([[1, -1], [0, -2]]), "no tree"),
-            ("child", torch.tensor([[1, -1], [-2, -2]]), "no tree"),
-            ("child", torch.tensor([[-1, -2], [-3, -4]]), "no tree"),
+            ("child", torch.tensor([[1, -1], [0, -2]]), "do not form a tree"),
+            ("child", torch.tensor([[1, -1], [-2, -2]]), "do not form a tree"),
+            ("child", torch.tensor([[-1, -2], [-3, -4]]), "do not form a tree"),
             ("low", torch.tensor([1.0, 9.0]).double(), "before it begins"),
             ("low", torch.tensor([1.0, float("nan")]).double(), "not finite"),
-            ("high", torch.tensor([1.0]).double(), "different numbers"),
+            ("high", torch.tensor([1.0]).double(), "different lengths"),
         ],
     )
     def test_damage(self, name, value, said):

@@ -141,7 +141,7 @@ def test_a_table_that_speaks_of_checkpoints_is_none(refused, tmp_path):
     other = tmp_path / "notes.csv"
     other.write_text('key,value\n"gramian_state",1\n')
     said = refused("--checkpoint", other)
-    assert "notes.csv is not a checkpoint of gramian, and is left as it is" in said
+    assert "notes.csv is not a checkpoint of gramian, and is not overwritten" in said
     assert "elete" not in said
 
 

@@ -175,7 +175,7 @@ def test_normal_with_weights_and_targets(
         w[0] = 0.0  # a row that does not count
         given = {"weights": w if use_weights else None, "targets": y if use_targets else None}
         if not (use_v or use_targets):
-            with pytest.raises(ValueError, match="normal needs v, targets, or both"):
+            with pytest.raises(ValueError, match="normal needs v, targets or both"):
                 engine.normal(kernel, x, z, None, **given)
             continue
         actual = engine.normal(kernel, x, z, v if use_v else None, **given)
@@ -713,9 +713,7 @@ def test_devices_are_named_together(monkeypatch):
         assert isinstance(chosen, MultiDeviceEngine)
         assert [each.device for each in chosen.engines] == devices
     assert choose_engine("torch:cuda:1", dtype=torch.float32) == torch_on("cuda:1")
-    with pytest.raises(
-        ValueError, match="'torch:cuda:1,3' needs CUDA device 3, but this torch sees"
-    ):
+    with pytest.raises(ValueError, match="'torch:cuda:1,3' needs CUDA device 3, but torch finds"):
         choose_engine("torch:cuda:1,3", dtype=torch.float32)
     with pytest.raises(ValueError, match="'cuda:0,1,0' names a device twice"):
         choose_engine("torch:cuda:0,1,0", dtype=torch.float32)
@@ -731,7 +729,7 @@ def test_the_meter_counts_what_a_symmetric_product_evaluates(rng):
 
 
 def test_an_engine_that_splits_rows_needs_others():
-    with pytest.raises(ValueError, match="needs at least one engine to give rows to"):
+    with pytest.raises(ValueError, match="needs at least one engine"):
         MultiDeviceEngine(())
 
 

@@ -241,7 +241,7 @@ def test_what_has_no_gradients_is_refused(engine, rng):
     x, v = draw(rng, (9, 4), (9, 2), dtype=torch.float32)
     for kernel in (Flat(), 2.0 * Flat(), Flat() + Gaussian(), Gaussian() * Flat()):
         assert not kernel.differentiable
-        with pytest.raises(ValueError, match=r"Flat.* has no gradients: .*`derivative`"):
+        with pytest.raises(ValueError, match=r"Flat.* has no gradients; .*`derivative`"):
             engine.gradients(kernel, x, x, v)
     csr = SparseRows(scipy.sparse.csr_matrix(x.numpy())).take(torch.arange(9))
     with pytest.raises(ValueError, match="gradients need dense rows"):
@@ -335,7 +335,7 @@ def test_an_operator_refuses_what_does_not_fit(rng):
     K = KernelOperator(Gaussian(), x, x)
     with pytest.raises(ValueError, match=r"does not match coef of shape .* coef needs 7 rows"):
         K.gradients(x, v[:5])
-    with pytest.raises(ValueError, match="the rows have 2 features, the columns 3"):
+    with pytest.raises(ValueError, match="number of features, not 2 and 3"):
         K.gradients(x[:, :2], v)
     with pytest.raises(ValueError, match="gradients need dense rows"):
         KernelOperator(Gaussian(), x, x, "torch").gradients(scipy.sparse.csr_matrix(x.numpy()), v)

@@ -170,7 +170,7 @@ def test_a_device_without_room_gets_half_of_a_block_once(caplog):
     expected = operator(TorchEngine()) @ v
     with caplog.at_level(logging.WARNING, "gramian"):
         assert torch.allclose(K @ v, expected)
-    assert "no memory for blocks of 60 rows; starting the pass again with 30" in caplog.text
+    assert "not enough memory for blocks of 60 rows; restarting the pass with 30" in caplog.text
     assert K.meter.evaluations == 60 * 9
     caplog.clear()
     assert torch.allclose(K @ v, expected)  # it has learnt the size

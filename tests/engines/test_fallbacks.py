@@ -98,7 +98,7 @@ def test_a_refusal_names_the_cure():
     for engine in (OnGpu(), MultiDeviceEngine((OnGpu(), OnGpu()))):
         engine.require(kernel, dtype=torch.float32, sparse=False)
         with pytest.raises(
-            ValueError, match=r"in float64; give rows in float32, .*='torch:cuda:1'"
+            ValueError, match=r"in float64; pass rows in float32, .*='torch:cuda:1'"
         ):
             engine.require(kernel, dtype=torch.float64, sparse=False)
         with pytest.raises(

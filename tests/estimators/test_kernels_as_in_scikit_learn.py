@@ -209,11 +209,13 @@ INDEFINITE = np.array(
 @pytest.mark.parametrize("count", [1, 5])
 def test_a_matrix_of_no_kernel_is_refused(count):
     assert np.linalg.eigvalsh(INDEFINITE)[0] < -1
-    with pytest.raises(ValueError, match=r"not positive semidefinite: its eigenvalues are from -"):
+    with pytest.raises(
+        ValueError, match=r"must be positive semidefinite, but its eigenvalues range from -"
+    ):
         pca("precomputed", count).fit(INDEFINITE)
-    with pytest.raises(ValueError, match="not positive semidefinite"):
+    with pytest.raises(ValueError, match="must be positive semidefinite"):
         NystromTransformer(kernel="precomputed", landmarks=None).fit(INDEFINITE)
-    with pytest.raises(ValueError, match="take a kernel that is positive definite"):
+    with pytest.raises(ValueError, match="use a positive definite kernel"):
         ridge("precomputed", alpha=1e-3).fit(INDEFINITE, np.arange(5.0))
 
 

@@ -306,7 +306,7 @@ def test_a_loss_of_a_user(data):
         (KernelRidge(loss="huber", early_stopping=True), "f", "early_stopping=True cannot be"),
         (KernelRidge(loss="huber", warm_start=True), "f", "warm_start=True cannot be"),
         (KernelRidge(loss="huber", landmarks="bless_r"), "f", "no path of penalties and landmarks"),
-        (KernelRidge(loss=Quantile((0.1, 0.9))), "two", "need one target, not 2"),
+        (KernelRidge(loss=Quantile((0.1, 0.9))), "two", "need a single target, not 2"),
         (KernelRidgeClassifier(loss="logistic"), "one", "one class only"),
     ],
 )

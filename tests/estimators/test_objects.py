@@ -330,7 +330,7 @@ def test_entries_are_kept_in_either_order():
             lambda a, b: float("nan"),
             "finite numbers, but <lambda> returned nan for objects 0 and 20",
         ),
-        (lambda a, b: -spectrum(a, b), "take a kernel that is positive definite"),
+        (lambda a, b: -spectrum(a, b), "use a positive definite kernel"),
     ],
 )
 def test_what_is_no_kernel_is_refused(function, match):

@@ -196,7 +196,7 @@ def test_features_of_landmarks_come_from_their_columns():
     np.testing.assert_allclose(F @ new.T, expected, atol=1e-6)
     np.testing.assert_array_equal(features.components_, gram(Z))
     assert get_tags(features).input_tags.pairwise
-    with pytest.raises(AttributeError, match="know no kernel, only its values"):
+    with pytest.raises(AttributeError, match="have no kernel, only its values"):
         _ = features.map_.kernel
 
 

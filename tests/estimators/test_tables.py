@@ -256,7 +256,7 @@ class TestHeldOutTables:
     def test_as_many_targets_as_the_fit(self) -> None:
         both = NUMBERS.assign(z=3 * NUMBERS["y"])
         est = regressor(landmarks=20, callbacks=[Validate(both, both["y"].to_numpy())])
-        with pytest.raises(ValueError, match="Validate has 160 rows with 2 targets each"):
+        with pytest.raises(ValueError, match="Validate must have shape \\(160, 2\\)"):
             est.fit(both, ("y", "z"))
 
     @pytest.mark.parametrize("row", [0, 3, 80])

@@ -163,7 +163,7 @@ def test_kernel_evaluations_are_those_of_the_penalty():
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({}, "needs m, a number of landmarks, or penalty"),
+        ({}, "needs exactly one of m, a number of landmarks, and penalty"),
         ({"m": 3, "oversampling": 0.0}, "oversampling must be positive"),
         ({"m": 3, "iterations": 0}, "iterations must be a whole number of at least 1"),
     ],

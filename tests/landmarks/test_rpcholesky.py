@@ -153,8 +153,8 @@ def test_cost_is_counted():
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({}, "needs m, a number of landmarks, or penalty"),
-        ({"m": 3, "penalty": 0.1}, "not both"),
+        ({}, "needs exactly one of m, a number of landmarks, and penalty"),
+        ({"m": 3, "penalty": 0.1}, "needs exactly one of m"),
         ({"m": 3, "method": "fast"}, "one of accelerated, simple, block, greedy, not 'fast'"),
         ({"m": 3, "weights": "none"}, "'voronoi' or 'ones', not 'none'"),
         ({"m": 3, "tol": 1.5}, "tol must be a share of the trace"),

@@ -159,7 +159,7 @@ class TestSizeAndPenalty:
     @pytest.mark.parametrize("name", ["uniform", *SCORED])
     @pytest.mark.parametrize("settings", [{}, {"m": 5, "penalty": 0.1}])
     def test_one_of_both_is_needed(self, name, settings):
-        with pytest.raises(ValueError, match=r"needs m, .*, or penalty, .*, and not both"):
+        with pytest.raises(ValueError, match=r"needs exactly one of m, .*, and penalty, .*; got"):
             landmarks.make(name, **settings)
 
     @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ class TestSizeAndPenalty:
             ("bless", {"m": 5, "candidates": 0}, "candidates must be positive"),
             ("two_pass", {"m": 5, "first": 0}, "first must be a whole number of at least 1"),
             ("squeak", {"m": 5, "chunk": 0}, "chunk must be a whole number"),
-            ("recursive_rls", {"m": 5, "delta": 1.0}, "delta must lie between 0 and 1"),
+            ("recursive_rls", {"m": 5, "delta": 1.0}, "delta must be between 0 and 1"),
             ("exact_rls", {"m": 5, "memory_limit": "much"}, "'much' is not a size"),
         ],
     )

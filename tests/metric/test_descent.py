@@ -195,5 +195,7 @@ def test_parameters_that_cannot_be(parameters, message):
 
 def test_a_kernel_without_such_gradients():
     X = rows(30, 2)
-    with pytest.raises(ValueError, match=r"l1 Laplacian, not for .*metric='learned' takes others"):
+    with pytest.raises(
+        ValueError, match=r"l1 Laplacian, not .*metric='learned' supports other kernels"
+    ):
         SMALL.learn(kernels.make("linear"), as_rows(X), X, rng=torch.Generator().manual_seed(0))

@@ -138,7 +138,7 @@ def test_fits_are_those_of_dense_rows(kernel, settings, tmp_path: Path):
         ({"landmarks": 50, "solver": "eigenpro3"}, "EigenPro3 makes centers dense.*60 features"),
         ({"landmarks": 50, "solver": "sketchysaga"}, "SketchySAGA makes centers dense"),
         ({"solver": "eigenpro2"}, "EigenPro2 makes centers dense"),
-        ({"landmarks": "kmeans"}, "landmarks of KMeans are dense, and sparse rows of 60"),
+        ({"landmarks": "kmeans"}, "landmarks of KMeans are dense, .* sparse rows of 60"),
     ],
 )
 def test_what_makes_centers_dense_is_refused(settings, message):

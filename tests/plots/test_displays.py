@@ -101,7 +101,7 @@ class TestConvergence:
         with pytest.raises(NotFittedError):
             ConvergenceDisplay.from_estimator(KernelRidge())
         for settings in ({"solver": "direct"}, {"cells": 100}):
-            with pytest.raises(ValueError, match="no iterations to show"):
+            with pytest.raises(ValueError, match="no iterations to draw"):
                 ConvergenceDisplay.from_estimator(KernelRidge(**GAUSSIAN, **settings).fit(X, y))
         falkon = KernelRidge(**GAUSSIAN, landmarks=60).fit(X, y)
         with pytest.raises(ValueError, match=r"no 'second'.*did you mean seconds"):
@@ -188,17 +188,17 @@ class TestLandmarks:
     def test_refusals(self):
         X, y = made_rows()
         est = KernelRidge(**GAUSSIAN, landmarks=40).fit(X, y)
-        with pytest.raises(ValueError, match="give the rows of the fit"):
+        with pytest.raises(ValueError, match="must be the rows of the fit"):
             LandmarkDisplay.from_estimator(est, X[:40])
-        with pytest.raises(ValueError, match="no feature 3"):
+        with pytest.raises(ValueError, match="feature 3 does not exist"):
             LandmarkDisplay.from_estimator(est, X, features=(0, 3))
-        with pytest.raises(ValueError, match="no feature 'a'"):
+        with pytest.raises(ValueError, match="feature 'a' does not exist"):
             LandmarkDisplay.from_estimator(est, X, features=("a", 1))
-        with pytest.raises(ValueError, match="two columns"):
+        with pytest.raises(ValueError, match="2 columns"):
             LandmarkDisplay.from_estimator(est, X, features=(0,))
         for landmarks in (None, KMeans(20)):
             est = KernelRidge(**GAUSSIAN, landmarks=landmarks).fit(X, y)
-            with pytest.raises(ValueError, match="are no rows"):
+            with pytest.raises(ValueError, match="no landmarks among its rows"):
                 LandmarkDisplay.from_estimator(est, X)
 
 
@@ -250,8 +250,8 @@ class TestReliability:
         ("y", "chances", "message"),
         [
             ([0, 1], [0.2, 0.3, 0.4], r"must have shape \(2, 2\)"),
-            ([0, 1], [0.2, 1.3], "no probabilities"),
-            ([0, 1], [0.2, np.nan], "no probabilities"),
+            ([0, 1], [0.2, 1.3], "must be between 0 and 1"),
+            ([0, 1], [0.2, np.nan], "must be between 0 and 1"),
             ([0, 1, 2], [0.2, 0.3, 0.4], r"must have shape \(3, 3\)"),
         ],
     )
@@ -283,7 +283,7 @@ class TestImportances:
     def test_rows_without_gradients_are_refused(self):
         X, y = made_rows()
         est = KernelRidge(**GAUSSIAN).fit(csr_array(X), y)
-        with pytest.raises(ValueError, match="nothing to show"):
+        with pytest.raises(ValueError, match="no importances to draw"):
             ImportanceDisplay.from_estimator(est)
 
 

@@ -270,7 +270,7 @@ class TestAwkward:
     def test_without_a_step_there_is_no_result(self):
         X = rows(20)
         found = Search(Material.of(X, smooth(X), rng=torch.Generator()), SMALL, Clock())
-        with pytest.raises(ValueError, match="before its first step"):
+        with pytest.raises(ValueError, match="no step has finished"):
             found.members()
 
 

@@ -424,7 +424,7 @@ def test_where_no_step_is_small_enough_it_says_diverged(monkeypatch, caplog):
     assert result.state.restarts == 2
     assert result.state.coef.isfinite().all()
     assert objective(result.state.coef, p) <= 0  # the best so far, zero if nothing was better
-    assert "Raise the penalty, take larger blocks, or use solver='pcg'" in caplog.text
+    assert "Raise the penalty, use larger blocks, or use solver='pcg'" in caplog.text
 
 
 # --- the recursions of the papers, in NumPy ----------------------------------------------------

@@ -286,7 +286,7 @@ class TestStart:
 
     def test_a_start_of_the_wrong_shape_is_refused(self):
         start = State(0, torch.zeros(N, 1, dtype=torch.float64))
-        with pytest.raises(ValueError, match=r"shape \(200, 1\), this problem needs \(200, 2\)"):
+        with pytest.raises(ValueError, match=r"must have shape \(200, 2\), not \(200, 1\)"):
             next(conjugate_gradient(lambda v: self.A @ v, normal(N, 2), state=start))
 
 

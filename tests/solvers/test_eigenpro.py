@@ -631,7 +631,7 @@ def test_automatic_settings_do_not_diverge(case):
         (lambda: EigenPro2(exponent=1.5), "exponent must be above 0 and at most 1, not 1.5"),
         (lambda: EigenPro2(step_scale=0), "step_scale must be positive and finite"),
         (lambda: EigenPro2(states_per_epoch=0), "states_per_epoch must be a whole number"),
-        (lambda: EigenPro1(subsample=10), "EigenPro1 decomposes the matrix of all rows"),
+        (lambda: EigenPro1(subsample=10), "subsample=10 cannot be used with EigenPro1"),
         (lambda: EigenPro3(projection="none"), "projection must be one of auto, delayed, inexact"),
         (lambda: EigenPro3(delay=0), "delay must be a whole number of at least 1 or 'auto'"),
         (lambda: EigenPro3(projection_epochs=0), "projection_epochs must be"),
@@ -654,5 +654,5 @@ def test_penalty_zero_is_refused_by_those_who_divide_by_it(solver):
 def test_too_many_rows_for_eigenpro1_are_refused():
     X = as_rows(torch.zeros(20_001, 1))
     p = FullProblem(KernelOperator(kernels.Gaussian(1.0), X, X), torch.zeros(20_001, 1), 0.0)
-    with pytest.raises(ValueError, match="20,001 rows and takes at most 20,000; use EigenPro2"):
+    with pytest.raises(ValueError, match="at most 20,000 rows, not 20,001; use EigenPro2"):
         solve(p, EigenPro1())

@@ -69,8 +69,8 @@ def _range(K: Float[Tensor, "n m"]) -> tuple[float, float]:
 def _require_finite(low: float, high: float) -> None:
     if not (low > -torch.inf and high < torch.inf):
         raise ValueError(
-            "the kernel matrix has entries that are not finite: the features are so large that "
-            "products or squares of them overflow; rescale them"
+            "the kernel matrix has entries that are not finite: products or squares of the "
+            "features overflow; rescale the features"
         )
 
 

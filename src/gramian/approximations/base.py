@@ -93,7 +93,7 @@ def largest_first(
     values, vectors = la.eigenpairs(A)
     if values[0] < -NEGATIVE_SHARE * values[-1]:
         raise ValueError(
-            "the matrix of the kernel is not positive semidefinite: its eigenvalues are from "
+            "the kernel matrix must be positive semidefinite, but its eigenvalues range from "
             f"{float(values[0]):.3g} to {float(values[-1]):.3g}"
         )
     count = max(int((values > cut).sum()), 1)

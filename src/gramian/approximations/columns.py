@@ -33,7 +33,7 @@ class KernelColumns(Value, FeatureMap):
     @property
     def kernel(self) -> Kernel:  # type: ignore[override]
         """Raise AttributeError, because only values of the kernel are available."""
-        raise AttributeError("features of kernel='precomputed' know no kernel, only its values")
+        raise AttributeError("features of kernel='precomputed' have no kernel, only its values")
 
     @property
     def width(self) -> int:

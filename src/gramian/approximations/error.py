@@ -63,7 +63,8 @@ def spectral_error(
     for _ in range(min(max_products, n)):
         r = difference.matvec(basis[-1])
         diagonal.append(basis[-1] @ r)
-        for _ in range(2):  # two passes suffice to keep the basis orthogonal to rounding
+        # Two passes suffice to keep the basis orthogonal to rounding.
+        for _ in range(2):
             for vector in basis:
                 r -= vector * (vector @ r)
         norm = r.norm()
@@ -134,8 +135,9 @@ def trace_error(K: KernelOperator, features: FeatureMap) -> float:
     """
     if not features.projects:
         raise ValueError(
-            f"K - F F' has negative eigenvalues for a {type(features).__name__}, so its trace is "
-            "not its trace norm: give a sample, whose eigenvalues can be computed"
+            f"norm='trace' without a sample needs features that are a projection, not a "
+            f"{type(features).__name__}: K - F F' has negative eigenvalues, so its trace is not "
+            "its trace norm; set a sample, whose eigenvalues can be computed"
         )
     # The two terms nearly cancel for good features: in float32 the rest would be rounding.
     K = K.double()
@@ -176,7 +178,7 @@ def sampled_error(
     if 16 * size**2 > K.memory_bytes:
         raise ValueError(
             f"the dense matrix of a sample of {size:,} rows needs {readable_bytes(16 * size**2)}, "
-            f"but {readable_bytes(K.memory_bytes)} are allowed; take fewer rows, or sample=None, "
+            f"but {readable_bytes(K.memory_bytes)} are allowed; use fewer rows, or sample=None, "
             "which forms no matrix"
         )
     # Increasing numbers, because files are read in their order.

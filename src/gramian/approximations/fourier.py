@@ -91,7 +91,8 @@ class FourierMap(Value, FeatureMap):
         return self.frequencies.shape[0]
 
     def apply(self, block: Float[Tensor, "b d"]) -> Float[Tensor, "b s"]:
-        x = cast(block, torch.float64)  # angles are large, and only their fraction counts
+        # Angles are large and only their fraction counts, which float32 would lose.
+        x = cast(block, torch.float64)
         angles = torch.remainder(x @ self.frequencies + self.phases, 2 * math.pi).to(block.dtype)
         out = torch.empty(len(angles), self.size, dtype=block.dtype)
         q = angles.shape[1]

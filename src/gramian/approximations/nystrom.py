@@ -93,7 +93,8 @@ class NystromMap(Value, FeatureMap):
         # error.
         la.prepare_(A)
         values, vectors = largest_first(A, _cut(A, source.dtype), rank)
-        scale = torch.where(values > 0, values, torch.inf)  # no features if the kernel vanishes
+        # A kernel that vanishes at all landmarks has features of zero.
+        scale = torch.where(values > 0, values, torch.inf)
         normalizer = vectors / scale.sqrt()
         landmarks = source.take(torch.arange(len(source)))
         return cls(kernel, dense(landmarks), normalizer, K.engine)

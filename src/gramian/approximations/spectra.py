@@ -122,13 +122,14 @@ degrees of freedom (Rasmussen & Williams, *Gaussian processes for machine learni
 
 
 def _density(kernel: Kernel) -> Draw:
-    if type(kernel) is RationalQuadratic:  # a mixture of Gaussians, eq. 4.20 of the same book
+    # The rational quadratic is a mixture of Gaussians: eq. 4.20 of the same book.
+    if type(kernel) is RationalQuadratic:
         return _gamma_mixture(kernel.alpha)
     # Exact types only: a subclass may have another density.
     if type(kernel) not in SPECTRAL_DENSITIES:
         names = ", ".join([c.__name__ for c in SPECTRAL_DENSITIES] + [RationalQuadratic.__name__])
         raise ValueError(
-            f"random Fourier features are known for {names}, their multiples, sums and products, "
-            f"not for {kernel}; NystromTransformer works with any kernel"
+            f"random Fourier features need a kernel of {names}, or a multiple, sum or product of "
+            f"these, not {kernel}; NystromTransformer works with any kernel"
         )
     return SPECTRAL_DENSITIES[type(kernel)]

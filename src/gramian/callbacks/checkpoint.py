@@ -150,7 +150,7 @@ class Checkpoint:
         """Log that a state is not written, once until one is: it costs no more than it may save."""
         if not self._failed:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-            logger.warning("the fit continues, but its checkpoint is not written: %s", reason)
+            logger.warning("the checkpoint could not be written, and the fit continues: %s", reason)
         self._failed = True
 
     def _is_time(self) -> bool:
@@ -177,8 +177,8 @@ class Checkpoint:
             return None
         if is_journal(self.path):
             raise ValueError(
-                f"{self.path} is a checkpoint of a fit by cells or of a search; give the name of "
-                "another file, or delete it to start again"
+                f"{self.path} is a checkpoint of a fit by cells or of a search; use another file "
+                "name, or delete it to start again"
             )
         saved = read_state(self.path)
         self._check_is_of(saved, problem, solver)
@@ -203,7 +203,7 @@ class Checkpoint:
             differs = differs or ["the solver"]
         elif saved.version == 1:
             raise TextError(
-                "{} was written by an older version of gramian, which kept no digest of all "
+                "{} was written by an older version of gramian, which stored no digest of all "
                 "rows. Delete it to start again, or solve with "
                 "{state=State(0, load_state(path).coef)}",
                 self.path,

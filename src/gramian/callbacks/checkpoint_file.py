@@ -89,7 +89,8 @@ def read_state(path: Path) -> Saved:
     """Read a checkpoint. Raises the same errors as `load_state`."""
     check_is_checkpoint(path)
     try:
-        contents = read_tensors(path, most=sys.maxsize)  # of which nothing may change later
+        # Without a limit tensors are read and not mapped: a state must not change with its file.
+        contents = read_tensors(path, most=sys.maxsize)
         header = json.loads(contents.metadata.pop(STATE_KEY))
         version = header["format"]
         if version > STATE_FORMAT:
@@ -128,17 +129,17 @@ def check_is_checkpoint(path: Path) -> None:
     check_local(path)
     if not path.exists():
         return
-    if not path.is_file():  # a pipe would wait for a writer
-        kind = "a folder" if path.is_dir() else "no regular file"
+    # Opening a pipe would wait for a writer.
+    if not path.is_file():
+        kind = "a folder" if path.is_dir() else "not a regular file"
         raise ValueError(f"{path} is {kind}; a checkpoint needs the name of a file")
     with path.open("rb") as file:
         start = file.read(KEY_WITHIN_BYTES)
-    # the length of a header, or the start of a journal, then JSON: no table begins like that
+    # The length of a header, or the start of a journal, then JSON: no table begins like this.
     if (start[8:9] == b"{" or start[:8] == JOURNAL_START) and f'"{STATE_KEY}"'.encode() in start:
         return
     raise ValueError(
-        f"{path} is not a checkpoint of gramian, and is left as it is; give the name of another "
-        "file"
+        f"{path} is not a checkpoint of gramian, and is not overwritten; use another file name"
     )
 
 
@@ -158,7 +159,7 @@ def _check_fields(state: Any, sizes: dict[str, int]) -> None:
         if isinstance(value, Tensor):
             _check_tensor(f.name, value, hints[f.name], sizes)
         elif is_dataclass(value):
-            # what solves in coordinates of its own may have another number of them
+            # A nested state may be in coordinates of its own, with other sizes than the problem.
             _check_fields(value, {name: k for name, k in sizes.items() if name == "t"})
         else:
             _check_value(f.name, value, hints[f.name])
@@ -170,9 +171,9 @@ def _check_tensor(name: str, value: Tensor, hint: Any, sizes: dict[str, int]) ->
     # The first tensor with a letter sets its size, and the later ones must agree.
     for letter, size in zip(hint.dim_str.split(), value.shape, strict=True):
         if size != sizes.setdefault(letter, size):
-            raise ValueError(f"{name} has shape {tuple(value.shape)}, and {letter} is not {size}")
+            raise ValueError(f"{name} has shape {tuple(value.shape)}, but {letter} must be {size}")
     if not bool(value.isfinite().all()):
-        raise ValueError(f"{name} holds numbers that are not finite")
+        raise ValueError(f"{name} has numbers that are not finite")
 
 
 def _check_value(name: str, value: Any, hint: Any) -> None:

@@ -70,7 +70,7 @@ class KeepBest:
         if not _is_looked_at(state):
             return
         if self.best is None or _error(state) < _error(self.best):
-            # no solver writes to coefficients that it has yielded
+            # No solver writes to coefficients that it has yielded, so they need no copy.
             self.best = State(state.iteration, state.coef, dict(state.metrics))
         for checkpoint in self.checkpoints:
             checkpoint.best = self.best

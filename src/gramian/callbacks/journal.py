@@ -43,7 +43,7 @@ def another_problem(path: Path, differences: Sequence[str]) -> ValueError:
     """
     return TextError(
         "{} is a checkpoint of another problem: {} differ. Delete it, or use "
-        "{Checkpoint(..., resume=False)}; if landmarks are random, set {random_state}",
+        "{Checkpoint(..., resume=False)}; for random landmarks, set {random_state}",
         path,
         ", ".join(differences),
     )
@@ -103,15 +103,16 @@ class Journal:
             return
         if not is_journal(path):
             raise ValueError(
-                f"{path} is a checkpoint of another kind of fit; give the name of another file, or "
-                "delete it to start again"
+                f"{path} is a checkpoint of another kind of fit; use another file name, or delete "
+                "it to start again"
             )
         self._check_version()
         for number, place, length in _records(path):
             # A part that was damaged and computed again has two records; `_read` tries the last
             # one first.
             self._places.setdefault(number, []).append((place, length))
-        for number in self._places:  # another fit is refused before there is work
+        # One readable part is enough to refuse the journal of another fit before any work.
+        for number in self._places:
             if self._read(number) is not None:
                 break
 
@@ -134,7 +135,7 @@ class Journal:
 
     def warn_of_damage(self, number: int) -> None:
         """Log that a part cannot be used."""
-        logger.warning("%s: part %d is damaged, and is computed again", self.path, number)
+        logger.warning("%s: part %d is damaged and will be computed again", self.path, number)
 
     def append(self, number: int, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
         """Write a part, and wait until the disk has it.
@@ -143,7 +144,7 @@ class Journal:
         journal, and the part is computed again by a fit that resumes.
         """
         text = json.dumps({"about": self._about, "facts": facts})
-        # the library refuses tensors that share memory
+        # safetensors refuses tensors that share memory.
         own = {
             name: tensor.cpu().clone(memory_format=torch.contiguous_format)
             for name, tensor in tensors.items()
@@ -169,8 +170,9 @@ class Journal:
             raise ValueError(f"{self.path} was written by a newer version of gramian: upgrade it")
         if version is not None and version < JOURNAL_FORMAT:
             raise ValueError(
-                f"{self.path} was written by an older version of gramian, whose journals this one "
-                "does not read: finish the fit with that version, or delete the file to start again"
+                f"{self.path} was written by an older version of gramian, whose journals this "
+                "version cannot read: finish the fit with that version, or delete the file to "
+                "start again"
             )
 
     def _read(self, number: int) -> Part | None:
@@ -237,7 +239,9 @@ def _unpack(payload: bytes) -> tuple[dict[str, Any], dict[str, Any], dict[str, T
         end = 8 + int.from_bytes(payload[:8], "little")
         header = json.loads(json.loads(payload[8:end])["__metadata__"][STATE_KEY])
         return dict(header["about"]), dict(header["facts"]), tensors
-    except Exception:  # whatever the library makes of such bytes
+    # Bytes with a right digest may still be no file of tensors, and safetensors and JSON raise
+    # errors of many types.
+    except Exception:
         return None
 
 

@@ -145,6 +145,7 @@ class ProgressBar:
 def metrics_text(metrics: dict[str, int | float]) -> str:
     """Return metrics in a line, without those that tell a reader little."""
     hidden = {"kernel_evaluations", "condition"}
-    if PREDICTION_ERROR in metrics:  # which says the same in units of the target
+    # The prediction error is the residual in units of the target.
+    if PREDICTION_ERROR in metrics:
         hidden.add(RESIDUAL_KEY)
     return "  ".join(f"{key} {value:.3g}" for key, value in metrics.items() if key not in hidden)

@@ -68,7 +68,8 @@ class SearchLines(Ticking):
 
     def __call__(self, trial: Trial) -> None:
         """Keep a trial in mind for the next line."""
-        self._trials = [*self._trials, trial]  # a new list: the thread may be reading the last
+        # A new list, because the thread may be reading the last one.
+        self._trials = [*self._trials, trial]
 
     def line(self) -> str:
         """Return the step, the last trial and the gain so far."""

@@ -57,7 +57,8 @@ class Ticking(ABC):
     ) -> None:
         if self._ended is not None and self._thread is not None:
             self._ended.set()
-            self._thread.join()  # so that no line follows later output
+            # Without the wait, a line could follow later output.
+            self._thread.join()
             self._ended = self._thread = None
 
     def __getstate__(self) -> dict[str, Any]:

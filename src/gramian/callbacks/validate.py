@@ -93,8 +93,8 @@ class Validate:
         # Targets of shape (n,) are accepted for a model of shape (n, 1).
         if y.numel() != predicted.numel():
             raise ValueError(
-                f"Validate has {predicted.shape[0]} rows with {predicted.shape[1]} targets each, "
-                f"but y of shape {tuple(y.shape)}"
+                f"y of Validate must have shape {tuple(predicted.shape)}, rows by targets, not "
+                f"{tuple(y.shape)}"
             )
         return predicted, y.reshape(predicted.shape)
 

@@ -154,7 +154,8 @@ def divide_rows(
     n = len(X)
     # All rows need no random numbers.
     sampled = torch.randperm(n, generator=rng)[:most] if n > most else torch.arange(n)
-    with one_thread_each():  # many small operations
+    # Growing cells consists of many small operations, which more threads would slow down.
+    with one_thread_each():
         cells = partition.grow(X[sampled], n, rng=rng)
     members: list[Tensor] = []
     for index in cells.members(X, rng=rng):
@@ -194,7 +195,9 @@ def cells_from_parts(kind: object, tensors: Mapping[str, Tensor]) -> Cells:
 def check_names(tensors: Mapping[str, Tensor], names: tuple[str, ...]) -> None:
     """Raise ValueError unless the tensors have these names and finite numbers."""
     if set(tensors) != set(names):
-        raise ValueError(f"cells have the tensors {', '.join(names)}, not {', '.join(tensors)}")
+        raise ValueError(
+            f"cells must have the tensors {', '.join(names)}, not {', '.join(tensors)}"
+        )
     for name, tensor in tensors.items():
         if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
-            raise ValueError(f"{name} of the cells holds numbers that are not finite")
+            raise ValueError(f"{name} of the cells has numbers that are not finite")

@@ -57,7 +57,8 @@ class CenterCells(Cells):
             for start, block, distances in _distances(X, self.centers, slope_columns)
         ]
         row, cell, weight, slope = (torch.cat(parts) for parts in zip(*pairs, strict=True))
-        order = cell.argsort(stable=True)  # rows of a cell stay increasing
+        # The sort is stable, so the rows of a cell stay increasing.
+        order = cell.argsort(stable=True)
         sizes = torch.bincount(cell, minlength=self.count).tolist()
         for number, at in enumerate(order.split(sizes)):
             if len(at):
@@ -105,7 +106,9 @@ class CenterCells(Cells):
         check_names(tensors, TENSOR_NAMES)
         centers, width = (tensors[name] for name in TENSOR_NAMES)
         if centers.ndim != 2 or not len(centers) or width.ndim or float(width) < 0:
-            raise ValueError("centers of cells are a matrix, and their width is not negative")
+            raise ValueError(
+                "the cells must have a matrix of centers and a width that is not negative"
+            )
         return cls(centers, width)
 
 

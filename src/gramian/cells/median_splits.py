@@ -136,7 +136,8 @@ def _split(
         return None
     direction = _principal(X, rng)
     at = (X @ direction).double().sort().values
-    if not bool(at[-1] > at[0]):  # they differ by less than rounding along it
+    # Along the direction the rows differ by less than rounding.
+    if not bool(at[-1] > at[0]):
         direction = torch.zeros_like(direction)
         direction[int(spread.argmax())] = 1.0
         at = (X @ direction).double().sort().values
@@ -157,7 +158,8 @@ def _between(at: Float[Tensor, " s"], middle: int) -> float:
     Half way to the next one, so that rounding moves no row to the other side.
     """
     value = at[middle - 1]
-    if not bool(at[-1] > value):  # the upper half is all the same
+    # The upper half has one value: split below it.
+    if not bool(at[-1] > value):
         value = at[at < value][-1]
     above = at[at > value][0]
     half = float((value + above) / 2)

@@ -57,7 +57,7 @@ class MeanCells(Cells):
         check_names(tensors, TENSOR_NAMES)
         number = tensors["number"]
         if number.ndim or number.is_floating_point() or int(number) < 1:
-            raise ValueError("the number of cells is a positive whole number")
+            raise ValueError("the number of cells must be a positive whole number")
         return cls(number)
 
 

@@ -72,7 +72,8 @@ class TreeCells(Cells):
     def _shares(self, leaves: tuple[Tensor, ...], slopes: bool) -> Iterator[Share]:
         leaf, row, weight, slope = leaves
         for cell, positions in self._by_cell(leaf):
-            positions = positions[weight[positions] > 0]  # rounding at the end of a band
+            # Rounding at the end of a band may leave a weight of zero.
+            positions = positions[weight[positions] > 0]
             if len(positions):
                 yield Share(
                     cell, row[positions], weight[positions], slope[positions] if slopes else None
@@ -123,7 +124,7 @@ class TreeCells(Cells):
         shapes = (direction.shape[:1], low.shape, high.shape, child.shape)
         # A file may be damaged or forged. A tree that loops would be descended without end.
         if direction.ndim != 2 or shapes != ((p,), (p,), (p,), (p, 2)):
-            raise ValueError("the splits of the cells have different numbers of parts")
+            raise ValueError("the tensors of the splits of the cells have different lengths")
         if bool((high < low).any()):
             raise ValueError("a band of the cells ends before it begins")
         # Each split except the first must be the child of an earlier one, exactly once, and each
@@ -136,7 +137,7 @@ class TreeCells(Cells):
             or not torch.equal(inner, torch.arange(1, max(p, 1)))
             or (p and not torch.equal(leaves, torch.arange(p + 1)))
         ):
-            raise ValueError("the splits of the cells are no tree")
+            raise ValueError("the splits of the cells do not form a tree")
         return cls(direction, low, high, child)
 
 

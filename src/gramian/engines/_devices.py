@@ -12,22 +12,21 @@ def check_device(device: str, what: str | Text) -> None:
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if count == 0:
         raise TextError(
-            "{} needs a CUDA device and a CUDA build of torch; this torch sees no device. Use "
+            "{} needs a CUDA device and a CUDA build of torch, but torch finds no device. Use "
             "{engine='auto'} to compute on the CPU; for an estimator fitted elsewhere, set "
             "{engine_='auto'}",
             what,
         )
     if not torch_keeps_float32():
         raise TextError(
-            "{} needs torch to multiply float32 numbers as such, but it is set to do so in "
-            "TF32, with three digits; undo that by "
-            'torch.set_float32_matmul_precision("highest")',
+            "{} needs full float32 products, but torch is set to compute them in TF32, with three "
+            'digits; call torch.set_float32_matmul_precision("highest")',
             what,
         )
     index = torch.device(device).index or 0
     if index >= count:
         raise TextError(
-            "{} needs CUDA device {}, but this torch sees {}, numbered from 0",
+            "{} needs CUDA device {}, but torch finds {}, numbered from 0",
             what,
             index,
             count,

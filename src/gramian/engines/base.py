@@ -104,11 +104,11 @@ class Engine(ABC):
             return
         what, cure = "sparse rows" if sparse else repr(kernel), ""
         if not sparse and self.covers(kernel, dtype=torch.float32, sparse=False):
-            what, cure = f"rows in {str(dtype).removeprefix('torch.')}", "give rows in float32, or "
+            what, cure = f"rows in {str(dtype).removeprefix('torch.')}", "pass rows in float32, or "
         torchs = "torch" if self.on_host else f"torch:{self.device}"
         raise TextError(
-            "{engine=:s} has no tiles for {}; {}use {engine='auto'}, which takes the fastest "
-            "engine that has, or {engine=}",
+            "{engine=:s} has no tiles for {}; {}use {engine='auto'}, which chooses the fastest "
+            "engine that has them, or {engine=}",
             name or type(self).__name__,
             what,
             cure,

@@ -170,5 +170,7 @@ def _devices(names: str) -> list[str]:
     kind, _, numbers = names.partition(":")
     devices = [f"{kind}:{int(number)}" for number in numbers.split(",")] if numbers else [kind]
     if len(set(devices)) < len(devices):
-        raise ValueError(f"{names!r} names a device twice; rows are divided among different ones")
+        raise ValueError(
+            f"{names!r} names a device twice; rows are divided among different devices"
+        )
     return devices

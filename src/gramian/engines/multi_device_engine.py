@@ -45,9 +45,7 @@ class MultiDeviceEngine(Engine):
 
     def __post_init__(self) -> None:
         if not self.engines:
-            raise ValueError(
-                "MultiDeviceEngine needs at least one engine to give rows to, not none"
-            )
+            raise ValueError("MultiDeviceEngine needs at least one engine; got none")
 
     def check(self) -> None:
         for engine in self.engines:

@@ -51,9 +51,9 @@ GRADIENT_BYTES = 6000
 """Bytes that each of them takes of a worker: for a chunk of columns, and for a block of rows."""
 
 MISSING_MODULE = Text(
-    "{engine='native'} needs the compiled tiles, which are not part of this installation: install "
-    "a C++ compiler (GCC or Clang), unset GRAMIAN_NATIVE, and install gramian again from source "
-    "with `pip install --force-reinstall --no-deps .`; or use {engine='auto'}"
+    "{engine='native'} needs the compiled tiles, which this installation lacks: install a C++ "
+    "compiler (GCC or Clang), unset GRAMIAN_NATIVE, and reinstall gramian from source with "
+    "`pip install --force-reinstall --no-deps .`; or use {engine='auto'}"
 )
 
 
@@ -123,15 +123,18 @@ class NativeEngine(Engine):
             raise ValueError(MISSING_MODULE)
         if self.instructions not in ("best", EMULATED_ISA, *instructions()):
             raise ValueError(
-                f"this machine has no tiles for instructions={self.instructions!r}; it has those "
-                f"for {', '.join(instructions())}, of which 'best' is the first"
+                f"instructions={self.instructions!r} are not available on this machine; use one of "
+                f"{', '.join(instructions())}, or 'best' for the first of them"
             )
         if self.precision not in SPLIT_CHOICES:
-            raise ValueError(f"precision={self.precision!r} is none of {', '.join(SPLIT_CHOICES)}")
+            raise ValueError(
+                f"precision must be one of {', '.join(SPLIT_CHOICES)}, not {self.precision!r}"
+            )
         if self.precision == "fast" and not has_split_products(self.instructions):
             raise TextError(
-                "{precision='fast'} computes with AMX, which is not among the instructions {} "
-                "of this machine, or not those that were asked for; use {precision='auto'}",
+                "{precision='fast'} needs AMX, which is not available on this machine "
+                "(instructions {}) or not among the requested instructions; use "
+                "{precision='auto'}",
                 ", ".join(instructions()),
             )
 

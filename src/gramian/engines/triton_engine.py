@@ -38,9 +38,9 @@ MISSING_TRITON = Text(
 )
 
 NOT_INTERPRETED = Text(
-    "TritonEngine(device='cpu') runs in Triton's interpreter, for tests: set the environment "
-    "variable TRITON_INTERPRET=1 before Python starts, or compute on the CPU with "
-    "{engine='native'} or {engine='torch'}"
+    "TritonEngine(device='cpu') runs only in Triton's interpreter, for tests: set the environment "
+    "variable TRITON_INTERPRET=1 before Python starts, or use {engine='native'} or "
+    "{engine='torch'} on the CPU"
 )
 
 
@@ -107,7 +107,7 @@ class TritonEngine(Engine):
     def __post_init__(self) -> None:
         if self.precision not in PRODUCT_PRECISIONS:
             raise ValueError(
-                f"there is no precision={self.precision!r}; known: {', '.join(PRODUCT_PRECISIONS)}"
+                f"precision must be one of {', '.join(PRODUCT_PRECISIONS)}, not {self.precision!r}"
             )
         self.check()
 
@@ -227,7 +227,7 @@ class TritonEngine(Engine):
         if is_empty(x, z):
             return factor, None
         if not isinstance(plain, LengthscaleKernel):
-            raise TypeError(f"there are no fused tiles of {kernel!r}")
+            raise TypeError(f"there are no fused tiles for {kernel!r}")
         left_points = x.to(self.device)
         # The identity tells the tiles that one prepared copy serves both sides.
         right = left_points if z is x else z.to(self.device)

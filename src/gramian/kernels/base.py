@@ -56,8 +56,8 @@ class Kernel(ABC):
         """Raise ValueError if points are sparse, and this kernel needs dense ones."""
         if is_sparse(points) and not self.sparse_ok:
             raise ValueError(
-                f"the kernel {self!r} needs dense rows, these are sparse: use {self.instead}, or "
-                "X.toarray() if it fits in memory"
+                f"the kernel {self!r} needs dense rows, but these are sparse; use {self.instead}, "
+                "or X.toarray() if it fits in memory"
             )
 
     @property
@@ -321,8 +321,9 @@ def from_dict(description: Mapping[str, Any]) -> Kernel:
     # The package may have registered the kernel by an import, so the name is tried first.
     if needs is not None and name not in kernels:
         raise ValueError(
-            f"the kernel {name!r} is from {needs!r}, which is not here: install that package, "
-            f"whose entry point {name!r} of the group 'gramian.kernels' is looked for, or import it"
+            f"the kernel {name!r} belongs to the package {needs!r}, which has not registered it: "
+            f"import that package, or install it with an entry point {name!r} in the group "
+            "'gramian.kernels'"
         )
     values = {
         key: from_dict(value)

@@ -55,7 +55,7 @@ class Columns(OfOne):
             )
         if self.kernel.dim not in (None, len(columns)):
             raise ValueError(
-                f"the kernel {self.kernel!r} takes {self.kernel.dim} features, but columns are "
+                f"columns must be {self.kernel.dim} numbers for the kernel {self.kernel!r}, not "
                 f"{len(columns)}"
             )
         object.__setattr__(self, "columns", columns)
@@ -82,8 +82,8 @@ class Columns(OfOne):
         """Return the features that the kernel sees; ValueError if there are fewer."""
         if max(self.columns) >= points.shape[1]:
             raise ValueError(
-                f"the kernel looks at feature {max(self.columns)}, counted from 0, but the rows "
-                f"have {points.shape[1]} features"
+                f"the kernel uses feature {max(self.columns)}, counted from 0, but the rows have "
+                f"only {points.shape[1]} features"
             )
         return take_columns(points, self.columns)
 

@@ -224,7 +224,7 @@ class Scaled(OfOne):
     def __post_init__(self) -> None:
         if not (math.isfinite(self.factor) and self.factor > 0):
             raise ValueError(
-                f"a kernel can only be scaled by a positive finite number, not {self.factor}"
+                f"the factor of a kernel must be positive and finite, not {self.factor}"
             )
 
     @property

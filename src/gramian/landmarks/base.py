@@ -81,14 +81,14 @@ class Selector(ABC):
         if rows.remote and not self.takes_remote:
             names = ", ".join(sorted(n for n in selectors if selectors[n].takes_remote))
             raise TextError(
-                f"{type(self).__name__} reads all rows here again and again, which rows on a "
-                "cluster are not for: use {landmarks='bless'} or a number (these selectors take "
-                f"such rows: {names})"
+                f"{type(self).__name__} reads all rows many times on one machine, but these rows "
+                "are on a cluster; use {landmarks='bless'} or a number (selectors for such rows: "
+                f"{names})"
             )
         if self.dense_points and rows.entries is not None:
             raise TextError(
-                f"the landmarks of {type(self).__name__} are dense, and sparse rows of "
-                f"{rows.shape[1]:,} features have no room for that; use {{landmarks='bless'}} or a "
+                f"the landmarks of {type(self).__name__} are dense, which takes too much memory "
+                f"for sparse rows of {rows.shape[1]:,} features; use {{landmarks='bless'}} or a "
                 "number"
             )
 
@@ -136,8 +136,8 @@ class SizeOrPenalty(Selector):
     def __post_init__(self) -> None:
         if (self.m is None) == (self.penalty is None):
             raise ValueError(
-                f"{type(self).__name__} needs m, a number of landmarks, or penalty, a ridge per "
-                f"sample, and not both; got m={self.m!r}, penalty={self.penalty!r}"
+                f"{type(self).__name__} needs exactly one of m, a number of landmarks, and "
+                f"penalty, a ridge per sample; got m={self.m!r}, penalty={self.penalty!r}"
             )
         if self.m is not None:
             as_count(self.m, "the number of landmarks")

@@ -49,7 +49,7 @@ class Expectile(Loss):
 
     def __post_init__(self) -> None:
         if not 0 < self.level < 1:
-            raise ValueError(f"the level of expectiles is between 0 and 1, not {self.level!r}")
+            raise ValueError(f"level must be between 0 and 1, not {self.level!r}")
 
     def unit(self, y: Tensor, weights: Tensor) -> float:
         return spread(y, weights)

@@ -44,7 +44,7 @@ class Gamma(Loss):
 
     def check(self, y: Tensor) -> None:
         if not bool((y > 0).all()):
-            problem = Text("needs positive targets, and {y} holds {:g}", float(y.min()))
+            problem = Text("needs positive targets, but {y} has {:g}", float(y.min()))
             remedy = "leave such rows out, or use another loss"
             raise ParameterError("loss", "gamma", problem, remedy, SETTING_FORM)
 

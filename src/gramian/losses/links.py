@@ -63,5 +63,5 @@ LINK_OF_NAME = {link.name: link for link in (IDENTITY, EXP, SORTED)}
 def link_of(name: str) -> Link:
     """Return the link of that name; raise ValueError if it is unknown."""
     if name not in LINK_OF_NAME:
-        raise ValueError(f"unknown link {name!r}; known: {', '.join(sorted(LINK_OF_NAME))}")
+        raise ValueError(f"a link must be one of {', '.join(sorted(LINK_OF_NAME))}, not {name!r}")
     return LINK_OF_NAME[name]

@@ -47,12 +47,13 @@ class Poisson(Loss):
 
     def check(self, y: Tensor) -> None:
         if bool((y < 0).any()):
-            problem = Text("needs targets of at least 0, and {y} holds {:g}", float(y.min()))
+            problem = Text("needs targets of at least 0, but {y} has {:g}", float(y.min()))
             remedy = "leave such rows out, or use another loss"
             raise ParameterError("loss", "poisson", problem, remedy, SETTING_FORM)
 
     def surrogate(self, y: Tensor, weights: Tensor) -> Tensor:
-        return (y + 0.375).sqrt()  # whose variance is about the same for all means
+        # Anscombe's transform of counts, whose variance is about the same for all means.
+        return (y + 0.375).sqrt()
 
     def constant(self, y: Tensor, weights: Tensor) -> Tensor:
         return weighted_mean(y, weights).clamp(min=LEAST_MEAN).log()

@@ -61,7 +61,7 @@ class Quantile(Loss):
     def __post_init__(self) -> None:
         levels = [self.levels] if isinstance(self.levels, int | float) else list(self.levels)
         if not levels or not all(0 < level < 1 for level in levels):
-            raise ValueError(f"levels of quantiles are between 0 and 1, not {self.levels!r}")
+            raise ValueError(f"levels must be between 0 and 1, not {self.levels!r}")
         if not self.smoothing >= 0:
             raise ValueError(f"smoothing must be at least 0, not {self.smoothing!r}")
         # The dataclass is frozen. One form of the levels makes equal losses compare equal.
@@ -70,7 +70,8 @@ class Quantile(Loss):
     def outputs(self, t: int) -> int:
         if t > 1 and len(self._taus) > 1:
             raise ValueError(
-                f"levels {join_words([str(tau) for tau in self._taus])} need one target, not {t}"
+                f"several levels ({join_words([str(tau) for tau in self._taus])}) need a single "
+                f"target, not {t}"
             )
         return t * len(self._taus)
 

@@ -171,6 +171,4 @@ def pivoting(method: str, k: int | None, block: int | None) -> Pivoting:
         return Block(block or start)
     if method in ("simple", "greedy"):
         return OneByOne(draw_by_residual if method == "simple" else largest_residual)
-    raise ValueError(
-        f"unknown method {method!r} of pivoting; known: accelerated, simple, block, greedy"
-    )
+    raise ValueError(f"method must be one of accelerated, simple, block, greedy, not {method!r}")

@@ -70,8 +70,9 @@ class LearnedMetric:
         d = self.map.inputs
         if self.importances.shape != (d,) or self.matrix.shape not in ((d,), (d, d)):
             raise ValueError(
-                f"a metric of {d} features has importances of shape {tuple(self.importances.shape)}"
-                f" and a matrix of shape {tuple(self.matrix.shape)}"
+                f"a metric of {d} features must have importances of shape ({d},) and a matrix of "
+                f"shape ({d},) or ({d}, {d}), not {tuple(self.importances.shape)} and "
+                f"{tuple(self.matrix.shape)}"
             )
         check_shares(self.importances)
 
@@ -80,7 +81,7 @@ def check_shares(importances: Tensor) -> None:
     """Raise ValueError for importances that are not finite, negative, or not of sum 1."""
     total = float(importances.double().sum())
     if not bool((importances >= 0).all()) or not abs(total - 1) < 1e-6:
-        raise ValueError(f"importances must be shares of sum 1, and they have the sum {total:g}")
+        raise ValueError(f"importances must be at least 0 and have the sum 1, not {total:g}")
 
 
 class Metric(ABC):

@@ -184,8 +184,8 @@ class LengthscaleDescent(SampledMetric):
         """
         if not is_differentiable(kernel):
             raise ValueError(
-                f"lengthscales by gradients are known for kernels of the Euclidean distance and "
-                f"for the l1 Laplacian, not for {kernel!r}; metric='learned' takes others"
+                f"metric='gradients' needs a kernel of the Euclidean distance or the l1 Laplacian, "
+                f"not {kernel!r}; metric='learned' supports other kernels"
             )
         frame, rows, held_rows = _standardise(sample)
         at = self._start(kernel, sample, rows, frame).copies(free=True)

@@ -153,7 +153,7 @@ class RecursiveFeatureMachine(SampledMetric):
         for name in ("rounds", "landmarks", "rows", "gradient_rows"):
             as_count(getattr(self, name), name)
         if not self.powers or not all(0 < power <= 1 for power in self.powers):
-            raise ValueError(f"powers must be numbers above 0 up to 1, not {self.powers!r}")
+            raise ValueError(f"powers must be above 0 and at most 1, not {self.powers!r}")
         if self.kernel is not None:
             kernels.make(self.kernel, lengthscale="median")  # raises ValueError for unknown names
 
@@ -239,7 +239,8 @@ class RecursiveFeatureMachine(SampledMetric):
         m, s = len(last.fit.centers), self.gradient_rows
         X, w = sample.X[m : m + s], sample.weights
         root = None if w is None else w[m : m + s].sqrt()
-        if len(X) < min(s, m):  # too few such rows; held-out rows are not landmarks either
+        if len(X) < min(s, m):
+            # Too few such rows. Held-out rows are no landmarks, so they come next.
             X = torch.cat([X, sample.held_X, sample.X[:m]])[:s]
             if w is not None and sample.held_weights is not None:
                 root = torch.cat([w[m:], sample.held_weights, w[:m]])[:s].sqrt()

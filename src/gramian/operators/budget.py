@@ -62,9 +62,9 @@ class Budget:
         """Raise ValueError if m rows cannot be held."""
         if not self.holds(m):
             raise ValueError(
-                f"holding {m:,} rows of {self.d} features takes "
-                f"{_megabytes(self._held_bytes(m))}, but memory_bytes allows "
-                f"{_megabytes(self.memory_bytes)}; raise the memory limit or use fewer landmarks"
+                f"{m:,} rows of {self.d} features need {_megabytes(self._held_bytes(m))}, but "
+                f"memory_bytes allows {_megabytes(self.memory_bytes)}; raise the memory limit or "
+                "use fewer landmarks"
             )
 
     def rows_per_pass(self, m: int, *, result: int = 0) -> int:
@@ -82,9 +82,10 @@ class Budget:
         """Return a power of two of rows, from which n are reached, that fit into half of it."""
         if not self.holds(1):
             raise ValueError(
-                f"one row takes {_megabytes(self._held_bytes(1))} with what {self.engine} needs "
-                f"to work, but memory_bytes allows {_megabytes(self.memory_bytes)}; raise the "
-                "memory limit, or use an engine with smaller tiles or fewer threads"
+                f"one row and the workspace of {self.engine} need "
+                f"{_megabytes(self._held_bytes(1))}, but memory_bytes allows "
+                f"{_megabytes(self.memory_bytes)}; raise the memory limit, or use an engine with "
+                "smaller tiles or fewer threads"
             )
         size = 1
         # Half of the memory is left for the side that is streamed past the held rows.

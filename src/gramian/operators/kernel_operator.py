@@ -120,8 +120,8 @@ class KernelOperator(Streaming):
         _set(self, stored_entries=stored)
         if self.rows.shape[1] != self.cols.shape[1]:
             raise ValueError(
-                f"the rows have {self.rows.shape[1]} features, the columns "
-                f"{self.cols.shape[1]}; both must have the same"
+                "rows and columns must have the same number of features, not "
+                f"{self.rows.shape[1]} and {self.cols.shape[1]}"
             )
 
     @property
@@ -415,8 +415,8 @@ def _row_numbers(side: RowSource, key: Any) -> Int[Tensor, " k"]:
         key = torch.arange(*key.indices(side.shape[0]))
     if not isinstance(key, Tensor) or key.ndim != 1 or key.dtype not in (torch.int64, torch.int32):
         raise TypeError(
-            "rows and columns are selected by a slice or by a 1-D tensor of row numbers "
-            f"(mask.nonzero()[:, 0] makes one of a mask), not by {key!r}"
+            "an index of rows or columns must be a slice or a 1-D tensor of row numbers (for a "
+            f"mask, mask.nonzero()[:, 0]), not {key!r}"
         )
     return key
 
@@ -424,5 +424,5 @@ def _row_numbers(side: RowSource, key: Any) -> Int[Tensor, " k"]:
 def _floating(v: Tensor) -> Tensor:
     """Return a vector of floating-point numbers, because integers would truncate a product."""
     if v.is_complex():
-        raise TypeError(f"a kernel matrix is multiplied by real vectors, not by {v.dtype}")
+        raise TypeError(f"a kernel matrix can only be multiplied by real vectors, not by {v.dtype}")
     return v if v.is_floating_point() else v.double()

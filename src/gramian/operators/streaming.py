@@ -146,8 +146,8 @@ class Streaming:
         (s, d), t = rows.shape, v.shape[1]
         if d != self.cols.shape[1]:
             raise ValueError(
-                f"the rows have {d} features, the columns {self.cols.shape[1]}; both must have "
-                "the same"
+                f"rows and columns must have the same number of features, not {d} and "
+                f"{self.cols.shape[1]}"
             )
         z, placed = self._hold(self.cols, t), self.engine.place(v)
         self.meter.evaluations += s * self.shape[1]
@@ -224,7 +224,7 @@ class Streaming:
                 raise
         self.meter.largest_block = block_size // 2
         logger.warning(
-            "%s has no memory for blocks of %d rows; starting the pass again with %d",
+            "%s has not enough memory for blocks of %d rows; restarting the pass with %d",
             self.engine, block_size, block_size // 2,
         )  # fmt: skip
         torch.cuda.empty_cache()
@@ -234,8 +234,8 @@ class Streaming:
         """Return all rows of one side in memory; ValueError if the budget does not allow it."""
         if side.remote:
             raise TextError(
-                "all of {!r} would have to be held as centers, which rows on a cluster are not "
-                "for: give {landmarks}, {solver='falkon'}",
+                "all rows of {!r} would be centers in memory, but these rows are on a cluster; set "
+                "{landmarks} and {solver='falkon'}",
                 side,
             )
         self._budget(t).check(side.shape[0])

@@ -30,7 +30,7 @@ def check_matplotlib(who: str) -> None:
         importlib.import_module("matplotlib.figure")
     except ImportError as error:
         raise ImportError(
-            f"{who} draws with matplotlib, which is not installed: `pip install 'gramian[plots]'`"
+            f"{who} needs matplotlib, which is not installed: `pip install 'gramian[plots]'`"
         ) from error
 
 
@@ -72,7 +72,7 @@ def check_shows(estimator: Estimator, display: str, attribute: str, wanted: str)
     value = getattr(estimator, attribute, None)
     if value is None:
         raise ValueError(
-            f"{display} shows {attribute}, which this {type(estimator).__name__} does not have; "
-            f"give {wanted}"
+            f"{display} draws {attribute}, which this {type(estimator).__name__} does not have; "
+            f"pass {wanted}"
         )
     return value

@@ -194,8 +194,8 @@ def _check_iterates(rows: Sequence[Mapping[str, Any]]) -> None:
     # Rows of a fit by cells have the ridge of each cell; they are no iterations of one solver.
     if len(rows) < 2 or "ridge" in rows[0]:
         raise ValueError(
-            "there are no iterations to show: the fit was in closed form, or by cells; "
-            "solver='pcg' and 'falkon' iterate"
+            "there are no iterations to draw, because the fit was in closed form or by cells; use "
+            "solver='pcg' or 'falkon'"
         )
 
 

@@ -82,7 +82,7 @@ class ImportanceDisplay(Display):
         # Estimators without importances raise AttributeError, so that `hasattr` is false; its
         # text has the reason.
         except AttributeError as error:
-            raise ValueError(f"{cls.__name__} has nothing to show: {error}") from error
+            raise ValueError(f"{cls.__name__} has no importances to draw: {error}") from error
         names = getattr(estimator, "feature_names_in_", None)
         if names is None:
             names = [f"feature {number}" for number in range(len(shares))]

@@ -116,8 +116,8 @@ class LandmarkDisplay(Display):
         source, names = _two_columns(estimator, X, features)
         if index.max() >= len(source):
             raise ValueError(
-                f"X has {len(source)} rows, and landmark {int(index.max())} is none of them: give "
-                "the rows of the fit"
+                f"X must be the rows of the fit: it has {len(source)} rows, but a landmark is row "
+                f"{int(index.max())}, counted from 0"
             )
         # Evenly spaced instead of random: the same plot each time.
         shown = torch.linspace(0, len(source) - 1, min(len(source), as_count(rows, "rows"))).long()
@@ -164,8 +164,9 @@ def _index(estimator: Estimator) -> np.ndarray:
     index = getattr(estimator, "landmark_index_", None)
     if index is None:
         raise ValueError(
-            f"the landmarks of this {type(estimator).__name__} are no rows: it has none, has all "
-            "rows as centers, or was given points; fit it with a number of landmarks or a selector"
+            f"this {type(estimator).__name__} has no landmarks among its rows: all rows are "
+            "centers, or landmarks are points of your own; fit it with a number of landmarks or a "
+            "selector"
         )
     return np.asarray(index)
 
@@ -175,7 +176,7 @@ def _two_columns(
 ) -> tuple[RowSource, tuple[str, str]]:
     """Return the rows of two columns, in the units of X, and their names."""
     if len(features) != 2:
-        raise ValueError(f"features must be two columns of X, not {len(features)}")
+        raise ValueError(f"features must be 2 columns of X, not {len(features)}")
     columns: Any = getattr(estimator, "feature_names_in_", None)
     count = estimator.n_features_in_
     if is_table(X):
@@ -196,10 +197,12 @@ def _number(feature: int | str, columns: Sequence[str] | None, count: int) -> in
     if isinstance(feature, str):
         names = [] if columns is None else list(columns)
         if feature not in names:
-            raise ValueError(f"there is no feature {feature!r}; there are {names or count}")
+            raise ValueError(f"feature {feature!r} does not exist; there are {names or count}")
         return names.index(feature)
     if not 0 <= feature < count:
-        raise ValueError(f"there is no feature {feature}; there are {count}, from 0 on")
+        raise ValueError(
+            f"feature {feature} does not exist; there are {count} features, numbered from 0"
+        )
     return int(feature)
 
 

@@ -106,7 +106,7 @@ class PenaltyPathDisplay(Display):
         else:
             raise ValueError(
                 f"this {type(estimator).__name__} has no path of penalties: fit it with "
-                "penalty='auto' and landmarks=BlessR(...), or give a KernelRidgeCV"
+                "penalty='auto' and landmarks=BlessR(...), or pass a KernelRidgeCV"
             )
         return display.plot(ax, **line_kw)
 
@@ -168,7 +168,7 @@ def _of_search(table: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray, float]
     # fits.
     fits = [path for path in several if table["step"][path[0]] in ("fit", "cells")] or several
     if not fits:
-        raise ValueError("the search has compared no penalties; give it a larger budget")
+        raise ValueError("the search has compared no penalties; set a larger budget")
     best = min(fits, key=lambda path: float(np.nanmin(table["squared_error"][path])))
     penalties = np.array([table["params"][row]["penalty"] for row in best])
     errors = np.sqrt(table["squared_error"][best])

@@ -146,7 +146,7 @@ class ReliabilityDisplay(Display):
         check_is_fitted(estimator)
         if not hasattr(estimator, "predict_proba"):
             raise ValueError(
-                f"{type(estimator).__name__} has no probabilities; give a classifier with "
+                f"{type(estimator).__name__} has no probabilities; pass a classifier with "
                 "predict_proba, such as KernelRidgeClassifier"
             )
         if hasattr(estimator, "model_"):
@@ -295,10 +295,10 @@ def _check(y: np.ndarray, chances: np.ndarray, classes: np.ndarray) -> None:
     if chances.shape != (len(y), len(classes)):
         raise ValueError(
             f"y_prob must have shape {(len(y), len(classes))}, rows by classes, or {(len(y),)} for "
-            f"two classes; it has {chances.shape}, of the classes {classes.tolist()}"
+            f"two classes, not {chances.shape}; the classes are {classes.tolist()}"
         )
     # This form is true for NaN, too.
     if not ((chances >= 0) & (chances <= 1)).all():
-        raise ValueError("y_prob holds numbers that are no probabilities, between 0 and 1")
+        raise ValueError("y_prob must be between 0 and 1, and has other numbers")
     if not np.isin(y, classes).any():
-        raise ValueError(f"no row has one of the classes {classes.tolist()}")
+        raise ValueError(f"y_true must have rows of the classes {classes.tolist()}, and has none")

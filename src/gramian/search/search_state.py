@@ -156,7 +156,7 @@ class SearchState:
         """Return the stem of least loss on a sample."""
         stems = self.stems or self.screen
         if not stems:
-            raise ValueError("the search has no result before its first step")
+            raise ValueError("the search has no result yet: no step has finished")
         return min(stems, key=lambda s: s.loss)
 
     def loss_of(self, values: Float[Tensor, "v t"]) -> float:

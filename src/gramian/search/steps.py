@@ -270,7 +270,7 @@ def pack(value: Any, tensors: dict[str, Tensor]) -> Any:
     if is_dataclass(value) and type(value).__name__ in _RESULT_CLASSES:
         packed = {f.name: pack(getattr(value, f.name), tensors) for f in fields(value)}
         return {"class": type(value).__name__, "fields": packed}
-    raise TypeError(f"a step of a search cannot return {type(value).__name__}")
+    raise TypeError(f"the journal of a search cannot store a {type(value).__name__}")
 
 
 def unpack(value: Any, tensors: Mapping[str, Tensor]) -> Any:

@@ -148,8 +148,9 @@ class Solver(ABC, Generic[ProblemType, StateType]):
         if not self.takes(kind):
             types = " or ".join(cls.__name__ for cls in self.problem_types)
             raise TextError(
-                f"{type(self).__name__} solves {types}, not {kind.__name__}; give {{landmarks}} "
-                "for {solver='falkon'}, none for 'pcg', either for 'direct', {loss} for 'newton'"
+                f"{type(self).__name__} solves {types}, not {kind.__name__}: {{solver='falkon'}} "
+                "needs {landmarks}, 'pcg' needs none, 'direct' works with or without them, and "
+                "'newton' needs {loss}"
             )
 
     def check_penalty(self, penalty: int | float) -> None:
@@ -157,8 +158,8 @@ class Solver(ABC, Generic[ProblemType, StateType]):
         if penalty == 0 and not self.allows_zero_penalty:
             names = ", ".join(sorted(n for n in solvers if solvers[n].allows_zero_penalty))
             raise ValueError(
-                f"{type(self).__name__} needs a positive penalty, not 0; without one, use a solver "
-                f"that is stopped early: {names}"
+                f"{type(self).__name__} needs a positive penalty, not 0; for penalty 0, use a "
+                f"solver that stops early: {names}"
             )
 
     def check_penalties(self) -> None:
@@ -166,23 +167,23 @@ class Solver(ABC, Generic[ProblemType, StateType]):
         if not self.takes_penalties:
             names = ", ".join(sorted(n for n in solvers if solvers[n].takes_penalties))
             raise ValueError(
-                f"{type(self).__name__} has one penalty for all targets; give one number, or use "
-                f"{names}"
+                f"{type(self).__name__} has one penalty for all targets; set a single number, or "
+                f"use {names}"
             )
 
     def check_rows(self, rows: RowSource) -> None:
         """Raise ValueError if rows are too wide for this solver, or on other machines."""
         if rows.remote and not self.takes_remote:
             full = issubclass(FullProblem, self.problem_types)
-            reason = "has all rows as centers" if full else "keeps rows on one machine"
+            reason = "uses all rows as centers" if full else "keeps all rows on one machine"
             raise TextError(
-                f"{type(self).__name__} {reason}, which rows on a cluster are not for: give "
-                "{landmarks}, {solver='falkon'}"
+                f"{type(self).__name__} {reason}, but these rows are on a cluster; set "
+                "{landmarks} and {solver='falkon'}"
             )
         if self.dense_centers and rows.entries is not None:
             raise TextError(
-                f"{type(self).__name__} makes centers dense, and sparse rows of "
-                f"{rows.shape[1]:,} features have no room for that; use {{solver='falkon'}} with "
+                f"{type(self).__name__} makes centers dense, which takes too much memory for "
+                f"sparse rows of {rows.shape[1]:,} features; use {{solver='falkon'}} with "
                 "{landmarks}, or 'pcg' without"
             )
 

@@ -213,9 +213,9 @@ def _check_residual(setup: _Setup, rhs: Tensor, s: CGState) -> None:
             setup.metrics(r, s.lanczos)[RESIDUAL_KEY] for r in (s.residual, difference)
         )
         raise TextError(
-            "the state to go on from reports a relative residual of {:.1e}, and computed "
-            "afresh its residual is {:.1e} away: it was changed, is of other data, or the "
-            "penalty is too small for float32 rows. Start again with {state=State(0, state.coef)}",
+            "the state reports a relative residual of {:.1e}, but the recomputed residual differs "
+            "from it by {:.1e}: the state was changed, belongs to other data, or the penalty is "
+            "too small for float32 rows. Start again with {state=State(0, state.coef)}",
             stated,
             apart,
         )

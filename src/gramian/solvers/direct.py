@@ -149,7 +149,7 @@ def _factorise_(A: Tensor, problem: FullProblem) -> None:
     except la.NotPositiveDefinite as error:
         raise ValueError(
             f"K + {problem.shift:.1e} I is singular to rounding ({error}); raise the penalty, "
-            f"now {problem.penalty:.1e}, or take a kernel that is positive definite"
+            f"now {problem.penalty:.1e}, or use a positive definite kernel"
         ) from error
 
 

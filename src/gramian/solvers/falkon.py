@@ -392,7 +392,7 @@ def _iterate_in_float32(
     before: CGState | None = None
     for state in system.states(start, warm):
         if state.verdict is not None or (before is not None and no_gain(before, state.cg)):
-            logger.info("K_nm in float32 gains nothing any more: float64 from here")
+            logger.info("the residual no longer falls with K_nm in float32; continuing in float64")
             # A plain state continues from the coordinates, with a new direction in float64.
             return State(state.iteration, state.cg.coef)
         before = state.cg

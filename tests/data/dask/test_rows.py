@@ -516,7 +516,7 @@ class TestFolders:
 
     def test_settings_that_no_cluster_has_are_refused_first(self, client, folder):
         table = DaskTable(folder, client=client)
-        with pytest.raises(ValueError, match="has all rows as centers"):
+        with pytest.raises(ValueError, match="uses all rows as centers"):
             KernelRidge("gaussian", lengthscale=1.0, penalty=1e-3, solver="pcg").fit(
                 table, "y", columns=NAMES
             )

@@ -237,7 +237,7 @@ class TestIntervals:
         assert sets[np.arange(N), y].mean() > 0.85
 
 
-CLUSTER = "which rows on a cluster are not for: give landmarks, solver='falkon'"
+CLUSTER = "but these rows are on a cluster; set landmarks and solver='falkon'"
 
 
 class TestRefusals:
@@ -250,8 +250,8 @@ class TestRefusals:
         assert rows.traffic.taken == rows.traffic.passes == rows.traffic.sent == 0
 
     def test_all_rows_as_centers(self):
-        self.refused(KernelRidge(), f"Direct has all rows as centers, {CLUSTER}")
-        self.refused(KernelRidge(solver="pcg"), f"PCG has all rows as centers, {CLUSTER}")
+        self.refused(KernelRidge(), f"Direct uses all rows as centers, {CLUSTER}")
+        self.refused(KernelRidge(solver="pcg"), f"PCG uses all rows as centers, {CLUSTER}")
 
     @pytest.mark.parametrize(
         "name", sorted(name for name in solvers if not solvers[name].takes_remote)

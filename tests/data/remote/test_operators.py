@@ -127,7 +127,9 @@ def test_columns_that_are_too_many_are_refused(sides):
 )
 def test_all_remote_rows_are_no_columns(use):
     rows = Remote.of(normal(N, D))
-    with pytest.raises(ValueError, match=r"held as centers, which rows on a cluster are not for"):
+    with pytest.raises(
+        ValueError, match=r"would be centers in memory, but these rows are on a cluster"
+    ):
         use(KernelOperator(Gaussian(1.0), rows, rows, "torch"))
     assert rows.traffic.taken == rows.traffic.passes == 0
 

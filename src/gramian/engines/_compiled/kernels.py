@@ -155,7 +155,7 @@ class Compiled:
             If the kernel has no lengthscale yet, or one for another number of features.
         """
         if not isinstance(kernel, LengthscaleKernel):
-            raise TypeError(f"there are no compiled tiles of {kernel!r}")
+            raise TypeError(f"there are no compiled tiles for {kernel!r}")
         z = z.detach().contiguous()
         factor = kernel.scaled(torch.ones(1, z.shape[1], dtype=torch.float64))[0]
         # A kernel that is not stationary depends on the origin, so its rows are not shifted.
@@ -190,7 +190,9 @@ class Compiled:
     def columns(self, v: Tensor) -> Tensor:
         """Return (m, t) as the tiles read it: (t, width), zero where there is no column."""
         if v.shape[0] != self.m:
-            raise ValueError(f"v has {v.shape[0]} rows, but there are {self.m} columns")
+            raise ValueError(
+                f"v must have one row for each of the {self.m} columns, not {v.shape[0]}"
+            )
         packed = torch.zeros(v.shape[1], self.plan.width, dtype=self.dtype)
         packed[:, : self.m] = v.detach().t()
         return packed

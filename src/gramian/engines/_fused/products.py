@@ -131,7 +131,9 @@ class Fused:
 
     def _by_targets(self, product: Callable[[Tensor], Tensor], v: Tensor, most: int) -> Tensor:
         if v.shape[0] != self.right.n:
-            raise ValueError(f"v has {v.shape[0]} rows, but there are {self.right.n} columns")
+            raise ValueError(
+                f"v must have one row for each of the {self.right.n} columns, not {v.shape[0]}"
+            )
         out = v.new_empty(self.left.n, v.shape[1], dtype=torch.float64)
         for start in range(0, v.shape[1], most):
             target_columns = slice(start, start + most)

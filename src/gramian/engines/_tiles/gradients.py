@@ -22,13 +22,13 @@ def check_gradients(kernel: Kernel, x: Tensor) -> None:
     """Raise ValueError if a kernel has no gradients, or rows are sparse."""
     if not kernel.differentiable:
         raise ValueError(
-            f"{kernel!r} has no gradients: a kernel of the distance or of the inner product needs "
-            "`derivative` in its class, any other `differentiable` and `gradients`"
+            f"{kernel!r} has no gradients; the class of a kernel of the distance or of the inner "
+            "product needs `derivative`, any other `differentiable` and `gradients`"
         )
     if is_sparse(x):
         raise ValueError(
-            "gradients need dense rows, these are sparse: a gradient has as many numbers as a row "
-            "has features; give x.to_dense() for some rows at a time"
+            "gradients need dense rows, but these are sparse: a gradient has as many numbers as a "
+            "row has features; pass x.to_dense() for some rows at a time"
         )
 
 

@@ -217,5 +217,5 @@ def _residual(K: Tensor, v: Tensor | None, targets: Tensor | None, rows: slice) 
 def is_given(vector: Tensor | None) -> Tensor:
     """Return v or the targets of a normal product; ValueError if neither is given."""
     if vector is None:
-        raise ValueError("normal needs v, targets, or both: without either there is nothing to do")
+        raise ValueError("normal needs v, targets or both; got neither")
     return vector

@@ -116,7 +116,9 @@ class Haversine(Mapped):
     def __post_init__(self) -> None:
         super().__post_init__()
         if isinstance(self.lengthscale, tuple):
-            raise ValueError("the haversine kernel has one lengthscale, in the unit of its radius")
+            raise ValueError(
+                "the haversine kernel takes a single lengthscale, in the unit of its radius"
+            )
         if self.profile != "matern12" and self.profile not in CHORDAL_PROFILES:
             raise ValueError(
                 f"profile must be 'matern12', {', '.join(map(repr, CHORDAL_PROFILES))}, not "
@@ -148,7 +150,7 @@ class Haversine(Mapped):
         # The margin accepts poles that were rounded to float32.
         if bool((lat.abs() > math.pi / 2 * (1 + 1e-6)).any()):
             raise ValueError(
-                f"a latitude of {float(points[lat.abs().argmax(), 0]):.6g} is not on the sphere; "
+                f"latitude {float(points[lat.abs().argmax(), 0]):.6g} is outside the sphere; "
                 "give rows of (latitude, longitude), in degrees, or degrees=False for radians"
             )
         cos = lat.cos()

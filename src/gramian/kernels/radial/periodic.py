@@ -62,7 +62,9 @@ class Periodic(Mapped):
             )
         object.__setattr__(self, "period", period)
         if isinstance(period, tuple) and self.dim not in (None, len(period)):
-            raise ValueError(f"there are {self.dim} lengthscales, but {len(period)} periods")
+            raise ValueError(
+                f"there must be as many lengthscales as periods, not {self.dim} and {len(period)}"
+            )
 
     @property
     def dim(self) -> int | None:

@@ -40,7 +40,8 @@ class PathSelector(LeverageSelector):
         super().__post_init__()
         if not as_positive(self.step, "step") > 1:
             raise ValueError(
-                f"step must be above 1, not {self.step!r}; each penalty is the last one over it"
+                f"step must be above 1, not {self.step!r}; each penalty is the previous one "
+                "divided by it"
             )
 
     def sample(self, K: KernelOperator, penalty: float, *, rng: torch.Generator) -> Level:

@@ -98,7 +98,7 @@ class RecursiveRLS(LeverageSelector):
         else:
             super().__post_init__()
         if not 0 < self.delta < 1:
-            raise ValueError(f"delta must lie between 0 and 1, not {self.delta!r}")
+            raise ValueError(f"delta must be between 0 and 1, not {self.delta!r}")
 
     def sample(self, K: KernelOperator, penalty: float, *, rng: torch.Generator) -> Level:
         n = K.shape[0]

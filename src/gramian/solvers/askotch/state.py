@@ -102,9 +102,9 @@ class ASkotchState(State):
         count = int(self.metrics[SINGULAR_BLOCKS]) + 1
         if count == 1:
             logger.warning(
-                "ASkotch: a block of K + ridge is singular to rounding, and is solved with a "
-                "diagonal that is raised by the least jitter; so are others like it, and the "
-                "history counts them as %s. Raise the penalty, or take block_solver='nystrom'",
+                "ASkotch: a block of K + ridge is singular to rounding, and is solved with the "
+                "least jitter on its diagonal. The history counts such blocks as %s. Raise the "
+                "penalty, or use block_solver='nystrom'",
                 SINGULAR_BLOCKS,
             )
         return replace(self, metrics=self.metrics | {SINGULAR_BLOCKS: count})
@@ -115,15 +115,15 @@ class ASkotchState(State):
         if lost:
             logger.warning(
                 Text(
-                    f"ASkotch: diverged at iteration {self.iteration}, the residual has grown to "
-                    f"{residual:.1e} without momentum and in float64; the best coefficients are "
-                    "kept. Raise the penalty, take larger blocks, or use {solver='pcg'}"
+                    f"ASkotch: diverged at iteration {self.iteration}: the residual has grown to "
+                    f"{residual:.1e}, even without momentum and in float64. The best coefficients "
+                    "are kept. Raise the penalty, use larger blocks, or use {solver='pcg'}"
                 )
             )
         else:
             logger.info(
-                "ASkotch: iteration %d, the residual has grown to %.1e: back to the best "
-                "coefficients, with %s momentum",
+                "ASkotch: at iteration %d the residual has grown to %.1e; restarting from the best "
+                "coefficients with %s momentum",
                 self.iteration,
                 residual,
                 "less" if self.restarts + 1 < MOST_RESTARTS else "no",

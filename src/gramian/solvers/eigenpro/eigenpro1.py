@@ -62,8 +62,8 @@ class EigenPro1(EigenPro2):
         super().__post_init__()
         if self.subsample != "auto":
             raise ValueError(
-                f"EigenPro1 decomposes the matrix of all rows, subsample={self.subsample!r} has no "
-                "meaning here; use EigenPro2"
+                f"subsample={self.subsample!r} cannot be used with EigenPro1, which decomposes the "
+                "matrix of all rows; use EigenPro2"
             )
 
     @property
@@ -78,8 +78,8 @@ class EigenPro1(EigenPro2):
         n = K.shape[0]
         if n > MOST_ROWS:
             raise ValueError(
-                f"EigenPro1 decomposes the kernel matrix of all {n:,} rows and takes at most "
-                f"{MOST_ROWS:,}; use EigenPro2, which takes a subsample"
+                f"EigenPro1 decomposes the kernel matrix of all rows, and supports at most "
+                f"{MOST_ROWS:,} rows, not {n:,}; use EigenPro2, which uses a subsample"
             )
         # The factor of EigenPro 2 with all rows as its subsample is exact, and needs no code of its
         # own.

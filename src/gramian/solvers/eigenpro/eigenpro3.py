@@ -219,7 +219,7 @@ class EigenPro3(EigenPro3Costs, Solver[NystromProblem, EigenPro3State]):
     def check(self, problem: Any) -> None:
         super().check(problem)
         if self.augment is not None and problem.K.rows.sparse:
-            raise ValueError("augment changes dense rows, and these are sparse; pass dense rows")
+            raise ValueError("augment needs dense rows, but these are sparse; pass dense rows")
 
     def verify(self, problem: NystromProblem, state: EigenPro3State) -> None:
         """Compare errors of the iterate and the mean with the errors of the last batches.

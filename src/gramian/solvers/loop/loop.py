@@ -177,7 +177,7 @@ def _reason(
     # Divergence comes first, because rules cannot compare values that are not finite.
     finite = all(math.isfinite(value) for value in state.metrics.values())
     if not (finite and bool(state.coef.isfinite().all())):
-        logger.info("iteration %d: a metric or coefficient is not finite", state.iteration)
+        logger.info("iteration %d: a metric or a coefficient is not finite", state.iteration)
         return "diverged"
     if state.verdict is not None:
         return state.verdict

@@ -86,7 +86,7 @@ def starting_coef(state: State | None, like: Tensor) -> Tensor:
         return torch.zeros_like(like)
     if state.coef.shape != like.shape:
         raise ValueError(
-            f"the starting coefficients have shape {tuple(state.coef.shape)}, this problem needs "
-            f"{tuple(like.shape)}"
+            f"the starting coefficients must have shape {tuple(like.shape)}, not "
+            f"{tuple(state.coef.shape)}"
         )
     return state.coef.to(like)

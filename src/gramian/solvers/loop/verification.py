@@ -36,9 +36,8 @@ def refuse_beyond(quantity: str, reported: float, recomputed: float) -> None:
     # The negated comparison also refuses NaN.
     if not recomputed <= TOLERATED_RATIO * reported + 1e-12:  # the constant allows for rounding
         raise ValueError(
-            f"it reports {quantity} of {reported:.1e}, and computed afresh that is "
-            f"{recomputed:.1e}: it was "
-            "changed, or is of other data. Delete it to start again"
+            f"it reports {quantity} of {reported:.1e}, but the recomputed value is "
+            f"{recomputed:.1e}: it was changed, or belongs to other data. Delete it to start again"
         )
 
 

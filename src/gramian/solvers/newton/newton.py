@@ -168,7 +168,9 @@ class Newton(Solver[LossProblem, NewtonState]):
             yield s
             # Float32 entries limit the objective. Once steps gain nothing, later ones use float64.
             if not s.wide and s.idle >= COARSE_STEPS and stages.problem.K.dtype != torch.float64:
-                logger.info("K_nm in float32 gains nothing any more: float64 from here")
+                logger.info(
+                    "the residual no longer falls with K_nm in float32; continuing in float64"
+                )
                 s = replace(s, wide=True, idle=0, least=math.inf)
                 stages = stages.double()
                 mu, at = stages.at(s.stage), Point.of(stages.problem, s.coef)

@@ -167,8 +167,8 @@ class PCG(StoresEntries, Solver[FullProblem, PCGState]):
         super().check(problem)
         if problem.K.rows.sparse and "cells" in self.preconditioner:
             raise ValueError(
-                f"the preconditioner {self.preconditioner!r} needs dense rows, these are sparse: "
-                "use 'rpcholesky', or X.toarray() if it fits in memory"
+                f"the preconditioner {self.preconditioner!r} needs dense rows, but these are "
+                "sparse; use 'rpcholesky', or X.toarray() if it fits in memory"
             )
 
     def build(self, problem: FullProblem, rng: torch.Generator) -> Inverse | None:
@@ -224,7 +224,7 @@ def _iterate_in_float32(
     """Yield the states with float32 products; return when they gain nothing any more."""
     for s in _states(problem, state, P, seed):
         if isinstance(state, PCGState) and no_gain(state, s):
-            logger.info("K in float32 is too coarse for this penalty: float64 from here")
+            logger.info("K in float32 is too coarse for this penalty; continuing in float64")
             # A plain state makes the next run compute its residual in float64 and start a new
             # direction.
             return State(s.iteration, s.coef, s.metrics)

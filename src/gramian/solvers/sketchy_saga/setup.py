@@ -136,6 +136,7 @@ def check_average(problem: NystromProblem, state: SagaState, ridge: str) -> None
     apart = float(((average - state.average).norm(dim=0) / size).max())
     if not apart <= AVERAGE_TOLERANCE:
         raise ValueError(
-            f"its average gradient is {apart:.1e} away from that of its table, relative to "
-            "the right-hand side: it was changed, or is of other data. Delete it to start again"
+            f"its average gradient differs from the average of its table by {apart:.1e}, relative "
+            "to the right-hand side: it was changed, or belongs to other data. Delete it to start "
+            "again"
         )
