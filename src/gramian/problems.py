@@ -216,7 +216,7 @@ class FullProblem(_Ridge):
         return float(self.ridge.min()) < 10 * error * largest_diagonal(self.K)
 
     def model(self, coef: Float[Tensor, "n t"]) -> KernelModel:
-        """Return the function with coefficients `coef`, which is where the problem is."""
+        """Return the model with coefficients `coef`, a tensor on the device of the problem."""
         return KernelModel(self.K.kernel, self.K.cols, coef)
 
 
@@ -261,7 +261,7 @@ class _AtLandmarks(_Ridge):
         return replace(self.K, rows=self.K.cols)
 
     def model(self, coef: Float[Tensor, "m t"]) -> KernelModel:
-        """Return the function with coefficients `coef`, which is where the problem is."""
+        """Return the model with coefficients `coef`, a tensor on the device of the problem."""
         return KernelModel(self.K.kernel, self.K.cols, coef)
 
 
@@ -371,7 +371,7 @@ class LossProblem(_AtLandmarks):
         return replace(self, K=self.K.double(), targets=self.targets.double())
 
     def model(self, coef: Float[Tensor, "m q"]) -> KernelModel:
-        """Return the function with coefficients `coef`, which is where the problem is."""
+        """Return the model with coefficients `coef`, a tensor on the device of the problem."""
         return KernelModel(self.K.kernel, self.K.cols, coef, target_shift=self.offset)
 
 

@@ -5,9 +5,9 @@ become columns of the history, which the stopping rules see. If it returns True,
 A method ``finish()`` is called after the run, also after an error; a method ``stage(name)`` before
 each stage of a fit. The solver's seconds do not include the time of callbacks.
 
-`Validate` adds the error on held-out rows, `KeepBest` keeps the state where that was smallest,
-`Checkpoint` saves the state to a file and resumes from it, `ProgressBar`, `ProgressLines` and
-`LogProgress` tell a person how far it is.
+`Validate` adds the error on held-out rows, `KeepBest` keeps the state with the smallest error,
+`Checkpoint` saves the state to a file and resumes from it, and `ProgressBar`, `ProgressLines` and
+`LogProgress` show the progress.
 
 The callbacks of a search, ``callback(trial)``, are called with each `gramian.search.Trial`, and end
 it by returning True: `SearchBar` and `SearchLines` show the trials and the gain of each step.

@@ -22,20 +22,20 @@ logger = logging.getLogger("gramian")
 
 
 class Checkpoint:
-    """Save the state now and then; resume from the file after a crash.
+    """Save the state regularly; resume from the file after a crash.
 
-    The same fit, run again after it was killed, resumes from the last saved state. It ends in the
-    same result: to the last bit on the same machine with as many threads, to rounding elsewhere.
-    The file is replaced only once the new one is complete, so a kill in mid-write does no harm. The
-    last state is saved in any case, also when the run ends early: Ctrl-C loses nothing but the
+    A fit that was killed, and is run again, resumes from the last saved state. The result is the
+    same: to the last bit on the same machine with the same number of threads, to rounding on
+    others. The file is replaced only once the new one is complete, so a kill during a write does no
+    harm. The last state is always saved, even if the run ends early: Ctrl-C loses only the
     iteration that it interrupts.
 
-    Take it for fits that last longer than you can afford to lose.
+    Use it for fits that you cannot afford to repeat.
 
     Parameters
     ----------
     path : str or Path
-        On this machine; a file there that is no checkpoint is left as it is: ValueError.
+        Local path. A file that is not a checkpoint is never overwritten: ValueError.
     every : int, default=1
         Iterations between two saves.
     resume : bool, default=True
@@ -46,26 +46,26 @@ class Checkpoint:
     Attributes
     ----------
     best : State or None
-        The best state so far, which is saved with the last one. A `KeepBest` sets it, and starts
-        from the best state of the file.
+        Best state so far, saved with the last state. A `KeepBest` sets it, and starts from the best
+        state of the file.
 
     Notes
     -----
-    A checkpoint of another problem is refused: all rows, centers, targets and weights are compared
-    by their digests, and kernel, shapes, penalty and the class of the solver. Landmarks drawn at
-    random need a ``random_state``. Not compared are parameters of the solver (another
-    preconditioner starts from the coefficients), a function that augments batches, the engine. The
-    file has a digest of its own, so that damage is noticed.
+    A checkpoint of another problem is refused: the digests of all rows, centers, targets and
+    weights must match, and so must kernel, shapes, penalty and the class of the solver. Landmarks
+    drawn at random need a ``random_state``. Parameters of the solver (another preconditioner starts
+    from the coefficients), a function that augments batches and the engine are not compared. The
+    file has its own digest, which reveals damage.
 
     A resumed solver also compares the state with the problem, see `Solver.verify`, because digests
     do not detect all differences.
 
-    A state that cannot be written, as the disk is full, is a warning in the log: the fit continues,
-    and the next one is tried.
+    If a state cannot be written, because the disk is full, the log has a warning: the fit
+    continues, and tries to write the next state.
 
-    Of a fit by cells each cell is appended to the file once it is solved, whatever `every` says,
-    and a kill costs those under way; see `Journal`. So are the trials and the last fits of a
-    search, as of `KernelRidgeCV`: they are not repeated, and their seconds count as before.
+    A fit by cells appends each cell to the file once it is solved, independently of `every`; a kill
+    loses only unfinished cells, see `Journal`. A search, such as `KernelRidgeCV`, appends its
+    trials and last fits: they are not repeated, and their seconds count as before.
 
     Cost: one pass over the rows for their digest, when a state is first saved or read, at about
     1.5 GB/s (rows in a Parquet file: a pass over the file); one pass of the solver after a
@@ -101,7 +101,8 @@ class Checkpoint:
         self._forget()
 
     def _forget(self) -> None:
-        # a problem may hold all rows on a device, for longer than anybody else
+        # A weak reference: a problem may have all rows on a device, which this object must not
+        # keep there after the fit.
         self._known: tuple[weakref.ref[Problem], dict[str, str]] | None = None
         self._waiting: tuple[Problem, State] | None = None
         self._saved: float | None = None
@@ -113,14 +114,14 @@ class Checkpoint:
         return self.__dict__ | {"_known": None, "_waiting": None, "_saved": None, "best": None}
 
     def __call__(self, problem: Problem, state: State) -> None:
-        """Write the state if it is its turn, else keep it in mind."""
+        """Write the state if a save is due; otherwise remember it."""
         self._waiting = (problem, state)
         # The state is remembered first, so that `finish` can write it after an interruption.
         if state.iteration % self.every == 0 and self._is_time():
             self.finish()
 
     def finish(self) -> None:
-        """Write the last state, if it is not yet written; `solve` does so however a run ends.
+        """Write the last state, if it is not yet written; `solve` calls this at any end of a run.
 
         Raises
         ------
@@ -129,9 +130,11 @@ class Checkpoint:
         """
         if self._waiting is None:
             return
-        (problem, state), self._waiting = self._waiting, None  # what fails is not tried again
+        # A write that fails is not repeated for the same state.
+        (problem, state), self._waiting = self._waiting, None
+        # A state that is not finite must not replace one from which a fit can resume.
         if not bool(state.coef.isfinite().all()):
-            return  # a resumption from such a state is of no use
+            return
         about = self._fingerprint(problem)
         try:
             check_is_checkpoint(self.path)
@@ -147,7 +150,7 @@ class Checkpoint:
         self._saved = time.monotonic()
 
     def _warn(self, error: OSError | ValueError) -> None:
-        """Log that a state is not written, once until one is: it costs no more than it may save."""
+        """Log that a state could not be written, once until a write succeeds."""
         if not self._failed:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else error
             logger.warning("the checkpoint could not be written, and the fit continues: %s", reason)
@@ -159,16 +162,16 @@ class Checkpoint:
         return time.monotonic() - self._saved >= self.every_seconds
 
     def restore(self, problem: Problem, solver: Solver[Any, Any]) -> State | None:
-        """Return the saved state, or None if there is no file or it is not to be used.
+        """Return the saved state; None without a file, or with ``resume=False``.
 
-        Its best state, if it has one, is then `best`.
+        Set `best` to the best state of the file, if it has one.
 
         Raises
         ------
         ValueError
             If the file is no checkpoint, is damaged or belongs to another problem or solver.
         OSError
-            If no file can be written there.
+            If no file can be written to the path.
         """
         self.best = None
         check_is_checkpoint(self.path)

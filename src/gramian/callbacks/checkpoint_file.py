@@ -1,8 +1,8 @@
 """File of a solver state: its format, and the checks before a solver resumes from it.
 
-A safetensors file with the tensors of the state, row after row, as a `State` holds them; in its
-metadata a JSON header with its class, all other values and the description by the caller, and a
-digest of the file. Format 3 holds the best state, too. Format 1, without the digest, is read too.
+A safetensors file with the tensors of a `State`. Its metadata contain a JSON header, with the class
+of the state, all other values and the caller's description, and a digest of the file. Format 3 adds
+the best state. Format 1, without the digest, can still be read.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from ..solvers.loop.state import ADDED_LATER
 
 STATE_FORMAT = 3
 WITHOUT_BEST = 2
-"""Version of a file without a best state: older versions read it."""
+"""Format of a file without a best state, which older versions can read."""
 STATE_KEY = "gramian_state"
 JOURNAL_START = b"gramian\n"
-"""First bytes of a `Journal`, where a state has the length of its header."""
+"""First bytes of a `Journal`; a file of a state starts with the length of its header."""
 BEST_PREFIX = "best."
-"""Stands before the names of the tensors of the best state."""
+"""Prefix of the names of the tensors of the best state."""
 KEY_WITHIN_BYTES = 1 << 12
-"""Bytes at the start of a file within which our key is, if it is a file of ours."""
+"""Number of bytes at the start of a file that must contain the key of a checkpoint."""
 
 
 @dataclass(frozen=True)
@@ -79,8 +79,8 @@ def load_state(path: str | Path) -> State:
     Raises
     ------
     ValueError
-        If the file is no checkpoint, is cut off, was changed since it was written, holds what
-        cannot be a state, or was written by a newer version.
+        If the file is not a checkpoint, is cut off, was changed since it was written, contains an
+        invalid state, or was written by a newer version.
     """
     return read_state(Path(path)).state
 
@@ -125,7 +125,7 @@ class _Newer(ValueError):
 
 
 def check_is_checkpoint(path: Path) -> None:
-    """Raise ValueError if there is a file that is no checkpoint: it must not be replaced."""
+    """Raise ValueError if a file exists that is not a checkpoint: it must not be replaced."""
     check_local(path)
     if not path.exists():
         return
@@ -144,7 +144,7 @@ def check_is_checkpoint(path: Path) -> None:
 
 
 def check_state(state: State, problem: Problem | None = None) -> None:
-    """Raise ValueError if tensors do not fit to each other, or to a problem, or are not finite."""
+    """Raise ValueError if tensors are not finite, or if their shapes disagree with a problem."""
     sizes: dict[str, int] = {}
     if problem is not None:
         (n, m), t = problem.K.shape, problem.targets.shape[1]

@@ -1,4 +1,4 @@
-"""KeepBest: the state with the smallest error on held-out rows, and when to wait no longer."""
+"""KeepBest: the state with the smallest error on held-out rows, and a rule for early stopping."""
 
 from __future__ import annotations
 
@@ -16,31 +16,32 @@ from .checkpoint import Checkpoint
 class KeepBest:
     """Keep the coefficients with the smallest error on held-out rows: early stopping.
 
-    A callback that comes after a `Validate`, and a stopping rule::
+    Use it as a callback after a `Validate`, and its `rule` as a stopping rule::
 
         keep = KeepBest(patience=5)
         solve(problem, solver, callbacks=[Validate(X, y), keep], stop=[keep.rule])
         model = problem.model(keep.best.coef)
 
-    States are compared by ``valid_rmse``; for class codes by ``valid_error``, and by the former
-    where that is the same. The first of equal ones is kept.
+    States are compared by ``valid_rmse``; for class codes by ``valid_error``, and by
+    ``valid_rmse`` if it ties. The first of equal states is kept.
 
-    Take it with `gramian.solvers.solve`; estimators have ``early_stopping=True``.
+    It is for `gramian.solvers.solve`; estimators have ``early_stopping=True``.
 
     Parameters
     ----------
     patience : int, default=5
-        Looks in a row without a new minimum after which `rule` stops, as "early_stopping".
+        Consecutive validations without a new minimum after which `rule` stops, as
+        "early_stopping".
     every : int, default=1
-        Iterations between two looks, as in `Validate`.
+        Iterations between two validations, as in `Validate`.
     checkpoints : sequence of Checkpoint, default=()
-        They save the best state with the last one. A run that resumes from such a file has the
-        same best state and the same remaining patience. List them after this callback.
+        Checkpoints that save the best state with the last one. A run that resumes from such a file
+        has the same best state and the same remaining patience. List them after this callback.
 
     Attributes
     ----------
     best : State or None
-        Iteration, coefficients and metrics; None before the first look.
+        Iteration, coefficients and metrics; None before the first validation.
 
     Examples
     --------
@@ -76,12 +77,12 @@ class KeepBest:
             checkpoint.best = self.best
 
     def finish(self) -> None:
-        """Leave the checkpoints to the next run; they have written by now."""
+        """Remove the best state from the checkpoints, which have written it."""
         for checkpoint in self.checkpoints:
             checkpoint.best = None
 
     def rule(self, history: Sequence[Row]) -> StopReason | None:
-        """Stop as "early_stopping" after `patience` looks without a new minimum."""
+        """Stop as "early_stopping" after `patience` validations without a new minimum."""
         if self.best is None:
             return None
         # Iterations since the best state, counted in validations: states in between have no

@@ -1,4 +1,4 @@
-"""The fingerprint of a problem: by which a checkpoint knows that it is the same one."""
+"""Fingerprint of a problem, which a checkpoint compares with its own."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ..problems import LossProblem, Problem
 def fingerprint(problem: Problem) -> dict[str, str]:
     """Return digests of the parts that identify a problem, by their names.
 
-    All rows, centers, targets and weights are digested: a single entry that differs is found. So
-    are kernel, shape, type and penalty. Engine, device, threads and memory are left out, with which
-    results differ by rounding.
+    The digests cover all rows, centers, targets and weights, so that a single different entry is
+    detected, and kernel, shape, type and penalty. Engine, device, threads and memory are left out:
+    they change results by rounding only.
 
     Notes
     -----
-    Cost: one pass over the rows, and one over the centers where these are others.
+    Cost: one pass over the rows, and one over the centers if they are not the rows.
     """
     K = problem.K
     rows = digest(K.rows)
@@ -42,15 +42,16 @@ def fingerprint(problem: Problem) -> dict[str, str]:
 
 
 def _numbers(x: RowNumbers | None) -> str:
-    """Return the digest of numbers of the rows, wherever they are."""
+    """Return the digest of row-aligned numbers, local or remote."""
     remote = as_remote_columns(x)
     return tensor_digest(x) if remote is None else digest(remote.rows)
 
 
 def _round_digits(x: Tensor | None) -> Tensor | None:
-    """Return three digits: leverage scores, of which weights are made, end differently elsewhere.
+    """Return the weights rounded to three digits: others depend on the processor.
 
-    Only preconditioners use them, and none depends on the fourth digit.
+    The weights come from leverage scores. Only preconditioners use them, and none depends on the
+    fourth digit.
     """
     if x is None:
         return None

@@ -1,12 +1,12 @@
-"""Journal: the finished parts of a fit in a file, from which it resumes.
+"""Journal: the finished parts of a fit in a file, from which the fit resumes.
 
-The file is a header, then one record a part: a mark, the number of the part, the length and the
-SHA-256 digest of its payload, and the payload, a safetensors file with JSON in its metadata. A
-reader searches for the marks, so damage costs the records that it touches and no others.
+The file is a header, then one record for each part: a mark, the number of the part, the length and
+the SHA-256 digest of its payload, and the payload, a safetensors file with JSON in its metadata. A
+reader searches for the marks, so damage destroys only the records that it touches.
 
-A database gives no such bound. Measured with SQLite, a row a part: of 150 bits flipped in the file
-header and in headers of pages, 19 made all 100 rows unreadable and one lost 8; a commit takes 14 ms
-on a disk where a record here takes 1.6 ms.
+A database gives no such bound. Measured with SQLite, one row for each part: of 150 bits flipped in
+the file header and in headers of pages, 19 made all 100 rows unreadable and one lost 8; a commit
+takes 14 ms on a disk where a record of a journal takes 1.6 ms.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ JOURNAL_KIND = "journal"
 def another_problem(path: Path, differences: Sequence[str]) -> ValueError:
     """Return the error about a checkpoint of another fit.
 
-    Cells and searches draw at random as landmarks do.
+    It mentions ``random_state`` for landmarks only, but cells and searches also draw at random.
     """
     return TextError(
         "{} is a checkpoint of another problem: {} differ. Delete it, or use "
@@ -59,7 +59,7 @@ HEADER_PATTERN = re.compile(
     rb'"%s": "%s", "format": (\d+)' % (STATE_KEY.encode(), JOURNAL_KIND.encode())
 )
 RECORD_MARK = bytes.fromhex("8f6772616d69616ed1a5f03e9b7c42e6")
-"""Start of a record: 16 bytes that data hold by chance once in 10^38 places."""
+"""Start of a record: 16 bytes that occur in other data once in 10^38 places by chance."""
 
 RECORD_FIELDS = struct.Struct("<qQ32s")
 """Fields after the mark: number of the part, bytes of the payload, digest of all three."""
@@ -69,29 +69,30 @@ Part = tuple[dict[str, Any], dict[str, Tensor]]
 
 
 class Journal:
-    """The finished parts of a fit, each appended to a file and flushed to the disk.
+    """Finished parts of a fit, each appended to a file and flushed to the disk.
 
-    A kill costs the parts under way. A part that was cut off or damaged is missing, and the others
-    stay.
+    A kill loses only unfinished parts. A part that was cut off or damaged is missing; all others
+    remain readable.
 
     Parameters
     ----------
     path : Path
-        Of a checkpoint.
+        File of the checkpoint.
     about : mapping of str to str
-        Digests and settings of the fit, by the names of its properties. Each record has them.
+        Digests and settings of the fit, by the names of its properties, written to each record.
     resume : bool
-        Whether to resume from a file that exists; else it is replaced.
+        Whether to resume from an existing file; otherwise it is replaced.
 
     Raises
     ------
     ValueError
-        If the file is no checkpoint, or one of another kind, of another fit or of another version.
+        If the file is not a checkpoint, or belongs to another kind of fit, another fit or another
+        version.
 
     Notes
     -----
-    Cost: the file is read once when it is opened, to find the marks. A record of 8 kB takes 1.6 ms,
-    mostly for the flush.
+    Cost: opening reads the file once, to find the marks. A record of 8 kB takes 1.6 ms, mostly for
+    the flush.
     """
 
     def __init__(self, path: Path, about: Mapping[str, str], *, resume: bool) -> None:
@@ -117,7 +118,7 @@ class Journal:
                 break
 
     def __len__(self) -> int:
-        """Give the number of parts."""
+        """Return the number of parts."""
         return len(self._places)
 
     def part(self, number: int) -> Part | None:
@@ -126,7 +127,7 @@ class Journal:
         Raises
         ------
         ValueError
-            If it is a part of another fit.
+            If the part belongs to another fit.
         """
         part = self._read(number)
         if part is None and number in self._places:
@@ -138,10 +139,10 @@ class Journal:
         logger.warning("%s: part %d is damaged and will be computed again", self.path, number)
 
     def append(self, number: int, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
-        """Write a part, and wait until the disk has it.
+        """Write a part, and wait until it is on the disk.
 
-        A disk that is full, or gone, is a warning in the log: the fit is worth more than its
-        journal, and the part is computed again by a fit that resumes.
+        If the disk is full or missing, log a warning: the fit is worth more than its journal, and a
+        resumed fit computes the part again.
         """
         text = json.dumps({"about": self._about, "facts": facts})
         # safetensors refuses tensors that share memory.
@@ -176,7 +177,7 @@ class Journal:
             )
 
     def _read(self, number: int) -> Part | None:
-        """Return the last undamaged record of a part, None without one."""
+        """Return the last undamaged record of a part; None without one."""
         for place, length in reversed(self._places.get(number, [])):
             with self.path.open("rb") as file:
                 file.seek(place)
@@ -233,7 +234,7 @@ def _digest(number: int, payload: bytes) -> bytes:
 
 
 def _unpack(payload: bytes) -> tuple[dict[str, Any], dict[str, Any], dict[str, Tensor]] | None:
-    """Return the contents of a payload; None if it was forged: its digest is right."""
+    """Return the contents of a payload with a valid digest; None if it was forged."""
     try:
         tensors = safetensors.torch.load(payload)
         end = 8 + int.from_bytes(payload[:8], "little")

@@ -1,4 +1,4 @@
-"""ProgressLines: a line of text now and then, where there is no terminal to draw a bar on."""
+"""ProgressLines: regular lines of text, for programs without a terminal."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from .ticking import EVERY_SECONDS, Ticking
 
 
 class ProgressLines(Ticking):
-    """Say every half minute how far a fit is, inside a ``with`` statement; silent outside.
+    """Log the progress of a fit every half minute inside a ``with`` statement; silent outside.
 
-    Stage, iteration, metrics and seconds in one line, also while a stage or an iteration lasts for
-    minutes: a thread says it, which ends with the context. Nothing is said of shorter fits.
+    A line has stage, iteration, metrics and seconds. It is written by a thread, also during stages
+    and iterations of minutes; the thread ends with the context. Fits of less than half a minute log
+    nothing.
 
     Use it for logs, such as the logs of batch jobs.
 
@@ -49,15 +50,15 @@ class ProgressLines(Ticking):
         return f"{self._at}{self._state_text}"
 
     def stage(self, name: str) -> None:
-        """Keep the stage in mind for the next line."""
+        """Store the stage for the next line."""
         self._at, self._state_text = name, ""
 
     def part(self, done: int, total: int) -> None:
-        """Keep in mind how many parts are ready."""
+        """Store the number of finished parts for the next line."""
         self._state_text = f" {done:,} of {total:,}"
 
     def __call__(self, problem: Problem, state: State) -> None:
-        """Keep the state in mind for the next line."""
+        """Store the state for the next line."""
         seconds = {name: value for name, value in state.metrics.items() if name != "seconds"}
         self._at = ITERATING_STAGE
         self._state_text = f" {state.iteration}: {metrics_text(seconds)}".rstrip(" :")

@@ -22,7 +22,7 @@ TENTHS_PER_UNIT = 10
 class LogProgress:
     """Write stages and the metrics of every few iterations to the logger "gramian", level INFO.
 
-    Take it where a program has a log already.
+    Use it in programs that already have a log.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class LogProgress:
         self.every = as_count(every, "every")
 
     def stage(self, name: str) -> None:
-        """Log the stage that begins."""
+        """Log the start of a stage."""
         logger.info("%s", name)
 
     def part(self, done: int, total: int) -> None:
@@ -59,20 +59,20 @@ class LogProgress:
             logger.info("%d of %d", done, total)
 
     def __call__(self, problem: Problem, state: State) -> None:
-        """Log the state if it is its turn."""
+        """Log the state in every `every`-th iteration."""
         if state.iteration % self.every == 0:
             logger.info("iteration %d: %s", state.iteration, metrics_text(state.metrics))
 
 
 class ProgressBar:
-    """A bar on the terminal, drawn with rich inside a ``with`` statement and silent outside.
+    """Progress bar on the terminal, drawn with rich inside a ``with`` statement; silent outside.
 
-    Take it in a terminal, or a notebook.
+    Use it in a terminal or a notebook.
 
     Parameters
     ----------
     total : int, optional
-        Iterations expected; without it the bar only pulses.
+        Expected number of iterations; without it the bar only pulses.
     description : str, default="solving"
 
     Examples
@@ -121,17 +121,17 @@ class ProgressBar:
         return {"total": self.total, "description": self.description, "_progress": None}
 
     def stage(self, name: str) -> None:
-        """Show the stage before the bar."""
+        """Show the stage as the description of the bar."""
         if self._progress is not None:
             self._progress.update(self._task, description=name)
 
     def part(self, done: int, total: int) -> None:
-        """Move the bar to the parts that are ready."""
+        """Move the bar to the number of finished parts."""
         if self._progress is not None:
             self._progress.update(self._task, completed=done, total=total)
 
     def __call__(self, problem: Problem, state: State) -> None:
-        """Move the bar to the iteration of the state, or the pass where that is a part of one."""
+        """Move the bar to the iteration of the state, or to its passes if it counts them."""
         if self._progress is not None:
             done = state.metrics.get(PASSES_KEY, state.iteration)
             self._progress.update(
@@ -143,7 +143,7 @@ class ProgressBar:
 
 
 def metrics_text(metrics: dict[str, int | float]) -> str:
-    """Return metrics in a line, without those that tell a reader little."""
+    """Return the metrics in a line, without evaluations, conditions and a redundant residual."""
     hidden = {"kernel_evaluations", "condition"}
     # The prediction error is the residual in units of the target.
     if PREDICTION_ERROR in metrics:

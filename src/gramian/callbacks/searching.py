@@ -33,10 +33,10 @@ class SearchLines(Ticking):
     """Log the trials and gains of a search every half minute, inside a ``with`` statement.
 
     One of the ``callbacks`` of `KernelRidgeCV`; silent outside of the statement. A line has the
-    step, the number of trials and the last of them, and the error after each step with the share
-    by which the step lowered it. A thread says it, which ends with the context.
+    step, the number of trials and the last trial, and for each step the error and its relative
+    reduction. It is written by a thread, which ends with the context.
 
-    Take it for searches of minutes, in logs.
+    Use it for the logs of searches of minutes.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class SearchLines(Ticking):
         self._at = name
 
     def __call__(self, trial: Trial) -> None:
-        """Keep a trial in mind for the next line."""
+        """Store a trial for the next line."""
         # A new list, because the thread may be reading the last one.
         self._trials = [*self._trials, trial]
 
@@ -82,16 +82,16 @@ class SearchLines(Ticking):
 
 
 class SearchBar:
-    """A bar on the terminal with a line for each step of a search, inside a ``with`` statement.
+    """Progress bar and a line for each step of a search, inside a ``with`` statement.
 
     One of the ``callbacks`` of `KernelRidgeCV`; silent outside of the statement.
 
-    Take it for searches in a terminal, or a notebook.
+    Use it for searches in a terminal or a notebook.
 
     Parameters
     ----------
     seconds : float, default=inf
-        That the search may take; without it the bar only pulses.
+        Time limit of the search; without it the bar only pulses.
 
     Examples
     --------
@@ -142,12 +142,12 @@ class SearchBar:
         return {"seconds": self.seconds, "_progress": None, "_trials": []}
 
     def stage(self, name: str) -> None:
-        """Show the stage before the bar."""
+        """Show the stage as the description of the bar."""
         if self._progress is not None:
             self._progress.update(self._task, description=name)
 
     def __call__(self, trial: Trial) -> None:
-        """Show a trial, and a line of the step before if it is the first of another one."""
+        """Show a trial; if it is the first of its step, also print a line of the previous step."""
         if self._progress is None:
             return
         if self._trials and step_of(self._trials[-1]) != step_of(trial):
@@ -176,6 +176,6 @@ def trial_text(trial: Trial) -> str:
 
 
 def gain_text(gain: Gain) -> str:
-    """Return the error after a step, and the share by which it lowered it."""
+    """Return the error after a step, and its relative reduction."""
     less = "" if gain.gain is None else f" ({100 * gain.gain:.1f} % less)"
     return f"{gain.step} {gain.error:.4g}{less}"

@@ -15,16 +15,16 @@ CELLS_STAGE: str = "fitting cells"
 
 
 def announce(callbacks: Iterable[Callable[..., Any]], stage: str) -> None:
-    """Tell the callbacks that want to know which stage begins.
+    """Call the method ``stage(name)`` of the callbacks that have it.
 
     Parameters
     ----------
     callbacks : iterable of callables
     stage : str
-        In the order of a fit: "reading", "learning a metric" (if one is), "choosing the kernel"
-        (or lengthscale, or penalty, if one of them is), "choosing landmarks", "preparing" (factors,
-        and all that comes before the first iteration), "iterating"; by cells "preparing" (dividing
-        the rows) and "fitting cells".
+        In the order of a fit: "reading", "learning a metric" (if it is learned), "choosing the
+        kernel" (or lengthscale or penalty, if it is chosen), "choosing landmarks", "preparing"
+        (factors, and all other work before the first iteration), "iterating"; by cells "preparing"
+        (dividing the rows) and "fitting cells".
     """
     for callback in callbacks:
         stage_method = getattr(callback, "stage", None)
@@ -33,13 +33,13 @@ def announce(callbacks: Iterable[Callable[..., Any]], stage: str) -> None:
 
 
 def announce_part(callbacks: Iterable[Callable[..., Any]], done: int, total: int) -> None:
-    """Tell the callbacks that have a method ``part(done, total)`` how many parts are ready.
+    """Call the method ``part(done, total)`` of the callbacks that have it.
 
     Parameters
     ----------
     callbacks : iterable of callables
     done, total : int
-        Parts of the fit, such as cells.
+        Numbers of finished and of all parts of the fit, such as cells.
     """
     for callback in callbacks:
         part_method = getattr(callback, "part", None)

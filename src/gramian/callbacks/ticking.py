@@ -1,4 +1,4 @@
-"""Ticking: a line of text now and then, from a thread."""
+"""Ticking: regular lines of text from a thread."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ T = TypeVar("T", bound="Ticking")
 
 
 class Ticking(ABC):
-    """Say a line every half minute inside a ``with`` statement; silent outside.
+    """Write a line every half minute inside a ``with`` statement; silent outside.
 
-    A thread logs the lines, and ends with the context. Shorter runs are not logged.
+    A thread writes the lines, and ends with the context. Shorter runs write nothing.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class Ticking(ABC):
 
     @abstractmethod
     def line(self) -> str:
-        """Return what there is to say now."""
+        """Return the current line."""
 
     def __enter__(self: T) -> T:
         self._start = time.monotonic()

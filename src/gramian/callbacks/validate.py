@@ -22,7 +22,7 @@ from ..solvers.loop.metrics import VALID_ERROR, VALID_RMSE
 class Validate:
     """Add ``valid_rmse``, and ``valid_error`` for class codes, to the metrics of a state.
 
-    Take it to see the error on rows of your own choice after each iteration.
+    Use it to observe the error on rows of your choice after each iteration.
 
     Parameters
     ----------
@@ -33,12 +33,12 @@ class Validate:
     every : int, default=1
         Iterations between two validations.
     coded : bool, default=False
-        Whether `y` holds class codes: the fraction of rows whose largest value (for one target:
-        whose sign) is at the wrong place is then added as ``valid_error``.
+        Whether `y` contains class codes: ``valid_error`` is then the fraction of rows whose largest
+        value belongs to the wrong class, or whose sign is wrong if there is one target.
     scale : float or Tensor of shape (t,), default=1
-        Units of the targets, where they are standardised: errors are multiplied by them.
+        Units of standardised targets, by which errors are multiplied.
     weights : Tensor of shape (n,), optional
-        Weights of the rows, in the mean of the squares and in the share of wrong classes.
+        Weights of the rows, in the mean of the squares and in the fraction of wrong classes.
 
     Notes
     -----
@@ -67,7 +67,7 @@ class Validate:
         as_count(self.every, "every")
 
     def __call__(self, problem: Problem, state: State) -> None:
-        """Predict and compare, if it is the turn of this iteration."""
+        """Predict and compare in every `every`-th iteration."""
         if state.iteration % self.every:
             return
         predicted, y = self.predict_state(problem, state)
@@ -79,7 +79,13 @@ class Validate:
     def predict_state(
         self, problem: Problem, state: State
     ) -> tuple[Float[Tensor, "n t"], Float[Tensor, "n t"]]:
-        """Return the predictions of a state, and the targets; ValueError if these do not fit."""
+        """Return the predictions of a state, and the targets.
+
+        Raises
+        ------
+        ValueError
+            If the targets have another number of values.
+        """
         K = problem.K
         model, rows = problem.model(state.coef), as_rows(self.X)
         # Held-out rows may have another dtype than the centers, for which the engine may have no
@@ -105,7 +111,7 @@ class Validate:
         return float(values @ weights / weights.sum())
 
     def with_targets(self, y: Float[Tensor, "n t"], coded: bool) -> Validate:
-        """Return the same with other targets: an estimator's, in its own scale or code."""
+        """Return this callback with the targets of an estimator, in its scale or code."""
         return replace(self, y=y, coded=coded)
 
 

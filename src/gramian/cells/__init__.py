@@ -1,12 +1,12 @@
-"""Cells: regions of the rows, each with a model of its own, and how rows are routed to them.
+"""Cells: regions of the rows with their own models, and the routing of rows to cells.
 
-A partition is an object per algorithm, like selectors and solvers: it grows cells from a sample,
+A partition is an algorithm that grows cells from a sample; each is one class:
 
     median_splits   a tree of median splits along principal directions
     kmeans          nearest centers
     random          random subsets, whose models are averaged: a control
 
-and cells say which of them a row belongs to, with weights that sum to one.
+Cells return the cells of a row, with weights of sum one.
 """
 
 from .base import Cells, Partition, Share, cells_from_parts, divide_rows, kinds, partitions

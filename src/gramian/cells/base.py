@@ -1,4 +1,4 @@
-"""Cells, and the partitions that grow them."""
+"""Cells and Partition: regions of the rows, and the algorithms that grow them."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from .._registries.registry import Registry
 
 @dataclass(frozen=True, eq=False)
 class Share:
-    """The rows that belong to a cell, and how much.
+    """The rows of a cell, with their weights.
 
     Attributes
     ----------
     cell : int
     index : Tensor of shape (k,)
-        Numbers of the rows, increasing.
+        Row numbers, increasing.
     weight : Tensor of shape (k,)
-        Above 0, in float64; the weights of a row over all its cells sum to 1.
+        Positive, in float64; the weights of a row in all of its cells have the sum 1.
     slope : Tensor of shape (k, d), or None
-        The gradient of the weights, if it was asked for.
+        Gradients of the weights, if requested.
     """
 
     cell: int
@@ -36,7 +36,7 @@ class Share:
 
 
 class Cells(ABC):
-    """Regions of rows as the kernel sees them; a frozen value.
+    """Regions of mapped rows, as the kernel gets them; a frozen value.
 
     Attributes
     ----------
@@ -46,39 +46,39 @@ class Cells(ABC):
     @property
     @abstractmethod
     def count(self) -> int:
-        """The number of cells."""
+        """Number of cells."""
 
     @property
     @abstractmethod
     def features(self) -> int | None:
-        """The number of features that rows must have; None if cells do not depend on features."""
+        """Number of features that rows must have; None if cells do not depend on features."""
 
     @abstractmethod
     def route(self, X: Float[Tensor, "n d"], *, slopes: bool = False) -> Iterator[Share]:
-        """Yield the rows of each cell that has any, by increasing cell.
+        """Yield the share of each nonempty cell, in the order of the cells.
 
         Parameters
         ----------
         X : Tensor of shape (n, d)
         slopes : bool, default=False
-            Whether gradients of the weights are wanted.
+            Whether to compute gradients of the weights.
         """
 
     def route_in_parts(self, X: Float[Tensor, "n d"], *, slopes: bool = False) -> Iterator[Share]:
-        """Yield shares as `route` does, of some rows after the others where memory needs it.
+        """Yield shares as `route` does, for parts of the rows if memory requires it.
 
-        For cells from a file, whose rows may belong to any number of them.
+        It is for cells from a file, in which a row may belong to any number of cells.
         """
         yield from self.route(X, slopes=slopes)
 
     def members(self, X: Float[Tensor, "n d"], *, rng: torch.Generator) -> list[Tensor]:
-        """Return the numbers of the rows that each cell is fitted to, increasing: all of its own.
+        """Return the row numbers to which each cell is fitted, increasing; all of its rows.
 
         Parameters
         ----------
         X : Tensor of shape (n, d)
         rng : torch.Generator
-            For cells that are random.
+            Generator for random cells.
         """
         index_of_cell = [torch.empty(0, dtype=torch.int64)] * self.count
         for share in self.route(X):
@@ -87,32 +87,32 @@ class Cells(ABC):
 
     @abstractmethod
     def tensors(self) -> dict[str, Tensor]:
-        """Return the tensors that a file keeps."""
+        """Return the tensors to save in a file."""
 
     @classmethod
     @abstractmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Cells:
-        """Rebuild from what `tensors` gave; ValueError if that is damaged."""
+        """Return the cells of saved tensors; raise ValueError if they are damaged."""
 
 
 class Partition(ABC):
-    """An algorithm that divides rows. Fields are its parameters; it holds no state.
+    """An algorithm that divides rows into cells. Fields are its parameters; it has no state.
 
     Attributes
     ----------
     rows : int
-        Of a cell, at most, about.
+        Approximate largest number of rows of a cell.
     """
 
     rows: int
 
     @property
     def largest_cell_rows(self) -> float:
-        """The rows of a cell beyond which it could not be divided: its rows are all the same."""
+        """Number of rows above which a cell consists of equal rows, which cannot be divided."""
         return 1.5 * self.rows
 
     def total_cell_rows(self, n: int) -> float:
-        """Return the approximate rows of all cells together: rows in bands are in several cells."""
+        """Return the approximate rows of all cells together; rows in bands count several times."""
         return float(n)
 
     @abstractmethod
@@ -122,8 +122,8 @@ class Partition(ABC):
         Parameters
         ----------
         sample : Tensor of shape (s, d)
-            Rows as the kernel sees them, of which there are n. A feature that is the same in all of
-            them is one that no cell is cut along, whatever other rows have there.
+            Random rows of the n mapped rows. Cells are not divided along a feature that is constant
+            in the sample, even if other rows differ in it.
         n : int
         rng : torch.Generator
         """
@@ -136,20 +136,20 @@ def divide_rows(
     most: int = 100_000,
     rng: torch.Generator,
 ) -> tuple[Cells, list[Tensor]]:
-    """Return cells, grown from a sample of the rows, and the numbers of the rows of each.
+    """Return cells, grown from a sample of the rows, and the row numbers of each cell.
 
     Parameters
     ----------
     partition : Partition
     X : Tensor of shape (n, d)
     most : int, default=100_000
-        Rows of the sample.
+        Largest number of rows of the sample.
     rng : torch.Generator
 
     Notes
     -----
-    A cell whose rows are all equal cannot be divided: it keeps as many random rows as other cells
-    have. A cell without rows, which rounding may leave, gets the rows of its neighbour.
+    A cell of equal rows cannot be divided: it keeps as many random rows as other cells have. A cell
+    without rows, which rounding may cause, gets the rows of its neighbour.
     """
     n = len(X)
     # All rows need no random numbers.
@@ -178,16 +178,16 @@ def divide_rows(
 partitions: Registry[Partition] = Registry("partition")
 
 kinds: Registry[Cells] = Registry("kind of cells")
-"""By the names that files have for them."""
+"""Classes of cells, by their names in files."""
 
 
 def cells_from_parts(kind: object, tensors: Mapping[str, Tensor]) -> Cells:
-    """Rebuild cells from the name of their kind and what `Cells.tensors` gave.
+    """Return the cells of a kind from their saved tensors.
 
     Raises
     ------
     ValueError
-        If there is no such kind, or the tensors are damaged.
+        If the kind is unknown, or the tensors are damaged.
     """
     return kinds[str(kind)].from_tensors(tensors)
 

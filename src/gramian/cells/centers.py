@@ -1,4 +1,4 @@
-"""KMeansCells: cells about centers, blended where two centers are about as near."""
+"""KMeansCells: cells around centers, blended between centers at nearly equal distances."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from .base import Cells, Partition, Share, check_names, kinds, partitions
 LLOYD_ITERATIONS = 10
 
 LARGEST_CELL_RATIO = 4.0
-"""Times the rows of a cell on average: clusters are of different sizes, but not of any."""
+"""Largest rows of a cell, as a multiple of the mean; a larger cell consists of equal rows."""
 
 AT_ONCE = 1 << 22
-"""Numbers of a block's largest tensor: rows, distances, or slopes where centers are all as near."""
+"""Numbers in the largest tensor of a block: rows, distances, or slopes if all centers are near."""
 
 QUANTILE_ROWS = 1_000_000
-"""Rows that the width of bands is chosen by: `torch.quantile` takes no more than 16 million."""
+"""Rows that determine the width of bands: `torch.quantile` supports at most 16 million."""
 
 TENSOR_NAMES = ("centers", "width")
 
@@ -29,14 +29,14 @@ TENSOR_NAMES = ("centers", "width")
 @kinds.register("centers")
 @dataclass(frozen=True, eq=False)
 class CenterCells(Cells):
-    """Cells of the rows that are nearest to a center.
+    """Cells that contain the rows nearest to their centers.
 
     Attributes
     ----------
     centers : Tensor of shape (c, d)
     width : Tensor of shape ()
-        The weight of a cell falls linearly to zero where its center is farther than the nearest one
-        by this distance; then weights are divided by their sum. 0: rows have one cell.
+        Difference from the distance to the nearest center at which the weight of a cell has fallen
+        linearly to zero; weights are then divided by their sum. 0: each row has one cell.
     """
 
     centers: Float[Tensor, "c d"]
@@ -67,9 +67,9 @@ class CenterCells(Cells):
     def _pairs(
         self, X: Float[Tensor, "b d"], distances: Float[Tensor, "b c"], start: int, slopes: bool
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Return rows of a block, the cells of each, weights, and their slopes if wanted.
+        """Return rows, cells, weights and slopes of the pairs of rows of a block and their cells.
 
-        Rows increase, and are counted from the first one of all blocks.
+        Rows increase, and are counted from the first block. Slopes are empty unless requested.
         """
         nearest, first = distances.min(dim=1)
         width = float(self.width)
@@ -95,7 +95,7 @@ class CenterCells(Cells):
         return start + row, cell, weight, slope
 
     def _units(self, X: Tensor, cell: Tensor, distance: Tensor) -> Tensor:
-        """Return the gradients of the distances between rows and centers, one of each."""
+        """Return the gradient of the distance of each row to its center."""
         return (X - self.centers[cell].double()) / distance.clamp(min=TINY_DISTANCE)[:, None]
 
     def tensors(self) -> dict[str, Tensor]:
@@ -118,21 +118,22 @@ TINY_DISTANCE = 1e-300
 @partitions.register("kmeans")
 @dataclass(frozen=True)
 class KMeansCells(Partition):
-    """Cells about the means of clusters, by Lloyd's algorithm on the sample.
+    """Cells around the means of clusters, by Lloyd's algorithm on the sample.
 
-    Take it where rows come in groups that a tree would cut.
+    Use it if rows form groups that a tree would cut.
 
     Parameters
     ----------
     rows : int, default=10_000
-        Of a cell, on average: clusters may be larger.
+        Mean number of rows of a cell; clusters may be larger.
     overlap : float, default=0.1
-        Share of the rows that have two centers about as near, and belong to both cells.
+        Fraction of the rows that have two centers at nearly equal distances, and belong to both
+        cells.
 
     Notes
     -----
-    Cost: s c d operations for each of 10 iterations, c the number of cells. Cells are of different
-    sizes, and so are the seconds that they take.
+    Cost: s c d operations for each of 10 iterations, c the number of cells. Cells differ in size,
+    and so in the seconds of their fits.
 
     Examples
     --------
@@ -190,11 +191,11 @@ class KMeansCells(Partition):
 def _distances(
     X: Float[Tensor, "n d"], centers: Float[Tensor, "c d"], held: int = 1
 ) -> Iterator[tuple[int, Float[Tensor, "b d"], Float[Tensor, "b c"]]]:
-    """Yield the first number of each block of rows, its rows and their distances, in float64.
+    """Yield the number of the first row, the rows and the distances of each block, in float64.
 
-    Blocks are small enough for `held` numbers of each distance, and of about one size: of a few
-    rows `torch.cdist` computes distances in another way. A feature that is the same for all centers
-    is one that cells are not cut along: rows get that number, too.
+    Memory suffices for `held` numbers for each distance. Blocks have nearly equal sizes, because
+    `torch.cdist` uses another formula for few rows. Features that are equal in all centers do not
+    divide cells: rows get the value of the centers.
     """
     n, d = X.shape
     size = max(1, AT_ONCE // max(len(centers) * held, d))

@@ -14,13 +14,13 @@ from .base import Partition, partitions
 from .tree import TreeCells
 
 POWER_ITERATIONS = 15
-"""Products with the covariance until a direction is principal enough to split along."""
+"""Power iterations for the principal direction of a split."""
 
 DIRECTION_ROWS = 4000
-"""Rows that a direction is found from."""
+"""Rows that determine a direction."""
 
 LEAST_SAMPLE_ROWS = 2
-"""Rows of a sample below which a cell is divided no further."""
+"""Least number of sampled rows on each side of a split."""
 
 TINY_WIDTH = 1e-300
 
@@ -30,28 +30,28 @@ _Waiting = tuple[Tensor, int, tuple[int, int] | None]
 @partitions.register("median_splits")
 @dataclass(frozen=True)
 class MedianSplits(Partition):
-    """Split along the first principal direction, in halves, until a cell has few rows.
+    """Split along the first principal direction, in halves, until all cells have few rows.
 
-    So many cells as are needed are divided between both sides: a number of cells that is no power
-    of two has splits that are a little off the median.
+    Each split divides the number of cells between its sides. If this number is not a power of two,
+    some splits are slightly off the median.
 
-    Take it, as ``cells=5000`` does, for hundred thousands of rows and more.
+    Use it, as ``cells=5000`` does, for hundreds of thousands of rows and more.
 
     Parameters
     ----------
     rows : int, default=10_000
-        Of a cell, at most, but for rows that are all the same.
+        Largest number of rows of a cell; cells of equal rows may be larger.
     overlap : float, default=0.05
-        Share of the rows of a split that are in its band, and belong to both sides: predictions
-        are blended across it, linearly. 0: predictions jump.
+        Fraction of the rows of a split that are in its band, and belong to both sides: predictions
+        are blended linearly across the band. 0: predictions jump.
 
     Notes
     -----
     Each level of the tree multiplies the rows of all cells by 1 + overlap. Cost: some passes over
     the sample for each level, s d operations each.
 
-    A direction along which rows do not differ is replaced by the feature of largest spread; rows
-    that do not differ at all are one cell.
+    A direction along which rows do not differ is replaced by the feature of largest spread; equal
+    rows form one cell.
 
     Examples
     --------
@@ -77,7 +77,7 @@ class MedianSplits(Partition):
             raise ValueError(f"overlap must be at least 0 and below 0.5, not {self.overlap!r}")
 
     def number_of_cells(self, n: int) -> int:
-        """Return the least number of cells of which none has too many of n rows, bands included."""
+        """Return the least number of cells of at most `rows` of the n rows, bands included."""
         cells = max(1, -(-n // self.rows))
         # Bands multiply the rows with each level, so the number of cells grows until the largest
         # cell fits.
@@ -127,9 +127,9 @@ class MedianSplits(Partition):
 def _split(
     X: Float[Tensor, "s d"], share: float, overlap: float, rng: torch.Generator
 ) -> tuple[Tensor, float, float] | None:
-    """Return direction and band of a split with a share of the rows on its first side.
+    """Return direction and band of a split with a fraction `share` of the rows on its first side.
 
-    None if the rows are all the same.
+    Return None if all rows are equal.
     """
     spread = X.amax(dim=0) - X.amin(dim=0)
     if not bool((spread > 0).any()):
@@ -153,9 +153,9 @@ def _split(
 
 
 def _between(at: Float[Tensor, " s"], middle: int) -> float:
-    """Return a value that some of the sorted values are above, and some are not; near the middle.
+    """Return a value near the middle that separates the sorted values.
 
-    Half way to the next one, so that rounding moves no row to the other side.
+    It is half way between two values, so that rounding moves no row to the other side.
     """
     value = at[middle - 1]
     # The upper half has one value: split below it.
@@ -167,7 +167,7 @@ def _between(at: Float[Tensor, " s"], middle: int) -> float:
 
 
 def _principal(X: Float[Tensor, "s d"], rng: torch.Generator) -> Float[Tensor, " d"]:
-    """Return the first principal direction of some rows, about."""
+    """Return the approximate first principal direction of some rows."""
     step = max(1, len(X) // DIRECTION_ROWS)
     sampled = X[::step].double()
     sampled = sampled - sampled.mean(dim=0)

@@ -18,12 +18,12 @@ TENSOR_NAMES = ("number",)
 @kinds.register("mean")
 @dataclass(frozen=True, eq=False)
 class MeanCells(Cells):
-    """Cells that all predict each row: the prediction is their mean.
+    """Cells that all predict each row; the prediction is their mean.
 
     Attributes
     ----------
     number : Tensor of shape ()
-        Of the cells.
+        Number of cells.
     """
 
     number: Tensor
@@ -45,7 +45,7 @@ class MeanCells(Cells):
             yield Share(cell, index, weight, slope)
 
     def members(self, X: Float[Tensor, "n d"], *, rng: torch.Generator) -> list[Tensor]:
-        """Return random parts of the rows, of one size but for one row."""
+        """Return random parts of the rows, whose sizes differ by at most one row."""
         parts = torch.randperm(len(X), generator=rng).tensor_split(self.count)
         return [part.sort().values for part in parts]
 
@@ -66,17 +66,17 @@ class MeanCells(Cells):
 class RandomCells(Partition):
     """Random subsets, as in divide-and-conquer kernel ridge regression [1]_.
 
-    Take it to see what regions are worth.
+    Use it as a control, to measure the gain of regions.
 
     Parameters
     ----------
     rows : int, default=10_000
-        Of a cell.
+        Largest number of rows of a cell.
 
     Notes
     -----
-    A control: each model sees rows from everywhere, but few of them, and a prediction costs those
-    of all cells.
+    Each model is fitted to few rows from all regions, and a prediction costs as much as the
+    predictions of all cells.
 
     References
     ----------

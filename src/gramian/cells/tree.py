@@ -1,4 +1,4 @@
-"""TreeCells: a tree of splits, blended across their bands, and how rows go down it."""
+"""TreeCells: a tree of splits with blended bands, and the descent of rows through it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .._parallel.workers import default_threads, run
 from .base import Cells, Share, check_names, kinds
 
 AT_ONCE = 1 << 18
-"""Numbers of rows that go down a tree at once: they stay in the cache."""
+"""Numbers in the rows that descend a tree together: they stay in the cache."""
 
 SHARES_AT_ONCE = 1 << 17
-"""Shares of rows in cells that are held at once: about 100 MB with temporary tensors. Four for each
-row are always allowed."""
+"""Largest number of pairs of rows and cells in memory: about 100 MB with temporary tensors. Four
+pairs for each row are always allowed."""
 
 TENSOR_NAMES = ("direction", "low", "high", "child")
 
@@ -31,12 +31,13 @@ class TreeCells(Cells):
     Attributes
     ----------
     direction : Tensor of shape (p, d)
-        Of the splits, of norm 1.
+        Directions of the splits, of norm 1.
     low, high : Tensor of shape (p,)
-        Where the band of a split begins and ends, along its direction: the weight of the second
-        side grows linearly from 0 to 1 within. Equal: rows up to it are of the first side.
+        Start and end of the band of each split, along its direction: the weight of the second side
+        grows linearly from 0 to 1 within. If they are equal, rows up to this value belong to the
+        first side.
     child : Tensor of shape (p, 2)
-        The number of a later split, or -1 - c for the cell c.
+        Number of a later split, or -1 - c for the cell c.
     """
 
     direction: Float[Tensor, "p d"]
@@ -84,7 +85,7 @@ class TreeCells(Cells):
         return [row[positions] for _, positions in self._by_cell(leaf)]
 
     def _by_cell(self, leaf: Int[Tensor, " e"]) -> Iterator[tuple[int, Tensor]]:
-        """Yield where the entries of each cell are, in their order."""
+        """Yield each cell with the positions of its entries, in their order."""
         order = leaf.argsort(stable=True)
         sizes = torch.bincount(leaf, minlength=self.count).tolist()
         yield from enumerate(order.split(sizes))
@@ -143,16 +144,16 @@ class TreeCells(Cells):
 
 @dataclass(frozen=True, eq=False)
 class _Descent:
-    """Some rows on their way down a tree: all at once, a level with each step.
+    """Descent of some rows through a tree, all together, one level in each step.
 
     Attributes
     ----------
     cells : TreeCells
     X : Tensor of shape (n, d)
     weights, slopes : bool
-        Whether these are wanted.
+        Whether to compute weights and slopes.
     limit : float
-        Shares of the rows in cells, at most.
+        Largest number of pairs of rows and cells.
     """
 
     cells: TreeCells
@@ -162,9 +163,9 @@ class _Descent:
     limit: float | int
 
     def leaves(self) -> tuple[Tensor, ...]:
-        """Return cells, numbers of rows, weights and slopes of all rows in all of their cells.
+        """Return cells, row numbers, weights and slopes of all pairs of rows and cells.
 
-        Those of each cell by increasing row. Weights and slopes that are not wanted are empty.
+        Rows increase within each cell. Weights and slopes are empty unless requested.
         """
         n, d = self.X.shape
         row = torch.arange(n)
@@ -183,7 +184,7 @@ class _Descent:
         return -1 - leaf, row, weight[:, 0] if self.weights else weight, slope
 
     def _below(self, at: Tensor, row: Tensor, weight: Tensor, slope: Tensor) -> tuple[Tensor, ...]:
-        """Return the same one level further down; a row in a band continues twice.
+        """Return the arguments one level further down; a row in a band continues on both sides.
 
         Rows at the same split are ordered by number.
         """
@@ -217,7 +218,7 @@ class _Descent:
 
 
 class _TooManySharesError(Exception):
-    """Raised where rows belong to more cells than are held at once; one row never does."""
+    """Raised if rows belong to more cells than fit the limit; a single row always fits."""
 
 
 def _check_shares(count: int, limit: float | int) -> None:

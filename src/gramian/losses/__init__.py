@@ -1,7 +1,7 @@
-"""Losses besides the square: probabilities, robust fits, quantiles, counts.
+"""Losses other than the squared error: probabilities, robust fits, quantiles, counts.
 
-Each is one file with value, slope, curvature and link. `gramian.solvers.Newton` minimises their
-mean and a penalty; ``KernelRidge(loss=...)`` and ``KernelRidgeClassifier(loss=...)`` use it.
+Each loss is one file with value, slope, curvature and link. `gramian.solvers.Newton` minimises the
+mean loss plus a penalty, for ``KernelRidge(loss=...)`` and ``KernelRidgeClassifier(loss=...)``.
 
 ===========  ==========================  ========================================
 name         targets                     prediction

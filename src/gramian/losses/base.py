@@ -23,17 +23,18 @@ class Loss(ABC):
     the weights. Half the squared error is such a loss, for which the penalty has the same meaning
     as in kernel ridge regression.
 
-    All verbs take float64 tensors: `f` of shape (n, q), `y` of shape (n, t), divided by `unit`. To
-    bring a loss of one's own: a frozen dataclass with `values`, `slopes`, `curvatures`, `constant`.
+    All methods take float64 tensors: `f` of shape (n, q), `y` of shape (n, t), divided by `unit`. A
+    loss of your own is a frozen dataclass with `values`, `slopes`, `curvatures` and `constant`.
 
     Attributes
     ----------
     of_classes : bool
         Whether targets are codes of classes, see `gramian.fitting.inputs.targets.class_codes`.
     coupled : bool
-        Whether outputs of a row depend on each other: `curvature_product` says how then.
+        Whether the second derivative of a row is a full matrix, see `curvature_product`.
     invariant : bool
-        Whether a number added to all outputs of a row changes nothing: their sum is then zero.
+        Whether a number added to all outputs of a row changes no loss: the fitted outputs then have
+        the sum zero.
     """
 
     of_classes: ClassVar[bool] = False
@@ -41,7 +42,7 @@ class Loss(ABC):
     invariant: ClassVar[bool] = False
 
     def outputs(self, t: int) -> int:
-        """Return how many values are predicted for t columns of targets."""
+        """Return the number of outputs for t columns of targets."""
         return t
 
     def names(self, targets: Sequence[str]) -> tuple[str, ...]:
@@ -50,21 +51,21 @@ class Loss(ABC):
 
     @property
     def link(self) -> Link:
-        """The map from values f to predictions."""
+        """Map from values f to predictions."""
         return IDENTITY
 
     def check(self, y: Float[Tensor, "n t"]) -> None:
-        """Raise ValueError if there are targets that this loss is not defined for."""
+        """Raise ValueError if this loss is not defined for some target."""
         return
 
     def unit(self, y: Float[Tensor, "n t"], weights: Float[Tensor, " n"]) -> float:
-        """Return what targets are divided by before anything else; 1 by default.
+        """Return the number by which targets are divided first; 1 by default.
 
         Parameters
         ----------
         y : Tensor of shape (n, t)
         weights : Tensor of shape (n,)
-            Whole ones mean repeated rows, here as in `constant` and `surrogate`.
+            A whole number k has the effect of k equal rows, as in `constant` and `surrogate`.
         """
         return 1.0
 
@@ -75,18 +76,18 @@ class Loss(ABC):
     def surrogate(
         self, y: Float[Tensor, "n t"], weights: Float[Tensor, " n"]
     ) -> Float[Tensor, "n t"]:
-        """Return targets by whose squared error kernel and lengthscale are chosen."""
+        """Return the targets whose squared error chooses kernel and lengthscale."""
         return y
 
     @abstractmethod
     def constant(
         self, y: Float[Tensor, "n t"], weights: Float[Tensor, " n"]
     ) -> Float[Tensor, " q"]:
-        """Return the constant prediction of least loss, which the model is added to."""
+        """Return the constant prediction of least loss; the model is added to it."""
 
     @abstractmethod
     def values(self, f: Float[Tensor, "n q"], y: Float[Tensor, "n t"]) -> Float[Tensor, "n c"]:
-        """Return the loss of each output, (n, q); of coupled ones of each row, (n, 1)."""
+        """Return the losses: (n, q), one for each output; (n, 1), one for each row, if coupled."""
 
     @abstractmethod
     def slopes(self, f: Float[Tensor, "n q"], y: Float[Tensor, "n t"]) -> Float[Tensor, "n q"]:
@@ -94,27 +95,27 @@ class Loss(ABC):
 
     @abstractmethod
     def curvatures(self, f: Float[Tensor, "n q"], y: Float[Tensor, "n t"]) -> Float[Tensor, "n q"]:
-        """Return the second derivatives, at least 0; of coupled outputs the diagonal."""
+        """Return the second derivatives, at least 0; their diagonal if outputs are coupled."""
 
     def curvature_product(
         self, f: Float[Tensor, "n q"], y: Float[Tensor, "n t"], z: Float[Tensor, "n q"]
     ) -> Float[Tensor, "n q"]:
-        """Return the second derivative of each row, a matrix if outputs are coupled, times z."""
+        """Return the product of each row's second derivative, a matrix if coupled, with z."""
         return self.curvatures(f, y) * z
 
     def smooth_kink(self: LossType, share: float) -> LossType:
-        """Return a smoother loss near this one; itself where it is smooth.
+        """Return a smoother loss near this one, or this loss if it is smooth.
 
         Parameters
         ----------
         share : float
-            Of the unit, over which a kink is rounded.
+            Width over which a kink is rounded, as a fraction of the unit.
         """
         return self
 
     @property
     def kink(self) -> float | None:
-        """The width over which a kink is rounded, 0 if it is not; None if there is no kink."""
+        """Width over which the kink is rounded, 0 for an exact kink; None without a kink."""
         return None
 
 
@@ -143,9 +144,9 @@ def weighted_median(y: Float[Tensor, "n t"], weights: Float[Tensor, " n"]) -> Fl
 
 
 def spread(y: Float[Tensor, "n t"], weights: Float[Tensor, " n"]) -> float:
-    """Return a robust deviation: 1.4826 times the median absolute deviation; else another, or 1.
+    """Return a robust standard deviation: 1.4826 times the median absolute deviation.
 
-    Where half of the targets are equal it is the standard deviation.
+    If half of the targets are equal, return the standard deviation; if all are equal, 1.
     """
     off = (y - weighted_median(y, weights)).abs()
     # 1.4826 times the median absolute deviation of normal numbers is their standard deviation.
@@ -161,6 +162,6 @@ def spread(y: Float[Tensor, "n t"], weights: Float[Tensor, " n"]) -> float:
 def clip_targets(
     y: Float[Tensor, "n t"], weights: Float[Tensor, " n"], deviations: float
 ) -> Float[Tensor, "n t"]:
-    """Return targets that are moved to within some robust deviations of their median."""
+    """Return the targets clipped to within some robust deviations of their median."""
     center, width = weighted_median(y, weights), deviations * spread(y, weights)
     return y.clamp(center - width, center + width)

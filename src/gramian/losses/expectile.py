@@ -20,7 +20,7 @@ class Expectile(Loss):
     r"""Half the square, times :math:`\tau` below the target and :math:`1 - \tau` above it.
 
     Use it as a quantile that also weighs the distances of values beyond it. A fit costs two to
-    five times one by squared errors.
+    five times as much as with squared errors.
 
     Parameters
     ----------

@@ -16,12 +16,12 @@ from .links import EXP, Link
 @losses.register("gamma")
 @dataclass(frozen=True)
 class Gamma(Loss):
-    r"""Half the deviance of the Gamma law: :math:`f + y e^{-f}`, up to what depends on y only.
+    r"""Half the deviance of the Gamma law: :math:`f + y e^{-f}`, up to a function of y.
 
     Targets are positive; predictions are means, :math:`e^f`.
 
-    Take it for positive amounts over orders of magnitude, whose errors are percentages. A fit costs
-    two to five times one by squared errors.
+    Use it for positive amounts over several orders of magnitude, with errors in percent. A fit
+    costs two to five times as much as with squared errors.
 
     Examples
     --------

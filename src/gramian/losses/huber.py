@@ -18,10 +18,10 @@ FIXED_POINT_ROUNDS = 200
 @losses.register("huber")
 @dataclass(frozen=True)
 class Huber(Loss):
-    r"""Half the square of errors up to :math:`\delta`, linear beyond: outliers pull with that only.
+    r"""Half the square of errors up to :math:`\delta`, linear beyond: outliers have bounded slopes.
 
-    Take it for the typical value where some targets are far off, or wrong. A fit costs two to five
-    times one by squared errors.
+    Use it for the typical value if some targets are far off, or wrong. A fit costs two to five
+    times as much as with squared errors.
 
     Parameters
     ----------

@@ -19,10 +19,10 @@ class Link:
     Attributes
     ----------
     name : str
-        By which a model file knows it; see `link_of`.
+        Name in a model file; see `link_of`.
     map : callable
     along : callable
-        Takes values f and gradients of them, (n, q, d), to gradients of the predictions.
+        Map from values f and their gradients, (n, q, d), to gradients of the predictions.
     """
 
     name: str
@@ -30,7 +30,7 @@ class Link:
     along: Callable[[Float[Tensor, "n q"], Float[Tensor, "n q d"]], Float[Tensor, "n q d"]]
 
     def __reduce__(self) -> tuple[Callable[[str], Link], tuple[str]]:
-        """Say how a pickle has it: by its name."""
+        """Pickle the name alone."""
         # Lambdas do not pickle, so a pickle has the name alone.
         return link_of, (self.name,)
 

@@ -18,10 +18,10 @@ from .base import Loss, losses, weighted_mean
 class Logistic(Loss):
     r""":math:`\log(1 + e^{-y f})` for codes y of -1 and 1: f is the log odds of the second class.
 
-    Several classes: `Softmax`, which ``loss="logistic"`` of a classifier becomes for them.
+    For several classes, ``loss="logistic"`` of a classifier is `Softmax`.
 
-    Take it for the probability of one of two classes. A fit costs two to five times one by squared
-    errors.
+    Use it for the probability of one of two classes. A fit costs two to five times as much as with
+    squared errors.
 
     Examples
     --------

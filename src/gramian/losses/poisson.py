@@ -13,18 +13,18 @@ from .base import Loss, losses, weighted_mean
 from .links import EXP, Link
 
 LEAST_MEAN = 1e-12
-"""A mean of counts that are all zero, whose logarithm is finite."""
+"""Mean for counts that are all zero, so that its logarithm is finite."""
 
 
 @losses.register("poisson")
 @dataclass(frozen=True)
 class Poisson(Loss):
-    r"""Half the deviance of the Poisson law: :math:`e^f - y f`, up to what depends on y only.
+    r"""Half the deviance of the Poisson law: :math:`e^f - y f`, up to a function of y.
 
     Targets are counts or rates, at least 0; predictions are means, :math:`e^f`.
 
-    Take it for counts, above all for small ones: a prediction is never below zero. A fit costs two
-    to five times one by squared errors.
+    Use it for counts, above all for small ones: a prediction is never below zero. A fit costs two
+    to five times as much as with squared errors.
 
     Examples
     --------

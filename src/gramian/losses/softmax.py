@@ -19,8 +19,8 @@ class Softmax(Loss):
     The second derivative of a row is diag(p) - p p', p the probabilities. A constant added to all
     outputs changes nothing; the penalty makes their sum zero.
 
-    Use it for the probabilities of three or more classes. A step costs twice as much as a step of
-    as many single losses.
+    Use it for the probabilities of three or more classes. A step costs twice as much as a step for
+    the same number of uncoupled outputs.
 
     Examples
     --------

@@ -3,8 +3,8 @@ r"""RecursiveFeatureMachine: a metric from the gradients of the predictor that i
 The loop of the recursive feature machine [1]_, in its symbols: fit f with the kernel of the metric
 M, set M to the mean of the outer products of the gradients of f, and repeat. Departures:
 
-* f has about 1,000 landmarks and is fitted to a sample, whatever the number of rows: M is an
-  average of gradients, which needs far fewer centers than the predictions do.
+* f has about 1,000 landmarks and is fitted to a sample, for any number of rows: M is an average of
+  gradients, which needs far fewer centers than predictions do.
 * Gradients are taken at rows that are not landmarks: at a center of a kernel with a kink, the kink
   determines the gradient.
 * Rows are mapped by :math:`R = M^{p}`, so that every kernel and engine works with the metric. The

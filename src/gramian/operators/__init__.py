@@ -5,10 +5,10 @@ K = k(rows, cols). Everything above this package (samplers, preconditioners, sol
 with ``K @ v``, ``K.T @ u``, ``K.normal(v)``, ``K[i]`` and ``K[i, j]`` and mentions no device,
 block, tile or file.
 
-The operator cuts the rows into blocks that fit its byte budget and hands them to an `Engine` of
-`gramian.engines`, the only code that knows the hardware. Which one is decided once for an operator,
-from its kernel, rows and dtype, and `KernelOperator.engine` says it. Every product adds n m to the
-meter of its operator: the number of kernel evaluations, which is a cost that no hardware changes.
+The operator cuts the rows into blocks that fit its memory limit and passes them to an `Engine` of
+`gramian.engines`, the only code that depends on the hardware. The attribute `KernelOperator.engine`
+is chosen once for an operator, from its kernel, rows and dtype. Every product adds n m kernel
+evaluations to the meter of its operator, a cost that does not depend on the hardware.
 """
 
 from __future__ import annotations

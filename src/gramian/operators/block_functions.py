@@ -1,7 +1,7 @@
 """Functions of one block of rows in products of a kernel operator, which workers can receive.
 
-Each pickles by plain pickle and holds no more than it needs, so that rows on other machines may be
-sent it; see `gramian.data.BlockReduction`.
+Each can be pickled, and contains no more than it needs, so that it can be sent to rows on other
+machines; see `gramian.data.BlockReduction`.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from ..kernels import Kernel
 
 @dataclass(frozen=True, eq=False)
 class OneSide(Value):
-    """The side of a kernel matrix that is held, and what computes with it.
+    """The side of a kernel matrix in memory, with the engine and the kernel.
 
     Attributes
     ----------
     engine : Engine
     kernel : Kernel
     z : Tensor of shape (m, d)
-        In the dtype of the entries.
+        Rows of this side, in the dtype of the entries.
     """
 
     engine: Engine
@@ -42,16 +42,17 @@ class OneSide(Value):
 
 @dataclass(frozen=True, eq=False)
 class Normal(OneSide, BlockReduction[Tensor]):
-    """The folding of K' W (K v - y).
+    """Sum of K' W (K v - y) over blocks of rows.
 
     Attributes
     ----------
     v : Tensor of shape (m, t), or None
     weighted, aimed : bool
-        Whether weights, and after them targets, come along with the rows; their sign is changed
-        if `negated`.
+        Whether the row-aligned arguments contain weights, and after them targets.
+    negated : bool
+        Whether to change the sign of the targets.
     shift : int, optional
-        For rows that are columns as well: the number of the first column, with its sign changed.
+        For rows that are also columns: minus the number of the first column.
     """
 
     v: Float[Tensor, "m t"] | None
@@ -82,13 +83,15 @@ class Normal(OneSide, BlockReduction[Tensor]):
 
 @dataclass(frozen=True, eq=False)
 class Product(OneSide):
-    """K v, for `RowSource.map`; the numbers of the rows come along if they are columns as well.
+    """K v, for `RowSource.map`; row numbers are an argument if the rows are also columns.
 
     Attributes
     ----------
     v : Tensor of shape (m, t)
-    device, dtype
-        Those of the result.
+    device : torch.device
+        Device of the result.
+    dtype : torch.dtype
+        Dtype of the result.
     """
 
     v: Float[Tensor, "m t"]
@@ -104,14 +107,14 @@ class Product(OneSide):
 
 @dataclass(frozen=True, eq=False)
 class Entries(OneSide):
-    """K itself, for `RowSource.map`; the numbers of the rows come along if they are columns.
+    """K itself, for `RowSource.map`; row numbers are an argument if the rows are also columns.
 
     Attributes
     ----------
     first : int
         Number of the first column.
     device : torch.device
-        That of the result.
+        Device of the result.
     """
 
     first: int
@@ -132,9 +135,9 @@ class Changed(Value):
     ----------
     entries : Entries
     change : callable
-        Function of a strip and of the row-aligned arguments. A value, if rows are remote.
+        Function of a strip and of the row-aligned arguments. It can be pickled if rows are remote.
     numbered : bool
-        Whether the numbers of the rows come along first, which are columns as well.
+        Whether row numbers are the first argument, for rows that are also columns.
     """
 
     entries: Entries
@@ -149,13 +152,15 @@ class Changed(Value):
 
 @dataclass(frozen=True, eq=False)
 class Gradients(OneSide):
-    """The gradients of the predictor k(., z) v, for `RowSource.map`.
+    """Gradients of the predictor k(., z) v, for `RowSource.map`.
 
     Attributes
     ----------
     v : Tensor of shape (m, t)
-    device, dtype
-        Those of the result.
+    device : torch.device
+        Device of the result.
+    dtype : torch.dtype
+        Dtype of the result.
     """
 
     v: Float[Tensor, "m t"]
@@ -176,9 +181,9 @@ class Diagonal(Value):
     ----------
     kernel : Kernel
     dtype : torch.dtype
-        That of the rows it is computed from.
+        Dtype of the computation.
     device : torch.device
-        That of the result.
+        Device of the result.
     """
 
     kernel: Kernel

@@ -7,17 +7,14 @@ from dataclasses import dataclass
 from ..engines import LARGEST_BLOCK, Engine
 
 STRIP_BYTES = 1 << 24
-"""Entries that are kept at once, where they are kept: more would need memory and save nothing."""
+"""Bytes of the entries of a strip: more would need memory and save nothing."""
 
 STRIP_COPIES = 6
-"""Copies of a strip that a factorisation makes on its way."""
+"""Copies of a strip during a factorisation."""
 
 
 def strip_rows(m: int, itemsize: int, memory_bytes: int) -> int:
-    """Return how many rows of m entries a strip has.
-
-    As many as 16 MiB hold, or m: a factorisation of fewer rows would be mostly about its own.
-    """
+    """Return the number of rows of a strip with m columns: 16 MiB of entries, or at least m."""
     row = m * itemsize
     # A QR factorisation of fewer rows than columns spends its time on the triangle, not on the
     # rows.
@@ -68,18 +65,19 @@ class Budget:
             )
 
     def rows_per_pass(self, m: int, *, result: int = 0) -> int:
-        """Return the number of rows to stream at once, with m held ones.
+        """Return the number of rows in a streamed block, with m rows in memory.
 
-        `result` is the bytes of a row of the result, if they matter.
+        `result` is the number of bytes of a row of the result, if the budget covers the result.
         """
         workspace = self.engine.workspace_bytes(m, self.d, self.t, self.itemsize)
         size = (self.memory_bytes - workspace) // (self._row_bytes() + result)
-        if result and self.engine.on_host:  # it is copied to where it belongs, block by block
+        # Each block of the result is copied to its place, so that larger blocks save nothing.
+        if result and self.engine.on_host:
             size = min(size, max(1, STRIP_BYTES // result))
         return int(max(1, min(size, self.engine.largest_block)))
 
     def resident_rows(self, n: int) -> int:
-        """Return a power of two of rows, from which n are reached, that fit into half of it."""
+        """Return a number of rows for half of the memory: a power of two of at most about n."""
         if not self.holds(1):
             raise ValueError(
                 f"one row and the workspace of {self.engine} need "

@@ -1,4 +1,4 @@
-"""DenseBlock: the entries of a small operator, for those who multiply with it more than once."""
+"""DenseBlock: the stored entries of a small operator, for several products."""
 
 from __future__ import annotations
 

@@ -16,17 +16,17 @@ from ..data import ENTRY_NUMBERS, RowSource, RowWeights, Targets
 from ..kernels import Kernel
 
 READ_ROWS = 1 << 16
-"""Rows that are looked through at once, and multiplied at once later."""
+"""Rows of a block of factors."""
 
 
 @dataclass(frozen=True, eq=False)
 class Factors:
-    """L and R of K = L R', of the columns alone that R has entries in.
+    """L and R of K = L R', reduced to the columns in which R has entries.
 
     Attributes
     ----------
     left, right : tuple of Kept of shape (b, u)
-        Blocks of rows of L and of R; the same ones where K is of rows with themselves.
+        Blocks of rows of L and of R; the same blocks if both sides of K are the same rows.
     threads : int
     """
 
@@ -45,7 +45,7 @@ class Factors:
         most_bytes: int,
         threads: int,
     ) -> Factors | None:
-        """Return the factors of a bilinear kernel; None as soon as they take too many bytes.
+        """Return the factors of a bilinear kernel; None if they exceed `most_bytes`.
 
         Parameters
         ----------
@@ -54,10 +54,10 @@ class Factors:
         z : Tensor of shape (m, d)
             Wide sparse points.
         same : bool
-            Whether these are the rows.
+            Whether the points are the rows.
         most_bytes : int
         threads : int
-            Of products.
+            Number of threads of products.
 
         Notes
         -----
@@ -112,7 +112,7 @@ class Factors:
     def _over(
         self, blocks: tuple[Kept, ...], add: Callable[[Tensor, Kept, slice], None], t: int
     ) -> Float[Tensor, "u t"]:
-        """Return a sum to which each block adds, given the numbers of its rows."""
+        """Return a sum over blocks, to which ``add(total, block, rows)`` adds each block."""
         starts = list(itertools.accumulate((block.shape[0] for block in blocks), initial=0))
         threads, stop = min(self.threads, len(blocks)), Stop()
 
@@ -128,7 +128,7 @@ class Factors:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of L, which are those that `of` counts."""
+        """Bytes of L, the ones that `of` limits."""
         return sum(block.nbytes for block in self.left)
 
     def vector_bytes(self, t: int) -> int:
@@ -137,13 +137,13 @@ class Factors:
 
 
 def factor_bytes(kernel: Kernel, rows: RowSource) -> int:
-    """Return the most that factors take, of rows and any landmarks; 0 without factors."""
+    """Return an upper bound of the bytes of factors, for any landmarks; 0 without factors."""
     if not (kernel.bilinear and rows.sparse and rows.entries is not None) or rows.remote:
         return 0
     return len(rows) * (4 + Kept.ENTRY_BYTES * rows.entries // ENTRY_NUMBERS)
 
 
 def have_factors(kernel: Kernel, rows: RowSource, z: Tensor) -> bool:
-    """Return whether `Factors` are for such a matrix: a bilinear kernel of wide sparse rows."""
+    """Return whether a matrix has `Factors`: a bilinear kernel of wide sparse rows."""
     are_local = not rows.remote and z.device.type == "cpu"
     return kernel.bilinear and are_local and rows.sparse and is_wide(z)

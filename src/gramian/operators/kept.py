@@ -1,4 +1,4 @@
-"""Kept entries: a kernel matrix that is evaluated once, for those who multiply with it often."""
+"""Stored entries: a kernel matrix that is evaluated once, for many products."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ class KeptMatrix(Kept):
     ----------
     entries : Tensor of shape (n, m)
     row_index : Tensor of shape (k,), or None
-        Numbers of the rows that are meant; None for all.
+        Numbers of the rows in use; None for all.
     turned : bool
-        Whether the transpose of these is meant.
+        Whether the matrix is the transpose of these entries.
     compiled : bool or None
         Whether the compiled products are used, where there are any; None for where they are faster.
     """
@@ -121,7 +121,7 @@ class KeptMatrix(Kept):
         targets: Float[Tensor, "k t"] | None,
         t: int,
     ) -> Float[Tensor, "m t"]:
-        """Return E' W (E v - y) of the entries of the rows that are meant."""
+        """Return E' W (E v - y) for the entries of the rows in use."""
         vectors = None if v is None else transpose_vectors(v, self.entries.dtype)
         w, y = (None if x is None else x.double().contiguous() for x in (weights, targets))
 
@@ -142,7 +142,7 @@ class KeptMatrix(Kept):
 
 @dataclass(frozen=True, eq=False)
 class KeptTriangle(Kept):
-    """Those of the lower triangle of the matrix of some rows with themselves, for its products.
+    """Entries of the lower triangle of the matrix of some rows with themselves.
 
     Attributes
     ----------
@@ -159,7 +159,7 @@ class KeptTriangle(Kept):
     def build(
         cls, kernel: Kernel, rows: RowSource, X: Float[Tensor, "n d"], engine: Engine
     ) -> KeptTriangle:
-        """Return it for rows that are in memory. Cost: n² / 2 kernel evaluations, 128 n more."""
+        """Evaluate the entries for rows in memory. Cost: n² / 2 kernel evaluations, 128 n more."""
         strips = []
         for first in range(0, len(X), STRIP_ROWS):
             last = min(first + STRIP_ROWS, len(X))
@@ -196,13 +196,13 @@ class KeptTriangle(Kept):
 
 
 def triangle_entries(n: int) -> int:
-    """Return how many entries a `KeptTriangle` of n rows has."""
+    """Return the number of entries of a `KeptTriangle` of n rows."""
     whole_strips, remaining_rows = divmod(n, STRIP_ROWS)
     return STRIP_ROWS**2 * whole_strips * (whole_strips + 1) // 2 + remaining_rows * n
 
 
 def numbers_in(whole: RowSource, part: RowSource) -> Int[Tensor, " k"] | None:
-    """Return which rows of a source another one has; None if that is not known."""
+    """Return the numbers in `whole` of the rows of another source; None if they are unknown."""
     if not isinstance(part, Subset | Complement):
         return None
     inner = None if part.rows is whole else numbers_in(whole, part.rows)

@@ -51,9 +51,9 @@ class KernelOperator(Streaming):
     rows, cols : RowSource, or anything `as_rows` takes
         n and m rows of d features. A product holds one side in memory and streams the other.
     engine : str or Engine, default="auto"
-        See `choose_engine`: one without tiles for the kernel and these rows is refused. An operator
-        derived from another has the engine of torch on the same device then, as `double` may with
-        `TritonEngine`.
+        See `choose_engine`: an engine without tiles for the kernel and these rows is refused. In a
+        derived operator, such as the result of `double`, the torch engine on the same device
+        replaces it.
     memory_bytes : int, default=2**30
         Budget for blocks and workspace; the caller provides the vectors of a product. On a device,
         the budget of the engine counts if it is less.
@@ -63,11 +63,11 @@ class KernelOperator(Streaming):
         Budget for blocks that are assembled on the host; `memory_bytes` if None, which may be the
         budget of a device.
     device : str or torch.device, default="cpu"
-        Where entries go that are returned, and where those who use this operator keep vectors.
-        Products are where their vector is, wherever they are computed.
+        Device of returned entries, and of the vectors of algorithms that use this operator. A
+        product is on the device of its vector, wherever it is computed.
     inherited : Engine, optional
-        That of the operator this one is derived from, which `dataclasses.replace` passes on: an
-        engine that is inherited was not asked for with these rows, and may be replaced.
+        Engine of the operator from which this one is derived, passed by `dataclasses.replace`. The
+        user has not chosen it for these rows, so it may be replaced.
     stored_entries : Kept, optional
         Stored entries, see `keeping`; dropped if they belong to other rows.
 
@@ -76,10 +76,10 @@ class KernelOperator(Streaming):
     shape : tuple of int
         ``(n, m)``.
     engine : Engine
-        What computes: decided here, from the kernel, the rows and their dtype.
+        Engine of all products, chosen from the kernel, the rows and their dtype.
     dtype : torch.dtype
-        In which kernel entries are computed: the wider one of the two sides. Sums run in float64
-        and a product has the dtype and the device of the vector, wherever it is computed.
+        Dtype of kernel entries: the wider one of the two sides. Sums run in float64, and a product
+        has the dtype and the device of its vector.
     """
 
     kernel: Kernel
@@ -94,7 +94,7 @@ class KernelOperator(Streaming):
     stored_entries: Kept | None = field(compare=False, repr=False)
     factors: Factors | None = field(init=False, compare=False, repr=False)
 
-    # written out because the arguments may be more than the fields hold
+    # Written out, because fields such as the rows are converted from arguments of other types.
     def __init__(
         self,
         kernel: Kernel,
@@ -141,14 +141,14 @@ class KernelOperator(Streaming):
     def keeping(self, memory_bytes: int, *, whole: bool = True) -> KernelOperator:
         """Return this operator with all entries evaluated and stored, if `memory_bytes` suffice.
 
-        Products with `normal`, with this operator and with some of its rows then read them.
+        Later products, `normal`, and products with some of its rows then read the stored entries.
 
         Parameters
         ----------
         memory_bytes : int
         whole : bool, default=True
-            False: of rows with themselves only the lower triangle is stored, for products with all
-            rows; other products evaluate the entries again.
+            If False and both sides are the same rows, store only the lower triangle, for products
+            with all rows; other products evaluate the entries again.
 
         Notes
         -----
@@ -172,10 +172,10 @@ class KernelOperator(Streaming):
     def __matmul__(self, v: Any) -> Tensor:
         """Return K v for a tensor or array of shape (m, t) or (m,), in its dtype.
 
-        Whole numbers and truth values are taken, and their product is returned, as float64.
-        Cost: n m kernel evaluations; n (n + 1) / 2 if both sides are one dense source with random
-        access that fits into the budget: each pair of rows is then evaluated once, except by an
-        engine that says otherwise.
+        Integers and booleans are multiplied in float64, and so is their product.
+        Cost: n m kernel evaluations; n (n + 1) / 2 if both sides are the same dense source with
+        random access that fits the budget: each pair of rows is then evaluated once, except by
+        engines that evaluate all entries, see `Engine.symmetric_evaluations`.
         """
         vector = _floating(torch.as_tensor(v))
         self._check_rows("v", vector, self.shape[1])
@@ -207,8 +207,8 @@ class KernelOperator(Streaming):
 
         Notes
         -----
-        Cost: n m kernel evaluations, each made once. The m columns are held in memory; without `v`
-        as many as fit, and a pass over the rows for each part of them.
+        Cost: n m kernel evaluations. The m columns are in memory; without `v`, only as many columns
+        as fit, with a pass over the rows for each part.
         """
         v = None if v is None else _floating(v)
         like = v if v is not None else targets
@@ -229,8 +229,7 @@ class KernelOperator(Streaming):
         Parameters
         ----------
         rows : RowSource, or anything `as_rows` takes
-            s dense rows of d features. Rows that are columns see a kink of theirs, if the kernel
-            has one, as a slope of zero.
+            s dense rows of d features. At a column, a kernel with a kink has the slope zero.
         coef : Tensor or array of shape (m, t) or (m,)
             The coefficients of t predictors.
 
@@ -292,7 +291,7 @@ class KernelOperator(Streaming):
     def dense(self) -> Float[Tensor, "n m"]:
         """Return the matrix. Cost: n m kernel evaluations; memory: n m numbers and the budget.
 
-        Of rows with themselves, of many features and on the host, about half as many.
+        About half the evaluations suffice for rows with themselves, many features, on the host.
         """
         n, m = self.shape
         if self._mirrors():
@@ -330,17 +329,17 @@ class KernelOperator(Streaming):
         return self.fed_rows().map(fn, *self._row_numbers(), *rowwise, size=size)
 
     def points(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
-        """Return rows `index` to be columns: mapped from a file if they exceed the budget."""
+        """Return rows `index`, for columns; mapped from a file if they exceed the budget."""
         return self.on_device(gather_rows(self.rows, index, self.host_bytes))
 
     def with_factors(self, most_bytes: int) -> KernelOperator:
         """Return this operator with its factors in memory, if it has any and they fit.
 
-        Products and `normal` multiply by them, for bilinear kernels of wide sparse rows: they have
-        the columns alone in which the points have entries, and no pass over the rows looks for
-        these any more. With all rows as columns a product costs two multiplications for each entry
-        of the rows, not n² kernel evaluations. Operators that are derived from this one do without,
-        but for `double`. Cost: a pass over the rows.
+        Bilinear kernels of wide sparse rows have factors. Products and `normal` multiply by them:
+        they contain only the columns in which the points have entries, so that later passes do not
+        search for these columns. With all rows as columns, a product costs two multiplications for
+        each entry of the rows, not n² kernel evaluations. Operators derived from this one have no
+        factors, except `double`. Cost: a pass over the rows.
         """
         if not (self.device.type == "cpu" and self.engine.on_host and self.cols.sparse):
             return self
@@ -382,7 +381,7 @@ class KernelOperator(Streaming):
 
     @property
     def _remote_side(self) -> RowSource:
-        """The side that says where products are computed: a remote one, if there is one."""
+        """The side whose machine computes products: a remote side if there is one."""
         return self.cols if self.cols.remote else self.rows
 
     def _select(self, side: RowSource, key: Any, *, held: bool = False) -> RowSource:
@@ -391,9 +390,8 @@ class KernelOperator(Streaming):
         index = _row_numbers(side, key)
         room = self.host_bytes // side.dtype.itemsize
         most_entries = room if held else min(MOST_TAKEN, room)
-        if (
-            side.remote and len(index) * side.width <= most_entries
-        ):  # once: they may be asked for in each product
+        # Few remote rows are fetched once, because every product would fetch them again.
+        if side.remote and len(index) * side.width <= most_entries:
             return as_rows(side.take(index))
         return subset(side, index)
 

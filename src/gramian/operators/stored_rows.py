@@ -29,9 +29,9 @@ class StoredRows:
     ----------
     entries : Tensor of shape (n, m)
     row_index : Tensor of shape (k,), or None
-        Numbers of the rows that are meant; None for all.
+        Numbers of the rows in use; None for all.
     bounds : tuple of two int
-        Where the range of rows, among those that are meant, begins and ends.
+        Start and end of the range among the rows in use.
     compiled : bool or None
         Whether the compiled products are used, where there are any; None for where they are faster.
     """
@@ -78,9 +78,9 @@ class StoredRows:
         return total.t()
 
     def add_both(self, v: Float[Tensor, "t m"], own: slice, out: Float[Tensor, "t n"]) -> None:
-        """Add what rows of a lower triangle give to the product with v, and what its transpose.
+        """Add the product of some rows of a lower triangle with v, and the transposed product.
 
-        The columns of the entries end with their diagonal, at `own`.
+        The last columns of the entries are the square on the diagonal, at `own`.
         """
         E, first = self.entries, own.start
         if self._uses_compiled(len(v)):
@@ -113,7 +113,7 @@ class StoredRows:
         return is_wanted and able
 
     def _blocks(self) -> Iterator[tuple[slice, Tensor]]:
-        """Yield some rows after the other, as many as the cache holds."""
+        """Yield blocks of rows that fit the cache."""
         start, stop = self.bounds
         size = max(1, BLOCK_ROWS * BLOCK_COLUMNS // self.entries.shape[1])
         for first in range(start, stop, size):
@@ -131,7 +131,7 @@ def residual(
     weights: Float[Tensor, " n"] | None,
     targets: Float[Tensor, "n t"] | None,
 ) -> Float[Tensor, "n t"]:
-    """Return W (K v - y) in float64, of K v and y at least one."""
+    """Return W (K v - y) in float64; one of K v and y may be None."""
     if product is None:
         assert targets is not None
         u = -targets.double()

@@ -63,12 +63,12 @@ class Streaming:
 
     @property
     def dtype(self) -> torch.dtype:
-        """In which entries are computed."""
+        """Dtype of kernel entries."""
         dtype: torch.dtype = torch.promote_types(self.rows.dtype, self.cols.dtype)
         return dtype
 
     def fed_rows(self) -> RowSource:
-        """Return the rows, whose blocks come to the device of this operator."""
+        """Return the rows as a source whose blocks are on the device of this operator."""
         return self.rows if self.device.type == "cpu" else self.engine.feed(self.rows)
 
     def _product(self, v: Float[Tensor, "m t"]) -> Float[Tensor, "n t"]:
@@ -84,7 +84,8 @@ class Streaming:
             return self.engine.symmetric(self.kernel, x, self.engine.place(v)).to(v)
         self._count()
         fits = not self.cols.remote and self._budget(v.shape[1]).holds(self.shape[1])
-        if fits or self.rows.remote:  # or holding them is refused
+        # Columns of remote rows must fit; otherwise `_stream_rows` raises an error.
+        if fits or self.rows.remote:
             return self._stream_rows(v)
         return self._stream_cols(v)
 

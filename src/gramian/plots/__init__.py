@@ -3,10 +3,10 @@
     >>> from gramian.plots import ConvergenceDisplay
     >>> # ConvergenceDisplay.from_estimator(est).figure_.savefig("convergence.png")
 
-Each class has `from_estimator`, which takes its numbers from a fitted estimator and draws them, and
-`plot`, which draws it again on other axes. The numbers are attributes. After drawing, ``ax_`` and
-``figure_`` are matplotlib's objects, to be changed at will. Drawing needs matplotlib, which
-``pip install 'gramian[plots]'`` brings; it is imported when something is drawn.
+Each class has `from_estimator`, which draws the numbers of a fitted estimator, and `plot`, which
+draws them again on other axes. The numbers are attributes. After drawing, ``ax_`` and ``figure_``
+are matplotlib's objects, which you may change. Drawing imports matplotlib, which
+``pip install 'gramian[plots]'`` installs.
 """
 
 from __future__ import annotations

@@ -50,9 +50,9 @@ def tiles() -> type[_native.Plan]:
 
 
 def instructions() -> list[str]:
-    """Return the instruction sets for which there are tiles on this machine, best first.
+    """Return the instruction sets of this machine that the compiled tiles support, best first.
 
-    None where the compiled tiles are not installed.
+    The list is empty if the tiles are not installed.
     """
     names: list[str] = import_module(NATIVE_MODULE).instructions() if is_built() else []
     return names
@@ -85,7 +85,10 @@ def tile_name(kernel: Kernel) -> str:
 
 
 def _in_parts(function: Callable[[int, int], Result], z: Tensor, threads: int) -> list[Result]:
-    """Return ``function(start, stop)`` for ranges of the rows of `z`, of whole blocks."""
+    """Call ``function(start, stop)`` for ranges of rows of `z` in parallel; return the results.
+
+    The results are in the order of the ranges, which start at multiples of `PACKED_COLUMNS`.
+    """
     blocks, least_rows = (
         -(-len(z) // PACKED_COLUMNS),
         max(PART_NUMBERS // (PACKED_COLUMNS * z.shape[1]), 1),

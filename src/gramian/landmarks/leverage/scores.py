@@ -30,14 +30,17 @@ DICTIONARY_MATRICES = 3
 
 @dataclass(frozen=True)
 class Dictionary:
-    r"""Rows J that represent all rows, with the diagonal of A in eq. (3) of the BLESS paper.
+    r"""Sampled rows J, with weights that make them represent all rows.
+
+    The weights are the diagonal of A in eq. (3) of the BLESS paper.
 
     Attributes
     ----------
     index : Tensor of shape (k,)
-        Distinct row numbers, of distinct rows unless stated otherwise.
+        Row numbers without repetition. No two rows are equal, unless the function that returns the
+        dictionary documents equal rows.
     copies : Tensor of shape (k,)
-        Total inclusion probability of a row over the number of rows that equal it, so that
+        Inclusion probability of a group of equal rows divided by the size of the group, so that
         :math:`\sum_j \phi_j \phi_j^\top / \mathrm{copies}_j` has the mean :math:`\sum_i
         \phi_i \phi_i^\top`.
     """

@@ -31,7 +31,9 @@ Stop = Callable[[Sequence[Row]], StopReason | None]
 
 
 def tolerance(tol: int | float, metric: str | None = None) -> Stop:
-    """Stop as "converged" once a metric is at most `tol`; rows without it are skipped.
+    """Return a rule: stop as "converged" once a metric is at most `tol`.
+
+    States without that metric are skipped.
 
     Parameters
     ----------
