@@ -93,7 +93,8 @@ def prepare_(K: Float[Tensor, "n m"]) -> None:
 def _flush_tiny_(K: Float[Tensor, "n m"], low: float, high: float) -> None:
     K = _in_stored_order(K)
     threshold = 1e-30 * max(-low, high)
-    if low > threshold:  # as for kernels with long tails, no second pass is needed
+    # No entry is tiny, as for kernels with long tails: no second pass is needed.
+    if low > threshold:
         return
     step = max(1, (1 << 17) // max(K.shape[1], 1))
     for start in range(0, len(K), step):
@@ -157,6 +158,7 @@ def pivoted_cholesky_(A: Float[Tensor, "m m"], least: float) -> tuple[Int[Tensor
         _, pivots, rank, _ = scipy.linalg.lapack.dpstrf(
             A.numpy(), tol=least, lower=0, overwrite_a=1
         )
+    # LAPACK counts from 1.
     return torch.from_numpy(pivots.astype(np.int64) - 1), int(rank)
 
 
@@ -204,7 +206,8 @@ def inverse_diagonal_(R: Float[Tensor, "m m"]) -> Float[Tensor, " m"]:
         return on_device.inverse_diagonal(R)
     invert_triangle_(R)
     diagonal = torch.empty(len(R), dtype=R.dtype)
-    for start in range(0, len(R), 512):  # rows of the inverse, whose strict lower triangle is junk
+    # `triu` of a few rows at a time: the strict lower triangle of R contains other numbers.
+    for start in range(0, len(R), 512):
         part = R[start : start + 512, start:].triu()
         diagonal[start : start + 512] = part.square().sum(dim=1)
     return diagonal

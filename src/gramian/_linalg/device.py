@@ -51,7 +51,8 @@ def invert_triangle_(R: Float[Tensor, "m m"]) -> None:
     for j in _blocks(len(R)):
         units = torch.eye(j.stop - j.start, dtype=R.dtype, device=R.device)
         corner = torch.linalg.solve_triangular(R[j, j], units, upper=True)
-        for i in _blocks(j.start):  # blocks above and to the left are inverted already
+        # Blocks above and to the left are inverted already.
+        for i in _blocks(j.start):
             inside = slice(i.stop, j.start)
             R[i, j] = R[i, i].triu() @ R[i, j] + R[i, inside] @ R[inside, j]
         R[: j.start, j] = -(R[: j.start, j] @ corner)
@@ -64,7 +65,7 @@ def inverse_diagonal(R: Float[Tensor, "m m"]) -> Float[Tensor, " m"]:
     for j in _blocks(len(R)):
         units = R.new_zeros(len(R), j.stop - j.start)
         units[j].fill_diagonal_(1.0)
-        # all of R: torch would copy a part of it
+        # All of R, because torch would copy a part of it.
         diagonal += torch.linalg.solve_triangular(R, units, upper=True).square_().sum(dim=1)
     return diagonal
 

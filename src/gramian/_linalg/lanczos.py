@@ -29,9 +29,10 @@ def condition_of_lanczos(alpha: Float[Tensor, " k"], beta: Float[Tensor, " k"]) 
 def extremes_of_lanczos(
     alpha: Float[Tensor, " k"], beta: Float[Tensor, " k"]
 ) -> tuple[float, float]:
-    """Return the extreme eigenvalues of that matrix, the smaller one at least eps of the larger.
+    """Return the extreme eigenvalues of the tridiagonal matrix behind k steps of CG.
 
-    Without steps: (1, 1). With ratios that rounding has spoilt: (eps, 1).
+    The smaller one is at least eps times the larger one. Without steps: (1, 1). With ratios that
+    are invalid by rounding: (eps, 1).
     """
     if len(alpha) == 0:
         return 1.0, 1.0
@@ -39,8 +40,9 @@ def extremes_of_lanczos(
     diagonal[1:] += beta[:-1] / alpha[:-1]
     off = beta[:-1].sqrt() / alpha[:-1]
     if not bool(diagonal.isfinite().all() and off.isfinite().all()):
-        return FLOAT64_EPS, 1.0  # a ratio below zero or without bound: rounding has taken over
-    # k² operations on one thread: this runs in every iteration
+        # A ratio below zero or without bound: rounding dominates.
+        return FLOAT64_EPS, 1.0
+    # `sterf` takes k² operations on one thread, which matters because each iteration calls this.
     values = scipy.linalg.eigvalsh_tridiagonal(
         diagonal.cpu().numpy(), off.cpu().numpy(), lapack_driver="sterf", check_finite=False
     )

@@ -52,9 +52,11 @@ class HalfFactor:
         largest = float(A.diagonal().max())
         if not least > 10 * HALF_EPS * math.sqrt(len(A)) * largest:
             return None
+        # A power of two, so that the division does not round.
         unit = 2.0 ** math.frexp(largest)[1]
         R = torch.empty(A.t().shape, dtype=torch.float32)
-        for start in range(0, len(A), 256):  # A is symmetric: read its transpose
+        # A is symmetric and stored by columns, so its transpose is read row by row.
+        for start in range(0, len(A), 256):
             part = R[start : start + 256]
             part.copy_(A.t()[start : start + 256] / unit)
             part.masked_fill_(part.abs() < NEGLIGIBLE_ENTRY, 0.0)
@@ -68,6 +70,7 @@ class HalfFactor:
 
     def solve(self, b: Float[Tensor, "m t"]) -> Float[Tensor, "m t"]:
         """Return A⁻¹ b in float64, to about float32 accuracy."""
+        # Each side is scaled to 1, or small residuals would underflow in float32.
         size = b.abs().amax(dim=0).clamp(min=1e-300)
         with one_thread_if_small(2 * len(self.R) * b.numel()):
             x, _ = scipy.linalg.lapack.spotrs(self.R.numpy(), (b / size).float().numpy(), lower=0)
@@ -109,6 +112,7 @@ def solve_refined(
     for _ in range(MOST_STEPS):
         before = r.norm(dim=0)
         is_unfinished = before > size * x.norm(dim=0)
+        # One more correction is free of products with A.
         if not bool(is_unfinished.any()):
             return x + factor.solve(r)
         step = factor.solve(r)

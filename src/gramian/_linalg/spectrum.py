@@ -48,6 +48,7 @@ class Spectrum:
         -----
         Cost: 20 products, and memory for 20 vectors of each probe.
         """
+        # A fixed seed: a resumed solver must make the same choices.
         rng = torch.Generator().manual_seed(0)
         signs = torch.randint(2, (m, LANCZOS_PROBES), generator=rng).double() * 2 - 1
         start = (signs / m**0.5).to(device)
@@ -67,7 +68,8 @@ class Spectrum:
         if self.effective_dimension(least) <= dimension:
             return least
         low, high = least, float((self.weights * self.nodes).sum())
-        for _ in range(40):  # far below the error of the estimate
+        # Bisection to far below the error of the estimate.
+        for _ in range(40):
             middle = (low * high) ** 0.5
             low, high = (
                 (low, middle) if self.effective_dimension(middle) <= dimension else (middle, high)
@@ -83,7 +85,8 @@ def _lanczos(apply: Callable[[Tensor], Tensor], start: Tensor, steps: int) -> tu
         q = basis[-1]
         r = apply(q)
         diagonal.append((q * r).sum(dim=0))
-        for _ in range(2):  # twice is enough: the basis stays orthogonal to rounding
+        # Two passes keep the basis orthogonal to rounding.
+        for _ in range(2):
             for vector in basis:
                 r = r - vector * (vector * r).sum(dim=0)
         norm = r.norm(dim=0)

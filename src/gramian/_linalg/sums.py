@@ -22,9 +22,8 @@ def multiply_in_blocks(E: Float[Tensor, "n m"], v: Float[Tensor, "m t"]) -> Floa
         total = (E[:, whole_columns:] @ v[whole_columns:]).double()
         if not whole_columns:
             return total
-        parts = (
-            E[:, :whole_columns].unflatten(1, (-1, FLOAT32_TERMS)).transpose(0, 1)
-        )  # one call for all
+        # One batched product for all blocks, as a device is slow to start many small ones.
+        parts = E[:, :whole_columns].unflatten(1, (-1, FLOAT32_TERMS)).transpose(0, 1)
         return total + torch.bmm(parts, v[:whole_columns].unflatten(0, (-1, FLOAT32_TERMS))).sum(
             dim=0, dtype=torch.float64
         )

@@ -13,10 +13,10 @@ from threadpoolctl import ThreadpoolController
 SINGLE_THREAD_OPERATIONS = 2e10
 """Operations up to which LAPACK runs on one thread: about a third of a second.
 
-Its threads meet at barriers, for a 20 x 3 solve already. On a busy machine each meeting takes as
-long as the scheduler likes, and burns the time in waiting: with two threads on two cores with a
-load of six, factorising 300 x 300 took 0.9 s, with one 15 ms; FALKON's factors of 2,000 landmarks
-took between 0.7 and 11 seconds of CPU time, with one 0.3.
+LAPACK's threads meet at barriers, even for a 20 x 3 solve. On a busy machine each barrier waits for
+the scheduler, and waiting uses CPU time: with two threads on two cores and a load of six,
+factorising 300 x 300 took 0.9 s, with one thread 15 ms; FALKON's factors of 2,000 landmarks took
+between 0.7 and 11 seconds of CPU time, with one thread 0.3.
 """
 
 
@@ -26,10 +26,10 @@ def _lapack() -> ThreadpoolController:
 
 
 class _OneThread:
-    """Keeps LAPACK at one thread while a caller is inside; callers may be in several threads.
+    """Limit LAPACK to one thread while a caller is inside; callers may be in several threads.
 
-    OpenBLAS holds a lock of its own while its number of threads is set. A child that is forked
-    then inherits that lock as it is, and waits for it for ever: so nobody forks meanwhile.
+    OpenBLAS locks a mutex while its number of threads is set. A child that is forked at this moment
+    inherits the locked mutex, and waits for ever. The hooks below prevent such forks.
     """
 
     def __init__(self) -> None:
@@ -37,12 +37,13 @@ class _OneThread:
 
     def forget(self) -> None:
         """Start with no caller inside, as in a forked child."""
-        self._lock = threading.RLock()  # a signal handler may fork
+        # Reentrant, because a signal handler of the locking thread may fork.
+        self._lock = threading.RLock()
         self._inside = 0
         self._limit = contextlib.ExitStack()
 
     def hold(self) -> None:
-        """Let nobody set the number of threads until `release`."""
+        """Prevent changes of the number of threads until `release`."""
         self._lock.acquire()
 
     def release(self) -> None:
@@ -51,10 +52,13 @@ class _OneThread:
 
     @contextlib.contextmanager
     def __call__(self, operations: int | float) -> Iterator[None]:
+        # Large matrices repay the barriers.
         if operations > SINGLE_THREAD_OPERATIONS:
             yield
             return
         with self._lock:
+            # The limit is one setting of the process: the first caller sets it, and the last one
+            # restores it.
             if self._inside == 0:
                 self._limit.enter_context(_lapack().limit(limits=1))
             self._inside += 1

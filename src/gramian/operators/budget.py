@@ -70,6 +70,7 @@ class Budget:
         `result` is the number of bytes of a row of the result, if the budget covers the result.
         """
         workspace = self.engine.workspace_bytes(m, self.d, self.t, self.itemsize)
+        # The workspace is needed for any number of rows.
         size = (self.memory_bytes - workspace) // (self._row_bytes() + result)
         # Each block of the result is copied to its place, so that larger blocks save nothing.
         if result and self.engine.on_host:
