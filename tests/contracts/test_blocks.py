@@ -246,7 +246,7 @@ def test_what_is_no_kernel_of_these_features_is_refused(rng):
             {"period": (1.0, 2.0), "lengthscale": (1.0,)},
             "lengthscales as periods, not 1 and 2",
         ),
-        ("haversine", {"lengthscale": (1.0, 2.0)}, "has one lengthscale"),
+        ("haversine", {"lengthscale": (1.0, 2.0)}, "takes a single lengthscale"),
         ("haversine", {"profile": "linear"}, "profile must be 'matern12', 'matern32'"),
         ("haversine", {"radius": -1.0}, "radius must be positive"),
     ],

@@ -360,7 +360,7 @@ def test_parameters_that_are_no_kernel(name, parameters, match):
 
 @pytest.mark.parametrize("factor", [0.0, -2.0, float("nan"), float("inf")])
 def test_a_kernel_is_scaled_by_positive_numbers(factor):
-    with pytest.raises(ValueError, match="positive finite number"):
+    with pytest.raises(ValueError, match="must be positive and finite"):
         factor * Gaussian()
 
 

@@ -205,7 +205,7 @@ def test_a_plain_state_is_a_starting_point(name, kind):
     if "rel_residual" in first.metrics:
         assert first.metrics["rel_residual"] < 1e-8
     if not solver.closed_form:
-        with pytest.raises(ValueError, match="starting coefficients have shape"):
+        with pytest.raises(ValueError, match="starting coefficients must have shape"):
             next(solver.iterate(problem, State(0, solution[:, :1].clone())))
 
 

@@ -142,7 +142,7 @@ class TestSizeAndPenalty:
 
     @pytest.mark.parametrize("settings", [{}, {"m": 5, "penalty": 0.1}])
     def test_one_of_both_is_needed_with_the_oversampling_of_the_theorem(self, settings):
-        with pytest.raises(ValueError, match="RecursiveRLS needs m, "):
+        with pytest.raises(ValueError, match="RecursiveRLS needs exactly one of m, "):
             landmarks.make("recursive_rls", oversampling=None, **settings)
 
     def test_all_rows_at_once_have_the_exact_effective_dimension(self):

@@ -176,7 +176,7 @@ def test_kernels_of_some_columns(penalty):
 
 
 def test_many_columns_of_sparse_rows_are_refused():
-    with pytest.raises(ValueError, match="sparse: use at most 512 columns"):
+    with pytest.raises(ValueError, match="sparse; use at most 512 columns"):
         KernelRidge(kernels.Gaussian(1.0).on(range(600)), landmarks=9).fit(
             scipy.sparse.csr_array((20, 700)), Y[:20]
         )

@@ -239,5 +239,5 @@ def test_sparse_centers_come_back():
 
 
 def test_other_values_are_refused():
-    with pytest.raises(TypeError, match="cannot return set"):
+    with pytest.raises(TypeError, match="cannot store a set"):
         pack({1}, {})
