@@ -36,7 +36,7 @@ def refused(error, train, tmp_path):
 # --- options -------------------------------------------------------------------------------------
 
 OPTIONS = {
-    "--penalty 0": "needs a positive penalty, not 0; .*stopped early: eigenpro1",
+    "--penalty 0": "needs a positive penalty, not 0; .*stops early: eigenpro1",
     "--penalty -1": "--penalty must be finite and at least 0, not -1",
     "--penalty nan": "--penalty must be finite and at least 0, not nan",
     "--penalty much": "--penalty must be a number or auto, not much",

@@ -274,7 +274,7 @@ class TestTargets:
 
 
 SETTINGS: list[tuple[dict[str, Any], str]] = [
-    ({"penalty": 0}, r"Direct needs a positive penalty, not 0; .*stopped early: eigenpro1"),
+    ({"penalty": 0}, r"Direct needs a positive penalty, not 0; .*stops early: eigenpro1"),
     ({"penalty": -1e-6}, r"penalty must be finite and at least 0, not -1e-06; .*alpha / n"),
     ({"penalty": np.nan}, "penalty must be finite"),
     ({"penalty": np.inf}, "penalty must be finite"),
