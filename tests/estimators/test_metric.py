@@ -218,7 +218,7 @@ class TestSparse:
         X, y = scipy.sparse.csr_array(data[0]), data[1]
         with pytest.raises(ValueError, match="matrix would fill the zeros of sparse rows"):
             ridge(metric=R).fit(X, y)
-        with pytest.raises(ValueError, match="give standardize=True or False, or dense rows"):
+        with pytest.raises(ValueError, match="set standardize=True or False, or pass dense rows"):
             ridge(standardize="quantile").fit(X, y)
 
     def test_there_are_no_importances(self, data):
