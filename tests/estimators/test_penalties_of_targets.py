@@ -196,7 +196,7 @@ def test_numbers_that_are_no_penalties_are_refused(penalty):
         ({"solver": "eigenpro2"}, "has one penalty for all targets"),
         ({"cells": 50}, "cells=50 has one penalty for all targets, not 4"),
         ({"loss": "huber"}, "loss='huber' has one penalty for all targets, not 4"),
-        ({"conformal": "split"}, "fits with one penalty for all targets"),
+        ({"conformal": "split"}, "a fit with one penalty for all targets"),
     ],
 )
 def test_what_has_one_penalty_says_so(settings, match):
@@ -206,10 +206,10 @@ def test_what_has_one_penalty_says_so(settings, match):
 
 def test_closed_forms_have_one_penalty():
     est = fitted()
-    with pytest.raises(ValueError, match="the closed form has one penalty"):
+    with pytest.raises(ValueError, match="a closed form needs one penalty"):
         est.predict(NEW, return_std=True)
     assert not hasattr(est, "gcv_")
-    with pytest.raises(ValueError, match="fits with one penalty for all targets"):
+    with pytest.raises(ValueError, match="a fit with one penalty for all targets"):
         est.predict_interval(NEW)
     with pytest.raises(ValueError, match="has one penalty for all targets"):
         KernelRidge(penalty=EACH, solver="eigenpro3").partial_fit(X, Y)

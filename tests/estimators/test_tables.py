@@ -273,7 +273,7 @@ class TestOtherInput:
         points = frame[:30]
         est = regressor(landmarks=points).fit(frame, "price")
         assert est.score(frame) > 0.8
-        with pytest.raises(TypeError, match="give landmarks as a table with the same columns"):
+        with pytest.raises(TypeError, match="landmarks must be a table with the columns of X"):
             regressor(landmarks=np.zeros((5, 4))).fit(frame, "price")
 
     def test_what_cannot_be_predicted_is_refused(self) -> None:
