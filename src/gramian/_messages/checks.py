@@ -37,8 +37,7 @@ def as_bytes(limit: object, name: str = "memory_limit") -> int:
             raise ValueError(limit)
         number, prefix, binary = match.groups()
         unit = _BYTE_UNITS[prefix.upper()]
-        # The digits of the decimal unit give the power of 1024: 4 // 3 = 1 for K, 13 // 3 = 4 for
-        # T.
+        # A third of the digits of the decimal unit is the power of 1024: 1 for K, 4 for T.
         size = float(number) * (2 ** (10 * (len(str(unit)) // 3)) if binary else unit)
         # `float` also refuses texts such as "1.2.3", which match the pattern: one error for all.
         if not 1 <= size < 2**63:

@@ -56,8 +56,8 @@ class Text:
             # The text after the last mark has none.
             if mark is None:
                 continue
-            # The parser takes a colon for the start of a format, but in 'torch:cuda' it is a part
-            # of the setting.
+            # The parser takes a colon for the start of a format, but in
+            # 'torch:cuda' it is a part of the setting.
             if mark and not mark.endswith("="):
                 parts.append(face(f"{mark}:{spec}" if spec else mark, None))
                 continue
@@ -115,8 +115,8 @@ class ParameterError(TextError):
     ) -> None:
         self.parameter, self.value = parameter, value
         self.expected, self.remedy, self.form = expected, remedy, form
-        # "tol must be x, not -1" has the allowed values first, the other forms have the value
-        # first.
+        # "tol must be x, not -1" has the allowed values first, the
+        # other forms have the value first.
         values = (expected, value) if form == MUST_BE_FORM else (value, expected)
         # The remedy is a value and not a part of the template, because it may contain braces.
         end = ("; {}", remedy) if remedy else ("",)

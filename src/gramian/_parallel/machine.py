@@ -54,8 +54,8 @@ def _limit_files(root: Path) -> tuple[Path, ...]:
         group = Path(groups.get(version, "/"))
         # A mount shows only the groups below its root cgroup, by paths relative to that root.
         below = group.relative_to(top) if group.is_relative_to(top) else Path()
-        # The path of a group outside the namespace begins with "/..": this mount does not contain
-        # it.
+        # The path of a group outside the namespace begins with
+        # "/..": this mount does not contain it.
         if ".." in below.parts:
             below = Path()
         name = "memory.max" if version == 2 else "memory.limit_in_bytes"

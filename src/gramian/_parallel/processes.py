@@ -35,8 +35,8 @@ def processes_pay(seconds: float, items: int, workers: int) -> bool:
     # Never in a child process: its end would wait for its own processes, for minutes.
     if workers < 2 or multiprocessing.parent_process() is not None:
         return False
-    # Threads wait for each other on short items; processes must first earn the seconds of their
-    # start.
+    # Threads wait for each other on short items; processes must
+    # first earn the seconds of their start.
     return seconds < SHORT_ITEM_SECONDS * workers and seconds * items > WORTHWHILE_SECONDS * workers
 
 
@@ -66,8 +66,8 @@ def run_apart(
     """
     from joblib import Parallel, delayed
 
-    # New processes do not inherit the configuration of logging, so the level travels with each
-    # call.
+    # New processes do not inherit the configuration of logging, so
+    # the level travels with each call.
     level = logger.getEffectiveLevel()
     calls = (delayed(_call_recorded)(function, item, logger.name, level) for item in items)
     # Memory maps of large arrays would only help for shared arrays.

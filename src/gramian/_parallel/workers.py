@@ -34,8 +34,8 @@ def _is_worker() -> bool:
 
 @functools.cache
 def _pool(threads: int) -> ThreadPoolExecutor:
-    # The pool is cached with its threads: starting some for each product would cost more than a
-    # small product.
+    # The pool is cached with its threads: starting some for each product
+    # would cost more than a small product.
     return ThreadPoolExecutor(threads, "gramian", initializer=become_worker)
 
 
@@ -58,8 +58,8 @@ class _OneThreadEach:
     @contextlib.contextmanager
     def __call__(self) -> Iterator[None]:
         with self._lock:
-            # Only the first caller sees the number to restore: for later ones the process has one
-            # thread.
+            # Only the first caller sees the number to restore: for later
+            # ones the process has one thread.
             if self._inside == 0:
                 self._before = torch.get_num_threads()
             self._inside += 1
@@ -133,8 +133,8 @@ def run(
     with one_thread_each():
         try:
             yield from computed(function, items)
-        # Not `Exception`: that includes neither Ctrl-C nor the GeneratorExit of a caller that
-        # stops.
+        # Not `Exception`: that includes neither Ctrl-C nor the
+        # GeneratorExit of a caller that stops.
         except BaseException:
             if stop is not None:
                 stop()

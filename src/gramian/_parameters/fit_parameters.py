@@ -64,8 +64,8 @@ def _option(panel: str, help: str, kind: type = str) -> dict[str, Any]:
     return {"panel": panel, "help": help, "kind": kind}
 
 
-# scikit-learn prints the estimators, and they are compared by identity: a generated `__eq__` would
-# remove their hash.
+# scikit-learn prints the estimators, and they are compared by identity: a
+# generated `__eq__` would remove their hash.
 @dataclass(eq=False, repr=False)
 class FitParameters:
     """Parameters of a fit, in the order of the signatures of the estimators.

@@ -107,8 +107,8 @@ class Registry(Generic[Registered]):
             if type(obj) is cls:
                 return name
         for name, plugin in self._plugins().items():
-            # Loading imports the plugin, so only plugins of the package that defines the class are
-            # loaded.
+            # Loading imports the plugin, so only plugins of the package
+            # that defines the class are loaded.
             if plugin.module.split(".")[0] == type(obj).__module__.split(".")[0]:
                 self._load(name)
                 if type(obj) is self._classes[name]:

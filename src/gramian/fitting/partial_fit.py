@@ -52,8 +52,8 @@ class MoreRows(SquaredError):
         """Return the problem with the centers of the first call, or with new landmarks."""
         settings, before = prepared.settings, self.earlier
         if before is not None:
-            # The memory is divided by the centers that there are: the settings may mean another
-            # number.
+            # The memory is divided by the centers that there are: the
+            # settings may mean another number.
             size = replace(prepared.size, m=len(before.model.centers))
             placed = replace(prepared, size=size).place()
             problem = _with_centers(before, placed, settings.one_penalty)

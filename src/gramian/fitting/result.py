@@ -146,12 +146,12 @@ class Fitted:
         """
         if self.reason == "time_limit":
             return self._out_of_time()
-        # Early stopping ends by itself: only an error that still falls at the end deserves a
-        # warning.
+        # Early stopping ends by itself: only an error that still
+        # falls at the end deserves a warning.
         if self.best_iteration is not None:
             return self._still_falling()
-        # These solvers regularise by the number of iterations, which is therefore a choice of the
-        # user.
+        # These solvers regularise by the number of iterations, which
+        # is therefore a choice of the user.
         chosen = not self.solver.solves_exactly or self.settings.penalty == 0
         if self.reason != "max_iterations" or chosen:
             return None
@@ -191,8 +191,8 @@ class Fitted:
     @property
     def _shortfall(self) -> str:
         """A template of `Text`."""
-        # The doubled braces leave a mark of a template, which the command line writes as its
-        # option.
+        # The doubled braces leave a mark of a template, which the
+        # command line writes as its option.
         last, tol = self.history[-1], f"{{tol={self.settings.tol:.1e}}}"
         error = last.get(PREDICTION_ERROR)
         if error is None:

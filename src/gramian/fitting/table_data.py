@@ -92,8 +92,8 @@ def table_data(
     y = given.y if index is None else given.y[index.numpy()]
     targets = _targets(y, classes, rows.dtype)
     if classes is None:
-        # Means and deviations are computed in float64; unscaled targets meet the rows in their
-        # type.
+        # Means and deviations are computed in float64; unscaled
+        # targets meet the rows in their type.
         check_magnitude(targets, torch.float64 if settings.scales_targets else rows.dtype)
     data = TrainingData(
         rows,
@@ -216,8 +216,8 @@ def _encoding(
     # Rows that do not count may have labels that are no class: they get any class.
     if classes is not None:
         y = np.where(keep, y, classes[0])
-    # Which features a column becomes is not known yet: if the kernel takes any feature as it is,
-    # all numbers stay raw.
+    # Which features a column becomes is not known yet: if the kernel takes
+    # any feature as it is, all numbers stay raw.
     unscaled_features = resolve.kernel(settings.kernel, settings.lengthscale).unscaled_features(
         len(given.columns)
     )

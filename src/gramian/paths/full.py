@@ -177,6 +177,7 @@ class FullPath:
         P, rz, iteration = Z, (R * Z).sum(dim=0), 0
         while True:
             coef = X.reshape(len(Y), p, t).transpose(0, 1)
+            # A column of zeros has no scale: its residual is zero from the start.
             relative = R.norm(dim=0) / torch.where(norm > 0, norm, 1.0)
             yield Stage(iteration, coef, relative.reshape(p, t).amax(dim=1))
             Q = self._apply(P, ridge)

@@ -134,6 +134,7 @@ class Spectrum:
         spreads = []
         for shift in shifts:
             total = self.values + shift
+            # By logarithms, because the product of n eigenvalues would overflow.
             spread = float((inside / total).mean()) * math.exp(float(total.log().mean()))
             spreads.append(spread if math.isfinite(spread) else math.inf)
         return spreads
@@ -193,6 +194,7 @@ class Spectrum:
         curvature = self.dual.square() @ inverse + self.dual_rest / shift
         coef = self.dual @ ((root * inverse)[:, None] * inside)
         cross = (self.vectors[:m] * self.dual) @ (root * inverse)
+        # Only the rows of landmarks change; the tensors of the caller stay.
         residual, complement = residual.clone(), complement.clone()
         residual[:m] += (cross / curvature)[:, None] * coef
         complement[:m] += cross.square() / curvature

@@ -45,6 +45,7 @@ def nystrom_path(
     """
     K = problem.K
     m, weights, targets = K.shape[1], problem.weights, problem.targets.double()
+    # BLAS sums the upper triangle alone, in place, of a matrix by columns.
     gram = la.by_columns(torch.zeros(m, m, dtype=torch.float64))
     rhs = torch.zeros(m, targets.shape[1], dtype=torch.float64)
     for rows, strip in K.strips():

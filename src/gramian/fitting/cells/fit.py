@@ -63,8 +63,8 @@ def fit_cells(settings: FitSettings, data: TrainingData, *, rng: Generators) -> 
     partition = partition_of(settings.cells)
     if data.rows.sparse:
         raise ValueError("cells divide dense rows; give X.toarray(), or leave cells out")
-    # 1. Rows of all cells in memory, or in a temporary file if they do not fit.
     data = data.without_zero_weights()
+    # 1. Rows of all cells in memory, or in a temporary file if they do not fit.
     has_files = temporary_file_bytes(settings, partition, data.rows, data.targets.shape[1]) > 0
     memory = 0 if has_files else sys.maxsize
     prepared, rows = _prepare(settings, data, rng, partition, memory)

@@ -106,8 +106,8 @@ class CellProblems:
                     and journal is not None
                     and solved_cell.reason in FINAL_REASONS
                 ):
-                    # Only final cells: one that ran out of time is solved again when the fit is
-                    # resumed.
+                    # Only final cells: one that ran out of time is solved
+                    # again when the fit is resumed.
                     facts = {name: getattr(solved_cell, name) for name in CELL_FACTS}
                     journal.append(cell, facts | {"rows": fresh}, {"coef": solved_cell.coef})
                 yield solved_cell
@@ -119,8 +119,8 @@ class CellProblems:
         """Yield the cells from several workers; the first alone, to see how long it takes."""
         work, count, measured = self._work(journal), len(self.rows), 0
         if count >= MEASURED_CELLS * self.workers and self._apart:
-            # 1. Solve the first cell alone, in a worker: its time decides between threads and
-            # processes.
+            # 1. Solve the first cell alone, in a worker: its time
+            # decides between threads and processes.
             began = time.monotonic()
             yield from run(self.workers, work, range(1), self._stopped.set)
             measured, seconds = 1, time.monotonic() - began
@@ -187,8 +187,8 @@ class CellProblems:
         seconds_left = (self.prepared.ends - time.monotonic()) * min(1.0, self.workers / waiting)
         rng = self.rng
         if len(self.rows) > 1:
-            # A generator per cell: the result depends neither on the order nor on the number of
-            # workers.
+            # A generator per cell: the result depends neither on the
+            # order nor on the number of workers.
             rng = torch.Generator().manual_seed(self.seed ^ cell)
         if data is None:
             cell_data = self._data(cell)

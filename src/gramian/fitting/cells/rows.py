@@ -165,8 +165,8 @@ def _write(found: CellRows, routed: _Routed, kept: dict[int, Tensor]) -> None:
         for cell, index in enumerate(members):
             first, last = written_counts[cell], written_counts[cell] + len(index)
             written_counts[cell] = last
-            # The positions within the cell of this block's rows, of which only the kept ones are
-            # written.
+            # The positions within the cell of this block's rows, of
+            # which only the kept ones are written.
             if cell in kept:
                 low, high = torch.searchsorted(kept[cell], torch.tensor([first, last])).tolist()
                 index = index[kept[cell][low:high] - first]
@@ -235,8 +235,8 @@ def some_of(n: int, most: int, rng: torch.Generator) -> Int[Tensor, " k"]:
     if n <= 8 * most:
         return torch.randperm(n, generator=rng)[:most].sort().values
     drawn: Tensor = torch.randint(n, (most + most // 4,), generator=rng)
-    # A quarter more is drawn, because few numbers are drawn twice. A permutation of n numbers, much
-    # larger, would take long.
+    # A quarter more is drawn, because few numbers are drawn twice. A permutation
+    # of n numbers, much larger, would take long.
     drawn = torch.unique(drawn)
     return drawn[torch.randperm(len(drawn), generator=rng)[:most]].sort().values
 

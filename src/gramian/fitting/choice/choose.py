@@ -170,8 +170,8 @@ def _comparisons(
     """Return the comparisons of kernels, one for each of the inputs that may be chosen."""
     engine = resolve.engine_for(settings, data.rows, kernel)
     penalty_given = None if isinstance(settings.penalty, str) else settings.one_penalty
-    # A penalty of 0 is for solvers that stop early. Closed forms need a positive one, and choose it
-    # freely.
+    # A penalty of 0 is for solvers that stop early. Closed forms need
+    # a positive one, and choose it freely.
     penalties = (penalty_given,) if penalty_given else None
     index = _sample_index(settings, data, rng)
     if _leaves_one_out(settings, data):

@@ -111,12 +111,9 @@ def has_scale(kernel: Kernel) -> bool:
 
 
 def first_of_ties(criteria: Sequence[float]) -> int:
-    """Return the number of the first criterion that is the least up to `LEAST_GAIN`.
-
-    Of decreasing penalties it is the largest: rounding does not decide among equals, and a larger
-    penalty is the safer one away from the rows.
-    """
-    # Of decreasing penalties, the first one within the tolerance is the largest.
+    """Return the number of the first criterion that is the least up to `LEAST_GAIN`."""
+    # Of decreasing penalties, the first one is the largest: rounding must not decide among equals,
+    # and a larger penalty is safer away from the rows.
     limit = (1 + LEAST_GAIN) * min(criteria)
     return next(k for k, value in enumerate(criteria) if value <= limit)
 
@@ -154,8 +151,8 @@ def walk(kernel: Kernel, score: Comparison, *, moves: bool = True, fine: bool = 
     for step in (1 / LENGTHSCALE_STEP, LENGTHSCALE_STEP):
         first, factor = best, step
         while 1 / FARTHEST_RATIO <= factor <= FARTHEST_RATIO:
-            # The factor is of the first lengthscale, the penalties are near the best of the last
-            # one.
+            # The factor is of the first lengthscale, the penalties
+            # are near the best of the last one.
             candidate = score(times(kernel, factor), best)
             if not candidate.criterion < (1 - LEAST_GAIN) * best.criterion:
                 break

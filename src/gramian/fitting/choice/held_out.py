@@ -203,15 +203,15 @@ class HeldOutChoice:
         scale = self._diagonal(kernel)
         least_rows = min(len(split.train) for split in self.material.splits)
         shifts: Sequence[float] = DIRECT_SHIFTS if least_rows <= DIRECT_ROWS else PATH_SHIFTS[1:]
-        # The first lengthscale has no neighbour: a cheap screen shows if the target is mostly
-        # noise.
+        # The first lengthscale has no neighbour: a cheap screen
+        # shows if the target is mostly noise.
         if near is None and self.screen(kernel).penalty >= NOISE_PENALTY * scale:
             shifts = LARGE_SHIFTS
         scaled = tuple(scale * s for s in shifts)
         if near is None:
             return scaled
-        # The best penalty changes little from one lengthscale to the next: a window around it saves
-        # most of the columns.
+        # The best penalty changes little from one lengthscale to the next: a
+        # window around it saves most of the columns.
         at = near.penalty * self.total
         return tuple(s for s in scaled if at / WINDOW_RATIO <= s <= at * WINDOW_RATIO) or (at,)
 

@@ -91,8 +91,8 @@ class LeaveOneOut:
         data = data.with_local_numbers()
         rows, Y, weights = merge_rows(data)
         scatter = _weighted_squares(data.targets, data.weights) - _weighted_squares(Y, weights)
-        # In random order, because the first rows serve as landmarks and as the sample of the
-        # screen.
+        # In random order, because the first rows serve as landmarks
+        # and as the sample of the screen.
         order = torch.randperm(len(rows), generator=rng)
         n = len(rows)
         m = n if centers is None else min(centers, n)
@@ -158,8 +158,8 @@ class LeaveOneOut:
 
     def _resolve_kernel(self, kernel: Kernel) -> Kernel:
         """Return a kernel with a lengthscale in numbers."""
-        # A search tries many multiples of the median, which itself is computed once for each
-        # kernel.
+        # A search tries many multiples of the median, which itself
+        # is computed once for each kernel.
         factor = medians(getattr(kernel, "lengthscale", None))
         if factor is None:
             return kernel.resolve(dense(self._everything))
@@ -195,8 +195,8 @@ class LeaveOneOut:
 
     def screen(self, kernel: Kernel) -> Scored:
         """Return the best lengthscale and penalty of a kernel by some of the rows."""
-        # The kernels of classes differ less than a search costs: they are compared at the first
-        # lengthscale.
+        # The kernels of classes differ less than a search costs: they
+        # are compared at the first lengthscale.
         moves = self.moves and has_scale(kernel) and not self.coded
         return walk(kernel, self.first(SCREEN_ROWS), moves=moves, fine=False)
 
@@ -239,7 +239,7 @@ def merge_rows(
     # 2. Sort by the first occurrence, so that the order of the columns has no effect.
     first = torch.full((len(distinct),), n).scatter_reduce_(0, place, torch.arange(n), "amin")
     order = first.argsort()
-    # 3. Sort by the first target, so that the order of the rows has none, except among equal
-    # targets.
+    # 3. Sort by the first target, so that the order of the rows
+    # has none, except among equal targets.
     order = order[means[order, 0].argsort(stable=True)]
     return as_rows(distinct[order]), means[order], sums[order]

@@ -174,8 +174,8 @@ def search(task: PathSettings, levels: Sequence[Level]) -> tuple[FittedLevel, li
         # 3. A factor takes 8 m² bytes: no more than the best one and the next one are kept.
         del fitted
         given_up = since >= PATIENCE_LEVELS
-        # 4. Do not give up at cheap levels. `not <` also holds for NaN, the dimension beyond the
-        # path.
+        # 4. Do not give up at cheap levels. `not <` also holds for
+        # NaN, the dimension beyond the path.
         if given_up and not level.effective_dimension < enough:
             break
         if time.monotonic() >= task.ends:

@@ -95,8 +95,8 @@ def with_validation(
     """
     if held is None:
         return settings
-    # A validation reads all held-out rows: after each small iteration it would cost most of the
-    # time.
+    # A validation reads all held-out rows: after each small
+    # iteration it would cost most of the time.
     data, every_iterations = held.data, max(1, round(solver.iterations_per_pass(n)))
     look = Validate(data.rows, data.targets, every_iterations, data.coded, weights=data.weights)
     return replace(settings, callbacks=[look, *settings.callbacks])

@@ -138,8 +138,8 @@ class FeatureMaps:
 
     def rows(self, rows: RowSource) -> RowSource:
         """Return rows as the kernel sees them, mapped as they are read."""
-        # The order matters: quantiles are of standardised features, and the metric mixes the
-        # results.
+        # The order matters: quantiles are of standardised features,
+        # and the metric mixes the results.
         for feature_map in (self.standardizer, self.quantiles, self.metric):
             rows = rows if feature_map is None else feature_map.apply(rows)
         return rows

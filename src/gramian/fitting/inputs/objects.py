@@ -80,8 +80,8 @@ class Calls(Entries):
     def block(self, rows: Int[Tensor, " b"], columns: Int[Tensor, " m"]) -> Float[Tensor, "b m"]:
         down, across = rows.numpy(), columns.numpy()
         with self._lock:
-            # Entries are kept by columns. By symmetry, the transposed block may need no calls at
-            # all.
+            # Entries are kept by columns. By symmetry, the transposed
+            # block may need no calls at all.
             if self._has(down) and not self._has(across):
                 return torch.from_numpy(self._fill_entries(across, down)).t()
             return torch.from_numpy(self._fill_entries(down, across))
@@ -99,8 +99,8 @@ class Calls(Entries):
     def _fill_entries(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         out = np.empty((len(rows), len(columns)))
         for k, j in enumerate(columns.tolist()):
-            # NaN marks entries that are not computed yet: `value_of` refuses values that are not
-            # finite.
+            # NaN marks entries that are not computed yet: `value_of`
+            # refuses values that are not finite.
             column = self._columns.setdefault(j, np.full(self.count, np.nan))
             for i in rows[np.isnan(column[rows])].tolist():
                 column[i] = self._entry(i, j)

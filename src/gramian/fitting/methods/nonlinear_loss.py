@@ -69,8 +69,8 @@ class NonlinearLoss(Method):
         ValueError
             If the loss is not defined for the targets.
         """
-        # `after_choices` puts these targets in place of the scaled ones: they must be of the same
-        # rows.
+        # `after_choices` puts these targets in place of the scaled
+        # ones: they must be of the same rows.
         data = data.without_zero_weights()
         loss, y = loss_for(settings.loss, data), data.targets.double()
         loss.check(y)
@@ -99,8 +99,8 @@ class NonlinearLoss(Method):
         """Return the problem, with landmarks and a penalty chosen by the loss if it is "auto"."""
         settings, placed = prepared.settings, prepared.place()
         landmarks = choose_landmarks(placed.K, settings.landmarks, rng.landmarks)
-        # A problem of losses always has landmarks; with all rows as landmarks it is the full
-        # problem.
+        # A problem of losses always has landmarks; with all rows as
+        # landmarks it is the full problem.
         landmarks = all_rows(placed.K) if landmarks is None else landmarks
         placed = placed.with_landmarks(len(landmarks.weight))
         K, landmarks = placed.K, kept_in_file(landmarks, settings.centers_file) or landmarks

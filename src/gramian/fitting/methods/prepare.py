@@ -52,8 +52,8 @@ def prepare(
     # 1. Hold rows out first: no scaling, metric or choice may see them.
     parts = divide(settings, data, rng)
     train, n = parts.train, len(parts.train.rows)
-    # 2. Take a provisional solver and size, for the expected time and for choices with as many
-    # landmarks as the fit.
+    # 2. Take a provisional solver and size, for the expected time and for
+    # choices with as many landmarks as the fit.
     resolved = selection.with_all_rows(settings, n)
     solver, size = solver_choice.solver_and_size(resolved, train.rows, train.targets.shape[1])
     warn(method.expected_time(resolved, train.rows, solver, size))
@@ -103,8 +103,8 @@ def _scale_and_choose(
         before=before,
     )
     resolved = choice.settings
-    # The choice has compared a sample with quantiles; now all rows are mapped, from unscaled ones
-    # on.
+    # The choice has compared a sample with quantiles; now all rows
+    # are mapped, from unscaled ones on.
     if resolved.uses_quantiles and not settings.uses_quantiles:
         scaling = scaling.with_quantiles(unscaled, rng.maps)
         resolved, data = scaling.apply(resolved.with_points_of(settings), unscaled)

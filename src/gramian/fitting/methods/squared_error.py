@@ -68,8 +68,8 @@ class SquaredError(Method):
             landmarks = choose_landmarks(placed.K, settings.landmarks, rng.landmarks)
         else:
             landmarks = of_earlier_fit(before.model.centers, before.index, placed.K)
-        # A selector may choose more landmarks than foreseen, which then need the memory of the
-        # rows.
+        # A selector may choose more landmarks than foreseen, which
+        # then need the memory of the rows.
         placed = placed.with_landmarks(0 if landmarks is None else len(landmarks.weight))
         start = _start(prepared, placed, landmarks, settings.one_penalty)
         return start if before is None else replace(start, state=_first_state(before, start))

@@ -118,8 +118,8 @@ class Placement:
         if engine.on_host:
             chosen = chosen_bytes(solver, size, self.block_bytes)
             return self.host_bytes + min(self.block_bytes, max(blocks, chosen)), 0
-        # Two blocks wait in pinned memory while two others are on the device, so that transfers and
-        # products overlap.
+        # Two blocks wait in pinned memory while two others are on the device,
+        # so that transfers and products overlap.
         streamed = min(size.n, max(1, (blocks - workspace) // row_bytes)) * size.d * size.itemsize
         pinned = 2 * min(streamed, COPIED_AT_ONCE) if self.with_rows else 2 * streamed
         return self.host_bytes + pinned + 8 * size.t * size.m, self.device_bytes + blocks

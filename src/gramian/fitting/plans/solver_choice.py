@@ -47,8 +47,8 @@ def solver_and_size(
     """
     n = len(rows)
     selector = selection.selector(settings.landmarks, n, not rows.random_access)
-    # A selector with a given penalty has no number yet: the data are placed again if there are
-    # more.
+    # A selector with a given penalty has no number yet: the data
+    # are placed again if there are more.
     m = n if selector is None else selection.count(selector, n) or 1
     other_loss = resolve.loss(settings.loss) if settings.is_nonlinear else None
     size = FitSize(

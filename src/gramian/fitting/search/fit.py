@@ -169,8 +169,8 @@ def _run_steps(
     try:
         for trial in steps:
             trials.append(trial)
-            # A list, not a generator: all watchers see the trial, even if the first one ends the
-            # search.
+            # A list, not a generator: all watchers see the trial, even
+            # if the first one ends the search.
             if any([watcher(trial) for watcher in watchers]):
                 break
     except KeyboardInterrupt:

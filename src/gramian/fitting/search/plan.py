@@ -294,8 +294,8 @@ def _of_sparse(kernel: Kernel, engine: Engine, rows: RowSource, t: int) -> tuple
     entries, wide = K.dense(), torch.ones(n, len(PATH_SHIFTS) * t, dtype=rows.dtype)
     plain = _measure_seconds(lambda: float((K @ few_columns)[0, 0])) / n**2
     product = _measure_seconds(lambda: float((entries @ wide)[0, 0])) / n**2
-    # Entries are computed once for all products of a fit. Twice, because `wide` counts half of the
-    # pairs, by symmetry.
+    # Entries are computed once for all products of a fit. Twice, because
+    # `wide` counts half of the pairs, by symmetry.
     return plain, 2 * (product + plain / PRODUCTS_PER_FIT)
 
 

@@ -53,8 +53,8 @@ class Generators:
         folds : bool, default=True
             Whether rows may be held out, and tables be encoded: not in `partial_fit`.
         """
-        # `partial_fit` draws three seeds, as it has neither folds nor held-out rows nor an
-        # encoding.
+        # `partial_fit` draws three seeds, as it has neither folds
+        # nor held-out rows nor an encoding.
         seeds = state.randint(2**31 - 1, size=6 if folds else 3)
         generators = cls(*(torch.Generator().manual_seed(int(seed)) for seed in seeds))
         # The seeds of maps and choice are masks of the first one. Two more draws would change the

@@ -224,8 +224,8 @@ def _nystrom(problem: NystromProblem, coef: Float[Tensor, "m t"]) -> tuple[Solve
         residual, norm, spread = removal.apply(rows, f, off[rows], norm, spread)
         without = _free_share(shift, w, norm, spread)
         left_out[rows] = residual / without[:, None]
-        # 3. The variance: of the part of k(x, x) outside the features, and of the coefficients
-        # inside.
+        # 3. The variance: of the part of k(x, x) outside the
+        # features, and of the coefficients inside.
         beyond = (diagonal[rows] - norm).clamp(min=0.0)
         variance[rows] = above_rounding(beyond + shift * spread / without, diagonal[rows])
     fitted = off if problem.weights is None else problem.weights[:, None] * off

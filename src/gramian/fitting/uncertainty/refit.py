@@ -80,8 +80,8 @@ class Again:
             len(fitted.held_out) if shown and fitted.held_out is not None else 0
         )
         if fitted.best_iteration is not None:
-            # Early stopping regularises by its iterations: refits repeat their number, without
-            # validation.
+            # Early stopping regularises by its iterations: refits repeat
+            # their number, without validation.
             passes = fitted.best_iteration / fitted.solver.iterations_per_pass(n)
             settings = replace(settings, max_iter=max(1, math.ceil(passes)))
         return cls(model, (fitted.penalty * data.total,), settings, n)
@@ -160,8 +160,8 @@ class Again:
         settled = _settle_settings(settings, part, shift / data.total, self.row_count)
         if self.fresh and settled.landmarks is not None:
             settled = replace(settled, landmarks=_anew(settings, part, len(data.targets)))
-        # A fit that stops early, or without a penalty, is regularised by its solver, which must
-        # stay.
+        # A fit that stops early, or without a penalty, is
+        # regularised by its solver, which must stay.
         if solver is None:
             stopped = settings.early_stopping or shift == 0
             solver = settings.solver if stopped else "auto"

@@ -122,8 +122,8 @@ def calibrate_variance(
     def loss(log_odds: float) -> float:
         return size(math.exp(log_odds))[1]
 
-    # 3. The likelihood may have several minima: a grid finds the right one, and a bounded search
-    # refines it.
+    # 3. The likelihood may have several minima: a grid finds the right
+    # one, and a bounded search refines it.
     best = min(LOG_ODDS, key=loss)
     step = LOG_ODDS[1] - LOG_ODDS[0]
     ends = max(best - step, LOG_ODDS[0]), min(best + step, LOG_ODDS[-1])
