@@ -40,7 +40,7 @@ OPTIONS = {
     "--penalty -1": "--penalty must be finite and at least 0, not -1",
     "--penalty nan": "--penalty must be finite and at least 0, not nan",
     "--penalty much": "--penalty must be a number or auto, not much",
-    "--penalty auto --landmarks bless:9 --solver direct": "follows a path that needs --solver falkon",
+    "--penalty auto --landmarks bless:9 --solver direct": "a path that needs --solver falkon",
     "--lengthscale 0": "--lengthscale must be positive and finite, not 0",
     "--lengthscale 1,-2,3": "--lengthscale must be positive and finite, not 1,-2,3",
     "--lengthscale long": "--lengthscale must be a number,.* such as '2 median', not long",

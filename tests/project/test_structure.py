@@ -33,10 +33,11 @@ def test_functions_are_short(structure):
     assert structure.long_functions(structure.parse_package()) == []
 
 
-def test_a_docstring_does_not_make_a_function_long(structure):
+def test_docstrings_and_comments_do_not_make_a_function_long(structure, tmp_path, monkeypatch):
+    monkeypatch.setattr(structure, "PACKAGE", tmp_path)
     body = "\n".join(f"    x = {k}" for k in range(structure.LONG_FUNCTION_LINES - 1))
-    documented = f'def f():\n    """Do.\n\n    More.\n    """\n{body}\n'
-    path = structure.PACKAGE / "a.py"
-    assert structure.long_functions({path: ast.parse(documented)}) == []
-    longer = ast.parse(documented + "    return x\n")
-    assert structure.long_functions({path: longer}) == ["a.py:f 41"]
+    documented = f'def f():\n    """Do.\n\n    More.\n    """\n    # Why.\n{body}\n'
+    path = tmp_path / "a.py"
+    for code, long in ((documented, []), (documented + "    return x\n", ["a.py:f 41"])):
+        path.write_text(code)
+        assert structure.long_functions({path: ast.parse(code)}) == long

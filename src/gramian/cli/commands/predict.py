@@ -14,7 +14,7 @@ import torch
 
 from ..._messages.checks import as_bytes
 from ...data import RowSource, check_kept, split_names, write_table, write_with_columns
-from ...data.formats import format_to_write
+from ...data.formats import WritableFormat, format_to_write
 from ...data.formats.base import is_table_name
 from ...model import Model, load_model
 from ...model.uncertainty.probabilities import likeliest
@@ -54,10 +54,7 @@ def predict(
     else:
         check_outputs({"out": out}, [model, data])
         output_format = format_to_write(out)
-    if escape_formulas and (output_format is None or not output_format.text):
-        raise ValueError(
-            f"--escape-formulas requires --out to be a text file, not {out}; leave it out"
-        )
+    _check_escapes(out, output_format, escape_formulas)
     loaded = load_model(model)
     _check(loaded, model, proba, std, interval)
     names, table = [] if keep is None else split_names(keep), loaded.table(data)
@@ -71,10 +68,10 @@ def predict(
     else:
         columns = predicted(rows)
         if proba and not output_format.named:
-            del columns["prediction"]  # labels may be text, which the format cannot hold
-        write = (
-            partial(write_with_columns, out, table, names) if names else partial(write_table, out)
-        )
+            # Labels may be text, which the format cannot hold.
+            del columns["prediction"]
+        write_kept = partial(write_with_columns, out, table, names)
+        write = write_kept if names else partial(write_table, out)
         write(columns, escape_formulas=escape_formulas)
     return {"predictions": out, "rows": len(rows), "seconds": time.perf_counter() - start}
 
@@ -101,6 +98,13 @@ class Predicted:
         if self.interval is not None:
             columns |= interval_columns(model, rows, self.interval, names, settings)
         return columns
+
+
+def _check_escapes(out: Path, output_format: WritableFormat | None, escape_formulas: bool) -> None:
+    if escape_formulas and (output_format is None or not output_format.text):
+        raise ValueError(
+            f"--escape-formulas requires --out to be a text file, not {out}; leave it out"
+        )
 
 
 def _check_folder(out: Path, keep: str | None) -> None:
