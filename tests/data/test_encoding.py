@@ -204,14 +204,32 @@ def test_many_levels_become_means_and_log_counts() -> None:
     texts = [f"t{i % 21}" for i in range(63)]
     y = np.arange(63) % 21.0
     fit = fitted({"t": texts}, y)
-    assert fit.encoding.feature_names == ("t (mean)", "t (log count)")
+    columns = tuple(f"t={text}" for text in sorted(set(texts)))
+    assert fit.encoding.feature_names == ("t (mean)", "t (log count)", *columns)
     new = encoded(fit, {"t": ["t0", "t20", "never"]})
     smooth = (3 * np.array([0, 20]) + 20 * 10) / 23
     assert new[1, 0] - new[0, 0] == pytest.approx((smooth[1] - smooth[0]) / (new_scale(fit)))
     assert new[2, 0] == pytest.approx((new[0, 0] + new[1, 0]) / 2)
     assert new[2, 1] == pytest.approx(-math.log(4))
-    assert "21 levels: target means and log count" in fit.encoding.describe()["t"]
-    assert described({"t": texts})["t"] == "category of 21 levels: log count"
+    assert (new[:2, 2:] == np.eye(21)[[columns.index("t=t0"), columns.index("t=t20")]]).all()
+    assert not new[2, 2:].any()
+    own = "one column for each of 21 frequent levels"
+    words = f"category of 21 levels: target means and log count, {own}"
+    assert fit.encoding.describe()["t"] == words
+    assert described({"t": texts})["t"] == f"category of 21 levels: log count, {own}"
+
+
+@pytest.mark.parametrize(("levels", "columns"), [(199, 197), (200, 198), (201, 0)])
+def test_frequent_levels_have_columns(levels, columns):
+    """Levels of three rows and more, of which there are all but two; a gap may be one of them."""
+    texts = [None, *(f"t{i:03}" for i in range(levels - 1))] * 3
+    del texts[1:3]
+    fit = fitted({"t": texts}, np.arange(len(texts)) % 7.0)
+    assert len(fit.encoding.feature_names) == 2 + columns
+    if columns:
+        assert fit.encoding.feature_names[2] == "t=t002"
+        assert fit.encoding.feature_names[-1] == "t missing"
+        assert encoded(fit, {"t": ["t001", None]})[:, 2:].sum(axis=1).tolist() == [0, 1]
 
 
 def new_scale(fit: FittedEncoding) -> float:
@@ -221,7 +239,7 @@ def new_scale(fit: FittedEncoding) -> float:
 def test_several_targets_have_a_mean_each() -> None:
     texts = [f"t{i % 30}" for i in range(90)]
     fit = fitted({"t": texts}, np.random.default_rng(0).normal(size=(90, 2)))
-    assert fit.encoding.feature_names == ("t (mean 1)", "t (mean 2)", "t (log count)")
+    assert fit.encoding.feature_names[:3] == ("t (mean 1)", "t (mean 2)", "t (log count)")
 
 
 def test_ordered_categories_become_ranks() -> None:

@@ -41,7 +41,7 @@ def test_the_same_from_frames_tables_and_paths(homes, tmp_path: Path) -> None:
     table = pa.Table.from_pandas(frame, preserve_index=False)
     pq.write_table(table, tmp_path / "x.parquet")
     expected = TableEncoder(random_state=0).fit_transform(frame, y)
-    assert expected.shape == (300, 7)
+    assert expected.shape == (300, 7 + frame["town"].nunique())
     for X in (table, tmp_path / "x.parquet", str(tmp_path / "x.parquet")):
         encoder = TableEncoder(random_state=0)
         assert (encoder.fit_transform(X, y) == expected).all()
@@ -52,8 +52,9 @@ def test_names_and_output_of_frames(homes) -> None:
     frame, y = homes
     encoder = TableEncoder(random_state=0).set_output(transform="pandas")
     out = encoder.fit_transform(frame, y)
+    towns = [f"town={town}" for town in sorted(set(frame["town"]))]
     assert out.columns.tolist() == encoder.get_feature_names_out().tolist() == [
-        "rooms", "rooms missing", "town (mean)", "town (log count)", "garden", "kind=flat",
+        "rooms", "rooms missing", "town (mean)", "town (log count)", *towns, "garden", "kind=flat",
         "kind=house",
     ]  # fmt: skip
     assert encoder.n_features_in_ == 4

@@ -216,8 +216,9 @@ class TestGoingOn:
 
     def test_a_warm_start_with_the_same_encoding(self) -> None:
         est = regressor(landmarks=60, warm_start=True, tol=1e-8).fit(FRAME, "price")
+        from_zero = est.n_iter_
         est.fit(FRAME, "price")
-        assert est.n_iter_ <= 2
+        assert est.n_iter_ <= from_zero / 3
 
     def test_parts_of_tables_are_refused(self) -> None:
         est = regressor(solver="eigenpro3", landmarks=20)

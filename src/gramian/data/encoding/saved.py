@@ -38,6 +38,10 @@ class Saved:
             raise ValueError(f"an encoding must have {key}, which is missing")
         return self._fields.pop(key)
 
+    def has(self, key: str) -> bool:
+        """Return whether there is a field, which files of earlier versions may lack."""
+        return key in self._fields
+
     def text(self, key: str) -> str:
         """Return a text."""
         value = self._pop(key)
