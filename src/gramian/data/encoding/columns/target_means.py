@@ -21,8 +21,8 @@ COLUMN_LEVELS = 200
 
 Levels with equal means may differ in how other features act. Ratios of test errors with these
 columns and without, by the defaults of `KernelRidge` with at most 5,000 rows of the tables of
-`benchmarks/tables/mixed_sets.py` for development that have such columns: 0.61 (125 countries), 0.90,
-0.92, 0.95, 0.97, 1.00 (3 tables), 1.01, 1.02 and 1.02.
+`benchmarks/tables/mixed_sets.py` for development that have such columns: 0.61 (125 countries),
+0.90, 0.92, 0.95, 0.97, 1.00 (3 tables), 1.01, 1.02 and 1.02.
 """
 
 COLUMN_ROWS = 3
