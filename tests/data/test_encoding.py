@@ -197,7 +197,7 @@ def test_missing_is_a_level_if_training_had_it() -> None:
     fit = fitted({"t": ["b", None, "a"]})
     assert fit.encoding.feature_names == ("t=a", "t=b", "t missing")
     assert encoded(fit, {"t": ["z", None]}).tolist() == [[0, 0, 0], [0, 0, 1]]
-    assert "one of them for what is missing" in fit.encoding.describe()["t"]
+    assert "one of them for missing values" in fit.encoding.describe()["t"]
 
 
 def test_many_levels_become_means_and_log_counts() -> None:

@@ -82,7 +82,7 @@ class TestParameters:
             *[({"cv": cv}, "cv must be None, a number of folds of at least 2")
               for cv in (1, 0, -2, True, 2.5, "five", [])],
             ({"cv": N + 1}, f"cv={N + 1} folds need as many rows, but there are only {N}"),
-            ({"cv": [([0, 1], [N])]}, f"the number {N}"),
+            ({"cv": [([0, 1], [N])]}, f"must be between 0 and {N - 1}, not {N}"),
             ({"cv": [([0, 1], [2]), ([3], [])]}, "split 1 of cv"),
         ],
         ids=str,

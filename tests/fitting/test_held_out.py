@@ -139,7 +139,7 @@ class TestHeldOut:
             assert getattr(one, name).initial_seed() == getattr(two, name).initial_seed()
         assert one.held_out is None
         assert one.encoding is None
-        with pytest.raises(ValueError, match="early stopping needs a generator"):
+        with pytest.raises(ValueError, match="early stopping needs a random generator"):
             divide(settings(), data(), one)
 
     def test_small_parts_of_a_file_are_kept_in_memory(self, tmp_path, monkeypatch):

@@ -81,4 +81,4 @@ def _option(written: str, names: list[str]) -> str:
     # An option of other commands does not help: suggest one of this command by its spelling.
     if option not in names:
         return did_you_mean(written, names)
-    return f"; here it is {option}" + (f": {formula}" if formula else "")
+    return f"; use {option}" + (f": {formula}" if formula else "")

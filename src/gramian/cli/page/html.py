@@ -15,7 +15,7 @@ h1 { font-size: 1.6rem; margin: 0 0 .3rem; } h2 { font-size: 1.15rem; margin: 0 
 .lead { font-size: 1.1rem; margin: .2rem 0 1.4rem; }
 section { background: #fff; border: 1px solid #e1e5e8; border-radius: 8px; padding: 1rem 1.2rem;
   margin: 0 0 1rem; }
-.beside { display: flex; flex-wrap: wrap; gap: 1rem 2rem; align-items: flex-start; }
+.columns { display: flex; flex-wrap: wrap; gap: 1rem 2rem; align-items: flex-start; }
 figure { margin: .4rem 0 0; flex: 1 1 300px; max-width: 500px; }
 svg { width: 100%; height: auto; font-family: system-ui, sans-serif; }
 table { border-collapse: collapse; margin: .4rem 0; font-variant-numeric: tabular-nums; }
@@ -83,7 +83,7 @@ def _section(section: Section) -> str:
     beside = [_table(head, rows) for head, rows in section.tables]
     beside += [f"<figure>{svg}</figure>" for svg in section.pictures]
     if beside:
-        lines.append('<div class="beside">' + "\n".join(beside) + "</div>")
+        lines.append('<div class="columns">' + "\n".join(beside) + "</div>")
     return "\n".join([*lines, "</section>"])
 
 

@@ -44,7 +44,7 @@ class OneHot(ColumnEncoding):
         return features
 
     def describe(self) -> str:
-        gap = ", one of them for what is missing" if self.levels.missing else ""
+        gap = ", one of them for missing values" if self.levels.missing else ""
         return f"category of {len(self.levels)} levels, one column each{gap}"
 
     def to_dict(self) -> dict[str, Any]:

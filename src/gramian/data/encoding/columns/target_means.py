@@ -118,7 +118,7 @@ class TargetMeans(ColumnEncoding):
         return np.column_stack([scaled, columns])
 
     def describe(self) -> str:
-        gap = ", one of them for what is missing" if self.levels.missing else ""
+        gap = ", one of them for missing values" if self.levels.missing else ""
         what = "target means and log count" if self.means.shape[1] else "log count"
         count = len(self.column_levels)
         own = f", one column for each of {count} frequent levels" if count else ""
