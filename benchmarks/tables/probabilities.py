@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from sklearn.metrics import roc_auc_score
 
 from ..lib.results import Row
 from ..lib.tables import Tables, asked
@@ -85,17 +84,14 @@ def measured(job: Job, limit: int) -> Row:
 
 def scores(chances: np.ndarray, y: np.ndarray) -> Row:
     """Return Brier score, calibration error and AUC of probabilities of classes 0 to k - 1."""
-    from gramian.cli.metrics.metrics import calibration
+    from gramian.scoring.predictions import Predictions
+    from gramian.scoring.table import METRIC_TABLE
 
     classes = tuple(range(chances.shape[1]))
-    sums = calibration.sums_of(y, chances, classes)
-    each = [(y == k, chances[:, k]) for k in classes[len(classes) == 2 :]]
-    areas = [roc_auc_score(true, p) for true, p in each if 0 < true.sum() < len(y)]
-    return {
-        "brier": calibration.brier(sums),
-        "calibration": calibration.calibration_error(sums),
-        "auc": float(np.mean(areas)) if areas else float("nan"),
-    }
+    decision = chances[:, 1:] if len(classes) == 2 else chances
+    found = Predictions(y, chances.argmax(axis=1), decision, classes, chances)
+    names = {"brier": "brier", "calibration": "calibration_error", "auc": "auc"}
+    return {column: found.measure(METRIC_TABLE[name]) for column, name in names.items()}
 
 
 def side_by_side(rows: list[Row], column: str) -> list[Row]:

@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import json
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-import torch
 from remote import Remote
 from sklearn import metrics as sk
 
 from gramian import KernelModel
-from gramian.cli.metrics.answers import ALL_BINS
 from gramian.data import RemoteColumns, Table, as_table
 from gramian.model import Model
-from gramian.model.evaluation.class_sums import Classified
-from gramian.model.evaluation.coverage import Covering
-from gramian.model.evaluation.ranks import Ranks
-from gramian.model.uncertainty.probabilities import LogOdds
+from gramian.scoring.reductions import ClassMeans
 
 OWN = ("--lengthscale", "2", "--landmarks", "20")
-RNG = np.random.default_rng(3)
 METRICS = [
     *("error", "accuracy", "balanced_accuracy", "macro_f1"),
     *("auc", "log_loss", "brier", "calibration_error"),
@@ -154,7 +147,7 @@ def test_many_classes_show_their_largest_confusions(there, report, fit, save):
 def test_a_regression(there, report, fit, train, fresh, save):
     model = fit(train, *OWN)
     same(there(model, fresh), report("evaluate", model, fresh))
-    for name in ("rmse", "mae", "r2"):
+    for name in ("rmse", "mae", "r2", "relative_error", "smape"):
         one = (model, fresh, "--metric", name)
         same(there(*one), report("evaluate", *one))
     equal = save("equal.parquet", n=9, y=np.full(9, 3.5))
@@ -184,6 +177,18 @@ def test_sets(there, report, fit, save, method, monkeypatch):
     assert 1 < expected["sets_of_0.9"]["classes"] <= 3
     assert 0.3 < expected["sets_of_0.9"]["coverage"] <= 0.75
     same(there(model, fresh), expected)
+
+
+def test_a_metric_without_mergeable_form_gathers_predictions(report, fit, train, fresh, error):
+    model = fit(train, *OWN)
+    name = "neg_mean_absolute_percentage_error"
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Model, "table", lambda _model, path: RemoteDescription(path))
+        found = report("evaluate", model, fresh, "--metric", name)
+        same(found, report("evaluate", model, fresh, "--metric", name))
+        limited = (model, fresh, "--metric", name, "--memory-limit", "100")
+        assert f"{name} needs all predictions in the memory" in error("evaluate", *limited)
+    assert found[name] == pytest.approx(report("evaluate", model, fresh, "--metric", name)[name])
 
 
 @pytest.mark.parametrize("loss", ["quantile:0.1,0.9", "quantile:0.8"])
@@ -220,90 +225,9 @@ def test_a_picture(there, report, fit, save, tmp_path):
     assert elsewhere.read_bytes() == here.read_bytes()
 
 
-# --- sums ----------------------------------------------------------------------------------------
-
-
-class TestRanks:
-    def ranks(self, values, marked, most):
-        """Merge those of parts, as on a cluster."""
-        cuts = [0, 70, 71, 300, len(values)]
-        parts = [
-            Ranks.of(torch.tensor(values[a:b]), torch.tensor(marked[a:b]), most)
-            for a, b in pairwise(cuts)
-        ]
-        found = parts[0]
-        for part in parts[1:]:
-            found = found.merge(part, most)
-        return found
-
-    @pytest.mark.parametrize("scale", [1e-30, 1.0, 1e200])
-    def test_the_area_is_exact_while_each_value_has_its_bin(self, scale):
-        values = np.append(RNG.standard_normal(500).round(2), [0.0, -0.0, -1e-300]) * scale
-        marked = RNG.random(503) < 0.3
-        found = self.ranks(values, marked, 1000)
-        assert found.dropped == 0
-        assert found.area() == (pytest.approx(sk.roc_auc_score(marked, values), rel=1e-13), 0.0)
-
-    @pytest.mark.parametrize("most", [2, 5, 40, 200])
-    @pytest.mark.parametrize("offset", [0.0, -0.98, 1e6])
-    def test_bins_bound_the_error(self, most, offset):
-        marked = RNG.random(900) < 0.2
-        values = offset + 0.01 * (RNG.standard_normal(900) + marked)
-        found = self.ranks(values, marked, most)
-        assert most / 4 < len(found.bins) <= most  # bits are dropped no further than is needed
-        area, off = found.area()
-        assert 0 < off < 4 / most
-        assert abs(area - sk.roc_auc_score(marked, values)) <= off
-        assert int(found.counts.sum()) == 900
-
-    def test_one_kind_has_no_area(self):
-        assert np.isnan(self.ranks(RNG.random(400), np.ones(400, bool), 99).area()[0])
-
-    def test_what_is_no_number_has_no_place(self):
-        with pytest.raises(ValueError, match="predictions hold NaN"):
-            self.ranks(np.append(RNG.random(400), np.nan), RNG.random(401) < 0.5, 99)
-
-    @pytest.mark.parametrize("n", [1, 2, 7, 301])
-    def test_shares_of_parts(self, n):
-        values, marked = RNG.permutation(n) - 3.5, RNG.random(n) < 0.5
-        found = Ranks.of(torch.tensor(values), torch.tensor(marked)).shares(3)
-        thirds = [part for part in np.array_split(np.argsort(values), 3) if len(part)]
-        assert found == pytest.approx([marked[part].mean() for part in thirds])
-
-    def test_equal_values_go_to_both_sides_in_proportion(self):
-        marked = torch.tensor([True, False, True, False, True, True])
-        found = Ranks.of(torch.tensor([1.0, 2, 2, 2, 2, 3]), marked).shares(3)
-        assert found == [pytest.approx((1 + 0.5) / 2), 0.5, pytest.approx((0.5 + 1) / 2)]
-
-    def test_of_the_parts_of_many_classes_the_bins_are_few(self):
-        folding = Classified(50, torch.arange(50), LogOdds(), 50, max_bins=64)
-        values = torch.tensor(RNG.standard_normal((4000, 50)))
-        true = torch.tensor(RNG.integers(0, 50, 4000))
-        found = folding.merge(
-            folding(0, values[:900], true[:900]), folding(900, values[900:], true[900:])
-        )
-        assert max(len(one.bins) for one in found.ranks) <= 64
-        whole = folding(0, values, true)
-        assert torch.equal(found.counts, whole.counts)
-        assert found.chances.logs == pytest.approx(whole.chances.logs)
-        assert all(
-            torch.equal(a.counts, b.counts) for a, b in zip(found.ranks, whole.ranks, strict=True)
-        )
-
-
-def test_thirds_by_bins_are_near_those_of_all_widths():
-    y = torch.tensor(RNG.standard_normal(20_000))
-    half = torch.tensor(RNG.gamma(2, 1, 20_000))
-    ends = torch.stack([-half, half], dim=1)
-    exact, few = Covering(ALL_BINS)(0, ends, y), Covering(500)(0, ends, y)
-    assert len(few.ranks.bins) <= 500
-    assert few.ranks.shares(3) == pytest.approx(exact.ranks.shares(3), abs=3e-3)
-    assert few.ranks.shares(3) != exact.ranks.shares(3)
-
-
 def test_areas_that_may_be_off_are_said(there, fit, save, monkeypatch):
     data = labelled(save, "two", n=300)
     model = fit(data, *OWN)
     assert there(model, data)["remark"] is None
-    monkeypatch.setattr(Classified, "_bins", 20)
+    monkeypatch.setattr(ClassMeans, "_bins", 20)
     assert "auc may be off by up to 0." in there(model, data)["remark"]

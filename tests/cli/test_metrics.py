@@ -9,37 +9,43 @@ import pytest
 from sklearn import metrics as sk
 
 from gramian import KernelModel
-from gramian.cli.metrics import metrics
-from gramian.cli.metrics.answers import answers_of
 from gramian.cli.outputs.confusion import confusion
+from gramian.cli.outputs.metrics import measure, named_metrics, remarks
+from gramian.scoring.predictions import Predictions
+from gramian.scoring.table import metrics_of
 
 RNG = np.random.default_rng(0)
 
 
 def answers(y, values, classes=None):
-    return answers_of(np.asarray(y), np.asarray(values, dtype=float), classes)
+    return Predictions.of(np.asarray(y), np.asarray(values, dtype=float), classes)
+
+
+def measured(predictions, constant):
+    return measure(predictions, constant, named_metrics(None, predictions.task))
 
 
 def test_metrics_of_a_regression():
     y, p = RNG.standard_normal(50), RNG.standard_normal(50)
-    found = metrics.measure_answers(answers(y, p[:, None]), 0.25)
-    assert found == pytest.approx(
-        {
-            "rmse": np.sqrt(np.mean((y - p) ** 2)),
-            "rmse_of_mean": np.sqrt(np.mean((y - 0.25) ** 2)),
-            "mae": np.mean(abs(y - p)),
-            "mae_of_mean": np.mean(abs(y - 0.25)),
-            "r2": 1 - ((y - p) ** 2).sum() / ((y - y.mean()) ** 2).sum(),
-            "r2_of_mean": 1 - ((y - 0.25) ** 2).sum() / ((y - y.mean()) ** 2).sum(),
-        }
-    )
+    found = measured(answers(y, p[:, None]), 0.25)
+    expected = {
+        "rmse": np.sqrt(np.mean((y - p) ** 2)),
+        "rmse_of_mean": np.sqrt(np.mean((y - 0.25) ** 2)),
+        "mae": np.mean(abs(y - p)),
+        "mae_of_mean": np.mean(abs(y - 0.25)),
+        "r2": 1 - ((y - p) ** 2).sum() / ((y - y.mean()) ** 2).sum(),
+        "r2_of_mean": 1 - ((y - 0.25) ** 2).sum() / ((y - y.mean()) ** 2).sum(),
+        "relative_error": np.linalg.norm(y - p) / np.linalg.norm(y),
+        "relative_error_of_mean": np.linalg.norm(y - 0.25) / np.linalg.norm(y),
+        "smape": np.mean(2 * abs(y - p) / (abs(y) + abs(p))),
+        "smape_of_mean": np.mean(2 * abs(y - 0.25) / (abs(y) + 0.25)),
+    }
+    assert {name: found[name] for name in expected} == pytest.approx(expected)
 
 
 def test_metrics_of_two_classes():
     y = np.array(["no", "yes", "yes", "no", "no"])
-    found = metrics.measure_answers(
-        answers(y, [[-1], [2], [-0.5], [0.1], [-3]], ("no", "yes")), "no"
-    )
+    found = measured(answers(y, [[-1], [2], [-0.5], [0.1], [-3]], ("no", "yes")), "no")
     assert found["error"] == pytest.approx(2 / 5)
     assert found["accuracy"] == pytest.approx(3 / 5)
     assert found["balanced_accuracy"] == pytest.approx((2 / 3 + 1 / 2) / 2)
@@ -53,18 +59,16 @@ def test_metrics_of_two_classes():
 def test_auc_of_several_classes_is_that_of_each_against_the_rest():
     y, values = np.arange(60) % 3 + 5, RNG.standard_normal((60, 3))
     expected = np.mean([sk.roc_auc_score(y == c, values[:, c - 5]) for c in (5, 6, 7)])
-    assert metrics.measure_answers(answers(y, values, (5, 6, 7)), 5)["auc"] == pytest.approx(
-        expected
-    )
+    assert measured(answers(y, values, (5, 6, 7)), 5)["auc"] == pytest.approx(expected)
 
 
 def test_classes_that_the_training_had_not_are_wrong_and_said():
     given = answers(["a", "b", "new", "b"], [[-1], [1], [1], [-1]], ("a", "b"))
-    found = metrics.measure_answers(given, "b")
+    found = measured(given, "b")
     assert found["error"] == 0.5
     assert found["auc"] == pytest.approx(3 / 4)  # a tie counts half
-    assert "1 rows have a class without training rows, such as 'new'" in str(metrics.remarks(given))
-    assert confusion(given.tally).to_dict() == {
+    assert "1 rows have a class without training rows, such as 'new'" in str(remarks(given))
+    assert confusion(given).to_dict() == {
         "labels": ["a", "b", "new"],
         "matrix": [[1, 0, 0], [1, 1, 0], [0, 1, 0]],
     }
@@ -72,10 +76,10 @@ def test_classes_that_the_training_had_not_are_wrong_and_said():
 
 def test_one_class_only_has_no_auc_and_is_said():
     given = answers([True, True], [[1], [-1]], (False, True))
-    found = metrics.measure_answers(given, False)
+    found = measured(given, False)
     assert np.isnan(found["auc"])
     assert found["balanced_accuracy"] == 0.5  # of the class that is there
-    assert metrics.remarks(given) == ["all rows have the class True: auc is undefined"]
+    assert remarks(given) == ["all rows have the class True: auc is undefined"]
 
 
 def test_many_classes_show_their_largest_confusions():
@@ -84,12 +88,12 @@ def test_many_classes_show_their_largest_confusions():
     said[y == 4] = 17  # ten rows
     said[:2] = 29
     given = answers(y, np.eye(30)[said], tuple(range(30)))
-    assert confusion(given.tally).to_dict()["largest"] == [
+    assert confusion(given).to_dict()["largest"] == [
         {"true": 4, "predicted": 17, "rows": 10},
         {"true": 0, "predicted": 29, "rows": 1},
         {"true": 1, "predicted": 29, "rows": 1},
     ]
-    assert str(confusion(given.tally)).splitlines()[1].split() == ["4", "17", "10"]
+    assert str(confusion(given)).splitlines()[1].split() == ["4", "17", "10"]
 
 
 # --- the command ---------------------------------------------------------------------------------
@@ -144,12 +148,34 @@ def test_one_metric(report, fit, train, fresh):
     assert (one["mae"], one["mae_of_mean"]) == (every["mae"], every["mae_of_mean"])
 
 
+KNOWN = ", ".join(metrics_of("regression")) + ", or a scorer of scikit-learn"
+
+
+@pytest.mark.parametrize("name", ["neg_mean_absolute_percentage_error", "explained_variance"])
+def test_scorers_of_scikit_learn(report, fit, train, fresh, name):
+    model = fit(train, "--landmarks", 20)
+    found = report("evaluate", model, fresh, "--metric", name)
+    table = pq.read_table(fresh)
+    predicted = KernelModel.load(model).predict(np.column_stack(table.select(list("abc"))))[:, 0]
+    y, function = table["y"].to_numpy(), sk.get_scorer(name)
+    assert found[name] == pytest.approx(function._sign * function._score_func(y, predicted.numpy()))
+
+
+def test_the_name_of_a_scorer_is_the_metric(report, fit, train, fresh):
+    model = fit(train, "--landmarks", 20)
+    found = report("evaluate", model, fresh, "--metric", "neg_mean_absolute_error")
+    assert found["mae"] == report("evaluate", model, fresh)["mae"]
+
+
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("rsme", "unknown --metric 'rsme'; known: rmse, mae, r2; did you mean rmse?"),
-        ("MSE", "unknown --metric 'MSE'; known: rmse, mae, r2; did you mean rmse?"),
-        ("auc", "--metric for a regression must be one of rmse, mae, r2, not auc"),
+        ("rsme", f"--metric must be one of {KNOWN}, not 'rsme'; did you mean rmse?"),
+        ("MSE", f"--metric must be one of {KNOWN}, not 'MSE'; did you mean rmse?"),
+        ("neg_mape", "did you mean neg_"),
+        ("auc", "not 'auc', which is a metric of a classification"),
+        ("roc_auc", f"--metric must be one of {KNOWN}, not 'roc_auc'"),
+        ("jaccard", "jaccard cannot score these predictions of a regression: "),
     ],
 )
 def test_unknown_metrics_are_answered(error, fit, train, name, words):

@@ -13,9 +13,11 @@ from plain import PLAIN_OPTIONS
 from pyarrow import csv
 from sklearn import metrics as sk
 
-from gramian.cli.metrics import calibration, metrics
-from gramian.cli.metrics.answers import answers_of
 from gramian.model import Shares, load_model
+from gramian.scoring.forms import CalibrationError
+from gramian.scoring.predictions import Predictions
+from gramian.scoring.reliability import Reliability
+from gramian.scoring.table import METRIC_TABLE
 
 SIDES = np.array(["left", "right", "up"])
 
@@ -133,9 +135,7 @@ class TestCalibration:
     def test_the_error_is_the_mean_difference_over_bins(self):
         p = np.array([0.91, 0.93, 0.92, 0.55, 0.45, 1.0])  # of the second class
         y = np.array([1, 1, 0, 0, 0, 1])
-        found = calibration.calibration_error(
-            calibration.sums_of(y, np.stack([1 - p, p], axis=1), (0, 1))
-        )
+        found = CalibrationError()(y, np.stack([1 - p, p], axis=1))
         # bins of 1/15: three of about 0.92 with 2 of 3 right; two of 0.55 with one right; 1.0
         expected = (3 * abs(0.92 - 2 / 3) + 2 * abs(0.55 - 1 / 2) + 0) / 6
         assert found == pytest.approx(expected)
@@ -143,23 +143,22 @@ class TestCalibration:
     def test_what_comes_true_as_often_as_said_has_none(self):
         p = np.repeat([[0.75, 0.25], [0.5, 0.5]], 4, axis=0)
         y = np.array([0, 0, 0, 1, 0, 1, 1, 0])
-        sums = calibration.sums_of(y, p, (0, 1))
-        assert calibration.calibration_error(sums) == pytest.approx(0, abs=1e-12)
+        assert CalibrationError()(y, p) == pytest.approx(0, abs=1e-12)
 
     def test_bins_of_reliability(self):
         p = np.array([0.0, 0.05, 0.07, 1.0])
-        found = calibration.Reliability.of(p, np.array([0, 1, 1, 1]))
+        found = Reliability.of(p, np.array([0, 1, 1, 1]))
         np.testing.assert_array_equal(found.rows, [2, 1, 1])
         np.testing.assert_allclose(found.probability, [0.025, 0.07, 1.0])
         np.testing.assert_allclose(found.share, [0.5, 1, 1])
 
     def test_rows_of_unknown_classes_are_left_out(self):
         values = np.array([[0.5], [-0.2], [0.9]])
-        given = answers_of(np.array(["b", "a", "new"]), values, ("a", "b"), Shares())
-        found = metrics.measure_answers(given, "a", ["log_loss", "brier", "calibration_error"])
+        names = ("log_loss", "brier", "calibration_error")
+        given = Predictions.of(np.array(["b", "a", "new"]), values, ("a", "b"), Shares())
+        found = {name: given.measure(METRIC_TABLE[name]) for name in names}
         assert found["log_loss"] == pytest.approx(-np.log([0.75, 0.6]).mean())
         assert found["brier"] == pytest.approx((0.25**2 + 0.4**2) / 2)
         assert found["calibration_error"] == pytest.approx((0.25 + 0.4) / 2)
-        nobody = answers_of(np.array(["new"]), values[:1], ("a", "b"), Shares())
-        none = metrics.measure_answers(nobody, "a", ["log_loss", "brier", "calibration_error"])
-        assert np.isnan(list(none.values())).all()
+        nobody = Predictions.of(np.array(["new"]), values[:1], ("a", "b"), Shares())
+        assert np.isnan([nobody.measure(METRIC_TABLE[name]) for name in names]).all()

@@ -103,4 +103,4 @@ def test_metrics_that_cannot_be_measured(error, train, tmp_path):
     said = error("fit", train, *options, "--metric", "rmse")
     assert "--metric requires held-out rows; give --validation" in said
     said = error("fit", train, *options, "--metric", "auc", "--validation", 0.2)
-    assert "--metric for a regression must be one of rmse, mae, r2, not auc" in said
+    assert "not 'auc', which is a metric of a classification" in said

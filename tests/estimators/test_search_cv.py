@@ -10,7 +10,14 @@ import pandas as pd
 import pytest
 import torch
 from sklearn.base import clone
-from sklearn.metrics import accuracy_score, mean_absolute_error, r2_score
+from sklearn.metrics import (
+    accuracy_score,
+    explained_variance_score,
+    make_scorer,
+    mean_absolute_error,
+    mean_pinball_loss,
+    r2_score,
+)
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, ShuffleSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
@@ -26,6 +33,8 @@ from gramian.fitting.search import plan as search_plan
 from gramian.kernels import Gaussian
 from gramian.metric import RecursiveFeatureMachine
 from gramian.model import load_model as load
+from gramian.scoring.predictions import Predictions
+from gramian.scoring.scorers import find_metric
 from gramian.search import CellSearch
 from gramian.search.cells import cell_sizes, cell_solver
 
@@ -77,6 +86,7 @@ class TestParameters:
             ({"budget": "soon"}, "budget must be a time"),
             ({"scoring": "accuracy"}, "scoring must be one of"),
             ({"scoring": "mean_absolute_error"}, "did you mean neg_mean_absolute_error?"),
+            ({"scoring": "jaccard"}, "jaccard cannot score these predictions of a regression"),
             ({"callbacks": print}, "callbacks must be a list"),
             ({"memory_limit": "much"}, "memory_limit"),
             *[({"cv": cv}, "cv must be None, a number of folds of at least 2")
@@ -92,7 +102,7 @@ class TestParameters:
             ridge(**wrong).fit(X, Y)
 
     def test_scores_of_the_other_task_are_refused(self):
-        with pytest.raises(ValueError, match="scoring must be one of accuracy"):
+        with pytest.raises(ValueError, match="scoring must be one of error, accuracy"):
             classifier(scoring="r2").fit(X, LABELS)
 
     def test_a_search_that_exceeds_the_memory_is_refused(self):
@@ -335,6 +345,52 @@ class TestScores:
         assert sorted(-table["mean_test_score"][table["step"] == "fit"]) == pytest.approx(
             sorted(errors), rel=1e-5
         )
+
+    @pytest.mark.parametrize(
+        ("scoring", "best"),
+        [
+            ("neg_mean_absolute_percentage_error", -0.1),
+            (make_scorer(mean_pinball_loss, greater_is_better=False, alpha=0.9), -2.0),
+            (make_scorer(explained_variance_score), 0.5),
+            ("smape", -0.1),
+            ("relative_error", -0.1),
+        ],
+        ids=str,
+    )
+    def test_of_other_metrics_and_scorers(self, scoring, best):
+        seen, splits = [], list(KFold(3).split(X))
+        settings = {"callbacks": [seen.append], "average": False, "cv": splits}
+        est = ridge(scoring=scoring, test_fraction=None, **settings).fit(X, Y)
+        held = np.concatenate([test for _, test in splits])
+        metric = find_metric(scoring, "regression", "scoring")
+        sign = 1 if metric.higher_is_better else -1
+        scores = [
+            sign * Predictions.of(Y[held], trial.values.numpy() * Y.std() + Y.mean())
+            .measure(metric)
+            for trial in seen
+            if trial.step == "fit"
+        ]  # fmt: skip
+        assert est.best_score_ == pytest.approx(max(scores), rel=1e-5)
+        assert est.best_score_ > best
+        tested = ridge(scoring=scoring, test_fraction=0.3).fit(X, Y)
+        assert best < tested.test_score_ <= 1
+
+    def test_a_scorer_with_the_name_of_a_metric(self):
+        def rmse(estimator, rows, y):
+            return -mean_absolute_error(y, estimator.predict(rows))
+
+        settings = {"average": False, "cv": list(KFold(3).split(X))}
+        expected = ridge(scoring="mae", **settings).fit(X, Y).best_score_
+        assert ridge(scoring=rmse, **settings).fit(X, Y).best_score_ == pytest.approx(expected)
+
+    @pytest.mark.parametrize("scoring", ["neg_brier_score", "f1_weighted", "matthews_corrcoef"])
+    def test_of_scorers_of_classes(self, scoring):
+        weights = np.random.default_rng(0).random(N)
+        settings = {"scoring": scoring, "kernel": "laplacian", "lengthscale": "median"}
+        est = classifier(**settings, test_fraction=0.3).fit(X, THREE, sample_weight=weights)
+        low, high = (-0.7, 0) if "brier" in scoring else (0.2, 1)
+        assert low < est.best_score_ <= high
+        assert low < est.test_score_ <= high
 
     @pytest.mark.parametrize("y", [LABELS, THREE], ids=["two", "three"])
     @pytest.mark.parametrize("scoring", ["accuracy", "balanced_accuracy", "roc_auc"])

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 NATIVE = "gramian.engines._native"
 BLOCK = re.compile(r"^```(python|diff)\n# (\S+)\n(.*?)^```$", re.M | re.S)
 
-ADDED = {"cauchy": 140, "systematic": 20, "heavy_ball": 40, "dataset": 12}
+ADDED = {"cauchy": 140, "systematic": 20, "heavy_ball": 40, "dataset": 12, "mape": 20}
 """What the recipes add, and how many tests at least are about it."""
 
 ALL_NAMES = (
@@ -26,7 +26,7 @@ ALL_NAMES = (
 )
 """Tests that look at all names at once."""
 
-LOOKS = re.compile(rf"names\(\)|SOURCES|FORMULAS|{ALL_NAMES.replace(' or ', '|')}")
+LOOKS = re.compile(rf"names\(\)|SOURCES|FORMULAS|METRIC_TABLE|{ALL_NAMES.replace(' or ', '|')}")
 """In the files whose cases follow from names; to collect the others takes as long as the tests."""
 
 PLAN = """

@@ -43,6 +43,7 @@ __all__ = [
     "Penalty",
     "Points",
     "RandomState",
+    "ScoringLike",
     "SolverLike",
     "Starts",
     "Tolerance",
@@ -77,6 +78,7 @@ CellsLike: TypeAlias = int | str | Partition | None
 LossLike: TypeAlias = str | Loss
 Indices: TypeAlias = SupportsArray | Sequence[int]
 Folds: TypeAlias = int | Splitter | Iterable[tuple[Indices, Indices]] | None
+ScoringLike: TypeAlias = str | Callable[..., float] | None
 SolverLike: TypeAlias = str | Solver[Any, Any]
 Count: TypeAlias = int
 Number: TypeAlias = float

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +12,9 @@ from torch import Tensor
 from .._messages.checks import as_count
 from ..data import as_rows
 from ..engines import choose_within_memory
+from ..model.uncertainty.probabilities import likeliest
 from ..problems import Problem
+from ..scoring.table import METRIC_TABLE
 from ..solvers import State
 from ..solvers.loop.metrics import VALID_ERROR, VALID_RMSE
 
@@ -71,10 +72,14 @@ class Validate:
         if state.iteration % self.every:
             return
         predicted, y = self.predict_state(problem, state)
-        squared = ((predicted - y) * self.scale).square().mean(dim=1)
-        state.metrics[VALID_RMSE] = math.sqrt(self._mean(squared))
+        weights = None if self.weights is None else self.weights.to("cpu", torch.float64)
+        truth, values = ((part * self.scale).reshape(-1).numpy() for part in (y, predicted))
+        of_entries = None if weights is None else weights.repeat_interleave(y.shape[1]).numpy()
+        state.metrics[VALID_RMSE] = float(METRIC_TABLE["rmse"](truth, values, of_entries))
         if self.coded:
-            state.metrics[VALID_ERROR] = self._mean(_wrong(predicted, y).double())
+            truth, labels = (likeliest(part).numpy() for part in (y, predicted))
+            of_rows = None if weights is None else weights.numpy()
+            state.metrics[VALID_ERROR] = float(METRIC_TABLE["error"](truth, labels, of_rows))
 
     def predict_state(
         self, problem: Problem, state: State
@@ -104,18 +109,6 @@ class Validate:
             )
         return predicted, y.reshape(predicted.shape)
 
-    def _mean(self, values: Tensor) -> float:
-        if self.weights is None:
-            return float(values.mean())
-        weights = self.weights.to("cpu", torch.float64)
-        return float(values @ weights / weights.sum())
-
     def with_targets(self, y: Float[Tensor, "n t"], coded: bool) -> Validate:
         """Return this callback with the targets of an estimator, in its scale or code."""
         return replace(self, y=y, coded=coded)
-
-
-def _wrong(predicted: Tensor, y: Tensor) -> Tensor:
-    if y.shape[1] == 1:
-        return (predicted[:, 0] > 0) != (y[:, 0] > 0)
-    return predicted.argmax(dim=1) != y.argmax(dim=1)

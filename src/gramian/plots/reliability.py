@@ -11,43 +11,12 @@ from sklearn.utils.validation import check_is_fitted
 from .._messages.checks import as_count
 from ..estimators.tables import with_truth
 from ..estimators.types import RowsLike, TargetsLike
+from ..scoring.predictions import class_numbers
+from ..scoring.reliability import PROBABILITY_BINS, Reliability, shown_class, shown_probabilities
 from ._drawing import Array, Axes, Display, Estimator
-
-PROBABILITY_BINS = 15
-"""Number of bins of equal width, for probabilities from 0 to 1."""
 
 NORMAL_95 = 1.6448536269514722
 """95 % quantile of the standard normal distribution."""
-
-PREDICTED_CLASS = "the class predicted"
-
-
-@dataclass(frozen=True, eq=False)
-class Reliability:
-    """Mean predicted probability and observed share of each bin.
-
-    Attributes
-    ----------
-    probability, share : ndarray of shape (b,)
-        Means over the rows of each bin that has rows.
-    rows : ndarray of shape (b,)
-    """
-
-    probability: np.ndarray
-    share: np.ndarray
-    rows: np.ndarray
-
-    @classmethod
-    def of(
-        cls, probability: np.ndarray, true: np.ndarray, bins: int = PROBABILITY_BINS
-    ) -> Reliability:
-        """Bin rows by their probability; `true` is whether the class is right."""
-        # A probability of 1 belongs to the last bin.
-        place = np.minimum((probability * bins).astype(int), bins - 1)
-        rows = np.bincount(place, minlength=bins)
-        filled = rows > 0
-        sums = [np.bincount(place, values, bins)[filled] for values in (probability, true)]
-        return cls(sums[0] / rows[filled], sums[1] / rows[filled], rows[filled])
 
 
 @dataclass(eq=False)
@@ -202,11 +171,13 @@ class ReliabilityDisplay(Display):
         if chances.ndim == 1:
             chances = np.stack([1 - chances, chances], axis=1)
         _check(y, chances, labels)
-        has_label = np.isin(y, labels)
-        what, curve = reliability_of(
-            y[has_label], chances[has_label], labels, as_count(bins, "bins")
+        numbers = class_numbers(y, labels)
+        has_label = numbers >= 0
+        rows = numbers[has_label], chances[has_label]
+        curve = Reliability.of(*shown_probabilities(*rows), as_count(bins, "bins"))
+        display = cls(
+            curve.probability, curve.share, curve.rows, shown_class(labels.tolist()), name
         )
-        display = cls(curve.probability, curve.share, curve.rows, what, name)
         return display.plot(ax, rows_ax=rows_ax, **line_kw)
 
     def plot(
@@ -244,27 +215,6 @@ class ReliabilityDisplay(Display):
         if self.name is not None:
             axes.legend()
         return self
-
-
-def reliability_of(
-    y: np.ndarray, chances: np.ndarray, classes: np.ndarray, bins: int = PROBABILITY_BINS
-) -> tuple[str, Reliability]:
-    """Return the class of the shown probabilities, and their bins.
-
-    Parameters
-    ----------
-    y : ndarray of shape (n,)
-        Labels among `classes`.
-    chances : ndarray of shape (n, k)
-    classes : ndarray of shape (k,)
-    bins : int, default=15
-    """
-    if len(classes) == 2:
-        second = classes[1]
-        # `item` returns a Python value, because NumPy's own repr includes the type.
-        return repr(second.item()), Reliability.of(chances[:, 1], y == second, bins)
-    right = classes[chances.argmax(axis=1)] == y
-    return PREDICTED_CLASS, Reliability.of(chances.max(axis=1), right, bins)
 
 
 def wilson(share: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -20,11 +20,12 @@ from ...callbacks.checkpoint_file import check_is_checkpoint
 from ...fitting import Fitted, InterruptedFit
 from ...fitting.uncertainty.refit import Again
 from ...model import Label, load_model
+from ...scoring.predictions import Predictions, best_constant
+from ...scoring.quantiles import LEVELS_KEY, levels_of
+from ...scoring.table import CONSTANT_OF_TASK, MAIN_METRIC, METRIC_TABLE, task_of
 from ...solvers.loop.metrics import VALID_ERROR, VALID_RMSE
 from ..inputs import task
 from ..inputs.training import Prepared, Training, open_training
-from ..metrics import metrics
-from ..metrics.quantiles import LEVELS_KEY, levels_of
 from ..options import parsing
 from ..options.options import FitOptions
 from ..options.settings import check, generators, settings_of
@@ -32,6 +33,7 @@ from ..outputs.files import check_outputs
 from ..outputs.held_out import EARLY_STOPPING_OPTIMISM, held_out_errors
 from ..outputs.intervals import divide_calibration, save_with_intervals
 from ..outputs.messages import message, remark
+from ..outputs.metrics import named_metrics
 from ..outputs.progress import progress
 from ..outputs.report import Report, to_json
 from ..outputs.signals import reason
@@ -179,7 +181,7 @@ def check_metric(training: Training, options: FitOptions) -> None:
     """Raise ValueError for a metric of the other task, or without rows to measure it on."""
     if options.metric is None:
         return
-    metrics.check(options.metric, "classification" if training.classification else "regression")
+    named_metrics(options.metric, task_of(training.classification))
     if options.validation is None and not settings_of(options).early_stopping:
         raise ValueError(
             "--metric requires held-out rows; give --validation with a fraction or a file"
@@ -237,7 +239,7 @@ def _about(
 
 def _baseline(training: Training) -> Label:
     """Return the best constant prediction: the mean of the target, or the largest class."""
-    return metrics.best_constant(training.y, training.classification)
+    return best_constant(training.y, training.classification)
 
 
 def _validation(prepared: Prepared, fitted: Fitted, metric: str | None) -> dict[str, Any] | None:
@@ -248,18 +250,20 @@ def _validation(prepared: Prepared, fitted: Fitted, metric: str | None) -> dict[
         return None  # without VALID_RMSE: interrupted before the first validation
     if model.classes is None and model.outputs > 1:
         return None  # several quantiles of one target
-    constant = _baseline(training)
+    constant, kind = _baseline(training), task_of(model.classes)
     if other_loss and metric is None:
         metric = "log_loss" if training.classification else "rmse"
     if metric is not None:
         values = model.predict(prepared.held_out, engine=fitted.engine).numpy()
         chances = None if model.classes is None else model.class_map
         return held_out_errors(y, values, model.classes, constant, metric, chances)
-    if training.classification:
-        wrong = float((y != constant).mean())
-        return {"rows": len(y), "error": metrics_row[VALID_ERROR], "error_of_majority": wrong}
-    error = float(np.sqrt(np.mean(np.square(y - constant, dtype=np.float64))))
-    return {"rows": len(y), "rmse": metrics_row[VALID_RMSE], "rmse_of_mean": error}
+    name = MAIN_METRIC[kind]
+    always = Predictions(y, np.full(y.shape, constant), classes=tuple(model.classes or ()))
+    return {
+        "rows": len(y),
+        name: metrics_row[VALID_ERROR if training.classification else VALID_RMSE],
+        f"{name}_of_{CONSTANT_OF_TASK[kind]}": always.measure(METRIC_TABLE[name]),
+    }
 
 
 def write_history(part: Path, named: Path, history: list[dict[str, Any]]) -> None:

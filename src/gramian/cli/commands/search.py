@@ -21,16 +21,17 @@ from ...fitting.search.fit import Searched, search_fit
 from ...fitting.search.settings import SearchSettings
 from ...fitting.uncertainty.refit import Again
 from ...model import Label, Model, load_model
+from ...scoring.predictions import Predictions, best_constant, likeliest_classes
+from ...scoring.table import MAIN_METRIC, METRIC_TABLE, task_of
 from ...search import Member, Recipe, Trial
 from ..inputs import task
 from ..inputs.training import Prepared, open_training
-from ..metrics import metrics
-from ..metrics.answers import Answers, answers_of
 from ..options.options import FitOptions
 from ..options.settings import budget, check, settings_of
 from ..outputs.held_out import held_out_errors, optimism_of_search
 from ..outputs.intervals import divide_calibration, save_with_intervals
 from ..outputs.messages import message, remark
+from ..outputs.metrics import measure
 from ..outputs.progress import search_progress
 from ..outputs.report import Report
 from ..outputs.signals import reason
@@ -64,7 +65,7 @@ class Outcome:
     @property
     def constant(self) -> Label:
         """The best constant prediction: the mean of the target, or the largest class."""
-        return metrics.best_constant(self.prepared.training.y, self.classes is not None)
+        return best_constant(self.prepared.training.y, self.classes is not None)
 
     @property
     def chosen_trial(self) -> Trial:
@@ -90,9 +91,9 @@ class Outcome:
             return {"rmse": unit * math.sqrt(trial.loss), "rmse_of_mean": mean}
         if trial.values is None:
             return {"rmse_of_codes": math.sqrt(trial.loss)}
-        return metrics.measure_answers(self._answers(trial), self.constant, ["error"])
+        return measure(self._predictions(trial), self.constant, [METRIC_TABLE["error"]])
 
-    def _answers(self, trial: Trial) -> Answers:
+    def _predictions(self, trial: Trial) -> Predictions:
         scale = self.result.targets
         values, truth = (
             (part.double() * scale.scale + scale.mean).numpy()
@@ -100,8 +101,8 @@ class Outcome:
             if part is not None
         )
         # The truth of a search is in class codes: decode it to labels as the predictions.
-        answers = answers_of(np.empty(0), truth, self.classes)
-        return answers_of(answers.predicted, values, self.classes)
+        labels = np.asarray(self.classes)[likeliest_classes(truth)]
+        return Predictions.of(labels, values, self.classes)
 
 
 def fit(
@@ -254,7 +255,7 @@ def _validation(outcome: Outcome) -> dict[str, Any] | None:
     model = outcome.result.model
     values = model.predict(prepared.held_out, engine=settings_of(outcome.options).engine).numpy()
     chances = None if model.classes is None else model.class_map
-    metric = outcome.options.metric or ("rmse" if outcome.classes is None else "error")
+    metric = outcome.options.metric or MAIN_METRIC[task_of(model.classes)]
     return held_out_errors(y, values, outcome.classes, outcome.constant, metric, chances)
 
 

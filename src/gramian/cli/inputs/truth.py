@@ -11,7 +11,7 @@ import numpy as np
 from ...data import RemoteColumns, RowSource, target_column
 from ...data.tables.base import check_columns
 from ...model import Model
-from ..metrics.quantiles import LEVELS_KEY
+from ...scoring.quantiles import LEVELS_KEY
 from .model_rows import open_for_model
 from .task import kind_of
 

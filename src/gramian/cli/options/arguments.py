@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from ...scoring.table import MAIN_METRIC, metrics_of
+
 TABLE_FORMATS = "as .parquet, .csv or .npy; `gramian info` lists all formats."
 """Written out, so that ``--help`` imports no format."""
 
@@ -26,6 +28,7 @@ Dask = Annotated[
 ]
 
 OUTPUT_PANEL = "Output"
+NAMES_OF_METRICS = "; ".join(", ".join(metrics_of(task)) for task in MAIN_METRIC)
 
 Debug = Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")]
 ModelFile = Annotated[Path, typer.Option(help="File for the model.", rich_help_panel=OUTPUT_PANEL)]
@@ -120,8 +123,8 @@ TruthColumn = Annotated[
 SingleMetric = Annotated[
     str | None,
     typer.Option(
-        help="Only this metric: rmse, mae, r2; error, accuracy, balanced_accuracy, macro_f1, auc, "
-        "log_loss, brier, calibration_error (of the class predicted, in 15 bins)."
+        help=f"Only this metric: {NAMES_OF_METRICS}; or a scorer of scikit-learn, such as "
+        "neg_mean_absolute_percentage_error."
     ),
 ]
 ReliabilityPicture = Annotated[

@@ -58,7 +58,12 @@ Validation = Annotated[
     ),
 ]
 Metric = Annotated[
-    str | None, _option(DATA, "Metric on these rows, such as mae, r2, balanced_accuracy or auc.")
+    str | None,
+    _option(
+        DATA,
+        "Metric on these rows, such as mae, smape, balanced_accuracy or auc; or a scorer of "
+        "scikit-learn.",
+    ),
 ]
 Spent = Annotated[
     str,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..._messages.display import escape_controls
-from ..metrics.tally import Tally
+from ...scoring.predictions import Predictions
 
 MOST_CLASSES = 20
 """Most classes of a full table; for more, only the largest confusions are shown."""
@@ -67,26 +67,20 @@ class LargestConfusions:
         return "\n".join(_align_columns([["true", "predicted", "rows"], *rows]))
 
 
-def confusion(tally: Tally) -> Confusion | LargestConfusions:
+def confusion(predictions: Predictions) -> Confusion | LargestConfusions:
     """Return the confusion table of a classification, or its largest confusions."""
-    labels, predicted_places = tally.labels, tally.predicted
+    pairs = predictions.distinct
+    labels = np.union1d(np.union1d(np.asarray(predictions.classes), pairs.predicted), pairs.y)
+    rows = np.asarray(pairs.weights)
     if len(labels) <= MOST_CLASSES:
-        square = np.zeros((len(labels), len(labels)), np.int64)
-        square[:, predicted_places] = tally.counts
+        square = np.zeros((len(labels), len(labels)), rows.dtype)
+        square[np.searchsorted(labels, pairs.y), np.searchsorted(labels, pairs.predicted)] = rows
         return Confusion(labels.tolist(), square.tolist())
-    wrong = tally.counts.copy()
-    wrong[predicted_places, np.arange(len(predicted_places))] = 0
-    true, column = wrong.nonzero()
-    rows = wrong[true, column]
+    wrong = np.flatnonzero(pairs.y != pairs.predicted)
     # Stable: equally frequent mistakes keep the order of the labels.
-    largest = np.argsort(-rows, kind="stable")[:MOST_CLASSES]
-    mistakes = (true[largest], predicted_places[column[largest]], rows[largest])
-    return LargestConfusions(
-        [
-            (labels[i].item(), labels[j].item(), int(count))
-            for i, j, count in zip(*mistakes, strict=True)
-        ]
-    )
+    largest = wrong[np.argsort(-rows[wrong], kind="stable")[:MOST_CLASSES]]
+    columns = (part[largest].tolist() for part in (pairs.y, pairs.predicted, rows))
+    return LargestConfusions(list(zip(*columns, strict=True)))
 
 
 def _label(label: object) -> str:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ...model import Label, Probabilities
-from ..metrics import metrics
-from ..metrics.answers import answers_of
+from ...scoring.predictions import Predictions
+from .metrics import measure, named_metrics
 
 EARLY_STOPPING_OPTIMISM = (
     "optimistic, because these rows chose the iteration; for an unbiased error, use "
@@ -51,5 +51,6 @@ def held_out_errors(
     probabilities : Probabilities, optional
         Map from the decision values of a classifier to probabilities.
     """
-    answers = answers_of(y, values, classes, probabilities)
-    return {"rows": len(y), **metrics.measure_answers(answers, constant, [metric])}
+    predictions = Predictions.of(y, values, classes, probabilities)
+    metrics = named_metrics(metric, predictions.task)
+    return {"rows": len(y), **measure(predictions, constant, metrics)}

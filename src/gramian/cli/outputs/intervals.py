@@ -21,11 +21,12 @@ from ...fitting.uncertainty.conformal_calibration import (
 )
 from ...fitting.uncertainty.refit import Again
 from ...model import Model, load_model
-from ...model.evaluation.coverage import Covered, Covering, CoveringSets
-from ...model.evaluation.predictions import intervals_at, sets_at
+from ...model.mapped_predictions import intervals_at, sets_at
 from ...model.uncertainty.conformal import Conformal
-from ..metrics.answers import ALL_BINS
-from ..metrics.calibration import numbers_of
+from ...scoring.coverage import SET_MEANS, Covering
+from ...scoring.predictions import class_numbers
+from ...scoring.ranks import ALL_BINS, Ranks
+from ...scoring.reductions import Means
 from .messages import message
 
 SET, BETWEEN = "set", "|"
@@ -120,18 +121,21 @@ def coverage(
     if conformal is None or conformal.least_level() < REPORTED_LEVEL:
         return {}
     if model.classes is not None:
-        count, inside, classes = _of_sets(model, conformal, rows, y, settings).tolist()
-        report = {"coverage": inside / count, "classes": classes / count}
-        return {f"sets_of_{REPORTED_LEVEL:g}": report}
+        means = _of_sets(model, conformal, rows, y, settings)
+        return {f"sets_of_{REPORTED_LEVEL:g}": _entries(means, "coverage", "classes")}
     if model.outputs > 1:
         return {}
-    sums = _of_intervals(model, conformal, rows, y, settings)
-    report = {"coverage": sums.inside / sums.rows, "width": sums.width / sums.rows}
+    means, ranks = _of_intervals(model, conformal, rows, y, settings)
+    report = _entries(means, "coverage", "width")
     # Equal widths have no thirds, and fewer than three rows have fewer thirds than names.
-    if sums.narrowest < sums.widest:
-        shares = zip(("narrow", "middle", "wide"), sums.ranks.shares(3), strict=False)
+    if len(ranks.bins) > 1:
+        shares = zip(("narrow", "middle", "wide"), ranks.shares(3), strict=False)
         report |= {f"coverage_of_{name}": share for name, share in shares}
     return {f"intervals_of_{REPORTED_LEVEL:g}": report}
+
+
+def _entries(means: Means, *names: str) -> dict[str, float]:
+    return dict(zip(names, means.states[0].tolist(), strict=True))
 
 
 def _of_intervals(
@@ -140,7 +144,7 @@ def _of_intervals(
     rows: RowSource,
     y: np.ndarray | RemoteColumns,
     settings: Mapping[str, Any],
-) -> Covered:
+) -> tuple[Means, Ranks]:
     if isinstance(y, RemoteColumns):
         remote_ends = intervals_at(rows, model, conformal, REPORTED_LEVEL, **settings)
         return remote_ends.fold(Covering(), y, size=default_block_size(rows))
@@ -154,15 +158,15 @@ def _of_sets(
     rows: RowSource,
     y: np.ndarray | RemoteColumns,
     settings: Mapping[str, Any],
-) -> torch.Tensor:
+) -> Means:
     classes = np.asarray(model.classes)
     if isinstance(y, RemoteColumns):
         table = torch.arange(len(classes), dtype=torch.float64)[:, None]
         truth = y.looked_up(classes, table, unknown=-1.0)
         remote_sets = sets_at(rows, model, conformal, REPORTED_LEVEL, **settings)
-        return remote_sets.fold(CoveringSets(), truth, size=default_block_size(rows))
+        return remote_sets.fold(SET_MEANS, truth, size=default_block_size(rows))
     sets = conformal.sets_at(model, rows, REPORTED_LEVEL, **settings).double()
-    return CoveringSets()(0, sets, torch.from_numpy(numbers_of(y, classes.tolist())))
+    return SET_MEANS(0, sets, torch.from_numpy(class_numbers(y, classes)))
 
 
 def intervals_in_words(conformal: Conformal | None) -> str | None:

@@ -12,10 +12,11 @@ import numpy as np
 import torch
 
 from ...model import KernelPart, Model
+from ...scoring.predictions import Predictions, best_constant
+from ...scoring.table import MAIN_METRIC, METRIC_TABLE, metrics_of
 from ..commands.evaluate import measure_model
 from ..commands.info import info
 from ..inputs.truth import Truth
-from ..metrics.answers import Answers, answers_of, constant_of
 from ..outputs.importances import importances
 from ..outputs.intervals import coverage
 from ..outputs.report import Report
@@ -37,7 +38,7 @@ class Measurements:
     truth : Truth
     learned_from : Truth or None
         The training table.
-    answers : Answers
+    answers : Predictions
     ends : ndarray of shape (n, 2), or None
         Ends of the intervals, if the model has intervals.
     settings : mapping
@@ -50,7 +51,7 @@ class Measurements:
     model: Model
     truth: Truth
     learned_from: Truth | None
-    answers: Answers
+    answers: Predictions
     ends: np.ndarray | None
     settings: Mapping[str, Any]
 
@@ -62,7 +63,12 @@ class Measurements:
     @property
     def metric(self) -> str:
         """The error that compares the models."""
-        return "error" if self.classes else "rmse"
+        return MAIN_METRIC[self.answers.task]
+
+    @property
+    def title(self) -> str:
+        """The name of that error in sentences and on axes."""
+        return METRIC_TABLE[self.metric].title
 
     @property
     def part(self) -> KernelPart:
@@ -72,7 +78,8 @@ class Measurements:
     @cached_property
     def errors(self) -> Report:
         """Metrics of the model and of a constant prediction."""
-        return measure_model(self.model, self.answers, None)
+        metrics = list(metrics_of(self.answers.task).values())
+        return measure_model(self.model, self.answers, self.truth.y, metrics)
 
     @cached_property
     def penalty(self) -> float | None:
@@ -107,7 +114,7 @@ class Measurements:
         """The error of the model on the test rows."""
         test = self.samples[1]
         values = self.model.predict(test.feature_rows, **self.settings).numpy()
-        answers = answers_of(test.y, values, self.model.classes)
+        answers = Predictions.of(test.y, values, self.model.classes)
         return studies.error_of(answers.y, answers.predicted, self.classes)
 
     @cached_property
@@ -116,7 +123,7 @@ class Measurements:
         y = self.samples[1].y
         constant = self.model.info.get("baseline")
         if constant is None:
-            constant = constant_of(self.answers)
+            constant = best_constant(self.truth.y, self.classes)
         return studies.error_of(y, np.full(len(y), constant), self.classes)
 
     @cached_property

@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.metrics import confusion_matrix
 
 from ...plots import ImportanceDisplay, ReliabilityDisplay
-from ..metrics.answers import Answers
+from ...scoring.predictions import Predictions
 from .html import readable
 from .studies import SPECTRUM_PENALTIES, LearningCurve, Spectrum
 
@@ -85,7 +86,7 @@ def errors(ax: Axes, beside: Mapping[str, float], what: str) -> None:
     ax.set_xlabel(f"{what} (less is better)")
 
 
-def parity(ax: Axes, answers: Answers) -> None:
+def parity(ax: Axes, answers: Predictions) -> None:
     """Draw predictions against true values."""
     index = _sample_index(len(answers.y))
     y, predicted = answers.y[index], answers.predicted[index]
@@ -96,7 +97,7 @@ def parity(ax: Axes, answers: Answers) -> None:
     ax.locator_params(axis="x", nbins=5)
 
 
-def residuals(ax: Axes, answers: Answers) -> None:
+def residuals(ax: Axes, answers: Predictions) -> None:
     """Draw residuals against predictions, with the medians of at most ten groups."""
     residual = answers.y - answers.predicted
     index = _sample_index(len(residual))
@@ -111,7 +112,7 @@ def residuals(ax: Axes, answers: Answers) -> None:
     _legend_above(ax)
 
 
-def histogram(ax: Axes, answers: Answers) -> None:
+def histogram(ax: Axes, answers: Predictions) -> None:
     """Draw a histogram of the residuals."""
     residual = answers.y - answers.predicted
     # A few outliers would squeeze all other residuals into one bar.
@@ -122,14 +123,10 @@ def histogram(ax: Axes, answers: Answers) -> None:
     ax.locator_params(axis="x", nbins=5)
 
 
-def confusion(ax: Axes, answers: Answers) -> None:
+def confusion(ax: Axes, answers: Predictions) -> None:
     """Draw the confusion matrix."""
     labels = list(answers.classes)
-    place = {label: number for number, label in enumerate(labels)}
-    counts = np.zeros((len(labels), len(labels)))
-    for true, predicted_label in zip(answers.y.tolist(), answers.predicted.tolist(), strict=True):
-        if true in place:
-            counts[place[true], place[predicted_label]] += 1
+    counts = confusion_matrix(answers.y, answers.predicted, labels=labels)
     # A class without rows has shares of 0, not 0 / 0.
     shares = counts / counts.sum(axis=1, keepdims=True).clip(min=1)
     ax.imshow(shares, cmap="Blues", vmin=0, vmax=1)
@@ -142,7 +139,7 @@ def confusion(ax: Axes, answers: Answers) -> None:
     ax.set(xlabel="predicted", ylabel="true")
 
 
-def reliability(ax: Axes, answers: Answers) -> None:
+def reliability(ax: Axes, answers: Predictions) -> None:
     """Draw the reliability diagram."""
     if answers.chances is not None:
         ReliabilityDisplay.from_predictions(

@@ -9,9 +9,9 @@ from ..._files.atomic import write_atomically
 from ..._messages.checks import as_bytes
 from ...model import load_model
 from ...plots._drawing import check_matplotlib
+from ...scoring.predictions import Predictions
+from ...scoring.quantiles import LEVELS_KEY
 from ..inputs.truth import Truth, truth_of
-from ..metrics.answers import answers_of
-from ..metrics.quantiles import LEVELS_KEY
 from ..outputs.files import check_outputs
 from ..outputs.intervals import REPORTED_LEVEL, conformal_of
 from ..outputs.report import Report
@@ -93,7 +93,7 @@ def _measure(
     training_truth = None if train is None else truth_of(loaded, model, train, truth.name)
     values = loaded.predict(truth.rows, **settings).numpy()
     chances = None if loaded.classes is None else loaded.class_map
-    answers = answers_of(truth.y, values, loaded.classes, chances)
+    answers = Predictions.of(truth.y, values, loaded.classes, chances)
     ends = None
     if loaded.conformal is not None and loaded.classes is None:
         ends = (

@@ -16,6 +16,8 @@ from ...data import RowSource, Subset
 from ...estimators import KernelRidge, KernelRidgeClassifier
 from ...model import KernelPart
 from ...operators import KernelOperator
+from ...scoring.predictions import Predictions
+from ...scoring.table import MAIN_METRIC, METRIC_TABLE
 from .sample import Sample
 
 RIDGE_ALPHAS = np.geomspace(1e-3, 1e6, 19)
@@ -46,10 +48,9 @@ def linear_predictions(learn: Sample, test: Sample, classes: bool) -> np.ndarray
 
 
 def error_of(y: np.ndarray, predicted: np.ndarray, classes: bool) -> float:
-    """Return the root mean squared error, or the share of wrong labels."""
-    if classes:
-        return float(np.mean(predicted != y))
-    return float(np.sqrt(np.mean((predicted - y) ** 2)))
+    """Return the main metric: the root mean squared error, or the share of wrong labels."""
+    predictions = Predictions(y, predicted, classes=tuple(np.unique(y)) if classes else ())
+    return predictions.measure(METRIC_TABLE[MAIN_METRIC[predictions.task]])
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,14 +9,12 @@ from typing import Any
 
 from ... import __version__
 from ..._messages.display import without_secrets
-from ..metrics.metrics import CONSTANT_OF_TASK
+from ...scoring.table import CONSTANT_OF_TASK
 from ..outputs.report import lines_of
 from . import pictures
 from .html import Section, page, readable
 from .measurements import Measurements
 from .pictures import draw_picture
-
-ERROR_NAMES = {"rmse": "root mean squared error", "error": "share of wrong labels"}
 
 
 def name_of(path: Path) -> str:
@@ -50,7 +48,7 @@ def _lead(study: Measurements) -> str:
     metric, constant = study.metric, CONSTANT_OF_TASK[study.answers.task]
     own, of_constant = study.errors[metric], study.errors[f"{metric}_of_{constant}"]
     return (
-        f"On {len(study.truth.y):,} rows of {name_of(study.data)}, the {ERROR_NAMES[metric]} of "
+        f"On {len(study.truth.y):,} rows of {name_of(study.data)}, the {study.title} of "
         f"the model is {readable(own)}. For a constant prediction, the {constant} of the training "
         f"target, it is {readable(of_constant)}."
     )
@@ -66,7 +64,7 @@ def _errors(study: Measurements) -> Section:
     text = [_how_compared(study)]
     if study.errors.get("remark"):
         text.append(str(study.errors["remark"]))
-    draw = partial(pictures.errors, beside=_contenders(study), what=ERROR_NAMES[study.metric])
+    draw = partial(pictures.errors, beside=_contenders(study), what=study.title)
     return Section(
         "Errors, compared with simple predictions",
         text,
@@ -165,7 +163,10 @@ def _landmarks(study: Measurements) -> Section:
         "this model": study.own_on_sample,
     }
     draw = partial(
-        pictures.learning_curve, curve=curve, what=ERROR_NAMES[study.metric], others=baselines
+        pictures.learning_curve,
+        curve=curve,
+        what=study.title,
+        others=baselines,
     )
     return Section(
         "Errors by number of landmarks",

@@ -13,8 +13,11 @@ from torch import Tensor
 from ...data import BlockReduction, RemoteColumns, RowSource, as_rows, is_collection
 from ...data.rows.base import default_block_size
 from ...model import Model
-from ...model.evaluation.agreement import Confusion, Errors, Sums
-from ...model.evaluation.predictions import map_predictions
+from ...model.mapped_predictions import map_predictions
+from ...scoring.forms import ExplainedVariance
+from ...scoring.predictions import class_numbers
+from ...scoring.reductions import ClassMeans, RowMeans
+from ...scoring.table import METRIC_TABLE
 from .. import dask_collections, tables, validation
 from ..types import RowsLike, TargetsLike, Weights
 from .base import KernelRidgeModel
@@ -55,8 +58,9 @@ def remote_r2(
     estimator: KernelRidgeModel, X: RowSource, y: TargetsLike, sample_weight: Weights
 ) -> float:
     """Return R2 over remote rows."""
-    sums: Sums = _fold_remote(estimator, X, Errors(), _numbers, y, sample_weight)
-    return sums.r2
+    reduction = RowMeans((ExplainedVariance(METRIC_TABLE["r2"]),))
+    means = _fold_remote(estimator, X, reduction, _numbers, y, sample_weight)
+    return reduction.values(means)[0]
 
 
 def remote_accuracy(
@@ -64,8 +68,10 @@ def remote_accuracy(
 ) -> float:
     """Return the accuracy over remote rows."""
     classes: np.ndarray = estimator.classes_
-    fold = Confusion(len(classes))
-    counts = _fold_remote(estimator, X, fold, partial(_class_numbers, classes), y, sample_weight)
+    k, encode = len(classes), partial(_class_numbers, classes)
+    numbers = torch.cat([torch.arange(k), torch.tensor([-1])])
+    reduction = ClassMeans(RowMeans(()), numbers, estimator.model_.class_map, k, is_ranked=False)
+    counts = _fold_remote(estimator, X, reduction, encode, y, sample_weight).counts.double()
     # The additional last row counts labels that are no class: in the total, but never correct.
     return float(counts.diagonal().sum() / counts.sum())
 
@@ -98,7 +104,7 @@ def _numbers(y: TargetsLike | RemoteColumns) -> Tensor | RemoteColumns:
 
 
 def _class_numbers(classes: np.ndarray, y: TargetsLike | RemoteColumns) -> Tensor | RemoteColumns:
-    """Return the class number of each row, -1 for a label that is not in `classes`.
+    """Return the class number of each row, k for a label that is not in `classes`.
 
     Parameters
     ----------
@@ -107,9 +113,7 @@ def _class_numbers(classes: np.ndarray, y: TargetsLike | RemoteColumns) -> Tenso
     y : RemoteColumns or array-like of shape (n,)
     """
     if not isinstance(y, RemoteColumns):
-        y = np.asarray(y)
-        # A label above all classes has the place k, which the comparison then marks as unknown.
-        place = np.searchsorted(classes, y).clip(max=len(classes) - 1)
-        return torch.from_numpy(np.where(classes[place] == y, place, -1))
+        numbers = class_numbers(np.asarray(y), classes)
+        return torch.from_numpy(np.where(numbers < 0, len(classes), numbers))
     table = torch.arange(len(classes), dtype=torch.float64)[:, None]
-    return y.looked_up(classes, table, unknown=-1.0)
+    return y.looked_up(classes, table, unknown=float(len(classes)))

@@ -18,6 +18,7 @@ from ..._parameters.types import (
     MemoryLimit,
     OptionalNumber,
     RandomState,
+    ScoringLike,
 )
 from ...callbacks import Checkpoint
 from ...data import RowSource
@@ -44,7 +45,7 @@ from .parameters import (
     multiples_of,
 )
 from .results import best_index, history, parameters, results
-from .scoring import score_rows, scoring_of
+from .scoring import metric_of, score_rows, scoring_of
 
 
 @dataclass(eq=False, repr=False)
@@ -59,7 +60,7 @@ class KernelRidgeSearch(KernelRidgeModel):
     average: bool = True
     cv: Folds = None
     test_fraction: OptionalNumber = None
-    scoring: str | None = None
+    scoring: ScoringLike = None
     budget: Any = AUTO_VALUE
     engine: EngineLike = "auto"
     memory_limit: MemoryLimit = None
@@ -126,6 +127,7 @@ class KernelRidgeSearch(KernelRidgeModel):
         if not isinstance(self.average, bool | np.bool_):
             raise ValueError(f"average must be True or False, not {self.average!r}")
         check_callbacks(self.callbacks)
+        metric_of(self.scoring, is_classification=classes)
         limit = None if self.memory_limit is None else as_bytes(self.memory_limit)
         return SearchSettings(
             budget=Budget.of(self.budget),
@@ -139,7 +141,6 @@ class KernelRidgeSearch(KernelRidgeModel):
             cv=folds_of(self.cv),
             engine=self.engine,
             standardize=self.standardize is not False,
-            score=scoring_of(self.scoring, classes=classes).loss,
             memory_limit=limit,
             # A checkpoint keeps the state of the search; all others are functions of a finished
             # trial.
@@ -179,12 +180,13 @@ class KernelRidgeSearch(KernelRidgeModel):
         if limit is not None:
             check_memory(data.rows, data.targets.shape[1], limit)
         # 2. The search, and the attributes of the model that `calibrate_model` needs.
+        scoring = scoring_of(self.scoring, data)
+        settings = replace(settings, score=scoring.loss)
         searched = search_fit(data, settings, torch.Generator().manual_seed(seed))
         self._set_model(searched.model)
         self._training = data
         self._penalty = tuple(member.penalty for member in searched.members)
         # 3. Reports of the search.
-        scoring = scoring_of(self.scoring, classes=data.coded)
         as_is = {"scaled": settings.standardize, "coded": data.coded}
         self.members_ = [
             (member.weight, parameters(member, **as_is)) for member in searched.members

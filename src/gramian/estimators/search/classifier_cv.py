@@ -27,10 +27,11 @@ class KernelRidgeClassifierCV(KernelClassifier, KernelRidgeSearch):
         Random parts have the same share of each class.
     test_fraction : float or None, default=None
         As in `KernelRidgeCV`; the test rows have the same share of each class.
-    scoring : str or None, default=None
+    scoring : str, callable or None, default=None
         Score that compares fits: None, the squared error of the codes, which is less noisy than
         the share of wrong labels; ``"accuracy"``, ``"balanced_accuracy"``, ``"neg_log_loss"``, of
-        `predict_proba`, or ``"roc_auc"``.
+        `predict_proba`, ``"roc_auc"``, of one class against the rest, or another metric or scorer
+        as in `KernelRidgeCV`.
     engine, memory_limit, callbacks, random_state : as in `KernelRidgeCV`
     conformal : "split", "cv+" or None, default=None
         As in `KernelRidgeCV`, for `predict_set`.

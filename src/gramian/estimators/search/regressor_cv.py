@@ -45,10 +45,13 @@ class KernelRidgeCV(KernelRegressor, KernelRidgeSearch):
         estimate without the optimism of `best_score_`: `test_score_`. The model is not refitted
         with them. If rows depend on each other, as in groups or over time, a random part is also
         optimistic: hold rows out by group or time, and use `score`.
-    scoring : str or None, default=None
+    scoring : str, callable or None, default=None
         Score that compares fits: None, ``"neg_root_mean_squared_error"`` or ``"r2"``: the squared
-        error; ``"neg_mean_absolute_error"``. Samples, and penalties of a fit, always use the
-        squared error.
+        error; a metric of `gramian evaluate`, such as ``"mae"``, ``"relative_error"`` or
+        ``"smape"``, whose score is negative if less is better; the name of any other scorer of
+        scikit-learn; or a scorer, such as from `sklearn.metrics.make_scorer`. A scorer is called
+        with the predictions of held-out rows, in place of an estimator and X. Samples, and
+        penalties of a fit, always use the squared error.
     budget : str, int or "auto", default="auto"
         Wall-clock time, such as ``"30 s"`` or ``"2 min"``; or a number of kernel evaluations, which
         makes the search the same on each machine. ``"auto"``: all steps, seconds for hundreds of

@@ -134,8 +134,7 @@ def search_journal(
         "random_state": tensor_digest(rng.get_state()),
         "budget": repr(settings.budget),
         "settings": repr((settings.space, settings.standardize, settings.memory_limit)),
-        # The representation of a function has its address, which changes with each process.
-        "scoring": getattr(settings.score, "__qualname__", repr(settings.score)),
+        "scoring": repr(settings.score),
     }
     return Journal(checkpoint.path, about, resume=checkpoint.resume)
 

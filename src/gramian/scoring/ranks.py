@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import torch
@@ -11,6 +10,9 @@ from torch import Tensor
 
 MOST_BINS = 1 << 18
 """Most bins: 6 MB."""
+
+ALL_BINS = 1 << 62
+"""Unlimited bins: ranks of local rows are exact."""
 
 _MAGNITUDE_BITS = (1 << 63) - 1
 
@@ -66,20 +68,22 @@ class Ranks:
         counts.index_add_(0, place, torch.cat([a.counts, b.counts]))
         return Ranks(dropped, bins, counts)._within(most)
 
-    def area(self) -> tuple[float, float]:
-        """Return the area under the ROC curve of the marks, and a bound on its error.
+    @property
+    def has_both(self) -> bool:
+        """Whether some rows are marked, and others are not."""
+        return bool((self.counts.sum(dim=0) > 0).all())
 
-        The area is the share of pairs of a marked and an unmarked row in which the marked row has
-        the larger value; a pair in one bin counts half. The error is at most half the share of such
-        pairs, and zero while each distinct value has its bin. NaN if all rows are marked, or none.
+    @property
+    def area_error(self) -> float:
+        """Largest error of the area under the ROC curve if bins take the place of values.
+
+        Pairs of a marked and another row in one bin count half: the error is at most half their
+        share of all such pairs, and zero while each distinct value has its bin.
         """
         unmarked, marked = self.counts.double().unbind(dim=1)
-        pairs = float(unmarked.sum() * marked.sum())
-        if pairs == 0:
-            return math.nan, 0.0
-        below = unmarked.cumsum(dim=0) - unmarked
-        area = float((marked * (below + unmarked / 2)).sum()) / pairs
-        return area, float((marked * unmarked).sum()) / 2 / pairs if self.dropped else 0.0
+        if not self.dropped:
+            return 0.0
+        return float((marked * unmarked).sum() / (marked.sum() * unmarked.sum()) / 2)
 
     def shares(self, parts: int) -> list[float]:
         """Return the share of marked rows in each of `parts` equal parts of the rows, by value.

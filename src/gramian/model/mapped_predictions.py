@@ -11,12 +11,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ...data import ArrayRows, RowSource
-from ...data.rows.transform import Blockwise
-from ..average import AverageModel
-from ..base import Model
-from ..kernel_model import KernelModel
-from ..uncertainty.conformal import Conformal
+from ..data import ArrayRows, RowSource
+from ..data.rows.transform import Blockwise
+from .average import AverageModel
+from .base import Model
+from .kernel_model import KernelModel
+from .uncertainty.conformal import Conformal
 
 
 class Asked(Blockwise):

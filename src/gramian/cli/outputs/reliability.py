@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from ..._files.atomic import write_atomically
-from ...model.evaluation.class_sums import ChanceSums
 from ...plots._drawing import check_matplotlib
-from ...plots.reliability import PREDICTED_CLASS, ReliabilityDisplay
-from .calibration import reliability
+from ...plots.reliability import ReliabilityDisplay
+from ...scoring.reliability import Reliability
 
 PICTURE_SUFFIXES = (".png", ".svg", ".pdf")
 
@@ -26,22 +24,13 @@ def check_picture(path: Path | None) -> None:
         raise ValueError(str(error)) from error
 
 
-def draw(path: Path, sums: ChanceSums, classes: tuple[Any, ...]) -> None:
-    """Draw the observed share of a class by its predicted probability, above the row counts.
-
-    For two classes, the probability of the second one; for several, of the predicted one.
-    """
+def draw_reliability(path: Path, what: str, curve: Reliability) -> None:
+    """Draw the observed share of a class by its predicted probability, above the row counts."""
     from matplotlib.figure import Figure
 
-    if not sums.rows:
-        raise ValueError(f"--reliability: no row has one of the classes {list(classes)}")
-    what, bins = (
-        (repr(classes[1]), sums.second) if len(classes) == 2 else (PREDICTED_CLASS, sums.bins)
-    )
-    bins_table = reliability(bins)
     figure = Figure(figsize=(4.5, 5.5), layout="constrained")
     top, below = figure.subplots(2, sharex=True, height_ratios=(3, 1))
-    display = ReliabilityDisplay(bins_table.probability, bins_table.share, bins_table.rows, what)
+    display = ReliabilityDisplay(curve.probability, curve.share, curve.rows, what)
     display.plot(top, rows_ax=below)
     # Named, because the temporary file ends in .part, from which matplotlib finds no format.
     kind = path.suffix[1:].lower()

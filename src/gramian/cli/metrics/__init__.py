@@ -1,1 +1,0 @@
-"""Metrics of predictions, as sums over rows."""

@@ -1,1 +1,0 @@
-"""Predictions of a model compared with the truth, as sums over rows."""

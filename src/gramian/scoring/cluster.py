@@ -1,0 +1,145 @@
+"""Metrics of predictions on a cluster: one pass over the rows, of which only sums travel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..data import RemoteColumns, RowSource, default_block_size
+from ..model import Label, Model
+from ..model.mapped_predictions import map_predictions
+from .forms import ShownClass, form_of
+from .predictions import Predictions, best_constant, mean_of_classes
+from .ranks import Ranks
+from .reductions import ClassMeans, RowMeans
+from .reliability import Reliability
+from .table import CLASSIFICATION_TASK, Metric
+
+
+def predictions_of(
+    model: Model,
+    rows: RowSource,
+    y: np.ndarray | RemoteColumns,
+    metrics: Sequence[Metric],
+    settings: Mapping[str, Any],
+) -> Predictions:
+    """Predict rows, and return predictions and true values, or what metrics need of them.
+
+    Predictions and true values of local rows are kept: 16 bytes a row, and for classes 16 bytes a
+    class. Remote rows take one pass, of which means, counts and at most 25 MB of binned decision
+    values are kept; if a metric has no such form, predictions are gathered. A pass over remote true
+    values precedes it, to collect the classes, or the range and the mean.
+
+    Parameters
+    ----------
+    model : Model
+        A classifier, or a regression with one output.
+    rows : RowSource of shape (n, d)
+    y : ndarray or RemoteColumns, of shape (n,)
+    metrics : sequence of Metric
+    settings : mapping
+        Engine and memory of the predictions.
+
+    Raises
+    ------
+    ValueError
+        If predictions have to be gathered, and exceed the memory.
+    """
+    if not isinstance(y, RemoteColumns):
+        return _in_memory(model, y, model.predict(rows, **settings).numpy())
+    values = map_predictions(rows, model, **settings)
+    gathered = [metric.name for metric in metrics if not _is_mergeable(metric)]
+    if gathered:
+        needed, limit = 8 * len(y) * (values.shape[1] + 1), settings["memory_bytes"]
+        if needed > limit:
+            raise ValueError(
+                f"{', '.join(gathered)} needs all predictions in the memory for predictions, and "
+                f"{needed:,} bytes exceed its {limit:,}: raise it, or take a metric that is "
+                "computed on the workers"
+            )
+        local = values.map(torch.clone, size=default_block_size(values))
+        return _in_memory(model, np.asarray(y), local.numpy())
+    constant = model.info.get("baseline")
+    if model.classes is None:
+        constant = best_constant(y, is_classification=False) if constant is None else constant
+        return _remote_numbers(values, y, metrics, constant)
+    return _remote_classes(model, values, y, metrics)
+
+
+def _in_memory(model: Model, y: np.ndarray, values: np.ndarray) -> Predictions:
+    return Predictions.of(
+        y, values, model.classes, None if model.classes is None else model.class_map
+    )
+
+
+def _is_mergeable(metric: Metric) -> bool:
+    if metric.task == CLASSIFICATION_TASK and metric.output in ("predictions", "decision"):
+        return True
+    return metric.output != "estimator" and form_of(metric) is not None
+
+
+def _remote_numbers(
+    values: RowSource, y: RemoteColumns, metrics: Sequence[Metric], constant: Label
+) -> Predictions:
+    """Measure remote predictions of numbers, and a constant prediction."""
+    names = [metric.name for metric in metrics]
+    forms, size = tuple(filter(None, map(form_of, metrics))), default_block_size(values)
+    means, of_constant = RowMeans(forms), RowMeans(forms, float(constant))
+    measured, always = (
+        dict(zip(names, means.values(source.fold(reduction, y, size=size)), strict=True))
+        for source, reduction in ((values, means), (y.rows, of_constant))
+    )
+    # The range stands for all true values: it tells whether they vary.
+    ends = np.array([y.facts.smallest[0], y.facts.largest[0]], dtype=np.float64)
+    return Predictions(
+        ends, ends, measured=measured, always=Predictions(ends, ends, measured=always)
+    )
+
+
+def _remote_classes(
+    model: Model, values: RowSource, y: RemoteColumns, metrics: Sequence[Metric]
+) -> Predictions:
+    """Measure remote predictions of classes; counts of distinct pairs stand for the rows."""
+    classes = np.asarray(model.classes)
+    # Rows may lack classes of the model, and may have labels that are no class of it: -1 below.
+    labels = np.union1d(classes, y.classes())
+    places, numbers = np.searchsorted(labels, classes), torch.full((len(labels),), -1)
+    numbers[torch.from_numpy(places)] = torch.arange(len(classes))
+    truth = y.looked_up(labels, torch.arange(len(labels)).double()[:, None])
+    # Ranks sort values in each merge of blocks: collect them only if they are reported.
+    ranked = [metric for metric in metrics if metric.output == "decision"]
+    of_chances = [metric for metric in metrics if metric.output == "probabilities"]
+    means = RowMeans((*filter(None, map(form_of, of_chances)), ShownClass()))
+    reduction = ClassMeans(means, numbers, model.class_map, len(classes), bool(ranked))
+    summary = values.fold(reduction, truth, size=default_block_size(values))
+    both = [ranks for ranks in summary.ranks if ranks.has_both]
+    measured = {metric.name: _measure_ranks(metric, both) for metric in ranked}
+    pairs = zip(of_chances, means.values(summary.means), strict=False)
+    measured |= {metric.name: value for metric, value in pairs}
+    counts, total = summary.counts.numpy(), summary.means.weight
+    true, predicted = counts.nonzero()
+    return Predictions(
+        labels[true],
+        labels[places[predicted]],
+        np.zeros((len(true), values.shape[1])),  # of a constant prediction
+        tuple(classes.tolist()),
+        weights=counts[true, predicted],
+        measured=measured,
+        area_error=mean_of_classes(ranks.area_error for ranks in both) if both else 0.0,
+        bins=Reliability.of_sums(total * summary.means.states[-1]) if total else None,
+    )
+
+
+def _measure_ranks(metric: Metric, classes: Sequence[Ranks]) -> float:
+    """Return the mean of a metric of each class against the rest: bins stand for the rows."""
+    return mean_of_classes(
+        metric(
+            np.repeat([False, True], len(ranks.bins)),
+            np.tile(np.arange(len(ranks.bins)), 2),
+            ranks.counts.numpy().T.reshape(-1),
+        )
+        for ranks in classes
+    )
