@@ -65,8 +65,7 @@ def remarks(predictions: Predictions) -> list[str]:
         )
     if len(present_labels) == 1:
         notes.append(f"all rows have the class {present_labels[0].item()!r}: auc is undefined")
-    if predictions.area_error >= VISIBLE_ERROR:
-        notes.append(
-            f"auc may be off by up to {predictions.area_error:.1g}, because values are counted in bins"
-        )
+    off = predictions.area_error
+    if off >= VISIBLE_ERROR:
+        notes.append(f"auc may be off by up to {off:.1g}, because values are counted in bins")
     return notes
