@@ -96,7 +96,7 @@ def test_a_constant_prediction_has_no_probabilities() -> None:
         ("r2", "classification", "which is a metric of a regression"),
         ("neg_mean_absolute_eror", "regression", r"did you mean neg_mean_absolute_error\?"),
         ("cross_entropy", "classification", r"did you mean log_loss\?"),
-        ("mape", "regression", r"did you mean smape\?"),
+        ("symmetric_mean_absolute_percentage_error", "regression", r"did you mean smape\?"),
         (3, "regression", "not 3"),
         ("", "regression", "not ''"),
         (["r2"], "regression", "not "),

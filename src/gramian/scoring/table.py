@@ -118,7 +118,7 @@ METRIC_TABLE: Mapping[str, Metric] = {
         _regression(
             "smape", "symmetric mean absolute percentage error",
             "gramian.scoring.forms:SymmetricPercentageError",
-            similar_names=("mape", "symmetric_mean_absolute_percentage_error"),
+            similar_names=("symmetric_mean_absolute_percentage_error",),
         ),
         _classification(
             "error", "share of wrong labels", "sklearn.metrics:zero_one_loss",
