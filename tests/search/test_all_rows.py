@@ -126,7 +126,7 @@ class TestFlatter:
         monkeypatch.setattr(on_all_rows, "SEES_MORE", 0.0)
         monkeypatch.setattr(on_all_rows, "FAR_OFF", math.inf)
         found, stem = begun(300, 12)
-        found.stems, found.flattens = [stem], flattens
+        found.screen, found.stems, found.flattens = [], [stem], flattens
         list(on_all_rows.fits(found))
         assert [fit.recipe.power for fit in found.fits] == powers
 

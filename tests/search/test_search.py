@@ -34,6 +34,7 @@ from gramian.search.all_rows import full_fit
 from gramian.search.cost import of_fit, of_refit
 from gramian.search.material import random_splits
 from gramian.search.samples import screen as on_samples
+from gramian.search.search_state import handicap_loss
 
 SMALL = Space(kernels=("laplacian", "gaussian"), inputs=("standard",), machine=None, averages=False)
 WHOLE = Space(machine=RecursiveFeatureMachine(rounds=2), fits=6)
@@ -82,6 +83,29 @@ class TestDefaultRecipe:
         )
         assert found.squared_error(found.predict_held_out()) <= trials[-1].loss
         assert found.squared_error(found.predict_held_out()) <= found.fits[0].loss
+
+    def test_without_one_the_best_recipe_of_the_screen_is_fitted(self):
+        X = rows(150, 6)
+        found, trials = searched(X, (3 * X[:, :1]).sin(), WHOLE)
+        fits = [trial.recipe for trial in trials if trial.step == "fit"]
+        plain = min(found.screen, key=handicap_loss).recipe
+        assert plain.rounds == 0
+        assert plain in fits[: len(found.heads()) + 1]
+        _, trials = searched(X, (3 * X[:, :1]).sin(), WHOLE, default_recipe=plain)
+        assert [t.recipe for t in trials if t.step == "fit"].count(plain) == 1
+
+    def test_an_average_has_the_members_that_the_budget_covers(self, monkeypatch):
+        """Without time for all last fits, the best fit and the heaviest others are the result."""
+        X = rows(150)
+        found, _ = searched(X, smooth(X) + rows(150, 1, seed=5), WHOLE)
+        weights = [0.0] * len(found.fits)
+        order = sorted(range(len(found.fits)), key=lambda i: found.loss(found.fits[i]))
+        weights[order[0]], weights[order[1]], weights[order[2]] = 0.2, 0.3, 0.5
+        for count in (1, 2, 3):
+            ends = 0.8 * sum(found.fits[i].seconds for i in (order[0], order[2], order[1])[:count])
+            monkeypatch.setattr(type(found.clock), "allows", lambda _, s, __, e=ends: s <= e + 1e-9)
+            members = on_all_rows._affordable_members(found, weights)
+            assert members == sorted((order[0], order[2], order[1])[:count])
 
     @pytest.mark.parametrize("coded", [False, True])
     def test_it_is_what_kernel_ridge_chooses(self, coded):
@@ -373,7 +397,7 @@ class TestBudgets:
         assert bool(member.coef.any())
 
 
-STEPS = 11
+STEPS = 12
 """Trials of the search that is ended at each of them."""
 
 

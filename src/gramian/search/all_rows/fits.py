@@ -37,6 +37,9 @@ FAR_OFF = 1.15
 WORTHWHILE_LOSS_RATIO = 1.15
 """Largest ratio of the sample loss to the least one for a fit of a further stem."""
 
+AVERAGE_MEMBERS = 3
+"""Members of the average whose last fits have time after each further fit."""
+
 REFIT_SECONDS_RATIO = 0.8
 """Estimated ratio of the seconds of the last fit to the seconds of the choice of its penalty."""
 
@@ -164,9 +167,14 @@ def _metrics(
 
 
 def _walks(search: SearchState) -> tuple[list[Walk], int]:
-    """Return walks for the stems worth a fit, and the number of distances they start with."""
+    """Return walks for the stems worth a fit, and the number of walks that come first."""
     least_loss = min(handicap_loss(s) for s in search.stems)
     heads = search.heads()
+    # The best recipe without a metric is also fitted: samples learn metrics that all rows may not
+    # confirm.
+    plain = _plain_stem(search)
+    if plain is not None and plain.recipe not in [stem.recipe for stem in heads]:
+        heads.append(plain)
     # A further stem has another kernel or power: rounds of one metric are not fitted one by one.
     stems = list(heads)
     for s in sorted(search.stems, key=handicap_loss):
@@ -176,6 +184,13 @@ def _walks(search: SearchState) -> tuple[list[Walk], int]:
         if not similar and handicap_loss(s) <= WORTHWHILE_LOSS_RATIO * least_loss:
             stems.append(s)
     return [Walk(stem, search.space) for stem in stems], len(heads)
+
+
+def _plain_stem(search: SearchState) -> Stem | None:
+    """Return the best stem of the screen; None if the default recipe takes its place."""
+    if search.default_recipe is not None or not search.screen:
+        return None
+    return min(search.screen, key=handicap_loss)
 
 
 def _next(search: SearchState, walks: list[Walk], heads: int) -> Walk | None:
@@ -246,7 +261,24 @@ def _goes_on(search: SearchState) -> bool:
     if len(search.fits) >= (search.space.fits // 2 if many else search.space.fits):
         return False
     seconds = max(fit.seconds for fit in search.fits)
-    return search.clock.allows(seconds + _refit_seconds(search), evaluations)
+    members = min(AVERAGE_MEMBERS, len(search.fits) + 1) if search.space.averages else 1
+    return search.clock.allows(seconds + members * _refit_seconds(search), evaluations)
+
+
+def _affordable_members(search: SearchState, weights: Sequence[float]) -> list[int]:
+    """Return the fits of largest weight whose last fits the budget covers, and the best fit."""
+    best = min(range(len(weights)), key=lambda i: search.loss(search.fits[i]))
+    ordered = sorted(range(len(weights)), key=lambda i: (i != best, -weights[i]))
+    members: list[int] = []
+    seconds = 0.0
+    for i in ordered:
+        # Every member of the average needs its own last fit.
+        seconds += REFIT_SECONDS_RATIO * search.fits[i].seconds
+        evaluations = (len(members) + 1) * of_refit(search.material)
+        if members and not (weights[i] > 0 and search.clock.allows(seconds, evaluations)):
+            break
+        members.append(i)
+    return sorted(members)
 
 
 def average(search: SearchState) -> Iterator[Trial]:
@@ -261,11 +293,14 @@ def average(search: SearchState) -> Iterator[Trial]:
         return
     loss = search.score or search.squared_error
     weights = average_fits([fit.values for fit in search.fits], loss)
-    members = [i for i, w in enumerate(weights) if w > 0]
-    # Every member of the average needs its own last fit.
-    seconds = sum(REFIT_SECONDS_RATIO * search.fits[i].seconds for i in members)
-    evaluations = len(members) * of_refit(search.material)
-    if len(members) < 2 or not search.clock.allows(seconds, evaluations):
+    members = _affordable_members(search, weights)
+    if len(members) < sum(w > 0 for w in weights):
+        chosen = average_fits([search.fits[i].values for i in members], loss)
+        weights = [0.0] * len(search.fits)
+        for i, weight in zip(members, chosen, strict=True):
+            weights[i] = weight
+        members = [i for i in members if weights[i] > 0]
+    if len(members) < 2:
         return
     search.weights = weights
     values = torch.stack([weights[i] * search.fits[i].values for i in members]).sum(dim=0)

@@ -38,7 +38,7 @@ PILOT_ROWS = 4000
 SMALL_SHIFTS = (3e-3, 1e-3, 1e-4)
 """Further shifts, with float64 products, tried if the last of PATH_SHIFTS was the best."""
 
-DIRECT_SHIFTS = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4, 1e-5, 1e-6)
+DIRECT_SHIFTS = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4, 1e-5, 1e-6, 1e-8)
 
 
 @dataclass(frozen=True, eq=False)
