@@ -221,12 +221,12 @@ def test_convert_of_csv_whose_types_show_late(
     monkeypatch.setattr("gramian.data.formats.csv.table.HELD_BYTES", held)
     monkeypatch.setattr("gramian.data.formats.csv.table._GUESS_BYTES", 1 << 14)
     n = 4_000
-    lines = [f"{i % 7},,{i % 5}" for i in range(n)] + ["0.5,1.25,north"]
+    lines = [f"{i % 7},,{i % 5}" for i in range(n)] + ["0.5,1.25,05"]
     (tmp_path / "x.csv").write_text("\n".join(["a,b,c", *lines]))
     assert convert(tmp_path / "x.csv", tmp_path / "x.parquet") == n + 1
     table = pq.read_table(tmp_path / "x.parquet")
     assert [str(t) for t in table.schema.types] == ["double", "double", "string"]
-    assert table.slice(n).to_pylist() == [{"a": 0.5, "b": 1.25, "c": "north"}]
+    assert table.slice(n).to_pylist() == [{"a": 0.5, "b": 1.25, "c": "05"}]
     assert table.slice(3, 1).to_pylist() == [{"a": 3, "b": None, "c": "3"}]
 
 

@@ -234,11 +234,11 @@ TABLES: dict[str, Awkward] = {
     "latin-1": Awkward(text(encoding="latin-1")),
     "Windows' code page": Awkward(
         changed(with_column("price €", lambda f: ["5 €"] * len(f)), encoding="cp1252"),
-        with_column("price €", lambda f: ["5 €"] * len(f)),
+        with_column("price €", lambda f: [5.0] * len(f)),
     ),
     "latin-1 late": Awkward(
         changed(lambda f: long(f, "é", 200_000), encoding="latin-1"),
-        lambda f: long(f, "é", 200_000).astype({"late": str}),
+        lambda f: long(f, None, 200_000).astype({"late": "Int64"}),
     ),
     "UTF-8 with its mark": Awkward(text(encoding="utf-8-sig")),
     "UTF-16": Awkward(text(encoding="utf-16")),
@@ -257,8 +257,11 @@ TABLES: dict[str, Awkward] = {
     "late decimal": Awkward(
         changed(lambda f: long(f, 0.5)), lambda f: long(f, 0.5).astype({"late": float})
     ),
+    "late code": Awkward(
+        changed(lambda f: long(f, "010")), lambda f: long(f, "010").astype({"late": str})
+    ),
     "late text": Awkward(
-        changed(lambda f: long(f, "ten")), lambda f: long(f, "ten").astype({"late": str})
+        changed(lambda f: long(f, "ten")), lambda f: long(f, None).astype({"late": "Int64"})
     ),
     "1,000 levels": Awkward(changed(LEVELS), LEVELS),
     "a column of nothing": Awkward(changed(EMPTY), EMPTY),
@@ -272,7 +275,7 @@ TABLES: dict[str, Awkward] = {
         lambda f: as_text("sold", "%m/%d/%Y")(early(f)),
     ),
     "days with two-digit years": Awkward(
-        changed(as_text("sold", "%d.%m.%y")), as_text("sold", "%d.%m.%y")
+        changed(as_text("sold", "%d.%m.%y"))
     ),
     "times": Awkward(changed(moments), moments),
     "times of Excel": Awkward(

@@ -52,6 +52,7 @@ from .encoding import (
     Encoding,
     FittedEncoding,
 )
+from .formats.csv.options import ReadOptions
 from .formats.memory_map import gather_rows, scratch, store_rows
 from .formats.parquet import ParquetRows
 from .formats.parquet_lists import ParquetLists
@@ -102,6 +103,7 @@ from .sources.as_rows import as_rows, is_collection
 from .sources.as_table import as_table, is_table
 from .sources.convert import convert
 from .sources.needs_encoding import has_numeric_columns, needs_encoding
+from .sources.odd_values import OddValueWarning
 from .sources.training_table import TrainingTable, read_targets
 from .tables import MemoryTable, Table
 from .tables.base import NumberRows
@@ -125,9 +127,11 @@ __all__ = [
     "LinearMap",
     "MemoryTable",
     "NumberRows",
+    "OddValueWarning",
     "ParquetLists",
     "ParquetRows",
     "QuantileMap",
+    "ReadOptions",
     "RemoteColumns",
     "RemoteDescription",
     "RowIndex",

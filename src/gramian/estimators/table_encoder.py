@@ -27,6 +27,8 @@ from ..data.encoding import (
     load_encoding,
     save_encoding,
 )
+from ..data.sources.as_table import encoding_table
+from ..data.sources.odd_values import report_odd_values
 from . import validation
 from .types import RowsLike, TargetsLike
 
@@ -162,9 +164,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         if is_table(X):
-            # A short text file may hold only levels that look like numbers: read these columns as
-            # text.
-            return _array(self.encoding_.rows(as_table(X, texts=self.encoding_.texts)))
+            # Columns of a text file are read as in training, where levels may look like numbers.
+            return _array(self.encoding_.rows(encoding_table(X, self.encoding_)))
         array = validate_data(self, X, dtype="numeric", ensure_all_finite="allow-nan", reset=False)
         return _array(self.encoding_.rows(array_table(array)))
 
@@ -218,6 +219,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         names = None
         if is_table(X):
             table = as_table(X)
+            report_odd_values(table, table.names)
             names = table.names
         else:
             array = validate_data(

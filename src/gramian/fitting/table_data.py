@@ -15,13 +15,13 @@ from ..data import (
     FittedEncoding,
     RowSource,
     TrainingTable,
-    as_table,
     check_finite,
     check_magnitude,
     has_numeric_columns,
     is_table,
     subset,
 )
+from ..data.sources.as_table import encoding_table
 from .held_out.divide import draw_held_out, hold_sequential
 from .held_out.folds import other_rows
 from .inputs.memory import in_memory, shared_bytes
@@ -173,7 +173,7 @@ def _encoded_landmarks(settings: FitSettings, encoding: Encoding | None) -> FitS
             "landmarks must be a table with the columns of X, which are encoded, or a number, not "
             f"{type(landmarks).__name__}"
         )
-    return replace(settings, landmarks=encoding.rows(as_table(landmarks)))
+    return replace(settings, landmarks=encoding.rows(encoding_table(landmarks, encoding)))
 
 
 def _at(weights: Tensor | None, index: Tensor | None) -> Tensor | None:

@@ -16,6 +16,7 @@ from ..data import (
     Encoding,
     LinearMap,
     QuantileMap,
+    ReadOptions,
     RowSource,
     Standardizer,
     Table,
@@ -24,6 +25,8 @@ from ..data import (
     check_finite,
     is_table,
 )
+from ..data.sources.odd_values import report_odd_values
+from ..data.tables.column_reading import TEXT_COLUMN
 from ..engines import Engine
 from ..kernels import Kernel
 from ..losses.links import Link
@@ -260,6 +263,9 @@ class Model(ABC):
             # A row source is encoded already, such as the blocks that workers of a cluster predict.
             if isinstance(X, RowSource):
                 return X
+            if not is_table(X) and self.encoding.takes_numbers:
+                standardizer = self.encoding.standardizer()
+                return as_rows(X) if standardizer is None else standardizer.apply(as_rows(X))
             if not is_table(X):
                 names = join_words(self.encoding.names)
                 raise TypeError(
@@ -280,9 +286,13 @@ class Model(ABC):
         Columns of a file of text that were levels in training, or labels, are read as text: a file
         of a few rows may hold only such as look like numbers.
         """
-        levels = () if self.encoding is None else self.encoding.texts
         labels = self.classes is not None and all(isinstance(k, str) for k in self.classes)
-        return as_table(X, texts=(*levels, *(self.target or () if labels else ())))
+        columns = dict.fromkeys(self.target or () if labels else (), TEXT_COLUMN)
+        if self.encoding is not None:
+            columns |= self.encoding.column_readings
+        table = as_table(X, options=ReadOptions(columns=columns))
+        report_odd_values(table, () if self.encoding is None else self.encoding.names)
+        return table
 
 
 @dataclass(frozen=True)

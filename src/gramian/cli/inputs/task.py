@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...data import RemoteColumns
+from ...data.formats.csv.columns.marks import are_marked_numbers
 from ..options.options import FitOptions, Task
 
 FEW_LABELS = 20
@@ -23,8 +24,34 @@ def is_classification(y: np.ndarray | RemoteColumns, options: FitOptions) -> boo
             "predicts numbers; leave --task out, or give another --target"
         )
     if options.task is Task.AUTO:
+        if texts is not None:
+            _check_labels(np.unique(texts), len(y), options.target)
         return kind_of(y) in "Ub"
     return options.task is Task.CLASSIFICATION
+
+
+def _check_labels(labels: np.ndarray, rows: int, target: str) -> None:
+    """Refuse texts that are hardly labels: different in most rows, or numbers with a mark."""
+    what = None
+    if len(labels) > 2 and 2 * len(labels) > rows:
+        what = f"{len(labels):,} different texts in {rows:,} rows"
+    elif are_marked_numbers(labels.tolist()):
+        what = "numbers that are not written alike"
+    if what is not None:
+        texts = [text for text in labels.tolist() if not _is_number(text)] or labels.tolist()
+        raise ValueError(
+            f"the target {target!r} has {what}, such as {texts[0]!r}: neither numbers nor classes; "
+            "correct the texts that are no numbers, choose another --target, or give --task "
+            "classification"
+        )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def kind_of(y: np.ndarray | RemoteColumns) -> str:

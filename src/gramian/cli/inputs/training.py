@@ -15,6 +15,7 @@ from torch import Tensor
 from ... import fitting
 from ...data import (
     Encoding,
+    ReadOptions,
     RemoteColumns,
     RowSource,
     TrainingTable,
@@ -23,6 +24,7 @@ from ...data import (
     check_magnitude,
     subset,
 )
+from ...data.formats.csv.options import DEFAULT_OPTIONS
 from ...fitting import DividedRows, FitSettings, Generators, TrainingData, Whole, whole_of
 from ...fitting.held_out.divide import hold_sequential
 from ...fitting.inputs.targets import class_codes, classes_of, target_tensor
@@ -190,21 +192,27 @@ def open_training(data: Path, options: FitOptions) -> Training:
     """Open a table, read its target and choose the held-out rows."""
     dropped = () if options.drop is None else parsing.names(options.drop)
     features = None if options.features is None else parsing.names(options.features)
-    table = _open(data, options.target, features, dropped)
+    read = ReadOptions(strict=options.strict)
+    table = _open(data, options.target, features, dropped, read)
     classification = task.is_classification(table.y, options)
     if options.validation is None:
         return Training(table, classification)
     share = parsing.validation(options.validation)
     if isinstance(share, Path):
-        other_table = _open(share, options.target, table.columns)
+        read = replace(read, columns=table.table.column_readings)
+        other_table = _open(share, options.target, table.columns, options=read)
         return Training(table, classification, validation_table=other_table)
     return Training(table, classification, _keep_mask(len(table.y), share, options.seed))
 
 
 def _open(
-    path: Path, target: str, columns: Sequence[str] | None, dropped: Sequence[str] = ()
+    path: Path,
+    target: str,
+    columns: Sequence[str] | None,
+    dropped: Sequence[str] = (),
+    options: ReadOptions = DEFAULT_OPTIONS,
 ) -> TrainingTable:
-    opened_table = TrainingTable.open(path, target, columns, dropped)
+    opened_table = TrainingTable.open(path, target, columns, dropped, options)
     remote = as_remote_columns(opened_table.y)
     if remote is not None:
         if remote.labels is None:

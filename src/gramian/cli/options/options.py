@@ -48,6 +48,15 @@ Features = Annotated[
     str | None, _option(DATA, "Columns to learn from, as a,b,c. All others by default.")
 ]
 Drop = Annotated[str | None, _option(DATA, "Columns to leave out, as a,b,c.", "--drop", "--ignore")]
+Strict = Annotated[
+    bool,
+    _option(
+        DATA,
+        "Refuse text files with values that are not of the type of their column, instead of "
+        "reading them as missing.",
+        "--strict",
+    ),
+]
 Kind = Annotated[Task, _option(DATA, "auto: classification if the target is text or boolean.")]
 Validation = Annotated[
     str | None,
@@ -91,6 +100,7 @@ class FitOptions:
     target: Target
     features: Features = None
     drop: Drop = None
+    strict: Strict = False
     task: Kind = Task.AUTO
     validation: Validation = None
     metric: Metric = None
@@ -180,6 +190,7 @@ class TuneOptions:
     target: Target
     features: Features = None
     drop: Drop = None
+    strict: Strict = False
     task: Kind = Task.AUTO
     validation: Validation = None
     metric: Metric = None

@@ -34,6 +34,7 @@ OPTION_TEXTS = {
     "KernelRidge": "one fit, as by --kernel gaussian",
     "callbacks=[Validate(X, y)]": "--validation FILE",
     "columns=[...]": "--drop",
+    "strict=True": "--strict",
     "columns=[...] of gramian.data.as_rows": "--drop",
     "engine_='auto'": "--engine auto",
     "precision='auto'": "--engine native",

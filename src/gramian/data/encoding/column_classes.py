@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..tables.column_reading import ColumnReading
 from .columns.base import ColumnEncoding
 from .columns.boolean import Boolean
 from .columns.datetime import Date
@@ -29,8 +30,8 @@ def columns_from_parts(
     fields: Any, tensors: Mapping[str, Tensor]
 ) -> tuple[tuple[ColumnEncoding, ...], torch.dtype]:
     """Rebuild the columns and the dtype of an encoding; ValueError if its parts are damaged."""
-    if not isinstance(fields, dict) or set(fields) != {"dtype", "columns"}:
-        raise ValueError("an encoding must be an object of dtype and columns")
+    if not isinstance(fields, dict) or set(fields) - {"readings"} != {"dtype", "columns"}:
+        raise ValueError("an encoding must be an object of dtype, columns and readings")
     saved = fields["columns"]
     if fields["dtype"] not in DTYPE_OF_NAME or not isinstance(saved, list):
         raise ValueError("an encoding must have a dtype, float32 or float64, and a list of columns")
@@ -43,6 +44,14 @@ def columns_from_parts(
         parts[number][key] = tensor
     columns = [_column(saved_column, parts[str(j)]) for j, saved_column in enumerate(saved)]
     return tuple(columns), DTYPE_OF_NAME[fields["dtype"]]
+
+
+def readings_from_parts(fields: Mapping[str, Any]) -> dict[str, ColumnReading]:
+    """Rebuild how columns of text are read; ValueError if they are damaged."""
+    saved = fields.get("readings", {})
+    if not isinstance(saved, dict):
+        raise ValueError("the readings of an encoding must be an object")
+    return {name: ColumnReading.from_dict(reading) for name, reading in saved.items()}
 
 
 def _column(fields: Any, tensors: Mapping[str, Tensor]) -> ColumnEncoding:

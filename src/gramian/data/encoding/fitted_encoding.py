@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -11,6 +11,7 @@ from torch import Tensor
 
 from ..._messages.checks import join_words
 from ..tables.base import Table, check_columns
+from ..tables.column_reading import ColumnReading
 from .columns.folded_means import SMOOTHING_ROWS
 from .columns.numeric import Numbers
 from .learn import Training, learn
@@ -100,6 +101,7 @@ class FittedEncoding:
         training = Training.of(table, _targets(targets, table.num_rows), keep, rng)
         learned = learn(training, names, settings, rng, sample_bytes=sample_bytes)
         encoding = Encoding(learned.columns, learned.dtype)
+        encoding = replace(encoding, readings=_readings(table, encoding.names))
         if encoding.width == 0 and not encoding.plain:
             column_texts = [f"{name} ({why})" for name, why in encoding.describe().items()]
             raise ValueError(
@@ -126,6 +128,12 @@ class FittedEncoding:
 
 def _names(table: Table) -> list[str]:
     return [name for name in table.names if not name.startswith("__index_level_")]
+
+
+def _readings(table: Table, names: Sequence[str]) -> dict[str, ColumnReading]:
+    """Return how columns were read, if new files are not read alike by themselves."""
+    pairs = [(name, table.column_readings.get(name)) for name in names]
+    return {name: reading for name, reading in pairs if reading and not reading.is_canonical}
 
 
 def _targets(targets: np.ndarray | Tensor | None, n: int) -> np.ndarray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -13,11 +13,13 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from ..._messages.checks import join_words
 from ..maps.standardizer import Standardizer
 from ..rows.base import RowSource, check_index, check_size
 from ..rows.prefetch import new_block, prefetch
 from ..tables.base import Table, check_columns
-from .column_classes import columns_from_parts
+from ..tables.column_reading import TEXT_COLUMN, ColumnReading
+from .column_classes import columns_from_parts, readings_from_parts
 from .columns.base import ColumnEncoding, Part
 from .columns.left_out import LeftOut
 from .columns.numeric import Number
@@ -37,10 +39,14 @@ class Encoding:
         In the order of their features.
     dtype : torch.dtype
         Of the rows: float64 if numbers of training needed it, else float32.
+    readings : mapping of str to ColumnReading
+        Columns that a file of text wrote in a form of its own: marked numbers, orders of dates,
+        texts that were gaps. New files are read alike.
     """
 
     columns: tuple[ColumnEncoding, ...]
     dtype: torch.dtype
+    readings: Mapping[str, ColumnReading] = field(default_factory=dict)
 
     @cached_property
     def used_columns(self) -> tuple[ColumnEncoding, ...]:
@@ -53,11 +59,10 @@ class Encoding:
         return tuple(column.name for column in self.used_columns)
 
     @property
-    def texts(self) -> tuple[str, ...]:
-        """Names of the columns that are levels: a file of text has them as text."""
-        return tuple(
-            column.name for column in self.used_columns if column.kind in ("category", "ordered")
-        )
+    def column_readings(self) -> dict[str, ColumnReading]:
+        """Readings of the columns of a new file of text; columns of levels are text."""
+        levels = [c.name for c in self.used_columns if c.kind in ("category", "ordered")]
+        return {**dict.fromkeys(levels, TEXT_COLUMN), **self.readings}
 
     @cached_property
     def feature_names(self) -> tuple[str, ...]:
@@ -76,10 +81,15 @@ class Encoding:
 
         Numbers that do not vary are left out here, and zero there.
         """
-        return all(
+        return not self.readings and all(
             column.plain if isinstance(column, LeftOut) else _is_plain(column)
             for column in self.columns
         )
+
+    @property
+    def takes_numbers(self) -> bool:
+        """Whether rows of an array of numbers may be given: only text files need more."""
+        return all(_is_plain(column) for column in self.columns)
 
     def standardizer(self) -> Standardizer | None:
         """Return the map of a plain encoding; None if its numbers stay as they are.
@@ -89,7 +99,7 @@ class Encoding:
         ValueError
             If the encoding is not plain, or a number does not vary.
         """
-        if not all(_is_plain(column) for column in self.columns):
+        if not self.takes_numbers:
             raise ValueError("only an encoding of numbers without gaps can be a standardizer")
         numbers = [column for column in self.columns if isinstance(column, Number)]
         # The setting is one for all columns, so that one raw column means that all are.
@@ -131,13 +141,18 @@ class Encoding:
 
     def describe(self) -> dict[str, str]:
         """Return the treatment of each column, in words."""
-        return {column.name: column.describe() for column in self.columns}
+        written = {name: reading.describe() for name, reading in self.readings.items()}
+        return {
+            column.name: "; ".join(filter(None, (column.describe(), written.get(column.name))))
+            for column in self.columns
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """Return all but the tensors, for JSON."""
         dtype = str(self.dtype).removeprefix("torch.")
         columns = [{"code": column.code, **column.to_dict()} for column in self.columns]
-        return {"dtype": dtype, "columns": columns}
+        readings = {name: reading.to_dict() for name, reading in self.readings.items()}
+        return {"dtype": dtype, "columns": columns, **({"readings": readings} if readings else {})}
 
     def tensors(self) -> dict[str, Tensor]:
         """Return the tensors, which JSON is too long for: means and texts of levels, quantiles."""
@@ -156,8 +171,12 @@ class Encoding:
         ValueError
             If they are damaged or do not fit together.
         """
-        encoding = cls(*columns_from_parts(fields, tensors))
+        encoding = cls(*columns_from_parts(fields, tensors), readings_from_parts(fields))
         names = [column.name for column in encoding.columns]
+        if unknown := set(encoding.readings) - set(names):
+            raise ValueError(
+                f"an encoding has readings of other columns: {join_words(sorted(unknown))}"
+            )
         if len(set(names)) < len(names) or encoding.width == 0:
             raise ValueError("an encoding has a column twice, or no feature")
         return encoding

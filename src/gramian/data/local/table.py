@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import pyarrow as pa
 from ..._messages.display import display_text
 from ..formats import format_of
 from ..formats.csv.format import Csv
+from ..formats.csv.options import DEFAULT_OPTIONS, ReadOptions
 from ..formats.object_store import address_of
 from ..tables.base import Table
 from ..tables.frames import from_pandas, is_lazy, is_pandas, is_stream
@@ -19,11 +19,11 @@ from ..tables.list_columns import ListColumns, lengths_of
 from .remote_table import remote_table
 
 
-def local_table(x: Any, where: str | None = None, texts: Collection[str] = ()) -> Table:
+def local_table(x: Any, where: str | None = None, options: ReadOptions = DEFAULT_OPTIONS) -> Table:
     """Return a table as `as_table` does, but of no folder of a cluster."""
     if isinstance(x, Table):
         return x
-    table = _file_table(x, where, texts) if isinstance(x, str | Path) else _frame_table(x, where)
+    table = _file_table(x, where, options) if isinstance(x, str | Path) else _frame_table(x, where)
     # The first row of a remote table is on other machines: its lists stay lists.
     lengths = {} if table.remote else lengths_of(table)
     return ListColumns(table, lengths) if lengths else table
@@ -44,7 +44,7 @@ def _frame_table(x: Any, where: str | None) -> Table:
     )
 
 
-def _file_table(x: str | Path, where: str | None, texts: Collection[str]) -> Table:
+def _file_table(x: str | Path, where: str | None, options: ReadOptions) -> Table:
     address = address_of(x)
     if address is not None:
         return remote_table(address, where)
@@ -52,7 +52,7 @@ def _file_table(x: str | Path, where: str | None, texts: Collection[str]) -> Tab
     where = display_text(x) if where is None else where
     file_format = format_of(path)
     if isinstance(file_format, Csv):
-        return file_format.table(path, where, texts)
+        return file_format.table(path, where, options)
     return file_format.table(path, where)
 
 

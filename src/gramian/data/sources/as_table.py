@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 from ..._messages.display import display_text
+from ..encoding.table_encoding import Encoding
+from ..formats.csv.options import DEFAULT_OPTIONS, ReadOptions
 from ..formats.object_store import is_uri
 from ..local.table import local_table
 from ..remote.cluster import client_of
 from ..tables.base import Table
 from ..tables.frames import is_lazy, is_pandas, is_stream
+from .odd_values import report_odd_values
 
 
 def is_table(x: Any) -> bool:
@@ -24,7 +26,7 @@ def is_table(x: Any) -> bool:
     return is_pandas(x) or is_lazy(x) or is_stream(x)
 
 
-def as_table(x: Any, where: str | None = None, *, texts: Collection[str] = ()) -> Table:
+def as_table(x: Any, where: str | None = None, *, options: ReadOptions = DEFAULT_OPTIONS) -> Table:
     """Return a table of anything that has named columns.
 
     Parameters
@@ -36,10 +38,9 @@ def as_table(x: Any, where: str | None = None, *, texts: Collection[str] = ()) -
         ``__arrow_c_stream__``, which may be a stream that can be read only once.
     where : str, optional
         Subject of error messages; the path, or "the table", by default.
-    texts : collection of str
-        Names of columns that are read as text whatever they look like, such as codes made of
-        digits: only the empty text is missing there. They need not be there. Of files of text on
-        this machine only: all other tables have types of their own, which are kept.
+    options : ReadOptions
+        Of files of text on this machine only: all other tables have types of their own, which are
+        kept.
 
     Returns
     -------
@@ -63,4 +64,20 @@ def as_table(x: Any, where: str | None = None, *, texts: Collection[str] = ()) -
         from ..dask import DaskTable
 
         return DaskTable(x, display_text(x) if where is None else where, client=client)
-    return local_table(x, where, texts)
+    table = local_table(x, where, options)
+    if options.strict:
+        report_odd_values(table, table.names, strict=True)
+    return table
+
+
+def encoding_table(x: Any, encoding: Encoding) -> Table:
+    """Return a table that is read as the table that an encoding was learned from.
+
+    Parameters
+    ----------
+    x : as in `as_table`
+    encoding : Encoding
+    """
+    table = as_table(x, options=ReadOptions(columns=encoding.column_readings))
+    report_odd_values(table, encoding.names)
+    return table

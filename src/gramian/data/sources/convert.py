@@ -14,6 +14,7 @@ from ..formats.object_store import is_uri
 from ..rows.arrow_compute import pc
 from ..tables import Table
 from .as_table import as_table
+from .odd_values import report_odd_values
 
 BATCH_NUMBERS = 1 << 21
 """Numbers that are converted at a time, all columns together."""
@@ -62,6 +63,7 @@ def convert(source: str | Path, target: str | Path, *, dtype: str = "keep") -> i
     # Before the source is read, which may take long.
     check_output(target)
     table = as_table(source)
+    report_odd_values(table, table.names)
     write_atomically(target, lambda part: _write(table, output_format, part, dtype))
     return table.num_rows
 

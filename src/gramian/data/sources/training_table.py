@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,12 @@ import pyarrow as pa
 
 from ..._messages.checks import join_words
 from ..._messages.errors import TextError
+from ..formats.csv.options import DEFAULT_OPTIONS, ReadOptions
 from ..tables import Table
 from ..tables.base import check_columns
 from ..tables.target import target_column
 from .as_table import as_table
+from .odd_values import refuse_odd_targets, report_odd_values
 
 _LOOKED_AT = 1 << 12
 """Rows at a time in the search for copies of the target: mostly the first few tell."""
@@ -48,6 +50,7 @@ class TrainingTable:
         y: str | Sequence[str] | np.ndarray,
         columns: Sequence[str] | None = None,
         leave_out: Sequence[str] = (),
+        options: ReadOptions = DEFAULT_OPTIONS,
     ) -> TrainingTable:
         """Open a table and read its target.
 
@@ -60,14 +63,16 @@ class TrainingTable:
             Columns to learn from; all but the target and `leave_out` by default.
         leave_out : sequence of str
             Columns not to learn from.
+        options : ReadOptions
+            Of a file of text.
 
         Raises
         ------
         ValueError
-            If there is no such column; if the target has gaps; if a column equals the target in
-            every row.
+            If there is no such column; if the target has gaps, or values that are not of its type;
+            if a column equals the target in every row.
         """
-        table = as_table(X)
+        table = as_table(X, options=replace(options, strict=False))
         target = _names(y)
         chosen = _features(table, target or (), columns, leave_out)
         # Targets of a remote table stay with their rows: the pass over the features finds gaps and
@@ -75,6 +80,8 @@ class TrainingTable:
         if target is not None and table.remote:
             check_columns(table.where, table.names, target)
             return cls(table, chosen, target, table.remote_columns(target))
+        refuse_odd_targets(table, target or ())
+        report_odd_values(table, chosen, strict=options.strict)
         values = y if target is None else target_column(table, target)
         values = np.asarray(values)
         if len(values) != len(table):
@@ -168,4 +175,6 @@ def _equal(column: pa.Array, y: np.ndarray) -> bool:
 
 def read_targets(path: str | Path, columns: str | Sequence[str]) -> np.ndarray:
     """Read targets from a table of any format; see `target_column`."""
-    return target_column(as_table(path), columns)
+    table = as_table(path)
+    refuse_odd_targets(table, [columns] if isinstance(columns, str) else columns)
+    return target_column(table, columns)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +20,7 @@ from ..rows.array import check_matrix
 from ..rows.arrow import Columns, fill
 from ..rows.base import RowSource, check_index
 from ..rows.prefetch import prefetch
+from .column_reading import ColumnReading
 
 
 class Table(ABC):
@@ -38,6 +40,8 @@ class Table(ABC):
         False if `take` costs a pass over the table.
     remote : bool
         True if its rows are read on other machines; see `RowSource`.
+    column_readings : mapping of str to ColumnReading
+        How the columns of a file of text were read.
     """
 
     where: str
@@ -46,6 +50,7 @@ class Table(ABC):
     named: bool = True
     random_access: bool = True
     remote: bool = False
+    column_readings: Mapping[str, ColumnReading] = MappingProxyType({})
 
     @abstractmethod
     def batches(self, columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:

@@ -21,6 +21,7 @@ from ...data import (
     as_table,
     is_table,
 )
+from ...data.sources.as_table import encoding_table
 from ...kernels import Kernel
 from ...model import KernelModel
 from ..settings import selection
@@ -172,7 +173,7 @@ class Scaling:
         if isinstance(given.X, RowSource):
             source = given.X
         elif self.encoding is not None:
-            source = self.encoding.rows(as_table(given.X))
+            source = self.encoding.rows(encoding_table(given.X, self.encoding))
         elif names is not None and is_table(given.X):
             source = as_table(given.X).rows(names)
         else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,6 +14,7 @@ from ...rows.arrow_compute import pc
 from ...tables.base import Table
 from ..base import BatchWriter, WritableFormat, formats
 from . import text_table
+from .options import DEFAULT_OPTIONS, ReadOptions
 
 
 @formats.register("csv")
@@ -41,9 +42,11 @@ class Csv(WritableFormat):
         """Read the table; see `TableFormat.batches`."""
         yield from self.table(path).batches(schema.names, size)
 
-    def table(self, path: Path, where: str | None = None, texts: Collection[str] = ()) -> Table:
+    def table(
+        self, path: Path, where: str | None = None, options: ReadOptions = DEFAULT_OPTIONS
+    ) -> Table:
         """Read the file once, a long one into a temporary file; see `text_table`."""
-        return text_table(path, where, texts)
+        return text_table(path, where, options)
 
     def load(self, path: Path, columns: Sequence[str] | None = None) -> pa.Table:
         """Read columns into memory; see `TableFormat.load`."""

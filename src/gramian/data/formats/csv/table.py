@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,12 +15,15 @@ from ...rows.file_stamp import FileStamp
 from ...rows.prefetch import prefetch
 from ...rows.temporary import remove_with
 from ...tables.base import Table
+from ...tables.column_reading import ColumnReading, OddValues
 from ...tables.in_memory import MemoryTable
 from ...tables.sequential import PiecesTable
 from ..ipc_file import IpcFile, IpcWriter
+from .columns.infer_types import Inference
+from .columns.odd_values import read_values
+from .columns.parsers import NOTHING_READING, Reading
 from .dialect import Dialect, sniff
-from .infer_types import Inference
-from .parsers import NOTHING_READING, Reading
+from .options import DEFAULT_OPTIONS, ReadOptions
 from .reader import NotOfThisDialectError, strings
 
 HELD_BYTES = 1 << 26
@@ -30,7 +33,9 @@ HELD_BYTES = 1 << 26
 _GUESS_BYTES = 1 << 23
 
 
-def text_table(path: Path, where: str | None = None, texts: Collection[str] = ()) -> Table:
+def text_table(
+    path: Path, where: str | None = None, options: ReadOptions = DEFAULT_OPTIONS
+) -> Table:
     """Read a table of text, with types that every value has.
 
     Parameters
@@ -38,8 +43,7 @@ def text_table(path: Path, where: str | None = None, texts: Collection[str] = ()
     path : Path
     where : str, optional
         Subject of error messages; the path by default.
-    texts : collection of str
-        Names of columns that are read as text, whatever they look like.
+    options : ReadOptions
 
     Returns
     -------
@@ -50,7 +54,8 @@ def text_table(path: Path, where: str | None = None, texts: Collection[str] = ()
     Raises
     ------
     FileNotFoundError, ValueError
-        If it is no table of text with a header line and rows that all have its fields.
+        If it is no table of text with a header line and rows that all have its fields, or a column
+        cannot be read as in training.
 
     Notes
     -----
@@ -62,7 +67,7 @@ def text_table(path: Path, where: str | None = None, texts: Collection[str] = ()
     with FileStamp.of(path).require_unchanged(path):
         while True:
             try:
-                return _Text(path, dialect, str(path) if where is None else where, texts).table()
+                return _Text(path, dialect, str(path) if where is None else where, options).table()
             # Each retry has another encoding or larger blocks, of which there are few: the loop
             # ends.
             except NotOfThisDialectError as error:
@@ -76,7 +81,7 @@ class _Text:
     path: Path
     dialect: Dialect
     where: str
-    texts: Collection[str]
+    options: ReadOptions
 
     def table(self) -> Table:
         """Read it into memory, or into a temporary file if there is much of it."""
@@ -101,20 +106,19 @@ class _Text:
         inference = self._inference(batches)
         if sum(batch.num_rows for batch in batches) == 0:
             raise ValueError(f"{self.where} has 0 rows: add rows below its header line")
-        columns = self._columns(inference.readings())
-        schema = columns.schema
+        columns = self._columns(inference)
         # Each batch of texts is released once its values are read: both tables together would take
         # twice the memory.
         typed = [columns.read(batches.pop(0)) for _ in range(len(batches))]
-        return MemoryTable(pa.Table.from_batches(typed, schema), self.where)
+        table = MemoryTable(pa.Table.from_batches(typed, columns.schema), self.where)
+        table.column_readings = columns.column_readings()
+        return table
 
     def _inference(self, batches: Iterable[pa.RecordBatch]) -> Inference:
-        names = self.dialect.names
-        texts = [j for j, name in enumerate(names) if name in self.texts]
-        inference = Inference(len(names), self.dialect.separator, texts)
-        for batch in batches:
-            inference.add(batch.columns)
-        return inference
+        names, stored = self.dialect.names, self.options.columns
+        trained = {j: stored[name] for j, name in enumerate(names) if name in stored}
+        inference = Inference(len(names), self.dialect.separator, trained)
+        return _look(inference, batches)
 
     def _stored_table(self, held: list[pa.RecordBatch]) -> Table:
         """Rewrite the file, with the types of the held batches unless later values differ."""
@@ -124,12 +128,14 @@ class _Text:
         pa.default_memory_pool().release_unused()
         if guess.is_settled():
             try:
-                return self._rewrite_file(self._columns(guess.readings()))
+                return self._rewrite_file(self._columns(guess, odd_limit=0))
             # A later value has another type: all values are inferred in a pass of their own.
             except _LateError:
                 pass
         full_inference = self._inference(prefetch(strings(self.path, self.dialect)))
-        return self._rewrite_file(self._columns(full_inference.readings()))
+        if (second_inference := full_inference.second_look()) is not None:
+            full_inference = _look(second_inference, prefetch(strings(self.path, self.dialect)))
+        return self._rewrite_file(self._columns(full_inference))
 
     def _rewrite_file(self, columns: _Columns) -> Table:
         handle, name = tempfile.mkstemp(prefix="gramian-", suffix=".arrow")
@@ -155,11 +161,12 @@ class _Text:
         finally:
             pa.default_memory_pool().release_unused()
         remove_with(table, temporary)
+        table.column_readings = columns.column_readings()
         return table
 
-    def _columns(self, readings: Sequence[Reading]) -> _Columns:
-        """Return how columns are read, without those that have no name."""
-        names = self.dialect.names
+    def _columns(self, inference: Inference, odd_limit: int | None = None) -> _Columns:
+        """Return how columns are read, without columns that have no name."""
+        names, readings = self.dialect.names, inference.readings()
         nameless = [j for j, name in enumerate(names) if not name]
         # pandas and R write their index as a first column without a name: it is left out.
         index = [0] if names[0] == "" else []
@@ -169,12 +176,25 @@ class _Text:
             raise ValueError(
                 f"{self.where}: column {bad[0] + 1} has no name; give it one in the header line"
             )
-        kept_columns = [j for j, name in enumerate(names) if name]
+        for j, (row, text) in inference.contradictions().items():
+            form = self.options.columns[names[j]].written_form
+            raise ValueError(
+                f"{self.where}: column '{names[j]}' was written as {form} in training, "
+                f"but row {row:,} (the header line is row 1) holds {text!r:.60}; write it as in "
+                "training, or leave it empty"
+            )
+        gaps = [self.options.columns[name].gaps if name in self.options.columns else ()
+                for name in names]  # fmt: skip
+        named_columns = [j for j, name in enumerate(names) if name]
         return _Columns(
-            tuple(kept_columns),
-            tuple(names[j] for j in kept_columns),
-            tuple(readings[j] for j in kept_columns),
+            [_Column(j, names[j], readings[j], gaps[j]) for j in named_columns], odd_limit
         )
+
+
+def _look(inference: Inference, batches: Iterable[pa.RecordBatch]) -> Inference:
+    for batch in batches:
+        inference.add(batch.columns)
+    return inference
 
 
 class _LateError(Exception):
@@ -182,23 +202,55 @@ class _LateError(Exception):
 
 
 @dataclass(frozen=True)
+class _Column:
+    """Reading of a column of text, and the odd values that it has come across."""
+
+    number: int
+    name: str
+    reading: Reading
+    gaps: tuple[str, ...]
+    odd: OddValues = field(default_factory=OddValues)
+
+    def read(self, texts: pa.Array, row: int, limit: int) -> pa.Array:
+        values, places, odd_texts = read_values(self.reading, texts, self.gaps, limit)
+        self.odd.add([row + place for place in places], odd_texts)
+        return values
+
+    def column_reading(self) -> ColumnReading:
+        mark = None if self.reading.mark is None else astuple(self.reading.mark)
+        gaps = dict.fromkeys((*self.gaps, *self.odd.spellings))
+        return ColumnReading(self.reading.name, mark, tuple(gaps), self.odd)
+
+
 class _Columns:
-    """Readings that make values of columns of text."""
+    """Readings that make values of columns of text.
 
-    numbers: tuple[int, ...]
-    names: tuple[str, ...]
-    readings: tuple[Reading, ...]
+    Parameters
+    ----------
+    columns : sequence of _Column
+    odd_limit : int, optional
+        Odd values of a batch; any number by default.
+    """
 
-    @property
-    def schema(self) -> pa.Schema:
-        pairs = zip(self.names, self.readings, strict=True)
-        return pa.schema([(name, reading.type) for name, reading in pairs])
+    def __init__(self, columns: Sequence[_Column], odd_limit: int | None) -> None:
+        self._columns, self._odd_limit = columns, odd_limit
+        self._rows = 2  # of the file: the header line is row 1
+        self.schema = pa.schema([(column.name, column.reading.type) for column in columns])
 
     def read(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        pairs = zip(self.numbers, self.readings, strict=True)
+        """Return the values of the next rows."""
+        limit = batch.num_rows if self._odd_limit is None else self._odd_limit
         try:
-            values = [reading.read(batch.column(j)) for j, reading in pairs]
+            values = [
+                column.read(batch.column(column.number), self._rows, limit)
+                for column in self._columns
+            ]
         except pa.ArrowInvalid as error:
             # The types were guessed from the beginning, and this value contradicts them.
             raise _LateError from error
+        self._rows += batch.num_rows
         return pa.record_batch(values, schema=self.schema)
+
+    def column_readings(self) -> dict[str, ColumnReading]:
+        """Return the readings of columns, by name."""
+        return {column.name: column.column_reading() for column in self._columns}

@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
 
-from ...rows.arrow_compute import pc
+from ....rows.arrow_compute import pc
+from .marks import Mark
 
 MISSING_TEXTS = (
-    *("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NAN", "?", "-"),
-    *("null", "Null", "NULL", "none", "None", "NONE"),
-    *("n.a.", "na", "<NA>", r"\N", ".", "--", "#DIV/0!", "#VALUE!", "#REF!"),
+    *("", "NA", "N/A", "n/a", "NaN", "nan", "NAN", "?", "-", "--", "---", ".", "..", "...", "…"),
+    *("null", "Null", "NULL", "none", "None", "NONE", "nil", "(null)", "NaT"),
+    *("n.a.", "na", "n.d.", "n/d", "k.A.", "<NA>", r"\N", "–", "—", "-NaN", "-nan"),
+    *("#N/A", "#N/A N/A", "#NA", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!"),
+    *("1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
 )
-"""Texts that stand for a missing value in a column of numbers, dates or booleans. In a column of
-text only the empty one does: there "?" or "None" may be a level, or "-" a class."""
+"""Texts that stand for a missing value in a column of numbers, dates or booleans, in letters of
+either case. In a column of text only the empty one does: there "?" or "None" may be a level, or "-"
+a class."""
+
+_MISSING_KEYS = pa.array(sorted({text.lower() for text in MISSING_TEXTS}))
 
 Parse = Callable[[pa.Array], pa.Array]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Reading:
     """One way to read the texts of a column.
 
@@ -37,6 +43,13 @@ class Reading:
         `pyarrow.ArrowInvalid` if one is no such value.
     contains : tuple of str
         Names of readings whose texts this one reads as well.
+    decimal : str or None
+        Mark for decimals of a reading of numbers; empty for integers.
+    mark : Mark or None
+        Currency or unit of marked numbers.
+    order : str
+        Order of day, month and year. Orders of one `group` may read the same text.
+    group : str
     """
 
     name: str
@@ -44,6 +57,10 @@ class Reading:
     shape: re.Pattern[str]
     parse: Parse
     contains: tuple[str, ...] = ()
+    decimal: str | None = None
+    mark: Mark | None = None
+    order: str = ""
+    group: str = ""
 
     def holds(self, texts: pa.Array) -> bool:
         """Return whether all of these texts are such values."""
@@ -53,19 +70,20 @@ class Reading:
             return False
         return True
 
-    def read(self, texts: pa.Array) -> pa.Array:
-        """Return the values of texts as they are in the file; see `parse`."""
-        try:
-            return self.parse(texts)
-        except pa.ArrowInvalid:
-            # Cleaning is for the few batches that need it; it would double the time of the others.
-            return self.parse(clean_texts(texts))
 
+def clean_texts(texts: pa.Array, gaps: Collection[str] = ()) -> pa.Array:
+    """Return texts without space around them, nulls for texts that stand for a missing value.
 
-def clean_texts(texts: pa.Array) -> pa.Array:
-    """Return texts without space around them, nulls for those that stand for a missing value."""
+    Parameters
+    ----------
+    texts : pyarrow.Array
+    gaps : collection of str
+        Texts that stand for one besides `MISSING_TEXTS`.
+    """
     bare = pc.utf8_trim_whitespace(texts)
-    missing = pc.is_in(bare, value_set=pa.array(MISSING_TEXTS))
+    missing = pc.is_in(pc.utf8_lower(bare), value_set=_MISSING_KEYS)
+    if gaps:
+        missing = pc.or_(missing, pc.is_in(bare, value_set=pa.array(sorted(gaps))))
     return pc.if_else(missing, pa.scalar(None, pa.string()), bare)
 
 
@@ -94,7 +112,7 @@ def _boolean(yes: str, no: str) -> Reading:
     return Reading(f"{yes}/{no}", pa.bool_(), shape, parse)
 
 
-_CODE_PATTERN = r"^\s*([+-]?0(\d+|[xX].*)|\+\d{8,})\s*$"
+CODE_PATTERN = r"^\s*([+-]?0(\d+|[xX].*)|\+\d{8,})\s*$"
 """A zip code, a number of a telephone or one to the base 16: its digits are no number's."""
 
 
@@ -102,7 +120,7 @@ def _check_codes(texts: pa.Array, values: pa.Array) -> None:
     # Only whole numbers look like codes: most numbers with decimals skip the regex, which is slow.
     if pa.types.is_floating(values.type):
         texts = texts.filter(pc.equal(values, pc.floor(values)))
-    if pc.any(pc.match_substring_regex(texts, _CODE_PATTERN)).as_py():
+    if pc.any(pc.match_substring_regex(texts, CODE_PATTERN)).as_py():
         raise pa.ArrowInvalid("a code")
 
 
@@ -138,7 +156,10 @@ def _group_pattern(mark: str, group: str) -> Parse:
 
     No group of thousands begins with 0: in 0,123 the comma is a decimal mark.
     """
-    shape = rf"^[+-]?([1-9]\d{{0,2}}(\{group}\d{{3}})+|\d+)(\{mark}\d*)?$"
+    groups = rf"[1-9]\d{{0,2}}(\{group}\d{{3}})+"
+    if group == ",":  # and of India, of two digits but the last
+        groups += r"|[1-9]\d?(,\d\d)+,\d{3}"
+    shape = rf"^[+-]?(({groups}|\d+)(\{mark}\d*)?|\{mark}\d+)([eE][+-]?\d+)?$"
 
     def parse(texts: pa.Array) -> pa.Array:
         if pc.all(pc.match_substring_regex(texts, shape)).as_py() is False:
@@ -152,20 +173,22 @@ def _group_pattern(mark: str, group: str) -> Parse:
     return parse
 
 
-_ANY_NUMBER = re.compile(r"[+-]?[\d.,]+([eE][+-]?\d+)?|[+-]?inf(inity)?", re.IGNORECASE)
-_INTEGER_PATTERN = re.compile(r"[+-]?\d+")
+_INFINITE_PATTERN = r"|[+-]?[iI]nf(inity)?"
+_EXPONENT_PATTERN = r"([eE][+-]?\d+)?"
 
 
 def _numbers() -> Iterator[Reading]:
-    yield Reading("integer", pa.int64(), _INTEGER_PATTERN, _integer)
+    shape = re.compile(r"[+-]?\d+", re.ASCII)
+    yield Reading("integer", pa.int64(), shape, _integer, decimal="")
     kinds = {
-        "1.5": _number,
-        "1,5": _comma,
-        "1,000.5": _group_pattern(".", ","),
-        "1.000,5": _group_pattern(",", "."),
+        "1.5": (rf"[+-]?[\d.]+{_EXPONENT_PATTERN}{_INFINITE_PATTERN}", _number),
+        "1,5": (rf"[+-]?[\d,]+{_EXPONENT_PATTERN}{_INFINITE_PATTERN}", _comma),
+        "1,000.5": (rf"[+-]?[\d.,]+{_EXPONENT_PATTERN}", _group_pattern(".", ",")),
+        "1.000,5": (rf"[+-]?[\d.,]+{_EXPONENT_PATTERN}", _group_pattern(",", ".")),
     }
-    for name, parse in kinds.items():
-        yield Reading(name, pa.float64(), _ANY_NUMBER, parse, ("integer",))
+    for name, (pattern, parse) in kinds.items():
+        shape = re.compile(pattern, re.ASCII | re.IGNORECASE)
+        yield Reading(name, pa.float64(), shape, parse, ("integer",), decimal=name[-2])
 
 
 NOTHING_READING = Reading("nothing", pa.null(), re.compile(""), _nothing)
@@ -178,69 +201,3 @@ BOOLEAN_READINGS = tuple(
     _boolean(*pair) for pair in (("true", "false"), ("yes", "no"), ("t", "f"), ("y", "n"))
 )
 NUMBER_READINGS = tuple(_numbers())
-
-
-_DATE_ORDERS = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d")
-_TIME_FORMATS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
-_DIGIT_PATTERNS = {"%Y": r"\d{4}", "%p": "[AaPp][Mm]"}
-# `%Y` also reads a year of two digits, as one of the first century.
-_EARLIEST_YEAR = 1000
-
-AMBIGUOUS_ORDERS = {
-    f"%m{mark}%d{mark}%Y{time}": f"%d{mark}%m{mark}%Y{time}"
-    for mark in "/-"
-    for time in _TIME_FORMATS
-}
-"""Readings of day and month in both orders. A column that both read stays text."""
-
-
-def _iso(kind: pa.DataType) -> Parse:
-    return lambda texts: texts.cast(kind)
-
-
-def _parser(form: str, kind: pa.DataType) -> Parse:
-    def parse(texts: pa.Array) -> pa.Array:
-        parsed = pc.strptime(texts, format=form, unit="us")
-        earliest = pc.min(parsed).as_py()
-        if earliest is not None and earliest.year < _EARLIEST_YEAR:
-            raise pa.ArrowInvalid("a year of two digits")
-        _check_days(texts, parsed, form)
-        return parsed.cast(kind)
-
-    return parse
-
-
-def _check_days(texts: pa.Array, dates: pa.Array, form: str) -> None:
-    """Refuse the 31st of February, which is taken for the 2nd of March."""
-    # `strptime` rolls a day beyond the month over into the next one: such dates have day 1 to 3,
-    # and only these are compared with the text.
-    early = pc.less_equal(pc.day(dates), 3)
-    texts, dates = texts.filter(early), dates.filter(early)
-    # The first 8 characters of a form are its date; each field becomes a group of its letter.
-    pattern = "^" + re.sub("%(.)", r"0?(?P<\1>[0-9]+)", form[:8].replace(".", r"\."))
-    written_days = pc.struct_field(pc.extract_regex(texts, pattern), "d").cast(pa.int64())
-    if pc.all(pc.equal(written_days, pc.day(dates))).as_py() is False:
-        raise pa.ArrowInvalid("no such day")
-
-
-def _shape(form: str) -> re.Pattern[str]:
-    escaped = re.escape(form).replace("\\ ", " ")
-    return re.compile(re.sub("%.", lambda m: _DIGIT_PATTERNS.get(m[0], r"\d{1,2}"), escaped))
-
-
-def _dates() -> Iterator[Reading]:
-    day, time = pa.date32(), pa.timestamp("us")
-    yield Reading("date", day, re.compile(r"\d{4}-\d\d-\d\d"), _iso(day))
-    moment = r"\d{4}-\d\d-\d\d([ T]\d\d.*)?"
-    # A column of dates and times is of times: texts of dates are read by it as well.
-    yield Reading("time", time, re.compile(moment), _iso(time), ("date",))
-    zoned = pa.timestamp("us", "UTC")
-    yield Reading("time with zone", zoned, re.compile(moment + r"(Z|[+-]\d\d.*)"), _iso(zoned))
-    for order in _DATE_ORDERS:
-        for clock in _TIME_FORMATS:
-            form = order + clock
-            kind = time if clock else day
-            yield Reading(form, kind, _shape(form), _parser(form, kind))
-
-
-DATE_READINGS = tuple(_dates())

@@ -1,0 +1,1 @@
+"""Types of the columns of a text table, and conversion of texts to values."""

@@ -1,0 +1,195 @@
+"""Dates, times and durations in text: orders of day, month and year, words, and parts of them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from ....rows.arrow_compute import pc
+from .clocks import CLOCK_PATTERN, ZONE_PATTERN, clock_microseconds, zone_microseconds
+from .fields import number_of, split_fields
+from .parsers import Parse, Reading
+
+PIVOT_YEAR = 69
+"""Years of two digits from here on are of the 20th century, others of the 21st, as in POSIX."""
+
+MONTH_NAMES = {
+    **dict.fromkeys(("january", "januar", "janvier", "jan", "janv", "jän", "jänner"), 1),
+    **dict.fromkeys(("february", "februar", "février", "fevrier", "feb", "févr", "fév"), 2),
+    **dict.fromkeys(("march", "märz", "maerz", "mars", "mar", "mär", "mrz"), 3),
+    **dict.fromkeys(("april", "avril", "apr", "avr"), 4),
+    **dict.fromkeys(("may", "mai"), 5),
+    **dict.fromkeys(("june", "juni", "juin", "jun"), 6),
+    **dict.fromkeys(("july", "juli", "juillet", "jul", "juil"), 7),
+    **dict.fromkeys(("august", "août", "aout", "aug"), 8),
+    **dict.fromkeys(("september", "septembre", "sep", "sept"), 9),
+    **dict.fromkeys(("october", "oktober", "octobre", "oct", "okt"), 10),
+    **dict.fromkeys(("november", "novembre", "nov"), 11),
+    **dict.fromkeys(("december", "dezember", "décembre", "decembre", "dec", "dez", "déc"), 12),
+}
+"""Names and abbreviations of months, in English, German and French."""
+
+_WEEKDAY_PATTERN = (
+    r"(?:(?:mon|tue|wed|thu|fri|sat|sun|mo|di|mi|do|fr|sa|so|lun|mar|mer|jeu|ven|sam|dim)"
+    r"[a-z]*\.?,? +)?"
+)
+_MONTH_PATTERN = "|".join(sorted(MONTH_NAMES, key=len, reverse=True))
+_PART_PATTERNS = {
+    "%d": r"(?P<d>0?[1-9]|[12]\d|3[01])",
+    "%m": r"(?P<m>0?[1-9]|1[0-2])",
+    "%Y": r"(?P<Y>[1-9]\d{3})",
+    "%C": r"(?P<Y>(?:1[5-9]|2[01])\d\d)",
+    "%y": r"'?(?P<y>\d\d)",
+    "%b": rf"(?P<b>{_MONTH_PATTERN})\.?",
+    "%q": r"(?P<q>[1-4])",
+    "%W": r"(?P<W>0[1-9]|[1-4]\d|5[0-3])",
+    "%w": r"(?P<w>[1-7])",
+}
+_WORD_BREAK = r"[ .\-/]{0,2}"
+_ORDINAL_SUFFIX = r"(?:st|nd|rd|th|er)?"
+
+_NUMERIC_ORDERS = {
+    **{order: "" for order in ("%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%d.%m.%Y", "%d.%m.%y")},
+    **{f"{order}{year}".replace("/", mark): f"{mark}{year}"
+       for mark in "/-" for year in ("%Y", "%y") for order in ("%d/%m/", "%m/%d/")},
+    **{f"%y{mark}%m{mark}%d": f"{mark}%y" for mark in "/-"},
+}  # fmt: skip
+"""Orders of days in digits, with groups of those that may read the same text."""
+
+_WORD_ORDERS = {
+    "%d %b %Y": (rf"{_WEEKDAY_PATTERN}%d{_ORDINAL_SUFFIX}{_WORD_BREAK}%b,?{_WORD_BREAK}%Y", ""),
+    "%b %d %Y": (
+        rf"{_WEEKDAY_PATTERN}%b{_WORD_BREAK}%d{_ORDINAL_SUFFIX}(?:, ?|[ \-/]{{1,2}})%Y",
+        "",
+    ),
+    "%Y %b %d": (rf"%Y{_WORD_BREAK}%b{_WORD_BREAK}%d", ""),
+    "%d %b %y": (rf"%d{_WORD_BREAK}%b{_WORD_BREAK}%y", "b"),
+    "%y %b %d": (rf"%y{_WORD_BREAK}%b{_WORD_BREAK}%d", "b"),
+}
+_PART_ORDERS = {
+    "%Y-%m": "%C[-M]%m",
+    "%m/%Y": "%m[/-]%C",
+    "%Y/%m": "%C/%m",
+    "%b %Y": rf"%b,?{_WORD_BREAK}%C",
+    "%b %y": r"%b(?:[\-/]| ?')%y",
+    "%Y Q%q": r"%C[ \-:.]?Q%q",
+    "Q%q %Y": r"(?:Q%q|%qQ|%q\. ?Quartal)[ /\-]?%C",
+    "Q%q %y": r"(?:Q%q[ '/\-]{1,2}|%qQ)%y",
+    "%b %d %H:%M %Y": rf"{_WEEKDAY_PATTERN}%b +%d {CLOCK_PATTERN}(?: [A-Z]{{3,4}}| [+]0000)? %Y",
+    "%Y-W%W": r"%C[ \-]?W%W(?:-?%w)?",
+}
+
+
+def _compile(template: str) -> re.Pattern[str]:
+    """Return the pattern of a template, in the syntax of Python and Arrow."""
+    counts: Counter[str] = Counter()
+
+    def part(match: re.Match[str]) -> str:
+        counts[match[0]] += 1
+        suffix = "" if counts[match[0]] == 1 else str(counts[match[0]])
+        return _PART_PATTERNS[match[0]].replace(">", f"{suffix}>", 1)
+
+    return re.compile(re.sub("%[a-zA-Z]", part, template), re.IGNORECASE | re.ASCII)
+
+
+def _days(fields: dict[str, pa.Array]) -> pa.Array:
+    """Return dates of their parts; the first day of a month, quarter or week without one."""
+    if "y" in fields:
+        short = number_of(fields["y"])
+        year = pc.add(short, pc.if_else(pc.less(short, PIVOT_YEAR), 2000, 1900))
+    else:
+        year = number_of(fields["Y"])
+    if "W" in fields:
+        return _week_days(year, number_of(fields["W"]), number_of(fields["w"], "1"))
+    if "q" in fields:
+        month = pc.subtract(pc.multiply(_quarter(fields), 3), 2)
+    elif "b" in fields:
+        names = pa.array(list(MONTH_NAMES))
+        place = pc.index_in(pc.utf8_lower(fields["b"]), value_set=names)
+        month = pa.array(list(MONTH_NAMES.values())).take(place)
+    else:
+        month = number_of(fields["m"])
+    day = number_of(fields["d"]) if "d" in fields else 1
+    count = pc.add(pc.add(pc.multiply(year, 10_000), pc.multiply(month, 100)), day)
+    digits = count.cast(pa.string())
+    parts = [pc.utf8_slice_codeunits(digits, *ends) for ends in ((0, 4), (4, 6), (6, 8))]
+    return pc.binary_join_element_wise(*parts, "-").cast(pa.date32())  # refuses the 31st of June
+
+
+def _quarter(fields: dict[str, pa.Array]) -> pa.Array:
+    names = [name for name in fields if name.startswith("q")]
+    return number_of(pc.binary_join_element_wise(*(fields[name] for name in names), ""))
+
+
+def _week_days(year: pa.Array, week: pa.Array, weekday: pa.Array) -> pa.Array:
+    """Return days of weeks by ISO 8601: the first week of a year has the 4th of January."""
+    fourth = pc.binary_join_element_wise(year.cast(pa.string()), "01-04", "-").cast(pa.date32())
+    monday = pc.subtract(fourth.cast(pa.int32()), pc.day_of_week(fourth).cast(pa.int32()))
+    days = pc.add(pc.multiply(pc.subtract(week, 1), 7), pc.subtract(weekday, 1))
+    return pc.add(monday.cast(pa.int64()), days).cast(pa.int32()).cast(pa.date32())
+
+
+def _date_parser(shape: re.Pattern[str], kind: pa.DataType) -> Parse:
+    def parse(texts: pa.Array) -> pa.Array:
+        fields = split_fields(texts, shape)
+        days = _days(fields)
+        if "H" not in fields:
+            return days.cast(kind)
+        moments = pc.add(days.cast(pa.timestamp("us")).cast(pa.int64()), clock_microseconds(fields))
+        if "z" in fields:
+            moments = pc.subtract(moments, zone_microseconds(fields["z"]))
+        return moments.cast(pa.timestamp("us")).cast(kind)
+
+    return parse
+
+
+def _iso(kind: pa.DataType) -> Parse:
+    return lambda texts: texts.cast(kind)
+
+
+def iso_readings() -> Iterator[Reading]:
+    """Yield days and times as ISO 8601 writes them, which Arrow parses fast."""
+    day, time, zoned = pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC")
+    yield Reading("date", day, re.compile(r"\d{4}-\d\d-\d\d"), _iso(day))
+    moment = r"\d{4}-\d\d-\d\d([ T]\d\d.*)?"
+    # A column of dates and times is of times: texts of dates are read by it as well.
+    yield Reading("time", time, re.compile(moment), _iso(time), ("date",))
+    yield Reading("time with zone", zoned, re.compile(moment + r"(Z|[+-]\d\d.*)"), _iso(zoned))
+
+
+def _order_readings(order: str, template: str, group: str = "") -> Iterator[Reading]:
+    """Yield readings of one order: days, days with times, and with time zones."""
+    day, time, zoned = pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC")
+    clock = rf"(?: |T|, |:){CLOCK_PATTERN}"
+    for end, suffix, kind in (
+        ("", "", day), (" time", f"(?:{clock})?", time), (" time zone", clock + ZONE_PATTERN, zoned)
+    ):  # fmt: skip
+        shape = _compile(template + suffix)
+        contains = (order,) if kind is time else ()
+        parse = _date_parser(shape, kind)
+        yield Reading(order + end, kind, shape, parse, contains, order=order, group=group)
+
+
+def dotted_months() -> Iterator[Reading]:
+    """Yield months such as 03.2019, which are numbers as well."""
+    shape = re.compile(r"(?P<m>0[1-9]|1[0-2])\.(?P<Y>(?:19|20)\d\d)", re.ASCII)
+    yield Reading("%m.%Y", pa.date32(), shape, _date_parser(shape, pa.date32()), order="%m.%Y")
+
+
+def digit_dates() -> Iterator[Reading]:
+    """Yield days in digits, in all orders."""
+    for order, group in _NUMERIC_ORDERS.items():
+        yield from _order_readings(order, order.replace(".", r"\."), group)
+
+
+def worded_dates() -> Iterator[Reading]:
+    """Yield days with names of months, months, quarters and weeks."""
+    for order, (template, group) in _WORD_ORDERS.items():
+        yield from _order_readings(order, template, group)
+    for order, template in _PART_ORDERS.items():
+        shape = _compile(template)
+        kind = pa.timestamp("us") if "%H" in order else pa.date32()
+        yield Reading(order, kind, shape, _date_parser(shape, kind), order=order)

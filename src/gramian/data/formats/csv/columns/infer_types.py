@@ -1,0 +1,148 @@
+"""`Inference`: for each column the reading that reads all, or nearly all, of its values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+
+from ....tables.column_reading import ColumnReading
+from .candidates import ColumnCandidates, has_either_mark
+from .marks import Mark
+from .parsers import NOTHING_READING, TEXT_READING, Reading
+
+USUAL_ORDER = "%d %b %y"
+"""Order of days such as 03-JAN-19, unless another one puts them nearer to each other."""
+
+
+class Inference:
+    """Look at all values of a table, a batch at a time.
+
+    Parameters
+    ----------
+    columns : int
+    separator : str
+        Of the fields. If it is a comma, a comma within a number separates thousands if possible.
+    stored : mapping of int to ColumnReading
+        Columns that are read as in training.
+    """
+
+    def __init__(
+        self, columns: int, separator: str, stored: Mapping[int, ColumnReading] | None = None
+    ) -> None:
+        stored = stored or {}
+        self._columns = [ColumnCandidates.start(stored.get(j)) for j in range(columns)]
+        self._grouped_first = separator == ","
+        self._rows = 2  # of the file: the header line is row 1
+
+    def add(self, columns: Sequence[pa.Array]) -> None:
+        """Look at more texts of each column."""
+        for column, texts in zip(self._columns, columns, strict=True):
+            column.look(texts, self._rows)
+        self._rows += len(columns[0]) if len(columns) else 0
+
+    def second_look(self) -> Inference | None:
+        """Return an inference for a second pass; None if every reading saw every value."""
+        if not any(column.is_late for column in self._columns):
+            return None
+        second_inference = Inference(len(self._columns), "," if self._grouped_first else "")
+        second_inference._columns = [column.second_look() for column in self._columns]
+        return second_inference
+
+    def readings(self) -> list[Reading]:
+        """Return the choice for each column.
+
+        Numbers such as 1.234 or 1,234 are read like other numbers of the file: if a column needs
+        a comma for decimals, the point separates thousands, and the other way round. Likewise days
+        such as 03/04/2019. If no other column tells, they stay text.
+        """
+        # 1. The marks for decimals, and the orders of days, that some column cannot do without.
+        best = [column.best() for column in self._columns]
+        needed = {mark for mark in ".," if any(_needs(mark, possible) for possible in best)}
+        orders = {possible[0].order[:2] for possible in best if _is_settled_order(possible)}
+        return [
+            self._choose(column, possible, needed, orders)
+            for column, possible in zip(self._columns, best, strict=True)
+        ]
+
+    def contradictions(self) -> dict[int, tuple[int, str]]:
+        """Return rows and texts, by column, that the readings of training do not read."""
+        pairs = [(j, column) for j, column in enumerate(self._columns) if column.stored]
+        return {
+            j: column.contradiction
+            for j, column in pairs
+            if column.contradiction is not None and not column.best()
+        }
+
+    def _choose(
+        self, column: ColumnCandidates, best: list[Reading], needed: set[str], orders: set[str]
+    ) -> Reading:
+        if not best:
+            return TEXT_READING
+        if not column.values:
+            return NOTHING_READING
+        # 2. A column such as 1.234, 5.678 is read like the other numbers of the file.
+        if has_either_mark(best):
+            return self._choose_mark(column, best, needed)
+        # 3. Without a sign of the order of day and month, a guess would be wrong in silence.
+        rivals = _rivals(best)
+        if len({reading.order for reading in rivals}) > 1:
+            return _choose_order(column, rivals, orders)
+        return best[0]
+
+    def _choose_mark(
+        self, column: ColumnCandidates, best: list[Reading], needed: set[str]
+    ) -> Reading:
+        """Return the reading of numbers such as 1,234: with the mark that other columns need.
+
+        Otherwise the comma separates thousands in a file that commas separate, and next to short
+        whole numbers; either mark does in amounts of money.
+        """
+        if len(needed) == 1:
+            return next(reading for reading in best if reading.decimal in needed)
+        first = best[0]
+        is_money = first.mark is not None and first.mark != Mark() and first.mark.is_currency
+        has_groups = self._grouped_first or (column.has_short and not needed)
+        if is_money or (first.name == "1,5" and has_groups):
+            other_mark = "." if first.decimal == "," else ","
+            return next(reading for reading in best if reading.decimal == other_mark)
+        return first
+
+    def is_settled(self) -> bool:
+        """Return whether later values can only contradict the choices, not change them."""
+        return not any(
+            column.is_late
+            or any(column.counts.values())
+            or has_either_mark(best)
+            or len({reading.order for reading in _rivals(best)}) > 1
+            for column in self._columns
+            for best in (column.best(),)
+        )
+
+
+def _needs(mark: str, best: Sequence[Reading]) -> bool:
+    """Return whether numbers of a column can only be read with this mark for decimals."""
+    return {reading.decimal for reading in best} - {None} == {mark}
+
+
+def _rivals(best: Sequence[Reading]) -> list[Reading]:
+    """Return the readings of the same texts as the first, in several orders of day and month."""
+    return [reading for reading in best if reading.group and reading.group == best[0].group]
+
+
+def _is_settled_order(best: Sequence[Reading]) -> bool:
+    return bool(_rivals(best)) and len({reading.order for reading in _rivals(best)}) == 1
+
+
+def _choose_order(column: ColumnCandidates, rivals: Sequence[Reading], orders: set[str]) -> Reading:
+    """Return the order that other columns have, or in which years of two digits are near."""
+    agreeing = [reading for reading in rivals if reading.order[:2] in orders]
+    if len(orders) == 1 and agreeing:
+        return agreeing[0]
+    spans = {reading: high - low for reading, (low, high) in column.spans.items()}
+    near = min((spans[reading] for reading in rivals if reading in spans), default=0)
+    nearest = [r for r in rivals if r in spans and spans[r] <= 2 * near]
+    if spans and near and len({reading.order for reading in nearest}) == 1:
+        return nearest[0]
+    usual = [reading for reading in nearest if reading.order == USUAL_ORDER]
+    return usual[0] if usual else TEXT_READING

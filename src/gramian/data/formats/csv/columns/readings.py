@@ -1,0 +1,90 @@
+"""All readings of columns: those tried first, those tried where none of them reads every value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+
+import pyarrow as pa
+
+from ....tables.column_reading import ColumnReading
+from .clocks import clock_readings, worded_durations
+from .dates import (
+    digit_dates,
+    dotted_months,
+    iso_readings,
+    worded_dates,
+)
+from .marks import Mark, detect_mark
+from .parsers import BOOLEAN_READINGS, NUMBER_READINGS, Reading
+
+ALL_READINGS = (
+    *BOOLEAN_READINGS,
+    *dotted_months(),
+    *NUMBER_READINGS,
+    *iso_readings(),
+    *digit_dates(),
+    *clock_readings(),
+)
+"""In the order of preference."""
+
+WORDED_DATES = tuple(worded_dates())
+WORDED_DURATIONS = tuple(worded_durations())
+
+
+def late_readings(sample: Sequence[str]) -> tuple[Reading, ...]:
+    """Return readings to try where none of `ALL_READINGS` reads every value, in order.
+
+    Parameters
+    ----------
+    sample : sequence of str
+        Values of the column, from which the currency or unit of marked numbers is taken.
+    """
+    mark = detect_mark(sample)
+    marked = () if mark is None else marked_numbers(mark)
+    return (*WORDED_DATES, *marked, *WORDED_DURATIONS)
+
+
+@cache
+def marked_numbers(mark: Mark) -> tuple[Reading, ...]:
+    """Return readings of numbers with a mark, one for each reading of plain numbers."""
+    return tuple(_mark_reading(reading, mark) for reading in NUMBER_READINGS)
+
+
+def _mark_reading(reading: Reading, mark: Mark) -> Reading:
+    def parse(texts: pa.Array) -> pa.Array:
+        return reading.parse(mark.strip(texts)).cast(pa.float64())
+
+    return replace(
+        reading, type=pa.float64(), shape=mark.shape, parse=parse, contains=(), mark=mark
+    )
+
+
+def readings_of(stored: ColumnReading) -> tuple[Reading, ...]:
+    """Return the readings of a new file that agree with the reading of training.
+
+    Numbers keep their mark for decimals, their currency or unit, and dates their order; thousands
+    may be grouped or not, days may have times or not.
+
+    Raises
+    ------
+    ValueError
+        If no reading has this name.
+    """
+    numbers = NUMBER_READINGS if stored.mark is None else marked_numbers(Mark(*stored.mark))
+    known_readings = (*BOOLEAN_READINGS, *numbers, *ALL_READINGS, *WORDED_DATES, *WORDED_DURATIONS)
+    trained = next((reading for reading in known_readings if reading.name == stored.name), None)
+    if trained is None:
+        raise ValueError(f"unknown reading of a column: {stored.name!r:.40}")
+    if trained.decimal is not None:
+        marks = ("", ".", ",") if not trained.decimal else ("", trained.decimal)
+        return tuple(reading for reading in numbers if reading.decimal in marks)
+    if trained.order:
+        is_zoned = pa.types.is_timestamp(trained.type) and trained.type.tz is not None
+        return tuple(
+            reading
+            for reading in known_readings
+            if reading.order == trained.order and is_zoned == ("zone" in reading.name)
+        )
+    return (trained,)

@@ -1,0 +1,83 @@
+"""Reports of values that the type of their column cannot hold."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection
+
+from ..._messages.errors import Text, TextError, write_argument
+from ..encoding.kinds import WORDS_OF_KIND, kind_of
+from ..tables.base import Table
+
+SHOWN_COLUMNS = 5
+"""Columns with odd values that are named one by one."""
+
+
+def report_odd_values(table: Table, columns: Collection[str], *, strict: bool = False) -> None:
+    """Warn of columns with values that are read as missing.
+
+    Parameters
+    ----------
+    table : Table
+    columns : collection of str
+        Columns to report; names that the table does not have are ignored.
+    strict : bool, default=False
+        Whether to refuse them instead.
+
+    Raises
+    ------
+    ValueError
+        With `strict`, if there is such a value; the message names column, row and value.
+    """
+    texts = [_describe(table, name) for name in columns if _count(table, name)]
+    if not texts:
+        return
+    shown = "; ".join(texts[:SHOWN_COLUMNS])
+    if len(texts) > SHOWN_COLUMNS:
+        shown += f"; and {len(texts) - SHOWN_COLUMNS:,} more columns"
+    if strict:
+        raise ValueError(
+            f"{table.where}: {shown} (the header line is row 1); correct them, or leave them empty"
+        )
+    text = Text(
+        "{}: {} (the header line is row 1); they are read as missing: correct them if that is "
+        "wrong, or refuse them with {strict=True}",
+        table.where,
+        shown,
+    )
+    warnings.warn(OddValueWarning(text), stacklevel=2)
+
+
+class OddValueWarning(UserWarning):
+    """Warning of values of a file of text that the type of their column cannot hold."""
+
+    def __str__(self) -> str:
+        text = self.args[0]
+        return text.write(write_argument) if isinstance(text, Text) else str(text)
+
+
+def refuse_odd_targets(table: Table, targets: Collection[str]) -> None:
+    """Refuse a target with values that its type cannot hold; ValueError names row and value."""
+    for name in targets:
+        if _count(table, name):
+            raise TextError(
+                "{}: the target, {} (the header line is row 1); correct them, or drop these rows",
+                table.where,
+                _describe(table, name),
+            )
+
+
+def _count(table: Table, name: str) -> int:
+    reading = table.column_readings.get(name)
+    return 0 if reading is None else reading.odd.count
+
+
+def _describe(table: Table, name: str) -> str:
+    odd = table.column_readings[name].odd
+    kind = kind_of(table.schema.field(name).type)
+    what = "values" if kind is None else WORDS_OF_KIND[kind]
+    noun = "value" if odd.count == 1 else "values"
+    return (
+        f"column '{name}' holds {what} but for {odd.count:,} {noun} of {table.num_rows:,}: "
+        f"{odd.describe()}"
+    )

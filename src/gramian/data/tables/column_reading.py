@@ -1,0 +1,119 @@
+"""How a column of text was read, which a model stores, and its values that were not read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+SHOWN_VALUES = 3
+"""Odd values of a column that are reported, and named in errors."""
+
+STORED_SPELLINGS = 100
+"""Most spellings of gaps of a column that are stored."""
+
+CANONICAL_READINGS = frozenset(
+    ("integer", "1.5", "true/false", "date", "time", "time with zone", "text", "nothing")
+)
+"""Readings of what libraries write by default: new files are read alike without being told."""
+
+
+@dataclass
+class OddValues:
+    """Values of a column that its reading cannot read: gaps.
+
+    Attributes
+    ----------
+    count : int
+    first : list of (int, str)
+        The first of them, by row; the header line is row 1.
+    spellings : dict of str to None
+        Different texts, in order.
+    """
+
+    count: int = 0
+    first: list[tuple[int, str]] = field(default_factory=list)
+    spellings: dict[str, None] = field(default_factory=dict)
+
+    def add(self, rows: Iterable[int], texts: Iterable[str]) -> None:
+        """Count more of them."""
+        for row, text in zip(rows, texts, strict=True):
+            self.count += 1
+            if len(self.first) < SHOWN_VALUES:
+                self.first.append((row, text))
+            if len(self.spellings) < STORED_SPELLINGS:
+                self.spellings[text] = None
+
+    def describe(self) -> str:
+        """Return the first values and their rows, in words."""
+        shown = ", ".join(f"{text!r:.60} in row {row:,}" for row, text in self.first)
+        return shown + (f" and {self.count - len(self.first):,} more" * (self.count > SHOWN_VALUES))
+
+
+@dataclass(frozen=True)
+class ColumnReading:
+    """How the texts of a column become values.
+
+    Attributes
+    ----------
+    name : str
+        Of a `Reading`, without its mark.
+    mark : (str, str) or None
+        Texts before and after numbers, such as a currency or a unit; both may be empty, of numbers
+        with signs or groups of their own.
+    gaps : tuple of str
+        Texts of the training file that are gaps besides the usual ones.
+    odd : OddValues
+        Values of this file that became gaps; not stored.
+    """
+
+    name: str
+    mark: tuple[str, str] | None = None
+    gaps: tuple[str, ...] = ()
+    odd: OddValues = field(default_factory=OddValues, compare=False)
+
+    @property
+    def is_canonical(self) -> bool:
+        """Whether inference reads new files of this kind alike."""
+        return self.name in CANONICAL_READINGS and self.mark is None and not self.gaps
+
+    @property
+    def written_form(self) -> str:
+        """Form of the values, such as ``$1,000.5``."""
+        before, after = self.mark or ("", "")
+        apart = " " if after[:1].isalpha() else ""
+        name = "1" if self.name == "integer" else self.name
+        return f"{before}{name}{apart}{after}"
+
+    def describe(self) -> str:
+        """Return how values are written, in words; empty if there is nothing to say."""
+        spellings = ", ".join(repr(text) for text in self.gaps[:SHOWN_VALUES])
+        more = ", ..." if len(self.gaps) > SHOWN_VALUES else ""
+        parts = (
+            []
+            if self.name in CANONICAL_READINGS and not self.mark
+            else [f"read as {self.written_form}"]
+        )
+        parts += [f"{spellings}{more}: missing"] if self.gaps else []
+        return "; ".join(parts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return fields for JSON."""
+        mark = None if self.mark is None else list(self.mark)
+        return {"name": self.name, "mark": mark, "gaps": list(self.gaps)}
+
+    @classmethod
+    def from_dict(cls, fields: Any) -> ColumnReading:
+        """Rebuild from the fields of `to_dict`; ValueError if they are damaged."""
+        if not isinstance(fields, Mapping) or set(fields) != {"name", "mark", "gaps"}:
+            raise ValueError("the reading of a column must be an object of name, mark and gaps")
+        mark, gaps = fields["mark"], fields["gaps"]
+        are_lists = isinstance(gaps, list) and isinstance(mark, list | None)
+        texts = [fields["name"], *(mark or ()), *gaps] if are_lists else [None]
+        if not all(isinstance(text, str) for text in texts) or len(mark or ("", "")) != 2:
+            raise ValueError(f"the reading of a column is damaged: {fields!r:.80}")
+        return cls(fields["name"], None if mark is None else (mark[0], mark[1]), tuple(gaps))
+
+
+TEXT_COLUMN = ColumnReading("text")
+"""Of a column that is read as text, whatever it looks like."""
