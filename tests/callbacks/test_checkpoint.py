@@ -24,8 +24,6 @@ from gramian import kernels, solvers
 from gramian._files.tensors import write_tensors
 from gramian.callbacks import (
     Checkpoint,
-    LogProgress,
-    ProgressBar,
     Validate,
     checkpoint_file,
     load_state,
@@ -599,46 +597,6 @@ class TestValidate:
     def test_an_interval_that_is_none(self):
         with pytest.raises(ValueError, match="every must be a whole number"):
             Validate(self.new, torch.ones(7), every=0)
-
-
-class TestProgress:
-    def test_log(self, caplog):
-        with caplog.at_level("INFO", logger="gramian"):
-            solve(problem_of(), Falkon(), stop=[max_iterations(4)], callbacks=[LogProgress(2)])
-        lines = [record.getMessage() for record in caplog.records]
-        assert [line.split(":")[0] for line in lines] == [f"iteration {k}" for k in (0, 2, 4)]
-        assert all("prediction_error" in line and "seconds" in line for line in lines)
-
-    def test_without_a_handler_nothing_is_written(self, capfd):
-        solve(problem_of(), Falkon(), stop=[max_iterations(2)], callbacks=[LogProgress()])
-        assert capfd.readouterr() == ("", "")
-
-    def test_the_bar_writes_to_stderr_only(self, capfd):
-        with ProgressBar(total=3, description="fitting") as bar:
-            solve(problem_of(), Falkon(), stop=[max_iterations(3)], callbacks=[bar])
-        out, err = capfd.readouterr()
-        assert out == ""
-        assert "fitting" in err
-        assert "3/3" in err
-
-    def test_the_bar_is_silent_outside_its_block(self, capfd):
-        solve(problem_of(), Falkon(), stop=[max_iterations(3)], callbacks=[ProgressBar()])
-        assert capfd.readouterr() == ("", "")
-
-    def test_the_bar_can_be_used_again_copied_and_pickled(self, capfd):
-        bar = ProgressBar(total=2)
-        for _ in range(2):
-            with bar:
-                solve(problem_of(), Falkon(), stop=[max_iterations(2)], callbacks=[bar])
-                copy.deepcopy(bar)
-                pickle.loads(pickle.dumps(bar))
-        assert capfd.readouterr().err.count("2/2") == 2
-
-    def test_the_terminal_is_given_back_after_an_error(self):
-        bar = ProgressBar()
-        with pytest.raises(RuntimeError), bar:
-            raise RuntimeError
-        assert bar._progress is None
 
 
 def test_pcg_and_falkon_of_one_problem_do_not_mix(tmp_path):

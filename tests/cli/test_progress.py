@@ -10,7 +10,7 @@ import pytest
 from clock import wait_until
 from plain import PLAIN_OPTIONS
 
-from gramian.callbacks import ProgressBar
+from gramian.callbacks import Progress
 from gramian.cli.outputs import progress
 
 EVERY = 0.02
@@ -20,10 +20,10 @@ EVERY = 0.02
 def said(monkeypatch):
     """Print a line every few milliseconds, and keep them."""
     lines: list[str] = []
-    write = progress._say
-    short = functools.partial(progress.progress, every_seconds=EVERY)
-    monkeypatch.setattr("gramian.cli.commands.fit.progress", short)
-    monkeypatch.setattr(progress, "_say", lambda line: (write(line), lines.append(line)))
+    write = progress._write_line
+    short = functools.partial(progress.command_progress, every_seconds=EVERY)
+    monkeypatch.setattr("gramian.cli.commands.fit.command_progress", short)
+    monkeypatch.setattr(progress, "_write_line", lambda line: (write(line), lines.append(line)))
     return lines
 
 
@@ -72,7 +72,7 @@ def test_a_short_run_says_nothing(gramian, train, tmp_path):
 
 
 def test_nothing_is_said_after_the_end(capsys, said):
-    with progress.progress(3, every_seconds=EVERY):
+    with progress.command_progress(3, every_seconds=EVERY):
         wait_until(lambda: len(said) >= 2)
     assert capsys.readouterr().err.count("gramian: reading, ") == len(said)
     time.sleep(4 * EVERY)
@@ -82,7 +82,7 @@ def test_nothing_is_said_after_the_end(capsys, said):
 def test_a_terminal_has_a_bar_with_the_stages(train, tmp_path, monkeypatch, gramian):
     stages = []
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
-    monkeypatch.setattr(ProgressBar, "stage", lambda _self, name: stages.append(name))
+    monkeypatch.setattr(Progress, "stage", lambda _self, name: stages.append(name))
     options = ("--target", "y", "--landmarks", 20, *PLAIN_OPTIONS, "--out", tmp_path / "y.model")
     assert gramian("fit", train, *options).code == 0
     assert stages == ["reading", "choosing landmarks", "preparing"]

@@ -16,7 +16,7 @@ import torch
 from clock import wait_until
 
 from gramian import KernelModel, load
-from gramian.callbacks import SearchBar
+from gramian.callbacks import Progress
 from gramian.cli.commands.tune import command
 from gramian.cli.options.options import FitOptions
 from gramian.cli.outputs import progress
@@ -187,10 +187,10 @@ def test_plan(report, gramian, train):
 def slow(monkeypatch):
     """Print a line every few milliseconds, and let each trial wait for one."""
     said: list[str] = []
-    write = progress._say
-    often = functools.partial(progress.search_progress, every_seconds=0.01)
-    monkeypatch.setattr("gramian.cli.commands.search.search_progress", often)
-    monkeypatch.setattr(progress, "_say", lambda line: (write(line), said.append(line)))
+    write = progress._write_line
+    often = functools.partial(progress.command_progress, every_seconds=0.01)
+    monkeypatch.setattr("gramian.cli.commands.search.command_progress", often)
+    monkeypatch.setattr(progress, "_write_line", lambda line: (write(line), said.append(line)))
     steps = Search.steps
 
     def slowly(self):
@@ -225,8 +225,8 @@ def test_a_terminal_has_a_bar_and_a_line_per_step(gramian, train, tmp_path, monk
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     made = []
     monkeypatch.setattr(
-        "gramian.cli.outputs.progress.SearchBar",
-        lambda seconds: made.append(seconds) or SearchBar(seconds),
+        "gramian.cli.outputs.progress.Progress",
+        lambda write, total, **more: made.append(total) or Progress(write, total=total, **more),
     )
     options = ("--target", "y", "--budget", "20 s", "--out", tmp_path / "y.model")
     done = gramian("fit", train, *options)

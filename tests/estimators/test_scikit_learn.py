@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from gramian import KernelRidge, KernelRidgeClassifier, kernels
-from gramian.callbacks import Checkpoint, ProgressBar, Validate
+from gramian.callbacks import Checkpoint, Progress, Validate
 from gramian.landmarks import Uniform
 from gramian.solvers import Direct, Falkon
 
@@ -173,7 +173,7 @@ class TestCopies:
 
 
 def test_callbacks_can_be_cloned_and_pickled(tmp_path):
-    callbacks = [ProgressBar(), Checkpoint(tmp_path / "state", resume=False), Validate(X, Y)]
+    callbacks = [Progress(), Checkpoint(tmp_path / "state", resume=False), Validate(X, Y)]
     est = KernelRidge(landmarks=10, callbacks=callbacks, random_state=0, **PLAIN).fit(X, Y)
     assert pickle.loads(pickle.dumps(est)).score(X, Y) == est.score(X, Y)
     assert clone(est).fit(X, Y).score(X, Y) == est.score(X, Y)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         Penalty,
         SolverLike,
         Tolerance,
+        Verbosity,
     )
 
 MODEL_PANEL = "Model (any of these replaces the search with one fit)"
@@ -171,6 +172,7 @@ class FitParameters:
         ),
     )
     callbacks: Callbacks = ()
+    verbose: Verbosity = 0
     warm_start: Flag = False
     centers_file: FileLike = None
     early_stopping: Flag = field(

@@ -47,6 +47,7 @@ __all__ = [
     "SolverLike",
     "Starts",
     "Tolerance",
+    "Verbosity",
 ]
 
 
@@ -95,5 +96,6 @@ OptionalCount: TypeAlias = int | None
 OptionalKernel: TypeAlias = KernelLike | None
 OptionalLengthscale: TypeAlias = Lengthscale | None
 OptionalNumber: TypeAlias = float | None
+Verbosity: TypeAlias = int | Literal["auto"]
 Starts: TypeAlias = int | Literal["auto"]
 RandomState: TypeAlias = int | np.random.RandomState | None

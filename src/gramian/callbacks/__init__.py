@@ -6,11 +6,10 @@ A method ``finish()`` is called after the run, also after an error; a method ``s
 each stage of a fit. The solver's seconds do not include the time of callbacks.
 
 `Validate` adds the error on held-out rows, `KeepBest` keeps the state with the smallest error,
-`Checkpoint` saves the state to a file and resumes from it, and `ProgressBar`, `ProgressLines` and
-`LogProgress` show the progress.
+`Checkpoint` saves the state to a file and resumes from it, and `Progress` shows the progress.
 
 The callbacks of a search, ``callback(trial)``, are called with each `gramian.search.Trial`, and end
-it by returning True: `SearchBar` and `SearchLines` show the trials and the gain of each step.
+it by returning True: `Progress` shows the trials and the gain of each step.
 """
 
 from __future__ import annotations
@@ -18,20 +17,14 @@ from __future__ import annotations
 from .checkpoint import Checkpoint
 from .checkpoint_file import load_state, save_state
 from .early_stopping import KeepBest
-from .lines import ProgressLines
-from .progress import LogProgress, ProgressBar
-from .searching import SearchBar, SearchLines
+from .progress import Progress
 from .stages import announce
 from .validate import Validate
 
 __all__ = [
     "Checkpoint",
     "KeepBest",
-    "LogProgress",
-    "ProgressBar",
-    "ProgressLines",
-    "SearchBar",
-    "SearchLines",
+    "Progress",
     "Validate",
     "announce",
     "load_state",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ import numpy as np
 
 from ... import __version__, fitting, solvers
 from ..._files.atomic import write_atomically
-from ...callbacks import Checkpoint, Validate
+from ...callbacks import Checkpoint, Progress, Validate
 from ...callbacks.checkpoint_file import check_is_checkpoint
 from ...fitting import Fitted, InterruptedFit
 from ...fitting.uncertainty.refit import Again
@@ -34,7 +34,7 @@ from ..outputs.held_out import EARLY_STOPPING_OPTIMISM, held_out_errors
 from ..outputs.intervals import divide_calibration, save_with_intervals
 from ..outputs.messages import message, remark
 from ..outputs.metrics import named_metrics
-from ..outputs.progress import progress
+from ..outputs.progress import command_progress
 from ..outputs.report import Report, to_json
 from ..outputs.signals import reason
 from ..outputs.standard_deviations import check_std, save_with_std
@@ -57,7 +57,7 @@ def fit(
     check_files(data, options, {"out": out, "checkpoint": checkpoint, "history": history})
     settings = settings_of(options)
     saved = None if checkpoint is None else Checkpoint(checkpoint, every_seconds=every_seconds)
-    with _resumable(checkpoint), progress(settings.max_iter) as shown:
+    with _resumable(checkpoint), command_progress(settings.max_iter) as shown:
         # 2. The data, and checks that need them.
         training = open_training(data, options)
         check_metric(training, options)
@@ -87,7 +87,7 @@ def _fit_or_save(
     prepared: Prepared,
     options: FitOptions,
     checkpoint: Checkpoint | None,
-    shown: Sequence[Callable[..., Any]],
+    shown: Progress,
     *files: Any,
 ) -> Fitted:
     """Fit; if an interruption or an error ends the fit, save the model of the last state."""
@@ -192,7 +192,7 @@ def _fit_model(
     prepared: Prepared,
     options: FitOptions,
     checkpoint: Checkpoint | None,
-    shown: Sequence[Callable[..., Any]],
+    shown: Progress,
 ) -> Fitted:
     held_out, y = prepared.held_out, prepared.training.held_out_y
     callbacks: list[Callable[..., Any]] = []
@@ -200,7 +200,7 @@ def _fit_model(
         callbacks.append(Validate(held_out, prepared.encode(y), coded=prepared.data.coded))
     if checkpoint is not None:
         callbacks.append(checkpoint)
-    settings = replace(prepared.settings, callbacks=[*callbacks, *shown])
+    settings = replace(prepared.settings, callbacks=[*callbacks, shown])
     fitted = fitting.fit(settings, prepared.data, rng=generators(options))
     for shortfall in (fitted.end_of_path(), fitted.stall_warning() or fitted.iteration_warning()):
         if shortfall is not None:

@@ -32,7 +32,7 @@ from ..outputs.held_out import held_out_errors, optimism_of_search
 from ..outputs.intervals import divide_calibration, save_with_intervals
 from ..outputs.messages import message, remark
 from ..outputs.metrics import measure
-from ..outputs.progress import search_progress
+from ..outputs.progress import command_progress
 from ..outputs.report import Report
 from ..outputs.signals import reason
 from ..outputs.standard_deviations import check_std, save_with_std
@@ -153,7 +153,7 @@ def run_search(
     """Search for a model of a table, the same as the estimators find with the same seed."""
     start = time.perf_counter()
     spent = budget(options)
-    with search_progress(spent.seconds) as shown:
+    with command_progress(spent.seconds) as shown:
         training = open_training(data, options)
         check_metric(training, options)
         # The draws of `KernelRidgeCV` in the same order, so that both find the same model.
@@ -172,7 +172,7 @@ def run_search(
             budget=spent,
             engine=fit_settings.engine,
             memory_limit=fit_settings.limit,
-            watchers=shown,
+            watchers=[shown],
             checkpoint=checkpoint,
         )
         searched_result = search_fit(prepared.data, settings, torch.Generator().manual_seed(seed))

@@ -44,7 +44,7 @@ class KernelRidgeClassifier(KernelClassifier, FitParameters):
         with rare classes and probabilities near 0 and 1, at several times the cost. "auto" chooses
         kernel and lengthscale by squared errors, the penalty by the log loss on held-out rows. It
         excludes cells, early stopping and warm starts.
-    memory_limit, callbacks, warm_start, centers_file, random_state
+    memory_limit, callbacks, verbose, warm_start, centers_file, random_state
         As in `KernelRidge`; class codes are not standardised. A `Validate` callback takes labels.
     early_stopping, validation_fraction, patience, time_limit
         As in `KernelRidge`. Held-out rows are stratified by class, to one row. Iterations are

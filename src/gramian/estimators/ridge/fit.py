@@ -16,6 +16,7 @@ from ... import fitting
 from ..._messages.errors import Text
 from ..._parameters.fit_parameters import FitParameters
 from ...callbacks import Validate
+from ...callbacks.progress import show_progress
 from ...data import RowSource
 from ...fitting import FitSettings, Fitted, Generators, TrainingData, Whole
 from ...fitting.inputs.kernel_matrix import only_columns
@@ -60,8 +61,9 @@ def fit_model(
         else callback
         for callback in divided.settings.callbacks
     ]
-    settings = replace(divided.settings, callbacks=bound)
-    fitted = fitting.fit(settings, data, rng=rng, before=_last_fit(estimator))
+    with show_progress(divided.settings.verbose, divided.settings.max_iter) as shown:
+        settings = replace(divided.settings, callbacks=[*bound, *shown])
+        fitted = fitting.fit(settings, data, rng=rng, before=_last_fit(estimator))
     _set_attributes(estimator, fitted)
     estimator._training = data if has_features(estimator.kernel) else None
     if isinstance(data.rows, ObjectRows):

@@ -112,6 +112,9 @@ class KernelRidge(KernelRegressor, FitParameters):
         libraries are not counted. None: the memory of the machine.
     callbacks : sequence of callables, default=()
         See `gramian.callbacks`.
+    verbose : int or "auto", default=0
+        0: silent; 1: a progress bar in a terminal or a notebook, elsewhere a line every half minute
+        on the standard error; 2: also a line for each iteration; "auto": 1 in a notebook, else 0.
     warm_start : bool, default=False
         Whether `fit` starts from the landmarks and coefficients of the last fit.
     centers_file : str, Path or None, default=None

@@ -19,8 +19,10 @@ from ..._parameters.types import (
     OptionalNumber,
     RandomState,
     ScoringLike,
+    Verbosity,
 )
 from ...callbacks import Checkpoint
+from ...callbacks.progress import check_verbose, show_progress
 from ...data import RowSource
 from ...fitting import DividedRows, FitSettings, TrainingData, Whole
 from ...fitting.held_out.folds import other_rows, share
@@ -65,6 +67,7 @@ class KernelRidgeSearch(KernelRidgeModel):
     engine: EngineLike = "auto"
     memory_limit: MemoryLimit = None
     callbacks: Callbacks = ()
+    verbose: Verbosity = "auto"
     conformal: str | None = None
     random_state: RandomState = None
 
@@ -128,6 +131,7 @@ class KernelRidgeSearch(KernelRidgeModel):
             raise ValueError(f"average must be True or False, not {self.average!r}")
         check_callbacks(self.callbacks)
         metric_of(self.scoring, is_classification=classes)
+        check_verbose(self.verbose)
         limit = None if self.memory_limit is None else as_bytes(self.memory_limit)
         return SearchSettings(
             budget=Budget.of(self.budget),
@@ -182,7 +186,9 @@ class KernelRidgeSearch(KernelRidgeModel):
         # 2. The search, and the attributes of the model that `calibrate_model` needs.
         scoring = scoring_of(self.scoring, data)
         settings = replace(settings, score=scoring.loss)
-        searched = search_fit(data, settings, torch.Generator().manual_seed(seed))
+        with show_progress(self.verbose, settings.budget.seconds) as shown:
+            settings = replace(settings, watchers=[*settings.watchers, *shown])
+            searched = search_fit(data, settings, torch.Generator().manual_seed(seed))
         self._set_model(searched.model)
         self._training = data
         self._penalty = tuple(member.penalty for member in searched.members)

@@ -32,7 +32,7 @@ class KernelRidgeClassifierCV(KernelClassifier, KernelRidgeSearch):
         the share of wrong labels; ``"accuracy"``, ``"balanced_accuracy"``, ``"neg_log_loss"``, of
         `predict_proba`, ``"roc_auc"``, of one class against the rest, or another metric or scorer
         as in `KernelRidgeCV`.
-    engine, memory_limit, callbacks, random_state : as in `KernelRidgeCV`
+    engine, memory_limit, callbacks, verbose, random_state : as in `KernelRidgeCV`
     conformal : "split", "cv+" or None, default=None
         As in `KernelRidgeCV`, for `predict_set`.
     class_weight : dict, "balanced" or None, default=None

@@ -65,6 +65,9 @@ class KernelRidgeCV(KernelRegressor, KernelRidgeSearch):
         Functions of each `gramian.search.Trial`; True ends the search. A `Checkpoint` keeps each
         finished trial, and the last fits: the same search, with the same `random_state`, resumes
         after a kill, to the same bits unless the budget is a time.
+    verbose : int or "auto", default="auto"
+        0: silent; 1: a progress bar in a terminal or a notebook, elsewhere a line every half minute
+        on the standard error; 2: also a line for each trial; "auto": 1 in a notebook, else 0.
     conformal : "split", "cv+" or None, default=None
         As in `KernelRidge`. The folds of ``"cv+"`` do not repeat the search: they use its kernels,
         maps and penalties.

@@ -16,6 +16,7 @@ from ..._messages.errors import SETTING_FORM, ParameterError, Text
 from ..._parameters.fit_parameters import FitParameters
 from ..._parameters.types import *  # `get_type_hints` looks for types of inherited fields here
 from ...callbacks import Checkpoint
+from ...callbacks.progress import check_verbose
 from ...kernels import Kernel
 from ...landmarks import PathSelector
 from ...landmarks.base import selectors
@@ -53,6 +54,7 @@ class FitSettings(FitParameters):
         if self.standardize_target is not None:
             _check_flag("standardize_target", self.standardize_target)
         check_callbacks(self.callbacks)
+        check_verbose(self.verbose)
         # A path that cannot be written should fail before the fit, not after it.
         if self.centers_file is not None:
             check_output(self.centers_file)
