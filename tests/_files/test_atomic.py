@@ -7,6 +7,7 @@ import os
 import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -193,9 +194,8 @@ write_atomically(sys.argv[1], write)
 """
 
 
-@pytest.mark.skipif(os.name == "nt", reason="there are no locks there that a kill releases")
 @pytest.mark.parametrize("how", ["killed", "alive"])
-def test_what_a_kill_left_is_removed_by_the_next_save(how, tmp_path):
+def test_what_a_kill_left_is_removed_by_a_save_an_hour_later(how, tmp_path):
     path, other = tmp_path / "file", tmp_path / ".file.more.01234567.part"
     other.write_bytes(b"of another file")
     process = subprocess.Popen(
@@ -205,8 +205,13 @@ def test_what_a_kill_left_is_removed_by_the_next_save(how, tmp_path):
     if how == "killed":
         process.wait()
     assert set(leftovers(tmp_path)) == {part, other.name}
-    write_atomically(path, lambda part: part.write_bytes(b"ours"))
-    assert path.read_bytes() == b"ours"
+    for minutes in (59, 61) if how == "killed" else (59,):
+        written = time.time() - 60 * minutes
+        for name in (part, other.name):
+            os.utime(tmp_path / name, (written, written))
+        write_atomically(path, lambda part: part.write_bytes(b"ours"))
+        assert path.read_bytes() == b"ours"
+        assert (part in leftovers(tmp_path)) == (minutes < 60)
     if how == "killed":
         assert leftovers(tmp_path) == [other.name]
         process.communicate()

@@ -9,17 +9,17 @@ import re
 import secrets
 import stat
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 from .._messages.display import display_text
 
-if sys.platform != "win32":  # on Windows, files of killed processes are not removed
-    import fcntl
-
-
 ADDRESS_START = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+:)/(/?)")
 """Start of an address, such as ``s3://``; a `Path` of it has lost a slash."""
+
+LEFTOVER_AGE_SECONDS = 3600.0
+"""Seconds without a write after which a temporary file counts as left by a killed process."""
 
 
 def check_local(path: str | Path) -> None:
@@ -102,8 +102,8 @@ def write_atomically(path: str | Path, write: Callable[[Path], None]) -> None:
 
     Notes
     -----
-    The temporary file is hidden, ``.NAME.xxxxxxxx.part``, and locked during writing. A file without
-    a lock is left over from a killed process; the next call for `path` removes it.
+    The temporary file is hidden, ``.NAME.xxxxxxxx.part``. A killed process leaves it; calls for
+    `path` remove it once an hour has passed since it was written to.
     """
     target = Path(os.path.realpath(path))
     try:
@@ -153,50 +153,25 @@ def _check_regular(target: Path) -> None:
 
 
 def _new_part(target: Path, before: os.stat_result | None) -> tuple[Path, int]:
-    """Return the path of a new file in the folder of `target`, and its locked descriptor."""
+    """Return the path of a new file in the folder of `target`, and its descriptor."""
     # A new file gets the permissions that the umask leaves, as files of `open` do. A file that
     # replaces one which may be private is private until it gets the permissions of the old one.
     mode = 0o666 if before is None else 0o600
-    flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_CLOEXEC", 0)
-    while True:
-        part = target.parent / f".{target.name}.{secrets.token_hex(4)}.part"
-        with contextlib.suppress(FileExistsError):
-            descriptor = os.open(part, flags, mode)
-            _lock(descriptor)
-            if os.fstat(descriptor).st_nlink:
-                return part, descriptor
-            # Between creation and lock another process may have taken it for a leftover and
-            # removed it: the file has no name then, and a new one is made.
-            os.close(descriptor)
+    part = target.parent / f".{target.name}.{secrets.token_hex(4)}.part"
+    return part, os.open(part, os.O_CREAT | os.O_EXCL | os.O_RDWR, mode)
 
 
 def _remove_leftovers(target: Path) -> None:
+    """Remove temporary files of killed processes."""
     name = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-z_]{{8}}\.part")
     # Listed before any is removed: removing entries during a scan may skip others.
     with os.scandir(target.parent) as entries:
-        leftovers = [entry.path for entry in entries if name.fullmatch(entry.name)]
-    for path in leftovers:
+        parts = [entry for entry in entries if name.fullmatch(entry.name)]
+    for part in parts:
         with contextlib.suppress(OSError):
-            # Only the lock tells a leftover from a file that another process is writing: a lock
-            # ends with its process, even with one that was killed.
-            descriptor = os.open(path, os.O_RDWR)
-            try:
-                if _lock(descriptor):
-                    os.unlink(path)
-            finally:
-                os.close(descriptor)
-
-
-def _lock(descriptor: int) -> bool:
-    """Lock a file, and return whether this process has the lock."""
-    if sys.platform == "win32":
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        # Locked by another process, or on a file system without locks: nothing is removed.
-        return False
-    return True
+            # Another process may be writing a recent one.
+            if time.time() - part.stat().st_mtime > LEFTOVER_AGE_SECONDS:
+                os.unlink(part)
 
 
 def _copy_attributes(descriptor: int, before: os.stat_result | None) -> None:
