@@ -32,7 +32,6 @@ from .options.arguments import (
     ReliabilityPicture,
     SampleName,
     SamplePart,
-    ShellName,
     SingleMetric,
     TrainingTable,
     TrialsFile,
@@ -48,7 +47,6 @@ from .outputs.report import show
 
 app = typer.Typer(
     help="Kernel ridge regression at any size, from tables in Parquet, CSV and other files.",
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 
@@ -237,13 +235,3 @@ def sample(
     from .commands.sample import sample as run
 
     show(run(name, out, part), as_json)
-
-
-@app.command(epilog="Example: " + COMMAND_EXAMPLES["completion"])
-def completion(
-    shell: ShellName,
-) -> None:
-    """Print a script that lets a shell complete: eval "$(gramian completion bash)"."""
-    from .commands.completion import show as run
-
-    run(shell)

@@ -10,7 +10,6 @@ import typer
 
 from .._messages.display import display_lines
 from .app import app
-from .commands.completion import answer_shell
 from .options.help import hide_rare_options
 from .options.suggestions import misspelt
 from .outputs.messages import message, messages_on_stderr
@@ -33,8 +32,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit code: see `gramian.cli`.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
-    # Before the parser: a shell that completes a word runs the program without a command.
-    answer_shell()
     command = typer.main.get_command(app)
     # Typer has no such option: it is --help without hidden options.
     if "--help-all" in arguments:

@@ -149,4 +149,3 @@ FloatType = Annotated[
 ]
 SampleName = Annotated[str, typer.Argument(help="california_housing or energy.")]
 SamplePart = Annotated[str, typer.Option(help="Rows: all, train or test.")]
-ShellName = Annotated[str, typer.Argument(help="bash, zsh, fish, powershell or pwsh.")]

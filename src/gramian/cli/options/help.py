@@ -21,7 +21,6 @@ COMMAND_EXAMPLES = {
     "info": "gramian info houses.model",
     "convert": "gramian convert houses.csv houses.parquet",
     "sample": "gramian sample energy energy.csv --part train",
-    "completion": 'eval "$(gramian completion bash)"',
 }
 """Example of each command, at the end of its help."""
 
