@@ -11,12 +11,13 @@ rows to models, are public too: `gramian.data`, `gramian.kernels`, `gramian.oper
 
 from __future__ import annotations
 
+import gc
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
-
-from ._imports import pause_collection
 
 if TYPE_CHECKING:
     from . import (
@@ -111,10 +112,22 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     home = f"{__name__}.{_HOME_OF_NAME.get(name, name)}"
     if home not in sys.modules:
-        with pause_collection():
+        with _collection_paused():
             import_module(home)
     module = import_module(home)
     return getattr(module, name) if name in _HOME_OF_NAME else module
+
+
+@contextmanager
+def _collection_paused() -> Iterator[None]:
+    """Keep the garbage collector from walking through all of torch again and again."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def __dir__() -> list[str]:

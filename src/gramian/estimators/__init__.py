@@ -9,7 +9,6 @@ before it starts.
 from __future__ import annotations
 
 from ..fitting import Plan
-from . import _scikit_learn as _scikit_learn  # before all others that import it
 from .approximation_error import nystrom_error
 from .decomposition.cca import KernelCCA
 from .decomposition.fourier import RandomFourierFeatures

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.ipc
 
-from ..rows.arrow_compute import pc
+from ..rows import arrow_compute as pc
 from ..rows.file_stamp import FileStamp
 from ..tables.sequential import Pieces
 

@@ -13,9 +13,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ..._sparse import WIDE_FEATURES
+from ..rows import arrow_compute as pc
 from ..rows.array import ENTRY_NUMBERS, as_tensor, canonical, check_matrix, csr_block
 from ..rows.arrow import float_of
-from ..rows.arrow_compute import pc
 from ..rows.base import RowSource, check_index, check_size
 from ..rows.dtypes import NUMPY_OF
 from ..tables.sequential import BATCH_NUMBERS, exactly, join_pieces, take_pieces

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
-from ..._imports import WhenUsed
+from typing import Any
 
-pc = WhenUsed("pyarrow.compute")
+
+def __getattr__(name: str) -> Any:
+    """Return a function of `pyarrow.compute`."""
+    import pyarrow.compute
+
+    return getattr(pyarrow.compute, name)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from ..._files.atomic import check_output, write_atomically
 from ..formats import WritableFormat, format_to_write
 from ..formats.object_store import is_uri
-from ..rows.arrow_compute import pc
+from ..rows import arrow_compute as pc
 from ..tables import Table
 from .as_table import as_table
 from .odd_values import report_odd_values

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..._messages.errors import TextError
-from ..rows.arrow_compute import pc
+from ..rows import arrow_compute as pc
 from .base import Table
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...._messages.errors import Text
-from ...rows.arrow_compute import pc
+from ...rows import arrow_compute as pc
 from ..kinds import LEAVE_OUT, Kind
 from ..moments import Summary
 from ..saved import Saved

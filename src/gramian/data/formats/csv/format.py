@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
-from ...rows.arrow_compute import pc
+from ...rows import arrow_compute as pc
 from ...tables.base import Table
 from ..base import BatchWriter, WritableFormat, formats
 from . import text_table

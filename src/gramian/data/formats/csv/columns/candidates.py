@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from ....rows.arrow_compute import pc
+from ....rows import arrow_compute as pc
 from ....tables.column_reading import TEXT_COLUMN, ColumnReading
 from .odd_values import LOOK_SHARE, ONE_ODD_ROWS, allowed_count, find_odd, without
 from .parsers import NOTHING_READING, Reading, clean_texts

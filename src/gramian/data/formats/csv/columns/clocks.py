@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from ....rows.arrow_compute import pc
+from ....rows import arrow_compute as pc
 from .fields import number_of, split_fields
 from .parsers import Parse, Reading
 

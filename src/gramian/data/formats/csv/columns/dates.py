@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from ....rows.arrow_compute import pc
+from ....rows import arrow_compute as pc
 from .clocks import CLOCK_PATTERN, ZONE_PATTERN, clock_microseconds, zone_microseconds
 from .fields import number_of, split_fields
 from .parsers import Parse, Reading

@@ -6,7 +6,7 @@ import re
 
 import pyarrow as pa
 
-from ....rows.arrow_compute import pc
+from ....rows import arrow_compute as pc
 
 
 def split_fields(texts: pa.Array, shape: re.Pattern[str]) -> dict[str, pa.Array]:

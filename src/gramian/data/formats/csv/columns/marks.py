@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from ....rows.arrow_compute import pc
+from ....rows import arrow_compute as pc
 
 MARKED_SHARE = 0.75
 """Share of sampled texts that must be numbers with one mark for the mark to be tried."""

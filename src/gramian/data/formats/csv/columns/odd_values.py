@@ -8,7 +8,7 @@ from collections.abc import Collection
 import numpy as np
 import pyarrow as pa
 
-from ....rows.arrow_compute import pc
+from ....rows import arrow_compute as pc
 from .parsers import CODE_PATTERN, Reading, clean_texts
 
 ODD_SHARE = 0.02

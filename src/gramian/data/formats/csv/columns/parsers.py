@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from ....rows.arrow_compute import pc
+from ....rows import arrow_compute as pc
 from .marks import Mark
 
 MISSING_TEXTS = (
