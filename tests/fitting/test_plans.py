@@ -37,6 +37,18 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calibration, "_seconds", lambda work: once(work, budget=1e-9))
 
 
+def test_the_speed_of_a_device_is_measured_once(monkeypatch):
+    calibration.device_speed.cache_clear()
+    measured = []
+    monkeypatch.setattr(calibration, "_seconds", lambda work: measured.append(work) or 1.0)
+    counts = []
+    for _ in range(2):
+        KernelRidge(**PLAIN).plan(X)
+        counts.append(len(measured))
+    calibration.device_speed.cache_clear()  # which this test has set to a second
+    assert counts == [4, 6]
+
+
 class TestFields:
     def test_direct(self):
         plan = KernelRidge(**PLAIN).plan(X)

@@ -51,7 +51,7 @@ def plan(
     Parameters that are ``"auto"`` are chosen before the fit, on a sample of at most 8,000 rows. The
     choice takes about as long as the fit, and is not in the plan.
 
-    The call measures the speed of this machine in about half a second; longer on a device.
+    The call measures the speed of this machine in about a quarter of a second; longer on a device.
     """
     count, labels = as_count(targets, "targets"), is_classifier(estimator)
     settings = estimator._settings()

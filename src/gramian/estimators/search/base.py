@@ -97,7 +97,7 @@ class KernelRidgeSearch(KernelRidgeModel):
 
         Notes
         -----
-        The call measures the speed of this machine in about a second.
+        The call measures the speed of this machine in about half a second.
         """
         classes = is_classifier(self)
         _, rows, t = tables.plan_inputs(

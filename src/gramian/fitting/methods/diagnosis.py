@@ -151,7 +151,7 @@ def long_fit(
     Notes
     -----
     Costs nothing for fits that no machine needs ten minutes for, by the count of their operations;
-    for others half a second, to measure the speed of this one.
+    for others a quarter of a second, to measure the speed of this one.
     """
     # Most fits are short by any measure, and should not pay for a measurement.
     if _operations(settings, solver, size) < SLOW_OPERATIONS * LONG_SECONDS:

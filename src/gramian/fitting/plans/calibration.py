@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 from collections.abc import Callable
@@ -29,6 +30,9 @@ CALIBRATION_ROWS = 1 << 11
 CALIBRATION_NUMBERS = 1 << 22
 """Numbers in the rows with which the speed of this machine is measured."""
 
+MEASUREMENT_SECONDS = 0.05
+"""Seconds of each measurement of the speed, in addition to a first call."""
+
 DEVICE_SCALE = 64
 """Factor of the rows that keep a device busy, relative to the host."""
 
@@ -52,15 +56,7 @@ def calibrated_seconds(
     pairs = math.inf
     if evaluations + size.selection_evaluations > 0:
         pairs = 1 / pair_seconds(size, kernel, engine, dtype)
-    # A device needs a larger matrix to be busy. The matrix I + 1/k is positive definite.
-    k = 600 if device == "cpu" else 4096
-    A = torch.eye(k, dtype=torch.float64, device=device) + 1 / k
-    # The factorisation overwrites its matrix, so each call has a copy.
-    flops = k**3 / 3 / _seconds(lambda: la.cholesky_(la.by_columns(A.clone())))
-    # A product with one column is as slow as the reading of the matrix.
-    wide = torch.ones(READ_BYTES // 8000, 1000, dtype=torch.float64, device=device)
-    column = wide[0, :, None].clone()
-    rate = 8 * wide.numel() / _seconds(lambda: float((wide @ column)[0, 0]))
+    flops, rate = device_speed(device)
     # A product of 64 rows computes next to nothing: its time is the overhead of a step.
     small_operator = KernelOperator(kernel, as_rows(x[:64]), as_rows(z[:64]), engine=engine)
     start = _seconds(lambda: float((small_operator @ v[:64])[0, 0]))
@@ -70,6 +66,20 @@ def calibrated_seconds(
         + (solver.operations(size, iterations) + size.selection_operations) / flops
         + solver.steps(size, iterations) * step
     )
+
+
+@functools.cache
+def device_speed(device: str) -> tuple[float, float]:
+    """Return operations of a factorisation, and bytes read, per second; measured once a process."""
+    # A device needs a larger matrix to be busy. The matrix I + 1/k is positive definite.
+    k = 600 if device == "cpu" else 4096
+    A = torch.eye(k, dtype=torch.float64, device=device) + 1 / k
+    # The factorisation overwrites its matrix, so each call has a copy.
+    flops = k**3 / 3 / _seconds(lambda: la.cholesky_(la.by_columns(A.clone())))
+    # A product with one column is as slow as the reading of the matrix.
+    wide = torch.ones(READ_BYTES // 8000, 1000, dtype=torch.float64, device=device)
+    column = wide[0, :, None].clone()
+    return flops, 8 * wide.numel() / _seconds(lambda: float((wide @ column)[0, 0]))
 
 
 def pair_seconds(
@@ -102,7 +112,7 @@ def _points(
     return x, z, engine.place(torch.randn(len(z), size.t, dtype=dtype, generator=rng))
 
 
-def _seconds(work: Callable[[], object], budget: float = 0.2) -> float:
+def _seconds(work: Callable[[], object], budget: float = MEASUREMENT_SECONDS) -> float:
     # The first call starts threads and loads libraries.
     work()
     count, start = 0, time.perf_counter()

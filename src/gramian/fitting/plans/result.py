@@ -21,7 +21,7 @@ class Plan:
     kernel_evaluations : int
         Of `iterations` iterations, setup included.
     seconds : float
-        For these on this machine, after a calibration of half a second.
+        For these on this machine, after a calibration of a quarter of a second.
     iterations : int
         Assumed iterations of an iterative solver; 1 for a closed form.
     device : str
