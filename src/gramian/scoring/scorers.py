@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.metrics import get_scorer, get_scorer_names
 
 from .._messages.checks import did_you_mean
 from .predictions import Predictions
@@ -109,6 +108,8 @@ def find_metric(value: object, task: str, parameter: str) -> Metric:
     for metric in task_metrics.values():
         if value in metric.names:
             return metric
+    from sklearn.metrics import get_scorer, get_scorer_names  # takes a third of a second
+
     is_of_other_task = any(value in metric.names for metric in METRIC_TABLE.values())
     if callable(value) or (value in get_scorer_names() and not is_of_other_task):
         name = value if isinstance(value, str) else getattr(value, "__name__", repr(value))
@@ -126,6 +127,8 @@ def _hint(value: object, task_metrics: Mapping[str, Metric]) -> str:
     """Return the end of the error for an unknown name: the nearest metric of the task."""
     if str(value) in METRIC_TABLE:
         return f", which is a metric of a {METRIC_TABLE[str(value)].task}"
+    from sklearn.metrics import get_scorer_names
+
     for metric in task_metrics.values():
         if str(value).lower() in metric.similar_names:
             return f"; did you mean {metric.name}?"
