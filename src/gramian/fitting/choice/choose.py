@@ -20,7 +20,7 @@ from ..inputs.training_data import TrainingData
 from ..result import Fitted
 from ..settings import resolve
 from ..settings.settings import FitSettings
-from .comparison import Comparison, best_of, has_scale, walk
+from .comparison import Comparison, Scored, best_of, has_scale, walk
 from .held_out import HeldOutChoice
 from .leave_one_out import LeaveOneOut
 
@@ -114,14 +114,9 @@ def choose(
     if rng is None:
         raise ValueError("the choice of kernel, lengthscale or penalty needs a random generator")
     announce(settings.callbacks, stages.COMPARING_STAGE)
-    tried = candidates(settings, sparse=data.rows.sparse, mapped=mapped)
-    # One of the kernels stands for all: they have the same engine and number of features.
-    by = _comparisons(settings, data, landmarks, rng, ends, tried[0], mapped)
-    resolve.check_features(tried[0], data.rows)
-    best, comparison = best_of(tried, by)
-    moves = settings.chooses_lengthscale and has_scale(best)
-    # The screen has compared kernels; the walk now compares lengthscales of the best one.
-    best_scored = comparison.beyond(walk(best, comparison, moves=moves))
+    best_scored, comparison = compare_recipes(
+        settings, data, landmarks=landmarks, rng=rng, ends=ends, mapped=mapped
+    )
     logger.info(
         "chosen: kernel %r, penalty %.3g; mean squared error on held-out rows: %.3g",
         best_scored.kernel, best_scored.penalty, best_scored.loss,
@@ -136,6 +131,29 @@ def choose(
     picked = _with_tolerance(picked, best_scored.loss if settings.chooses_penalty else None)
     held_values = comparison.of_all_targets(best_scored) if data.coded else None
     return Chosen(picked, None if held_values is None else held_values.shares())
+
+
+def compare_recipes(
+    settings: FitSettings,
+    data: TrainingData,
+    *,
+    landmarks: int | None,
+    rng: torch.Generator,
+    ends: float = math.inf,
+    mapped: LinearMap | None = None,
+) -> tuple[Scored, Comparison]:
+    """Return the best kernel, lengthscale and penalty, and the comparison on its inputs.
+
+    Parameters as in `choose`.
+    """
+    tried = candidates(settings, sparse=data.rows.sparse, mapped=mapped)
+    # One of the kernels stands for all: they have the same engine and number of features.
+    by = _comparisons(settings, data, landmarks, rng, ends, tried[0], mapped)
+    resolve.check_features(tried[0], data.rows)
+    best, comparison = best_of(tried, by)
+    moves = settings.chooses_lengthscale and has_scale(best)
+    # The screen has compared kernels; the walk now compares lengthscales of the best one.
+    return comparison.beyond(walk(best, comparison, moves=moves)), comparison
 
 
 def _as_before(settings: FitSettings, before: Fitted) -> FitSettings:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import torch
 
 from ...data import as_rows
-from ...kernels import Kernel, medians
+from ...kernels import medians
 from ...kernels._lengthscale import lengthscale_of
 from ...kernels.base import kernels
 from ...search import Material, Recipe, Space
-from ..choice.choose import FEW_ROWS, choose
+from ..choice.choose import FEW_ROWS, compare_recipes
 from ..inputs.training_data import TrainingData
 from ..settings.settings import FitSettings
 from .settings import SearchSettings
@@ -37,7 +37,7 @@ def choose_default_recipe(
 
     Notes
     -----
-    Cost: some ten eigenvalue problems of n rows, see `choose`.
+    Cost: some ten eigenvalue problems of n rows, see `compare_recipes`.
     """
     space = settings.space
     is_usual = space.kernels == Space().kernels and space.multiples is None and settings.cv is None
@@ -46,10 +46,6 @@ def choose_default_recipe(
     training = TrainingData(
         as_rows(material.X), material.Y.double(), material.weights, data.classes
     )
-    chosen = choose(FitSettings(), training, landmarks=None, rng=rng).settings
-    kernel = chosen.kernel
-    multiple = medians(lengthscale_of(kernel)) if isinstance(kernel, Kernel) else None
-    if multiple is None:
-        return None
-    inputs = "quantile" if chosen.uses_quantiles else "standard"
-    return Recipe(kernels.name_of(kernel), inputs, multiple)
+    best, _ = compare_recipes(FitSettings(), training, landmarks=None, rng=rng)
+    multiple = medians(lengthscale_of(best.kernel))
+    return None if multiple is None else Recipe(kernels.name_of(best.kernel), best.inputs, multiple)
