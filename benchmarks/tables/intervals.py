@@ -61,13 +61,13 @@ def chosen(data: tuple[np.ndarray, np.ndarray]) -> dict[str, Any]:
 def measured(data: tuple[np.ndarray, np.ndarray], choice: dict[str, Any], seed: int) -> list[Row]:
     """Return a row for each level and contender."""
     from gramian import KernelRidge
-    from gramian.fitting.uncertainty.conformal_calibration import held_back
+    from gramian.conformal.held_out import hold_out
 
     X, y, X_test, y_test = drawn(data, seed)
     model = KernelRidge(**choice, conformal="split", random_state=seed)
     with clock() as took:
         model.fit(X, y)
-    learn, held = (index.numpy() for index in held_back(len(y), model._draws()))
+    learn, held = (index.numpy() for index in hold_out(len(y), model._draws()))
     error = np.sort(np.abs(y[held] - model.predict(X[held])))
     values, spread = model.predict(X_test), np.diff(model.predict_interval(X_test, 0.9))[:, 0]
     thirds = np.array_split(np.argsort(spread, kind="stable"), 3)

@@ -1,11 +1,16 @@
 """Intervals and sets on the command line: the same as in Python, and what they are worth."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
 from gramian import KernelRidge, KernelRidgeClassifier, KernelRidgeCV, load
+from gramian.conformal import HeldOutMethod, RowScores
+from gramian.conformal.base import methods
+from gramian.conformal.held_out import errors_of
 
 FEATURES = ["a", "b", "c"]
 OWN = (
@@ -37,8 +42,17 @@ def written(report, model, data, tmp_path, *more):
     return pyarrow.csv.read_csv(tmp_path / "p.csv")
 
 
-@pytest.mark.parametrize("method", ["split", "cv+"])
-def test_the_same_as_in_python(report, fit, train, fresh, tmp_path, method):
+@dataclass(frozen=True)
+class AbsoluteErrors(HeldOutMethod):
+    """A method that the package does not have: intervals of one width."""
+
+    def score_rows(self, refit, learned, held_data, draws):
+        return RowScores(held_data.rows, errors_of(refit, held_data).abs())
+
+
+@pytest.mark.parametrize("method", ["split", "cv+", "cqr", "absolute"])
+def test_the_same_as_in_python(report, fit, train, fresh, tmp_path, monkeypatch, method):
+    monkeypatch.setattr(methods, "_classes", {**methods._classes, "absolute": AbsoluteErrors})
     X, y = rows_of(train)
     new = rows_of(fresh)[0]
     python = KernelRidge(**PLAIN, conformal=method).fit(X, y)
@@ -96,4 +110,45 @@ def test_what_cannot_be(error, fit, train, model, fresh, tmp_path):
     said = error("predict", model, fresh, *out, "--interval", "1.2")
     assert "--interval must be between 0 and 1" in said
     said = error("fit", train, "--target", "y", "--conformal", "splt", *out)
-    assert "--conformal must be None, 'split' or 'cv+'" in said
+    assert "--conformal must be None, 'cqr', 'cv+' or 'split'" in said
+
+
+def test_groups(report, error, save, tmp_path):
+    """The same as in Python; `evaluate` has the coverage of each group."""
+    kind = np.array(["a", "b"])[np.arange(400) % 2]
+    data = save("kinds.parquet", n=400, kind=kind)
+    groups = ("--conformal", "split", "--conformal-groups", "kind")
+    report("fit", data, "--target", "y", *OWN, *groups, "--out", tmp_path / "m")
+    table = pq.read_table(data)
+    python = KernelRidge(**PLAIN, conformal="split", conformal_groups="kind").fit(data, "y")
+    ends = python.predict_interval(table)
+    found = written(report, tmp_path / "m", data, tmp_path, "--interval", "0.9")
+    np.testing.assert_allclose(found["prediction_lower"], ends[:, 0], rtol=1e-5)
+    y = table["y"].to_numpy()
+    inside = (ends[:, 0] <= y) & (y <= ends[:, 1])
+    shares = report("evaluate", tmp_path / "m", data)["intervals_of_0.9"]["coverage_of_groups"]
+    assert shares == pytest.approx({f"kind={k}": inside[kind == k].mean() for k in "ab"})
+    assert "2 groups by 'kind'" in report("info", tmp_path / "m")["intervals"]
+    said = error("fit", data, "--target", "y", *OWN, "--conformal-groups", "kind", "--out", "x")
+    assert "--conformal-groups kind needs --conformal, such as --conformal split" in said
+
+
+def test_groups_that_are_too_small(gramian, save, tmp_path):
+    kind = np.where(np.arange(400) < 30, "rare", "usual")
+    data = save("kinds.parquet", n=400, kind=kind)
+    groups = ("--conformal", "split", "--conformal-groups", "kind")
+    gramian("fit", data, "--target", "y", *OWN, *groups, "--out", tmp_path / "m")
+    out = ("--interval", "0.9", "--out", tmp_path / "p.csv")
+    said = gramian("predict", tmp_path / "m", data, *out).err
+    assert "warning: groups with fewer than the 9 held-back rows that a level of 0.9 needs" in said
+    assert "kind=rare" in said
+    assert "with --conformal cv+ every row has a score" in said
+
+
+def test_intervals_of_one_width_have_no_thirds(report, fit, save, monkeypatch):
+    """Their ends are rounded, and so are their widths."""
+    monkeypatch.setattr(methods, "_classes", {**methods._classes, "absolute": AbsoluteErrors})
+    data = save("small.parquet", n=300, y=np.random.default_rng(0).normal(size=300))
+    model = fit(data, *OWN, "--conformal", "absolute")
+    assert np.ptp(np.diff(load(model).predict_interval(pq.read_table(data)))) > 0
+    assert set(report("evaluate", model, data)["intervals_of_0.9"]) == {"coverage", "width"}

@@ -14,12 +14,12 @@ from sklearn.base import clone
 
 import gramian
 from gramian import KernelRidge, KernelRidgeClassifier, KernelRidgeClassifierCV, KernelRidgeCV
-from gramian.fitting.uncertainty import conformal_calibration
-from gramian.fitting.uncertainty import refit as again
-from gramian.fitting.uncertainty.conformal_calibration import ERROR_FLOOR, held_back
+from gramian.conformal import split, spread
+from gramian.conformal.held_out import hold_out
+from gramian.conformal.spread import ERROR_FLOOR
+from gramian.fitting.uncertainty import refit as refits
 from gramian.losses import Quantile
 from gramian.model import KernelModel
-from gramian.model.uncertainty.conformal import Calibrated, Conformal, set_scores
 
 PLAIN = {
     "kernel": "matern32", "lengthscale": "median", "penalty": 1e-4, "standardize": True,
@@ -46,65 +46,6 @@ def fitted(method="split", X=X, y=Y, **settings) -> KernelRidge:
 
 def share_inside(ends: np.ndarray, y: np.ndarray = TRUTH) -> float:
     return float(((y >= ends[:, 0]) & (y <= ends[:, 1])).mean())
-
-
-class Constant:
-    """A model of one value for each row."""
-
-    def predict(self, rows, **settings):
-        return torch.zeros(len(rows), 1, dtype=torch.float64)
-
-
-class TestQuantiles:
-    @pytest.mark.parametrize(
-        ("level", "half"), [(0.5, 3.0), (0.6, 4.0), (0.8, 5.0), (0.84, math.inf), (0.01, 1.0)]
-    )
-    def test_are_those_of_the_theorem(self, level, half):
-        """Of five scores and one new one each rank has the same chance."""
-        scores = torch.tensor([[1.0], [2.0], [3.0], [4.0], [5.0]], dtype=torch.float64)
-        made = Conformal((Calibrated(scores),))
-        ends = made.intervals(Constant(), range(3), level)
-        np.testing.assert_array_equal(ends[:, 0], [[-half, half]] * 3)
-        assert made.least_level() == 5 / 6
-
-    def test_of_folds_they_are_order_statistics_of_bounds(self):
-        rng = np.random.default_rng(0)
-        folds = [np.sort(rng.exponential(size=(n, 1)), axis=0) for n in (4, 5)]
-
-        class Values(Constant):
-            def __init__(self, number):
-                self.number = number
-
-            def predict(self, rows, **settings):
-                return torch.full((len(rows), 1), float(self.number), dtype=torch.float64)
-
-        parts = tuple(
-            Calibrated(torch.from_numpy(scores), Values(k)) for k, scores in enumerate(folds)
-        )
-        ends = Conformal(parts).intervals(Constant(), range(2), 0.8)
-        low = np.sort(np.concatenate([k - scores[:, 0] for k, scores in enumerate(folds)]))
-        high = np.sort(np.concatenate([k + scores[:, 0] for k, scores in enumerate(folds)]))
-        # of n = 9: the floor(10 * 0.2) = second smallest, the ceil(10 * 0.8) = eighth smallest
-        np.testing.assert_allclose(ends[0, 0], [low[1], high[7]])
-        assert Conformal(parts).intervals(Constant(), range(2), 0.95).isinf().all()
-
-    def test_scores_of_classes_are_likelier_ones_and_half_of_their_own(self):
-        chances = torch.tensor([[0.1, 0.6, 0.3], [0.5, 0.2, 0.3], [0.5, 0.2, 0.3]])
-        found = set_scores(chances, torch.tensor([2, 0, 1]))
-        np.testing.assert_allclose(found, [[0.75], [0.25], [0.9]], rtol=1e-6)
-
-    def test_sets_end_with_the_quantile(self):
-        scores = torch.linspace(0.1, 0.9, 9, dtype=torch.float64)[:, None]
-        chances = torch.tensor([[0.1, 0.6, 0.3], [0.95, 0.03, 0.02]], dtype=torch.float64)
-        made = Conformal((Calibrated(scores),))
-        assert made.sets([chances], 0.9).tolist() == [[False, True, True], [True, False, False]]
-        assert made.sets([chances], 0.6).tolist() == [[False, True, False], [True, False, False]]
-        assert made.sets([chances], 0.95).all()
-
-    @pytest.mark.parametrize("scores", [[[2.0], [1.0]], [[-1.0]], [[math.nan]], [1.0]])
-    def test_scores_increase(self, scores):
-        with pytest.raises(ValueError, match="scores must"):
-            Calibrated(torch.tensor(scores, dtype=torch.float64))
 
 
 class TestCoverage:
@@ -167,7 +108,7 @@ class TestCoverage:
 class TestWhoSeesWhat:
     def test_held_back_rows_change_neither_function_nor_spread(self):
         """With their targets far off, only scores and the choice of the ridge are others."""
-        learn, held = held_back(300, fitted()._draws())
+        learn, held = hold_out(300, fitted()._draws())
         far = Y.copy()
         far[held] += 100 * (1 + np.arange(len(held)))
         one, other = fitted(), fitted(y=far)
@@ -180,27 +121,29 @@ class TestWhoSeesWhat:
     def test_rows_with_scores_do_not_change_the_spread(self):
         """Not by a bit: what the other half chooses is what it chose before."""
         est = fitted()
-        _, held = held_back(300, est._draws())
+        _, held = hold_out(300, est._draws())
         second = torch.randperm(60, generator=est._draws()).chunk(2)[1]
         far = Y.copy()
         far[held[second.sort().values]] *= -1e3
         one, other = (each.model_.conformal.parts[0] for each in (est, fitted(y=far)))
-        assert torch.equal(one.spread.coef, other.spread.coef)
-        assert torch.equal(one.spread.target_scale, other.spread.target_scale)
+        assert torch.equal(one.functions["spread"].coef, other.functions["spread"].coef)
+        assert torch.equal(
+            one.functions["spread"].target_scale, other.functions["spread"].target_scale
+        )
         assert not torch.equal(one.scores, other.scores)
 
     def test_the_ridge_of_the_spread_does_not_hang_on_that_of_the_function(self, monkeypatch):
         tried = []
-        real = again.Again.spread
+        real = refits.Refit.fit_targets
 
-        def spread(self, data, penalty, rng):
+        def fit_targets(self, data, targets, penalty):
             tried.append(penalty)
-            return real(self, data, penalty, rng)
+            return real(self, data, targets, penalty)
 
-        monkeypatch.setattr(again.Again, "spread", spread)
+        monkeypatch.setattr(refits.Refit, "fit_targets", fit_targets)
         fitted(penalty=1e-9)
-        assert tuple(tried) == conformal_calibration.SPREAD_PENALTIES[: len(tried)]
-        assert 3 <= len(tried) < len(conformal_calibration.SPREAD_PENALTIES)
+        assert tuple(tried) == spread.SPREAD_PENALTIES[: len(tried)]
+        assert 3 <= len(tried) < len(spread.SPREAD_PENALTIES)
 
     @pytest.mark.parametrize("kind", ["numbers", "classes"])
     def test_held_back_rows_have_no_say_in_an_encoding(self, kind):
@@ -211,7 +154,7 @@ class TestWhoSeesWhat:
         y = Y if kind == "numbers" else np.where(Y > 0, "up", "down")
         estimator = KernelRidge if kind == "numbers" else KernelRidgeClassifier
         est = estimator(**PLAIN, conformal="split")
-        _, held = held_back(300, est._draws())
+        _, held = hold_out(300, est._draws())
         other = y.copy()
         other[held] = 1e3 if kind == "numbers" else "up"
         predicted = []
@@ -228,9 +171,9 @@ class TestWhoSeesWhat:
         classes = torch.zeros(300, dtype=torch.int64)
         for seed in range(30):
             classes[:] = 0
-            _, held = held_back(300, torch.Generator().manual_seed(seed))
+            _, held = hold_out(300, torch.Generator().manual_seed(seed))
             classes[held[:2]] = 1  # all of them would be held back
-            learn, rest = held_back(300, torch.Generator().manual_seed(seed), classes)
+            learn, rest = hold_out(300, torch.Generator().manual_seed(seed), classes)
             assert (classes[learn] == 1).sum() == 1
             assert len(learn) == 241
             assert torch.equal(torch.cat([learn, rest]).sort().values, torch.arange(300))
@@ -243,34 +186,33 @@ class TestWhoSeesWhat:
     def test_rows_that_choose_the_spread_have_no_scores(self, monkeypatch):
         seen = {}
 
-        def chosen(again, learned, held, off, rng, draws):
-            seen["choose"] = held.numbers
-            return None
+        def choose(refit, learned, judges, draws):
+            seen["choose"] = judges[0].numbers
 
-        def calibrated(spread, off, held):
+        def scale(errors, held, spread_model):
             seen["score"] = held.numbers
-            return real(spread, off, held)
+            return real(errors, held, spread_model)
 
-        real = conformal_calibration._calibrate_scores
-        monkeypatch.setattr(conformal_calibration, "chosen_spread", chosen)
-        monkeypatch.setattr(conformal_calibration, "_calibrate_scores", calibrated)
-        _, held = held_back(300, fitted()._draws())
+        real = split.scale_errors
+        monkeypatch.setattr(split, "choose_spread", choose)
+        monkeypatch.setattr(split, "scale_errors", scale)
+        _, held = hold_out(300, fitted()._draws())
         assert torch.equal(torch.cat([seen["choose"], seen["score"]]).sort().values, held)
 
     def test_the_pieces_are_those_of_the_definition(self, monkeypatch):
         """Halves, logarithms, the ridge that was chosen and its scores, put together by hand."""
         kept = {}
 
-        def spread(self, data, penalty, rng):
-            kept["targets"], kept["rows"] = data.targets, data.rows
-            return real(self, data, penalty, rng)
+        def fit_targets(self, data, targets, penalty):
+            kept["targets"], kept["rows"] = targets, data.rows
+            return real(self, data, targets, penalty)
 
-        real = again.Again.spread
-        monkeypatch.setattr(again.Again, "spread", spread)
-        monkeypatch.setattr(conformal_calibration, "SPREAD_PENALTIES", (1e-3,))
+        real = refits.Refit.fit_targets
+        monkeypatch.setattr(refits.Refit, "fit_targets", fit_targets)
+        monkeypatch.setattr(spread, "SPREAD_PENALTIES", (1e-3,))
         est = fitted(solver="direct", landmarks=None)
         part = est.model_.conformal.parts[0]
-        learn, held = (index.numpy() for index in held_back(300, est._draws()))
+        learn, held = (index.numpy() for index in hold_out(300, est._draws()))
         draws = est._draws()
         _, second = (p.sort().values for p in torch.randperm(60, generator=draws).chunk(2))
         halves = [p.sort().values for p in torch.randperm(240, generator=draws).chunk(2)]
@@ -306,8 +248,8 @@ class TestWhoSeesWhat:
         ends = est.predict_interval(NEW)
         np.testing.assert_array_equal(est.predict(NEW), before)
         part = est.model_.conformal.parts[0]
-        assert len(part.values.centers) == 240
-        np.testing.assert_allclose(ends.mean(axis=1), part.values.predict(NEW)[:, 0])
+        assert len(part.functions["values"].centers) == 240
+        np.testing.assert_allclose(ends.mean(axis=1), part.functions["values"].predict(NEW)[:, 0])
         np.testing.assert_array_equal(est.predict_interval(NEW), ends)
 
     @pytest.mark.parametrize("method", [None, pytest.param("cv+", marks=pytest.mark.slow)])
@@ -317,25 +259,25 @@ class TestWhoSeesWhat:
         scaled = est.model_.standardizer
         rows = torch.from_numpy((X - scaled.mean.numpy()) / scaled.scale.numpy())
         for part in est.model_.conformal.parts:
-            centers = next(part.values.centers.blocks(150))[1]
+            centers = next(part.functions["values"].centers.blocks(150))[1]
             near = torch.cdist(rows, centers, compute_mode="donot_use_mm_for_euclid_dist")
             used = near.min(dim=1).values < 1e-9
             assert used.sum() == 150
         if method is None:
-            _, held = held_back(300, est._draws())
+            _, held = hold_out(300, est._draws())
             assert not used[held].any()
 
     @pytest.mark.parametrize("method", METHODS)
     def test_fits_are_stopped_as_early_as_that_of_the_model(self, method, monkeypatch):
         """A solver that needs no penalty is the same again, for as many iterations."""
         seen = []
-        real = again.fit
+        real = refits.fit
 
         def fit(settings, data, **more):
             seen.append((settings.solver, settings.max_iter, float(settings.penalty)))
             return real(settings, data, **more)
 
-        monkeypatch.setattr(again, "fit", fit)
+        monkeypatch.setattr(refits, "fit", fit)
         est = fitted(method, penalty=0, solver="eigenpro2", early_stopping=True, patience=2)
         assert share_inside(est.predict_interval(NEW)) > 0.75
         assert est.best_iteration_ < 100
@@ -479,7 +421,9 @@ class TestRefusals:
             fitted().predict_interval(NEW, level)
 
     def test_unknown_methods(self):
-        with pytest.raises(ValueError, match=r"'split' or 'cv\+', not 'splits'; did you mean"):
+        with pytest.raises(
+            ValueError, match=r"'cqr', 'cv\+' or 'split', not 'splits'; did you mean"
+        ):
             fitted("splits")
 
     def test_too_few_rows(self):

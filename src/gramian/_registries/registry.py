@@ -16,13 +16,14 @@ ENTRY_POINT_GROUPS = {
     "kernel": ("gramian.kernels", "Kernel"),
     "solver": ("gramian.solvers", "Solver"),
     "selector of landmarks": ("gramian.landmarks", "Selector"),
+    "conformal method": ("gramian.conformal", "ConformalMethod"),
 }
 """Kinds that plugins may extend, with the package of the base class, which is also the group of
 entry points, and the name of the base class."""
 
 
 class Registry(Generic[Registered]):
-    """Registry of the classes of one kind (kernels, solvers, selectors).
+    """Registry of the classes of one kind (kernels, solvers, selectors, conformal methods).
 
     An unknown name is looked up among the entry points of other packages, see `ENTRY_POINT_GROUPS`,
     and its class is loaded. Registered classes take precedence.

@@ -9,6 +9,7 @@ import typer
 from .inputs.cluster import on_cluster
 from .options.arguments import (
     CheckpointSeconds,
+    ConformalGroups,
     ConformalMethod,
     Coverage,
     Dask,
@@ -84,6 +85,7 @@ def fit(
     history: HistoryFile = None,
     std: FitsDeviations = False,
     conformal: ConformalMethod = None,
+    conformal_groups: ConformalGroups = None,
     as_json: Json = False,
 ) -> None:
     """Search for a model of a table and save it; with options of the model, make a single fit.
@@ -92,12 +94,17 @@ def fit(
     lengthscale and penalty on held-out rows, then fits all rows. With any of them, or with
     --checkpoint but no --budget, it is a single fit, and Parquet is streamed, never loaded whole.
     """
+    from .outputs.intervals import Calibration
+
+    calibration = Calibration(conformal, conformal_groups)
     if options.of_a_model:
         # Imported by the command that runs: the others, and --help, start without torch.
         from .commands.fit import fit as run
 
         with on_cluster(options.dask, data, options.dask_patience, options.dask_keep):
-            report = run(data, options, out, checkpoint, history, checkpoint_every, std, conformal)
+            report = run(
+                data, options, out, checkpoint, history, checkpoint_every, std, calibration
+            )
         show(report, as_json)
     else:
         from ..callbacks import Checkpoint
@@ -105,7 +112,7 @@ def fit(
 
         # ``--dask`` is an option of a single fit: a search always reads local rows.
         callback = None if checkpoint is None else Checkpoint(checkpoint)
-        show(search(data, options, out, history, std, conformal, callback), as_json)
+        show(search(data, options, out, history, std, calibration, callback), as_json)
 
 
 @app.command(epilog="Example: " + COMMAND_EXAMPLES["tune"])

@@ -12,15 +12,15 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from .._messages.checks import as_bytes
+from ..conformal import ConformalPredictor
 from ..data import Encoding
 from ..engines import Engine
 from .base import KernelPart, Label, Model
 from .file.checks import check_average, check_parts, same_encoding
 from .file.conformal import conformal_of, register_builder
-from .file.format import write_model
 from .file.read import read_model
+from .file.write import write_model
 from .kernel_model import KernelModel
-from .uncertainty.conformal import Conformal
 from .uncertainty.deviations import deviations, out_of_range
 from .uncertainty.probabilities import Probabilities
 
@@ -40,7 +40,7 @@ class AverageModel(Model):
         is not saved.
     info : mapping, optional
         Facts about the average that JSON can hold.
-    conformal : Conformal, optional
+    conformal : ConformalPredictor, optional
         Calibration of prediction intervals, or of sets of classes.
 
     Raises
@@ -57,7 +57,7 @@ class AverageModel(Model):
     weights: tuple[float, ...]
     models: tuple[KernelPart, ...]
     info: Mapping[str, Any] = field(default_factory=dict)
-    conformal: Conformal | None = None
+    conformal: ConformalPredictor | None = None
     feature_names: tuple[str, ...] | None = field(init=False)
     classes: tuple[Label, ...] | None = field(init=False)
     encoding: Encoding | None = field(init=False)

@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from .._messages.checks import join_words
+from ..conformal import ConformalPredictor
 from ..data import (
     Encoding,
     LinearMap,
@@ -31,7 +32,6 @@ from ..engines import Engine
 from ..kernels import Kernel
 from ..losses.links import Link
 from .cells import CellCenters
-from .uncertainty.conformal import Conformal
 from .uncertainty.probabilities import Probabilities, Shares, likeliest
 from .uncertainty.variance import Variance
 
@@ -56,7 +56,7 @@ class Model(ABC):
         Further facts, as JSON.
     probabilities : Probabilities or None
         Map from decision values to probabilities; None for `Shares` to the power 1 in a classifier.
-    conformal : Conformal or None
+    conformal : ConformalPredictor or None
         Calibration of prediction intervals, or of sets of classes.
     """
 
@@ -68,7 +68,7 @@ class Model(ABC):
     target: tuple[str, ...] | None
     info: Mapping[str, Any]
     probabilities: Probabilities | None
-    conformal: Conformal | None
+    conformal: ConformalPredictor | None
 
     @property
     @abstractmethod
@@ -317,7 +317,7 @@ class KernelPart(Model):
     probabilities: Probabilities | None = None
     link: Link | None = None
     variance: Variance | None = None
-    conformal: Conformal | None = None
+    conformal: ConformalPredictor | None = None
 
     @abstractmethod
     def prepare_rows(self, rows: RowSource) -> RowSource:

@@ -19,8 +19,9 @@ from .base import KernelPart
 from .cell_values import gradients_by_cell, values_by_cell
 from .file.checks import check_parts
 from .file.conformal import conformal_of, register_builder
-from .file.format import center_tensors, write_model
+from .file.format import center_tensors
 from .file.read import read_model
+from .file.write import write_model
 from .uncertainty.deviations import deviations, out_of_range
 
 GRADIENT_ROWS = 2000
@@ -75,7 +76,7 @@ class KernelModel(KernelPart):
         predicts logarithms. None: the values are the predictions.
     variance : Variance, optional
         Standard deviations of predictions.
-    conformal : Conformal, optional
+    conformal : ConformalPredictor, optional
         Calibration of prediction intervals, or of sets of classes.
     """
 

@@ -11,12 +11,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ..conformal import ConformalPredictor
 from ..data import ArrayRows, RowSource
 from ..data.rows.transform import Blockwise
 from .average import AverageModel
 from .base import Model
 from .kernel_model import KernelModel
-from .uncertainty.conformal import Conformal
 
 
 class Asked(Blockwise):
@@ -64,7 +64,7 @@ def map_predictions(rows: RowSource, model: Model, **settings: Any) -> RowSource
 
 
 def intervals_at(
-    rows: RowSource, model: Model, conformal: Conformal, level: float, **settings: Any
+    rows: RowSource, model: Model, conformal: ConformalPredictor, level: float, **settings: Any
 ) -> RowSource:
     """Return the ends of the intervals of one output, of shape (n, 2); see `map_predictions`."""
     ask = partial(_ends, model=bare(model), conformal=conformal, level=level, settings=settings)
@@ -72,7 +72,7 @@ def intervals_at(
 
 
 def sets_at(
-    rows: RowSource, model: Model, conformal: Conformal, level: float, **settings: Any
+    rows: RowSource, model: Model, conformal: ConformalPredictor, level: float, **settings: Any
 ) -> RowSource:
     """Return which of k classes are in sets, 1 or 0, of shape (n, k); see `map_predictions`."""
     ask = partial(_in_sets, model=bare(model), conformal=conformal, level=level, settings=settings)
@@ -84,15 +84,23 @@ def _values(rows: RowSource, model: Model, settings: Mapping[str, Any]) -> Float
 
 
 def _ends(
-    rows: RowSource, model: Model, conformal: Conformal, level: float, settings: Mapping[str, Any]
+    rows: RowSource,
+    model: Model,
+    conformal: ConformalPredictor,
+    level: float,
+    settings: Mapping[str, Any],
 ) -> Float[Tensor, "b 2"]:
     return conformal.intervals(model, rows, level, **settings)[:, 0]
 
 
 def _in_sets(
-    rows: RowSource, model: Model, conformal: Conformal, level: float, settings: Mapping[str, Any]
+    rows: RowSource,
+    model: Model,
+    conformal: ConformalPredictor,
+    level: float,
+    settings: Mapping[str, Any],
 ) -> Float[Tensor, "b k"]:
-    return conformal.sets_at(model, rows, level, **settings).double()
+    return conformal.sets(model, rows, level, **settings).double()
 
 
 def bare(model: Model) -> Model:

@@ -7,7 +7,6 @@ import csv
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,9 @@ from ... import __version__, fitting, solvers
 from ..._files.atomic import write_atomically
 from ...callbacks import Checkpoint, Progress, Validate
 from ...callbacks.checkpoint_file import check_is_checkpoint
-from ...fitting import Fitted, InterruptedFit
-from ...fitting.uncertainty.refit import Again
-from ...model import Label, load_model
+from ...fitting import Fitted, Generators, InterruptedFit
+from ...fitting.uncertainty.refit import Refit
+from ...model import Label, Model, load_model
 from ...scoring.predictions import Predictions, best_constant
 from ...scoring.quantiles import LEVELS_KEY, levels_of
 from ...scoring.table import CONSTANT_OF_TASK, MAIN_METRIC, METRIC_TABLE, task_of
@@ -31,7 +30,7 @@ from ..options.options import FitOptions
 from ..options.settings import check, generators, settings_of
 from ..outputs.files import check_outputs
 from ..outputs.held_out import EARLY_STOPPING_OPTIMISM, held_out_errors
-from ..outputs.intervals import divide_calibration, save_with_intervals
+from ..outputs.intervals import NO_CALIBRATION, Calibration
 from ..outputs.messages import message, remark
 from ..outputs.metrics import named_metrics
 from ..outputs.progress import command_progress
@@ -48,7 +47,7 @@ def fit(
     history: Path | None,
     every_seconds: float = 60.0,
     std: bool = False,
-    conformal: str | None = None,
+    calibration: Calibration = NO_CALIBRATION,
 ) -> Report:
     """Train a model, save it, and report on the fit."""
     start = time.perf_counter()
@@ -64,7 +63,7 @@ def fit(
         prepared = training.prepare(
             settings,
             generators(options),
-            lambda whole: divide_calibration(whole, conformal, options.seed),
+            lambda whole: calibration.divide(whole, options.seed),
         )
         fitting.check_memory(prepared.settings, prepared.data.rows, prepared.training.targets)
         if std:
@@ -76,10 +75,12 @@ def fit(
     report = _save_fit(fitted, prepared, options, out, history, start)
     if std:
         save_with_std(load_model(out), out, prepared.data, fitted.closed_form, settings.limit)
-    if conformal is not None:
-        rows = prepared.data, prepared.calibration
-        refit = partial(Again.of_fit, fitted=fitted, settings=prepared.settings, data=rows[0])
-        save_with_intervals(out, *rows, refit, conformal, options.seed)
+    rows = prepared.data, prepared.calibration
+
+    def build_refit(model: Model, rng: Generators) -> Refit:
+        return Refit.of_fit(model, fitted, prepared.settings, prepared.data, rng)
+
+    calibration.save(out, *rows, build_refit, options.seed)
     return report
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from ... import __version__, kernels, landmarks, solvers
+from ... import __version__, conformal, kernels, landmarks, solvers
 from ...data import LinearMap
 from ...data.formats import endings
 from ...engines import compiled_tiles
@@ -15,7 +15,6 @@ from ...engines.triton_engine import is_usable
 from ...fitting import machine_memory
 from ...model import KernelPart, load_model
 from ..outputs.importances import importances
-from ..outputs.intervals import intervals_in_words
 from ..outputs.report import Report
 
 
@@ -44,6 +43,7 @@ def _describe_installation() -> Report:
         "kernels": kernels.names(),
         "landmarks": landmarks.names(),
         "solvers": solvers.names(),
+        "conformal": conformal.names(),
     }
 
 
@@ -67,7 +67,7 @@ def _about_model(path: Path) -> Report:
         "classes": model.classes,
         "probabilities": None if model.classes is None else model.class_map.to_dict(),
         "standard_deviations": all(part.variance is not None for part in model.parts) or None,
-        "intervals": intervals_in_words(model.conformal),
+        "intervals": None if model.conformal is None else model.conformal.describe(),
         "importances": importances(model),
         "columns": None if model.encoding is None else model.encoding.describe(),
         "trained": about,

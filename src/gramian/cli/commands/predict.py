@@ -13,14 +13,20 @@ import numpy as np
 import torch
 
 from ..._messages.checks import as_bytes
-from ...data import RowSource, check_kept, split_names, write_table, write_with_columns
+from ...data import RowSource, Table, check_kept, split_names, write_table, write_with_columns
 from ...data.formats import WritableFormat, format_to_write
 from ...data.formats.base import is_table_name
 from ...model import Model, load_model
 from ...model.uncertainty.probabilities import likeliest
 from ..inputs.model_rows import open_for_model
 from ..outputs.files import check_outputs
-from ..outputs.intervals import check_level, interval_columns, names_of_columns
+from ..outputs.intervals import (
+    check_level,
+    conformal_of,
+    interval_columns,
+    names_of_columns,
+    warn_of_shortfalls,
+)
 from ..outputs.report import Report
 from ..outputs.standard_deviations import std_columns
 
@@ -61,7 +67,7 @@ def predict(
     if names:
         # Names that collide are found before the predictions, not after.
         check_kept(out, table, names, _names(loaded, proba, std, interval))
-    rows = open_for_model(loaded, table)
+    rows = _open_rows(loaded, table, interval)
     predicted = Predicted(loaded, engine, as_bytes(memory_limit), proba, std, interval)
     if output_format is None:
         rows.write(out, predicted)  # type: ignore[attr-defined]
@@ -74,6 +80,14 @@ def predict(
         write = write_kept if names else partial(write_table, out)
         write(columns, escape_formulas=escape_formulas)
     return {"predictions": out, "rows": len(rows), "seconds": time.perf_counter() - start}
+
+
+def _open_rows(model: Model, table: Table, interval: float | None) -> RowSource:
+    """Open the rows of a table; warn if scores are too few for the intervals of these."""
+    rows = open_for_model(model, table)
+    if interval is not None:
+        warn_of_shortfalls(conformal_of(model), interval, rows)
+    return rows
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from ...callbacks import Checkpoint
 from ...fitting import Generators
 from ...fitting.search.fit import Searched, search_fit
 from ...fitting.search.settings import SearchSettings
-from ...fitting.uncertainty.refit import Again
+from ...fitting.uncertainty.refit import Refit
 from ...model import Label, Model, load_model
 from ...scoring.predictions import Predictions, best_constant, likeliest_classes
 from ...scoring.table import MAIN_METRIC, METRIC_TABLE, task_of
@@ -29,7 +29,7 @@ from ..inputs.training import Prepared, open_training
 from ..options.options import FitOptions
 from ..options.settings import budget, check, settings_of
 from ..outputs.held_out import held_out_errors, optimism_of_search
-from ..outputs.intervals import divide_calibration, save_with_intervals
+from ..outputs.intervals import NO_CALIBRATION, Calibration
 from ..outputs.messages import message, remark
 from ..outputs.metrics import measure
 from ..outputs.progress import command_progress
@@ -111,7 +111,7 @@ def fit(
     out: Path,
     history: Path | None,
     std: bool = False,
-    conformal: str | None = None,
+    calibration: Calibration = NO_CALIBRATION,
     checkpoint: Checkpoint | None = None,
 ) -> Report:
     """Search for a model, save it, and report on it."""
@@ -119,22 +119,19 @@ def fit(
     path = None if checkpoint is None else checkpoint.path
     check_files(data, options, {"out": out, "checkpoint": path, "history": history})
     with report_interruption(path):
-        outcome = run_search(data, options, std, conformal, checkpoint)
+        outcome = run_search(data, options, std, calibration, checkpoint)
         about = save_outcome(outcome, out)
         penalties = [member.penalty for member in outcome.result.members]
         if std:
             limit = settings_of(options).limit
             save_with_std(load_model(out), out, outcome.prepared.data, lambda: penalties, limit)
-        if conformal is not None:
-            training_data, calibration = outcome.prepared.data, outcome.prepared.calibration
+        training_data, held_data = outcome.prepared.data, outcome.prepared.calibration
 
-            def build_refit(model: Model) -> Again:
-                shifts = tuple(penalty * training_data.total for penalty in penalties)
-                return Again(model, shifts, settings_of(options), len(training_data.targets))
+        def build_refit(model: Model, rng: Generators) -> Refit:
+            shifts = tuple(penalty * training_data.total for penalty in penalties)
+            return Refit(model, shifts, settings_of(options), len(training_data.targets), rng)
 
-            save_with_intervals(
-                out, training_data, calibration, build_refit, conformal, options.seed
-            )
+        calibration.save(out, training_data, held_data, build_refit, options.seed)
         if history is not None:
             rows = [history_row(outcome, trial) for trial in outcome.result.trials]
             write_atomically(history, lambda part: write_history(part, history, rows))
@@ -147,7 +144,7 @@ def run_search(
     data: Path,
     options: FitOptions,
     std: bool = False,
-    conformal: str | None = None,
+    calibration: Calibration = NO_CALIBRATION,
     checkpoint: Checkpoint | None = None,
 ) -> Outcome:
     """Search for a model of a table, the same as the estimators find with the same seed."""
@@ -163,7 +160,7 @@ def run_search(
         prepared = training.prepare(
             fit_settings,
             generators,
-            lambda whole: divide_calibration(whole, conformal, options.seed),
+            lambda whole: calibration.divide(whole, options.seed),
         )
         if std:
             check_std(fit_settings, prepared.data.coded)

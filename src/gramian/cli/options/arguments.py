@@ -66,7 +66,15 @@ ConformalMethod = Annotated[
     str | None,
     typer.Option(
         help="Also prepare `gramian predict --interval`: split holds out a fifth of the rows, "
-        "cv+ fits five times.",
+        "cv+ fits five times, cqr fits quantiles. `gramian info` lists the methods.",
+        rich_help_panel=OUTPUT_PANEL,
+    ),
+]
+ConformalGroups = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Column whose values are groups: the coverage then holds in each of them.",
         rich_help_panel=OUTPUT_PANEL,
     ),
 ]

@@ -21,6 +21,7 @@ OPTION_OF_PARAMETER = {
     "columns": "--features",
     "budget": "--budget",
     "conformal": "--conformal",
+    "conformal_groups": "--conformal-groups",
     "interval": "--interval",
 }
 """Options by the parameters that they set."""

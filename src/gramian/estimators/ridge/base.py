@@ -22,14 +22,15 @@ from ..._parameters.types import (
     MetricLike,
     RandomState,
 )
+from ...conformal import ConformalMethod
 from ...data import RowSource
 from ...engines import Engine
-from ...fitting import FitSettings, Fitted, TrainingData, machine_memory
+from ...fitting import FitSettings, Fitted, Generators, TrainingData, machine_memory
 from ...fitting.inputs.kernel_matrix import PRECOMPUTED_NAME as PRECOMPUTED
 from ...fitting.inputs.scaling import PathRow
 from ...fitting.uncertainty.conformal_calibration import draws_of
 from ...fitting.uncertainty.left_out_predictions import LeftOut, left_out
-from ...fitting.uncertainty.refit import Again
+from ...fitting.uncertainty.refit import Refit
 from ...kernels import Kernel
 from ...metric import Metric
 from ...model import Model
@@ -63,7 +64,8 @@ class KernelRidgeModel(BaseEstimator):
     metric: MetricLike
     engine: EngineLike
     memory_limit: MemoryLimit
-    conformal: str | None
+    conformal: str | ConformalMethod | None
+    conformal_groups: str | int | None
     random_state: RandomState
 
     model_: Model
@@ -337,9 +339,9 @@ class KernelRidgeModel(BaseEstimator):
         values = {field.name: getattr(self, field.name) for field in fields(FitSettings)}
         return FitSettings(**values | ({"kernel": PRECOMPUTED} if is_function(self.kernel) else {}))
 
-    def _refit(self, data: TrainingData) -> Again:
+    def _refit(self, data: TrainingData, rng: Generators) -> Refit:
         """Return the refit that repeats the last fit, to `data`, on other rows."""
-        return Again.of_fit(self.model_, self._fitted, self._settings(), data)
+        return Refit.of_fit(self.model_, self._fitted, self._settings(), data, rng)
 
     def _state(self) -> np.random.RandomState:
         state: np.random.RandomState = check_random_state(self.random_state)

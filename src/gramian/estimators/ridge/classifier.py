@@ -13,6 +13,7 @@ from torch import Tensor
 
 from ..._parameters.fit_parameters import FitParameters
 from ..._parameters.types import *  # `get_type_hints` looks for types of inherited fields here
+from ...conformal import ConformalMethod
 from ...fitting import Generators
 from ...fitting.inputs.targets import class_codes
 from ..base import restore_on_error
@@ -49,8 +50,8 @@ class KernelRidgeClassifier(KernelClassifier, FitParameters):
     early_stopping, validation_fraction, patience, time_limit
         As in `KernelRidge`. Held-out rows are stratified by class, to one row. Iterations are
         compared by the share of wrong labels, and ties by the squared error of the codes.
-    conformal : "split", "cv+" or None, default=None
-        As in `KernelRidge`, for `predict_set`.
+    conformal, conformal_groups
+        As in `KernelRidge`, for `predict_set`; ``"cqr"`` is for regressions.
     class_weight : dict, "balanced" or None, default=None
         Weight of each class, multiplied by ``sample_weight``. "balanced": inversely proportional to
         the number of its rows.
@@ -87,7 +88,8 @@ class KernelRidgeClassifier(KernelClassifier, FitParameters):
     """
 
     _: KW_ONLY
-    conformal: str | None = None
+    conformal: str | ConformalMethod | None = None
+    conformal_groups: str | int | None = None
     random_state: RandomState = None
     class_weight: ClassWeight = None
 

@@ -21,7 +21,7 @@ from .. import dask_collections, tables, validation
 from ..base import is_function
 from ..types import ClassWeight, Columns, RowsLike, TargetsLike, Values, Weights
 from .base import KernelRidgeModel
-from .conformal_rows import calibrated_intervals, warn_if_too_few
+from .conformal_rows import calibrated_intervals
 from .score import is_remote, remote_accuracy, rows_and_truth
 
 
@@ -182,16 +182,11 @@ class KernelClassifier(ClassifierMixin, KernelRidgeModel):
         """
         level = as_share(level, "level")
         check_is_fitted(self)
-        conformal = calibrated_intervals(self)
         rows = validation.new_rows(self, X)
+        conformal = calibrated_intervals(self, rows, level)
         engine, memory = self._engine_of_prediction(rows), self._memory_bytes()
-        warn_if_too_few(conformal, level)
-        # A part of the calibration without a function of its own has calibrated the model.
-        chances = [
-            (part.values or self.model_).predict_proba(rows, engine=engine, memory_bytes=memory)
-            for part in conformal.parts
-        ]
-        return conformal.sets(chances, level).numpy()
+        sets = conformal.sets(self.model_, rows, level, engine=engine, memory_bytes=memory)
+        return sets.numpy()
 
     def _chances(self, X: RowsLike) -> Tensor:
         values = torch.from_numpy(self._predict(X))

@@ -72,7 +72,8 @@ def fit_model(
     if divided.learn is not None and (chosen := fitted.landmark_rows) is not None:
         estimator.landmark_index_ = as_numpy(divided.learn[chosen])
     # Last: it needs the attributes above, and replaces the model by one with intervals.
-    calibrate_model(estimator, data, divided.held_out_data)
+    if estimator.conformal is not None:
+        calibrate_model(estimator, data, divided.held_out_data)
     return fitted
 
 

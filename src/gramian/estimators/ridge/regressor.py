@@ -10,6 +10,7 @@ from sklearn.utils.metaestimators import available_if
 
 from ..._parameters.fit_parameters import FitParameters
 from ..._parameters.types import *  # `get_type_hints` looks for types of inherited fields here
+from ...conformal import ConformalMethod
 from ...fitting import Generators, TrainingData
 from ...fitting.inputs.targets import target_tensor, training_targets
 from .. import validation
@@ -133,11 +134,18 @@ class KernelRidge(KernelRegressor, FitParameters):
         Seconds after which a fit ends, with a warning. The time starts after the check of the rows
         and includes landmarks and preconditioners. It is checked between iterations, and between
         levels of a path of penalties; closed forms and ``partial_fit`` ignore it.
-    conformal : "split", "cv+" or None, default=None
-        Source of the held-out errors for `predict_interval`. ``"split"``: a fifth of the rows, at
-        most 4,000, is held out before any choice, so that the coverage theorem holds. ``"cv+"``:
-        five more fits, each without a fold. None: from training rows, at the first call; see
-        `predict_interval` and docs/intervals.md.
+    conformal : str, ConformalMethod or None, default=None
+        Method of `predict_interval`, one of `gramian.conformal.names`, or an object. ``"split"``: a
+        fifth of the rows, at most 4,000, is held out before any choice, so that the coverage
+        theorem holds. ``"cv+"``: five more fits, each without a fold; every row has a score, for
+        few rows. ``"cqr"``: the rows of "split" move two fitted quantiles, for skewed noise;
+        ``ConformalQuantiles(0.8)`` for intervals of the level 0.8. None: "split" with training
+        rows, at the first call; see `predict_interval` and docs/intervals.md.
+    conformal_groups : str, int or None, default=None
+        Name of a column, or number of a feature, of few values: intervals are calibrated among the
+        rows of each value, and a share of at least ``level`` of each group is inside. Groups with
+        too few calibration rows for a level are compared with the rows of all groups, with a
+        warning.
     random_state : int, RandomState or None, default=None
         For random landmarks, the median heuristic, held-out rows and random solvers.
 
@@ -259,7 +267,8 @@ class KernelRidge(KernelRegressor, FitParameters):
     """
 
     _: KW_ONLY
-    conformal: str | None = None
+    conformal: str | ConformalMethod | None = None
+    conformal_groups: str | int | None = None
     random_state: RandomState = None
 
     plan = planning.plan

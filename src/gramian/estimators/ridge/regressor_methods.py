@@ -18,7 +18,7 @@ from .. import dask_collections, tables, validation
 from ..base import is_function
 from ..types import Columns, RowsLike, TargetsLike, Values, Weights
 from .base import KernelRidgeModel
-from .conformal_rows import calibrated_intervals, warn_if_too_few
+from .conformal_rows import calibrated_intervals
 from .score import is_remote, remote_r2, rows_and_truth
 
 
@@ -139,8 +139,8 @@ class KernelRegressor(RegressorMixin, KernelRidgeModel):
         Returns
         -------
         ndarray of shape (n, 2) or (n, t, 2)
-            Lower and upper ends, in float64; infinite, with a warning, for fewer than level / (1 -
-            level) held-out rows.
+            Lower and upper ends, in float64; infinite, with a warning that names ``"cv+"``, for
+            fewer than level / (1 - level) rows with scores.
 
         Raises
         ------
@@ -150,13 +150,17 @@ class KernelRegressor(RegressorMixin, KernelRidgeModel):
         Notes
         -----
         f(x) ± q s(x): q is a quantile of the errors of held-out rows divided by their spread s, a
-        ridge regression of the logarithms of errors: see `split` in
-        `gramian.fitting.uncertainty.conformal_calibration`. With ``conformal="split"`` these rows
+        ridge regression of the logarithms of errors: see `gramian.conformal.ConformalSplit`, and
+        `ConformalQuantiles` for ``conformal="cqr"``. With ``conformal="split"`` these rows
         affect no choice, and a share of at least ``level`` of new rows is inside if rows are
         exchangeable. Without it, the first call holds out training rows, and refits the others with
         the kernel, metric and penalty chosen on all rows: the interval is around that function, and
         the guarantee holds only as far as these choices do not matter. ``conformal="cv+"`` takes
         five fits and uses all rows for training.
+
+        With ``conformal_groups``, q is a quantile of the errors of the group of the row. Groups
+        with fewer rows than the level needs, and rows of no known group, have the q of all groups,
+        with a warning: their coverage may be another.
 
         Each target has its own interval; the joint coverage is lower. Weights apply to the fits;
         each held-out row of positive weight counts as one.
@@ -166,9 +170,8 @@ class KernelRegressor(RegressorMixin, KernelRidgeModel):
         """
         level = as_share(level, "level")
         check_is_fitted(self)
-        conformal = calibrated_intervals(self)
         rows = validation.new_rows(self, X)
-        warn_if_too_few(conformal, level)
+        conformal = calibrated_intervals(self, rows, level)
         ends = conformal.intervals(
             self.model_,
             rows,

@@ -23,15 +23,16 @@ from ..._parameters.types import (
 )
 from ...callbacks import Checkpoint
 from ...callbacks.progress import check_verbose, show_progress
+from ...conformal import ConformalMethod
 from ...data import RowSource
-from ...fitting import DividedRows, FitSettings, TrainingData, Whole
+from ...fitting import DividedRows, FitSettings, Generators, TrainingData, Whole
 from ...fitting.held_out.folds import other_rows, share
 from ...fitting.search.fit import search_fit
 from ...fitting.search.plan import SearchPlan, check_memory, plan_search
 from ...fitting.search.settings import SearchSettings
 from ...fitting.settings.settings import check_callbacks
-from ...fitting.uncertainty.conformal_calibration import check_method, held_back
-from ...fitting.uncertainty.refit import Again
+from ...fitting.uncertainty.conformal_calibration import find_groups, resolve_method
+from ...fitting.uncertainty.refit import Refit
 from ...search import Budget, Space
 from .. import tables
 from ..ridge.base import KernelRidgeModel
@@ -68,7 +69,8 @@ class KernelRidgeSearch(KernelRidgeModel):
     memory_limit: MemoryLimit = None
     callbacks: Callbacks = ()
     verbose: Verbosity = "auto"
-    conformal: str | None = None
+    conformal: str | ConformalMethod | None = None
+    conformal_groups: str | int | None = None
     random_state: RandomState = None
 
     def plan(
@@ -207,28 +209,32 @@ class KernelRidgeSearch(KernelRidgeModel):
         if test is not None:
             self.test_score_ = score_rows(scoring, searched, test, engine=self.engine)
         # 4. Last, because it replaces the model by one with intervals.
-        calibrate_model(self, data, calibration)
+        if self.conformal is not None:
+            calibrate_model(self, data, calibration)
 
     def _split_rows(self, dataset: Whole) -> tuple[DividedRows, TrainingData | None]:
         """Split the rows of the search and the optional test rows, which affect no choice."""
         if self.test_fraction is None:
             return divide_rows(self, dataset), None
         fraction = as_share(self.test_fraction, "test_fraction", example=0.2)
-        check_method(self.conformal)
         rng, classes = self._draws(), dataset.classes
+        method = resolve_method(self.conformal, classes=classes is not None)
         # 1. Test rows are drawn first: they are the same with and without `conformal`.
         test = share(dataset.count, fraction, rng, classes)
         # 2. Calibration rows are drawn among the remaining rows.
         calibration = test[:0]
-        if self.conformal == "split":
+        if method is not None:
             remaining = other_rows(dataset.count, test)
             classes = None if classes is None else classes[remaining]
-            calibration = remaining[held_back(len(remaining), rng, classes)[1]]
+            held_rows = method.divide(len(remaining), lambda: rng, classes)
+            calibration = calibration if held_rows is None else remaining[held_rows]
         # 3. Both leave the data in one step, so that a table is encoded without either; `order`
         # then separates them.
         index, order = torch.cat([test, calibration]).sort()
         divided = dataset.without(index)
         assert divided.held_out_data is not None
+        if self.conformal_groups is not None:
+            find_groups(self.conformal_groups, divided.train, is_held_out=len(calibration) > 0)
         is_test = order < len(test)
         test_data = divided.held_out_data.part(is_test.nonzero()[:, 0])
         if not len(calibration):
@@ -236,9 +242,9 @@ class KernelRidgeSearch(KernelRidgeModel):
         calibration_data = divided.held_out_data.part((~is_test).nonzero()[:, 0])
         return replace(divided, held_out_data=calibration_data), test_data
 
-    def _refit(self, data: TrainingData) -> Again:
+    def _refit(self, data: TrainingData, rng: Generators) -> Refit:
         shifts = tuple(penalty * data.total for penalty in self._penalty)
-        return Again(self.model_, shifts, self._settings(), len(data.targets))
+        return Refit(self.model_, shifts, self._settings(), len(data.targets), rng)
 
     def _penalties(self) -> tuple[float, ...]:
         return self._penalty

@@ -33,8 +33,7 @@ class KernelRidgeClassifierCV(KernelClassifier, KernelRidgeSearch):
         `predict_proba`, ``"roc_auc"``, of one class against the rest, or another metric or scorer
         as in `KernelRidgeCV`.
     engine, memory_limit, callbacks, verbose, random_state : as in `KernelRidgeCV`
-    conformal : "split", "cv+" or None, default=None
-        As in `KernelRidgeCV`, for `predict_set`.
+    conformal, conformal_groups : as in `KernelRidgeClassifier`
     class_weight : dict, "balanced" or None, default=None
         Weight of each class, multiplied by ``sample_weight``. "balanced": inversely proportional to
         the number of its rows.

@@ -68,9 +68,11 @@ class KernelRidgeCV(KernelRegressor, KernelRidgeSearch):
     verbose : int or "auto", default="auto"
         0: silent; 1: a progress bar in a terminal or a notebook, elsewhere a line every half minute
         on the standard error; 2: also a line for each trial; "auto": 1 in a notebook, else 0.
-    conformal : "split", "cv+" or None, default=None
+    conformal : str, ConformalMethod or None, default=None
         As in `KernelRidge`. The folds of ``"cv+"`` do not repeat the search: they use its kernels,
         maps and penalties.
+    conformal_groups : str, int or None, default=None
+        As in `KernelRidge`.
     random_state : int, RandomState or None, default=None
 
     Attributes

@@ -16,6 +16,7 @@ from ...data import (
     Targets,
     all_finite,
     as_remote_columns,
+    as_rows,
     gather_numbers,
     range_of,
     subset,
@@ -123,6 +124,14 @@ class TrainingData:
             return self
         weights = None if self.weights is None else gather_numbers(self.weights)
         return replace(self, targets=gather_numbers(self.targets), weights=weights)
+
+    def local_part(self, index: Int[Tensor, " k"] | None) -> TrainingData:
+        """Return the rows of increasing numbers, or all; remote ones in memory."""
+        part = self if index is None else self.part(index)
+        if not part.rows.remote:
+            return part
+        rows = as_rows(part.rows.take(torch.arange(len(part.rows))))
+        return replace(part, rows=rows).with_local_numbers()
 
     def model(
         self, kernel: Kernel, centers: RowSource | Tensor, coef: Float[Tensor, "m t"], **parts: Any

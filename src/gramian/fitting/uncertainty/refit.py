@@ -1,11 +1,10 @@
-"""Again: the kernel, maps, centers and ridge of a model, fitted to other rows or other targets."""
+"""Refit: the kernel, maps, centers and ridge of a model, fitted to other rows or other targets."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -13,10 +12,12 @@ from torch import Tensor
 
 from ..._parameters.types import LandmarksLike, SolverLike
 from ...data import ArrayRows, RowSource, as_rows, gather_rows
+from ...losses import Quantile
 from ...model import AverageModel, KernelPart, Model
 from ...model.file.format import CENTER_BYTES
 from ..choice.choose import NOISY_TOLERANCE as NOISY
 from ..fit import fit
+from ..held_out.folds import labels
 from ..inputs.training_data import TrainingData
 from ..plans.solver_choice import PCG_FROM, TINY_SHIFT
 from ..result import Fitted
@@ -32,7 +33,7 @@ MOST_ITERATIONS = 100
 
 
 @dataclass(frozen=True, eq=False)
-class Again:
+class Refit:
     """Frozen configuration of a fitted model, to refit it to other rows or targets.
 
     Attributes
@@ -44,6 +45,7 @@ class Again:
         Engine, memory, loss, iterations; its settings of the model are ignored.
     row_count : int
         Rows of the fit of the model: with as many centers, all rows are centers.
+    rng : Generators
     fresh : bool, default=False
         Whether to select new landmarks.
     """
@@ -52,12 +54,18 @@ class Again:
     shifts: tuple[float, ...]
     settings: FitSettings
     row_count: int
+    rng: Generators
     fresh: bool = False
 
     @classmethod
     def of_fit(
-        cls, model: Model, fitted: Fitted, settings: FitSettings, data: TrainingData
-    ) -> Again:
+        cls,
+        model: Model,
+        fitted: Fitted,
+        settings: FitSettings,
+        data: TrainingData,
+        rng: Generators,
+    ) -> Refit:
         """Build the refit of a fitted model, with its early-stopped iteration count.
 
         Parameters
@@ -69,6 +77,7 @@ class Again:
             Of the fit.
         data : TrainingData
             Of the fit, with the rows that it has held out by itself if they were not yet.
+        rng : Generators
         """
         if settings.penalties is not None:
             raise ValueError(
@@ -84,24 +93,23 @@ class Again:
             # their number, without validation.
             passes = fitted.best_iteration / fitted.solver.iterations_per_pass(n)
             settings = replace(settings, max_iter=max(1, math.ceil(passes)))
-        return cls(model, (fitted.penalty * data.total,), settings, n)
+        return cls(model, (fitted.penalty * data.total,), settings, n, rng)
 
-    def to_fewer(self, data: TrainingData, rng: Generators) -> Again:
+    def to_fewer(self, data: TrainingData) -> Refit:
         """Return the refit of a model that has seen only some of the rows.
 
         New landmarks are selected among them, unless they were given as points.
         """
-        fresh = replace(self, fresh=True).fit_rows(data, rng)
+        fresh = replace(self, fresh=True).fit_rows(data)
         return replace(self, model=fresh, row_count=len(data.targets))
 
-    def fit_rows(self, data: TrainingData, rng: Generators) -> Model:
+    def fit_rows(self, data: TrainingData) -> Model:
         """Return the model fitted to other rows.
 
         Parameters
         ----------
         data : TrainingData
             Rows and targets as those that the model was fitted to.
-        rng : Generators
 
         Raises
         ------
@@ -109,27 +117,26 @@ class Again:
             As `fit`.
         """
         parts = tuple(
-            self._part(part, shift, data, rng, self.settings)
+            self._part(part, shift / data.total, data, self.settings)
             for part, shift in zip(self.model.parts, self.shifts, strict=True)
         )
         if isinstance(self.model, AverageModel):
             return replace(self.model, models=parts, info={}, conformal=None)
         return parts[0]
 
-    def spread(self, data: TrainingData, penalty: float, rng: Generators) -> KernelPart:
+    def fit_targets(
+        self, data: TrainingData, targets: Float[Tensor, "n t"], penalty: float
+    ) -> KernelPart:
         """Refit the model of the largest weight to other targets, by squared errors.
 
         Parameters
         ----------
         data : TrainingData
-            With the targets of the spread.
+        targets : Tensor of shape (n, t)
         penalty : float
             Per row; with cells, per row of a cell.
-        rng : Generators
         """
-        # Of an average, the heaviest model gives kernel and maps.
-        number = max(range(len(self.shifts)), key=lambda i: self.model.shares[i])
-        part = self.model.parts[number]
+        part = self._heaviest_part
         shift, full = penalty * data.total, len(part.centers) >= self.row_count
         if part.cells is not None:
             # All cells share one ridge: it is set by the largest of them.
@@ -137,18 +144,55 @@ class Again:
         settings = replace(
             self.settings, loss="squared", tol=NOISY, early_stopping=False, max_iter=MOST_ITERATIONS
         )
-        # The spread is a plain regression, whatever the model predicts.
-        plain = replace(part, classes=None, link=None, target=None, probabilities=None)
-        numeric_data = replace(data, classes=None, target=None)
-        pcg = full and len(data.targets) > PCG_FROM and shift > TINY_SHIFT
-        return self._part(plain, shift, numeric_data, rng, settings, "pcg" if pcg else "auto")
+        numeric_data = replace(data, targets=targets, classes=None, target=None)
+        pcg = full and len(targets) > PCG_FROM and shift > TINY_SHIFT
+        solver = "pcg" if pcg else "auto"
+        return self._part(part, shift / data.total, numeric_data, settings, solver)
+
+    def fit_quantile(self, data: TrainingData, level: float) -> KernelPart:
+        """Fit a quantile with the kernel of the model of the largest weight, by the pinball loss.
+
+        Its penalty is chosen by this loss. The centers are the landmarks of the model; without
+        any, or with cells, sqrt(n) log(n) random rows.
+
+        Parameters
+        ----------
+        data : TrainingData
+        level : float
+            Between 0 and 1.
+        """
+        part = replace(self._heaviest_part, cells=None)
+        settings = replace(
+            self.settings,
+            loss=Quantile(level),
+            penalty="auto",
+            landmarks=None,
+            cells=None,
+            solver="auto",
+            callbacks=(),
+            warm_start=False,
+            early_stopping=False,
+            max_iter=MOST_ITERATIONS,
+        )
+        return self._part(part, "auto", data, settings, "auto")
+
+    def class_numbers(self, data: TrainingData) -> Int[Tensor, " n"] | None:
+        """Return the number of the class of each row; None of a regression."""
+        return labels(data.targets) if data.coded else None
+
+    @property
+    def _heaviest_part(self) -> KernelPart:
+        """The kernel model of the largest weight, of numbers."""
+        # Of an average, the heaviest model gives kernel and maps.
+        number = max(range(len(self.shifts)), key=lambda i: self.model.shares[i])
+        part = self.model.parts[number]
+        return replace(part, classes=None, link=None, target=None, probabilities=None)
 
     def _part(
         self,
         part: KernelPart,
-        shift: float,
+        penalty: float | Literal["auto"],
         data: TrainingData,
-        rng: Generators,
         settings: FitSettings,
         solver: SolverLike | None = None,
     ) -> KernelPart:
@@ -157,15 +201,19 @@ class Again:
         if not (rows.sparse or rows.remote):
             rows = as_rows(gather_rows(rows, torch.arange(len(rows)), CENTER_BYTES))
         mapped_data = replace(data, rows=rows, encoding=None, feature_names=None, held_out=None)
-        settled = _settle_settings(settings, part, shift / data.total, self.row_count)
+        settled = _settle_settings(settings, part, penalty, self.row_count)
         if self.fresh and settled.landmarks is not None:
             settled = replace(settled, landmarks=_anew(settings, part, len(data.targets)))
-        # A fit that stops early, or without a penalty, is
-        # regularised by its solver, which must stay.
-        if solver is None:
-            stopped = settings.early_stopping or shift == 0
+        if settled.landmarks is None and settled.is_nonlinear and penalty == "auto":
+            # Newton's method with all rows as centers takes 3 to 4 times as long for 800 rows, and
+            # the pinball loss of sqrt(n) log(n) landmarks is the same.
+            settled = replace(settled, landmarks="uniform")
+        if solver is None:  # one that is stopped early regularises by that
+            stopped = settings.early_stopping or penalty == 0
             solver = settings.solver if stopped else "auto"
-        refitted = fit(replace(settled, solver=solver), mapped_data, rng=rng, diagnose=False).model
+        refitted = fit(
+            replace(settled, solver=solver), mapped_data, rng=self.rng, diagnose=False
+        ).model
         return replace(
             part,
             centers=part.centers if _same(part, refitted) else refitted.centers,
@@ -181,7 +229,7 @@ class Again:
 
 
 def _settle_settings(
-    settings: FitSettings, part: KernelPart, penalty: float, whole: int
+    settings: FitSettings, part: KernelPart, penalty: float | Literal["auto"], whole: int
 ) -> FitSettings:
     """Return settings of a fit to prepared rows, with nothing left to choose."""
     landmarks: Any = None
@@ -231,23 +279,3 @@ def _same(part: KernelPart, found: KernelPart) -> bool:
         torch.equal(x.to(y.dtype), y)
         for (_, x), (_, y) in zip(a.blocks(1 << 16), b.blocks(1 << 16), strict=True)
     )
-
-
-def parts_of(index: Int[Tensor, " n"], count: int) -> Sequence[Int[Tensor, " _"]]:
-    """Return `count` parts of a random order, each increasing."""
-    return [part.sort().values for part in index.chunk(count)]
-
-
-def errors_of_halves(
-    again: Again, data: TrainingData, rng: Generators, order: Int[Tensor, " n"]
-) -> Float[Tensor, "n t"]:
-    """Return the errors of each half of the rows by the fit to the other one."""
-    n = len(data.targets)
-    errors, halves = None, parts_of(order, 2)
-    for held_rows, other_rows_of_half in (halves, halves[::-1]):
-        f = again.fit_rows(data.part(other_rows_of_half), rng)
-        off = data.targets[held_rows].double() - f.predict(data.part(held_rows).rows)
-        errors = off.new_empty(n, off.shape[1]) if errors is None else errors
-        errors[held_rows] = off
-    assert errors is not None
-    return errors

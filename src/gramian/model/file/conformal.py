@@ -1,13 +1,33 @@
-"""conformal_of: the calibration of intervals, from the file of a model."""
+"""The calibration of intervals in the file of a model: its header, its tensors, and reading it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..uncertainty.conformal import Calibrated, Conformal, Predictor
-from .read import Saved, SavedPart
+from torch import Tensor
 
+from ...conformal import CalibratedPart, ConformalPredictor, RowGroups, make
+from ...conformal.parts import Predictor
+from ..base import Model
+from .format import CENTER_TENSORS, member_header, member_tensors, with_prefix, without_prefix
+from .members import (
+    Saved,
+    SavedCalibration,
+    SavedPart,
+    read_members,
+    refuse_unknown,
+    with_centers,
+    without_numbers,
+    without_tensors,
+)
+
+GROUP_VALUES = "group_values"
+
+PART_TENSORS = {"scores", "groups"}
+"""Tensors of a part, besides these of its functions."""
+
+# Filled by the modules of the models, which import this one: the reverse import would be a circle.
 # Filled by the modules of the models, which import this one: the reverse import would be a circle.
 _MODEL_BUILDERS: dict[str, Callable[..., Any]] = {}
 
@@ -17,21 +37,157 @@ def register_builder(name: str, build: Callable[..., Any]) -> None:
     _MODEL_BUILDERS[name] = build
 
 
-def conformal_of(saved: Saved) -> Conformal | None:
+def calibration_header(conformal: ConformalPredictor, model: Model) -> dict[str, Any]:
+    """Return what JSON can hold of a calibration."""
+    return {
+        "method": conformal.method.to_dict(),
+        "groups": conformal.groups and conformal.groups.to_dict(),
+        "parts": [
+            {name: _function_header(f, model) for name, f in part.functions.items()}
+            for part in conformal.parts
+        ],
+    }
+
+
+def _function_header(function: Predictor, model: Model) -> dict[str, Any]:
+    return {
+        "weights": list(function.shares),
+        "members": [member_header(member) for member in function.parts],
+        "centers_of": [_same_centers(member, model) for member in function.parts],
+        "classes": function.classes is not None,
+    }
+
+
+def _same_centers(member: Any, model: Model) -> int | None:
+    """Return the number of the model whose centers these are; they are written once."""
+    same = [i for i, part in enumerate(model.parts) if part.centers is member.centers]
+    return same[0] if same else None
+
+
+def calibration_tensors(conformal: ConformalPredictor, model: Model) -> dict[str, Tensor]:
+    """Return the tensors of a calibration."""
+    tensors = {} if conformal.groups is None else {GROUP_VALUES: conformal.groups.known_values}
+    for number, part in enumerate(conformal.parts):
+        own = {"scores": part.scores} | ({} if part.groups is None else {"groups": part.groups})
+        for name, function in part.functions.items():
+            for i, member in enumerate(function.parts):
+                of_member = member_tensors(member)
+                if _same_centers(member, model) is not None:
+                    of_member = {k: t for k, t in of_member.items() if k not in CENTER_TENSORS}
+                own |= with_prefix(f"{name}.{i}.", of_member)
+        tensors |= with_prefix(f"{number}.", own)
+    return tensors
+
+
+def read_calibration(
+    header: Any,
+    tensors: dict[str, Tensor],
+    shared: dict[str, Any],
+    known: list[dict[str, Tensor]],
+) -> SavedCalibration:
+    """Return the contents of a calibration.
+
+    Parameters
+    ----------
+    header : dict; list in a file of format 7
+    tensors : dict of str to Tensor
+    shared : dict
+        The parts of the model that its functions share.
+    known : list of dict of str to Tensor
+        The tensors of each member of the model, for functions without centers of their own.
+    """
+    if isinstance(header, list):
+        header, tensors = _from_format_7(header, tensors)
+    parts = []
+    for number, functions in enumerate(header["parts"]):
+        # `tensors` shrinks by each part: any that remain after the last one are unknown.
+        own = without_prefix(f"{number}.", tensors)
+        tensors = without_tensors(f"{number}.", tensors)
+        saved = {}
+        for name, entry in functions.items():
+            of_function = without_prefix(f"{name}.", own)
+            own = without_tensors(f"{name}.", own)
+            saved[name] = _read_function(entry, of_function, shared, known)
+        refuse_unknown(set(own) - PART_TENSORS)
+        parts.append(SavedPart(own["scores"], own.get("groups"), saved))
+    refuse_unknown(set(tensors) - {GROUP_VALUES})
+    return SavedCalibration(header["method"], parts, header["groups"], tensors.get(GROUP_VALUES))
+
+
+def _read_function(
+    entry: dict[str, Any],
+    tensors: dict[str, Tensor],
+    shared: dict[str, Any],
+    known: list[dict[str, Tensor]],
+) -> Saved:
+    # A spread predicts logarithms of errors, and has no classes even if the model has.
+    if not entry["classes"]:
+        shared = shared | {"classes": None, "probabilities": None}
+    members = entry["members"]
+    refuse_unknown(without_numbers(len(members), tensors))
+    complete: dict[str, Tensor] = {}
+    for i, number in enumerate(entry["centers_of"]):
+        own = without_prefix(f"{i}.", tensors)
+        complete |= with_prefix(
+            f"{i}.", own if number is None else with_centers(own, known[number])
+        )
+    # A single member has the weight 1, but is no average.
+    weights = entry["weights"] if len(members) > 1 else None
+    return Saved(read_members(members, complete, shared), weights)
+
+
+def _from_format_7(
+    headers: list[dict[str, Any]], tensors: Mapping[str, Tensor]
+) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Return header and tensors of today: the number of parts was the method."""
+    parts = []
+    for entry in headers:
+        functions = {}
+        if entry["values"] is not None:
+            functions["values"] = {
+                **entry["values"],
+                "centers_of": list(range(len(entry["values"]["members"]))),
+                "classes": True,
+            }
+        if entry["spread"] is not None:
+            functions["spread"] = {
+                "weights": [1.0],
+                "members": [entry["spread"]],
+                "centers_of": [entry["like"]],
+                "classes": False,
+            }
+        parts.append(functions)
+    renamed = {
+        name.replace(".spread.", ".spread.0.", 1): tensor for name, tensor in tensors.items()
+    }
+    method = {"name": "split" if len(parts) == 1 else "cv+"}
+    return {"method": method, "groups": None, "parts": parts}, renamed
+
+
+def conformal_of(saved: Saved) -> ConformalPredictor | None:
     """Return the saved calibration of intervals or sets; None if the file has none."""
-    if saved.conformal is None:
+    saved_calibration = saved.conformal
+    if saved_calibration is None:
         return None
-    return Conformal(tuple(_calibration_of(part) for part in saved.conformal))
+    groups = None
+    if saved_calibration.groups is not None and saved_calibration.known_values is not None:
+        groups = RowGroups.from_dict(saved_calibration.groups, saved_calibration.known_values)
+    parts = tuple(
+        CalibratedPart(
+            part.scores,
+            {name: _build_function(function) for name, function in part.functions.items()},
+            part.groups,
+        )
+        for part in saved_calibration.parts
+    )
+    return ConformalPredictor(make(**saved_calibration.method), parts, groups)
 
 
-def _calibration_of(part: SavedPart) -> Calibrated:
-    build = _MODEL_BUILDERS["model"]
-    spread = None if part.spread is None else build(**part.spread)
-    if part.values is None:
-        return Calibrated(part.scores, spread=spread)
-    models = tuple(build(**member) for member in part.values.members)
-    weights = part.values.weights
-    values: Predictor = models[0]
-    if weights is not None:
-        values = _MODEL_BUILDERS["average"](tuple(weights), models)
-    return Calibrated(part.scores, values, spread)
+def _build_function(saved: Saved) -> Predictor:
+    models = tuple(_MODEL_BUILDERS["model"](**member) for member in saved.members)
+    if saved.weights is None:
+        (model,) = models
+        function: Predictor = model
+        return function
+    average: Predictor = _MODEL_BUILDERS["average"](tuple(saved.weights), models)
+    return average

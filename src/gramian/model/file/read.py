@@ -3,39 +3,34 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import scipy.sparse
 from torch import Tensor
 
 from ..._files.tensors import DamagedFile, read_tensors
 from ..._messages.display import display_text
-from ...data import Encoding, LinearMap, QuantileMap, RowSource, Standardizer, as_rows, check_finite
-from ...kernels import from_dict
-from ...losses import link_of
-from ..cells import CellCenters
+from ...data import Encoding, check_finite
 from ..uncertainty.probabilities import probabilities_from
-from ..uncertainty.variance import Variance
-from .checks import check_average, check_floating, check_parts
+from .checks import check_average, check_parts
+from .conformal import read_calibration
 from .format import (
-    CELLS,
-    CENTER_TENSORS,
     CONFORMAL,
     ENCODING,
     HEADER_KEY,
-    METRIC,
     MODEL_FORMAT,
     OPTIONAL_ENTRIES,
-    OPTIONAL_TENSORS,
-    QUANTILES,
     SHARED_ENTRIES,
-    SPARSE_CENTERS,
-    VARIANCE,
     parts_of,
     without_prefix,
+)
+from .members import (
+    Saved,
+    read_member,
+    read_members,
+    refuse_unknown,
+    without_numbers,
+    without_tensors,
 )
 
 NEW_ENTRIES = {
@@ -52,41 +47,6 @@ DAMAGE_ERRORS = (
 OF_MODEL = {"kernel", "centers", *OPTIONAL_ENTRIES}
 OF_AVERAGE = {"weights", "members"}
 OF_FILE = {"format", "info", *SHARED_ENTRIES}
-
-
-@dataclass(frozen=True)
-class Saved:
-    """The contents of the file of a model.
-
-    Attributes
-    ----------
-    members : list of dict
-        Arguments of `KernelModel`, one dict for each model.
-    weights : list of float, or None
-        Weights of an average; None for a single model.
-    conformal : list of SavedPart, or None
-    """
-
-    members: list[dict[str, Any]]
-    weights: list[float] | None
-    conformal: list[SavedPart] | None = None
-
-
-@dataclass(frozen=True)
-class SavedPart:
-    """The contents of a part of `Conformal`.
-
-    Attributes
-    ----------
-    scores : Tensor
-    values : Saved or None
-    spread : dict or None
-        Arguments of `KernelModel`.
-    """
-
-    scores: Tensor
-    values: Saved | None
-    spread: dict[str, Any] | None
 
 
 def read_model(path: Path, verify: bool) -> Saved:
@@ -128,11 +88,9 @@ def read_model(path: Path, verify: bool) -> Saved:
 
 
 def _check_members(saved: Saved, verify: bool) -> None:
-    for part in saved.conformal or []:
-        if part.values is not None:
-            _check_members(part.values, verify)
-        if part.spread is not None:
-            check_parts(part.spread)
+    for part in [] if saved.conformal is None else saved.conformal.parts:
+        for function in part.functions.values():
+            _check_members(function, verify)
     for parts in saved.members:
         check_parts(parts)
         if verify:
@@ -200,161 +158,19 @@ def _assemble_model(header: dict[str, Any], tensors: dict[str, Tensor]) -> Saved
     own = tensors
     if encoding is not None:
         shared["encoding"] = Encoding.from_parts(encoding, without_prefix(ENCODING, tensors))
-        own = _without(ENCODING, tensors)
+        own = without_tensors(ENCODING, tensors)
     parts = None
     if conformal is not None:
-        of_parts, own = without_prefix(CONFORMAL, own), _without(CONFORMAL, own)
+        of_parts, own = without_prefix(CONFORMAL, own), without_tensors(CONFORMAL, own)
         centers = [without_prefix(start, own) for start in _starts(header)]
-        parts = _conformal(conformal, of_parts, shared | {"info": {}}, centers)
+        parts = read_calibration(conformal, of_parts, shared | {"info": {}}, centers)
     if "members" not in header:
-        return Saved([shared | _member(header, own)], None, parts)
-    members = _members(header["members"], own, shared)
-    _check_all_known(_without_numbers(len(members), own))
+        return Saved([shared | read_member(header, own)], None, parts)
+    members = read_members(header["members"], own, shared)
+    refuse_unknown(without_numbers(len(members), own))
     return Saved(members, header["weights"], parts)
 
 
 def _starts(header: dict[str, Any]) -> list[str]:
     """Return the prefix of the tensor names of each model."""
     return [f"{i}." for i in range(len(header["members"]))] if "members" in header else [""]
-
-
-def _members(
-    headers: list[dict[str, Any]], tensors: dict[str, Tensor], shared: dict[str, Any]
-) -> list[dict[str, Any]]:
-    return [
-        shared | _member(member, without_prefix(f"{number}.", tensors))
-        for number, member in enumerate(headers)
-    ]
-
-
-def _without_numbers(count: int, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    for number in range(count):
-        tensors = _without(f"{number}.", tensors)
-    return tensors
-
-
-def _conformal(
-    headers: list[dict[str, Any]],
-    tensors: dict[str, Tensor],
-    shared: dict[str, Any],
-    known: list[dict[str, Tensor]],
-) -> list[SavedPart]:
-    """Return the contents of the parts; a function without centers has the centers of the model."""
-    calibrated_parts = []
-    for number, header in enumerate(headers):
-        # `tensors` shrinks by each part: any that remain after the last one are unknown.
-        own = without_prefix(f"{number}.", tensors)
-        tensors = _without(f"{number}.", tensors)
-        of_values, of_spread = without_prefix("values.", own), without_prefix("spread.", own)
-        _check_all_known(set(_without("values.", _without("spread.", own))) - {"scores"})
-        values, spread = header["values"], header["spread"]
-        functions = None
-        if values is not None:
-            _check_all_known(_without_numbers(len(values["members"]), of_values))
-            tensors_by_name = {
-                f"{i}.{key}": tensor
-                for i in range(len(values["members"]))
-                for key, tensor in _with_centers(
-                    without_prefix(f"{i}.", of_values), known[i]
-                ).items()
-            }
-            # A single member has the weight 1, but is no average.
-            weights = values["weights"] if len(values["members"]) > 1 else None
-            functions = Saved(_members(values["members"], tensors_by_name, shared), weights)
-        # Tensors of a function that the header does not have: refuse them by name.
-        elif of_values:
-            _check_all_known(of_values)
-        if spread is not None and header["like"] is not None:
-            of_spread = _with_centers(of_spread, known[header["like"]])
-        calibrated_parts.append(
-            SavedPart(own["scores"], functions, _spread(spread, of_spread, shared))
-        )
-    _check_all_known(tensors)
-    return calibrated_parts
-
-
-def _spread(
-    header: dict[str, Any] | None,
-    tensors: dict[str, Tensor],
-    shared: dict[str, Any],
-) -> dict[str, Any] | None:
-    if header is None:
-        _check_all_known(tensors)
-        return None
-    # A spread predicts logarithms of errors, and has no classes even if the model has.
-    plain = {"classes": None, "target": None, "probabilities": None}
-    return shared | plain | _member(header, tensors)
-
-
-def _with_centers(tensors: dict[str, Tensor], known: dict[str, Tensor]) -> dict[str, Tensor]:
-    if "centers" in tensors or SPARSE_CENTERS[0] in tensors:
-        return tensors
-    # The file holds centers that the model also has only once, with the model.
-    return tensors | {name: known[name] for name in CENTER_TENSORS if name in known}
-
-
-def _member(header: dict[str, Any], tensors: dict[str, Tensor]) -> dict[str, Any]:
-    """Return the arguments of `KernelModel` that are not shared."""
-    standardizer, quantiles, cells, link, variance = (header[key] for key in OPTIONAL_ENTRIES)
-    starts = (QUANTILES, METRIC, CELLS, VARIANCE)
-    of_quantiles, of_metric, of_cells, of_variance = (
-        without_prefix(start, tensors) for start in starts
-    )
-    parts = {
-        "kernel": from_dict(header["kernel"]),
-        "centers": _centers(tensors, header["centers"]),
-        "coef": tensors["coef"],
-        "standardizer": None if standardizer is None else Standardizer.from_dict(standardizer),
-        "target_shift": tensors.get("target_shift"),
-        "target_scale": tensors.get("target_scale"),
-        "importances": tensors.get("importances"),
-        "quantiles": None if quantiles is None else QuantileMap.from_parts(quantiles, of_quantiles),
-        "metric": LinearMap.from_tensors(of_metric) if of_metric else None,
-        "cells": None if cells is None else CellCenters.from_parts(cells, of_cells),
-        "link": None if link is None else link_of(link),
-        "variance": None if variance is None else Variance.from_parts(variance, of_variance),
-    }
-    known_names = {
-        "coef",
-        *OPTIONAL_TENSORS,
-        *(SPARSE_CENTERS if SPARSE_CENTERS[0] in tensors else ("centers",)),
-    }
-    known_names |= {METRIC + name for name in of_metric}
-    if quantiles is not None:
-        known_names |= {QUANTILES + name for name in of_quantiles}
-    if cells is not None:
-        known_names |= {CELLS + name for name in of_cells}
-    if variance is not None:
-        known_names |= {VARIANCE + name for name in of_variance}
-    _check_all_known(set(tensors) - known_names)
-    return parts
-
-
-def _without(start: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {name: tensor for name, tensor in tensors.items() if not name.startswith(start)}
-
-
-def _check_all_known(rest: Iterable[str]) -> None:
-    if unknown := sorted(rest):
-        raise ValueError(f"it has the unknown tensors {', '.join(unknown)}")
-
-
-def _centers(tensors: dict[str, Tensor], shape: list[int]) -> RowSource:
-    if SPARSE_CENTERS[0] not in tensors:
-        dense = tensors["centers"]
-        if list(dense.shape) != shape:
-            raise ValueError(
-                f"its centers have shape {list(dense.shape)}, but its header has {shape}"
-            )
-        check_floating("centers", dense)
-        return as_rows(dense)
-    values, *indices = (tensors[name] for name in SPARSE_CENTERS)
-    check_floating("centers.values", values)
-    try:
-        matrix = scipy.sparse.csr_array(
-            (values.numpy(), *(index.numpy() for index in indices)), shape=tuple(shape)
-        )
-        matrix.check_format(full_check=True)  # indices out of range would crash the process
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"the sparse centers of the model are damaged: {error}") from error
-    return as_rows(matrix)

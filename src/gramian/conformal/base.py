@@ -1,0 +1,273 @@
+"""ConformalMethod: held-out rows, their scores, and intervals or sets from these; the registry."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from .._registries.registry import Registry
+from ..data import RowSource
+from .parts import CalibratedPart, Predictor
+from .sets import prediction_sets
+
+SORTED_BOUNDS = 1 << 24
+"""Most bounds of intervals in memory, with several parts."""
+
+Rows = TypeVar("Rows", bound="CalibrationRows")
+
+
+@runtime_checkable
+class CalibrationRows(Protocol):
+    """Rows with targets, as far as methods need them: see `gramian.fitting.TrainingData`."""
+
+    @property
+    def rows(self) -> RowSource:
+        """The n rows."""
+
+    @property
+    def targets(self) -> Any:
+        """Their targets, (n, t)."""
+
+    @property
+    def coded(self) -> bool:
+        """Whether targets are codes of classes."""
+
+    def part(self: Rows, index: Int[Tensor, " k"]) -> Rows:
+        """Return the rows of increasing numbers."""
+
+    def local_part(self: Rows, index: Int[Tensor, " k"] | None) -> Rows:
+        """Return these rows, or all, with remote ones in memory."""
+
+
+@runtime_checkable
+class Refit(Protocol):
+    """Fits with the configuration of a fitted model: see `gramian.fitting.uncertainty.refit`."""
+
+    @property
+    def model(self) -> Predictor:
+        """The fitted model."""
+
+    def to_fewer(self, data: Any) -> Refit:
+        """Return the refit of a model that has seen only some of the rows."""
+
+    def fit_rows(self, data: Any) -> Predictor:
+        """Return the model fitted to other rows, with the same landmarks."""
+
+    def fit_targets(self, data: Any, targets: Float[Tensor, "n t"], penalty: float) -> Predictor:
+        """Return the ridge regression of other targets, by squared errors."""
+
+    def fit_quantile(self, data: Any, level: float) -> Predictor:
+        """Return a quantile of the targets, by the pinball loss."""
+
+    def class_numbers(self, data: Any) -> Int[Tensor, " n"] | None:
+        """Return the number of the class of each row; None of a regression."""
+
+
+@dataclass(frozen=True, eq=False)
+class RowScores:
+    """Scores of calibration rows, by functions that have not seen these rows.
+
+    Attributes
+    ----------
+    rows : RowSource of shape (c, d)
+    scores : Tensor of shape (c, t)
+        In the order of the rows.
+    functions : mapping of str to Model
+        See `CalibratedPart`.
+    """
+
+    rows: RowSource
+    scores: Float[Tensor, "c t"]
+    functions: Mapping[str, Predictor] = field(default_factory=dict)
+
+
+class ConformalMethod(ABC):
+    """A way to make prediction intervals, and sets of classes; a frozen dataclass.
+
+    Its fields are parameters that JSON can hold: model files contain them.
+
+    Attributes
+    ----------
+    supports_classes : bool
+        Whether it makes sets of classes, too.
+    has_signed_scores : bool
+        Whether scores may be negative.
+    scores_all_rows : bool
+        Whether every row has a score: none is lost to the fit.
+    """
+
+    supports_classes: ClassVar[bool] = True
+    has_signed_scores: ClassVar[bool] = False
+    scores_all_rows: ClassVar[bool] = False
+
+    @abstractmethod
+    def divide(
+        self,
+        n: int,
+        new_draws: Callable[[], torch.Generator],
+        classes: Int[Tensor, " n"] | None = None,
+    ) -> Int[Tensor, " c"] | None:
+        """Return the rows that are held out before a fit, by increasing numbers; None for none.
+
+        Parameters
+        ----------
+        n : int
+            Rows of positive weight.
+        new_draws : callable
+            Returns the generator that divides rows.
+        classes : Tensor of shape (n,), optional
+            Numbers of the classes of the rows.
+
+        Raises
+        ------
+        ValueError
+            If there are too few rows.
+        """
+
+    @abstractmethod
+    def calibrate(
+        self,
+        refit: Refit,
+        data: CalibrationRows,
+        held_data: CalibrationRows | None,
+        new_draws: Callable[[], torch.Generator],
+    ) -> Iterable[RowScores]:
+        """Return scores of rows, in a part for each set of functions.
+
+        Parameters
+        ----------
+        refit : Refit
+            Of the fitted model.
+        data : TrainingData
+            The rows of its fit.
+        held_data : TrainingData or None
+            The rows of `divide`; None if it returned None, or was not called: intervals of a model
+            that was fitted without a method then come from rows of its fit.
+        new_draws : callable
+            Returns the generator that divides rows, at its start.
+        """
+
+    def intervals(
+        self,
+        parts: Sequence[CalibratedPart],
+        model: Predictor,
+        rows: RowSource,
+        level: float,
+        settings: Mapping[str, Any],
+    ) -> Float[Tensor, "n t 2"]:
+        r"""Return the ends of the intervals of a model, in float64.
+
+        Parameters
+        ----------
+        parts : sequence of CalibratedPart
+        model : Model
+        rows : RowSource of shape (n, d)
+        level : float
+            Between 0 and 1.
+        settings : mapping
+            Those of `Model.predict`.
+
+        Notes
+        -----
+        With one part, scores :math:`R_1 \le \dots \le R_c` and k = ⌈(c + 1) level⌉ the interval is
+        from :math:`l(x) - R_k s(x)` to :math:`u(x) + R_k s(x)`, see `bounds`. If rows are
+        exchangeable, a share of at least ``level`` of new rows is inside, over all draws of all
+        rows, for any l, u and s. With several parts and n scores the ends are the ⌊(n + 1) (1 -
+        level)⌋-th smallest :math:`l_k(x) - R_i s_k(x)`, of the part k that has the score i, and the
+        ⌈(n + 1) level⌉-th smallest :math:`u_k(x) + R_i s_k(x)`.
+
+        Cost: predictions of the functions of each part; with several parts n c bounds for each
+        target, which are sorted.
+        """
+        ends = [self.bounds(part, model, rows, settings) for part in parts]
+        if len(ends) == 1:
+            low, high, s = ends[0]
+            half = s * quantile_of_scores(parts[0].scores, level)
+            return torch.stack([low - half, high + half], dim=2)
+        n, t = ends[0][0].shape
+        out = torch.empty(n, t, 2, dtype=torch.float64)
+        step = max(1, SORTED_BOUNDS // (sum(len(part.scores) for part in parts) * t))
+        for start in range(0, n, step):
+            block = slice(start, start + step)
+            of_block = [(low[block], high[block], s[block]) for low, high, s in ends]
+            out[block] = _order_ends(parts, of_block, level)
+        return out
+
+    def bounds(
+        self,
+        part: CalibratedPart,
+        model: Predictor,
+        rows: RowSource,
+        settings: Mapping[str, Any],
+    ) -> tuple[Float[Tensor, "n t"], Float[Tensor, "n t"], Float[Tensor, "n t"]]:
+        """Return l, u and s of a part at rows: by default both are f, and log s is "spread"."""
+        f = part.functions.get("values", model).predict(rows, **settings)
+        if "spread" not in part.functions:
+            return f, f, torch.ones_like(f)
+        return f, f, part.functions["spread"].predict(rows, **settings).exp()
+
+    def sets(
+        self,
+        parts: Sequence[CalibratedPart],
+        model: Predictor,
+        rows: RowSource,
+        level: float,
+        settings: Mapping[str, Any],
+    ) -> Bool[Tensor, "n k"]:
+        """Return which classes are in the set of each row; as `intervals`, see `sets`."""
+        functions = [part.functions.get("values", model) for part in parts]
+        chances = [f.predict_proba(rows, **settings) for f in functions]
+        return prediction_sets(parts, chances, level)
+
+    def describe(self, parts: Sequence[CalibratedPart]) -> str:
+        """Return the method in words, for `gramian info`."""
+        return methods.name_of(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the name and the parameters, for JSON."""
+        parameters = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+        return {"name": methods.name_of(self), **parameters}
+
+
+methods: Registry[ConformalMethod] = Registry("conformal method")
+
+
+def least_scores(level: float) -> int:
+    """Return how many scores give finite intervals: c with c / (c + 1) at least the level."""
+    # The small number absorbs rounding: 0.9 / (1 - 0.9) is 9.000000000000002, not 9.
+    return math.ceil(level / (1 - level) - 1e-9)
+
+
+def quantile_of_scores(scores: Float[Tensor, "c t"], level: float) -> Float[Tensor, " t"]:
+    """Return the score that bounds a share `level` of new rows; infinite with too few rows."""
+    # The small number absorbs rounding: 100 * 0.55 is 55.00000000000001, whose ceiling is 56.
+    k = math.ceil((len(scores) + 1) * level - 1e-9)
+    if k > len(scores):
+        return scores.new_full((scores.shape[1],), math.inf)
+    return scores[max(k, 1) - 1]
+
+
+def _order_ends(
+    parts: Sequence[CalibratedPart], ends: Sequence[tuple[Tensor, ...]], level: float
+) -> Float[Tensor, "n t 2"]:
+    """Return the order statistics of the bounds of all held-out rows."""
+    lows, highs = [], []
+    for part, (low, high, s) in zip(parts, ends, strict=True):
+        off = s[:, :, None] * part.scores.t()
+        lows.append(low[:, :, None] - off)
+        highs.append(high[:, :, None] + off)
+    n = sum(len(part.scores) for part in parts)
+    k = math.ceil((n + 1) * level - 1e-9)
+    if k > n:
+        f = ends[0][0]
+        return torch.stack([torch.full_like(f, -math.inf), torch.full_like(f, math.inf)], dim=2)
+    lower = torch.cat(lows, dim=2).kthvalue(n + 1 - k, dim=2).values
+    upper = torch.cat(highs, dim=2).kthvalue(k, dim=2).values
+    return torch.stack([lower, upper], dim=2)

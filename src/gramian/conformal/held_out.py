@@ -1,0 +1,121 @@
+"""HeldOutMethod: base of the methods that hold rows out before the fit."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from .._messages.errors import TextError
+from .base import CalibrationRows, ConformalMethod, Refit, RowScores
+from .sets import set_scores
+
+HELD_BACK, MOST_HELD_BACK = 5, 4000
+"""One row in five is held out, and at most 4,000 rows."""
+
+LEAST_ROWS = 20
+"""Smallest number of rows that can be divided."""
+
+
+class HeldOutMethod(ConformalMethod):
+    """Base of the methods that score a fifth of the rows, which the fit does not see."""
+
+    def divide(
+        self,
+        n: int,
+        new_draws: Callable[[], torch.Generator],
+        classes: Int[Tensor, " n"] | None = None,
+    ) -> Int[Tensor, " c"]:
+        """Hold out a fifth of the rows; see `ConformalMethod.divide`."""
+        return hold_out(n, new_draws(), classes)[1]
+
+    def calibrate(
+        self,
+        refit: Refit,
+        data: CalibrationRows,
+        held_data: CalibrationRows | None,
+        new_draws: Callable[[], torch.Generator],
+    ) -> list[RowScores]:
+        """Score the held-out rows; without any, refit to fewer rows, and score the others."""
+        functions = {}
+        if held_data is None:
+            classes = refit.class_numbers(data)
+            learn, index = hold_out(len(data.targets), new_draws(), classes)
+            data, held_data = data.part(learn), data.part(index)
+            refit = refit.to_fewer(data)
+            # The intervals are centered at the refitted model, which the calibration contains.
+            functions = {"values": refit.model}
+        if data.coded:
+            scored = score_classes(refit, held_data)
+        else:
+            scored = self.score_rows(refit, data, held_data, new_draws())
+        return [replace(scored, functions={**functions, **scored.functions})]
+
+    @abstractmethod
+    def score_rows(
+        self, refit: Refit, learned: CalibrationRows, held_data: Any, draws: torch.Generator
+    ) -> RowScores:
+        """Return the scores of held-out rows of a regression.
+
+        Parameters
+        ----------
+        refit : Refit
+            Of the model, which has not seen the held-out rows.
+        learned : TrainingData
+            The rows of its fit.
+        held_data : TrainingData
+            Held-out rows. Their weights are ignored.
+        draws : torch.Generator
+        """
+
+
+def hold_out(
+    n: int, draws: torch.Generator, classes: Int[Tensor, " n"] | None = None
+) -> tuple[Int[Tensor, " _"], Int[Tensor, " _"]]:
+    """Return the numbers of rows to learn from, and of held-out rows, increasing.
+
+    At least one row of each class stays.
+
+    Raises
+    ------
+    ValueError
+        If there are too few.
+    """
+    if n < LEAST_ROWS:
+        raise TextError(
+            "conformal intervals need at least {} rows of positive weight, of which some are held "
+            "back, not {}; with {conformal='cv+'} every row is learned from and has a score; or "
+            "leave {conformal} out",
+            LEAST_ROWS,
+            n,
+        )
+    order = torch.randperm(n, generator=draws)
+    count = min(n // HELD_BACK, MOST_HELD_BACK)
+    calibration, learn = order[:count], order[count:]
+    if classes is not None:
+        # A fit that has not seen a class could not predict it: the first row of such a class moves.
+        gone = set(classes[calibration].tolist()) - set(classes[learn].tolist())
+        firsts = [int((classes[calibration] == label).nonzero()[0]) for label in sorted(gone)]
+        learn = torch.cat([learn, calibration[firsts]])
+        stays = torch.ones(count, dtype=torch.bool)
+        stays[firsts] = False
+        calibration = calibration[stays]
+    return learn.sort().values, calibration.sort().values
+
+
+def score_classes(refit: Refit, held_data: CalibrationRows) -> RowScores:
+    """Return the scores of the true classes of held-out rows; see `set_scores`."""
+    chances, index = refit.model.predict_proba(held_data.rows), refit.class_numbers(held_data)
+    assert index is not None
+    return RowScores(held_data.rows, set_scores(chances, index.cpu()))
+
+
+def errors_of(refit: Refit, held_data: CalibrationRows) -> Float[Tensor, "c t"]:
+    """Return targets less the predictions of the model, in float64."""
+    errors: Tensor = held_data.targets.double() - refit.model.predict(held_data.rows)
+    return errors

@@ -1,0 +1,79 @@
+"""Parts of a calibration: sorted scores of rows, and the functions that predict without these."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from ..engines import Engine
+
+
+@runtime_checkable
+class Predictor(Protocol):
+    """A model, as far as intervals and sets need it: see `gramian.model.Model`."""
+
+    @property
+    def classes(self) -> tuple[Any, ...] | None:
+        """The labels of a classifier; None of a regression."""
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """The kernel models of the predictor."""
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """Their weights."""
+
+    def predict(
+        self, X: Any, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
+    ) -> Float[Tensor, "n t"]:
+        """Return the value of each target at each row."""
+
+    def predict_proba(self, X: Any, **settings: Any) -> Float[Tensor, "n k"]:
+        """Return the probability of each class at each row."""
+
+
+@dataclass(frozen=True, eq=False)
+class CalibratedPart:
+    """Scores of calibration rows, and functions that were fitted without these rows.
+
+    Attributes
+    ----------
+    scores : Tensor of float64 of shape (c, t)
+        Increasing along columns.
+    functions : mapping of str to Model
+        The functions of the method, by names of its choice. ``"values"`` replaces the predictions
+        of the model.
+    groups : Tensor of int64 of shape (c, t), or None
+        Number of the group of each score.
+    """
+
+    scores: Float[Tensor, "c t"]
+    functions: Mapping[str, Predictor] = field(default_factory=dict)
+    groups: Int[Tensor, "c t"] | None = None
+
+    @classmethod
+    def from_scores(
+        cls,
+        scores: Float[Tensor, "c t"],
+        functions: Mapping[str, Predictor],
+        codes: Int[Tensor, " c"] | None,
+    ) -> CalibratedPart:
+        """Sort the scores of rows, and the numbers of their groups with them."""
+        ordered, order = scores.double().sort(dim=0)
+        return cls(ordered.contiguous(), functions, None if codes is None else codes[order])
+
+    def of_group(self, code: int) -> CalibratedPart:
+        """Return the part with the scores of one group."""
+        if self.groups is None:
+            return self
+        columns = [
+            column[codes == code]
+            for column, codes in zip(self.scores.T, self.groups.T, strict=True)
+        ]
+        return replace(self, scores=torch.stack(columns, dim=1), groups=None)

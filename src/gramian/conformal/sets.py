@@ -1,0 +1,74 @@
+"""Prediction sets of classes, from the probabilities of classes and scores of the true ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from .parts import CalibratedPart
+
+
+def prediction_sets(
+    parts: Sequence[CalibratedPart], chances: Sequence[Float[Tensor, "n k"]], level: float
+) -> Bool[Tensor, "n k"]:
+    """Return which classes are in the set of each row; never none.
+
+    Parameters
+    ----------
+    parts : sequence of CalibratedPart
+        With scores of shape (c, 1), see `set_scores`.
+    chances : sequence of Tensor of shape (n, k)
+        Probabilities by the function of each part.
+    level : float
+
+    Notes
+    -----
+    A class is in the set if its score, see `set_scores`, is not above the quantile of the scores of
+    the true classes of calibration rows [1]_. The likeliest class is always in the set. Unlike
+    [1]_ there is no randomisation, so that a repeated call gives the same set. With several parts,
+    a class is in the set if its score is above the scores of fewer than ⌈(n + 1) level⌉ of all
+    calibration rows, each by its part.
+
+    References
+    ----------
+    .. [1] Romano, Sesia, Candes, *Classification with valid and adaptive coverage*, 2020.
+    """
+    counts_below = torch.zeros(chances[0].shape, dtype=torch.int64)
+    for part, p in zip(parts, chances, strict=True):
+        # Each part counts its calibration scores below the score of the class.
+        counts_below += torch.searchsorted(part.scores[:, 0].contiguous(), _class_scores(p))
+    count = sum(len(part.scores) for part in parts)
+    is_in_set = counts_below < math.ceil(level * (count + 1) - 1e-9)
+    # An empty set would be of no use: the likeliest class by the mean of the parts joins it.
+    mean = torch.stack([p.double() for p in chances]).mean(dim=0)
+    is_in_set[torch.arange(len(is_in_set)), mean.argmax(dim=1)] = True
+    return is_in_set
+
+
+def set_scores(chances: Float[Tensor, "c k"], index: Tensor) -> Float[Tensor, "c 1"]:
+    """Return the probability of all likelier classes than the true one, plus half of its own.
+
+    Romano, Sesia and Candes add a random share of its own probability, uniform from 0 to 1; the
+    share is one half in this library. With the full probability, the last class of each row would
+    have the score 1: for two classes with more errors than the level allows, all sets would have
+    both.
+
+    Parameters
+    ----------
+    chances : Tensor of shape (c, k)
+    index : Tensor of shape (c,)
+        Numbers of the true classes.
+    """
+    return _class_scores(chances).gather(1, index[:, None])
+
+
+def _class_scores(chances: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:
+    """Return the score of each class as if it were the true one."""
+    # Stable: classes of equal probability keep their order, and repeated calls agree.
+    ordered, order = chances.double().sort(dim=1, descending=True, stable=True)
+    total = ordered.cumsum(dim=1) - ordered / 2
+    return torch.empty_like(total).scatter_(1, order, total)

@@ -1,0 +1,149 @@
+"""Spread of errors: a ridge regression of their logarithms, chosen by likelihood."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from .base import CalibrationRows, Refit, RowScores
+from .parts import Predictor
+
+SPREAD_PENALTIES = tuple(10.0 ** (-e / 2) for e in range(0, 10))
+"""Penalties of the spread, per row, decreasing; the first one leaves little but a constant."""
+
+PATIENCE_STEPS = 2
+"""Penalties in a row that are no better, after which smaller ones are not tried."""
+
+ERROR_FLOOR = 1e-3
+"""Share of the mean error that is added to errors before their logarithm is taken.
+
+With 0.1 intervals are narrower by 2 % in the mean of eight tables, at the cost of rows with small
+errors: where noise differs tenfold, 0.98 of the quiet rows and 0.80 of the loud ones were inside,
+instead of 0.93 and 0.86.
+"""
+
+SPREAD_ROWS = 10_000
+"""Rows that the spread is learned from, at most."""
+
+
+def choose_spread(
+    refit: Refit,
+    learned: Any,
+    judges: tuple[CalibrationRows, Float[Tensor, "c t"]] | None,
+    draws: torch.Generator,
+) -> Predictor | None:
+    """Return the model of the logarithm of the spread; None if the spread is constant.
+
+    Parameters
+    ----------
+    refit : Refit
+        Of the model.
+    learned : TrainingData
+        The rows of its fit.
+    judges : tuple of TrainingData and Tensor, or None
+        Held-out rows and their errors, which choose the ridge. None: a fifth of the errors that the
+        spread is fitted to afterwards.
+    draws : torch.Generator
+
+    Notes
+    -----
+    1. The rows of the fit, at most 10,000, are divided into halves. Each half is predicted by a fit
+       to the other one with the same kernel, maps, landmarks and ridge; r are the errors.
+    2. A spread s(x) is learned: log s is the same ridge regression, fitted to log(|r| + 1e-3 mean
+       |r|), for several ridges.
+    3. The judges choose the ridge of log s, or a constant s, by the likelihood of their errors
+       under Laplace distributions of scale s: the least mean of log s plus the logarithm of the
+       mean of |r| / s.
+    """
+    n, sample = len(learned.targets), None
+    # 1. Limit the cost: the path of the spread has up to ten fits.
+    if n > SPREAD_ROWS:
+        sample = torch.randperm(n, generator=draws)[:SPREAD_ROWS].sort().values
+        n = SPREAD_ROWS
+    # 2. Bring remote rows to this machine: they are few, and fitted a dozen times.
+    learned = learned.local_part(sample)
+    # 3. Predict each half by a fit to the other one: residuals of the fit itself are too small.
+    errors = errors_of_halves(refit, learned, torch.randperm(n, generator=draws)).abs()
+    # Without errors there is no logarithm to learn.
+    if not bool((errors.mean(dim=0) > 0).all()):
+        return None
+    # 4. Fit logarithms, with a floor: an error of 0 would be minus infinity.
+    logs = (errors + ERROR_FLOOR * errors.mean(dim=0)).log()
+    # 5. Without held-out rows, a fifth of these errors judges the penalties.
+    if judges is None:
+        order = torch.randperm(n, generator=draws)
+        train_rows, judge_rows = order[n // 5 :].sort().values, order[: n // 5].sort().values
+        own_judges = learned.part(judge_rows), errors[judge_rows]
+        best = _best_of_path(refit, learned.part(train_rows), logs[train_rows], own_judges)
+        # Rows that have judged take part in the final fit.
+        return None if best.model is None else refit.fit_targets(learned, logs, best.penalty)
+    return _best_of_path(refit, learned, logs, judges).model
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """Spread that may be chosen; by default a constant one."""
+
+    loss: float
+    penalty: float = math.inf
+    model: Predictor | None = None
+
+
+def _best_of_path(
+    refit: Refit,
+    learned: CalibrationRows,
+    logs: Float[Tensor, "n t"],
+    judges: tuple[CalibrationRows, Float[Tensor, "c t"]],
+) -> Candidate:
+    """Return the spread of the best penalty; penalties decrease until several are no better."""
+    validation, errors = judges
+    best, rises = Candidate(_loss(torch.zeros_like(errors), errors)), 0
+    for penalty in SPREAD_PENALTIES:
+        spread_model = refit.fit_targets(learned, logs, penalty)
+        loss = _loss(spread_model.predict(validation.rows), errors)
+        rises += 1
+        if loss < best.loss:
+            best, rises = Candidate(loss, penalty, spread_model), 0
+        # The first penalties leave a constant, and are no reason to give up.
+        elif best.model is not None and rises == PATIENCE_STEPS:
+            break
+    return best
+
+
+def _loss(log_s: Float[Tensor, "c t"], errors: Float[Tensor, "c t"]) -> float:
+    """Return the negative log likelihood of errors of a Laplace distribution of these scales."""
+    losses = log_s.mean(dim=0) + (errors.abs() / log_s.exp()).mean(dim=0).log()
+    value = float(losses.sum())
+    return value if math.isfinite(value) else math.inf
+
+
+def scale_errors(
+    errors: Float[Tensor, "c t"], held_data: CalibrationRows, spread: Predictor | None
+) -> RowScores:
+    """Return errors over their spread as scores."""
+    if spread is None:
+        return RowScores(held_data.rows, errors.abs())
+    return RowScores(
+        held_data.rows, errors.abs() / spread.predict(held_data.rows).exp(), {"spread": spread}
+    )
+
+
+def errors_of_halves(refit: Refit, data: Any, order: Int[Tensor, " n"]) -> Float[Tensor, "n t"]:
+    """Return the errors of each half of the rows by the fit to the other one."""
+    first, second = divide_order(order, 2)
+    errors = torch.empty(data.targets.shape, dtype=torch.float64)
+    for held_rows, train_rows in ((first, second), (second, first)):
+        f = refit.fit_rows(data.part(train_rows))
+        errors[held_rows] = data.targets[held_rows].double() - f.predict(data.part(held_rows).rows)
+    return errors
+
+
+def divide_order(index: Int[Tensor, " n"], count: int) -> Sequence[Int[Tensor, " _"]]:
+    """Return `count` parts of a random order, each increasing."""
+    return [part.sort().values for part in index.chunk(count)]

@@ -1,0 +1,176 @@
+"""Read the kernel models of a file; see `format` for its contents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import scipy.sparse
+from torch import Tensor
+
+from ...data import LinearMap, QuantileMap, RowSource, Standardizer, as_rows
+from ...kernels import from_dict
+from ...losses import link_of
+from ..cells import CellCenters
+from ..uncertainty.variance import Variance
+from .checks import check_floating
+from .format import (
+    CELLS,
+    CENTER_TENSORS,
+    METRIC,
+    OPTIONAL_ENTRIES,
+    OPTIONAL_TENSORS,
+    QUANTILES,
+    SPARSE_CENTERS,
+    VARIANCE,
+    without_prefix,
+)
+
+
+@dataclass(frozen=True)
+class Saved:
+    """The contents of the file of a model.
+
+    Attributes
+    ----------
+    members : list of dict
+        Arguments of `KernelModel`, one dict for each model.
+    weights : list of float, or None
+        Weights of an average; None for a single model.
+    conformal : SavedCalibration or None
+    """
+
+    members: list[dict[str, Any]]
+    weights: list[float] | None
+    conformal: SavedCalibration | None = None
+
+
+@dataclass(frozen=True)
+class SavedPart:
+    """The contents of a `CalibratedPart`.
+
+    Attributes
+    ----------
+    scores : Tensor
+    groups : Tensor or None
+    functions : dict of str to Saved
+    """
+
+    scores: Tensor
+    groups: Tensor | None
+    functions: dict[str, Saved]
+
+
+@dataclass(frozen=True)
+class SavedCalibration:
+    """The contents of a `ConformalPredictor`.
+
+    Attributes
+    ----------
+    method : dict
+        Its name and parameters.
+    parts : list of SavedPart
+    groups : dict or None
+    known_values : Tensor or None
+        The values of the groups.
+    """
+
+    method: dict[str, Any]
+    parts: list[SavedPart]
+    groups: dict[str, Any] | None
+    known_values: Tensor | None
+
+
+def read_members(
+    headers: list[dict[str, Any]], tensors: dict[str, Tensor], shared: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """Return the parts of all models, with the parts that they share."""
+    return [
+        shared | read_member(member, without_prefix(f"{number}.", tensors))
+        for number, member in enumerate(headers)
+    ]
+
+
+def without_numbers(count: int, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors of no numbered model."""
+    for number in range(count):
+        tensors = without_tensors(f"{number}.", tensors)
+    return tensors
+
+
+def with_centers(tensors: dict[str, Tensor], known_tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors of a model; without centers, with these of another one."""
+    if "centers" in tensors or SPARSE_CENTERS[0] in tensors:
+        return tensors
+    # The file holds centers that the model also has only once, with the model.
+    return tensors | {name: known_tensors[name] for name in CENTER_TENSORS if name in known_tensors}
+
+
+def read_member(header: dict[str, Any], tensors: dict[str, Tensor]) -> dict[str, Any]:
+    """Return the arguments of `KernelModel` that are not shared."""
+    standardizer, quantiles, cells, link, variance = (header[key] for key in OPTIONAL_ENTRIES)
+    starts = (QUANTILES, METRIC, CELLS, VARIANCE)
+    of_quantiles, of_metric, of_cells, of_variance = (
+        without_prefix(start, tensors) for start in starts
+    )
+    parts = {
+        "kernel": from_dict(header["kernel"]),
+        "centers": _centers(tensors, header["centers"]),
+        "coef": tensors["coef"],
+        "standardizer": None if standardizer is None else Standardizer.from_dict(standardizer),
+        "target_shift": tensors.get("target_shift"),
+        "target_scale": tensors.get("target_scale"),
+        "importances": tensors.get("importances"),
+        "quantiles": None if quantiles is None else QuantileMap.from_parts(quantiles, of_quantiles),
+        "metric": LinearMap.from_tensors(of_metric) if of_metric else None,
+        "cells": None if cells is None else CellCenters.from_parts(cells, of_cells),
+        "link": None if link is None else link_of(link),
+        "variance": None if variance is None else Variance.from_parts(variance, of_variance),
+    }
+    known_names = {
+        "coef",
+        *OPTIONAL_TENSORS,
+        *(SPARSE_CENTERS if SPARSE_CENTERS[0] in tensors else ("centers",)),
+    }
+    known_names |= {METRIC + name for name in of_metric}
+    if quantiles is not None:
+        known_names |= {QUANTILES + name for name in of_quantiles}
+    if cells is not None:
+        known_names |= {CELLS + name for name in of_cells}
+    if variance is not None:
+        known_names |= {VARIANCE + name for name in of_variance}
+    refuse_unknown(set(tensors) - known_names)
+    return parts
+
+
+def without_tensors(start: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors whose names have another beginning."""
+    return {name: tensor for name, tensor in tensors.items() if not name.startswith(start)}
+
+
+def refuse_unknown(rest: Iterable[str]) -> None:
+    """Raise ValueError if tensors are left over."""
+    if unknown := sorted(rest):
+        raise ValueError(f"it has the unknown tensors {', '.join(unknown)}")
+
+
+def _centers(tensors: dict[str, Tensor], shape: list[int]) -> RowSource:
+    if SPARSE_CENTERS[0] not in tensors:
+        dense = tensors["centers"]
+        if list(dense.shape) != shape:
+            raise ValueError(
+                f"its centers have shape {list(dense.shape)}, but its header has {shape}"
+            )
+        check_floating("centers", dense)
+        return as_rows(dense)
+    values, *indices = (tensors[name] for name in SPARSE_CENTERS)
+    check_floating("centers.values", values)
+    try:
+        matrix = scipy.sparse.csr_array(
+            (values.numpy(), *(index.numpy() for index in indices)), shape=tuple(shape)
+        )
+        matrix.check_format(full_check=True)  # indices out of range would crash the process
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"the sparse centers of the model are damaged: {error}") from error
+    return as_rows(matrix)

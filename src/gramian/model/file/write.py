@@ -1,0 +1,53 @@
+"""Write the file of a model; see `format` for its contents."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from ..._files.tensors import write_tensors
+from ..base import Model
+from .conformal import calibration_header, calibration_tensors
+from .format import (
+    CONFORMAL,
+    ENCODING,
+    HEADER_KEY,
+    MODEL_FORMAT,
+    member_header,
+    member_tensors,
+    parts_of,
+    with_prefix,
+)
+
+
+def write_model(path: str | Path, model: Model, weights: tuple[float, ...] | None = None) -> None:
+    """Write a model, or an average with these weights; `read_model` reads what there is then."""
+    header: dict[str, Any] = {
+        "feature_names": model.feature_names,
+        "classes": model.classes,
+        "encoding": model.encoding and model.encoding.to_dict(),
+        "target": model.target,
+        "probabilities": model.probabilities and model.probabilities.to_dict(),
+        "conformal": model.conformal and calibration_header(model.conformal, model),
+        "info": dict(model.info),
+    }
+    tensors = {} if model.encoding is None else with_prefix(ENCODING, model.encoding.tensors())
+    if weights is None:
+        (member,) = model.parts
+        header |= member_header(member)
+        tensors |= member_tensors(member)
+    else:
+        header |= {
+            "weights": list(weights),
+            "members": [member_header(member) for member in model.parts],
+        }
+        for number, member in enumerate(model.parts):
+            tensors |= with_prefix(f"{number}.", member_tensors(member))
+    if model.conformal is not None:
+        tensors |= with_prefix(CONFORMAL, calibration_tensors(model.conformal, model))
+    # Host memory in row order; a tensor that has it already is not copied.
+    stored_tensors = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
+    # The list of parts shows the reader whether header and tensors belong together.
+    about = {"format": MODEL_FORMAT, **header, "parts": parts_of(header, stored_tensors)}
+    write_tensors(path, stored_tensors, {HEADER_KEY: json.dumps(about)})
