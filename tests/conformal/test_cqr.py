@@ -135,6 +135,9 @@ def test_a_file_keeps_level_and_quantiles(tmp_path):
 def test_every_fit_has_quantiles(settings):
     est = KernelRidge(**(PLAIN | settings), conformal="cqr").fit(X, Y)
     low, high = est.predict_interval(NEW).T
+    if settings.get("landmarks", 40) is None:  # sqrt(400) log(400) rows
+        functions = est.model_.conformal.parts[0].functions
+        assert [len(functions[name].centers) for name in ("low", "high")] == [120, 120]
     assert 0.82 < ((low <= TRUTH) & (high >= TRUTH)).mean() < 0.98
 
 
