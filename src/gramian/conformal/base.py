@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -14,60 +14,12 @@ from torch import Tensor
 
 from .._registries.registry import Registry
 from ..data import RowSource
-from .parts import CalibratedPart, Predictor
+from .parts import CalibratedPart
+from .protocols import CalibrationRows, Predictor, Refit
 from .sets import prediction_sets
 
 SORTED_BOUNDS = 1 << 24
 """Most bounds of intervals in memory, with several parts."""
-
-Rows = TypeVar("Rows", bound="CalibrationRows")
-
-
-@runtime_checkable
-class CalibrationRows(Protocol):
-    """Rows with targets, as far as methods need them: see `gramian.fitting.TrainingData`."""
-
-    @property
-    def rows(self) -> RowSource:
-        """The n rows."""
-
-    @property
-    def targets(self) -> Any:
-        """Their targets, (n, t)."""
-
-    @property
-    def coded(self) -> bool:
-        """Whether targets are codes of classes."""
-
-    def part(self: Rows, index: Int[Tensor, " k"]) -> Rows:
-        """Return the rows of increasing numbers."""
-
-    def local_part(self: Rows, index: Int[Tensor, " k"] | None) -> Rows:
-        """Return these rows, or all, with remote ones in memory."""
-
-
-@runtime_checkable
-class Refit(Protocol):
-    """Fits with the configuration of a fitted model: see `gramian.fitting.uncertainty.refit`."""
-
-    @property
-    def model(self) -> Predictor:
-        """The fitted model."""
-
-    def to_fewer(self, data: Any) -> Refit:
-        """Return the refit of a model that has seen only some of the rows."""
-
-    def fit_rows(self, data: Any) -> Predictor:
-        """Return the model fitted to other rows, with the same landmarks."""
-
-    def fit_targets(self, data: Any, targets: Float[Tensor, "n t"], penalty: float) -> Predictor:
-        """Return the ridge regression of other targets, by squared errors."""
-
-    def fit_quantile(self, data: Any, level: float) -> Predictor:
-        """Return a quantile of the targets, by the pinball loss."""
-
-    def class_numbers(self, data: Any) -> Int[Tensor, " n"] | None:
-        """Return the number of the class of each row; None of a regression."""
 
 
 @dataclass(frozen=True, eq=False)

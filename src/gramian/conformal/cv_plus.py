@@ -10,9 +10,10 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from .base import CalibrationRows, ConformalMethod, Refit, RowScores, methods
+from .base import ConformalMethod, RowScores, methods
 from .held_out import errors_of, score_classes
 from .parts import CalibratedPart
+from .protocols import CalibrationRows, Refit
 from .spread import choose_spread, divide_order, scale_errors
 
 FOLD_COUNT = 5

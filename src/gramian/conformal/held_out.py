@@ -12,7 +12,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from .._messages.errors import TextError
-from .base import CalibrationRows, ConformalMethod, Refit, RowScores
+from .base import ConformalMethod, RowScores
+from .protocols import CalibrationRows, Refit
 from .sets import set_scores
 
 HELD_BACK, MOST_HELD_BACK = 5, 4000

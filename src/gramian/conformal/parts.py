@@ -4,38 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ..engines import Engine
-
-
-@runtime_checkable
-class Predictor(Protocol):
-    """A model, as far as intervals and sets need it: see `gramian.model.Model`."""
-
-    @property
-    def classes(self) -> tuple[Any, ...] | None:
-        """The labels of a classifier; None of a regression."""
-
-    @property
-    def parts(self) -> tuple[Any, ...]:
-        """The kernel models of the predictor."""
-
-    @property
-    def shares(self) -> tuple[float, ...]:
-        """Their weights."""
-
-    def predict(
-        self, X: Any, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
-    ) -> Float[Tensor, "n t"]:
-        """Return the value of each target at each row."""
-
-    def predict_proba(self, X: Any, **settings: Any) -> Float[Tensor, "n k"]:
-        """Return the probability of each class at each row."""
+from .protocols import Predictor
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,8 +7,9 @@ from typing import Any
 
 import torch
 
-from .base import CalibrationRows, Refit, RowScores, methods
+from .base import RowScores, methods
 from .held_out import HeldOutMethod, errors_of
+from .protocols import CalibrationRows, Refit
 from .spread import choose_spread, divide_order, scale_errors
 
 

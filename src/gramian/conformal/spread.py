@@ -11,8 +11,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from .base import CalibrationRows, Refit, RowScores
-from .parts import Predictor
+from .base import RowScores
+from .protocols import CalibrationRows, Predictor, Refit
 
 SPREAD_PENALTIES = tuple(10.0 ** (-e / 2) for e in range(0, 10))
 """Penalties of the spread, per row, decreasing; the first one leaves little but a constant."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ..._parameters.types import LandmarksLike, SolverLike
-from ...data import ArrayRows, RowSource, as_rows, gather_rows
+from ..._parameters.types import SolverLike
+from ...data import as_rows, gather_rows
 from ...losses import Quantile
 from ...model import AverageModel, KernelPart, Model
 from ...model.file.format import CENTER_BYTES
@@ -21,12 +21,9 @@ from ..held_out.folds import labels
 from ..inputs.training_data import TrainingData
 from ..plans.solver_choice import PCG_FROM, TINY_SHIFT
 from ..result import Fitted
-from ..settings import selection
 from ..settings.generators import Generators
 from ..settings.settings import FitSettings
-
-REFIT_TOLERANCE = 1e-4
-"""Relative residual of iterative fits, where none was given."""
+from .refit_settings import landmarks_again, same_centers, settle_settings
 
 MOST_ITERATIONS = 100
 """Iterations of a spread."""
@@ -201,9 +198,9 @@ class Refit:
         if not (rows.sparse or rows.remote):
             rows = as_rows(gather_rows(rows, torch.arange(len(rows)), CENTER_BYTES))
         mapped_data = replace(data, rows=rows, encoding=None, feature_names=None, held_out=None)
-        settled = _settle_settings(settings, part, penalty, self.row_count)
+        settled = settle_settings(settings, part, penalty, self.row_count)
         if self.fresh and settled.landmarks is not None:
-            settled = replace(settled, landmarks=_anew(settings, part, len(data.targets)))
+            settled = replace(settled, landmarks=landmarks_again(settings, part, len(data.targets)))
         if settled.landmarks is None and settled.is_nonlinear and penalty == "auto":
             # Newton's method with all rows as centers takes 3 to 4 times as long for 800 rows, and
             # the pinball loss of sqrt(n) log(n) landmarks is the same.
@@ -216,7 +213,7 @@ class Refit:
         ).model
         return replace(
             part,
-            centers=part.centers if _same(part, refitted) else refitted.centers,
+            centers=part.centers if same_centers(part, refitted) else refitted.centers,
             coef=refitted.coef,
             target_shift=refitted.target_shift,
             target_scale=refitted.target_scale,
@@ -226,56 +223,3 @@ class Refit:
             variance=None,
             conformal=None,
         )
-
-
-def _settle_settings(
-    settings: FitSettings, part: KernelPart, penalty: float | Literal["auto"], whole: int
-) -> FitSettings:
-    """Return settings of a fit to prepared rows, with nothing left to choose."""
-    landmarks: Any = None
-    if part.cells is None and len(part.centers) < whole:
-        landmarks = next(part.centers.blocks(len(part.centers)))[1]
-        # A tensor is taken as points; sparse centers keep their source.
-        landmarks = landmarks if landmarks.layout == torch.strided else part.centers
-    cells = None if part.cells is None else int(part.cells.starts.diff().max())
-    return replace(
-        settings,
-        kernel=part.kernel,
-        lengthscale="median",
-        penalty=penalty,
-        landmarks=landmarks,
-        standardize=False,
-        # The rows are mapped already; targets are scaled by their own mean and deviation.
-        standardize_target=True,
-        metric=None,
-        cells=cells,
-        cv=None,
-        tol=REFIT_TOLERANCE if isinstance(settings.tol, str) else settings.tol,
-        callbacks=(),
-        warm_start=False,
-        centers_file=None,
-        early_stopping=False,
-        time_limit=None,
-    )
-
-
-def _anew(settings: FitSettings, part: KernelPart, n: int) -> LandmarksLike:
-    """Return the value of ``landmarks`` for a refit: the points, if they were given as such."""
-    landmarks, m = settings.landmarks, min(len(part.centers), n)
-    if selection.are_points(landmarks):
-        points: RowSource = part.centers
-        return points
-    # A number or a name selects again; along a path, only the number that was chosen is left.
-    named = not (landmarks is None or (isinstance(landmarks, str) and landmarks == "auto"))
-    return landmarks if named and not settings.searches_penalty and m < n else m
-
-
-def _same(part: KernelPart, found: KernelPart) -> bool:
-    """Return whether centers are the same, so that a file need not have them twice."""
-    a, b = part.centers, found.centers
-    if a.shape != b.shape or not (isinstance(a, ArrayRows) and isinstance(b, ArrayRows)):
-        return False
-    return all(
-        torch.equal(x.to(y.dtype), y)
-        for (_, x), (_, y) in zip(a.blocks(1 << 16), b.blocks(1 << 16), strict=True)
-    )

@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from ...conformal import CalibratedPart, ConformalPredictor, RowGroups, make
-from ...conformal.parts import Predictor
+from ...conformal.protocols import Predictor
 from ..base import Model
 from .format import CENTER_TENSORS, member_header, member_tensors, with_prefix, without_prefix
 from .members import (

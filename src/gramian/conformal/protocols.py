@@ -1,0 +1,85 @@
+"""Models, rows with targets and refits, as far as conformal methods need them."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from ..data import RowSource
+from ..engines import Engine
+
+Rows = TypeVar("Rows", bound="CalibrationRows")
+
+
+@runtime_checkable
+class Predictor(Protocol):
+    """A model, as far as intervals and sets need it: see `gramian.model.Model`."""
+
+    @property
+    def classes(self) -> tuple[Any, ...] | None:
+        """The labels of a classifier; None of a regression."""
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """The kernel models of the predictor."""
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """Their weights."""
+
+    def predict(
+        self, X: Any, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
+    ) -> Float[Tensor, "n t"]:
+        """Return the value of each target at each row."""
+
+    def predict_proba(self, X: Any, **settings: Any) -> Float[Tensor, "n k"]:
+        """Return the probability of each class at each row."""
+
+
+@runtime_checkable
+class CalibrationRows(Protocol):
+    """Rows with targets, as far as methods need them: see `gramian.fitting.TrainingData`."""
+
+    @property
+    def rows(self) -> RowSource:
+        """The n rows."""
+
+    @property
+    def targets(self) -> Any:
+        """Their targets, (n, t)."""
+
+    @property
+    def coded(self) -> bool:
+        """Whether targets are codes of classes."""
+
+    def part(self: Rows, index: Int[Tensor, " k"]) -> Rows:
+        """Return the rows of increasing numbers."""
+
+    def local_part(self: Rows, index: Int[Tensor, " k"] | None) -> Rows:
+        """Return these rows, or all, with remote ones in memory."""
+
+
+@runtime_checkable
+class Refit(Protocol):
+    """Fits with the configuration of a fitted model: see `gramian.fitting.uncertainty.refit`."""
+
+    @property
+    def model(self) -> Predictor:
+        """The fitted model."""
+
+    def to_fewer(self, data: Any) -> Refit:
+        """Return the refit of a model that has seen only some of the rows."""
+
+    def fit_rows(self, data: Any) -> Predictor:
+        """Return the model fitted to other rows, with the same landmarks."""
+
+    def fit_targets(self, data: Any, targets: Float[Tensor, "n t"], penalty: float) -> Predictor:
+        """Return the ridge regression of other targets, by squared errors."""
+
+    def fit_quantile(self, data: Any, level: float) -> Predictor:
+        """Return a quantile of the targets, by the pinball loss."""
+
+    def class_numbers(self, data: Any) -> Int[Tensor, " n"] | None:
+        """Return the number of the class of each row; None of a regression."""
