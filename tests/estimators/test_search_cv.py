@@ -133,7 +133,7 @@ class TestParameters:
         assert list(est.get_params()) == [
             "average", "budget", "callbacks", "conformal", "conformal_groups", "cv", "engine",
             "kernel", "lengthscale", "memory_limit", "metric", "random_state",
-            "scoring", "standardize", "test_fraction",
+            "scoring", "standardize", "test_fraction", "verbose",
         ]  # fmt: skip
 
 

@@ -187,7 +187,7 @@ class Progress:
 
 
 @contextmanager
-def show_progress(verbose: int | str, total: float | None = None) -> Iterator[list[Progress]]:
+def show_progress(verbose: int | str, total: int | float | None = None) -> Iterator[list[Progress]]:
     """Show the progress that ``verbose`` of an estimator requests, while the context lasts.
 
     Parameters

@@ -77,7 +77,8 @@ class Outcome:
         candidates = [
             trial for trial in trials if trial.recipe == recipe and trial.step != "average"
         ]
-        return min(candidates or trials, key=lambda trial: trial.loss)
+        # A screen may have tried the same recipe; its trials have no held-out predictions.
+        return min(candidates or trials, key=lambda trial: (trial.values is None, trial.loss))
 
     def error(self, trial: Trial) -> dict[str, float]:
         """Return the error of a trial on the held-out rows of the search, and of a constant.
