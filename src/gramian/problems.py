@@ -5,9 +5,9 @@ minimise
 
     (1 / N) sum_i w_i (f(x_i) - y_i)² + penalty · ‖f‖²,    N = sum_i w_i,
 
-over functions f that are combinations of k(., z) for centers z. A weight that is a whole number is
-a repeated row. `LossProblem` has another loss in place of the square. Problems are immutable: two
-solvers may work on one.
+over functions f that are combinations of k(., z) for centers z. An integer weight equals repeated
+rows. `LossProblem` has another loss in place of the square. Problems are immutable: two solvers may
+work on one.
 """
 
 from __future__ import annotations
@@ -89,13 +89,14 @@ class _Ridge:
     def spread(self) -> Float[Tensor, " t"]:
         """Weighted standard deviation of each target.
 
-        Root mean square of a constant target, 1 if that is zero. Cost: a pass over the targets.
+        For a constant target it is the root mean square, or 1 if the target is zero. Cost: a pass
+        over the targets.
         """
         return self._moments[1]
 
     @property
     def relative_mean(self) -> float:
-        """The largest mean of a target in units of its spread. Cost: the same as `spread`."""
+        """The largest mean of a target in units of its spread. Cost: as for `spread`."""
         mean, spread = self._moments
         return float((mean.abs() / spread).max())
 
@@ -119,7 +120,7 @@ class _Ridge:
         return mean, torch.where(scale > 0, scale, 1.0)
 
     def relative_error(self, errors: Float[Tensor, " t"]) -> float:
-        """Return root mean square errors of predictions in units of the spread, the largest."""
+        """Return the largest root mean square error of a target, in units of its spread."""
         return float((errors.to(self.spread) / self.spread).max())
 
     @property
@@ -151,12 +152,12 @@ class FullProblem(_Ridge):
     K : KernelOperator of shape (n, n)
     targets : Tensor of shape (n, t)
     penalty : float
-        Ridge per sample, at least 0; `Solver.allows_zero_penalty` says who can do without.
+        The penalty, at least 0; `Solver.allows_zero_penalty` tells which solvers allow 0.
     weights : Tensor of shape (n,), optional
         Positive observation weights; ones if None.
     penalties : tuple of t float, optional
-        One for each target, in place of `penalty`, by which preconditioners are built then;
-        `Solver.takes_penalties` says who can.
+        One penalty for each target. Preconditioners are still built for `penalty`;
+        `Solver.takes_penalties` tells which solvers support it.
     """
 
     def __post_init__(self) -> None:
@@ -206,9 +207,10 @@ class FullProblem(_Ridge):
     def needs_float64(self) -> bool:
         """Whether rounding float32 entries may make the matrix indefinite: then use `double`.
 
-        Errors of eps each add up to an error of norm about 2 eps sqrt(n); five times that has
-        to stay below the ridge. Measured (nycflights, n = 1,000 and 4,000): conjugate gradient with
-        refinement converges from twice that on, and fails with float32 entries below half of it.
+        Rounding errors eps of the entries form a matrix of norm about 2 eps sqrt(n); five times
+        this norm must be below the ridge. Measured (nycflights, n = 1,000 and 4,000): with float32
+        entries, conjugate gradient with refinement converges if the ridge is at least twice this
+        limit, and fails below half of it.
         """
         if self.K.dtype == torch.float64:
             return False
@@ -241,9 +243,9 @@ class _AtLandmarks(_Ridge):
 
     @property
     def covered_fraction(self) -> float:
-        """The fraction of the rows that equal a landmark: `coverage`, or m / n.
+        """The fraction of the rows that equal a landmark: `coverage`; by default m / n.
 
-        0 for points that a user has chosen.
+        It is 0 for points chosen by the user.
         """
         if self.coverage is not None:
             return self.coverage
@@ -252,7 +254,7 @@ class _AtLandmarks(_Ridge):
 
     @property
     def centers_are_rows(self) -> bool:
-        """Whether centers are rows or, as their coverage is known, stand for them."""
+        """Whether centers are rows, or represent rows with a known coverage."""
         return self.index is not None or self.coverage is not None
 
     @property
@@ -275,20 +277,20 @@ class NystromProblem(_AtLandmarks):
         Rows against landmarks.
     targets : Tensor of shape (n, t)
     penalty : float
-        Ridge per sample, at least 0; `Solver.allows_zero_penalty` says who can do without.
+        The penalty, at least 0; `Solver.allows_zero_penalty` tells which solvers allow 0.
     weights : Tensor of shape (n,), optional
         Observation weights, at least zero; ones if None.
     landmark_weight : Tensor of shape (m,), optional
-        Share of the rows that a landmark represents, relative to 1/m: 1 / (n · its probability) of
-        being drawn, times its own observation weight over the mean one. Only preconditioners
-        use it; the solution does not depend on it.
+        Share of the rows that each landmark represents, relative to 1/m: 1 / (n p), with p its
+        probability of being drawn, times its observation weight over the mean weight. Only
+        preconditioners use it; the solution does not depend on it.
     coverage : float, optional
-        The fraction of the rows that equal a landmark: if not given m / n with `index`, else 0. At
-        1 the landmarks, with their weights, are the data, and a preconditioner built from them is
+        The fraction of the rows that equal a landmark; by default m / n with `index`, else 0. If it
+        is 1, the landmarks with their weights are the data, and a preconditioner built from them is
         exact.
     index : Tensor of shape (m,), optional
-        Row numbers of the landmarks, where they are rows: with them the penalty is a sum over
-        rows, too, see `SketchySAGA`.
+        Row numbers of the landmarks, if they are rows: the penalty is then also a sum over rows,
+        see `SketchySAGA`.
     penalties : as in `FullProblem`
     """
 
@@ -332,7 +334,7 @@ class NystromProblem(_AtLandmarks):
 
 @dataclass(frozen=True)
 class LossProblem(_AtLandmarks):
-    r"""m landmarks are centers, and the loss is another than the square.
+    r"""m landmarks are centers, and the loss is not the square.
 
     The function is :math:`f = b + K_{nm} c`, b a constant for each output, and c minimises
 
@@ -352,7 +354,7 @@ class LossProblem(_AtLandmarks):
 
     @property
     def outputs(self) -> int:
-        """The number q of values that are predicted."""
+        """The number q of predicted values of a row."""
         return len(self.offset)
 
     def values(self, coef: Float[Tensor, "m q"]) -> Float[Tensor, "n q"]:
@@ -360,7 +362,7 @@ class LossProblem(_AtLandmarks):
         return self.K @ coef.double() + self.offset
 
     def mean_loss(self, f: Float[Tensor, "n q"]) -> Float[Tensor, " c"]:
-        """Return the weighted mean of the loss of each output, or of all if they are coupled."""
+        """Return the weighted mean loss of each output, or of all together if they are coupled."""
         losses = self.loss.values(f, self.targets.double())
         if self.weights is None:
             return losses.mean(dim=0)

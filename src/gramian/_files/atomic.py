@@ -25,7 +25,7 @@ LEFTOVER_AGE_SECONDS = 3600.0
 def check_local(path: str | Path) -> None:
     """Raise ValueError if a path is an address, which cannot be written.
 
-    With a single slash it is an address unless a folder has the name before the slash.
+    With a single slash, as in ``s3:/bucket``, it is an address unless a folder ``s3:`` exists.
     """
     # `Path` removes one slash of s3://, so that the start of an address may have one or two.
     start = ADDRESS_START.match(str(path))
@@ -59,7 +59,7 @@ def check_output(path: str | Path, *, folder: bool = False) -> None:
     Raises
     ------
     ValueError
-        If it is an address.
+        If `path` is the address of an object store.
     OSError
         If it is a folder, a pipe or a device; if more than one folder is missing; if this user has
         no permission to write.

@@ -118,7 +118,7 @@ def read_tensors(path: Path, *, verify: bool = True, most: int | None = None) ->
     ----------
     path : Path
     most : int, optional
-        Most bytes of a file that is read into memory, by default `READ_BYTES`.
+        Bytes of the largest file that is read into memory, by default `READ_BYTES`.
     verify : bool, default=True
         Whether to compare the digest, if the file has one: about 1.7 GB/s. Mapped tensors are then
         read once.
@@ -191,7 +191,7 @@ def _layout(path: Path, header: bytes) -> dict[str, Any]:
 
 
 def _blank(header: bytes, digest: str) -> bytes:
-    """Return the header with zeros for the digest, as it was digested."""
+    """Return the header with zeros in place of the digest, which was computed from this form."""
     digits = digest.encode()
     # Replacing must change these 64 bytes only: a header in which they occur twice, as in the name
     # of a tensor, was not written by `write_tensors`.

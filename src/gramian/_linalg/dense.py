@@ -84,7 +84,7 @@ def flush_tiny_(K: Float[Tensor, "n m"]) -> None:
 
 
 def prepare_(K: Float[Tensor, "n m"]) -> None:
-    """Prepare a kernel matrix for LAPACK: `require_finite` and `flush_tiny_`, one pass less."""
+    """Prepare a kernel matrix for LAPACK: `require_finite` and `flush_tiny_` with one pass less."""
     low, high = _range(K)
     _require_finite(low, high)
     _flush_tiny_(K, low, high)
@@ -118,8 +118,8 @@ def cholesky_(A: Float[Tensor, "m m"]) -> None:
     Parameters
     ----------
     A : Tensor of shape (m, m)
-        Float64, by columns. Cost: m³ / 3 operations; a panel of 1,024 rows beyond `LAPACK_ROWS`,
-        else no copy.
+        Float64, by columns. Cost: m³ / 3 operations; no copy up to `LAPACK_ROWS` rows, beyond that
+        memory for a panel of 1,024 rows.
 
     Raises
     ------
@@ -183,7 +183,10 @@ def times_transpose_(R: Float[Tensor, "m m"]) -> None:
 
 
 def invert_triangle_(R: Float[Tensor, "m m"]) -> None:
-    """Replace the upper triangle of R, by columns and on the host, by its inverse: m³ / 3."""
+    """Replace the upper triangle of R, by columns and on the host, by its inverse.
+
+    Cost: m³ / 3 operations.
+    """
     if by_blocks(R):
         on_device.invert_triangle_(R)
         return
@@ -192,7 +195,10 @@ def invert_triangle_(R: Float[Tensor, "m m"]) -> None:
 
 
 def times_triangle_(K: Float[Tensor, "b m"], R: Float[Tensor, "m m"]) -> None:
-    """Replace K, by rows, by K R with the upper triangle of R, by columns, on the host: b m²."""
+    """Replace K, by rows, by K R, with R in the upper triangle, by columns; on the host.
+
+    Cost: b m² operations.
+    """
     with one_thread_if_small(len(K) * len(R) ** 2):
         scipy.linalg.blas.dtrmm(1.0, R.numpy(), K.t().numpy(), trans_a=1, overwrite_b=1)
 
@@ -278,7 +284,7 @@ def mirror_lower_(A: Float[Tensor, "m m"]) -> None:
 
 
 def _copy_lower_triangle(target: Tensor, source: Tensor, step: int = 256) -> None:
-    """Copy the strict lower triangle by blocks; both may share memory."""
+    """Copy the strict lower triangle by blocks; source and target may share memory."""
     m = len(target)
     for start in range(0, m, step):
         end = min(start + step, m)
@@ -334,7 +340,7 @@ def _is_for_torch(A: Float[Tensor, "m m"]) -> bool:
 
 
 def eigenvalues(A: Float[Tensor, "m m"]) -> Float[Tensor, " m"]:
-    """Return all eigenvalues of a symmetric matrix, increasing; see `eigenpairs`. 4/3 m³."""
+    """Return all eigenvalues of a symmetric matrix, increasing, in 4/3 m³ operations."""
     if _is_for_torch(A):
         values: Tensor = torch.linalg.eigvalsh(A)
         return values

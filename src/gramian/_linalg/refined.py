@@ -45,9 +45,9 @@ class HalfFactor:
 
     @classmethod
     def of(cls, A: Float[Tensor, "m m"], least: float) -> HalfFactor | None:
-        """Factorise; None if `least`, which all eigenvalues exceed, is lost in rounding.
+        """Factorise; return None if `least`, a lower bound of the eigenvalues, is lost in rounding.
 
-        Ten times the error sqrt(m) eps is the bound of `FullProblem.needs_float64`.
+        The limit is ten times the rounding error sqrt(m) eps, as in `FullProblem.needs_float64`.
         """
         largest = float(A.diagonal().max())
         if not least > 10 * HALF_EPS * math.sqrt(len(A)) * largest:

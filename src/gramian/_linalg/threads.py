@@ -36,7 +36,7 @@ class _OneThread:
         self.forget()
 
     def forget(self) -> None:
-        """Start with no caller inside, as in a forked child."""
+        """Set the number of callers to zero, for a forked child."""
         # Reentrant, because a signal handler of the locking thread may fork.
         self._lock = threading.RLock()
         self._inside = 0

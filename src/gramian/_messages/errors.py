@@ -48,7 +48,7 @@ class Text:
         return repr(str(self))
 
     def write(self, face: Face) -> str:
-        """Return the text as a face writes it."""
+        """Return the text in the notation of Python or of the command line."""
         values = iter(self.values)
         parts = []
         for literal, mark, spec, conversion in Formatter().parse(self.template):
@@ -129,7 +129,7 @@ class ParameterError(TextError):
 
 
 def write_message(message: object, face: Face) -> str:
-    """Return an error, a warning or a text as a face writes it."""
+    """Return an error, a warning or a text in the notation of Python or of the command line."""
     if isinstance(message, BaseException) and message.args:
         text = message.args[0]
         return text.write(face) if isinstance(text, Text) else str(message)

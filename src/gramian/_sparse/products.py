@@ -21,9 +21,9 @@ NATIVE_MODULE = "gramian.engines._native"
 
 
 class Columns:
-    """The columns that occur in sparse rows, by numbers: others have no part in inner products.
+    """Columns that occur in some sparse rows: other columns do not contribute to inner products.
 
-    By compiled code where it was built, by torch elsewhere.
+    Computed by compiled code where it was built, by torch elsewhere.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class Columns:
         weights: Float[Tensor, " b"] | None,
         targets: Float[Tensor, "b t"] | None,
     ) -> Float[Tensor, "u t"]:
-        """Return X' W (X w - y) in float64 of sparse rows (b, d) in these columns, X of (b, u)."""
+        """Return X' W (X w - y) in float64, where X is these columns of sparse rows."""
         w, weights, targets = (
             None if part is None else part.double().contiguous() for part in (w, weights, targets)
         )
@@ -98,7 +98,7 @@ class Columns:
 
 
 def transpose_sparse(x: Tensor) -> Tensor:
-    """Return sparse rows (m, u) by columns: (u, m), made ready to be the right side of products."""
+    """Return the transpose (u, m) of sparse rows (m, u), ready as the right factor of products."""
     transposed_rows = of_scipy(as_scipy(x).T.tocsr())
     if load_compiled() is not None:
         # Built now, outside the measured products, and kept for all blocks of left sides.
@@ -109,14 +109,14 @@ def transpose_sparse(x: Tensor) -> Tensor:
 def product(left: Tensor, right: Tensor, out: Tensor | None = None) -> Tensor:
     """Return the dense product of sparse rows (b, u) with a sparse matrix (u, m).
 
-    By compiled code where it was built, by SciPy elsewhere.
+    Computed by compiled code where it was built, by SciPy elsewhere.
 
     Parameters
     ----------
     left, right : Tensor of shape (b, u) and (u, m)
         Of one dtype.
     out : Tensor of shape (b, m), optional
-        Where to write it.
+        Memory for the product.
     """
     if out is None:
         out = torch.empty(left.shape[0], right.shape[1], dtype=left.dtype)
@@ -152,7 +152,7 @@ def times(x: Tensor, v: Float[Tensor, "u t"]) -> Float[Tensor, "b t"]:
 def normal(
     x: Tensor, w: Tensor | None, weights: Tensor | None, targets: Tensor | None
 ) -> Float[Tensor, "u t"]:
-    """Return x' W (x w - y) of sparse rows (b, u) and float64; the rest as `Columns.normal`."""
+    """Return x' W (x w - y) in float64 for sparse rows x, (b, u)."""
     terms = [] if w is None else [times(x, w)]
     terms += [] if targets is None else [targets.neg()]
     # X w - y, of which either part may be missing.
@@ -161,7 +161,7 @@ def normal(
 
 
 def transposed_times(x: Tensor, v: Float[Tensor, "b t"]) -> Float[Tensor, "u t"]:
-    """Return x' v of sparse rows (b, u), as `times` does."""
+    """Return x' v of sparse rows (b, u), in a dtype as in `times`."""
     return torch.from_numpy(as_scipy(x).T @ v.numpy())
 
 
@@ -169,7 +169,7 @@ def transposed_times(x: Tensor, v: Float[Tensor, "b t"]) -> Float[Tensor, "u t"]
 def load_compiled() -> Any:
     """Return the module of compiled code; None where it was not built.
 
-    Nor is one taken that was built from older sources, as a log message says.
+    A module that was built from older sources is not used; a warning is logged.
     """
     if find_spec(NATIVE_MODULE) is None:
         return None

@@ -24,7 +24,7 @@ def is_wide(x: Tensor) -> bool:
 
 
 def dense(x: Tensor) -> Tensor:
-    """Return points without gaps; wide ones as they are."""
+    """Return points as a dense tensor; wide sparse points are returned unchanged."""
     return x.to_dense() if is_sparse(x) and not is_wide(x) else x
 
 
@@ -34,7 +34,7 @@ def is_sparse(x: Tensor) -> bool:
 
 
 def csr(crow: Tensor, col: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
-    """Return a matrix of the three parts that `stored_parts` gives, unchecked."""
+    """Build a sparse matrix from the three parts of `stored_parts`, without checks."""
     # Checks of the invariants would read all indices in each slice. The parts come from a valid
     # matrix.
     return torch.sparse_csr_tensor(crow, col, values, size=shape, check_invariants=False)
@@ -58,7 +58,7 @@ def take_rows(x: Tensor, index: Int[Tensor, " k"]) -> Tensor:
 
 
 def take_columns(x: Tensor, columns: Sequence[int]) -> Float[Tensor, "n k"]:
-    """Return some columns of `x`, (n, d), dense or sparse, without gaps."""
+    """Return some columns of `x`, (n, d), dense or sparse, as a dense tensor."""
     chosen = list(columns)
     if not is_sparse(x):
         return x[:, chosen]
@@ -134,12 +134,12 @@ def are_equal(x: Tensor, z: Tensor) -> bool:
 
 
 def stored_parts(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return where rows start, and the columns and values of their entries."""
+    """Return the three parts of sparse rows: starts of rows, and columns and values of entries."""
     return x.crow_indices(), x.col_indices(), x.values()
 
 
 def as_scipy(x: Tensor) -> scipy.sparse.csr_array:
-    """Return sparse rows as SciPy has them."""
+    """Return sparse rows as a matrix of SciPy."""
     parts = (x.values(), x.col_indices(), x.crow_indices())
     return scipy.sparse.csr_array(
         tuple(part.cpu().numpy() for part in parts), shape=(x.shape[0], x.shape[1])
@@ -155,8 +155,8 @@ def of_scipy(x: scipy.sparse.csr_array) -> Tensor:
 def distances(x: Float[Tensor, "s d"]) -> Float[Tensor, " p"]:
     """Return the Euclidean distances of all pairs of distinct sparse rows, in float64.
 
-    By their inner products: of rows that are nearly equal the distance is rounding. Cost: s² of
-    these.
+    They are computed from inner products, so that the distance of nearly equal rows is rounding.
+    Cost: s² inner products for s rows.
     """
     # Equal rows are left out beforehand: their distance of 0 would come out as rounding.
     rows = as_scipy(cast(x, torch.float64))[_distinct(x)]
@@ -168,7 +168,7 @@ def distances(x: Float[Tensor, "s d"]) -> Float[Tensor, " p"]:
 
 
 def _distinct(x: Tensor) -> list[int]:
-    """Return the numbers of rows of which no earlier one is equal."""
+    """Return the numbers of the distinct rows: the first of each group of equal rows."""
     crow = x.crow_indices().tolist()
     col, values = x.col_indices().numpy(), x.values().numpy()
     first: dict[bytes, int] = {}

@@ -84,8 +84,9 @@ def largest_first(
 ) -> tuple[Float[Tensor, " s"], Float[Tensor, "m s"]]:
     """Return at most `most` eigenvalues above `cut` of a symmetric matrix, with eigenvectors.
 
-    At least one, even if none is above. The largest entry of each eigenvector is positive, so
-    that equal matrices give equal signs. An indefinite matrix raises ValueError.
+    At least one eigenvalue is returned, even if none is above `cut`. The largest entry of each
+    eigenvector is positive, so that equal matrices give equal signs. An indefinite matrix raises
+    ValueError.
 
     Cost: about 9 m³ operations, 24 m² bytes.
     """

@@ -21,7 +21,7 @@ class KernelColumns(Value, FeatureMap):
     index : Tensor of shape (m,)
         Columns of the landmarks.
     normalizer : Tensor of shape (m, s)
-        As in `NystromMap`.
+        Matrix that turns kernel values into features, as in `NystromMap`.
     count : int
         Columns of a row, one per training row.
     """

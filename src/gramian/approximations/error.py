@@ -37,10 +37,10 @@ def spectral_error(
         Draws the first vector.
     tol : float
         Stop when the residual of the largest eigenvalue is below this share of it. The result is
-        then an eigenvalue. It underestimates the norm by more than that only if the first vector
-        has almost no part in the largest eigenvector.
+        then an eigenvalue. It underestimates the norm by a larger share only if the first vector is
+        almost orthogonal to the largest eigenvector.
     max_products : int
-        Most products; the value reached is then a lower bound.
+        Largest number of products, after which the value is a lower bound.
 
     Notes
     -----
@@ -117,7 +117,8 @@ def frobenius_error(K: KernelOperator, features: FeatureMap) -> float:
 def trace_error(K: KernelOperator, features: FeatureMap) -> float:
     r"""Return the nuclear norm of K - F F' as its trace, exactly, in one pass over the rows.
 
-    They are equal for Nystrom features, for which the difference has no negative eigenvalue.
+    Trace and nuclear norm are equal for Nystrom features, for which K - F F' has no negative
+    eigenvalue.
 
     Parameters
     ----------
@@ -150,7 +151,7 @@ def trace_error(K: KernelOperator, features: FeatureMap) -> float:
 def sampled_error(
     K: KernelOperator, features: FeatureMap, norm: Norm, size: int, *, rng: torch.Generator
 ) -> float:
-    """Return the norm of K - F F' restricted to random rows and columns, which is formed.
+    """Return the norm of a random square part of K - F F', computed as a dense matrix.
 
     Parameters
     ----------

@@ -71,7 +71,7 @@ class NystromMap(Value, FeatureMap):
             Resolved: without ``lengthscale="median"``.
         points : row source, or any input of `as_rows`, of shape (m, d)
         rank : int, optional
-            Most features, from the leading eigenpairs of K_mm; all by default.
+            Largest number of features, from the leading eigenpairs of K_mm; all by default.
         engine : str or Engine, default="auto"
         memory_bytes : int
             Memory for blocks of rows.

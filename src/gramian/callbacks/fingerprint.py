@@ -48,7 +48,7 @@ def _numbers(x: RowNumbers | None) -> str:
 
 
 def _round_digits(x: Tensor | None) -> Tensor | None:
-    """Return the weights rounded to three digits: others depend on the processor.
+    """Return landmark weights rounded to three digits: further digits depend on the processor.
 
     The weights come from leverage scores. Only preconditioners use them, and none depends on the
     fourth digit.

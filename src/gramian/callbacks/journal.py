@@ -4,9 +4,9 @@ The file is a header, then one record for each part: a mark, the number of the p
 the SHA-256 digest of its payload, and the payload, a safetensors file with JSON in its metadata. A
 reader searches for the marks, so damage destroys only the records that it touches.
 
-A database gives no such bound. Measured with SQLite, one row for each part: of 150 bits flipped in
-the file header and in headers of pages, 19 made all 100 rows unreadable and one lost 8; a commit
-takes 14 ms on a disk where a record of a journal takes 1.6 ms.
+A database does not limit damage in this way. Measured with SQLite, one row for each part: of 150
+bits flipped in the file header and in headers of pages, 19 made all 100 rows unreadable and one
+lost 8; a commit takes 14 ms on a disk where a record of a journal takes 1.6 ms.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class Share:
 
 
 class Cells(ABC):
-    """Regions of mapped rows, as the kernel gets them; a frozen value.
+    """Regions of the space of mapped rows, the rows that the kernel gets; immutable.
 
     Attributes
     ----------

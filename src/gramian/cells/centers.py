@@ -35,8 +35,9 @@ class CenterCells(Cells):
     ----------
     centers : Tensor of shape (c, d)
     width : Tensor of shape ()
-        Difference from the distance to the nearest center at which the weight of a cell has fallen
-        linearly to zero; weights are then divided by their sum. 0: each row has one cell.
+        The weight of a cell falls linearly with the difference between the distances to its center
+        and to the nearest center, and is zero from this difference on; weights are then divided by
+        their sum. 0: each row has one cell.
     """
 
     centers: Float[Tensor, "c d"]

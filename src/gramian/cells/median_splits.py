@@ -47,8 +47,8 @@ class MedianSplits(Partition):
 
     Notes
     -----
-    Each level of the tree multiplies the rows of all cells by 1 + overlap. Cost: some passes over
-    the sample for each level, s d operations each.
+    Each depth of the tree multiplies the rows of all cells by 1 + overlap. Cost: some passes over
+    the sample for each depth, s d operations each.
 
     A direction along which rows do not differ is replaced by the feature of largest spread; equal
     rows form one cell.

@@ -1,12 +1,12 @@
 """Row sources, tables and maps of rows.
 
 Everything that gramian learns from is a `RowSource`: n rows of d features that may be in memory, in
-a file that is mapped, or in a directory of files larger than memory. Two verbs hide the difference:
-`blocks(size)` walks over all rows in order, a block at a time, and `take(index)` gathers some of
-them. All algorithms use these two and methods built on them: `map` concatenates ``f(block)`` over
-the blocks, `sum` adds it up, and `fold` merges it in another way. For `remote` rows, on the
-machines of a cluster, these three and `by_group` send a small value to the workers, and no block
-is sent back.
+a file that is mapped, or in a directory of files larger than memory. Two methods hide the
+difference: `blocks(size)` walks over all rows in order, a block at a time, and `take(index)`
+gathers some of them. All algorithms use these two and methods built on them: `map` concatenates
+``f(block)`` over the blocks, `sum` adds it up, and `fold` merges it in another way. For `remote`
+rows, on the machines of a cluster, these three and `by_group` send a small value to the workers,
+and no block is sent back.
 
 >>> import numpy as np, torch
 >>> rows = as_rows(np.arange(10.0).reshape(5, 2))
@@ -19,24 +19,24 @@ tensor([[8., 9.],
         [0., 1.]], dtype=torch.float64)
 
 `as_rows` is the only entrance of numbers. It takes NumPy arrays of any layout, torch tensors,
-frames and tables, SciPy sparse matrices (which stay sparse), and paths of the `formats` that there
-are: a ``.npy`` file is memory-mapped, a Parquet file or directory is read from front to back in
-every pass (`random_access` is False, and `take` costs a pass). Nothing is copied as a whole. What
-cannot be a matrix of numbers is refused here, in words, and nowhere else.
+frames and tables, SciPy sparse matrices (which stay sparse), and paths of files in one of the
+`formats`: a ``.npy`` file is memory-mapped, a Parquet file or directory is read from front to back
+in every pass (`random_access` is False, and `take` costs a pass). Nothing is copied as a whole. It
+alone raises an error for anything that is not a matrix of numbers.
 
-`as_table` is the only entrance of columns of any type: of frames, of files of all formats, text
-among them, and of addresses on object stores. A `Table` is read like rows, in batches.
+`as_table` is the only entrance of columns of any type: frames, files of all formats, text among
+them, and addresses on object stores. A `Table` is read like rows, in batches.
 
 Blocks are tensors of float32 or float64: float32 stays float32; small integers and booleans become
 float32, which holds them exactly; everything wider becomes float64. A block may be a view of your
 array: never write to it.
 
-Sources can be wrapped: `Standardized` scales the features on the way (a `Standardizer` finds mean
-and scale in one pass), a `QuantileMap` makes them normal, a `LinearMap` multiplies them by a matrix
-or by scales; `Subset`, `Complement` and `Select` pick rows and columns, `Cast` changes the type.
-`Batches` gives shuffled mini-batches of any source; `noise`, `mixup` and `crop_flip`
-change them. `decode_rows` caches the decoded rows of a file. `gather_rows` takes rows into memory,
-or into a file that is mapped if they are too many. `check_finite` looks for missing
+Sources can be wrapped: `Standardized` scales the features as they are read (a `Standardizer`
+computes mean and scale in one pass), a `QuantileMap` makes them normal, a `LinearMap` multiplies
+them by a matrix or by scales; `Subset`, `Complement` and `Select` pick rows and columns, `Cast`
+changes the type. `Batches` gives shuffled mini-batches of any source; `noise`, `mixup` and
+`crop_flip` change them. `decode_rows` caches the decoded rows of a file. `gather_rows` takes rows
+into memory, or into a file that is mapped if they are too many. `check_finite` looks for missing
 values, and for the target among the features. For the command line, `open_rows`, `read_targets`,
 `feature_columns`, `write_table` and `convert` read and write whole tables; `sample_path` finds the
 small real data sets that ship with the package.

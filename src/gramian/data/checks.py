@@ -19,7 +19,7 @@ from .rows.reduce import BlockReduction
 
 @dataclass
 class FiniteCheck:
-    """Counts NaN and infinite entries while blocks go by, and remembers the first of them.
+    """Count of NaN and infinite entries over blocks, with the position of the first one.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class FiniteCheck:
     first: tuple[int, int, float] | None = field(default=None)
 
     def add(self, start: int, block: Tensor, targets: Float[Tensor, "b t"] | None = None) -> bool:
-        """Look at one block.
+        """Check one block.
 
         Parameters
         ----------
@@ -45,7 +45,7 @@ class FiniteCheck:
         block : Tensor of shape (b, d)
             Dense or sparse.
         targets : Tensor of shape (b, t), optional
-            Columns that a dense block must not contain, in the type of the comparison.
+            Columns that a dense block must not contain, as `comparable` returns them.
 
         Returns
         -------
@@ -95,7 +95,7 @@ class FiniteCheck:
 
 
 def _surely_finite(values: Tensor) -> bool:
-    """Add up: one read without temporaries, in pieces that torch gives to one thread."""
+    """Return whether sums of small pieces are finite: one read, without temporaries."""
     # A sum is finite only if all numbers are: any NaN or infinity survives. Waking the threads of
     # torch would cost more than the sum of such a piece.
     pieces = values.reshape(-1).split(1 << 15)
@@ -124,7 +124,7 @@ def check_finite(
     what : str
         Subject of the error message.
     targets : ndarray of shape (n,) or (n, t), optional
-        What dense rows must not contain. Not looked for if None.
+        Columns that dense rows must not contain; no check if None.
 
     Raises
     ------
@@ -143,12 +143,12 @@ def check_finite(
 
 @dataclass(frozen=True)
 class _Looked(BlockReduction[FiniteCheck]):
-    """The folding of `check_finite`: targets may come along with the rows."""
+    """Fold of `check_finite` over blocks of rows, and of targets if they are checked for copies."""
 
     names: tuple[str, ...] | None
 
     def __call__(self, start: int, block: Tensor, *targets: Any) -> FiniteCheck:
-        """Look at a first block."""
+        """Check a first block."""
         return self.add(FiniteCheck(self.names), start, block, *targets)
 
     def merge(self, a: FiniteCheck, b: FiniteCheck) -> FiniteCheck:
@@ -156,7 +156,7 @@ class _Looked(BlockReduction[FiniteCheck]):
         return a.merge(b)
 
     def add(self, total: FiniteCheck, start: int, block: Tensor, *targets: Any) -> FiniteCheck:
-        """Look at the next block."""
+        """Check the next block."""
         total.add(start, block, *targets)
         return total
 
@@ -174,7 +174,7 @@ def check_magnitude(targets: Targets, dtype: torch.dtype, what: str = "y") -> No
     targets : Tensor of shape (n, t)
         Numbers. A column of zeros is valid, and so are small numbers next to larger ones.
     dtype : torch.dtype
-        That of the rows, and so of products with the kernel matrix.
+        Type of the rows, and so of products with the kernel matrix.
     what : str
         Subject of the error message.
 
@@ -199,7 +199,7 @@ def check_magnitude(targets: Targets, dtype: torch.dtype, what: str = "y") -> No
 
 
 def _sizes(targets: Targets) -> Float[Tensor, " t"]:
-    """Return the size of the largest number of each column, wherever they are."""
+    """Return the largest absolute value of each column, local or remote."""
     remote = as_remote_columns(targets)
     if remote is not None:
         # Of the facts that one pass has found: no pass over remote rows for each question.

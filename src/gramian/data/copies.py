@@ -15,7 +15,7 @@ from .rows.base import RowSource, default_block_size
 
 
 class CopyCheck:
-    """Finds columns that equal a target in every row, while blocks go by.
+    """Search over blocks for columns that equal a target in every row.
 
     Parameters
     ----------
@@ -28,14 +28,14 @@ class CopyCheck:
         self._pairs: Tensor | None = None  # of a column and a target that were equal so far
 
     def add(self, block: Float[Tensor, "b d"], targets: Float[Tensor, "b t"]) -> bool:
-        """Look at one block.
+        """Compare one block.
 
         Parameters
         ----------
         block : Tensor of shape (b, d)
             Dense.
         targets : Tensor of shape (b, t)
-            See `comparable`.
+            Targets as `comparable` returns them.
 
         Returns
         -------
@@ -75,10 +75,10 @@ class CopyCheck:
 
 
 def comparable(targets: np.ndarray, dtype: torch.dtype) -> Float[Tensor, "n t"]:
-    """Return the targets that a column of rows of a type can equal, of shape (n,) or (n, t).
+    """Return the targets, (n,) or (n, t), that a column of rows of this type can equal.
 
-    Those that are numbers and not all the same; they are compared in the narrower one of both
-    types.
+    These are targets that are numbers and not constant; they are compared in the narrower type of
+    rows and targets.
     """
     # A copy that was stored in float32 is equal only after the target is rounded, too.
     narrow = dtype == torch.float32 or targets.dtype == np.float32
@@ -102,7 +102,7 @@ def beside(rows: RowSource, targets: np.ndarray | RemoteColumns | None) -> list[
 
 
 def comparable_remote(targets: RemoteColumns, dtype: torch.dtype) -> list[RemoteColumns]:
-    """Return `comparable` of numbers that stay where they are; nothing of texts."""
+    """Return `comparable` of remote numbers, which stay remote; no target if they are texts."""
     varies = (targets.facts.largest > targets.facts.smallest).nonzero()[:, 0]
     if targets.labels is not None or len(varies) == 0:
         return []
@@ -126,7 +126,7 @@ def check_copies(rows: RowSource, targets: np.ndarray, names: tuple[str, ...]) -
     Raises
     ------
     ValueError
-        Names the column.
+        If a column equals a target; the message names the column.
     """
     check, y = CopyCheck(names), comparable(targets, rows.dtype)
     for part, block in rows.blocks(default_block_size(rows)):

@@ -1,8 +1,8 @@
 """Fitting: from settings and training data to a model, without scikit-learn.
 
 `fit` and `partial_fit` compute; `plan` and `check_memory` estimate seconds and memory before. The
-estimators and the command line check what users give, turn it into `FitSettings` and
-`TrainingData`, and keep the `Fitted` that comes back.
+estimators and the command line check user input, turn it into `FitSettings` and `TrainingData`, and
+keep the resulting `Fitted`.
 """
 
 from __future__ import annotations

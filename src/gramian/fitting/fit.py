@@ -38,10 +38,10 @@ def fit(
     data : TrainingData
     rng : Generators
     before : Fitted, optional
-        An earlier fit. Its landmarks and coefficients are where this one starts if
-        ``settings.warm_start``, and the features and the choice of landmarks are the same.
+        An earlier fit. This fit starts from its landmarks and coefficients if
+        ``settings.warm_start`` is set, and features and choice of landmarks are the same.
     diagnose : bool, default=True
-        Whether to log a warning where the model explains little of the targets.
+        Whether to log a warning if the model explains little of the targets.
 
     Returns
     -------
@@ -54,8 +54,8 @@ def fit(
     FloatingPointError
         If the solver diverged.
     InterruptedFit
-        If it is interrupted, as by Ctrl-C, when the solver has a state: a KeyboardInterrupt that
-        holds the model until then. Another error when it has one: see `interrupted_model`.
+        If it is interrupted, as by Ctrl-C, once the solver has a state: a KeyboardInterrupt with
+        the model so far. For other errors see `interrupted_model`.
     """
     # A matrix comes back to this function as row numbers with a kernel that looks up its entries.
     if settings.kernel == PRECOMPUTED_NAME:
@@ -71,7 +71,7 @@ def fit(
 
 
 def _fit_matrix(settings: FitSettings, data: TrainingData, rng: Generators) -> Fitted:
-    """Fit a model to the kernel matrix, which the data have as rows."""
+    """Fit a model to a kernel matrix, which the data contain in place of rows."""
     n = len(data.rows)
 
     def of_matrix(fitted: Fitted) -> Fitted:
@@ -87,7 +87,7 @@ def _fit_matrix(settings: FitSettings, data: TrainingData, rng: Generators) -> F
 
 
 def _check_penalties(settings: FitSettings, data: TrainingData) -> None:
-    """Raise ValueError if there are penalties, and not one for each target of a regression."""
+    """Raise ValueError if several penalties are not one for each target of a regression."""
     if settings.penalties is None:
         return
     count, t = len(settings.penalties), data.targets.shape[1]
@@ -98,7 +98,7 @@ def _check_penalties(settings: FitSettings, data: TrainingData) -> None:
 
 
 def _solve(method: Method, prepared: Prepared, rng: Generators, *, diagnose: bool) -> Fitted:
-    """Solve the problem of a fit: from a checkpoint, or from where it starts."""
+    """Solve the problem of a fit, from its checkpoint or its starting state."""
     settings = prepared.settings
     announce(settings.callbacks, stages.CHOOSING_STAGE)
     start = method.start(prepared, rng)

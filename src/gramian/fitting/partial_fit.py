@@ -46,7 +46,7 @@ class MoreRows(SquaredError):
         return self.earlier
 
     def expected_time(self, *_: object) -> None:
-        """Expect no long fit of a single pass."""
+        """Return None: a single pass is not expected to take long."""
 
     def start(self, prepared: Prepared, rng: Generators) -> Start:
         """Return the problem with the centers of the first call, or with new landmarks."""
@@ -67,7 +67,7 @@ class MoreRows(SquaredError):
         return Start(first, landmarks, settings.one_penalty, placed.K.engine, prepared.solver)
 
     def centers(self, prepared: Prepared, start: Start) -> RowSource | Tensor:
-        """Return the centers of the first call, not a copy of them."""
+        """Return the centers of the first call, without a copy."""
         earlier = self.earlier
         return super().centers(prepared, start) if earlier is None else earlier.model.centers
 
@@ -80,18 +80,19 @@ def partial_fit(
     Parameters
     ----------
     settings : FitSettings
-        With a solver that streams, see `supports_partial_fit`, and no path of penalties.
+        Settings without a path of penalties, and with a solver that supports it, see
+        `supports_partial_fit`.
     data : TrainingData
-        Of any number of rows.
+        Any number of rows.
     rng : Generators
     before : Fitted, optional
-        The fit so far, whose kernel and centers stay. None: this is the first call.
+        The fit so far, whose kernel and centers stay. None in the first call.
 
     Raises
     ------
     ValueError
-        If the penalty is "auto", the settings ask for early stopping, or there are not as many
-        targets as in the first call.
+        If the penalty is "auto", early stopping is requested, or the number of targets differs from
+        the first call.
     """
     _check(settings)
     check_units(settings, data.rows)
@@ -130,7 +131,7 @@ def _check(settings: FitSettings) -> None:
 
 
 def supports_partial_fit(given: SolverLike) -> bool:
-    """Return whether a solver, or the solver of that name, can be fitted to rows in parts."""
+    """Return whether a solver, or the solver with this name, supports `partial_fit`."""
     if isinstance(given, Solver):
         return given.streams
     return given in solvers.names() and solvers.make(given).streams
@@ -154,7 +155,7 @@ def _next_epoch(
     earlier: list[Row],
     rng: torch.Generator,
 ) -> Result:
-    """Return the result of a whole epoch, of one or several states, with the history so far."""
+    """Return the result of one epoch, which may have several states, with the history so far."""
     done = 0 if state is None else state.iteration
     # A solver with several states per epoch stops at the end of the epoch, not after one state.
     last = done + getattr(solver, "states_per_epoch", 1)

@@ -1,4 +1,4 @@
-"""Fitted: a model, and how the solver came to it."""
+"""Fitted: the outcome of a fit, with its model, choices and history."""
 
 from __future__ import annotations
 
@@ -48,20 +48,20 @@ class Fitted:
     index : Tensor of shape (m,), or None
         Row numbers of the landmarks, if they are rows.
     iteration : int
-        Iterations of the solver, those before a resumption included.
+        Iterations of the solver, including iterations before a resumption.
     reason : StopReason
-        Why it stopped; see `Result`.
+        Reason why the solver stopped; see `Result`.
     history : list of dict
         A row per state.
     solver_settings : dict
         Automatic choices of the solver, such as batch and step.
     metrics : dict
-        The row of the history of the coefficients that were kept.
+        Row of the history for the kept coefficients.
     best_iteration : int or None
-        The iteration of these coefficients, if they are the best on held-out rows; None without
-        early stopping: they are the last.
+        Iteration of the kept coefficients with early stopping; None without it, when the last ones
+        are kept.
     held_out : Tensor of shape (r,), or None
-        Numbers, increasing, of the rows that the fit held out, among rows of positive weight.
+        Increasing numbers of the held-out rows among the rows of positive weight.
     learned : LearnedMetric or None
         The metric, if it was learned.
     """
@@ -84,7 +84,7 @@ class Fitted:
     learned: LearnedMetric | None = None
 
     def closed_form(self) -> tuple[float, ...]:
-        """Return the penalty; ValueError if the model is no solution in closed form."""
+        """Return the penalty; raise ValueError if the model does not solve a linear system."""
         if self.settings.is_nonlinear:
             raise ValueError("only squared errors have a closed form; leave loss out")
         if self.settings.penalties is not None:
@@ -103,7 +103,7 @@ class Fitted:
 
     @property
     def landmark_rows(self) -> Int[Tensor, " m"] | None:
-        """Numbers of the landmarks among all rows of positive weight, those held out included."""
+        """Numbers of the landmarks among all rows of positive weight, including held-out rows."""
         if self.index is None or self.held_out is None:
             return self.index
         # The i-th held-out row follows held_out[i] - i rows that were kept. A landmark moves up by
@@ -115,7 +115,7 @@ class Fitted:
     def validation_error(self) -> float | None:
         """The error of the kept coefficients on held-out rows; None without early stopping.
 
-        The share of wrong classes, or the root mean squared error of other targets.
+        It is the share of wrong classes, or the root mean squared error of numeric targets.
         """
         if self.best_iteration is None:
             return None
@@ -142,7 +142,7 @@ class Fitted:
     def iteration_warning(self) -> Text | None:
         """Return a warning if iterations or time ended before the solver converged.
 
-        With early stopping: if the error on held-out rows still fell at the end.
+        With early stopping, the condition is that the held-out error still fell at the end.
         """
         if self.reason == "time_limit":
             return self._out_of_time()
@@ -190,7 +190,7 @@ class Fitted:
 
     @property
     def _shortfall(self) -> str:
-        """A template of `Text`."""
+        """Template of `Text` that describes how far the solver is from its tolerance."""
         # The doubled braces leave a mark of a template, which the
         # command line writes as its option.
         last, tol = self.history[-1], f"{{tol={self.settings.tol:.1e}}}"

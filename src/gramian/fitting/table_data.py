@@ -1,4 +1,4 @@
-"""Training data from a table: its columns encoded, its target as numbers or codes of classes."""
+"""Training data from a table: encoded columns, and targets as numbers or codes of classes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def table_data(
     keep: Bool[Tensor, " n"] | None = None,
     hold_out: bool = False,
 ) -> tuple[TrainingData, FitSettings]:
-    """Return training data of a table, and the settings that are left for a fit to them.
+    """Return training data of a table, and the settings of a fit to them.
 
     Parameters
     ----------
@@ -58,29 +58,29 @@ def table_data(
     settings : FitSettings
     rng : Generators
     classes : ndarray of labels, optional
-        Of a classification, sorted. None: the target is numbers.
+        Sorted labels of a classification. None: the target is numbers.
     weights : Tensor of shape (n,), optional
         Rows of weight zero are ignored.
     keep : Tensor of bool of shape (n,), optional
         The training rows, all by default. Other rows do not affect the encoding either.
     hold_out : bool, default=False
-        Whether to hold out some of these rows for early stopping; see `holds_out`.
+        Whether to hold out some training rows for early stopping; see `holds_out`.
 
     Returns
     -------
     data : TrainingData
-        In memory if the rows take at most an eighth of it, and else read in each pass. The file
-        format of a small table then makes no difference to the fit.
+        Data in memory if the rows take at most an eighth of it, else read in each pass. The file
+        format of a small table therefore does not affect the fit.
     settings : FitSettings
-        With encoded landmarks, if they were given as a table, and with a memory limit that leaves
-        out the rows in memory, and the targets as read and as scaled.
+        Settings with encoded landmarks, if a table of landmarks is given, and with a memory limit
+        reduced by the rows in memory and by unscaled and scaled targets.
 
     Notes
     -----
-    A table of numbers without gaps is not encoded, so that its model predicts arrays, too. One
-    whose rows are on other machines is never encoded: other columns, and gaps, are refused.
+    A table of numbers without gaps is not encoded, so that its model also predicts arrays. A remote
+    table is never encoded: gaps and columns of other types raise an error.
 
-    Cost: a pass over the table, and one more if it is held.
+    Cost: a pass over the table, and one more if the rows are kept in memory.
     """
     _check_numbers_fit(given, settings, classes)
     index, held_out = _kept_index(keep, weights), None
@@ -117,7 +117,7 @@ def table_data(
 def _training_rows(
     given: TrainingTable, encoding: FittedEncoding | None, index: Tensor | None, limit: int | None
 ) -> tuple[RowSource, int]:
-    """Return the rows to learn from, encoded and in memory if they fit, and their bytes there."""
+    """Return encoded training rows, in memory if they fit, and their bytes in memory."""
     rows = _rows(given, encoding)
     if index is not None:
         rows = subset(rows, index)
@@ -136,7 +136,7 @@ def _hold_out_rows(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Split `index` into training rows, positions of held-out rows, and held-out rows.
 
-    The rows held out are those that `divide` would hold out of an array.
+    These are the rows that `divide` would hold out of an array.
     """
     index = torch.arange(len(given.y)) if index is None else index
     # The numbers of classes, not the labels, so that the same rows are drawn as from an array.
@@ -154,7 +154,7 @@ def encoded_rows(
     index: Tensor,
     classes: np.ndarray | None,
 ) -> TrainingData:
-    """Return held-out rows, encoded as the rows of a new table."""
+    """Return held-out rows, encoded like the rows of a new table."""
     encoded = like.encoding
     source = given.table.rows(given.columns) if encoded is None else encoded.rows(given.table)
     rows = hold_sequential(subset(source, index), None)
@@ -164,7 +164,7 @@ def encoded_rows(
 
 
 def _encoded_landmarks(settings: FitSettings, encoding: Encoding | None) -> FitSettings:
-    """Return the settings with landmarks that were given as a table encoded as its rows are."""
+    """Return the settings; landmarks given as a table are encoded like rows."""
     landmarks: Any = settings.landmarks
     if encoding is None or not selection.are_points(landmarks):
         return settings
@@ -194,7 +194,7 @@ def _check_numbers_fit(
 def _kept_index(
     keep: Bool[Tensor, " n"] | None, weights: Float[Tensor, " n"] | None
 ) -> Tensor | None:
-    """Return the numbers of the rows that count, increasing; None if all do."""
+    """Return the increasing numbers of the rows that count; None if all count."""
     counts = keep
     if weights is not None:
         counts = weights > 0 if keep is None else keep & (weights > 0)

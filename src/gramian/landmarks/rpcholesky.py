@@ -166,7 +166,10 @@ class Cells:
         self.owner = torch.full(diagonal.shape, -1, device=diagonal.device)
 
     def add(self, part: slice, columns: Float[Tensor, "b a"], index: Int[Tensor, " a"]) -> None:
-        """Add landmarks `index` for a slice of the rows, given their kernel columns."""
+        """Assign the rows of a slice to the nearer of the new landmarks.
+
+        The landmarks are `index`; `columns` is K[part, index]. Other rows keep their owner.
+        """
         index = index.to(self.owner)
         value, nearest = (columns - self.diagonal[index] / 2).max(dim=1)
         closer = value > self.best[part]

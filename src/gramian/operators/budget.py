@@ -14,7 +14,10 @@ STRIP_COPIES = 6
 
 
 def strip_rows(m: int, itemsize: int, memory_bytes: int) -> int:
-    """Return the number of rows of a strip with m columns: 16 MiB of entries, or at least m."""
+    """Return the number of rows of a strip with m columns.
+
+    They are 16 MiB of entries, or m rows if that is more; fewer if memory requires it.
+    """
     row = m * itemsize
     # A QR factorisation of fewer rows than columns spends its time on the triangle, not on the
     # rows.

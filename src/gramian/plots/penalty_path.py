@@ -27,8 +27,8 @@ class PenaltyPathDisplay(Display):
         a path of landmarks, shares of wrong labels; for several standardised targets, shares of
         their standard deviations.
     chosen : float
-        Best penalty. The model has the same one, except after a search, whose last fit keeps the
-        product of rows and penalty for more rows.
+        Best penalty. It is the penalty of the model, except after a search, whose last fit has more
+        rows and keeps the product of rows and penalty.
     fold_errors : ndarray of shape (k, f) or None, default=None
         Errors in each fold, if there are several.
     landmarks : ndarray of shape (k,) or None, default=None
@@ -177,6 +177,6 @@ def _of_search(table: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray, float]
 
 
 def _recipe(table: Mapping[str, Any], row: int) -> tuple[str, float]:
-    """Return the parameters of a fit of a search except its penalty, and its end time."""
+    """Return the parameters, except the penalty, of a fit of a search, and its end time."""
     parameters = {name: value for name, value in table["params"][row].items() if name != "penalty"}
     return repr(parameters), float(table["elapsed"][row])

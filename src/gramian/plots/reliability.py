@@ -86,18 +86,19 @@ class ReliabilityDisplay(Display):
         Parameters
         ----------
         estimator : KernelRidgeClassifier, KernelRidgeClassifierCV
-            Or any other with ``predict_proba`` and ``classes_``.
+            A fitted classifier; any classifier with ``predict_proba`` and ``classes_`` is
+            supported.
         X : as in `fit`
-            Rows that the fit has not seen.
+            Rows that the fit did not learn from.
         y : as in `fit`, optional
             By default the column of X that was the target, as in ``score``.
         bins : int, default=15
-            Of equal width; those without rows are left out.
+            Number of bins of equal width; bins without rows are left out.
         name : str, optional
         ax : matplotlib Axes, optional
             New axes by default.
         rows_ax : matplotlib Axes, optional
-            Where the number of rows in each bin is drawn; without, nowhere.
+            Axes for the number of rows in each bin, which is not drawn otherwise.
         **line_kw
             For `matplotlib.axes.Axes.plot`.
 
@@ -148,7 +149,7 @@ class ReliabilityDisplay(Display):
         y_prob : array-like of shape (n,) or (n, k)
             Probabilities of the second of two classes, or of all.
         classes : array-like of shape (k,), optional
-            Their order; sorted by default.
+            Order of the classes; sorted by default.
         bins : int, default=15
         name : str, optional
         ax, rows_ax : matplotlib Axes, optional
@@ -162,7 +163,7 @@ class ReliabilityDisplay(Display):
         Raises
         ------
         ValueError
-            If the shapes do not go together, or a number is no probability.
+            If the shapes do not match, or a number is not a probability.
         ImportError
             If matplotlib is not installed.
         """
@@ -189,7 +190,7 @@ class ReliabilityDisplay(Display):
         ----------
         ax : matplotlib Axes, optional
         rows_ax : matplotlib Axes, optional
-            Where the number of rows in each bin is drawn; without, nowhere.
+            Axes for the number of rows in each bin, which is not drawn otherwise.
         **line_kw
             For `matplotlib.axes.Axes.plot`.
 

@@ -26,7 +26,8 @@ class Root:
     T : Tensor of shape (q, q)
         Upper triangular, by columns; entries below the diagonal are arbitrary.
     S : Tensor of shape (q, m - q)
-        By columns. The last m - q landmarks are combinations of the first q, to rounding.
+        The rest of R, by columns. The last m - q landmarks are combinations of the first q, to
+        rounding.
     order : Tensor of shape (m,), or None
         Numbers of the landmarks in pivot order; None for their own order with q = m.
     """
@@ -48,9 +49,9 @@ class Root:
 
         Notes
         -----
-        T keeps pivots above m eps of the largest diagonal entry, LAPACK's choice. If all pivots
-        are, it is the plain Cholesky factor; otherwise the factor with the largest pivots first,
-        computed on the host. Cost: m³ / 3 operations, at most twice.
+        T keeps pivots above m eps of the largest diagonal entry, LAPACK's limit. If all pivots
+        exceed it, T is the plain Cholesky factor; otherwise the factor with the largest pivots
+        first, computed on the host. Cost: m³ / 3 operations, at most twice.
         """
         diagonal = P.diagonal().clone()
         least_pivot = len(P) * la.FLOAT64_EPS * float(diagonal.max())

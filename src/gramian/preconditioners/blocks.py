@@ -35,7 +35,7 @@ def blocks_of_rows(
     K : KernelOperator of shape (n, n)
         Operator of any source of dense rows.
     size : int
-        Most rows of a block.
+        Largest number of rows of a block.
     rng : torch.Generator
         Draws the sample, and the start of the search for directions.
 
@@ -69,7 +69,7 @@ def blocks_of_rows(
 def estimate_coupling(
     K: KernelOperator, blocks: Sequence[Tensor], *, rng: torch.Generator
 ) -> float:
-    """Estimate the ratio of absolute sums of K outside of the blocks and within them.
+    """Estimate the sum of absolute entries of K outside of the blocks over the sum within them.
 
     Cost: n times `COUPLING_ROWS` kernel evaluations.
     """

@@ -32,7 +32,7 @@ def compute_eigenpairs(
 ) -> tuple[Tensor, Tensor]:
     """Return the k largest eigenvalues and eigenvectors of the kernel of a sample, in float64.
 
-    With `coarse`, they are computed in float32, and few of them by subspace iteration.
+    With `coarse`, they are computed in float32, and if k is small by subspace iteration.
     """
     K = sample.against(sample)
     H = sample.weigh_(K.dense() if coarse else K.double().dense(), sample)
@@ -51,7 +51,10 @@ def uses_subspace(s: int, k: int) -> bool:
 
 
 def automatic_subsample(n: int, memory_bytes: int) -> int:
-    """Return s for n rows: 2,000, or 5,000 from 100,000 rows on, limited by half the memory."""
+    """Return the size s of the subsample of n rows.
+
+    It is 2,000, or 5,000 from 100,000 rows on, and takes at most half of the memory.
+    """
     automatic = SMALL_SAMPLE if n < MANY_ROWS else LARGE_SAMPLE
     return min(n, automatic, max(10, math.isqrt(memory_bytes // (2 * BYTES_PER_PAIR))))
 
@@ -75,7 +78,7 @@ def automatic_rank(values: Tensor, most: int, beta: float, n: int) -> int:
 
 
 def flattening(values: Tensor, exponent: float) -> Tensor:
-    """Return D_i = (1 - (t / l_i)^a) / l_i of q eigenvalues above t, the last value."""
+    """Return (1 - (t / l_i)^a) / l_i for all eigenvalues l_i except the last one, t."""
     top, tail = values[:-1], values[-1]
     # Both branches of `where` are computed, so a safe divisor avoids 0 / 0 in the unused one.
     safe = torch.where(top > tail, top, 1.0)

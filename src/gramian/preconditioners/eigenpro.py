@@ -53,8 +53,8 @@ class EigenProFactor:
     .. math:: K_{\cdot B}\, g - K_{\cdot S} U U^\top K_{SB}\, g, \qquad
         U U^\top = \frac1s \sum_{i \le q} \frac{1 - (l_{q+1} / l_i)^a}{l_i} e_i e_i^\top
 
-    so that the eigenvalues above :math:`l_{q+1}` decrease to about that value. For s = n and a = 1
-    this is :math:`K (I - Q)` with the Q of [2]_; the formula comes from [1]_, eq. (30) of [3]_.
+    so that the eigenvalues above :math:`l_{q+1}` decrease to about :math:`l_{q+1}`. For s = n and a
+    = 1 this is :math:`K (I - Q)` with the Q of [2]_; the formula comes from [1]_, eq. (30) of [3]_.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class EigenProFactor:
     vectors : Tensor of shape (s, q)
         U, float64.
     values : Tensor of shape (q + 1,)
-        :math:`l_1, \dots, l_q`, with the ridge, and the level to which they decrease.
+        :math:`l_1, \dots, l_q`, with the ridge, and the value to which they decrease.
     beta : float
         The largest residual of :math:`k(x, x)` under the preconditioner, with weight and ridge,
         over all rows. For augmented rows it is the maximum over the fresh sample, and at least 0.55
@@ -72,8 +72,8 @@ class EigenProFactor:
     top : float
         The largest eigenvalue of the preconditioned matrix over the number of rows, measured.
     longest : float
-        The longest step per row: infinite if `beta` covers all rows, else 1 / 0.55 of 1 / k(x, x),
-        so that no single row can make the method diverge.
+        The longest step per row: infinite if `beta` covers all rows, else 1 / (0.55 k(x, x)), so
+        that no single row can make the method diverge.
     features : Tensor of shape (n, q), or None
         :math:`K_{XS} U` of all rows, in their dtype, if stored: the preconditioned kernel is K
         minus their inner products.
@@ -85,8 +85,8 @@ class EigenProFactor:
 
     Cost: n s kernel evaluations, and 2 s² for the subsample and a fresh sample of s rows, 4/3 s³
     operations for the eigenvectors in float64 (LAPACK). For float32 rows and an automatic rank,
-    which flattens nothing near rounding, they are float32, and a few of many are computed by
-    `subspace_eigenpairs`: 8 s² q. Memory: 28 s² bytes meanwhile, then 8 s q.
+    which flattens no eigenvalue near rounding, eigenvectors are computed in float32, and if they
+    are few by `subspace_eigenpairs`: 8 s² q operations. Memory: 28 s² bytes meanwhile, then 8 s q.
     Kernels that are not stationary take a pass over the rows for `beta`.
 
     Departures: the published codes use :math:`l_{q+1}` of the subsample as the largest remaining
@@ -154,9 +154,9 @@ class EigenProFactor:
         K : KernelOperator of shape (n, m)
             Its columns are not used.
         subsample, rank : int, optional
-            s and q; automatic if None.
+            The numbers s of rows and q of eigenpairs; automatic if None.
         exponent : float, default=0.95
-            a. Below 1 for safety if s < n: with 1 the solver may diverge.
+            The exponent a. It is below 1 for safety if s < n: with 1 the solver may diverge.
         most : int, default=1000
             Largest automatic number of eigenpairs.
         weights : Tensor of shape (n,), optional
@@ -248,7 +248,7 @@ def draw_samples(
 ) -> tuple[Sample, Sample]:
     """Return rows for the eigenvectors, and fresh rows for their residual.
 
-    They come from the two ends of one random order, so that they overlap as little as n allows.
+    Both come from the two ends of one random order, so that they overlap as little as n allows.
     """
     n = K.shape[0]
     s = min(n, subsample or automatic_subsample(n, K.memory_bytes))

@@ -53,13 +53,14 @@ class FalkonFactor:
         Numbers of the landmarks in the order of their pivots, of which T has the first q; None if
         T has all landmarks in their own order.
     penalty : float
-        The lambda inside A.
+        The penalty :math:`\lambda` inside A.
     rounding : float
         Estimated change of predictions, relative to their spread, if products are computed in
         float32; zero for float64 rows.
     rounding_in_float64 : float
-        The same for the factorisation of rows in float64: ``4 eps q ** 0.5`` times the squared
-        ratio of the largest to the least pivot of A. Zero for a factor from a root of K_mm.
+        Estimated change of predictions by rounding in a factorisation of rows in float64: ``4 eps q
+        ** 0.5`` times the squared ratio of the largest to the least pivot of A. Zero for a factor
+        from a root of K_mm.
     coef_norm : float
         Root mean square of :math:`\|B g\|` for random normal g.
     entry_rounding : float
@@ -263,7 +264,7 @@ class FalkonFactor:
 
 
 def _needs_rows(problem: NystromProblem) -> bool:
-    """Return whether to build the factor from rows, because centers that are not rows fail.
+    """Return whether to build the factor from rows, because the landmarks alone do not suffice.
 
     With more centers than rows, the penalty alone determines the functions that vanish at all rows,
     and a factor of centers takes thousands of iterations to resolve them.
@@ -277,7 +278,7 @@ def _needs_rows(problem: NystromProblem) -> bool:
 
 
 def _has_few_distinct_rows(problem: NystromProblem) -> bool:
-    """Return whether the rows, drawn by weight, have few distinct ones per landmark.
+    """Return whether a sample of the rows, drawn by weight, has few distinct rows per landmark.
 
     The sample, with replacement, is twice as large as the limit. Sparse rows count as distinct.
     """
@@ -328,7 +329,7 @@ def _blocks(m: int, size: int = 512) -> Iterator[slice]:
 
 
 def _scale_columns(P: Tensor, S: Tensor, weight: Tensor | None) -> None:
-    """Replace (T, S), T in the upper triangle, by R D / sqrt(m), whose square is R D² R' / m."""
+    """Replace R = (T, S), T in the upper triangle, by R D / sqrt(m)."""
     q, m = len(P), len(P) + S.shape[1]
     scale = P.new_ones(m) if weight is None else weight.to(P).sqrt()
     scale /= m**0.5
@@ -342,7 +343,7 @@ def _scale_columns(P: Tensor, S: Tensor, weight: Tensor | None) -> None:
 def _automatic_penalty(P: Tensor, S: Tensor, problem: NystromProblem) -> float:
     """Return the least penalty, at least the problem's, for which m landmarks are reliable.
 
-    The landmarks determine as many directions as the effective dimension only if that is well below
+    The landmarks determine as many directions as the effective dimension only if it is well below
     m; the larger their share of all rows, the closer to m it may be.
     """
     q, m = len(P), len(P) + S.shape[1]

@@ -19,14 +19,14 @@ class LowRankInverse:
     .. math:: P^{-1} g = D^{-1} g - D^{-1} F (I + F^\top D^{-1} F)^{-1} F^\top D^{-1} g
 
     This form divides by no eigenvalue of :math:`F F^\top`, and F need not be orthogonal: with
-    float32 factors it is two to four times as accurate as with eigenvectors.
+    float32 factors it is two to four times as accurate as a form with eigenvectors.
 
     Attributes
     ----------
     factor : Tensor of shape (n, r)
         F, float32 or float64.
     ridge : Tensor of shape (n, 1), or ()
-        D.
+        The diagonal D.
     inner : Tensor of shape (r, r), by columns
         Cholesky factor of the matrix in brackets, float64.
     """

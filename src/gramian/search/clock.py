@@ -41,7 +41,7 @@ class Budget:
         Raises
         ------
         ValueError
-            If the setting is not one of them.
+            If the setting has another form.
         """
         if given is None or given == "auto":
             return cls()

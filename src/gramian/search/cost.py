@@ -63,7 +63,7 @@ def seconds_of_evaluation(
     columns: int = 1,
     stored: bool = False,
 ) -> float:
-    """Measure the seconds of a kernel evaluation on rows as a stem maps them.
+    """Measure the seconds of a kernel evaluation on rows mapped by a stem.
 
     Time a product with `columns` columns, or the evaluation of entries to be `stored`.
     """
@@ -88,8 +88,8 @@ def seconds_of_evaluation(
 def seconds_of_fit(material: Material, stem: Stem, engine: str | Engine) -> float:
     """Return the least seconds of a worthwhile fit with all rows as centers.
 
-    They cover its preconditioner and some iterations; for wide rows the stored entries, too; and
-    for many targets the fit of a part of the rows that chooses the shift.
+    They include its preconditioner and some iterations; for wide rows also the stored entries; and
+    for many targets the fit to a part of the rows that chooses the shift.
     """
     stored, t = _width(material, stem) >= STORED_FEATURES, material.Y.shape[1]
     shifts = 2 if t > FEW_TARGETS else len(PATH_SHIFTS)

@@ -42,7 +42,7 @@ class Gain:
 
 
 def step_of(trial: Trial) -> str:
-    """Return the step that a trial counts for."""
+    """Return the name of the step of a trial in the list of gains."""
     unmapped = trial.step == "metric" and not trial.recipe.rounds
     return LARGER_SAMPLE_STEP if unmapped else trial.step
 

@@ -32,7 +32,7 @@ class Split:
     Attributes
     ----------
     train : Tensor of shape (n,)
-        Row numbers, in random order where a sample of them is taken.
+        Row numbers, in random order if a sample of them is used.
     validation : Tensor of shape (v,)
         Row numbers.
     """
@@ -115,7 +115,7 @@ class Material:
 
     @cached_property
     def common(self) -> LinearMap | None:
-        """Map to one scale for all features: the original features up to their center.
+        """Map to one common scale for all features: the original features, centered.
 
         None without standardisation, if the map would change nothing, or if standard deviations
         differ too much for one unit.
@@ -131,7 +131,7 @@ class Material:
         return LinearMap(scales=self.scales / varying.square().mean().sqrt())
 
     def inputs(self, name: str) -> Float[Tensor, "n d"]:
-        """Return the rows standardised, as normal scores, or on one common scale."""
+        """Return the rows for `name`: standardised, as normal scores, or on one common scale."""
         if name == "common" and self.common is not None:
             return self._common
         return self._made_normal(torch.arange(len(self.X))) if name == "quantile" else self.X
@@ -166,7 +166,7 @@ class Material:
         return take_rows(X, index)
 
     def _made_normal(self, index: Int[Tensor, " k"]) -> Float[Tensor, "n d"]:
-        """Return rows of which those in `index` are normal scores: often only a few are needed.
+        """Return rows as normal scores; only rows in `index` are computed.
 
         Quantiles of 1,000 features take a second for 10,000 rows.
         """

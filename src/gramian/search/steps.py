@@ -31,7 +31,7 @@ _RESULT_CLASSES: dict[str, type] = {}
 
 @runtime_checkable
 class Store(Protocol):
-    """Parts by their numbers, as `gramian.callbacks.journal.Journal` keeps them."""
+    """Storage of parts by number, such as `gramian.callbacks.journal.Journal`."""
 
     def part(self, number: int) -> tuple[dict[str, Any], dict[str, Tensor]] | None:
         """Return the facts and the tensors of a part; None if it is missing or damaged."""
@@ -70,9 +70,9 @@ class Steps:
         started : float
             The time of `read_clock` at which the search began.
         rng : torch.Generator
-            Of the search.
+            Generator of the search.
         meter : CostMeter
-            Of the search.
+            Meter of the search.
         """
         self._store, self._started, self._rng, self._meter = store, started, rng, meter
         self._load()
@@ -111,7 +111,7 @@ class Steps:
         Parameters
         ----------
         name : str
-            Name of the computation. Its arguments follow from the steps before.
+            Name of the computation. Its arguments are determined by the earlier steps.
         compute : callable
             Returns numbers, tensors, kernels, linear maps, or dataclasses and tuples of these.
         """
@@ -195,7 +195,7 @@ class Steps:
             self._replayed.extend(map(float, self._part[0].get("readings", [])))
 
     def _replay_step(self, name: str) -> tuple[Any] | None:
-        """Return the result of the next step, if the journal has it, and go past it."""
+        """Return the result of the next step from the journal, and advance; None without it."""
         if self._part is None:
             return None
         facts, tensors = self._part

@@ -25,8 +25,8 @@ sketchysaga  NystromProblem   preconditioned gradients with variance reduction, 
 newton       LossProblem      Newton steps on a path of penalties, for losses besides the square
 ===========  ===============  ==============================================================
 
-EigenPro also works with penalty 0: the number of epochs then regularises. The fixed point of
-EigenPro 3 is a weighted least-squares solution and not the solution of the problem.
+EigenPro also supports penalty 0: the number of epochs then regularises. The fixed point of EigenPro
+3 is a weighted least-squares solution and not the solution of the problem.
 
 The file of an algorithm begins with the loop of its paper. An algorithm of several files has a
 folder.

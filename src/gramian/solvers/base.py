@@ -49,11 +49,11 @@ class Solver(ABC, Generic[ProblemType, StateType]):
     dense_centers : bool
         Whether it makes centers dense, which wide sparse rows do not allow.
     streams : bool
-        Whether coefficients of the centers suffice to continue with other rows.
+        Whether it supports ``partial_fit``: the coefficients suffice to continue on other rows.
     takes_remote : bool
         Whether it supports rows on other machines.
     leaves_targets : bool
-        Whether targets and weights may be on other machines, too.
+        Whether targets and weights may also be on other machines.
     takes_penalties : bool
         Whether each target may have its own penalty.
     """
@@ -80,9 +80,9 @@ class Solver(ABC, Generic[ProblemType, StateType]):
     ) -> Iterator[StateType]:
         """Yield the state at the start, then the state after each iteration, without end.
 
-        From a state that it has yielded, it resumes exactly. From a plain `State`, it starts at
-        those coefficients. It has no tolerance, limit or clock, and never writes to a yielded
-        tensor. A closed form yields one state, of iteration 0.
+        From one of its own states it resumes exactly. From a plain `State`, it starts at the
+        coefficients of the state. It has no tolerance, limit or clock, and never writes to a
+        yielded tensor. A closed form yields one state, of iteration 0.
         """
 
     @abstractmethod
@@ -105,7 +105,7 @@ class Solver(ABC, Generic[ProblemType, StateType]):
         """Return the floating-point operations of factorisations and matrix products."""
 
     def flexible_bytes(self, size: ProblemSize, available: int) -> int:
-        """Return the bytes that it uses of the `available` ones for row blocks; 0 by default."""
+        """Return the part of the `available` bytes for row blocks that it uses; 0 by default."""
         return 0
 
     def storing(self, size: ProblemSize, available: int) -> Solver[ProblemType, StateType]:
@@ -124,7 +124,7 @@ class Solver(ABC, Generic[ProblemType, StateType]):
         return 0
 
     def steps(self, size: ProblemSize, iterations: int) -> int:
-        """Return the steps of some iterations, each with its own latency; one each by default."""
+        """Return the number of steps, each with a latency, in some iterations; by default equal."""
         return iterations
 
     def bytes_read(self, size: ProblemSize) -> float:

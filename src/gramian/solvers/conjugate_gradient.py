@@ -87,22 +87,23 @@ def conjugate_gradient(
     rhs : Tensor of shape (m, t)
     state : State, optional
         A `CGState` to resume from, or a plain state with the starting coefficients. Resuming
-        computes the residual, one more product, and raises ValueError if it disagrees.
+        recomputes the residual, at one more product, and raises ValueError if it differs from the
+        one stored in the state.
     precondition : callable, optional
         Products with an approximate inverse of A; the identity if None.
     exact_residual : callable, optional
         Map from x to b - A x in float64. With it the iterate is float64, and the solution reaches
         float64 accuracy although `apply` does not.
     probes : Tensor of shape (m, k), optional
-        Directions in which the residual of a state is compared with the residual of its iterate;
-        all if None. For coordinates that amplify rounding.
+        Directions along which the residual stored in a state is compared with the recomputed one;
+        whole columns if None. Give them if x is in coordinates that amplify rounding.
     rounding : float, default=1e-5
         Difference, relative to the right-hand side, that rounding may cause in this comparison.
     refine_below : float, default=0.1
         Drop of the recursive residual after which the exact residual is computed.
     watched : int, optional
-        Column whose steps the Lanczos estimates use; the column with the largest right-hand side
-        if None. If columns do not share one A, pass the column with the least eigenvalue.
+        Column whose steps the Lanczos estimates use; the column with the largest right-hand side if
+        None. If each column has its own A, pass the column whose A has the least eigenvalue.
 
     Yields
     ------

@@ -148,7 +148,7 @@ def run_search(
     calibration: Calibration = NO_CALIBRATION,
     checkpoint: Checkpoint | None = None,
 ) -> Outcome:
-    """Search for a model of a table, the same as the estimators find with the same seed."""
+    """Search for a model of a table; the estimators find the same model with the same seed."""
     start = time.perf_counter()
     spent = budget(options)
     with command_progress(spent.seconds) as shown:

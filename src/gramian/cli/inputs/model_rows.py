@@ -11,7 +11,8 @@ def open_for_model(model: Model, table: Table, target: str | None = None) -> Row
     """Return rows of the columns that a model was trained on; refuse missing values.
 
     Columns are matched by name. If the model or the table has no names (``.npy``), all columns but
-    the target are taken if their number fits, else the columns with the numbers of the training.
+    the target are features if there are as many as in training; otherwise the columns at the
+    positions of the training.
     """
     if model.encoding is not None:
         return model.encoding.rows(table)  # it checks for missing values itself

@@ -87,7 +87,7 @@ def possible_labels(y: np.ndarray | RemoteColumns) -> np.ndarray | None:
     """Return the distinct values of numbers that may be codes of classes; None otherwise.
 
     Codes are two numbers of any kind, or at most 20 whole numbers, with two rows each on average.
-    Reading stops at the first excess value, usually within a few thousand rows.
+    Reading stops once there are too many values, usually within a few thousand rows.
     """
     if isinstance(y, RemoteColumns):
         # The first rows only: others would have to be sent from the cluster.

@@ -43,7 +43,7 @@ def truth_of(loaded: Model, model: Path, data: Path, target: str | None) -> Trut
     model, data : Path
         Files of the model and of the table.
     target : str or None
-        None for the target of the training, if the model names it.
+        The target of the training, if the model names it, by default.
     """
     name = target or _target(loaded)
     if name is None:

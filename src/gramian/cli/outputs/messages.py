@@ -61,7 +61,7 @@ def message(kind: str, text: object) -> None:
 
 
 def write_option(mark: str, value: object) -> str:
-    """Write a mark of a text as an option of the command line."""
+    """Return the option of the command line for a parameter that a `Text` names in braces."""
     name, has_setting, setting = mark.partition("=")
     if mark in OPTION_TEXTS or name not in OPTION_OF_PARAMETER:
         return OPTION_TEXTS.get(mark) or write_argument(mark, value)

@@ -1,4 +1,4 @@
-"""Columns in parts that stay with the workers: of one type, and texts coded alike."""
+"""Columns in parts on the workers: numbers of one type, or codes of texts."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class ColumnParts:
     ----------
     parts : list of Part
     like : RowSource
-        With the number and type of the columns.
+        Empty rows with the number and type of the columns.
     flat : bool
         Whether there is no second axis.
     labels : ndarray or None
-        Sorted texts, of which the numbers 0, 1, ... are the codes.
+        Sorted texts, whose positions 0, 1, ... are the codes.
     kind : numpy.dtype
         Type in which the numbers are stored.
     """
@@ -42,15 +42,15 @@ class ColumnParts:
 def column_parts(
     workers: Workers, sources: Sequence[Any], homes: Sequence[Part] | None = None
 ) -> ColumnParts:
-    """Bring numbers or texts of parts to one type, with the workers.
+    """Convert the numbers or texts of all parts to one type, on the workers.
 
     Parameters
     ----------
     workers : Workers
     sources : sequence of Future or callable
-        Of arrays of shape (n,) or (n, t).
+        Sources of arrays of shape (n,) or (n, t).
     homes : sequence of Part, optional
-        The aligned rows: a worker that keeps them keeps these, too.
+        Parts of the aligned rows: the worker that keeps a part of the rows keeps its columns, too.
     """
     client = workers.client
     facts = workers.results(client.map(about, sources, pure=False))

@@ -48,16 +48,16 @@ def connection(
     patience: str | float | None = None,
     keep: bool | None = None,
 ) -> Iterator[distributed.Client]:
-    """Connect while a context lasts: its workers read the folders that are opened within.
+    """Connect to a cluster while a context lasts: its workers read folders opened within it.
 
     Parameters
     ----------
     address : str or int
-        Of a scheduler, as ``tls://scheduler:8786``; or how many processes of one thread to start
-        on this machine, which end with the context. Only this client can connect to them: keys
-        and certificates are made for them and stay in memory.
+        Address of a scheduler, such as ``tls://scheduler:8786``; or the number of processes of one
+        thread to start on this machine, which end with the context. Only this client can connect to
+        them: their keys and certificates are new, and stay in memory.
     wait : float, optional
-        Seconds in which a scheduler has to answer; `ANSWER_SECONDS`, which is 10, by default.
+        Seconds within which a scheduler has to answer; `ANSWER_SECONDS`, 10, by default.
     patience : str or float, optional
         Time without any worker after which a pass ends with an error, as ``"5min"``.
     keep : bool, optional

@@ -1,4 +1,4 @@
-"""Files of a folder that workers read: which they are, and whether they are alike."""
+"""Files of a folder that workers read: their paths, and a check of their columns."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def names_in(folder: str | Path, heads: Sequence[Head]) -> tuple[str, ...] | Non
     Raises
     ------
     ValueError
-        If folders below this one are named by further columns, which workers do not read.
+        If names of subfolders define further columns, which workers do not read.
     """
     below = [path.relative_to(folder) for path, _ in heads if path != Path(folder)]
     keys = keys_of(below, str(folder))[0] if below else ()

@@ -1,4 +1,4 @@
-"""by_group: rows put together by group on the workers, and a task for each group.
+"""by_group: gather the rows of each group on a worker, and run a task for each group.
 
 Each part is split once, into as many pieces as there are bundles of neighbouring groups; a bundle
 is assembled from its pieces, in the order of the parts, and the tasks of its groups run on the same
@@ -46,8 +46,8 @@ def by_group(
     ----------
     workers : Workers
     start_split : callable
-        Starts `split` on each part. Takes `members` in the form that is sent, and the bounds of
-        the bundles.
+        Starts `split` on each part. Its arguments are `members`, as sent to workers, and the bounds
+        of the bundles.
     members, solve : callable
     count : int
         Number of groups.
@@ -100,8 +100,8 @@ def by_group(
 def bundles_of(count: int, parts: int, slots: int, held: int, memory: int) -> int:
     """Return the number of bundles of `count` groups.
 
-    Four for each task that runs at once, as far as `MOST_PIECES` allows; more if a bundle takes
-    over a quarter of a worker's memory, because its pieces take as much.
+    There are four bundles for each task that runs at once, if `MOST_PIECES` allows; more if a
+    bundle would take over a quarter of a worker's memory, because its pieces take as much again.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def split(
 
 
 def bundle(pieces: Sequence[Piece]) -> Piece:
-    """Put the groups of a bundle together, in the order of the parts."""
+    """Concatenate the pieces of the groups of a bundle, in the order of the parts."""
     groups = sorted({group for piece in pieces for group in piece})
     return {
         group: tuple(

@@ -18,15 +18,15 @@ def lazily(estimator: Any, method: str, collection: Any) -> Any:
     Parameters
     ----------
     estimator : object
-        Fitted; it pickles, and is in the graph once.
+        A fitted estimator that can be pickled; the graph contains it once.
     method : str
-        That takes rows and gives an array with as many.
+        Name of a method that maps rows to an array of as many rows.
     collection : dask.array.Array or dask.dataframe.DataFrame
 
     Returns
     -------
     dask.array.Array
-        With the chunks of the collection, of unknown lengths for a data frame.
+        An array with the chunks of the collection; a data frame has chunks of unknown lengths.
 
     Notes
     -----

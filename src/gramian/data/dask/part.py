@@ -1,4 +1,4 @@
-"""Part: some of the rows, where they are; and the tasks that workers run on it."""
+"""Part: some rows on a worker or in a file, and the tasks that workers run on it."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ See `Workers.value`. The numbers are a tensor, a task that has it, or None if al
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A part of the rows: its place, and its changes.
+    """A part of the rows: its source, and the maps to apply to it.
 
     Attributes
     ----------
     source : Future or callable
-        Of the rows, or what opens them: pickles by plain pickle.
+        The rows on a worker, or a function that opens them and can be pickled.
     rows : int
     changes : tuple of (bytes, dict, Tensor, Future or None)
-        Those of `RowSource.map_rows`, as they are sent.
+        Arguments of `RowSource.map_rows`, in the form that is sent.
     path : str or None
-        Of the file that they are of.
+        Path of the file of the rows.
     stamp : FileStamp or None
-        Of that file as the client saw it.
+        Stamp of this file when the client read it.
     """
 
     source: Any
@@ -63,12 +63,12 @@ class Part:
 
 
 def view_source(path: str | None) -> tuple[str, bool]:
-    """Return the version of gramian, and whether there is such a path, if one is asked for."""
+    """Return the version of gramian, and whether the path, if any, exists."""
     return version("gramian"), path is None or Path(path).exists()
 
 
 def parquet(path: str, columns: tuple[str, ...] | None, stamp: FileStamp) -> RowSource:
-    """Open a file; ValueError if it is no longer as the client saw it."""
+    """Open a file; raise ValueError if it has changed since the client read it."""
     with stamp.require_unchanged(Path(path)):
         # The threads of a worker are busy with other parts: reading ahead would only take memory.
         return ParquetRows(path, columns, read_ahead=False)
@@ -85,14 +85,14 @@ def keep_rows(opener: Callable[[], RowSource]) -> RowSource:
 
 @dataclass(frozen=True, eq=False)
 class About:
-    """What there is to know of the numbers of a part, before they are read together with others.
+    """Description of the numbers or texts of a part: shape, type and labels.
 
     Attributes
     ----------
     rows, columns : int
     kind : numpy.dtype
     texts : ndarray or None
-        The distinct ones, sorted.
+        Distinct texts, sorted; None for numbers.
     flat : bool
         Whether there is no second axis.
     """
@@ -105,13 +105,13 @@ class About:
 
 
 def column(path: str, name: str, stamp: FileStamp) -> np.ndarray:
-    """Read the numbers or texts of a column of a file; ValueError in words for gaps or a change."""
+    """Read a column of numbers or texts of a file; raise ValueError for gaps or a changed file."""
     with stamp.require_unchanged(Path(path)):
         return target_column(local_table(path), name)
 
 
 def about(values: Any) -> About:
-    """Return what there is to know of numbers or texts."""
+    """Return the description of numbers or texts."""
     x = as_array(values() if isinstance(values, partial) else values)
     texts = np.unique(x) if x.dtype.kind == "U" else None
     columns = x.shape[1] if x.ndim == 2 else 1
@@ -119,7 +119,7 @@ def about(values: Any) -> About:
 
 
 def numbers(values: Any, labels: np.ndarray | None) -> RowSource:
-    """Return numbers as rows; of texts, their places among sorted labels."""
+    """Return numbers as rows; texts as their positions in the sorted labels."""
     x = as_array(values() if isinstance(values, partial) else values)
     if labels is not None:
         # Labels are sorted and have all texts of the part, so that each is found at its place;
@@ -129,7 +129,7 @@ def numbers(values: Any, labels: np.ndarray | None) -> RowSource:
 
 
 def stitch_pieces(sources: Sequence[RowSource], cuts: Sequence[tuple[int, int]]) -> RowSource:
-    """Return some of the rows of each source, one after the other, in memory."""
+    """Concatenate some rows of each source in memory."""
     pieces = [
         rows.take(torch.arange(low, min(high, len(rows))))
         for rows, (low, high) in zip(sources, cuts, strict=True)
@@ -156,7 +156,7 @@ def as_array(values: Any) -> np.ndarray:
 
 
 def beside_of(numbers: Any) -> Any:
-    """Return the row-aligned numbers of a part as a tensor, also if they are on workers."""
+    """Return the row-aligned numbers of a part as a tensor, from the client or from workers."""
     if not isinstance(numbers, tuple):
         return numbers
     # Remote numbers are sent as their source and changes, and are read on the worker.
@@ -177,7 +177,7 @@ def rows_of(path: str) -> int:
 
 
 def bytes_of(x: Tensor | ArrayRows) -> int:
-    """Return the bytes of what workers keep: Dask would take it for nothing, and move it."""
+    """Return the bytes of kept rows: Dask would count none, and move the rows."""
     if isinstance(x, Tensor):
         return x.numel() * x.itemsize
     return len(x) * x.width * x.dtype.itemsize

@@ -52,16 +52,17 @@ FAN_IN = 16
 class DaskRows(RowSource):
     """Rows in parts on the workers of a Dask cluster.
 
-    Made by `open` and `of`. What passes over all rows is sent to them; a result of all parts is
-    merged in their order, by a tree that only depends on their number: bits do not depend on the
-    number of workers, on whether parts are kept or read again, or on workers that are lost.
+    `open` and `of` create them. Functions that pass over all rows are sent to the workers; results
+    of parts are merged in their order, by a tree that depends only on the number of parts: bits do
+    not depend on the number of workers, on whether parts are kept or read again, or on lost
+    workers.
 
     Parameters
     ----------
     workers : Workers
     parts : sequence of Part
     like : RowSource
-        With the features, type and names of the rows.
+        Empty rows with the features, type and names of the rows.
 
     Notes
     -----
@@ -94,15 +95,15 @@ class DaskRows(RowSource):
         Parameters
         ----------
         path : str or Path
-            The same on all workers and here. Each file is a part.
+            Path that is the same on all workers and on the client. Each file is a part.
         columns : sequence of str, optional
         client : distributed.Client, optional
-            The one that was made last, by default.
+            The newest client by default.
         keep : bool, optional
-            Whether workers keep the rows in memory; else they are read in each pass. By default
-            what Dask's configuration says of ``gramian.keep``, or False.
+            Whether workers keep the rows in memory; otherwise they are read in each pass. By
+            default ``gramian.keep`` in Dask's configuration, or False.
         stamps : mapping of Path to FileStamp, optional
-            Of all files, as they were when the table was opened; as they are now, by default.
+            Stamps of all files when the table was opened; by default, their present stamps.
 
         Raises
         ------
@@ -113,7 +114,8 @@ class DaskRows(RowSource):
 
         Notes
         -----
-        Columns go by their names, in the order of the first file. Files without rows are left out.
+        Columns are matched by name, in the order of the first file. Files without rows are left
+        out.
         """
         client = connected_client(client)
         keep = bool(dask.config.get("gramian.keep", False)) if keep is None else keep
@@ -149,7 +151,7 @@ class DaskRows(RowSource):
 
     @classmethod
     def of(cls, collection: Any, *, client: distributed.Client | None = None) -> DaskRows:
-        """Return the rows of a dask array or data frame, which workers keep from here on.
+        """Return the rows of a dask array or data frame, which workers then keep in memory.
 
         Raises
         ------
@@ -175,12 +177,12 @@ class DaskRows(RowSource):
         Parameters
         ----------
         name : str
-            Of numbers, or of texts that are labels.
+            Name of a column of numbers, or of texts that are labels.
 
         Raises
         ------
         ValueError
-            If rows are not of files, or no longer as they are in them.
+            If the rows are not from files, or have been mapped since they were read.
         """
         openers = []
         for part in self.parts:
@@ -194,7 +196,7 @@ class DaskRows(RowSource):
         return columns_of(self.workers, openers, homes=self.parts)
 
     def blocks(self, size: int) -> Iterator[tuple[slice, Float[Tensor, "b d"]]]:
-        """Bring all rows here, one block after the other; see `RowSource.blocks`."""
+        """Fetch all rows to the client, block by block; see `RowSource.blocks`."""
         check_size(size)
         for part, start in zip(self.parts, self.starts, strict=False):
             # One task per block, and one block at a time: rows larger than memory may pass through
@@ -252,7 +254,7 @@ class DaskRows(RowSource):
         change: Callable[..., RowSource | None],
         index: Int[Tensor, " k"] | None = None,
     ) -> DaskRows:
-        """See `RowSource.map_rows`: each part is changed whenever it is read."""
+        """See `RowSource.map_rows`: each part is mapped whenever it is read."""
         parts, like, count = [], None, len(self.parts)
         value = self.workers.value(change, count)
         for part, (start, stop) in zip(self.parts, pairwise(self.starts), strict=True):
@@ -275,7 +277,7 @@ class DaskRows(RowSource):
         return DaskRows(self.workers, parts, like)
 
     def call_at_rows(self, ask: Callable[[], Result]) -> Result:
-        """See `RowSource.call_at_rows`: each worker is asked."""
+        """See `RowSource.call_at_rows`: each worker calls the function."""
         return self.workers.call_all(ask)
 
     def remote_mean(self, ask: Callable[[], float]) -> float:
@@ -283,7 +285,7 @@ class DaskRows(RowSource):
         return self.workers.mean(ask)
 
     def seconds_to_read(self) -> float:
-        """See `RowSource.seconds_to_read`: of some parts, as many as are read at once."""
+        """See `RowSource.seconds_to_read`: measured on as many parts as are read at once."""
         # As many at once as in a pass, because workers may share one disk or network.
         count = min(len(self.parts), max(1, self.workers.slots()), MOST_TIMED)
         part_seconds: list[float] = self.workers.results(
@@ -292,7 +294,7 @@ class DaskRows(RowSource):
         return sum(part_seconds) / count * len(self)
 
     def spread(self) -> Spread:
-        """See `RowSource.spread`: for the present workers."""
+        """See `RowSource.spread`: computed for the present workers."""
         threads = self.workers.client.nthreads()
         tasks = level = len(self.parts)
         while level > 1:
@@ -308,13 +310,14 @@ class DaskRows(RowSource):
         Parameters
         ----------
         folder : Path
-            The same on all workers and here; it is made, if need be.
+            Path that is the same on all workers and on the client; the folder is created if it does
+            not exist.
         columns : callable
-            Of rows: the columns to write, by name. A value that pickles by plain pickle.
+            Maps rows to the columns to write, by name. It can be pickled by plain pickle.
 
         Notes
         -----
-        Each file is all there or not: a task that is repeated writes the same.
+        Each file is complete or missing: a task that is repeated writes the same file.
         """
         check_output(folder, folder=True)
         folder.mkdir(exist_ok=True)
@@ -331,7 +334,7 @@ class DaskRows(RowSource):
         *rowwise: Rowwise,
         size: int,
     ) -> Iterator[Result]:
-        """See `RowSource.by_group`: each group is a task, where its rows were brought together."""
+        """See `RowSource.by_group`: each group is a task on the worker that gathered its rows."""
         row_bytes = len(self) * self.width * self.dtype.itemsize
         start_split = partial(self._start_split, rowwise, size)
         return by_group(
@@ -354,7 +357,7 @@ class DaskRows(RowSource):
     ) -> list[Any]:
         """Start a task on each part: ``verb(source, changes, *value, rowwise, start, size, *m)``.
 
-        `value` is what `Workers.value` gave.
+        `value` is a result of `Workers.value`.
         """
         self._check_alike(rowwise)
         count = len(self.parts)
@@ -392,7 +395,7 @@ class DaskRows(RowSource):
 def columns_of(
     workers: Workers, sources: Sequence[Any], homes: Sequence[Part] | None = None
 ) -> RemoteColumns:
-    """Return numbers or texts of parts as columns that stay with the workers."""
+    """Return numbers or texts of parts as columns that stay on the workers."""
     columns = column_parts(workers, sources, homes)
     rows = DaskRows(workers, columns.parts, columns.like)
     return RemoteColumns(rows, flat=columns.flat, labels=columns.labels, kind=columns.kind)

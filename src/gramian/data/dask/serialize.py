@@ -1,4 +1,4 @@
-"""How a value is sent to workers: pickled, and its large tensors by their keys."""
+"""Serialisation of values for workers: pickled, with keys in place of large tensors."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ LARGE_TENSOR_BYTES = 1 << 12
 
 
 def is_large(value: object) -> bool:
-    """Return whether a value is a dense tensor that is sent by itself."""
+    """Return whether a value is a dense tensor that is large enough to be sent separately."""
     if not isinstance(value, Tensor) or value.layout != torch.strided:
         return False
     return value.numel() * value.itemsize >= LARGE_TENSOR_BYTES
 
 
 def pack_value(value: Any, share: Callable[[Tensor], str]) -> bytes:
-    """Return a pickled value; `share` takes each large tensor and gives the key in its place."""
+    """Return a pickled value; `share` maps each large tensor to the key that replaces it."""
     file = io.BytesIO()
     _Sender(file, share).dump(value)
     return file.getvalue()
 
 
 def unpack_value(data: bytes, shared: dict[str, Tensor]) -> Any:
-    """Return the value that `pack_value` was given."""
+    """Return the value that `pack_value` pickled."""
     return _Receiver(data, shared).load()
 
 
 def receive_tensors(data: bytes, dtype: str, shape: tuple[int, ...]) -> Tensor:
-    """Return a tensor of its bytes: the task that a large one is."""
+    """Return a tensor from its bytes: the task that sends a large tensor."""
     kind = getattr(torch, dtype.removeprefix("torch."))
     # A copy, because bytes are read-only, of which torch warns.
     return torch.frombuffer(bytearray(data), dtype=kind).reshape(shape)

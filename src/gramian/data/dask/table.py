@@ -17,16 +17,16 @@ from .rows import DaskRows
 
 
 class DaskTable(PiecesTable):
-    """A folder of Parquet files: its footers and targets are read here, its rows by workers.
+    """A folder of Parquet files: the client reads footers and targets, workers read the rows.
 
     Parameters
     ----------
     path : str or Path
-        The same on all workers and here.
+        Path that is the same on all workers and on the client.
     where : str, optional
         Subject of error messages; the path by default.
     client : distributed.Client, optional
-        By default the one that was made last, when rows are asked for.
+        By default the newest client at the time when rows are requested.
 
     Notes
     -----
@@ -75,7 +75,7 @@ class DaskTable(PiecesTable):
         Raises
         ------
         TypeError
-            If there are several, and one of them is text.
+            If there are several columns, and one of them is text.
         ValueError
             If a column is a name of folders, or has gaps; if there is no client.
         """

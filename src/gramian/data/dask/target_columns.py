@@ -1,4 +1,4 @@
-"""Columns on the workers of a cluster: of the files of the rows, or of dask collections."""
+"""Columns on the workers of a cluster, from the files of the rows or from dask collections."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def remote_columns(collection: Any, rows: Any = None) -> RemoteColumns:
     ----------
     collection : dask.array.Array, dask.dataframe.Series or DataFrame
     rows : DaskRows, optional
-        The aligned rows, in their order. Parts of other lengths, which Dask makes of files for some
-        columns and not for others, are cut and joined to the parts of the rows.
+        The aligned rows. Dask may divide the files for some columns into parts of other lengths,
+        which are then cut and joined to match the parts of the rows.
     """
     has_rows = isinstance(rows, DaskRows)
     client = rows.workers.client if has_rows else connected_client()

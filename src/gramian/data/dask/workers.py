@@ -51,14 +51,14 @@ NAMED_PARTS = 3
 
 
 class Workers:
-    """The workers of a cluster, as rows see them.
+    """Interface of `DaskRows` to the workers of a cluster.
 
     Parameters
     ----------
     client : distributed.Client
     patience : float, optional
-        Seconds without any worker after which a pass ends with an error; by default what Dask's
-        configuration says of ``gramian.patience``, or five minutes.
+        Seconds without any worker after which a pass ends with an error; by default
+        ``gramian.patience`` in Dask's configuration, or five minutes.
     """
 
     def __init__(self, client: distributed.Client, patience: float | None = None) -> None:
@@ -74,7 +74,7 @@ class Workers:
     def start(
         self, verb: Callable[..., Any], parts: Sequence[Part], *along: Sequence[Any]
     ) -> list[Any]:
-        """Start a task on each part, where that is: ``verb(source, changes, *one of each along)``.
+        """Start ``verb(source, changes, *one of each along)`` on each part, on its worker.
 
         See `beside_parts`.
         """
@@ -89,10 +89,10 @@ class Workers:
     def beside_parts(
         self, parts: Sequence[Part], verb: Callable[..., Any], *along: Sequence[Any]
     ) -> list[Any]:
-        """Start a task for each part where that is kept, if it is: rows would wander otherwise.
+        """Start a task for each part on the worker that keeps it, so that rows are not moved.
 
-        Those with the same home, or none, are one message to the scheduler, which takes about as
-        long as one for a single task.
+        Tasks with the same worker, or with none, form one message to the scheduler, which takes
+        about as long as the message of a single task.
         """
         homes = [self._homes.get(getattr(part.source, "key", "")) for part in parts]
         futures: list[Any] = [None] * len(parts)
@@ -115,11 +115,11 @@ class Workers:
         return futures
 
     def slots(self) -> int:
-        """Return how many tasks run at once, now."""
+        """Return the number of tasks that run at once at present."""
         return sum(self.client.nthreads().values())
 
     def memory(self) -> list[int]:
-        """Return the bytes that each worker may have, of those with a limit."""
+        """Return the memory limits, in bytes, of the workers that have one."""
         worker_infos = self.client.scheduler_info(n_workers=-1)["workers"].values()
         return [int(info["memory_limit"]) for info in worker_infos if info["memory_limit"]]
 
@@ -135,7 +135,7 @@ class Workers:
             )
 
     def find(self, parts: Sequence[Part]) -> None:
-        """Note where parts are kept, all in one round trip; without it they are at home nowhere."""
+        """Look up in one round trip which workers keep the parts; before, no worker is known."""
         kept_futures = [p.source for p in parts if isinstance(p.source, distributed.Future)]
         if kept_futures:
             holders = self.client.who_has(kept_futures)
@@ -144,7 +144,7 @@ class Workers:
             }
 
     def value(self, fn: Any, parts: int) -> Sent:
-        """Return a value as it is sent: pickled, and the large tensors in it by their keys."""
+        """Return a value in the form that is sent: pickled, with keys in place of large tensors."""
         used: dict[str, Any] = {}
 
         def share(tensor: Tensor) -> str:
@@ -162,10 +162,10 @@ class Workers:
         return numbers.clone() if isinstance(numbers, Tensor) else numbers
 
     def results(self, futures: list[Any], *, bring: bool = True) -> list[Any]:
-        """Return results; an error if there is no worker for too long, or a part ends them all.
+        """Return results; raise an error without a worker for too long, or if a part kills workers.
 
-        Results are not fetched, unless `bring`. An early end, by Ctrl-C for instance, ends the
-        tasks, too: their errors would hold the rows as long as the client.
+        Results are fetched only with `bring`. If the wait ends early, for instance by Ctrl-C, the
+        tasks are cancelled: their errors would keep the rows in memory as long as the client.
         """
         try:
             return self._results(futures, bring=bring)
@@ -180,7 +180,7 @@ class Workers:
             raise
 
     def cancel(self, futures: list[Any]) -> None:
-        """Give up tasks that nobody waits for any more; a client that is gone has none."""
+        """Cancel tasks whose results are not needed any more, unless the client is closed."""
         # Called while another error is raised, which an error of this call must not replace.
         with contextlib.suppress(Exception):
             self.client.cancel([future for future in futures if future is not None])
@@ -209,7 +209,7 @@ class Workers:
         return results
 
     def call_all(self, ask: Callable[[], Result]) -> Result:
-        """Return what all workers answer; ValueError if they differ."""
+        """Return the common answer of all workers; raise ValueError if answers differ."""
         answers = self._answers(ask)
         if any(answer != answers[0] for answer in answers):
             kinds = Counter(repr(answer) for answer in answers).most_common()
@@ -222,7 +222,7 @@ class Workers:
         return first_answer
 
     def mean(self, ask: Callable[[], float]) -> float:
-        """Return the mean of what all workers answer, asked at once."""
+        """Return the mean of the answers of all workers, which compute them at the same time."""
         answers: list[float] = self._answers(ask)
         return sum(answers) / len(answers)
 
@@ -261,9 +261,9 @@ class Workers:
                 )
 
     def _describe_sources(self, error: distributed.KilledWorker, futures: list[Any]) -> str:
-        """Return which rows ended workers.
+        """Describe the rows whose tasks killed workers.
 
-        All tasks that a worker had when it ended are suspected, those too that only waited there.
+        All tasks of a worker that was killed are suspected, including tasks that only waited.
         """
         suspects = {str(error.task)}
         for future in futures:
@@ -281,7 +281,7 @@ class Workers:
         return " or ".join(sorted(part_texts)[:NAMED_PARTS]) + more
 
     def _time_last_seen(self, futures: list[Any], seen: float) -> float:
-        """Return when a worker was there last; an error if that is too long ago."""
+        """Return the time at which a worker was last seen; raise an error if it is too long ago."""
         moment = time.monotonic()
         if self.client.status != "running":
             raise ConnectionError(f"{self.client} is closed: its scheduler has ended")
@@ -296,10 +296,10 @@ class Workers:
         return seen
 
     def _shared(self, tensor: Tensor, parts: int) -> tuple[str, Any]:
-        """Return a tensor on the workers, and send it if they do not have it.
+        """Return the remote copy of a tensor; send the tensor if the workers do not have it.
 
-        Its bytes are part of a task: the scheduler keeps them, and a worker that is lost takes
-        nothing with it that cannot be made again.
+        The bytes of the tensor are part of a task: the scheduler keeps them, and the tensor can be
+        recreated if a worker is lost.
         """
         tensor = tensor.contiguous().cpu()
         data = tensor.numpy().tobytes()
@@ -318,12 +318,12 @@ class Workers:
 
 
 def repeat_arguments(values: Sequence[Any], count: int) -> list[list[Any]]:
-    """Return each value as often as there are tasks that all have it."""
+    """Return each value once for each task."""
     return [[value] * count for value in values]
 
 
 def connected_client(client: distributed.Client | None = None) -> distributed.Client:
-    """Return a client, by default the newest one; raise ValueError without a client."""
+    """Return `client`, by default the newest client; raise ValueError without a client."""
     try:
         used_client: distributed.Client = distributed.default_client() if client is None else client
     except ValueError:

@@ -2,9 +2,9 @@
 
 `FittedEncoding.fit` reads a table once and chooses an encoding for each column: numbers are
 standardised, categories get a column per level or the mean of the targets in each level, dates the
-time elapsed and the cycles of the calendar. The `FittedEncoding` that it returns encodes the
-training rows, none of which sees its own target. Its ``encoding``, which a model stores, encodes
-all other rows. Both give `EncodedRows`, a row source.
+time elapsed and the cycles of the calendar. The fitted encoding encodes the training rows so that
+no row's features depend on its own target. Its ``encoding``, which a model stores, encodes all
+other rows. Both return `EncodedRows`, a row source.
 
 A new kind of column is one file with a `ColumnEncoding` and an `Observer` that learns it, one line
 in `observers` and one in `column_classes`.

@@ -1,4 +1,4 @@
-"""Files of encodings: safetensors with a JSON header, and a digest of all that is in them."""
+"""Files of encodings: safetensors with a JSON header and a digest of the contents."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def save_encoding(path: str | Path, encoding: Encoding, about: dict[str, Any]) -
     path : str or Path
     encoding : Encoding
     about : dict
-        What JSON can hold.
+        Facts that JSON can represent.
     """
     header = {"format": ENCODING_FORMAT, "encoding": encoding.to_dict(), "about": about}
     write_tensors(path, encoding.tensors(), {ENCODING_KEY: json.dumps(header)})

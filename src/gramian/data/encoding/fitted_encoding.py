@@ -1,4 +1,4 @@
-"""FittedEncoding: an encoding learned in one pass, and what its training rows need."""
+"""FittedEncoding: an encoding learned in one pass, and the means for its training rows."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ from .table_encoding import EncodedRows, Encoding
 
 @dataclass(frozen=True, eq=False)
 class FittedEncoding:
-    """An encoding, and what its training rows need so that none sees its own target.
+    """An encoding, with means for its training rows that do not use the row's own target.
 
     Attributes
     ----------
     encoding : Encoding
-        All that predictions need.
+        The encoding of new rows.
     folds : ndarray of int8 of shape (n,), or None
-        -1 for rows that did not count. None if no column is encoded by means.
+        Folds of the training rows; -1 for rows that did not count. None if no column is encoded by
+        means.
     without : mapping of str to ndarray of shape (L + 1, 5, t)
         Means without each fold, by column.
     """
@@ -57,11 +58,10 @@ class FittedEncoding:
         ----------
         table : Table of n rows
         columns : sequence of str, optional
-            Those that become features; all by default, without the index that pandas may have
-            stored along.
+            Columns that become features; all by default, except an index that pandas has stored.
         targets : ndarray or Tensor of shape (n,) or (n, t), optional
-            Numbers, or codes of classes. Without them a category of many levels gives its log
-            count alone.
+            Numbers, or codes of classes. Without targets, a category of many levels has only one
+            feature, the logarithm of its count.
         rng : torch.Generator
             Draws the folds, and the sample for medians and quantiles.
         numbers : str, default="standard"
@@ -80,7 +80,7 @@ class FittedEncoding:
         Returns
         -------
         FittedEncoding
-            The encoding, and the fold means by which no training row sees its own target.
+            The encoding, with the means without each fold for the training rows.
 
         Raises
         ------
@@ -114,9 +114,9 @@ class FittedEncoding:
         return cls(encoding, folds, learned.without)
 
     def training_rows(self, table: Table) -> EncodedRows:
-        """Return the rows that were learned from; means do not contain a row's own fold.
+        """Return the training rows, encoded with means that do not contain a row's own fold.
 
-        Rows that did not count are encoded as new ones are.
+        Rows that did not count are encoded like new rows.
         """
         if self.folds is not None and len(self.folds) != table.num_rows:
             raise ValueError(

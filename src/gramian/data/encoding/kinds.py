@@ -31,7 +31,7 @@ LEAVE_OUT = "leave it out with {columns=[...]}"
 
 
 def kind_of(type_: pa.DataType) -> Kind | None:
-    """Return the kind of a type; None if nothing is known to be made of it."""
+    """Return the kind of a type; None if no encoding supports it."""
     if pa.types.is_dictionary(type_):
         # Categories may stand for values of any type; codes themselves are never numbers.
         usable = kind_of(type_.value_type) in ("category", "number", "boolean", "date")
@@ -66,7 +66,7 @@ def is_text(type_: pa.DataType) -> bool:
 
 
 def kinds_of(schema: pa.Schema, names: Sequence[str], where: str) -> list[Kind]:
-    """Return the kinds of columns; TypeError if one of them is of none.
+    """Return the kinds of columns; raise TypeError if a type has no kind.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def kinds_of(schema: pa.Schema, names: Sequence[str], where: str) -> list[Kind]:
 
 
 def about_lists(schema: pa.Schema, names: Sequence[str]) -> str:
-    """Return advice about columns of lists of numbers, if there is one; else nothing."""
+    """Return advice about the first column of lists of numbers; empty without such columns."""
     for name in names:
         type_ = schema.field(name).type
         lists = pa.types.is_list(type_) or pa.types.is_large_list(type_)

@@ -37,17 +37,17 @@ SAMPLE_BYTES = 1 << 27
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """Rows that an encoding is learned from.
+    """Rows from which an encoding is learned.
 
     Attributes
     ----------
     table : Table
     targets : ndarray of float64 of shape (n, t)
-        Of all rows.
+        Targets of all rows.
     keep : ndarray of bool of shape (n,)
         Rows that count.
     folds : ndarray of int8 of shape (n,)
-        -1 for rows that do not count.
+        Folds; -1 for rows that do not count.
     """
 
     table: Table
@@ -59,12 +59,12 @@ class Training:
     def of(
         cls, table: Table, targets: np.ndarray, keep: np.ndarray | None, rng: torch.Generator
     ) -> Training:
-        """Draw folds.
+        """Draw the folds.
 
         Raises
         ------
         ValueError
-            If there are not as many targets as rows, or no row counts.
+            If the numbers of targets and rows differ, or no row counts.
         """
         n = table.num_rows
         is_kept = np.ones(n, bool) if keep is None else np.asarray(keep, bool)
@@ -83,7 +83,7 @@ class Training:
     def sample(
         self, rng: torch.Generator, columns: int, sample_bytes: int | None = None
     ) -> np.ndarray:
-        """Return numbers, increasing, of rows drawn at random among those that count."""
+        """Return the increasing numbers of random rows among the rows that count."""
         count = int(self.keep.sum())
         size = SAMPLE_BYTES if sample_bytes is None else min(SAMPLE_BYTES, sample_bytes)
         sample_limit = min(SAMPLE_ROWS, max(1, size // (8 * max(1, columns))))
@@ -123,7 +123,7 @@ class Training:
 
 
 def _gaps(column: pa.Array) -> int:
-    """Return how many values are missing, NaN or null."""
+    """Return the number of missing values, NaN or null."""
     if pa.types.is_floating(column.type):
         # Floats have NaN and nulls, and both become NaN.
         return int(np.isnan(to_numpy(column)).sum())
@@ -131,7 +131,7 @@ def _gaps(column: pa.Array) -> int:
 
 
 def _folds(count: int, rng: torch.Generator) -> np.ndarray:
-    """Return a fold for each row, in a byte; as many rows in each where that matters."""
+    """Return a fold for each row, in a byte; folds have equal sizes where this matters."""
     if count > EXACT_FOLDS:
         # Folds of millions of rows have nearly equal sizes anyway, and a permutation would take
         # eight bytes a row.
@@ -230,8 +230,9 @@ def _observe_table(
 ) -> list[Summary]:
     """Pass all rows to all observers, and summarise their measurements.
 
-    Medians and quantiles are of the rows with the numbers `drawn`, among the rows that count. These
-    numbers increase, so that the ones in a batch follow each other.
+    Medians and quantiles are computed from the sample: the rows with the numbers `drawn` among the
+    rows that count. These numbers increase, so that the sampled rows of a batch are consecutive in
+    the sample.
     """
     columns = len(eps)
     sample = np.empty((len(drawn), columns))

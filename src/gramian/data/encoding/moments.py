@@ -20,13 +20,14 @@ class Summary:
     Attributes
     ----------
     value_count, gaps : int
-        Rows with a value, and without.
+        Numbers of rows with and without a value.
     mean, scale : float
-        Of all rows, the gaps filled; the scale is 1 if the column does not vary.
+        Mean and scale of all rows, with gaps filled; the scale is 1 if the column does not vary.
     constant : bool
         Whether the values do not vary beyond rounding.
     fill : float
-        The median, of the sample if there are more rows; where the sample has no value, the mean.
+        The median of the sample, or of all rows if they are the sample; the mean if the sample has
+        no value.
     sample : ndarray of shape (s,)
         Values of rows drawn at random, without gaps.
     """
@@ -43,7 +44,7 @@ class Summary:
 class Moments(_Moments):
     """Number, mean and centered sum of squares of each column, NaN left out.
 
-    Without NaN all steps are the same as in `Standardizer.fit`, to the last bit.
+    Without NaN the result is the same as in `Standardizer.fit`, to the last bit.
     """
 
     @property
@@ -79,7 +80,7 @@ class Moments(_Moments):
         self.squares = torch.where(has_numbers, self.squares, squares)
 
     def moments_with_fill(self, fill: Tensor, n: int) -> tuple[Tensor, Tensor]:
-        """Return mean and scale of n rows, those without a value being `fill`."""
+        """Return mean and scale of n rows, with `fill` in rows without a value."""
         gaps = n - self.value_counts
         # All gaps get the same value: they are merged as one group of rows with variance 0.
         delta = torch.where(gaps > 0, fill - self.origin - self.mean, 0.0)
@@ -106,7 +107,7 @@ def summaries(moments: Moments, sample: np.ndarray, n: int, eps: Tensor) -> list
     n : int
         Rows, with and without values.
     eps : Tensor of shape (d,)
-        Rounding error of the numbers: what varies less is constant.
+        Rounding error of the numbers: a column that varies less is constant.
     """
     seen_counts = moments.value_counts.long().tolist()
     middle = (moments.origin + moments.mean).tolist()

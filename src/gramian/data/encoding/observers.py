@@ -1,4 +1,4 @@
-"""Choice of what learns from a column, by its kind."""
+"""Choice of the observer of a column, by its kind."""
 
 from __future__ import annotations
 

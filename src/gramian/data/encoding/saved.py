@@ -14,7 +14,7 @@ LARGEST_FLOAT = sys.float_info.max
 
 
 class Saved:
-    """Fields and tensors of one encoding, each of which is asked for once.
+    """Fields and tensors of one encoding, each of which is read once.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ class Saved:
     Raises
     ------
     ValueError
-        By each method, if a field is missing or not valid.
+        In each method, if a field is missing or not valid.
     """
 
     def __init__(self, fields: Any, tensors: Mapping[str, Tensor]) -> None:
@@ -110,7 +110,7 @@ class Saved:
         return value.cpu()
 
     def finish(self) -> None:
-        """Raise a ValueError if there is more than was asked for."""
+        """Raise ValueError if there are fields or tensors that were not read."""
         more = [*self._fields, *self._tensors]
         if more:
             raise ValueError(f"an encoding has the unknown parts {', '.join(map(str, more))}")

@@ -25,7 +25,7 @@ class Settings:
     Raises
     ------
     ValueError
-        If one of them is not valid.
+        If a setting is not valid.
     """
 
     numbers: Numbers = "standard"

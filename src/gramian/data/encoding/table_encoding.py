@@ -36,12 +36,12 @@ class Encoding:
     Attributes
     ----------
     columns : tuple of ColumnEncoding
-        In the order of their features.
+        Encodings in the order of their features.
     dtype : torch.dtype
-        Of the rows: float64 if numbers of training needed it, else float32.
+        Type of the features: float64 if training numbers needed it, else float32.
     readings : mapping of str to ColumnReading
-        Columns that a file of text wrote in a form of its own: marked numbers, orders of dates,
-        texts that were gaps. New files are read alike.
+        How the columns of a training file of text were read: marks of numbers, orders of dates,
+        texts that stood for gaps. New files are read in the same way.
     """
 
     columns: tuple[ColumnEncoding, ...]
@@ -60,7 +60,7 @@ class Encoding:
 
     @property
     def column_readings(self) -> dict[str, ColumnReading]:
-        """Readings of the columns of a new file of text; columns of levels are text."""
+        """Readings of the columns of a new file of text; categories are read as text."""
         levels = [c.name for c in self.used_columns if c.kind in ("category", "ordered")]
         return {**dict.fromkeys(levels, TEXT_COLUMN), **self.readings}
 
@@ -77,9 +77,9 @@ class Encoding:
 
     @property
     def plain(self) -> bool:
-        """Whether all columns are numbers without gaps: a `Standardizer` does the same.
+        """Whether all columns are numbers without gaps, so that a `Standardizer` is equivalent.
 
-        Numbers that do not vary are left out here, and zero there.
+        An encoding leaves out numbers that do not vary; a standardizer maps them to zero.
         """
         return not self.readings and all(
             column.plain if isinstance(column, LeftOut) else _is_plain(column)
@@ -117,19 +117,19 @@ class Encoding:
         Parameters
         ----------
         table : Table
-            Columns are taken by name; others may be there, in any order.
+            Columns are matched by name, in any order; other columns are ignored.
 
         Raises
         ------
         ValueError
-            If a column is not there.
+            If the table lacks a column.
         TypeError
-            If it is of another kind than in training.
+            If a column is of another kind than in training.
         """
         return EncodedRows(table, self)
 
     def check(self, table: Table) -> None:
-        """Refuse a table that lacks a column, or has one of another kind."""
+        """Raise an error if a table lacks a column, or has a column of another kind."""
         check_columns(table.where, table.names, self.names)
         for column in self.used_columns:
             type_ = table.schema.field(column.name).type
@@ -148,14 +148,14 @@ class Encoding:
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all but the tensors, for JSON."""
+        """Return the fields that are not tensors, for JSON."""
         dtype = str(self.dtype).removeprefix("torch.")
         columns = [{"code": column.code, **column.to_dict()} for column in self.columns]
         readings = {name: reading.to_dict() for name, reading in self.readings.items()}
         return {"dtype": dtype, "columns": columns, **({"readings": readings} if readings else {})}
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return the tensors, which JSON is too long for: means and texts of levels, quantiles."""
+        """Return the fields that are too large for JSON: means and texts of levels, quantiles."""
         return {
             f"{j}.{key}": value
             for j, column in enumerate(self.columns)
@@ -164,7 +164,7 @@ class Encoding:
 
     @classmethod
     def from_parts(cls, fields: Any, tensors: Mapping[str, Tensor]) -> Encoding:
-        """Rebuild from what `to_dict` and `tensors` gave.
+        """Rebuild from the results of `to_dict` and `tensors`.
 
         Raises
         ------
@@ -187,7 +187,7 @@ def _is_plain(one: ColumnEncoding) -> bool:
 
 
 def _distinct(names: Sequence[str]) -> tuple[str, ...]:
-    """Return names, numbered where several are alike."""
+    """Return names, with numbers appended to equal ones."""
     distinct_names: dict[str, None] = {}
     for name in names:
         # The numbered name may exist, too, and then gets the next number.

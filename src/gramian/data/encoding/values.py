@@ -1,4 +1,4 @@
-"""Columns of Arrow as arrays: texts as codes, moments as microseconds."""
+"""Columns of Arrow as arrays: texts as codes, dates and times as microseconds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _DAY_MICROSECONDS = 86_400 * 10**6
 
 
 def missing(column: pa.Array) -> np.ndarray:
-    """Return which values are null."""
+    """Return a mask of the null values."""
     if column.null_count == 0:
         return np.zeros(len(column), bool)
     mask: np.ndarray = column.is_null().to_numpy(zero_copy_only=False)
@@ -21,7 +21,7 @@ def missing(column: pa.Array) -> np.ndarray:
 
 
 def encode_levels(column: pa.Array) -> tuple[list[str | None], np.ndarray]:
-    """Return the distinct texts of a column, and which of them each value is.
+    """Return the distinct texts of a column, and the position of each value among them.
 
     Parameters
     ----------
@@ -31,9 +31,9 @@ def encode_levels(column: pa.Array) -> tuple[list[str | None], np.ndarray]:
     Returns
     -------
     texts : list of str or None
-        Some may be there twice, or be nowhere in the column.
+        Texts; some may occur twice, or be absent from the column.
     index : ndarray of int64 of shape (b,)
-        Places in `texts`; -1 where the value is missing.
+        Positions in `texts`; -1 for a missing value.
     """
     if pa.types.is_null(column.type):
         return [], np.full(len(column), -1, np.int64)
@@ -70,7 +70,7 @@ def microseconds(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     Returns
     -------
     values : ndarray of int64 of shape (b,)
-        0 where nothing is.
+        Microseconds; 0 in gaps.
     gaps : ndarray of bool of shape (b,)
 
     Raises

@@ -21,7 +21,7 @@ Column: TypeAlias = np.ndarray | pa.Array | pa.ChunkedArray
 
 
 class TableFormat(ABC):
-    """Tables in files of one kind, recognised by the suffix of their names.
+    """A format of tables in files, recognised by the suffix of their names.
 
     A subclass sets `suffixes` and implements `schema` and `batches`. That is enough for fits,
     targets, landmarks, `convert` and `predict`: `table` and `rows` load needed columns. A format
@@ -58,7 +58,7 @@ class TableFormat(ABC):
         return last.endswith(self.suffixes) and last not in self.suffixes
 
     def is_part(self, path: Path) -> bool:
-        """Return whether a file of a folder that is one table, named from there, belongs to it."""
+        """Return whether a file, named relative to the folder of a table, belongs to the table."""
         return False
 
     @abstractmethod
@@ -68,7 +68,7 @@ class TableFormat(ABC):
         Raises
         ------
         FileNotFoundError, ValueError
-            In words, if there is no such file, or it cannot be read.
+            If there is no such file, or it cannot be read.
         """
 
     @abstractmethod
@@ -79,14 +79,14 @@ class TableFormat(ABC):
         ----------
         path : Path
         schema : pyarrow.Schema
-            All that `schema` found, or a part of it.
+            The result of `schema`, or a part of it.
         size : int
-            Rows of a batch at most, where they can be counted before they are read.
+            Largest number of rows of a batch, if rows can be counted before they are read.
 
         Yields
         ------
         pyarrow.RecordBatch
-            With exactly this schema.
+            A batch with exactly this schema.
         """
 
     def table(self, path: Path, where: str | None = None) -> Table:
@@ -127,7 +127,7 @@ class BatchWriter(Protocol):
 
 
 class WritableFormat(TableFormat):
-    """A `TableFormat` that can be written: what `convert` and predictions go to."""
+    """A `TableFormat` that can be written, by `convert` and with predictions."""
 
     @abstractmethod
     def writer(
@@ -138,12 +138,12 @@ class WritableFormat(TableFormat):
         Parameters
         ----------
         path : Path
-            Its name need not end with a suffix.
+            The new file; its name need not end with a suffix.
         schema : pyarrow.Schema
-            That of the batches.
+            Schema of the batches.
         dtype : numpy.dtype, optional
-            For a format that holds one type of numbers: which. If None, the narrowest type that
-            holds them all.
+            Type of the numbers in a format with a single type; by default the narrowest type that
+            holds all columns.
         """
 
     def write(self, path: Path, columns: Mapping[str, Column]) -> None:
@@ -158,13 +158,13 @@ formats: Registry[TableFormat] = Registry("table format")
 
 
 def format_of(path: str | Path, *, text: bool = True) -> TableFormat:
-    """Return the format of a table; of several that open it, one whose suffix it has.
+    """Return the format of a table; if several open it, the one with its suffix.
 
     Parameters
     ----------
     path : str or Path
     text : bool, default=True
-        Whether formats of text are among those that an error says are expected.
+        Whether the error lists formats of text among the expected ones.
 
     Raises
     ------
@@ -186,7 +186,7 @@ def format_to_write(path: str | Path) -> WritableFormat:
     Raises
     ------
     ValueError
-        If no format opens such a path, or the one that does is only read.
+        If no format opens such a path, or its format cannot be written.
     """
     usual = _usual(file_format for file_format in _all() if isinstance(file_format, WritableFormat))
     chosen_format = _opening(Path(path), usual)
@@ -217,7 +217,7 @@ def is_table_name(name: str) -> bool:
 
 
 def endings() -> tuple[str, ...]:
-    """Return how the names of tables end, all formats together."""
+    """Return the suffixes of the names of tables in all formats."""
     return tuple(suffix for file_format in _all() for suffix in file_format.suffixes)
 
 

@@ -27,7 +27,7 @@ class IpcFile(Pieces):
     counts : tuple of int
         Rows of each batch.
     stamp : FileStamp
-        Of the file as these were read.
+        Stamp of the file when these were read.
     """
 
     path: Path
@@ -37,7 +37,7 @@ class IpcFile(Pieces):
 
     @classmethod
     def open(cls, path: Path) -> IpcFile:
-        """Read the schema and the length of each batch, of which one column is decoded."""
+        """Read the schema and the length of each batch; this decodes one column."""
         # The stamp is read while the file is open and before its batches: a later version is a
         # change.
         with _reader(path) as opened_file:
@@ -91,7 +91,7 @@ def _batch(file: Any, number: int) -> pa.RecordBatch:
 
 
 class IpcWriter:
-    """Writes record batches, compressed.
+    """Writer of compressed record batches.
 
     Such a file has one list of categories for each column, which may only grow: the categories of
     a batch are appended.

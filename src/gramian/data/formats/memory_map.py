@@ -78,7 +78,7 @@ def gather_rows(
     ----------
     rows : RowSource of shape (n, d)
     index : Tensor of shape (k,)
-        Row numbers, distinct where `rows` is sequential.
+        Row numbers, distinct if `rows` is sequential.
     memory_bytes : int
     dense : bool, default=False
         Whether sparse rows become dense. If not, they stay in memory.
@@ -117,12 +117,12 @@ def store_rows(rows: RowSource, path: str | Path) -> Float[Tensor, "n d"]:
     ----------
     rows : RowSource of shape (n, d)
     path : str or Path
-        Replaced once the new file is complete; who maps the old one keeps it.
+        Replaced once the new file is complete; maps of an old file stay valid.
 
     Returns
     -------
     Tensor of shape (n, d)
-        Not to be written to.
+        The mapped rows; do not write to them.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The format of NumPy's files: one matrix, mapped, whose columns have numbers for names."""
+"""The format of NumPy's files: a mapped matrix, whose columns are numbered."""
 
 from __future__ import annotations
 
@@ -60,20 +60,20 @@ class Npy(WritableFormat):
         return MatrixWriter(path, schema, dtype)
 
     def write(self, path: Path, columns: Mapping[str, Column]) -> None:
-        """Write the column itself, of numbers or text; several are laid side by side."""
+        """Write a single column of numbers or text as it is, several as a matrix."""
         arrays: list[Any] = [np.asarray(column) for column in columns.values()]
         with path.open("wb") as file:
             np.save(file, arrays[0] if len(arrays) == 1 else np.stack(arrays, axis=1))
 
 
 class MatrixWriter:
-    """Writes the columns of record batches side by side into a ``.npy`` file.
+    """Writer of the columns of record batches as a matrix in a ``.npy`` file.
 
     Parameters
     ----------
     path : Path
     schema : pyarrow.Schema
-        Of columns of numbers.
+        Schema of numeric columns.
     dtype : numpy.dtype, optional
         float32 or float64; by default float64 if any column needs it.
     """

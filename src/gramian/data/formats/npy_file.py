@@ -18,7 +18,7 @@ UNREADABLE_ERRORS = (
 
 
 def open_npy(path: Path) -> np.ndarray:
-    """Memory-map a ``.npy`` file for reading, with errors in words.
+    """Memory-map a ``.npy`` file for reading; raise readable errors.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def open_columns(path: Path) -> np.ndarray:
     Raises
     ------
     ValueError
-        If it has another shape, or holds something else.
+        If the array has another shape or type.
     """
     array = open_npy(path)
     if array.ndim not in (1, 2) or 0 in array.shape[1:]:
@@ -65,12 +65,12 @@ def open_columns(path: Path) -> np.ndarray:
 
 
 def native(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Give a type in the byte order of this machine."""
+    """Return a type in the byte order of this machine."""
     return dtype.newbyteorder("=")
 
 
 class NpyWriter:
-    """Appends rows to a ``.npy`` file whose number of rows is known at the end.
+    """Writer of a ``.npy`` file row by row; the number of rows is known at the end.
 
     Parameters
     ----------

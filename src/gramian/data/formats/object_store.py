@@ -14,10 +14,10 @@ _PATH_OF_URI = re.compile(r"(?!file:)([A-Za-z][A-Za-z0-9+.-]+):/(?=[^/])")
 
 
 def address_of(x: str | Path) -> str | None:
-    """Return an address with a scheme, such as ``s3://``; None of a path of this machine.
+    """Return an address with a scheme, such as ``s3://``; None for a local path.
 
-    A `Path` of an address, as the command line makes it, has lost a slash: it gets it back, unless
-    there is a folder of the name before the slash.
+    A `Path` of an address, as the command line makes it, has lost a slash, which is restored unless
+    there is a folder ``s3:``.
     """
     if isinstance(x, Path):
         # A folder named s3: may exist, and a path through it looks like such an address.
@@ -33,15 +33,15 @@ def is_uri(x: str | Path) -> bool:
 
 @dataclass(frozen=True)
 class RemotePath:
-    """A file of an object store, opened and named like one of this machine.
+    """A file of an object store, with the methods of a local file.
 
     Attributes
     ----------
     system : pyarrow.fs.FileSystem
     place : str
-        In that system.
+        Path in that file system.
     uri : str
-        For error messages, without passwords.
+        Address for error messages, without passwords.
     """
 
     system: Any
@@ -53,7 +53,7 @@ class RemotePath:
         return self.system.open_input_file(self.place)
 
     def size_and_time(self) -> tuple[int, int]:
-        """Return bytes, and nanoseconds since 1970, as far as the store tells them: else zeros."""
+        """Return bytes, and nanoseconds since 1970; zeros if the store does not report them."""
         info = self.system.get_file_info(self.place)
         if info.type == pyarrow.fs.FileType.NotFound:
             raise FileNotFoundError(f"there is no file {self}")

@@ -41,7 +41,7 @@ class ParquetRows(RowSource):
 
     Notes
     -----
-    Blocks have exactly the size asked for (but the last), whatever the row groups are, so that
+    Blocks have exactly the requested size (except the last), whatever the row groups are, so that
     sums do not depend on how the file was written. Missing values become NaN.
 
     Memory: two blocks (one without ``read_ahead``), and what decoding needs: some pages per
@@ -122,7 +122,7 @@ class ParquetRows(RowSource):
 
 @formats.register("parquet")
 class Parquet(WritableFormat):
-    """A ``.parquet`` or ``.pq`` file, or any folder, of which files of these names are read."""
+    """A ``.parquet`` or ``.pq`` file, or any folder, whose files of these names are read."""
 
     suffixes = PARQUET_SUFFIXES
     folder = True
@@ -132,7 +132,7 @@ class Parquet(WritableFormat):
         return path.is_dir() or self.has_suffix(path.name)
 
     def is_part(self, path: Path) -> bool:
-        """Return whether `parquet_paths` would list a file, named from the folder."""
+        """Return whether `parquet_paths` would list a file, named relative to the folder."""
         return belongs(path)
 
     def schema(self, path: Path) -> pa.Schema:
@@ -150,7 +150,7 @@ class Parquet(WritableFormat):
         return _table(ParquetPieces.at(path), str(path) if where is None else where)
 
     def remote(self, start: RemotePath, files: Sequence[RemotePath], where: str) -> Table:
-        """Stream files of an object store.
+        """Return a table that streams files of an object store.
 
         Parameters
         ----------

@@ -42,11 +42,11 @@ class ParquetFile:
     ----------
     path : Path or RemoteFile
     stamp : FileStamp
-        Of the file as its row groups were read.
+        Stamp of the file when its row groups were read.
     groups : tuple of int
         Rows in each of its row groups.
     keys : tuple of Key
-        Columns whose value the names of its folders say.
+        Columns whose values are in the names of its folders.
     """
 
     path: Path | RemoteFile
@@ -113,7 +113,7 @@ class ParquetFile:
     def _text_rows(
         self, file: pq.ParquetFile, columns: Sequence[str], groups: Sequence[int] | None
     ) -> int:
-        """Return how many rows are decoded at a time, so that their texts need bounded memory."""
+        """Return the number of rows to decode at a time, so that texts need bounded memory."""
         schema = file.schema_arrow
         texts = [name for name in columns if _is_long(schema.field(name).type)]
         if not texts:
@@ -132,7 +132,7 @@ class ParquetFile:
 
 
 def _is_long(kind: pa.DataType) -> bool:
-    """Return whether values of a type have any length."""
+    """Return whether values of a type vary in length."""
     return not (pa.types.is_primitive(kind) or pa.types.is_null(kind))
 
 
@@ -141,14 +141,14 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 class _TextLengths:
-    """Bytes of the texts that a pass has decoded, of each column.
+    """Bytes of the texts of each column that a pass has decoded.
 
     Parameters
     ----------
     path : Path or RemoteFile
     file_rows : int
-        Rows of the file, over which the mean is taken: one long text is no long column, whichever
-        row it is in.
+        Rows of the file, for the mean length: a single long text does not make a column long,
+        whichever row it is in.
     """
 
     def __init__(self, path: Path | RemoteFile, file_rows: int) -> None:
@@ -156,9 +156,9 @@ class _TextLengths:
         self._bytes: Counter[str] = Counter()
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Count a batch; ValueError if these texts alone make the mean of the file too long.
+        """Count a batch; raise ValueError if the texts so far make the mean of the file too long.
 
-        From `TEXT_BATCH_BYTES` on the mean over the rows until now is enough.
+        From `TEXT_BATCH_BYTES` on, the mean over the rows so far suffices.
         """
         self._rows += batch.num_rows
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
@@ -196,13 +196,13 @@ def readable(path: Path | RemoteFile) -> Iterator[None]:
 def open_files(path: Path | RemoteFile, buffer_size: int = 0) -> Iterator[pq.ParquetFile]:
     """Open a file for reading, and explain what Arrow reports about damage.
 
-    Pages that carry a checksum are compared with it, as those are that this package writes.
+    Pages with a checksum, such as the pages that this package writes, are compared with it.
 
     Parameters
     ----------
     path : Path or RemoteFile
     buffer_size : int, optional
-        Bytes of a column that are read at once; all of a row group if 0.
+        Bytes of a column that are read at once; a whole row group if 0.
     """
     with (
         readable(path),
@@ -219,13 +219,13 @@ def open_files(path: Path | RemoteFile, buffer_size: int = 0) -> Iterator[pq.Par
 
 
 def row_groups(file: pq.ParquetFile) -> tuple[int, ...]:
-    """Give the number of rows in each row group of an open file."""
+    """Return the number of rows in each row group of an open file."""
     meta = file.metadata
     return tuple(meta.row_group(i).num_rows for i in range(meta.num_row_groups))
 
 
 def parquet_paths(path: str | Path) -> list[Path]:
-    """List the file itself, or the Parquet files below a directory, sorted by their names."""
+    """Return the file itself, or the Parquet files below a directory, sorted by their names."""
     path = Path(path)
     if not path.exists():
         raise FileNotFoundError(f"there is no file or directory {path}")
@@ -245,7 +245,7 @@ def parquet_paths(path: str | Path) -> list[Path]:
 
 
 def belongs(path: PurePath) -> bool:
-    """Return whether a file of a folder that is one table, named from there, belongs to it."""
+    """Return whether a file, named relative to the folder of a table, belongs to the table."""
     # Names that Spark and Hive give to files of their own, such as _SUCCESS and _temporary.
     hidden = any(part.startswith((".", "_")) for part in path.parts)
     return path.suffix.lower() in PARQUET_SUFFIXES and not hidden

@@ -16,13 +16,13 @@ from .partitions import Key, keys_of
 
 @dataclass(frozen=True)
 class ParquetPieces(Pieces):
-    """Row groups of files that follow each other.
+    """Row groups of several files, in order.
 
     Attributes
     ----------
     files : tuple of ParquetFile
     schemas : tuple of pyarrow.Schema
-        Of each file, with the columns of its folders' names.
+        Schema of each file, with the columns of its folders' names.
     """
 
     files: tuple[ParquetFile, ...]
@@ -64,7 +64,7 @@ class ParquetPieces(Pieces):
         return cls(tuple(files), tuple(schemas))
 
     def check_alike(self, columns: Sequence[str] | None = None) -> None:
-        """Refuse files that differ in columns or types; of `columns` only, if they are given."""
+        """Raise ValueError if files differ in columns or types; check only `columns` if given."""
         first = _describe_schema(self.schemas[0], columns)
         for file, schema in zip(self.files, self.schemas, strict=True):
             description = _describe_schema(schema, columns)
@@ -106,7 +106,7 @@ def _describe_schema(schema: pa.Schema, columns: Sequence[str] | None) -> list[s
 
 
 def _difference(found: Sequence[str], first: Sequence[str]) -> str:
-    """Return the first columns that are not alike, against each other."""
+    """Return a description of the first columns that differ."""
     # Padded, because one file may have more columns: a missing one is shown as none.
     pairs = zip([*found, *["none"] * len(first)], [*first, *["none"] * len(found)], strict=False)
     return next(

@@ -40,7 +40,7 @@ class ParquetLists(RowSource):
     indices : str, optional
         The column of lists of whole numbers, as long as the lists of `values`.
     features : int, optional
-        The features of a sparse row: more than any index.
+        Number of features of a sparse row, larger than any index.
 
     Raises
     ------
@@ -122,7 +122,7 @@ class ParquetLists(RowSource):
         return kind.value_type
 
     def _entries_of_a_row(self) -> int:
-        """Return the mean, of the first rows."""
+        """Return the mean number of entries of the first rows."""
         first = next(self._pieces.read([self.values], 1000))
         return int(pc.sum(pc.list_value_length(first.column(0))).as_py() or 0) // len(first)
 

@@ -21,7 +21,7 @@ class Key:
     ----------
     name : str
     value : Any
-        None if it is missing.
+        The value; None if it is missing.
     type : pyarrow.DataType
     """
 
@@ -31,19 +31,19 @@ class Key:
 
 
 def keys_of(paths: Sequence[PurePath], where: str) -> list[tuple[Key, ...]]:
-    """Return the keys that the folders of each file say.
+    """Return the keys in the names of the folders of each file.
 
     Parameters
     ----------
     paths : sequence of PurePath
-        Named from the folder that is the table.
+        Paths of files, relative to the folder of the table.
     where : str
         Subject of error messages.
 
     Returns
     -------
     list of tuple of Key
-        Integers where all values of a key are integers, else text.
+        Keys of each file; integers if all values of a key are integers, else text.
 
     Raises
     ------
@@ -82,7 +82,7 @@ def _values(texts: Sequence[str]) -> pa.Array:
 
 
 def with_keys(batch: pa.RecordBatch, keys: Sequence[Key], columns: Sequence[str]) -> pa.RecordBatch:
-    """Return columns of a batch and of the keys, in the order asked for."""
+    """Return columns of a batch and of the keys, in the requested order."""
     key_by_name = {key.name: key for key in keys}
     arrays = [
         pa.repeat(pa.scalar(key_by_name[name].value, key_by_name[name].type), batch.num_rows)

@@ -1,4 +1,4 @@
-"""Tables for the command line: which columns there are, rows in, predictions out."""
+"""Tables for the command line: their columns, reading of rows, writing of predictions."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def feature_columns(
     ----------
     table : Table or path
     target : sequence of str
-        Columns to be predicted: they must be there, and are never features.
+        Columns to be predicted: they must exist, and are never features.
     features : str or sequence of str, optional
-        Names, or one text with commas. All other columns by default.
+        Names, or one text with commas; by default all columns except the target.
 
     Returns
     -------
@@ -95,14 +95,14 @@ def open_rows(path: str | Path, columns: Sequence[str] | None = None) -> RowSour
 def write_table(
     path: str | Path, columns: Mapping[str, Column], *, escape_formulas: bool = False
 ) -> None:
-    """Write columns in the format that the name says: all of the file, or none of it.
+    """Write columns in the format of the file's suffix; the file is complete or missing.
 
     Parameters
     ----------
     path : str or Path
         An older file is replaced once the new one is complete.
     columns : mapping of name to ndarray or Arrow array of shape (n,)
-        ``.npy`` keeps no names: it gets the column itself, or the columns side by side.
+        In ``.npy``, which keeps no names, a single column, or several as a matrix.
     escape_formulas : bool, default=False
         Whether texts that a spreadsheet would compute get an apostrophe; see
         `gramian.data.formats.csv.format.without_formulas`.
@@ -123,7 +123,7 @@ def write_with_columns(
     *,
     escape_formulas: bool = False,
 ) -> None:
-    """Write columns of a table, of any type, and other columns of as many rows.
+    """Write columns of a table, of any type, and additional columns with as many rows.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ def write_with_columns(
     table : Table of n rows
         Read in batches.
     keep : sequence of str
-        Its columns to copy; they come first.
+        Columns of the table to copy; they come first.
     columns : mapping of name to ndarray of shape (n,)
     escape_formulas : bool, default=False
         See `write_table`.
@@ -140,7 +140,7 @@ def write_with_columns(
     Raises
     ------
     ValueError
-        If the table has no such column, a name would be there twice, or the format keeps no names.
+        If the table has no such column, a name would occur twice, or the format keeps no names.
     """
     output_format = check_kept(path, table, keep, list(columns))
     arrays = {name: pa.array(values) for name, values in columns.items()}
@@ -167,7 +167,7 @@ def write_with_columns(
 def check_kept(
     path: str | Path, table: Table, keep: Sequence[str], new: Sequence[str]
 ) -> WritableFormat:
-    """Refuse what `write_with_columns` could not write, and return the format of the path."""
+    """Raise ValueError if `write_with_columns` would fail; return the format of the path."""
     output_format = format_to_write(path)
     if not output_format.named:
         raise ValueError(

@@ -22,7 +22,7 @@ def remote_table(uri: str, where: str | None = None) -> Table:
     Parameters
     ----------
     uri : str
-        As `pyarrow.fs.FileSystem.from_uri` takes it: ``s3://bucket/folder/table.parquet``,
+        Address for `pyarrow.fs.FileSystem.from_uri`: ``s3://bucket/folder/table.parquet``,
         ``gs://...``, also with options such as ``?region=eu-west-1``; ``file://`` is this machine.
     where : str, optional
         Subject of error messages; the address by default.
@@ -34,7 +34,7 @@ def remote_table(uri: str, where: str | None = None) -> Table:
     Raises
     ------
     FileNotFoundError, ValueError
-        If the address has no file, or cannot be reached.
+        If there is no file at the address, or it cannot be reached.
 
     Notes
     -----

@@ -25,7 +25,7 @@ from .remote_table import remote_table
 
 
 def local_rows(x: Any, columns: Sequence[str | int] | None = None) -> RowSource:
-    """Make a row source as `as_rows` does, but of no folder or collection of a cluster."""
+    """Return a row source as `as_rows` does, without support for folders on a cluster or Dask."""
     if isinstance(x, Table):
         return x.rows(x.names if columns is None else [str(c) for c in columns])
     if isinstance(x, str | Path):

@@ -20,7 +20,7 @@ from .remote_table import remote_table
 
 
 def local_table(x: Any, where: str | None = None, options: ReadOptions = DEFAULT_OPTIONS) -> Table:
-    """Return a table as `as_table` does, but of no folder of a cluster."""
+    """Return a table as `as_table` does, without support for folders on a cluster."""
     if isinstance(x, Table):
         return x
     table = _file_table(x, where, options) if isinstance(x, str | Path) else _frame_table(x, where)

@@ -1,7 +1,7 @@
 """Augmentation: functions that change each mini-batch, so that the training set may be virtual.
 
-Each takes rows, targets and a generator, and gives new rows and targets; solvers that stream
-mini-batches call it: ``EigenPro3(augment=noise(0.1))``. Any function of this form will do.
+A function maps rows, targets and a generator to new rows and targets; solvers that stream
+mini-batches call it: ``EigenPro3(augment=noise(0.1))``. Any function of this form is allowed.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class crop_flip:
     shape : sequence of int
         ``(height, width)``, or ``(channels, height, width)``, of the image in a row.
     pad : int, default=4
-        Largest shift; pixels that come in are zero.
+        Largest shift; new pixels at the border are zero.
     flip : bool, default=True
         Whether to mirror left and right, each image with probability one half.
     """

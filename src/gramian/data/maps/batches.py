@@ -1,4 +1,4 @@
-"""Mini-batches of shuffled rows from any row source, the same ones again for the same seed."""
+"""Mini-batches of shuffled rows from any row source, reproducible by seed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Shuffle:
         Rows of a batch; the last one of a chunk may have fewer.
     seed : int
     chunk : int, optional
-        Rows that are shuffled among each other, n if None.
+        Number of rows that are shuffled together; n if None.
     """
 
     n: int
@@ -37,14 +37,14 @@ class Shuffle:
 
     @property
     def chunk_rows(self) -> int:
-        """Rows of a chunk: whole batches, but for the last chunk."""
+        """Rows of a chunk: a multiple of the batch size, except for the last chunk."""
         largest_chunk = self.n if self.chunk is None else self.chunk
         # Whole batches: else each chunk would end with a short batch, not only the epoch.
         return self.n if largest_chunk >= self.n else max(1, largest_chunk // self.size) * self.size
 
     @property
     def per_chunk(self) -> int:
-        """Batches of a whole chunk."""
+        """Number of batches of a chunk that is not the last."""
         return math.ceil(self.chunk_rows / self.size)
 
     def __len__(self) -> int:
@@ -85,7 +85,7 @@ class Batches:
     seed : int
         The same seed, epoch and position give the same batches.
     memory_bytes : int
-        For the rows that are shuffled among each other, if the source is sequential.
+        Memory for the rows that are shuffled together, if the source is sequential.
 
     Notes
     -----
@@ -143,7 +143,7 @@ class Batches:
 
 
 def _next(blocks: Iterator[tuple[slice, Tensor]], rows: int) -> tuple[slice, Tensor]:
-    """Return the next chunk, put together if the source gives it in smaller blocks."""
+    """Return the next chunk, concatenated if the source yields smaller blocks."""
     part, block = next(blocks)
     pieces, stop = [block], part.stop
     # Blocks of a filtered source have fewer rows than asked for.

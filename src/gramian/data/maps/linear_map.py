@@ -1,4 +1,4 @@
-"""A linear map of rows, as a learned metric is: a matrix, or a factor for each feature."""
+"""A linear map of rows, such as a learned metric: a matrix, or a factor for each feature."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class LinearMap(Value):
     Raises
     ------
     ValueError
-        If not exactly one of them is given, or its shape is wrong, or its values are not finite.
+        If not exactly one of the two is given, its shape is wrong, or a value is not finite.
     """
 
     matrix: Any = None  # anything a tensor can be made of; kept is a Float[Tensor, "d k"]
@@ -57,7 +57,7 @@ class LinearMap(Value):
 
     @classmethod
     def of(cls, given: Any) -> LinearMap:
-        """Return a map that was given as one, or as an array: a vector are scales."""
+        """Return a linear map as it is, or make one of an array; a vector holds the scales."""
         if isinstance(given, cls):
             return given
         array = torch.as_tensor(given)
@@ -85,12 +85,12 @@ class LinearMap(Value):
         Parameters
         ----------
         rows : RowSource of shape (n, d)
-            Dense; scales take sparse rows, too.
+            Dense rows; with `scales` also sparse rows.
 
         Returns
         -------
         RowSource of shape (n, k)
-            Of the same type. Features of a matrix have no names.
+            Mapped rows of the same type. Features made by a matrix have no names.
         """
         return rows.map_rows(partial(LinearRows, map_=self))
 
@@ -101,7 +101,7 @@ class LinearMap(Value):
         return scale_columns(x, array) if self.matrix is None else x @ array
 
     def pull_back(self, gradients: Float[Tensor, "*b k"]) -> Float[Tensor, "*b d"]:
-        """Return gradients with respect to rows, from those with respect to mapped rows."""
+        """Return gradients with respect to rows, from gradients with respect to mapped rows."""
         array = self.array.to(gradients)
         return gradients * array if self.matrix is None else gradients @ array.T
 
@@ -111,7 +111,7 @@ class LinearMap(Value):
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> LinearMap:
-        """Rebuild from what `tensors` gave; ValueError if that is damaged."""
+        """Rebuild from the result of `tensors`; raise ValueError if it is damaged."""
         if set(tensors) not in ({"matrix"}, {"scales"}):
             raise ValueError("a linear map needs either a matrix or scales, and not both")
         for name, tensor in tensors.items():
@@ -123,7 +123,7 @@ class LinearMap(Value):
 
 
 class LinearRows(Blockwise):
-    """Rows mapped by a linear map, as they go by.
+    """Rows mapped by a linear map as they are read.
 
     Parameters
     ----------

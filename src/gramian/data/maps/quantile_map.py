@@ -1,4 +1,4 @@
-"""Features made normal by their quantiles, as a map that a model keeps."""
+"""Map of features to a normal distribution by their quantiles."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ TENSOR_NAMES = ("columns", "constant", "quantiles", "mean", "scale")
 class QuantileMap(Value):
     """Map of features to normal scores by their quantiles, with mean 0 and deviation 1.
 
-    Features of two values pass as they are, and one of a single value becomes zero.
+    Features of two values are not changed; a feature of a single value becomes zero.
 
     Attributes
     ----------
     features : int
-        Their number d.
+        Number of features d.
     columns : Tensor of shape (p,)
         Numbers of the features that are mapped, increasing.
     constant : Tensor of shape (c,)
-        Numbers of those that become zero, whatever they are later.
+        Numbers of the constant features, which become zero, whatever their later values.
     quantiles : Tensor of shape (p, q)
-        In float64, not decreasing along a row.
+        Quantiles of each mapped feature in float64, in increasing order.
     mean, scale : Tensor of shape (p,)
-        Of the scores in training, in float64.
+        Mean and scale of the scores in training, in float64.
     """
 
     features: int
@@ -62,14 +62,14 @@ class QuantileMap(Value):
 
     @classmethod
     def fit(cls, rows: RowSource | Tensor, *, rng: torch.Generator) -> QuantileMap:
-        """Learn the quantiles of up to 20,000 rows; beyond 64 features of fewer.
+        """Learn the quantiles of up to 20,000 rows, fewer for more than 64 features.
 
         Parameters
         ----------
         rows : RowSource or Tensor of shape (n, d)
-            Dense and finite. They count once, whatever their weights.
+            Dense and finite rows. Each row counts once, whatever its weight.
         rng : torch.Generator
-            Draws the rows, if there are more.
+            Draws the rows if there are more.
 
         Raises
         ------
@@ -78,8 +78,8 @@ class QuantileMap(Value):
 
         Notes
         -----
-        Cost: some microseconds for each number of the sample, and one pass over rows that are read
-        in order only.
+        Cost: some microseconds for each number of the sample, and for a sequential source one pass
+        over the rows.
         """
         if isinstance(rows, Tensor):
             sample = rows if len(rows) <= MOST_ROWS else rows[_draw_sample(len(rows), rng)]
@@ -134,7 +134,7 @@ class QuantileMap(Value):
         Returns
         -------
         RowSource of shape (n, d)
-            Of the same type.
+            Mapped rows of the same type.
         """
         return rows.map_rows(partial(QuantileRows, map_=self))
 
@@ -151,9 +151,9 @@ class QuantileMap(Value):
     def slopes(self, x: Float[Tensor, "b d"]) -> Float[Tensor, "b d"]:
         """Return the derivative of the map at numbers, in float64.
 
-        The slope between two quantiles; at one of them, of the interval above. Zero beyond the
-        outermost quantiles, where scores end, and for constant features; 1 for features that
-        pass.
+        It is the slope of the interval between two quantiles; at a quantile, of the interval above.
+        It is zero beyond the outermost quantiles, where scores are constant, and for constant
+        features; 1 for features that are not changed.
         """
         out = torch.ones(x.shape, dtype=torch.float64)
         values = x.detach().to("cpu", torch.float64).numpy()
@@ -164,16 +164,16 @@ class QuantileMap(Value):
         return out
 
     def to_dict(self) -> dict[str, int]:
-        """Return all but the tensors, for JSON."""
+        """Return the fields that are not tensors, for JSON."""
         return {"features": self.features}
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return the tensors, which JSON is too long for."""
+        """Return the fields that are too large for JSON."""
         return {name: getattr(self, name) for name in TENSOR_NAMES}
 
     @classmethod
     def from_parts(cls, fields: Any, tensors: Mapping[str, Tensor]) -> QuantileMap:
-        """Rebuild from what `to_dict` and `tensors` gave.
+        """Rebuild from the results of `to_dict` and `tensors`.
 
         Raises
         ------
@@ -204,7 +204,7 @@ class QuantileMap(Value):
 
 
 class QuantileRows(Blockwise):
-    """Rows made normal by their quantiles, as they go by.
+    """Rows mapped by a `QuantileMap` as they are read.
 
     Parameters
     ----------

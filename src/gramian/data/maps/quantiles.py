@@ -13,8 +13,8 @@ FARTHEST_SCORE = 3.0
 def quantiles_of(values: np.ndarray) -> np.ndarray:
     """Return up to 1,000 quantiles of numbers, from the least to the largest.
 
-    Those of `numpy.quantile` to the last bit, which selects instead of sorting: of numbers that are
-    mostly equal, as pixels are, that takes twenty times as long.
+    They equal the quantiles of `numpy.quantile` to the last bit. NumPy selects instead of sorting,
+    which takes twenty times as long for numbers that are mostly equal, such as pixels.
     """
     levels = np.linspace(0, 1, min(MOST_QUANTILES, len(values)))
     # Sorting once, and interpolating as `numpy.quantile` does.
@@ -36,12 +36,12 @@ def normal_scores(x: np.ndarray, quantiles: np.ndarray) -> np.ndarray:
     ----------
     x : ndarray of shape (b,)
     quantiles : ndarray of shape (q,)
-        Not decreasing; equal ones are met from both sides, so that their score is in the middle.
+        Quantiles in increasing order; the score of a repeated quantile is the middle of its scores.
 
     Returns
     -------
     ndarray of shape (b,)
-        Between -3 and 3.
+        Scores between -3 and 3.
     """
     levels = np.linspace(0, 1, len(quantiles)) if len(quantiles) > 1 else np.array([0.5])
     # At equal quantiles `interp` takes the last level from below, and the first one from above, by

@@ -32,9 +32,9 @@ class Standardizer:
     Attributes
     ----------
     mean, scale : Tensor of shape (d,)
-        In float64. A feature that does not vary has scale 1, so that it becomes zero.
+        Float64. A feature that does not vary has scale 1, so that it becomes zero.
     constant : tuple of int
-        Columns found not to vary.
+        Numbers of the columns that do not vary.
     """
 
     mean: Float[Tensor, " d"]
@@ -50,7 +50,7 @@ class Standardizer:
         targets: np.ndarray | None = None,
         weights: RowWeights | None = None,
     ) -> Standardizer:
-        """Estimate mean and standard deviation (over n, not n - 1), refusing NaN and infinity.
+        """Estimate mean and standard deviation (over n, not n - 1); NaN or infinity is an error.
 
         Parameters
         ----------
@@ -60,7 +60,7 @@ class Standardizer:
         size : int, optional
             Rows per block; about a million numbers unless given.
         targets : ndarray of shape (n,), optional
-            Refused among the columns, as by `check_finite`.
+            Targets that no column may equal, as in `check_finite`.
         weights : Tensor of shape (n,), optional
             Weights of the rows, above zero; a whole number is a repeated row. Not for sparse rows.
 
@@ -112,14 +112,14 @@ class Standardizer:
         )
 
     def scale_numbers(self, numbers: Targets) -> Targets:
-        """Return numbers mapped in float64 and then in their own type, wherever they are."""
+        """Return mapped numbers, local or remote, computed in float64, in their own type."""
         remote = as_remote_columns(numbers)
         if remote is not None:
             return remote.on(self.apply(remote.rows)).stand_in()
         return ((numbers.double() - self.mean) / self.scale).to(numbers.dtype)
 
     def to_dict(self) -> dict[str, list[float] | list[int]]:
-        """Give plain lists, which JSON keeps without loss."""
+        """Return plain lists, which JSON keeps without loss."""
         return {
             "mean": self.mean.tolist(),
             "scale": self.scale.tolist(),
@@ -128,7 +128,7 @@ class Standardizer:
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> Standardizer:
-        """Rebuild from what `to_dict` gave."""
+        """Rebuild from the result of `to_dict`."""
         mean, scale = (torch.tensor(saved[k], dtype=torch.float64) for k in ("mean", "scale"))
         return cls(mean, scale, tuple(saved.get("constant", ())))
 
@@ -145,7 +145,7 @@ class _Survey(BlockReduction[Seen]):
     names : tuple of d str, or None
     d : int
     compares : bool
-        Whether targets come along with the rows; weights may, after them.
+        Whether targets are among the row-aligned arguments; weights may follow them.
     """
 
     names: tuple[str, ...] | None
@@ -153,15 +153,15 @@ class _Survey(BlockReduction[Seen]):
     compares: bool
 
     def __call__(self, start: int, block: Tensor, *rowwise: Any) -> Seen:
-        """Look at a first block."""
+        """Measure a first block."""
         return self.add((FiniteCheck(self.names), _Moments(self.d)), start, block, *rowwise)
 
     def merge(self, a: Seen, b: Seen) -> Seen:
-        """Merge both."""
+        """Merge the results of two parts."""
         return a[0].merge(b[0]), a[1].merge(b[1])
 
     def add(self, total: Seen, start: int, block: Tensor, *rowwise: Any) -> Seen:
-        """Look at the next block."""
+        """Measure the next block."""
         check, moments = total
         targets, weights = (rowwise[:1], rowwise[1:]) if self.compares else ((), rowwise)
         # A block with NaN is left out: the pass ends with an error anyway, and only continues for
@@ -220,7 +220,7 @@ class _Moments:
             self.add(block, weights)
 
     def merge(self, other: _Moments) -> _Moments:
-        """Merge the moments of other rows, which may have another origin; return these."""
+        """Merge the moments of other rows, which may have another origin; return the sums."""
         if self.n == 0 or other.n == 0:
             # An empty side has no origin, and would divide by n = 0.
             return self if other.n == 0 else other
@@ -236,7 +236,7 @@ class _Moments:
         self.n += block.shape[0]
 
     def finish(self, eps: float) -> tuple[Tensor, Tensor, Tensor]:
-        """Give mean, scale and which columns are constant."""
+        """Return mean, scale and the numbers of constant columns."""
         mean, scale = self.origin + self.mean, torch.sqrt(self.squares / self.n)
         # What varies less than the rounding of its mean is rounding itself: dividing by it would
         # blow up noise.
@@ -244,7 +244,7 @@ class _Moments:
 
 
 def check_range(scale: Tensor, names: tuple[str, ...] | None) -> None:
-    """Refuse columns whose scale overflowed: ValueError, by name."""
+    """Raise ValueError, with the name, for a column whose scale overflowed."""
     bad = torch.nonzero(~torch.isfinite(scale)).ravel()
     if len(bad):
         column = int(bad[0])

@@ -36,11 +36,11 @@ class RemoteColumns:
     rows : RowSource of shape (n, t)
         Remote, in parts as long as the parts of the features.
     flat : bool, default=False
-        Whether it stands for (n,), as weights do.
+        Whether the shape is (n,), as for weights.
     labels : ndarray, optional
         Texts of the whole numbers 0, 1, ..., sorted.
     kind : numpy.dtype, optional
-        Of the stored numbers; by default the type of `rows`.
+        Type of the stored numbers; by default the type of `rows`.
     """
 
     def __init__(
@@ -62,17 +62,17 @@ class RemoteColumns:
         return self.shape[0]
 
     def double(self) -> RemoteColumns:
-        """Return the same in float64."""
+        """Return these numbers in float64."""
         return self.to(torch.float64)
 
     def to(self, where: Any) -> RemoteColumns:
-        """Return the same in another type; on whatever device, as they are elsewhere."""
+        """Return these numbers in another type; the device is ignored, as they are remote."""
         if not isinstance(where, torch.dtype) or where == self.dtype:
             return self
         return self.on(cast_rows(self.rows, where))
 
     def on(self, rows: RowSource) -> RemoteColumns:
-        """Return what these numbers have become: others of as many or fewer rows."""
+        """Return columns of the same kind for other rows, at most as many."""
         return RemoteColumns(rows, flat=self.flat, labels=self.labels)
 
     def reshape(self, *, flat: bool) -> RemoteColumns:
@@ -88,14 +88,14 @@ class RemoteColumns:
         return cast("Tensor", self)
 
     def part(self, index: Int[Tensor, " k"]) -> Any:
-        """Return the numbers of some rows, of increasing numbers: here if they are few."""
+        """Return the numbers of some increasing rows, in memory if they are few."""
         # Few numbers are cheaper in memory than a change of every part.
         if len(index) <= MOST_TAKEN:
             return self[index]
         return self.on(subset(self.rows, index))
 
     def __getitem__(self, key: Any) -> Any:
-        """Bring the numbers of some rows here; or return some columns, which stay."""
+        """Fetch the numbers of some rows into memory; or return some columns, still remote."""
         if isinstance(key, tuple):
             row_key, columns = key
             if row_key != slice(None):
@@ -112,12 +112,12 @@ class RemoteColumns:
         return numbers[:, 0] if self.flat else numbers
 
     def gather(self) -> Tensor:
-        """Bring all numbers here: 8 bytes for each."""
+        """Fetch all numbers into memory, 8 bytes for each."""
         local_numbers: Tensor = self.rows.map(torch.clone, size=default_block_size(self.rows))
         return local_numbers[:, 0] if self.flat else local_numbers
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        """Bring all numbers or labels here."""
+        """Fetch all numbers or labels into memory."""
         values = self.gather().numpy()
         # Codes travel as floats, because rows have no other type.
         values = self.labels[values.astype(np.int64)] if self.labels is not None else values
@@ -130,7 +130,7 @@ class RemoteColumns:
         return self.rows.fold(Look(), size=default_block_size(self.rows))
 
     def positive(self) -> Int[Tensor, " k"]:
-        """Return the numbers of the rows whose number is above zero, 8 bytes for each."""
+        """Return the row numbers of positive entries, 8 bytes for each."""
         row_numbers: Tensor = self.rows.fold(Positive(), size=default_block_size(self.rows))
         return row_numbers
 
@@ -149,7 +149,7 @@ class RemoteColumns:
         Raises
         ------
         ValueError
-            If numbers are no labels: with fractions, or more than 10,000 of them.
+            If the numbers are not labels: they have fractions, or more than 10,000 values.
         """
         values = self.counts(weights)[0].numpy()
         return values.astype(self.kind) if self.labels is None else self.labels[values.astype(int)]
@@ -183,7 +183,7 @@ class RemoteColumns:
         flat: bool = False,
         unknown: float | None = None,
     ) -> RemoteColumns:
-        """Return the row of a table that stands for each label.
+        """Return the row of a table for each label, as remote columns.
 
         Parameters
         ----------
@@ -191,9 +191,9 @@ class RemoteColumns:
             Sorted labels.
         table : Tensor of shape (k, t)
         flat : bool, default=False
-            Whether the result stands for (n,).
+            Whether the shape of the result is (n,).
         unknown : float, optional
-            Stands for a label of no class; by default the first row does.
+            Value for a label of no class; the first row of the table by default.
         """
         # Texts are compared by their codes. A class that is not among the labels has no rows.
         if self.labels is not None:
@@ -232,13 +232,13 @@ def take_numbers(numbers: RowNumbers, index: Int[Tensor, " k"]) -> RowNumbers:
 
 
 def gather_numbers(numbers: RowNumbers) -> Tensor:
-    """Return numbers in memory, wherever they are."""
+    """Return local or remote numbers in memory."""
     remote = as_remote_columns(numbers)
     return numbers if remote is None else remote.gather()
 
 
 def all_finite(numbers: RowNumbers) -> bool:
-    """Return whether all numbers are finite, wherever they are."""
+    """Return whether all numbers, local or remote, are finite."""
     remote = as_remote_columns(numbers)
     if remote is not None:
         return remote.facts.finite
@@ -250,7 +250,7 @@ def all_finite(numbers: RowNumbers) -> bool:
 
 
 def range_of(numbers: RowNumbers) -> tuple[float, float]:
-    """Return the least and the largest number, wherever they are."""
+    """Return the least and the largest of local or remote numbers."""
     remote = as_remote_columns(numbers)
     if remote is not None:
         return float(remote.facts.smallest.min()), float(remote.facts.largest.max())

@@ -19,7 +19,7 @@ MOST_VALUES = 10_000
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """Facts of all numbers, by columns.
+    """Extremes and sums of all numbers, by column.
 
     Attributes
     ----------
@@ -36,16 +36,16 @@ class Facts:
 
 @dataclass(frozen=True)
 class Look(BlockReduction[Facts]):
-    """The folding of `RemoteColumns.facts`."""
+    """Fold of `RemoteColumns.facts`."""
 
     def __call__(self, start: int, block: Tensor, *rowwise: Any) -> Facts:
-        """Look at one block."""
+        """Measure one block."""
         x = block.double()
         low, high = torch.aminmax(x, dim=0)
         return Facts(bool(x.isfinite().all()), low, high, x.sum(dim=0))
 
     def merge(self, a: Facts, b: Facts) -> Facts:
-        """Put both together."""
+        """Merge the facts of two parts."""
         smallest, largest = (
             torch.minimum(a.smallest, b.smallest),
             torch.maximum(a.largest, b.largest),
@@ -55,7 +55,7 @@ class Look(BlockReduction[Facts]):
 
 @dataclass(frozen=True)
 class Count(BlockReduction[tuple[Tensor, Tensor]]):
-    """The folding of `RemoteColumns.counts`: more values than labels may have are cut off."""
+    """Fold of `RemoteColumns.counts`: values in excess of the limit for labels are dropped."""
 
     def __call__(self, start: int, block: Tensor, *weights: Any) -> tuple[Tensor, Tensor]:
         """Count one block."""
@@ -76,28 +76,28 @@ class Count(BlockReduction[tuple[Tensor, Tensor]]):
 
 @dataclass(frozen=True)
 class Positive(BlockReduction[Tensor]):
-    """The folding of `RemoteColumns.positive`."""
+    """Fold of `RemoteColumns.positive`."""
 
     def __call__(self, start: int, block: Tensor, *rowwise: Any) -> Tensor:
         """Return the row numbers of one block."""
         return start + (block[:, 0] > 0).nonzero()[:, 0]
 
     def merge(self, a: Tensor, b: Tensor) -> Tensor:
-        """Put them in a row."""
+        """Concatenate the row numbers."""
         return torch.cat([a, b])
 
 
 class LookedUp(Blockwise):
-    """The rows of a table that numbers stand for.
+    """Rows of a table that replace labels, looked up as labels are read.
 
     Parameters
     ----------
     rows : RowSource of shape (n, 1)
     values : Tensor of shape (k,)
-        Increasing.
+        Labels, increasing.
     table : Tensor of shape (k, t)
     unknown : float, optional
-        Stands for any other number; by default the first row of the table does.
+        Value for any other number; the first row of the table by default.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class LookedUp(Blockwise):
         self._values, self._table, self._unknown = values, table, unknown
 
     def change(self, block: Float[Tensor, "b 1"]) -> Float[Tensor, "b t"]:
-        """Look up; see `Blockwise.change`."""
+        """Look up the labels of a block; see `Blockwise.change`."""
         numbers = block[:, 0].double().contiguous()
         # A number beyond the last value would index past the end.
         place = torch.searchsorted(self._values, numbers).clamp(max=len(self._values) - 1)

@@ -1,1 +1,1 @@
-"""Rows: blocks of numbers, in any order and any number, from arrays, frames and files."""
+"""Row sources: blocks of rows, or rows in any order, from arrays, frames and files."""

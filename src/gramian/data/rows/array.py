@@ -89,7 +89,7 @@ class ArrayRows(RowSource):
 
 
 def check_matrix(shape: tuple[int, ...]) -> tuple[int, int]:
-    """Refuse anything but a matrix with rows and columns, in words.
+    """Raise a readable error for anything but a matrix with rows and columns.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def check_matrix(shape: tuple[int, ...]) -> tuple[int, int]:
 
 
 def check_names(names: Sequence[str] | None, d: int) -> tuple[str, ...] | None:
-    """Refuse a list of feature names that does not fit the number of columns."""
+    """Raise ValueError if the numbers of feature names and of columns differ."""
     if names is not None and len(names) != d:
         raise ValueError(f"got {len(names)} feature names for {d} columns")
     return None if names is None else tuple(names)
@@ -138,8 +138,8 @@ def as_tensor(array: np.ndarray) -> Tensor:
     """Share the memory of a native, contiguous array with a tensor, also of a read-only one.
 
     torch warns about read-only arrays because someone could write through the tensor. Blocks are
-    never written to, so such an array is presented as writable here: that concerns this one
-    array, where a warnings filter would concern the process and all its threads.
+    never written to, so such an array is presented as writable: this affects one array, whereas a
+    warnings filter would affect the process and all its threads.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def as_tensor(array: np.ndarray) -> Tensor:
     Returns
     -------
     Tensor
-        Not to be written to.
+        A view; do not write to it.
     """
     return torch.from_numpy(array if array.flags.writeable else np.asarray(_Alias(array)))
 
@@ -215,7 +215,7 @@ class SparseRows(RowSource):
 def csr_block(
     crow: np.ndarray, column: np.ndarray, values: np.ndarray, d: int, dtype: torch.dtype
 ) -> Tensor:
-    """Return entries that SciPy has checked as compressed sparse rows of d features."""
+    """Build compressed sparse rows of d features from entries that SciPy has checked."""
     # Before the first sparse tensor, which would show the warning.
     _spend_beta_warning()
     return torch.sparse_csr_tensor(
@@ -240,9 +240,9 @@ def canonical(matrix: Any) -> Any:
 
 @functools.cache
 def _spend_beta_warning() -> None:
-    """Trigger and suppress the warning of torch about sparse rows, which it gives once per process.
+    """Trigger and suppress the warning about sparse rows that torch gives once per process.
 
-    The filter lives for this one statement, not for as long as blocks are made.
+    The filter applies to this one statement, not to all creation of blocks.
     """
     # `catch_warnings` changes the filters of the whole process, which is not safe with threads: it
     # must not surround the work of a pass.

@@ -1,4 +1,4 @@
-"""Rows of an Arrow table, and how Arrow columns become numbers."""
+"""Rows of an Arrow table, and the conversion of Arrow columns to numbers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Columns:
     ----------
     names : tuple of str
     types : tuple of str
-        Their Arrow types in words, to compare files.
+        Names of their Arrow types, to compare files.
     dtype : torch.dtype
         float64 if any column needs it, else float32.
     """
@@ -42,13 +42,13 @@ class Columns:
 
     @classmethod
     def choose(cls, schema: pa.Schema, wanted: Sequence[str] | None, where: str) -> Columns:
-        """Find the wanted columns and refuse those that hold no numbers.
+        """Find the wanted columns; raise TypeError for columns without numbers.
 
         Parameters
         ----------
         schema : pyarrow.Schema
         wanted : sequence of str, or None
-            None stands for all columns, except the index that pandas may have stored along.
+            Names; None for all columns except an index that pandas has stored.
         where : str
             Subject of error messages: the file, or "the table".
 
@@ -94,7 +94,7 @@ def _find_columns(schema: pa.Schema, wanted: Sequence[str], where: str) -> list[
 
 
 def float_of(kind: pa.DataType) -> torch.dtype | None:
-    """Return the type in which numbers of a column are delivered; None if it has no numbers."""
+    """Return the type of the delivered numbers of a column; None if it has no numbers."""
     if pa.types.is_dictionary(kind):
         # Categories of numbers are delivered as the numbers that they stand for.
         return float_of(kind.value_type)
@@ -110,16 +110,16 @@ def float_of(kind: pa.DataType) -> torch.dtype | None:
 
 
 def to_numpy(column: pa.Array, name: str | None = None) -> np.ndarray:
-    """Give the numbers of an Arrow column, NaN where it has nulls.
+    """Return the numbers of an Arrow column, with NaN for nulls.
 
-    Whole numbers that float64 rounds are followed by a warning, if they are features.
+    It warns if float64 rounds whole numbers of a feature.
 
     Parameters
     ----------
     column : pyarrow.Array of length b
-        Of a type that `Columns.choose` accepts.
+        A column of a type that `Columns.choose` accepts.
     name : str, optional
-        Of a feature.
+        Name of a feature.
 
     Returns
     -------
@@ -146,12 +146,12 @@ def to_numpy(column: pa.Array, name: str | None = None) -> np.ndarray:
 
 
 def check_buffers(table: pa.Table, where: str) -> None:
-    """Check offsets, indices and texts, which Arrow's functions follow wherever they point.
+    """Check offsets, indices and texts, which Arrow's functions use without bounds checks.
 
     Parameters
     ----------
     table : pyarrow.Table
-        Perhaps of a file or stream that somebody else read without checks.
+        A table that may have been read from a file or stream without checks.
     where : str
         Subject of error messages.
 
@@ -188,7 +188,7 @@ def fill(
     batch : pyarrow.RecordBatch with b rows
     names : d column names
     labels : iterable of d str, optional
-        Their names in warnings, if these are others.
+        Names of the columns in warnings, if they differ.
     """
     names = list(names)
     columns = [

@@ -1,4 +1,4 @@
-"""The abstract row source: two verbs to implement, two passes over the data for free."""
+"""The abstract row source: a subclass implements `blocks` and `take`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .reduce import BlockFn, BlockReduction, Result, Rowwise, Sum
 
 @dataclass(frozen=True)
 class Spread:
-    """How a pass over remote rows is spread.
+    """Workers and tasks of a pass over remote rows.
 
     Attributes
     ----------
@@ -23,7 +23,7 @@ class Spread:
     slots : int
         Tasks that run at once, all workers together.
     tasks : int
-        Of a pass: one for each part, and those that merge their results.
+        Tasks of a pass: one for each part, and tasks that merge their results.
     """
 
     workers: int
@@ -32,7 +32,7 @@ class Spread:
 
 
 class RowSource(ABC):
-    """Rows of a feature matrix, wherever they live.
+    """Rows of a feature matrix in memory, in files or on a cluster.
 
     A subclass sets `shape` and `dtype` and implements `blocks` and `take`; it may override
     `fold` and `map` if it has a faster way than one block after the other. A source of remote rows
@@ -43,19 +43,19 @@ class RowSource(ABC):
     shape : tuple of int
         Rows and features ``(n, d)``, both at least one.
     dtype : torch.dtype
-        ``torch.float32`` or ``torch.float64``: the type of everything `blocks` and `take` give.
+        ``torch.float32`` or ``torch.float64``: the type of blocks and of gathered rows.
     feature_names : tuple of str of length d, or None
-        Names of the features where the source knows them.
+        Names of the features, if the source has names.
     random_access : bool
         False if `take` costs a pass over the data.
     sparse : bool
         True if blocks have layout ``torch.sparse_csr``.
     entries : int or None
-        Numbers that a row of the mean length takes, with their places, if rows are sparse and have
-        more features than are ever made dense.
+        For sparse rows with too many features to be made dense: numbers in memory per row on
+        average, values and positions.
     remote : bool
-        True if `blocks` and `take` bring rows over a network: `fold` and `map` send a small value
-        to where the rows are instead, so whatever passes over all rows uses these.
+        True if `blocks` and `take` fetch rows over a network. `fold` and `map` instead send a small
+        value to the machines of the rows, and all passes over the rows use these.
 
     Notes
     -----
@@ -85,7 +85,7 @@ class RowSource(ABC):
         rows : slice
             ``slice(start, stop)``; together the slices tile ``0 .. n`` in order.
         block : Tensor of shape (stop - start, d)
-            Not to be written to.
+            Rows; do not write to them.
         """
 
     @abstractmethod
@@ -109,8 +109,8 @@ class RowSource(ABC):
         Parameters
         ----------
         fn : callable
-            Gives one row of output per row of the block. It may reuse its output buffer. For
-            remote rows a value that pickles by plain pickle.
+            Returns one row of output per row of the block. It may reuse its output buffer. For
+            remote rows it must support plain pickle.
         *rowwise : Rowwise of shape (n, ...)
             Sliced along with the blocks.
         size : int
@@ -135,8 +135,8 @@ class RowSource(ABC):
     def sum(self, fn: BlockFn, *rowwise: Rowwise, size: int) -> Tensor:
         """Add up ``fn(block, *slices)`` over the blocks.
 
-        Parameters as in `map`; ``fn`` gives tensors of one shape. The sum is taken in the
-        type that ``fn`` returns, in the order of the rows.
+        Parameters as in `map`; ``fn`` returns tensors of one shape. The sum is computed in the type
+        that ``fn`` returns, in the order of the rows.
 
         Returns
         -------
@@ -151,7 +151,7 @@ class RowSource(ABC):
         Parameters
         ----------
         fn : BlockReduction
-            With small results, which remote rows send back.
+            Reduction with small results, which remote rows send back.
         *rowwise : Rowwise of shape (n, ...)
             Sliced along with the blocks.
         size : int
@@ -160,7 +160,7 @@ class RowSource(ABC):
         Returns
         -------
         T
-            One result, of all rows. If rows are in parts, the results of each part's blocks are
+            The result for all rows. If rows are in parts, the results of each part's blocks are
             merged first.
         """
         total: Result | None = None
@@ -187,13 +187,14 @@ class RowSource(ABC):
         Parameters
         ----------
         members : callable
-            Of the number of the first row of a block, and the block: the numbers of the rows within
-            it that each group has, which may overlap. Pickles by plain pickle.
+            ``members(start, block)`` returns, for each group, the numbers of its rows within the
+            block, whose first row has the number `start`; groups may overlap. It supports plain
+            pickle.
         solve : callable
-            ``solve(group, rows, *slices)``, with the rows of a group in their order; its result
-            is sent back. Pickles by plain pickle.
+            ``solve(group, rows, *slices)``, with the rows of a group in their order; its result is
+            sent back. It supports plain pickle.
         count : int
-            Of the groups.
+            Number of groups.
         *rowwise : Rowwise of shape (n, ...)
         size : int
             Upper bound of the number of rows in one block.
@@ -201,7 +202,7 @@ class RowSource(ABC):
         Yields
         ------
         T
-            By group, in order.
+            Results, in the order of the groups.
         """
         parts_of_group: list[list[list[Tensor]]] = [[] for _ in range(count)]
         for rows, block in self.blocks(size):
@@ -217,18 +218,18 @@ class RowSource(ABC):
     def map_rows(
         self, change: Callable[..., RowSource | None], index: Int[Tensor, " k"] | None = None
     ) -> RowSource:
-        """Return the rows changed where they are.
+        """Return changed rows; remote rows are changed on their machines.
 
         Parameters
         ----------
         change : callable
-            Makes a row source of this one: a class, or `functools.partial` of one, which pickles
-            by plain pickle. If rows are in parts it is called with each of them, so that it
-            must work on rows by themselves. Before, and for the shape and type of the result, it is
-            called with `RemoteDescription`, which has no rows.
+            Maps this row source to another one: a class, or a `functools.partial` of a class, which
+            supports plain pickle. If rows are in parts it is called with each part, so that a row
+            must not depend on other rows. To find the shape and type of the result, it is first
+            called with a `RemoteDescription`, which has no rows.
         index : Tensor of shape (k,), optional
-            Row numbers, increasing. ``change(rows, index)`` is called with the part and its
-            numbers, counted from its first row; it may give None if no row is left.
+            Row numbers, increasing. ``change(rows, index)`` is called with each part and the row
+            numbers within the part; it may return None if no row is left.
 
         Returns
         -------
@@ -237,22 +238,22 @@ class RowSource(ABC):
         return _some_rows(change(self) if index is None else change(self, index))
 
     def call_at_rows(self, ask: Callable[[], Result]) -> Result:
-        """Return the answer to a question that is asked where the rows are, such as which engine.
+        """Call a function on the machines of the rows, such as the choice of an engine.
 
         Parameters
         ----------
         ask : callable
-            Pickles by plain pickle. Of several machines all must give the same answer.
+            A function that supports plain pickle. All machines must return the same value.
         """
         return ask()
 
     def remote_mean(self, ask: Callable[[], float]) -> float:
-        """Return the mean of the answers of all machines where rows are, which are asked at once.
+        """Return the mean of a function's values on all machines of the rows, called at once.
 
         Parameters
         ----------
         ask : callable
-            Such as one that measures how fast a machine is. Pickles by plain pickle.
+            A function that supports plain pickle, such as a measurement of a machine's speed.
         """
         return ask()
 
@@ -264,16 +265,16 @@ class RowSource(ABC):
         return 0.0
 
     def spread(self) -> Spread | None:
-        """Return how a pass is spread over other machines; None for local rows."""
+        """Return the workers and tasks of a pass over remote rows; None for local rows."""
         return None
 
     @property
     def width(self) -> int:
-        """Numbers that a row takes in memory: d, or `entries`."""
+        """Numbers per row in memory: d, or `entries`."""
         return self.shape[1] if self.entries is None else self.entries
 
     def __len__(self) -> int:
-        """Give the number of rows."""
+        """Return the number of rows."""
         return self.shape[0]
 
     def __repr__(self) -> str:
@@ -283,12 +284,12 @@ class RowSource(ABC):
 
 
 class RemoteDescription(RowSource):
-    """The shape and type of rows that are elsewhere, without the rows.
+    """Shape and type of remote rows, without the rows.
 
     Parameters
     ----------
     rows : RowSource
-        That is described.
+        The described rows.
     n : int, optional
         Number of rows, if not all.
     """
@@ -303,11 +304,11 @@ class RemoteDescription(RowSource):
         )
 
     def blocks(self, size: int) -> Iterator[tuple[slice, Tensor]]:
-        """Refuse: there are no rows."""
+        """Raise an error: a description has no rows."""
         raise RuntimeError("only the shape and type of these remote rows are available, not blocks")
 
     def take(self, index: Tensor) -> Tensor:
-        """Refuse: there are no rows."""
+        """Raise an error: a description has no rows."""
         raise RuntimeError("only the shape and type of these remote rows are available, not rows")
 
 
@@ -319,13 +320,13 @@ def slices(n: int, size: int) -> Iterator[slice]:
 
 
 def check_size(size: int) -> None:
-    """Refuse a block size below one."""
+    """Raise ValueError for a block size below one."""
     if size < 1:
         raise ValueError(f"size must be at least one row per block, got {size}")
 
 
 def check_index(index: Tensor, n: int) -> None:
-    """Refuse row numbers outside ``0 .. n-1``."""
+    """Raise IndexError for row numbers outside ``0 .. n-1``."""
     if index.numel() == 0:
         return
     # One pass without temporaries, where two comparisons would each make a tensor of booleans.
@@ -335,12 +336,12 @@ def check_index(index: Tensor, n: int) -> None:
 
 
 def default_block_size(rows: RowSource, numbers: int = 1 << 20) -> int:
-    """Give a block size of about a million numbers, for passes that nobody tunes."""
+    """Return a block size of about a million numbers, for passes without a tuned size."""
     return max(1, numbers // rows.width)
 
 
 def check_local(rows: RowSource, what: str) -> None:
-    """Refuse to wrap remote rows, whose blocks would come over the network."""
+    """Raise ValueError for remote rows, whose blocks would be sent over the network."""
     if rows.remote:
         raise ValueError(
             f"{what} needs local rows, but {rows!r} are on other machines: apply it on these "

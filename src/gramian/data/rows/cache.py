@@ -28,12 +28,12 @@ DISK_SHARE = 2
 
 
 class DecodedRows(RowSource):
-    """Rows of a sequential source, which its first whole pass keeps in a temporary file.
+    """Rows of a sequential source, stored in a temporary file by the first complete pass.
 
     Parameters
     ----------
     rows : RowSource of shape (n, d)
-        Dense, and here. It is read until one pass has come to its end.
+        Dense local rows. They are read until one pass is complete.
 
     Notes
     -----
@@ -66,7 +66,7 @@ class DecodedRows(RowSource):
             yield part, file.memory_map(part, self.shape[1], self.dtype)
 
     def _keeping(self, size: int) -> Iterator[tuple[slice, Tensor]]:
-        """Write each block before it is used; the file of a pass that is given up is gone."""
+        """Write each block before it is used; delete the file if the pass is not completed."""
         file: _File | None = None
         for part, block in self._rows.blocks(size):
             try:
@@ -119,7 +119,7 @@ class _File:
             remaining = remaining[self._file.write(remaining) :]
 
     def memory_map(self, part: slice, d: int, dtype: torch.dtype) -> Float[Tensor, "b d"]:
-        """Return rows where the system keeps the file: no copy, until one writes to them."""
+        """Return rows mapped from the file, without a copy until one writes to them."""
         row = d * dtype.itemsize
         start = part.start * row
         # A map must begin at a page: it begins before the rows, which are found by the offset
@@ -138,7 +138,7 @@ class _File:
         return numbers.view(-1, d)
 
     def read(self, out: Tensor, first: int) -> None:
-        """Fill a tensor with the rows from a number on."""
+        """Fill a tensor with consecutive rows."""
         remaining = memoryview(out.numpy().data).cast("B")
         place = first * out.shape[-1] * out.itemsize
         while remaining:
@@ -158,12 +158,12 @@ class _File:
 
 
 def decode_rows(rows: RowSource) -> RowSource:
-    """Return rows that are decoded once if that is worth it and there is room; see `DecodedRows`.
+    """Return rows that are decoded once, if this pays and disk space suffices; see `DecodedRows`.
 
     Parameters
     ----------
     rows : RowSource of shape (n, d)
-        Of a subset or complement, the rows that it is taken from are kept.
+        Of a subset or complement, the underlying rows are stored.
     """
     if isinstance(rows, Subset):
         return Subset(decode_rows(rows.rows), rows.index)
@@ -173,7 +173,7 @@ def decode_rows(rows: RowSource) -> RowSource:
 
 
 def decoded_bytes(rows: RowSource) -> int:
-    """Return the bytes of the file that `decode_rows` makes of rows; 0 if it makes none."""
+    """Return the bytes of the file that `decode_rows` writes; 0 if it writes none."""
     if isinstance(rows, Subset | Complement):
         return decoded_bytes(rows.rows)
     # Rows with random access are in memory or mapped already; the file holds dense, local rows
@@ -185,7 +185,7 @@ def decoded_bytes(rows: RowSource) -> int:
 
 
 def _room() -> int:
-    """Return the bytes that are free for temporary files; 0 if their folder is itself in memory."""
+    """Return the free bytes for temporary files; 0 if their folder is in memory."""
     try:
         folder = Path(tempfile.gettempdir())
         # A file in tmpfs takes memory, without any limit that a fit has planned for.

@@ -1,4 +1,4 @@
-"""The digest of rows: the same for the same numbers, wherever and however they are kept."""
+"""Digest of rows: equal for equal numbers, whatever their storage."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def digest(rows: RowSource) -> str:
     Any change of any entry changes it. It depends on the numbers that a source delivers, in their
     type (float32 or float64), and not on their container (array, table, file, device) or on the
     size of blocks; the digest of remote rows also depends on their parts. Sparse rows are digested
-    by their entries other than zero, and have another digest than the same rows, dense.
+    by their nonzero entries; the same rows as a dense matrix have another digest.
 
     Notes
     -----
@@ -66,7 +66,7 @@ class _BlockDigests(BlockReduction[list[str]]):
 
 
 def tensor_digest(x: Tensor | None) -> str:
-    """Return the SHA-256 of a dense tensor's shape, type and numbers; of none, an empty text."""
+    """Return the SHA-256 of a dense tensor's shape, type and numbers; an empty text for None."""
     if x is None:
         return ""
     hasher = hashlib.sha256(f"{tuple(x.shape)} {x.dtype}".encode())

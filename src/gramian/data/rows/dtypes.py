@@ -26,7 +26,7 @@ _TO_FLOAT64 = frozenset({"int32", "uint32", "int64", "uint64", "float64"})
 
 
 def float_for(name: str, what: str = "the data") -> torch.dtype:
-    """Give the type in which numbers of another type are delivered.
+    """Return the floating-point type in which numbers of another type are delivered.
 
     float32 and float64 stay; 8- and 16-bit types and booleans become float32, which holds them
     exactly; wider integers become float64.
@@ -60,12 +60,12 @@ def float_for(name: str, what: str = "the data") -> torch.dtype:
 
 
 def rounded_numbers(values: np.ndarray) -> np.ndarray:
-    """Return which whole numbers float64 rounds.
+    """Return a mask of the whole numbers that float64 rounds.
 
     Parameters
     ----------
     values : ndarray of shape (k,)
-        Of a type of 64 bits, or float64 that has been made of longer numbers.
+        Numbers of a type of 64 bits, or float64 converted from longer numbers.
     """
     # Two reductions settle nearly every column without a temporary array.
     if not len(values) or (values.max() <= EXACT_INTEGER and values.min() >= -EXACT_INTEGER):
@@ -82,9 +82,9 @@ def rounded_numbers(values: np.ndarray) -> np.ndarray:
 
 
 def warn_of_rounding(values: np.ndarray, column: object) -> None:
-    """Warn if float64 rounds whole numbers of a column, which has a name or a number.
+    """Warn if float64 rounds whole numbers of a column.
 
-    All blocks of a column give the same text, which Python shows once.
+    The column has a name or a number. All its blocks give the same text, which Python shows once.
     """
     if rounded_numbers(values).any():
         warnings.warn(
@@ -97,5 +97,5 @@ def warn_of_rounding(values: np.ndarray, column: object) -> None:
 
 
 def common_float(dtypes: Iterable[torch.dtype]) -> torch.dtype:
-    """Give float64 if any of the types is float64, else float32."""
+    """Return float64 if any of the types is float64, else float32."""
     return torch.float64 if any(d == torch.float64 for d in dtypes) else torch.float32

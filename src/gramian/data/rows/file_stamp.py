@@ -1,4 +1,4 @@
-"""FileStamp: size and time of a file, by which each pass notices a change under a fit."""
+"""FileStamp: size and time of a file, to detect changes during a fit."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from ..._messages.display import display_text
 
 @runtime_checkable
 class RemoteFile(Protocol):
-    """A file that is no path of this machine."""
+    """A file that is not on this machine, such as a file of an object store."""
 
     def open(self) -> pa.NativeFile:
-        """Open it for reading, anywhere in it."""
+        """Open the file for reading at any position."""
 
     def size_and_time(self) -> tuple[int, int]:
-        """Return bytes, and nanoseconds since 1970; FileNotFoundError if it is gone."""
+        """Return bytes, and nanoseconds since 1970; raise FileNotFoundError if the file is gone."""
 
 
 @dataclass(frozen=True)
 class FileStamp:
     """Size and modification time of a file.
 
-    A fit reads its files several times: targets, then features, then in each iteration. Rows of
-    two versions of a file would be a fit to data that never were.
+    A fit reads its files several times: targets, then features, then in each iteration. A fit to
+    rows of two versions of a file would be a fit to data that never existed.
 
     Attributes
     ----------
     size : int
         Bytes.
     time_ns : int
-        Of the last modification, in nanoseconds since 1970.
+        Time of the last modification, in nanoseconds since 1970.
     """
 
     size: int
@@ -54,7 +54,7 @@ class FileStamp:
         return cls(*path.size_and_time())
 
     def check(self, path: Path | RemoteFile) -> None:
-        """Raise ValueError if a file has another stamp now; it names the file and the change."""
+        """Raise ValueError, with the name and the change, if a file has another stamp now."""
         try:
             current = FileStamp.of(path)
         except FileNotFoundError:
@@ -62,7 +62,7 @@ class FileStamp:
         self.compare(current, path)
 
     def compare(self, current: FileStamp, path: Path | RemoteFile) -> None:
-        """Raise ValueError if the present stamp of a file is another one."""
+        """Raise ValueError if the present stamp of a file differs."""
         if current.size != self.size:
             raise change_error(path, f"it had {self.size:,} bytes and now has {current.size:,}")
         if current != self:
@@ -74,7 +74,7 @@ class FileStamp:
 
     @contextmanager
     def require_unchanged(self, path: Path | RemoteFile) -> Iterator[None]:
-        """Check before and after a file is read; an error of reading may be one of its change."""
+        """Context that checks a file before and after reading; a change may cause a read error."""
         self.check(path)
         try:
             yield
@@ -86,7 +86,7 @@ class FileStamp:
 
 
 def change_error(path: Path | RemoteFile, change: str) -> ValueError:
-    """Return the error about a file that changed under its reader."""
+    """Return the error about a file that changed while it was read."""
     return ValueError(
         f"{display_text(path)} has changed since it was opened: {change}. All passes must read the "
         "same rows: start again, and do not write, touch or sync the file until the end"
@@ -97,8 +97,8 @@ def change_error(path: Path | RemoteFile, change: str) -> ValueError:
 class MappedFile:
     """A file that an array is mapped from.
 
-    A map keeps the file that it was made of: another file of this name, or none, does not change
-    it. Only a write to the file in place does.
+    A map keeps its file: replacing or removing the file does not change the map. Only a write to
+    the file in place does.
 
     Attributes
     ----------
@@ -149,9 +149,9 @@ def _inode(status: os.stat_result) -> tuple[int, int]:
 
 
 def _is_open(inode: tuple[int, int]) -> bool:
-    """Return whether this process has a file open, as it has those that it maps.
+    """Return whether this process has a file open; mapped files are open.
 
-    Cost: a microsecond for each open file. Windows has no list of them, but there nobody can
+    Cost: a microsecond for each open file. Windows has no list of open files, but does not allow to
     remove or replace a mapped file.
     """
     try:

@@ -1,4 +1,4 @@
-"""`prefetch`: the next item is computed while the present one is used."""
+"""`prefetch`: compute the next item while the present one is used."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def prefetch(items: Iterator[Item]) -> Iterator[Item]:
     Parameters
     ----------
     items : iterator
-        Used by one thread at a time. An exception in it is raised here, in its turn.
+        Used by one thread at a time. Its exceptions are raised to the consumer, in order.
 
     Yields
     ------
@@ -29,9 +29,8 @@ def prefetch(items: Iterator[Item]) -> Iterator[Item]:
 
     Notes
     -----
-    At most two items exist at once: the one being used, and the next. When the consumer stops
-    early, the item under way is finished and dropped, and the thread has ended before control
-    returns.
+    At most two items exist at once: the one in use, and the next. If the consumer stops early, the
+    item in progress is finished and dropped, and the thread ends before control returns.
     """
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="gramian-read") as thread:
         # None ends the loop: StopIteration from `result()` would be a RuntimeError in this
@@ -47,10 +46,10 @@ def prefetch(items: Iterator[Item]) -> Iterator[Item]:
 
 
 def new_block(rows: int, d: int, dtype: torch.dtype) -> Float[Tensor, "rows d"]:
-    """Give memory that returns to the system with the block, and not to the C heap.
+    """Allocate a block whose memory returns to the system, not to the C heap.
 
-    The heap of the reading thread would keep several blocks for later: ten of 4 MB, where two are
-    in use.
+    The heap of the reading thread would keep several unused blocks: ten of 4 MB, while two are in
+    use.
 
     Parameters
     ----------

@@ -21,24 +21,24 @@ class Rowwise(Protocol):
 
     @property
     def shape(self) -> Any:
-        """The numbers of rows and, maybe, of columns."""
+        """Number of rows, and of columns if there is a second axis."""
 
     @property
     def dtype(self) -> torch.dtype:
         """The type of the numbers."""
 
     def double(self) -> Rowwise:
-        """Return the same in float64."""
+        """Return the numbers in float64."""
 
     def __getitem__(self, key: Any, /) -> Any:
         """Return the numbers of some rows: of a slice, or of a tensor of row numbers."""
 
 
 class BlockReduction(ABC, Generic[Result]):
-    """What `RowSource.fold` makes of each block, and how two results become one.
+    """Reduction of blocks by `RowSource.fold`: a result for each block, and a merge of results.
 
-    A value: it pickles by plain pickle, and without unrelated data, because it may be sent to the
-    machines of the rows. See `compact_views` for tensors that are parts of larger ones.
+    It supports plain pickle, and contains no unrelated data, because it may be sent to the machines
+    of the rows. See `compact_views` for tensors that are views of larger ones.
     """
 
     @abstractmethod
@@ -47,19 +47,19 @@ class BlockReduction(ABC, Generic[Result]):
 
     @abstractmethod
     def merge(self, a: Result, b: Result) -> Result:
-        """Return the joint result of neighbouring rows; may write to the first."""
+        """Return the joint result of neighbouring rows; may overwrite the first result."""
 
     def add(self, total: Result, start: int, block: Tensor, *rowwise: Any) -> Result:
-        """Return the joint result of earlier rows and the next block; may write to the first.
+        """Return the joint result of earlier rows and the next block; may overwrite the former.
 
-        For who can do better than `merge`: without memory for another result, say.
+        Override it to be cheaper than `merge`, for instance without memory for a second result.
         """
         return self.merge(total, self(start, block, *rowwise))
 
 
 @dataclass(frozen=True, eq=False)
 class Sum(BlockReduction[Tensor]):
-    """The folding of a block function whose results are added up."""
+    """Fold of a block function whose results are added up."""
 
     fn: BlockFn
 
@@ -78,13 +78,13 @@ class Sum(BlockReduction[Tensor]):
 
 @dataclass(frozen=True, eq=False)
 class Shifted(BlockReduction[Result]):
-    """A folding of some of the rows that another one is for.
+    """Fold of a part of the rows, with row numbers that count from the first of all rows.
 
     Parameters
     ----------
     fn : BlockReduction
     first : int
-        Number of the first of these rows among all.
+        Number of the first row of the part among all rows.
     """
 
     fn: BlockReduction[Result]
@@ -95,7 +95,7 @@ class Shifted(BlockReduction[Result]):
         return self.fn(self.first + start, block, *rowwise)
 
     def merge(self, a: Result, b: Result) -> Result:
-        """Merge as the other does."""
+        """Merge as `fn` does."""
         return self.fn.merge(a, b)
 
     def add(self, total: Result, start: int, block: Tensor, *rowwise: Any) -> Result:
@@ -124,11 +124,11 @@ class RowIndex:
 
     @property
     def dtype(self) -> torch.dtype:
-        """Whole numbers."""
+        """The type of whole numbers."""
         return torch.int64
 
     def double(self) -> RowIndex:
-        """Return itself: it stands for whole numbers."""
+        """Return itself: its numbers are whole numbers."""
         return self
 
     def __len__(self) -> int:
@@ -142,9 +142,9 @@ class RowIndex:
 
 
 def compact_views(values: Any) -> Any:
-    """Return a tensor, or what else it is, without the memory around it.
+    """Return a copy of a tensor that is a view; return other values unchanged.
 
-    A tensor that is a view of a larger one is pickled with all of that one's memory.
+    Otherwise the whole memory of the larger tensor would be pickled.
     """
     if not isinstance(values, Tensor) or values.layout != torch.strided:
         return values
@@ -154,13 +154,13 @@ def compact_views(values: Any) -> Any:
 
 
 class Value:
-    """A frozen dataclass that is pickled field by field, views without their bases."""
+    """A frozen dataclass that is pickled field by field; views are copied."""
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the fields as they are sent."""
+        """Return the fields for pickling."""
         return {name: compact_views(value) for name, value in vars(self).items()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take the fields back."""
+        """Restore the fields."""
         # A frozen dataclass refuses assignment; its dictionary does not.
         vars(self).update(state)

@@ -9,9 +9,9 @@ from pathlib import Path
 
 
 def remove_with(owner: object, path: Path) -> None:
-    """Remove a file or folder when its owner is gone, in the process that made it.
+    """Remove a file or folder when its owner is deleted in the process that created it.
 
-    A child that was forked has a copy of the owner, and no right to the file.
+    A forked child has a copy of the owner, and must not remove the file.
     """
     # Also runs at the end of the interpreter, unlike `__del__`, which may be skipped.
     weakref.finalize(owner, _remove, path, os.getpid())

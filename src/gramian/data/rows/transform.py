@@ -1,4 +1,4 @@
-"""Row sources made of row sources: each block changed on its way."""
+"""Row sources that change each block of another row source as it is read."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from .base import RowSource, check_local
 
 
 class Blockwise(RowSource):
-    """Another source, with each block changed on its way.
+    """Base of row sources that change each block of another one as it is read.
 
     Parameters
     ----------
     rows : RowSource of shape (n, d)
-        Here: remote rows are changed where they are, by `RowSource.map_rows` with the same class.
+        Local rows: remote rows are changed on their machines, by `RowSource.map_rows` with the same
+        class.
     """
 
     def __init__(self, rows: RowSource) -> None:
@@ -34,7 +35,7 @@ class Blockwise(RowSource):
 
     @abstractmethod
     def change(self, block: Float[Tensor, "b d"]) -> Float[Tensor, "b k"]:
-        """Give the changed block as a new tensor, or the block itself."""
+        """Return the changed block as a new tensor, or the block itself."""
 
     def blocks(self, size: int) -> Iterator[tuple[slice, Float[Tensor, "b d"]]]:
         """Walk over the rows; see `RowSource.blocks`."""
@@ -68,19 +69,19 @@ class Cast(Blockwise):
 
 
 def cast_rows(rows: RowSource, dtype: torch.dtype) -> RowSource:
-    """Return rows in another floating-point type, wherever they are."""
+    """Return local or remote rows in another floating-point type."""
     return rows.map_rows(partial(Cast, dtype=dtype))
 
 
 class Standardized(Blockwise):
-    """``(x - mean) / scale``, computed as the rows go by.
+    """``(x - mean) / scale``, computed as rows are read.
 
     Parameters
     ----------
     rows : RowSource of shape (n, d)
     mean, scale : Tensor of shape (d,)
-        In float64. For sparse rows the mean must be zero: subtracting anything else would fill
-        the zeros.
+        Float64. For sparse rows the mean must be zero: subtracting another number would fill the
+        zeros.
 
     Notes
     -----

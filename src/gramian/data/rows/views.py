@@ -22,7 +22,7 @@ class Select(Blockwise):
     ----------
     rows : RowSource of shape (n, d)
     columns : sequence of int or str, of length k
-        Numbers in ``0 .. d-1`` or feature names. Where there are no names, ``"3"`` means 3.
+        Numbers in ``0 .. d-1`` or feature names. Without feature names, ``"3"`` means 3.
     """
 
     def __init__(self, rows: RowSource, columns: Sequence[int | str]) -> None:
@@ -41,7 +41,7 @@ class Select(Blockwise):
 
 
 def select(rows: RowSource, columns: Sequence[int | str]) -> RowSource:
-    """Return some columns of rows, wherever these are; see `Select`."""
+    """Return some columns of local or remote rows; see `Select`."""
     return rows.map_rows(partial(Select, columns=tuple(columns)))
 
 
@@ -90,8 +90,8 @@ class Subset(RowSource):
 
     Notes
     -----
-    Cost of a pass: a copy of the k rows; for a sequential source a full pass over ``rows``, with
-    blocks as small as the share of rows that stays.
+    Cost of a pass: a copy of the k rows; for a sequential source a full pass over ``rows``, whose
+    blocks shrink by the share of rows that are left out.
     """
 
     def __init__(self, rows: RowSource, index: Int[Tensor, " k"]) -> None:
@@ -133,7 +133,7 @@ class Subset(RowSource):
 
 
 def subset(rows: RowSource, index: Int[Tensor, " k"]) -> RowSource:
-    """Return some rows, wherever they are; of remote ones by increasing numbers. See `Subset`."""
+    """Return some local or remote rows; for remote rows `index` must increase. See `Subset`."""
     if not rows.remote:
         return Subset(rows, index)
     check_index(index, rows.shape[0])
@@ -159,7 +159,7 @@ class Complement(RowSource):
     """The rows of another source that are not held out, in order.
 
     The complement of ``Subset(rows, index)``, for training rows next to validation rows: it stores
-    the numbers of omitted rows and not the millions of others.
+    the numbers of the omitted rows, not of the millions of other rows.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ class Complement(RowSource):
 
     Notes
     -----
-    Cost of a pass: one over ``rows`` and a copy of those that stay. Memory: k numbers.
+    Cost of a pass: one pass over ``rows`` and a copy of the remaining rows. Memory: k numbers.
     """
 
     def __init__(self, rows: RowSource, index: Int[Tensor, " k"]) -> None:
@@ -222,7 +222,7 @@ class Complement(RowSource):
 
 
 def complement(rows: RowSource, index: Int[Tensor, " k"]) -> RowSource:
-    """Return the rows that are not held out, wherever they are; see `Complement`."""
+    """Return the local or remote rows that are not held out; see `Complement`."""
     return (
         rows.map_rows(_left_rows, index.to("cpu", torch.int64))
         if rows.remote

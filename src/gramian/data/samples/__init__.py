@@ -8,7 +8,7 @@ _SAMPLE_FOLDER = Path(__file__).parent
 
 
 def sample_path(name: str) -> Path:
-    """Give the path of a data set that ships with the package.
+    """Return the path of a data set that ships with the package.
 
     Parameters
     ----------
@@ -23,7 +23,7 @@ def sample_path(name: str) -> Path:
     Raises
     ------
     ValueError
-        If there is no such data set; the error lists those there are.
+        If there is no such data set; the error lists the existing ones.
 
     Examples
     --------

@@ -14,19 +14,19 @@ from ..rows.views import select
 
 
 def as_rows(x: Any, *, columns: Sequence[str | int] | None = None) -> RowSource:
-    """Make a row source of anything that holds a feature matrix.
+    """Return a row source of anything that holds a feature matrix.
 
     Parameters
     ----------
     x : RowSource, array, table or path
-        A `RowSource` is given back as it is. Otherwise a NumPy array (also memory-mapped), a
-        torch tensor, a pandas DataFrame, an Arrow table (or any table that offers itself as an
-        Arrow stream, such as polars), a SciPy sparse matrix, a list of lists, or the path
-        of a table: a ``.npy`` file, a ``.parquet`` file or a folder of these, or a file of
-        another format of `gramian.data.formats` that is no text.
+        A `RowSource` is returned unchanged. Otherwise a NumPy array (also memory-mapped), a torch
+        tensor, a pandas DataFrame, an Arrow table (or any table that offers itself as an Arrow
+        stream, such as polars), a SciPy sparse matrix, a list of lists, or the path of a table: a
+        ``.npy`` file, a ``.parquet`` file or a folder of these, or a file of another format of
+        `gramian.data.formats` that is not text.
     columns : sequence of str or int, optional
-        The columns to use, in this order; all of them by default. Names where the data have
-        names, else numbers.
+        The columns to use, in this order; all of them by default. Names if the data have names,
+        else numbers.
 
     Returns
     -------
@@ -38,7 +38,7 @@ def as_rows(x: Any, *, columns: Sequence[str | int] | None = None) -> RowSource:
     Raises
     ------
     ValueError, TypeError, FileNotFoundError
-        In words, if there is no matrix of numbers with at least one row and one column.
+        If there is no matrix of numbers with at least one row and one column.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def as_rows(x: Any, *, columns: Sequence[str | int] | None = None) -> RowSource:
 
 
 def is_collection(x: object) -> bool:
-    """Tell a dask array, data frame or series without importing dask.
+    """Return whether `x` is a dask array, data frame or series, without importing dask.
 
     `numpy.asarray` of one would load all of its rows into this process.
     """

@@ -17,9 +17,9 @@ from .odd_values import report_odd_values
 
 
 def is_table(x: Any) -> bool:
-    """Return whether something is a table, a path, or a frame: what `as_table` takes.
+    """Return whether `x` is an input of `as_table`: a table, a path, or a frame.
 
-    Arrays, sparse matrices, tensors and row sources are not. Nothing is read or computed.
+    Arrays, sparse matrices, tensors and row sources are no inputs. Nothing is read or computed.
     """
     if isinstance(x, Table | str | Path):
         return True
@@ -39,8 +39,7 @@ def as_table(x: Any, where: str | None = None, *, options: ReadOptions = DEFAULT
     where : str, optional
         Subject of error messages; the path, or "the table", by default.
     options : ReadOptions
-        Of files of text on this machine only: all other tables have types of their own, which are
-        kept.
+        Options of reading local files of text; other tables keep their own types.
 
     Returns
     -------
@@ -51,7 +50,7 @@ def as_table(x: Any, where: str | None = None, *, options: ReadOptions = DEFAULT
     Raises
     ------
     ValueError, TypeError, FileNotFoundError
-        In words, if there are no named columns of at least one row.
+        If there are no named columns, or no rows.
 
     Examples
     --------

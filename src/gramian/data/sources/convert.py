@@ -23,7 +23,7 @@ FLOAT_TYPES = ("float32", "float64", "keep")
 
 
 def convert(source: str | Path, target: str | Path, *, dtype: str = "keep") -> int:
-    """Rewrite a table in the format that the name of the target has.
+    """Rewrite a table in the format of the target's suffix.
 
     Parameters
     ----------
@@ -33,9 +33,9 @@ def convert(source: str | Path, target: str | Path, *, dtype: str = "keep") -> i
         Replaced once the new file is complete. ``.npy`` takes numbers only and keeps no names;
         the columns of a ``.npy`` source are called ``"0", "1", ...``.
     dtype : {"float32", "float64", "keep"}
-        Type for floating-point columns; in ``.npy`` for all of the matrix, which with "keep" is
-        float64 if any column needs it. Other columns stay as they are, but categories become what
-        they stand for where a format has none.
+        Type of floating-point columns; in ``.npy`` of the whole matrix, which with "keep" is
+        float64 if any column needs it. Other columns keep their types, except that categories
+        become their values in a format without categories.
 
     Returns
     -------
@@ -45,7 +45,8 @@ def convert(source: str | Path, target: str | Path, *, dtype: str = "keep") -> i
     Raises
     ------
     ValueError, TypeError
-        In words; also if a number is too large for float32, or an integer would be rounded.
+        If the table cannot be read or converted, a number is too large for float32, or an integer
+        would be rounded.
     OSError
         If the target cannot be written.
 

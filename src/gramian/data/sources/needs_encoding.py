@@ -1,4 +1,4 @@
-"""needs_encoding: whether a table has columns that are no numbers, or gaps."""
+"""needs_encoding: test a table for gaps and for columns that are not numbers."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .as_table import as_table
 
 
 def needs_encoding(X: Any) -> bool:
-    """Return whether a table has columns that are no numbers, or gaps where it is in memory.
+    """Return whether a table has columns that are not numbers, or, in memory, gaps.
 
     Parameters
     ----------
     X : whatever `as_table` takes
-        A file is asked for its types; files of text have to be read for them.
+        Of a file only the types of columns are read; a file of text is read as a whole for them.
     """
     if isinstance(X, str | Path):
         return _of_file(X)
@@ -52,7 +52,7 @@ def _of_file(path: str | Path) -> bool:
 
 
 def are_numbers(schema: pa.Schema) -> bool:
-    """Return whether all columns hold numbers or booleans, but for an index that pandas stored."""
+    """Return whether all columns, except a stored index of pandas, hold numbers or booleans."""
     names = [name for name in schema.names if not name.startswith("__index_level_")]
     return all(float_of(schema.field(name).type) is not None for name in names)
 

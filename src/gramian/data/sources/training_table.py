@@ -25,17 +25,17 @@ _LOOKED_AT = 1 << 12
 
 @dataclass(frozen=True, eq=False)
 class TrainingTable:
-    """A table of which some columns are learned from, to predict others.
+    """A table whose features and targets are chosen columns.
 
     Attributes
     ----------
     table : Table of n rows
     columns : tuple of str
-        Those that are learned from.
+        Columns that become features.
     target : tuple of str, or None
         Names of the columns that are predicted; None if their values are separate from the table.
     y : ndarray of shape (n,) or (n, t), or RemoteColumns
-        Their values: numbers, text or booleans. Of a remote table they stay where they are.
+        Values of the target: numbers, text or booleans; remote if the table is.
     """
 
     table: Table
@@ -69,8 +69,8 @@ class TrainingTable:
         Raises
         ------
         ValueError
-            If there is no such column; if the target has gaps, or values that are not of its type;
-            if a column equals the target in every row.
+            If there is no such column, the target has gaps or values of another type, or a column
+            equals the target in every row.
         """
         table = as_table(X, options=replace(options, strict=False))
         target = _names(y)
@@ -121,19 +121,19 @@ def _features(
 
 
 def check_no_copy(table: Table, columns: Sequence[str], y: np.ndarray) -> None:
-    """Refuse a column that equals a target in every row; reads on only while one does.
+    """Raise ValueError for a column that equals a target; reading stops once all differ.
 
     Parameters
     ----------
     table : Table of n rows
     columns : sequence of str
     y : ndarray of shape (n,) or (n, t)
-        A target that does not vary equals no column.
+        Targets; a constant target is not compared.
 
     Raises
     ------
     ValueError
-        Names the column.
+        If a column equals a target; the message names the column.
     """
     # A constant target equals every constant column, which copies nothing.
     targets = [t for t in y.reshape(len(y), -1).T if (t != t[:1]).any()]
@@ -156,7 +156,7 @@ def check_no_copy(table: Table, columns: Sequence[str], y: np.ndarray) -> None:
 
 
 def _equal(column: pa.Array, y: np.ndarray) -> bool:
-    """Return whether values are the same: as texts, or as numbers in the narrower of both types."""
+    """Return whether values are equal, as texts or as numbers in the narrower of both types."""
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view()
     # Targets have no gaps, so that a column with gaps is no copy.

@@ -1,4 +1,4 @@
-"""The abstract table, and rows of its columns that are numbers."""
+"""The abstract table, and rows of its numeric columns."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from .column_reading import ColumnReading
 
 
 class Table(ABC):
-    """Named columns of n values each, read as often as one likes.
+    """Named columns of n values each, which can be read repeatedly.
 
     Attributes
     ----------
     where : str
         Subject of error messages: the path, or "the table".
     schema : pyarrow.Schema
-        Names, which differ from each other, and Arrow types, which every value has.
+        Distinct names, and Arrow types, which hold for every value.
     num_rows : int
         n, at least one.
     named : bool
@@ -70,7 +70,7 @@ class Table(ABC):
         """
 
     def remote_columns(self, columns: Sequence[str]) -> RemoteColumns:
-        """Return columns of numbers or labels that stay with remote rows."""
+        """Return columns of numbers or labels as remote columns."""
         raise TypeError(f"the rows of {self.where} are local, not remote; read them with batches()")
 
     @abstractmethod
@@ -94,7 +94,7 @@ class Table(ABC):
         return tuple(self.schema.names)
 
     def spread(self, names: Sequence[str]) -> tuple[str, ...]:
-        """Return the columns of names; a column of lists has one for each of its numbers."""
+        """Return the columns behind names; a column of lists becomes one column per number."""
         return tuple(names)
 
     def rows(self, columns: Sequence[str]) -> RowSource:
@@ -163,7 +163,7 @@ class NumberRows(RowSource):
 
 
 def check_columns(where: str | Path, names: Sequence[str], wanted: Sequence[str]) -> None:
-    """Refuse names that the table does not have, or has twice, and say which it has."""
+    """Raise an error, with the existing names, for names that are missing or repeated."""
     # Files such as CSV may have two columns of one name: only those that are asked for matter.
     counts = Counter(names)
     missing = [name for name in wanted if not counts[name]]

@@ -16,12 +16,12 @@ from ..rows.dtypes import EXACT_INTEGER, WIDE_INTEGERS, warn_of_rounding
 
 
 def is_frame(x: Any) -> bool:
-    """Tell a pandas DataFrame without importing pandas."""
+    """Return whether an object is a pandas DataFrame, without importing pandas."""
     return type(x).__module__.split(".")[0] == "pandas" and hasattr(x, "iloc") and x.ndim == 2
 
 
 def frame_rows(frame: Any, columns: Sequence[str | int] | None = None) -> RowSource:
-    """Make a row source of a DataFrame, without copying it where its memory allows.
+    """Return a row source of a DataFrame, without a copy if its memory layout allows.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def frame_rows(frame: Any, columns: Sequence[str | int] | None = None) -> RowSou
     Returns
     -------
     RowSource of shape (n, d)
-        With feature names if all labels are strings, as in scikit-learn.
+        Rows with feature names if all labels are strings, as in scikit-learn.
     """
     if columns is not None:
         missing = [str(c) for c in columns if c not in frame.columns]
@@ -57,9 +57,9 @@ def frame_rows(frame: Any, columns: Sequence[str | int] | None = None) -> RowSou
 
 
 def warn_of_rounded_columns(x: Any) -> None:
-    """Warn of whole numbers of a frame or an array of objects that become float64 with others.
+    """Warn if float64 rounds whole numbers of a frame or an array of objects.
 
-    Those of arrays and frames of one type are left to `ArrayRows`.
+    `ArrayRows` warns about arrays and frames of a single type.
     """
     if is_frame(x):
         for name, kind in x.dtypes.items() if len(set(x.dtypes)) > 1 else ():
@@ -88,7 +88,7 @@ def _check_types(frame: Any) -> None:
 
 
 def _one_array(frame: Any) -> bool:
-    """Tell whether the frame is a view of one C-ordered array, as ``DataFrame(array)`` makes it."""
+    """Return whether a frame is a view of one C-ordered array, such as ``DataFrame(array)``."""
     kinds = set(frame.dtypes)
     # A frame of one row has contiguous columns in either order.
     if len(kinds) > 1 or not isinstance(next(iter(kinds)), np.dtype) or len(frame) == 1:

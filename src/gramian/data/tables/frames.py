@@ -12,12 +12,12 @@ from ..rows.arrow import check_buffers
 
 
 def library_of(x: Any) -> str:
-    """Return the name of the library that an object's class comes from."""
+    """Return the name of the library of an object's class."""
     return type(x).__module__.split(".")[0]
 
 
 def is_stream(x: Any) -> bool:
-    """Return whether an object gives record batches; a column gives arrays only."""
+    """Return whether an object exports record batches; a column exports only arrays."""
     # Columns have the same method, but no names.
     if isinstance(x, pa.ChunkedArray | pa.Array) or type(x).__name__ == "Series":
         return False
@@ -40,7 +40,7 @@ def from_pandas(frame: Any, where: str) -> pa.Table:
     Parameters
     ----------
     frame : pandas.DataFrame
-        Labels that are no text become text.
+        A frame; labels that are not text are converted to text.
     where : str
         Subject of error messages.
 
@@ -83,7 +83,7 @@ _MOST_TEXT = 1 << 30
 
 
 def plain_schema(schema: pa.Schema, where: str, rows: int) -> pa.Schema:
-    """Return the columns of a table, without the index that pandas may have stored along.
+    """Return the schema of a table, without an index that pandas has stored.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def plain_schema(schema: pa.Schema, where: str, rows: int) -> pa.Schema:
     Returns
     -------
     pyarrow.Schema
-        Without metadata; long and view texts are texts, also in categories.
+        Schema without metadata; large strings and string views become strings, also in categories.
 
     Raises
     ------
@@ -116,7 +116,7 @@ def plain_schema(schema: pa.Schema, where: str, rows: int) -> pa.Schema:
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """Return the type that stands for all of its kind."""
+    """Return the common type of a kind, such as string for large strings."""
     if pa.types.is_dictionary(kind):
         # Files and batches may have codes of different widths: one width makes their schemas equal.
         return pa.dictionary(pa.int32(), plain_type(kind.value_type), kind.ordered)
@@ -139,7 +139,7 @@ def plain_table(table: pa.Table, where: str) -> pa.Table:
     Raises
     ------
     ValueError
-        Those of `plain_schema`, and of `check_buffers`.
+        As in `plain_schema` and `check_buffers`.
     """
     check_buffers(table, where)
     schema = plain_schema(table.schema, where, table.num_rows)

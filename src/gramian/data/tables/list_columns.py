@@ -1,4 +1,4 @@
-"""ListColumns: a table whose lists of numbers, of one length each, are columns of numbers."""
+"""ListColumns: a table whose columns of lists are split into columns of numbers."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ from .base import Table
 
 
 class ListColumns(Table):
-    """A table of which each column ``x`` of lists of k numbers is the columns ``x[0]``, ``x[1]``...
+    """A table that splits each column ``x`` of lists of numbers into ``x[0]``, ``x[1]``, ...
 
-    Embeddings of texts and images are written like this. Missing lists are missing numbers.
+    Embeddings of texts and images are often stored as lists. All lists of a column have one length
+    k. A missing list gives k missing numbers.
 
     Parameters
     ----------
     table : Table of n rows
-        Here.
+        Local table.
     lengths : mapping of str to int
-        The columns of lists, and their k; see `lengths_of`.
+        Lengths k of the columns of lists; see `lengths_of`.
 
     Raises
     ------
     ValueError
-        While it is read, if a list has another length.
+        While reading, if a list has another length.
     """
 
     def __init__(self, table: Table, lengths: Mapping[str, int]) -> None:
@@ -55,7 +56,7 @@ class ListColumns(Table):
         return self._divide_lists(self._table.take(self._read(columns), index), columns)
 
     def spread(self, names: Sequence[str]) -> tuple[str, ...]:
-        """Return names in which the names of its numbers replace the name of a column of lists."""
+        """Return names with each column of lists replaced by the columns of its numbers."""
         spread_names: list[str] = []
         for name in names:
             k = self._lengths.get(name)
@@ -67,7 +68,7 @@ class ListColumns(Table):
         return [f"{name}[{i}]" for i in range(k)]
 
     def _read(self, columns: Sequence[str]) -> list[str]:
-        """Return the columns of the table that these are made of."""
+        """Return the columns of the underlying table for these columns."""
         # A list column is read once, however many of its numbers are asked for; the order of the
         # first mention is kept.
         return list(dict.fromkeys(self._place.get(name, (name, 0))[0] for name in columns))
@@ -102,19 +103,20 @@ class ListColumns(Table):
 
 
 def _element(lists: pa.Array, i: int) -> pa.Array:
-    """Return the number in place i of each list; null where the list is."""
+    """Return the number at position i of each list; null for a missing list."""
     if len(lists) == 0 or lists.null_count == len(lists):
         return pa.nulls(len(lists), lists.type.value_type)
     return pc.list_element(lists, i)
 
 
 def lengths_of(table: Table) -> dict[str, int]:
-    """Return the columns of lists of numbers, and how many the first row has; none if it has none.
+    """Return the columns of lists of numbers, with the length of the list in the first row.
 
     Parameters
     ----------
     table : Table
-        Here. Its first row is read, if there is such a column.
+        Local table. Its first row is read if there is a column of lists; a column whose first list
+        is missing or empty is left out.
     """
     names = [field.name for field in table.schema if _holds_numbers(field.type)]
     if not names:

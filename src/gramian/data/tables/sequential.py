@@ -39,7 +39,7 @@ class Pieces(ABC):
         ----------
         columns : sequence of str
         size : int
-            Rows of a batch at most.
+            Largest number of rows of a batch.
         pieces : sequence of int, optional
             Numbers of the pieces, increasing; all of them by default.
         """
@@ -65,9 +65,9 @@ def take_pieces(
     Yields
     ------
     part : slice
-        Of `wanted`; together they tile it in order.
+        Slice of `wanted`; together the slices cover it in order.
     batch : pyarrow.RecordBatch
-        These rows.
+        The rows of this slice.
     """
     counts = np.asarray(table.counts)
     ends = np.cumsum(counts)
@@ -91,7 +91,7 @@ def take_pieces(
 def exactly(
     batches: Iterator[pa.RecordBatch], schema: pa.Schema, size: int
 ) -> Iterator[pa.RecordBatch]:
-    """Cut batches of any length into batches of one length; the last may be shorter."""
+    """Split batches of any length into batches of equal length; the last may be shorter."""
     parts: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:
@@ -109,7 +109,7 @@ def exactly(
 
 
 def join_pieces(parts: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
-    """Return batches as one."""
+    """Return the concatenation of batches."""
     if len(parts) == 1 and parts[0].schema.equals(schema):
         return parts[0]
     return one_batch(pa.Table.from_batches(parts, schema))

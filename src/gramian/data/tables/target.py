@@ -26,7 +26,7 @@ def target_column(table: Table, columns: str | Sequence[str]) -> np.ndarray:
     Returns
     -------
     ndarray of shape (n,), or (n, t) for t > 1 columns
-        In the type of the table; text as NumPy strings, also of categories.
+        Values in the type of the table; texts and categories as NumPy strings.
 
     Raises
     ------
@@ -65,7 +65,7 @@ def _values(table: Table, name: str) -> np.ndarray:
 
 
 def collect_values(parts: Iterable[pa.Array], where: str, name: str, length: int) -> np.ndarray:
-    """Put the parts of a column together: numbers, booleans or text, none of them missing.
+    """Concatenate the parts of a column of numbers, booleans or text without missing values.
 
     Parameters
     ----------

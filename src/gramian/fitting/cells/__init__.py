@@ -1,1 +1,1 @@
-"""Fits by cells: a full problem for the rows of each."""
+"""Fits by cells: a full problem for the rows of each cell."""

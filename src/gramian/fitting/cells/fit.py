@@ -1,4 +1,4 @@
-"""fit_cells: a fit by cells, each a full problem of its own with the same kernel and ridge."""
+"""fit_cells: a fit by cells; each cell is a full problem, all with the same kernel and ridge."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def fit_cells(settings: FitSettings, data: TrainingData, *, rng: Generators) -> 
     Parameters
     ----------
     settings : FitSettings
-        With ``cells``.
+        Settings with ``cells``.
     data : TrainingData
     rng : Generators
 
@@ -83,7 +83,7 @@ def _prepare(
 ) -> tuple[Prepared, CellRows]:
     """Return the fit of a cell of median size, with all data, and the rows of all cells.
 
-    `memory` is in bytes, for rows by cells.
+    `memory` is the number of bytes for rows by cells.
     """
     ends = settings.deadline()
     # Rows are scaled and routed before kernels are compared, too early to choose quantiles.
@@ -161,7 +161,7 @@ def _by_cell(
     unused: Sequence[int],
     rng: torch.Generator,
 ) -> CellRows:
-    """Return the rows of all cells, wherever they are."""
+    """Return the rows of all cells, local or remote."""
     if rows.remote:
         return remote_cell_rows(partition, rows, memory_bytes=memory, unused=unused, rng=rng)
     return rows_by_cell(
@@ -178,7 +178,7 @@ def _choose_settings(
     rng: Generators,
     ends: float,
 ) -> Chosen:
-    """Return settings with values, those left open chosen by a cell of median size."""
+    """Return settings in which a cell of median size has chosen each "auto"."""
     shares = None
     if settings.chooses:
         pilot = rows.of(rows.usual, data)
@@ -193,7 +193,7 @@ def _choose_settings(
 
 
 def _all(problems: CellProblems, coef: Float[Tensor, "m t"]) -> list[tuple[Row, StopReason]]:
-    """Solve all cells, write their coefficients, and return how the solver came to them."""
+    """Solve all cells, write their coefficients, and return the rows of the history."""
     callbacks, rows = problems.prepared.settings.callbacks, problems.rows
     announce(callbacks, stages.CELLS_STAGE)
     saved = [callback for callback in callbacks if isinstance(callback, Checkpoint)]

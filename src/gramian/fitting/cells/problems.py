@@ -1,4 +1,4 @@
-"""CellProblems: the full problem of each cell, several solved at once, kept in a journal."""
+"""CellProblems: the full problems of the cells, solved in parallel and kept in a journal."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class CellProblems:
     Attributes
     ----------
     prepared : Prepared
-        With all rows.
+        The prepared fit, with all rows.
     rows : CellRows
     rng : torch.Generator
     workers : int, default=1
@@ -88,13 +88,12 @@ class CellProblems:
     def solve_cells(self, journal: Journal | None = None) -> Iterator[SolvedCell]:
         """Yield all solved cells, in order.
 
-        From the journal if it has them, else solved, and appended to it.
+        A cell is read from the journal, or else solved and appended to the journal.
 
         Notes
         -----
-        Several are solved at once where there are more cells than workers, each on one thread: by
-        threads, or by processes where these end earlier, see
-        `gramian._parallel.processes.processes_pay`.
+        If there are more cells than workers, each worker solves cells on one thread. Workers are
+        threads, or processes if these end earlier, see `gramian._parallel.processes.processes_pay`.
         """
         # Several cells use one thread each; a cell that is solved alone uses all.
         several = self.workers > 1
@@ -116,7 +115,7 @@ class CellProblems:
         return map(self._work(journal), range(first, len(self.rows)))
 
     def _at_once(self, journal: Journal | None) -> Iterator[Told]:
-        """Yield the cells from several workers; the first alone, to see how long it takes."""
+        """Yield the cells from several workers; the first is solved alone, to measure its time."""
         work, count, measured = self._work(journal), len(self.rows), 0
         if count >= MEASURED_CELLS * self.workers and self._apart:
             # 1. Solve the first cell alone, in a worker: its time
@@ -160,7 +159,7 @@ class CellProblems:
     def _read_cell(
         self, journal: Journal | None, cell: int, data: TrainingData
     ) -> tuple[SolvedCell | None, str | None]:
-        """Return the cell that a journal holds, and the digest of its data."""
+        """Return the cell in a journal, and the digest of its data."""
         if journal is None:
             return None, None
         # The digest finds a file whose rows have changed since the journal was written.
@@ -181,7 +180,7 @@ class CellProblems:
         return self.rows.of(cell, self.prepared.data)
 
     def _task(self, cell: int, data: TrainingData | None = None) -> CellTask:
-        """Return the task of a cell; without `data`, with copies that another process gets."""
+        """Return the task of a cell; without `data`, with copies for another process."""
         # The remaining time is divided among the cells that wait, so that none is left out.
         waiting = len(self.rows) - cell
         seconds_left = (self.prepared.ends - time.monotonic()) * min(1.0, self.workers / waiting)
@@ -199,20 +198,20 @@ class CellProblems:
 
     @property
     def _apart(self) -> bool:
-        """Whether there is memory for processes."""
+        """Whether memory suffices for processes."""
         limit = self.prepared.settings.limit
         return limit is None or 2 * self.workers * PROCESS_BYTES <= limit
 
     @property
     def _rule(self) -> Stop:
-        """Stops the solvers when nobody waits for the cells any more."""
+        """Stopping rule that ends the solvers when their cells are not needed any more."""
         return lambda history: "callback" if self._stopped.is_set() else None
 
 
 def _solved_cell(
     facts: Mapping[str, Any], tensors: Mapping[str, Tensor], shape: Sequence[int]
 ) -> SolvedCell | None:
-    """Return the cell in a journal; None if it cannot be one, whatever its digest says."""
+    """Return the cell in a journal; None if the record is invalid despite its digest."""
     coef = tensors.get("coef")
     values: dict[str, Any] = {name: facts.get(name) for name in CELL_FACTS}
     is_cell = (

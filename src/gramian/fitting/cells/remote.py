@@ -1,4 +1,4 @@
-"""Cells of rows on other machines: grown here from a sample, solved there, one task for each."""
+"""Cells of remote rows: grown from a sample by this process, solved by workers, a task each."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ from .solver import CellSolver, CellTask, SolvedCell
 
 @dataclass(frozen=True, eq=False)
 class Members(Value):
-    """Which rows of a block each cell is fitted to: a value that can be sent.
+    """Function from a block to the rows of each cell, which can be sent to workers.
 
     Attributes
     ----------
     cells : Cells
     seed : int
-        For cells that are random.
+        Seed of random cells.
     copied : mapping of int to int
-        For each cell without rows, the cell whose rows it gets.
+        For each cell without rows, the cell whose rows it copies.
     only : int, optional
-        The only cell that is asked for.
+        The only requested cell; all cells if None.
     """
 
     cells: Cells
@@ -52,7 +52,7 @@ class Members(Value):
     only: int | None = None
 
     def __call__(self, start: int, block: Float[Tensor, "b d"]) -> list[Tensor]:
-        """Return their numbers within the block, by cell."""
+        """Return the numbers of rows within the block, by cell."""
         # The seed depends on the block alone: each pass and each worker route a row alike.
         rng = torch.Generator().manual_seed(self.seed + start)
         members = self.cells.members(block, rng=rng)
@@ -64,7 +64,7 @@ class Members(Value):
 
 @dataclass(frozen=True, eq=False)
 class _Counts(BlockReduction[Tensor]):
-    """The folding of the number of rows of each cell."""
+    """Fold that counts the rows of each cell."""
 
     members: Members
 
@@ -73,7 +73,7 @@ class _Counts(BlockReduction[Tensor]):
         return torch.tensor([len(index) for index in self.members(start, block)])
 
     def merge(self, a: Tensor, b: Tensor) -> Tensor:
-        """Add."""
+        """Add the counts of two parts."""
         return a.add_(b)
 
 
@@ -85,7 +85,7 @@ class CellRowsThere(CellRows):
     ----------
     members : Members
     kept_rows : mapping of int to Tensor
-        Index of the rows that are taken, for cells that could not be divided.
+        Index of the rows to keep, for cells that could not be divided.
     """
 
     members: Members
@@ -121,9 +121,9 @@ def remote_cell_rows(
     rows : RowSource of shape (n, d)
         Dense.
     memory_bytes : int
-        Centers of more than that will be in a temporary file, see `gramian.data.scratch`.
+        Memory for the centers; more centers are in a temporary file, see `gramian.data.scratch`.
     unused : sequence of int
-        Numbers of the features that no cell is cut along.
+        Numbers of the features along which no cell is divided.
     rng : torch.Generator
 
     Notes
@@ -157,7 +157,7 @@ class _Fetched(Value):
     def __call__(
         self, group: int, X: Tensor, targets: Tensor, *weights: Tensor
     ) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Return them; of a cell that could not be divided, those that are taken."""
+        """Return rows, targets and weights; of an undivided large cell, only the rows to keep."""
         fetched = [X, targets, *weights]
         if self.kept_rows is not None:
             # Rows that are all equal cannot be divided into cells: a sample of them is enough.
@@ -176,7 +176,7 @@ class _Solved(Value):
     weighted : bool
     seed : int
     until : float
-        The time of day at which the fit is to end: clocks of machines agree about that alone.
+        The time of day at which the fit must end: no other clock is common to machines.
     """
 
     solver: CellSolver
@@ -207,7 +207,7 @@ class ProblemsThere(CellProblems):
         )
 
     def solve_cells(self, journal: Journal | None = None) -> Iterator[SolvedCell]:
-        """Yield all cells, in order, as they arrive; their rows are centers from then on."""
+        """Yield all cells in order, and keep their rows as centers."""
         data, rows, ends = self.prepared.data, self.rows, self.prepared.ends
         until = math.inf if math.isinf(ends) else time.time() + ends - time.monotonic()
         solve = _Solved(
@@ -230,5 +230,5 @@ def _beside(data: TrainingData) -> list[RowNumbers]:
 
 
 def _size(rows: RowSource) -> int:
-    """Return the rows of a block: many, as each cell has some of them."""
+    """Return the number of rows of a block: large, because each cell has few of them."""
     return 16 * default_block_size(rows)

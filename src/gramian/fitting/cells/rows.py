@@ -27,10 +27,10 @@ class CellRows:
     ----------
     cells : Cells
     starts : Tensor of shape (c + 1,)
-        The cell i has the rows ``starts[i]`` to ``starts[i + 1] - 1`` of these:
+        Cell i has the rows ``starts[i]`` to ``starts[i + 1] - 1`` of X.
     X : Tensor of shape (m, k)
     numbers : Tensor of shape (m,)
-        Which of the given rows they are; empty where rows are on other machines.
+        Numbers of these rows in the training data; empty for remote rows.
     """
 
     cells: Cells
@@ -39,11 +39,11 @@ class CellRows:
     numbers: Int[Tensor, " _"]
 
     def __len__(self) -> int:
-        """Give the number of cells."""
+        """Return the number of cells."""
         return self.cells.count
 
     def bounds(self, cell: int) -> slice:
-        """Return where the rows of a cell are."""
+        """Return the start and the end of the rows of a cell."""
         return slice(int(self.starts[cell]), int(self.starts[cell + 1]))
 
     def count(self, cell: int) -> int:
@@ -51,7 +51,7 @@ class CellRows:
         return int(self.starts[cell + 1] - self.starts[cell])
 
     def of(self, cell: int, data: TrainingData) -> TrainingData:
-        """Return the training data of a cell, of all of it."""
+        """Return the training data of a cell, with all of its rows."""
         own_rows = self.bounds(cell)
         return data.part(self.numbers[own_rows], as_rows(self.X[own_rows]))
 
@@ -78,9 +78,9 @@ def rows_by_cell(
     rows : RowSource of shape (n, d)
         Dense.
     memory_bytes : int
-        More than that are in a temporary file, see `gramian.data.scratch`.
+        Memory for the rows; more rows are in a temporary file, see `gramian.data.scratch`.
     block_bytes : int, default=2**28
-        For rows that are routed at once.
+        Memory for rows that are routed at once.
     unused : sequence of int
         Numbers of the features that no cell is cut along.
     rng : torch.Generator
@@ -88,7 +88,7 @@ def rows_by_cell(
     Notes
     -----
     Cost: three passes over the rows, for the sample, for the size of each cell, and to write them;
-    two if there are few. Memory besides: `block_bytes`, and the sample.
+    two if there are few rows. Additional memory: `block_bytes`, and the sample.
 
     A cell whose rows are all equal cannot be divided: it keeps as many random rows as other cells
     have. A cell without rows, which rounding may leave, gets the rows of its neighbour.
@@ -132,7 +132,7 @@ def _divide_rows(
 
 @dataclass(frozen=True, eq=False)
 class _Routed:
-    """Blocks of rows, and which of them each cell has: the same with each pass.
+    """Blocks of rows with the rows of each cell; equal in each pass.
 
     Attributes
     ----------
@@ -150,7 +150,7 @@ class _Routed:
     size: int
 
     def __iter__(self) -> Iterator[tuple[int, Float[Tensor, "b d"], list[Tensor]]]:
-        """Yield the number of the first row, the block, and numbers within it by cell."""
+        """Yield the number of the first row, the block, and the row numbers within it by cell."""
         # Seeded in each pass, so that the pass that counts and the pass that writes agree.
         rng = torch.Generator().manual_seed(self.seed)
         for start, block in _gather_blocks(self.rows, self.size):
@@ -158,7 +158,7 @@ class _Routed:
 
 
 def _write(found: CellRows, routed: _Routed, kept: dict[int, Tensor]) -> None:
-    """Write all rows where they belong; of some cells only those whose turn is among `kept`."""
+    """Write all rows to their cells; of undivided large cells only the rows at positions `kept`."""
     written_counts = [0] * len(found)
     starts = found.starts.tolist()
     for start, block, members in routed:
@@ -180,7 +180,7 @@ def _write(found: CellRows, routed: _Routed, kept: dict[int, Tensor]) -> None:
 def _gather_blocks(rows: RowSource, size: int) -> Iterator[tuple[int, Float[Tensor, "b d"]]]:
     """Yield blocks of at least `size` rows, except the last, and the number of their first row.
 
-    Sources give smaller ones, of which each cell would have a row or two.
+    In the smaller blocks of some sources each cell would have only a row or two.
     """
     waiting: list[Tensor] = []
     start = count = 0
@@ -196,7 +196,7 @@ def _gather_blocks(rows: RowSource, size: int) -> Iterator[tuple[int, Float[Tens
 def grow_cells(
     partition: Partition, rows: RowSource, unused: Sequence[int], rng: torch.Generator
 ) -> tuple[Cells, int]:
-    """Return cells grown from a sample of the rows, and a seed by which rows are routed.
+    """Return cells grown from a sample of the rows, and a seed for routing rows to random cells.
 
     Features that are zero in the sample change no cell: see `Partition.grow`.
     """
@@ -212,7 +212,7 @@ def grow_cells(
 def taken_of_large(
     counts: Int[Tensor, " k"], partition: Partition, rng: torch.Generator
 ) -> dict[int, Int[Tensor, " _"]]:
-    """Return which rows are taken of cells that could not be divided, and count only these."""
+    """Choose the rows of cells that could not be divided; reduce their counts to these rows."""
     # The number of rows that are taken replaces the count, because it determines the bounds.
     kept_rows = {
         int(cell): some_of(int(counts[cell]), partition.rows, rng)
@@ -224,7 +224,7 @@ def taken_of_large(
 
 
 def sample_of(partition: Partition, n: int, rng: torch.Generator) -> Int[Tensor, " k"]:
-    """Return the numbers of the rows that cells are grown from."""
+    """Return the numbers of the rows of the sample from which cells are grown."""
     return some_of(n, max(SAMPLE_ROWS, SAMPLE_OF_A_CELL * (n // partition.rows)), rng)
 
 

@@ -1,4 +1,4 @@
-"""CellSolver: the full problem of a cell, as a value that can be sent to another process."""
+"""CellSolver: solves the full problem of a cell, in this or in another process."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ LARGER, TRIES = 10.0, 4
 
 @dataclass(frozen=True, eq=False)
 class SolvedCell:
-    """A cell: its coefficients, and how the solver came to them.
+    """Solution of a cell: its coefficients, and the facts of its history.
 
     Attributes
     ----------
     coef : Tensor of shape (k, t)
-        In float64.
+        Coefficients in float64.
     iteration : int
     reason : StopReason
     shift : float
         The requested ridge, or a larger one.
     residual : float or None
-        The relative one, where the solver measures it.
+        Relative residual; None if the solver does not measure it.
     """
 
     coef: Float[Tensor, "k t"]
@@ -71,19 +71,19 @@ class CellTask:
 
 @dataclass(frozen=True, eq=False)
 class CellSolver:
-    """Solver of a cell, with a larger ridge if it diverges: a value that can be sent.
+    """Solver of a cell, which raises the ridge if it diverges; it can be sent to other processes.
 
     Attributes
     ----------
     settings, asked : FitSettings
-        As in `Prepared`, with the memory for one cell.
+        Settings with and without values for "auto", with the memory for one cell.
     kernel : Kernel
     engine : Engine
     shift : float
     rule : callable, optional
         A further stopping rule.
     workers : int, default=1
-        Cells that are solved at once, which share the memory of the machine.
+        Number of cells that are solved at once and share the memory of the machine.
     """
 
     settings: FitSettings
@@ -129,7 +129,7 @@ class CellSolver:
         raise FloatingPointError("the solver diverged in a cell; raise the penalty")
 
     def solver(self, rows: RowSource, targets: int) -> tuple[Solver[Any, Any], FitSize]:
-        """Return the solver of a cell, by the shape and the type of its rows."""
+        """Return the solver of a cell for the shape and the type of its rows."""
         _, size = solver_choice.solver_and_size(self.settings, rows, targets)
         solver = solver_choice.after_choices(self.settings, self.user_settings, size)
         limit = self.settings.limit

@@ -1,4 +1,4 @@
-"""choose: settings with values for an "auto" kernel, lengthscale and penalty."""
+"""choose: values for "auto" kernels, lengthscales and penalties, from held-out errors."""
 
 from __future__ import annotations
 
@@ -86,19 +86,19 @@ def choose(
     Parameters
     ----------
     settings : FitSettings
-        Their values other than "auto" stay.
+        Settings; values other than "auto" stay.
     data : TrainingData
-        As the fit sees them: scaled, mapped, without rows that are held out to stop early.
+        Data as the fit sees them: scaled, mapped, without rows held out for early stopping.
     landmarks : int or None
         Number of landmarks of the fit; None if all rows are centers.
     rng : torch.Generator, optional
-        For a sample, its parts, and centers; needed if something is chosen.
+        Generator for the sample, its division, and centers; needed if something is chosen.
     ends : float, default=inf
-        The time of `time.monotonic` at which the fit is to end.
+        The time of `time.monotonic` at which the fit must end.
     mapped : LinearMap, optional
-        The metric. Where features are mixed, the l1 distance means nothing.
+        The metric. Mixed features exclude kernels of the l1 distance.
     before : Fitted, optional
-        An earlier fit that this one continues: its choices stay.
+        An earlier fit that this fit continues, with the same choices.
 
     Notes
     -----
@@ -166,7 +166,7 @@ def _as_before(settings: FitSettings, before: Fitted) -> FitSettings:
 
 
 def _with_tolerance(settings: FitSettings, loss: float | None) -> FitSettings:
-    """Return settings whose tolerance is a number: small against the error that is expected."""
+    """Return settings with a number as tolerance, small compared with the expected error."""
     if not isinstance(settings.tol, str):
         return settings
     if loss is None or not math.isfinite(loss):
@@ -185,7 +185,7 @@ def _comparisons(
     kernel: Kernel,
     mapped: LinearMap | None,
 ) -> list[Comparison]:
-    """Return the comparisons of kernels, one for each of the inputs that may be chosen."""
+    """Return a comparison of kernels for each candidate of the inputs."""
     engine = resolve.engine_for(settings, data.rows, kernel)
     penalty_given = None if isinstance(settings.penalty, str) else settings.one_penalty
     # A penalty of 0 is for solvers that stop early. Closed forms need
@@ -208,7 +208,7 @@ def _comparisons(
 
 
 def candidates(settings: FitSettings, *, sparse: bool, mapped: LinearMap | None) -> list[Kernel]:
-    """Return the kernels to compare, each with the lengthscale that is tried first."""
+    """Return the kernels to compare, each with its first lengthscale."""
     kernel_given = settings.kernel
     if not settings.chooses_kernel:
         names = [kernel_given]
@@ -234,7 +234,7 @@ def _tight(settings: FitSettings) -> bool:
 
 
 def _sample_index(settings: FitSettings, data: TrainingData, rng: torch.Generator) -> Tensor | None:
-    """Return the numbers of the rows by which is chosen, increasing; None for all."""
+    """Return the increasing numbers of the rows used for the choice; None for all rows."""
     n, sample_limit = len(data.rows), MOST_SPARSE if data.rows.sparse else MOST_ROWS
     if settings.cv is None and _tight(settings):
         sample_limit = FEW_ROWS

@@ -26,25 +26,25 @@ FARTHEST_RATIO = 32.0
 
 @dataclass(frozen=True)
 class Scored:
-    """A kernel at its best penalty.
+    """A kernel with its best penalty and its error.
 
     Attributes
     ----------
     kernel : Kernel
-        Its lengthscale may be a multiple of the median.
+        A kernel, whose lengthscale may be a multiple of the median.
     penalty : float
-        Per row of the fit.
+        Best penalty, per row of the fit.
     loss : float
-        Mean squared error on rows that the fit did not see.
+        Mean squared error on held-out rows.
     inputs : str, default="standard"
-        Or "quantile": of rows that were made normal by their quantiles.
+        "standard", or "quantile" for rows made normal by their quantiles.
     falling : bool, default=False
-        Whether the smallest penalty of all was the best one, by far.
+        Whether the smallest penalty was the best one, by far.
     held_values : HeldValues, optional
-        Its predictions of these rows, of the targets that are compared.
+        Predictions of the compared targets for these rows.
     spread : float, optional
-        Geometric mean variance of one-step-ahead predictions: the marginal likelihood. None where
-        it takes no part in the choice.
+        Geometric mean variance of one-step-ahead predictions, which measures the marginal
+        likelihood. None if the choice does not use it.
     """
 
     kernel: Kernel
@@ -59,25 +59,25 @@ class Scored:
     def criterion(self) -> float:
         """The squared error by which kernels are compared.
 
-        The loss, or its geometric mean with `spread`: kernels whose losses are equal may be far
-        apart away from the rows, and a kernel that is implausible there has a large spread.
+        The loss, or its geometric mean with `spread`. Kernels with equal losses may differ far from
+        the rows; a kernel that is implausible there has a large spread.
         """
         return self.loss if self.spread is None else math.sqrt(self.loss * self.spread)
 
 
 @runtime_checkable
 class Comparison(Protocol):
-    """Comparison of kernels: by a quick screen, and by fits like the last one.
+    """Comparison of kernels, by a quick screen and by fits like the final one.
 
     Attributes
     ----------
     fine_steps : tuple of float
-        Ratios of lengthscales, below `LENGTHSCALE_STEP`, that are tried once the best one is known.
+        Ratios of lengthscales, below `LENGTHSCALE_STEP`, that are tried around the best one.
     """
 
     @property
     def fine_steps(self) -> tuple[float, ...]:
-        """Return ratios of lengthscales."""
+        """Return the ratios of lengthscales to try around the best one."""
 
     def screen(self, kernel: Kernel) -> Scored:
         """Return the best penalty of a kernel, on a sample."""
@@ -85,14 +85,15 @@ class Comparison(Protocol):
     def __call__(self, kernel: Kernel, near: Scored | None = None) -> Scored:
         """Return the best penalty of a kernel, with as many centers as the fit will have.
 
-        `near` is the result of the nearest lengthscale: penalties far from it may be left out.
+        `near` is the result of the nearest lengthscale: penalties far from its best penalty may be
+        left out.
         """
 
     def beyond(self, scored: Scored) -> Scored:
-        """Return the better one of this penalty and smaller ones, which cost more."""
+        """Return the best of this penalty and smaller penalties, whose fits cost more."""
 
     def of_all_targets(self, scored: Scored) -> HeldValues | None:
-        """Return predictions of the rows that kernels are compared on; None if the fit failed."""
+        """Return predictions of all targets for the held-out rows; None if the fit failed."""
 
 
 UNKNOWN_PENALTY = 1e-6
@@ -105,13 +106,13 @@ def failed_score(kernel: Kernel) -> Scored:
 
 
 def has_scale(kernel: Kernel) -> bool:
-    """Return whether the lengthscale changes the function; not for a linear kernel, for example."""
+    """Return whether the lengthscale changes the function, unlike for a linear kernel."""
     scaled = medians(getattr(kernel, "lengthscale", None)) is not None
     return scaled and not kernel.scale_free
 
 
 def first_of_ties(criteria: Sequence[float]) -> int:
-    """Return the number of the first criterion that is the least up to `LEAST_GAIN`."""
+    """Return the position of the first criterion within `LEAST_GAIN` of the least one."""
     # Of decreasing penalties, the first one is the largest: rounding must not decide among equals,
     # and a larger penalty is safer away from the rows.
     limit = (1 + LEAST_GAIN) * min(criteria)
@@ -121,7 +122,7 @@ def first_of_ties(criteria: Sequence[float]) -> int:
 def best_of(kernels: Sequence[Kernel], by: Sequence[Comparison]) -> tuple[Kernel, Comparison]:
     """Return the kernel with the smallest criterion, and the comparison on its inputs.
 
-    Of several kernels whose criterion is rounding alone, the first is best.
+    If the criteria of several kernels are only rounding errors, the first kernel is best.
     """
     # Nothing to compare: a screen would only cost time.
     if len(kernels) == len(by) == 1:
@@ -132,12 +133,12 @@ def best_of(kernels: Sequence[Kernel], by: Sequence[Comparison]) -> tuple[Kernel
 
 
 def walk(kernel: Kernel, score: Comparison, *, moves: bool = True, fine: bool = True) -> Scored:
-    """Return the best lengthscale: smaller ones while the criterion falls, or else larger ones.
+    """Return the best lengthscale of a walk: to smaller ones while the criterion falls, or larger.
 
     Parameters
     ----------
     kernel : Kernel
-        The first that is tried.
+        Kernel with the first lengthscale.
     score : Comparison
     moves : bool, default=True
         Whether other lengthscales may be tried.

@@ -1,4 +1,4 @@
-"""HeldOutChoice: kernels compared by fits to a sample, on rows that it holds out."""
+"""HeldOutChoice: comparison of kernels by fits to a sample, on held-out rows."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ LARGE_SHIFTS = (1e6, 1e4, 1e3, 1e2, 10.0, 1.0)
 
 @dataclass(frozen=True)
 class Given(Recipe):
-    """A recipe whose kernel is an object, whatever its lengthscale is."""
+    """A recipe with a kernel object, which keeps its own lengthscale."""
 
     object: Kernel = field(kw_only=True)
 
@@ -70,7 +70,7 @@ class Given(Recipe):
 
 @dataclass(frozen=True, eq=False)
 class HeldOutChoice:
-    """A kernel's loss and best penalty on held-out rows of a sample.
+    """Comparison of kernels by loss and best penalty on held-out rows of a sample.
 
     Attributes
     ----------
@@ -88,9 +88,9 @@ class HeldOutChoice:
         The time of `time.monotonic` at which iterations end.
     clock : Clock
     inputs : str, default="standard"
-        Or "quantile".
+        "standard" or "quantile".
     all_targets : Tensor of shape (n, t), optional
-        All targets, if `material` has combinations of them.
+        All targets, if `material` has combinations of targets.
     """
 
     material: Material
@@ -117,7 +117,10 @@ class HeldOutChoice:
         rng: torch.Generator,
         ends: float,
     ) -> HeldOutChoice:
-        """Return a comparison of kernels by held-out error on the rows `index`.
+        """Return a comparison of kernels on the rows `index`, or on all rows if None.
+
+        These rows are divided by `splits`, or at random if None, into rows to learn from and
+        held-out rows.
 
         If `index` is None, on all rows.
         """
@@ -169,9 +172,9 @@ class HeldOutChoice:
         )
 
     def beyond(self, scored: Scored) -> Scored:
-        """Return the better one of this penalty and smaller ones, for which float32 is too coarse.
+        """Return the best of this penalty and smaller penalties, for which float32 is too coarse.
 
-        Not for a fit to many rows, which float64 would take too long.
+        Smaller penalties are not tried for many rows, because float64 would take too long.
         """
         has_few_rows = self.rows <= MOST_DIRECT and len(self.material.splits[0].train) > DIRECT_ROWS
         if self.landmarks is not None or self.penalties is not None or not has_few_rows:
@@ -240,7 +243,7 @@ class HeldOutChoice:
         return Scored(kernel, penalty * n / self.total, loss, self.inputs, held_values=held_values)
 
     def of_all_targets(self, scored: Scored) -> HeldValues | None:
-        """Return predictions of held-out rows; of many targets by one more fit to the sample."""
+        """Return predictions of held-out rows; for many targets by one more fit to the sample."""
         if self.all_targets is None:
             return scored.held_values
         choice_of_all = replace(
@@ -253,7 +256,7 @@ class HeldOutChoice:
         return choice_of_all(scored.kernel).held_values
 
     def _held_values(self, values: Sequence[Tensor]) -> HeldValues:
-        """Return predictions of the held-out rows of all splits, one after the other."""
+        """Return the concatenated predictions of the held-out rows of all splits."""
         return HeldValues(torch.cat(list(values)), self.material.truth, self.material.held_weights)
 
     def _diagonal(self, kernel: Kernel) -> float:
@@ -263,7 +266,7 @@ class HeldOutChoice:
 
 
 def _best_of_all(fits: Sequence[SampleFit], sizes: Sequence[int]) -> tuple[float, float]:
-    """Return the penalty of the least mean loss over the splits, and that loss."""
+    """Return the penalty of the least mean loss over the splits, and this loss."""
     paths = [list(fit.losses) for fit in fits]
     # Each path may end early, where its loss rises: only penalties that all of them have reached.
     shared = min(len(path) for path in paths)
@@ -276,7 +279,7 @@ def _best_of_all(fits: Sequence[SampleFit], sizes: Sequence[int]) -> tuple[float
 
 
 def narrow_penalties(Y: Float[Tensor, "n t"], rng: torch.Generator) -> Float[Tensor, "n _"]:
-    """Return the targets, or random combinations of many whose squared errors are the same."""
+    """Return the targets; in place of many, random combinations with the same squared error."""
     t = Y.shape[1]
     if t <= MOST_TARGETS:
         return Y

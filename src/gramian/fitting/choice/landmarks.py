@@ -22,7 +22,7 @@ from ..settings import selection
 def choose_landmarks(
     K: KernelOperator, given: LandmarksLike, rng: torch.Generator
 ) -> Landmarks | None:
-    """Return landmarks for the parameter `given`; None if all rows are centers."""
+    """Return the landmarks of the parameter `given`; None if all rows are centers."""
     selector = selection.selector(given, K.shape[0], not K.rows.random_access)
     if isinstance(selector, RowSource):
         return given_points(selector, K)
@@ -46,7 +46,7 @@ def given_points(points: RowSource, K: KernelOperator) -> Landmarks:
 def of_earlier_fit(
     points: RowSource, index: Int[Tensor, " m"] | None, K: KernelOperator
 ) -> Landmarks:
-    """Return the landmarks of an earlier fit, with row numbers if they are the same rows of K."""
+    """Return the landmarks of an earlier fit, with row numbers if they are rows of K."""
     m = len(points)
     points_taken = gather_rows(points, torch.arange(m), K.host_bytes)
     # Row numbers select the weights of rows: of other data they would select the wrong ones.
@@ -64,7 +64,7 @@ def _are_rows(points: Shaped[Tensor, "m d"], rows: RowSource, index: Int[Tensor,
 
 
 def kept_in_file(found: Landmarks | None, path: FileLike) -> Landmarks | None:
-    """Return landmarks mapped from a file, to which they are written, if there is a path."""
+    """Write landmarks to a file and map them from it, if there is a path."""
     if path is None:
         return found
     if found is None:
@@ -86,8 +86,7 @@ def problem_of(
 ) -> FullProblem | NystromProblem:
     """Return the problem with landmarks as centers, or with all rows as centers for None.
 
-    Factors of the kernel matrix, if it has any, are in memory if they take no more than
-    `spare_bytes`.
+    Factors of the kernel matrix, if any, are kept in memory up to `spare_bytes`.
     """
     problem: FullProblem | NystromProblem
     if found is None:
@@ -114,5 +113,5 @@ def nystrom_problem(
 
 
 def centers_on_host(found: Landmarks | None, rows: RowSource) -> RowSource | Tensor:
-    """Return the centers of a model: landmarks, or all rows as they were given."""
+    """Return the centers of a model: landmarks, or all rows, on the host."""
     return rows if found is None else found.points.cpu()

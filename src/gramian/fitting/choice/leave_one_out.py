@@ -1,4 +1,4 @@
-"""LeaveOneOut: kernels compared by the error of each row without it, where rows are few."""
+"""LeaveOneOut: comparison of kernels by leave-one-out errors, for few rows."""
 
 from __future__ import annotations
 
@@ -36,16 +36,17 @@ MOST_NUMBERS = 1 << 24
 
 @dataclass(frozen=True, eq=False)
 class LeaveOneOut:
-    """A kernel's loss and best penalty: each row is left out once, in closed form.
+    """Comparison of kernels by their leave-one-out loss at the best penalty, in closed form.
 
-    The loss does not measure a kernel where there are no rows: in a hole of the data near
-    interpolants with equal losses are far apart. So where all rows are centers, numbers are
-    compared by the geometric mean of the loss and the spread of one-step-ahead predictions, which
-    the marginal likelihood measures; see `Spectrum.spreads`. Landmarks are not the Gaussian process
-    of their kernel, and codes of classes have no Gaussian noise: the loss alone compares both.
+    The loss does not measure a kernel away from the rows: functions that nearly interpolate, with
+    equal losses, may differ much in a gap of the data. If all rows are centers and targets are
+    numbers, the criterion is therefore the geometric mean of the loss and the spread of
+    one-step-ahead predictions, which the marginal likelihood measures; see `Spectrum.spreads`. A
+    fit with landmarks is not the Gaussian process of its kernel, and codes of classes have no
+    Gaussian noise: in both cases the criterion is the loss.
 
-    Rows that are equal are one row here, of their weights together and the mean of their targets:
-    a weight that is a whole number is then a repeated row for the choice, too.
+    Equal rows are merged into one row, with the sum of their weights and the mean of their targets:
+    an integer weight then equals repeated rows for the choice, too.
 
     Attributes
     ----------
@@ -87,7 +88,7 @@ class LeaveOneOut:
         *,
         moves: bool = True,
     ) -> LeaveOneOut:
-        """Return the comparison of few rows; `centers` is None if all are."""
+        """Return the comparison on few rows; `centers` is None if all rows are centers."""
         data = data.with_local_numbers()
         rows, Y, weights = merge_rows(data)
         scatter = _weighted_squares(data.targets, data.weights) - _weighted_squares(Y, weights)
@@ -102,7 +103,7 @@ class LeaveOneOut:
         )  # fmt: skip
 
     def first(self, n: int) -> LeaveOneOut:
-        """Return the comparison by the first n rows."""
+        """Return the comparison on the first n rows."""
         if n >= len(self.rows):
             return self
         index = torch.arange(n)
@@ -139,7 +140,7 @@ class LeaveOneOut:
 
     @property
     def fine_steps(self) -> tuple[float, ...]:
-        """Return ratios of lengthscales that are tried last."""
+        """Return the ratios of lengthscales to try last."""
         return FINE_STEPS if self._has_evidence else ()
 
     @property
@@ -152,7 +153,7 @@ class LeaveOneOut:
 
     @functools.cached_property
     def _median_of(self) -> Callable[[Kernel], float]:
-        """Function that returns the median distance of the rows as a kernel measures it, cached."""
+        """Cached function that returns the median distance of the rows as a kernel measures it."""
         sample = dense(self._everything)
         return functools.cache(lambda kernel: _lengthscale(kernel.resolve(sample)))
 
@@ -177,7 +178,7 @@ class LeaveOneOut:
         return Spectrum.of_landmarks(K_nm, self.weights)
 
     def _losses(self, spectrum: Spectrum, shifts: Sequence[float]) -> list[float]:
-        """Return the loss at each shift, rounding of huge coefficients included."""
+        """Return the loss at each shift (N times a penalty), with rounding of huge coefficients."""
         eps = torch.finfo(self.rows.dtype).eps
         losses = spectrum.losses(self.Y, shifts, eps=eps)
         # Equal rows were merged, but in the fit their coefficients differ by their targets over the
@@ -186,15 +187,15 @@ class LeaveOneOut:
         return [loss + within / s**2 for loss, s in zip(losses, shifts, strict=True)]
 
     def beyond(self, scored: Scored) -> Scored:
-        """Return the same: all penalties were tried."""
+        """Return `scored` unchanged: all penalties were tried."""
         return scored
 
     def of_all_targets(self, scored: Scored) -> HeldValues | None:
-        """Return the predictions of all rows, each by the others."""
+        """Return the leave-one-out predictions of all rows."""
         return scored.held_values
 
     def screen(self, kernel: Kernel) -> Scored:
-        """Return the best lengthscale and penalty of a kernel by some of the rows."""
+        """Return the best lengthscale and penalty of a kernel on some of the rows."""
         # The kernels of classes differ less than a search costs: they
         # are compared at the first lengthscale.
         moves = self.moves and has_scale(kernel) and not self.coded
@@ -218,7 +219,7 @@ def merge_rows(
 ) -> tuple[RowSource, Float[Tensor, "n t"], Float[Tensor, " n"]]:
     """Return distinct rows, the means of their targets, and the sums of their weights.
 
-    In the order of the first targets: permuting rows or columns does not change it.
+    They are in the order of the first targets, so that permuting rows or columns changes nothing.
     """
     rows, Y = data.rows, data.targets.double().cpu()
     n, d = rows.shape

@@ -1,4 +1,4 @@
-"""choose_penalty: the penalty of a loss other than the square, by that loss on held-out rows."""
+"""choose_penalty: the penalty of a loss other than the square, chosen on held-out rows."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ def choose_penalty(
     ----------
     K : KernelOperator of shape (n, n)
     data : TrainingData
-        With targets in the unit of the loss.
+        Data with targets in the unit of the loss.
     loss : Loss
     squared : float
-        The best penalty for squared errors, around which others are tried.
+        The best penalty for squared errors, at the middle of the path.
     landmarks : int
-        Of the fit; 1,000 at most are used here, drawn at random.
+        Landmarks of the fit; at most 1,000 random ones are used for the choice.
     rng : torch.Generator or None
     ends : float, default=inf
         The time of `time.monotonic` at which the path ends.
@@ -108,7 +108,7 @@ def choose_penalty(
 def _problem(
     K: KernelOperator, data: TrainingData, loss: Loss, index: Int[Tensor, " k"], m: int
 ) -> LossProblem:
-    """Return the problem of some rows, the first m of which are the landmarks."""
+    """Return the problem of some rows, whose first m rows are the landmarks."""
     # Dense rows are gathered once for all penalties.
     rows = Subset(K.rows, index) if K.rows.sparse else as_rows(K.rows.take(index))
     part = replace(K, rows=rows, cols=rows)

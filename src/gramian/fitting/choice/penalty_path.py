@@ -43,7 +43,7 @@ nothing at the first of them.
 
 @dataclass(frozen=True)
 class FactoredFalkon(Falkon):
-    """FALKON for a part of the rows, with the known factor of all rows."""
+    """FALKON for a part of the rows, with the preconditioner's factor computed for all rows."""
 
     prepared: FalkonFactor = field(kw_only=True)
 
@@ -68,12 +68,12 @@ class PathSettings:
         Whether targets are class codes: levels are then compared by the share of rows whose
         class is wrong, and by the squared error of the codes where that is the same.
     smallest : float, optional
-        Penalty down to which the path continues with the landmarks of the last level. A number of
-        landmarks ends the levels long before the best penalty for these landmarks.
+        Penalty down to which the path continues with the landmarks of the last level. Levels
+        limited by a number of landmarks end long before the best penalty for these landmarks.
     warm : bool, default=True
-        Whether a level starts from the function of the last one.
+        Whether a level starts from the function of the previous level.
     ends : float, default=inf
-        The time of `time.monotonic` after which there is no further level.
+        The time of `time.monotonic` after which no further level is fitted.
     """
 
     K: KernelOperator
@@ -89,7 +89,7 @@ class PathSettings:
 
 @dataclass(frozen=True)
 class Function:
-    """The functions of all folds at one level, side by side, from which the next one starts."""
+    """Functions of all folds at one level, from which the next level starts."""
 
     level: Level
     landmarks: Landmarks
@@ -105,7 +105,7 @@ class FittedLevel:
     function : Function
     penalty : float
     solver : FactoredFalkon
-        With the factor of this level, for the fit to all rows.
+        Solver with the factor of this level, for the fit to all rows.
     error : tuple of two floats
         Criterion of the comparison of levels; smaller is better.
     row : dict
@@ -119,7 +119,7 @@ class FittedLevel:
     row: PathRow
 
     def start(self, folds: int) -> State:
-        """Return the mean of the functions of the folds, to start from with all rows."""
+        """Return the mean of the functions of the folds, as the start of the fit to all rows."""
         coef = self.function.coef
         # The columns of the folds are side by side, t for each.
         return State(0, coef.reshape(len(coef), folds, -1).mean(dim=1))
@@ -132,12 +132,12 @@ def search(task: PathSettings, levels: Sequence[Level]) -> tuple[FittedLevel, li
     ----------
     task : PathSettings
     levels : sequence of Level
-        Of decreasing penalties.
+        Levels of decreasing penalties.
 
     Returns
     -------
     best, rows
-        The level of the smallest error, the first of them, and a row for each that was fitted.
+        The first level of the smallest error, and a row for each fitted level.
 
     Raises
     ------
@@ -149,8 +149,8 @@ def search(task: PathSettings, levels: Sequence[Level]) -> tuple[FittedLevel, li
     Cost: at each level m² kernel evaluations and about m³ operations once, and a fit and the
     predictions of each fold. Memory: 16 m² bytes, the factors of two levels.
 
-    Beyond the last level the landmarks stay the same, and mostly the factor: `Falkon` accepts a
-    factor of a larger penalty than the penalty of the problem.
+    Beyond the last level the landmarks stay the same, and usually the factor: `Falkon` accepts a
+    factor for a larger penalty than the problem has.
     """
     enough = CHEAP_SHARE * levels[-1].effective_dimension
     best: FittedLevel | None = None
@@ -203,14 +203,14 @@ def held_values(task: PathSettings, best: FittedLevel) -> HeldValues:
 
 
 def largest(levels: Sequence[Level]) -> int:
-    """Return the number of landmarks of the largest level, which is mostly the last one."""
+    """Return the number of landmarks of the largest level, usually the last one."""
     return max(len(level.dictionary) for level in levels)
 
 
 def _and_beyond(levels: Sequence[Level], smallest: float) -> Iterator[Level]:
-    """Yield the levels, then the last one again at smaller and smaller penalties.
+    """Yield the levels, then the last level again with smaller and smaller penalties.
 
-    They end at `smallest`, and their effective dimension is NaN.
+    The additional levels end at `smallest`; their effective dimension is NaN.
     """
     yield from levels
     # `smallest` is inf for selectors without a number: then there is nothing beyond.
@@ -273,7 +273,10 @@ def _starts(
     before: Function | None,
     folds: int,
 ) -> list[State | None]:
-    """Return the last functions, interpolated at the new landmarks: T'T coef = f(landmarks)."""
+    """Return the last functions, interpolated at the new landmarks.
+
+    The coefficients solve T'T coef = f(landmarks), with T the Cholesky factor of the kernel matrix.
+    """
     if before is None:
         return [None] * folds
     coef = before.coef

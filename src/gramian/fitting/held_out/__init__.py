@@ -1,1 +1,1 @@
-"""Held-out rows: folds, splits, early stopping, and predictions of rows that a fit did not see."""
+"""Held-out rows: folds, splits, early stopping, and predictions of held-out rows."""

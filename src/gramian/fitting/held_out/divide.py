@@ -1,4 +1,4 @@
-"""divide: the rows that a fit learns from, and those that it holds out to stop early."""
+"""divide: split rows into training rows and held-out rows for early stopping."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ HELD_SHARE = 8
 
 @dataclass(frozen=True)
 class Parts:
-    """The data of a fit, divided.
+    """Training rows and held-out rows of a fit.
 
     Attributes
     ----------
     train : TrainingData
-        Without rows of weight zero, and without those that are held out.
+        Training data without held-out rows and rows of weight zero.
     held_out : HeldOut or None
-        None if the fit holds no rows out: it does not stop early, or a `Validate` has others.
+        None if the fit holds no rows out: it does not stop early, or a `Validate` has its own rows.
     folds : list of Split, or None
         Folds of `train`, if a splitter or pairs define them.
     """
@@ -46,7 +46,7 @@ class Parts:
 
 
 def divide(settings: FitSettings, data: TrainingData, rng: Generators) -> Parts:
-    """Return the data to learn from, those held out, and the folds that the settings name.
+    """Split the data into training and held-out rows, and return the folds of the settings.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def divide(settings: FitSettings, data: TrainingData, rng: Generators) -> Parts:
 
 
 def holds_out(settings: FitSettings) -> bool:
-    """Return whether a fit holds rows out by itself: to stop early, without a `Validate`."""
+    """Return whether a fit must draw held-out rows: it stops early without a `Validate`."""
     has_validate = any(isinstance(callback, Validate) for callback in settings.callbacks)
     return bool(settings.early_stopping) and not has_validate
 
@@ -85,7 +85,7 @@ def holds_out(settings: FitSettings) -> bool:
 def draw_held_out(
     settings: FitSettings, n: int, classes: Int[Tensor, " n"] | None, rng: Generators
 ) -> Int[Tensor, " r"]:
-    """Return the numbers, increasing, of the rows to hold out: the same share of each class."""
+    """Return the increasing numbers of the rows to hold out, the same share of each class."""
     if rng.held_out is None:
         raise ValueError("early stopping needs a random generator for the held-out rows")
     index = torch.arange(0)
@@ -102,7 +102,7 @@ def draw_held_out(
 def hold_sequential(rows: RowSource, limit: int | None) -> RowSource:
     """Return held-out rows of a sequential source in memory, if they are few.
 
-    Each validation reads all of them.
+    Each validation reads all held-out rows.
     """
     if rows.random_access:
         return rows

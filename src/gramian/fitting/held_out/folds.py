@@ -18,14 +18,14 @@ HELD_OUT = 5
 
 
 def other_rows(n: int, index: Int[Tensor, " k"]) -> Int[Tensor, " _"]:
-    """Return the numbers 0 .. n-1 that are not among the given ones."""
+    """Return the numbers 0 .. n-1 that are not in `index`."""
     is_other = torch.ones(n, dtype=torch.bool)
     is_other[index] = False
     return is_other.nonzero()[:, 0]
 
 
 def without(problem: NystromProblem, held: Int[Tensor, " r"]) -> NystromProblem:
-    """Return the problem on the other rows."""
+    """Return the problem without some rows."""
     if len(held) == 0:
         return problem
     stays = other_rows(len(problem.targets), held)
@@ -62,17 +62,17 @@ def labels(values: Targets) -> Int[Tensor, " n"]:
 def folds(
     n: int, cv: int | None, rng: torch.Generator, classes: Int[Tensor, " n"] | None = None
 ) -> list[Split]:
-    """Return the folds of a path: each leaves out the rows that it is scored on.
+    """Return the folds of a path: rows to fit, and the left-out rows for the error.
 
     Parameters
     ----------
     n : int
-        Rows; at least two, and as many as folds.
+        Number of rows; at least two, and at least the number of folds.
     cv : int or None
-        Folds; None for a single fifth of the rows.
+        Number of folds; None to hold out a fifth of the rows once.
     rng : torch.Generator
     classes : Tensor of shape (n,), optional
-        Each part has the same share of each, to one row.
+        Classes; each part has the same share of each class, to one row.
     """
     count = HELD_OUT if cv is None else cv
     if n < (cv or 2):
@@ -88,17 +88,18 @@ def folds(
 def share(
     n: int, fraction: float, rng: torch.Generator, classes: Int[Tensor, " n"] | None = None
 ) -> Int[Tensor, " r"]:
-    """Return the numbers, increasing, of a fraction of the rows, to one row.
+    """Return the increasing numbers of a random fraction of the rows, to one row.
 
     Parameters
     ----------
     n : int
-        Rows; at least two.
+        Number of rows; at least two.
     fraction : float
-        Between 0 and 1; one row at least is held out, and one stays.
+        Fraction between 0 and 1; at least one row is drawn, and one remains.
     rng : torch.Generator
     classes : Tensor of shape (n,), optional
-        The rows have the same share of each class, to one row, and one of each stays.
+        Classes; the rows have the same share of each class, to one row, and one row of each
+        remains.
     """
     count = min(max(round(fraction * n), 1), n - 1)
     order = _mix_rows(n, rng, classes)

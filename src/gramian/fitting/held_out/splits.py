@@ -20,7 +20,7 @@ from .folds import labels
 
 
 def count_of(cv: object, n: int) -> float:
-    """Return the number of fits of splits of n rows, in units of one fit to all rows.
+    """Return the cost of the fits to all splits of n rows, in units of one fit to all rows.
 
     The training rows of a splitter are unknown before the split: each fit counts as one.
     """
@@ -37,15 +37,15 @@ def count_of(cv: object, n: int) -> float:
 def folds_of(cv: object, data: TrainingData) -> list[Split]:
     """Return the folds of a splitter or of pairs.
 
-    A splitter splits the rows of the data: it gets numbers in place of them, and the
-    targets, classes as 0, 1, ... Pairs are numbers of the rows that were given, of which some may
-    have weight zero, or be held out for early stopping.
+    A splitter receives row numbers in place of rows, and the targets, with classes as 0, 1, ...
+    Pairs are row numbers of the user's data, in which some rows may have weight zero or be held out
+    for early stopping.
 
     Raises
     ------
     ValueError
-        If there is no fold, or one has no row to train or to test on, a row twice, or numbers
-        beyond the rows.
+        If there is no fold, or a fold has no training or test row, a repeated row, or a number out
+        of range.
     """
     n = len(data.rows)
     if is_splitter(cv):
@@ -73,7 +73,7 @@ def folds_of(cv: object, data: TrainingData) -> list[Split]:
 
 
 def given_splits(cv: object, data: TrainingData) -> list[Split]:
-    """Return the splits of a splitter or of pairs, increasing; none of a number or of None."""
+    """Return the increasing row numbers of a splitter or of pairs; none for a number or None."""
     if not (is_splitter(cv) or is_pairs(cv)):
         return []
     return folds_of(cv, data)
@@ -85,7 +85,7 @@ def search_splits(cv: object, data: TrainingData, rng: torch.Generator) -> list[
     Parameters
     ----------
     cv : int, splitter or pairs
-        A number of shuffled folds, each with the same share of each class.
+        A number gives shuffled folds, each with the same share of each class.
     data : TrainingData
     rng : torch.Generator
 
@@ -112,7 +112,7 @@ def search_splits(cv: object, data: TrainingData, rng: torch.Generator) -> list[
 def _remaining_rows(
     index: Tensor, stays: Tensor | None, split: int, part: str
 ) -> Int[Tensor, " _"]:
-    """Return the numbers of rows among those that stay."""
+    """Return the new numbers of rows after some rows were left out."""
     places = index if stays is None else _places_of(index, stays)
     if len(places) == 0:
         raise ValueError(
@@ -123,7 +123,7 @@ def _remaining_rows(
 
 
 def _places_of(index: Tensor, stays: Tensor) -> Tensor:
-    """Return the places of numbers in an increasing list, of those that are in it."""
+    """Return the positions of numbers in an increasing list; missing numbers are left out."""
     # A number after the last one gets the place len(stays), which the comparison cannot read.
     place = torch.searchsorted(stays, index).clamp(max=len(stays) - 1)
     return place[stays[place] == index]
@@ -131,7 +131,7 @@ def _places_of(index: Tensor, stays: Tensor) -> Tensor:
 
 @contextlib.contextmanager
 def _in_words(cv: object) -> Iterator[None]:
-    """Raise errors of a splitter with its name, and the way to pass groups."""
+    """Context that adds the name of a splitter, and a hint about groups, to its errors."""
     try:
         yield
     except (ValueError, TypeError) as error:

@@ -19,7 +19,7 @@ from .values import HeldValues
 
 @dataclass(frozen=True)
 class Watch:
-    """The callbacks and rules of a fit that may stop early.
+    """Callbacks and stopping rules of a fit that may stop early.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Watch:
     def best_state(self, problem: Problem, result: Result) -> State | None:
         """Return the best state; None if the fit does not stop early.
 
-        The last state is validated, too, unless the user has interrupted the fit and waits.
+        The last state is also validated, unless the user has interrupted the fit.
         """
         if self.keep is None or self.look is None:
             return None
@@ -74,7 +74,7 @@ class Watch:
     def predict_held_out(
         self, problem: Problem, result: Result, best: State | None
     ) -> HeldValues | None:
-        """Return predictions of held-out rows by the state that is kept, if that was the best one.
+        """Return predictions of held-out rows by the kept state, if it is the best one.
 
         Cost: one prediction; none after an interruption.
         """
@@ -89,7 +89,7 @@ class Watch:
 def with_validation(
     settings: FitSettings, held: HeldOut | None, solver: Solver[Any, Any], n: int
 ) -> FitSettings:
-    """Return settings with a validation on the held-out rows of a fit to n rows, if it has any.
+    """Return settings with a validation on the held-out rows of a fit to n rows, if any.
 
     The validation follows each iteration, or each pass of a solver whose passes have many.
     """

@@ -1,4 +1,4 @@
-"""HeldValues: predictions and true values of rows that a fit did not see."""
+"""HeldValues: predictions and true values of held-out rows."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ...model import Shares
 
 @dataclass(frozen=True, eq=False)
 class HeldValues:
-    """Predictions of rows that a fit did not see, as decision values and codes of classes.
+    """Predictions and true values of held-out rows; for classes, decision values and codes.
 
     Attributes
     ----------
     values, truth : Tensor of shape (v, t)
-        The truth of a row that stands for several is the mean of their codes.
+        For a merged row, the truth is the mean of the codes of its rows.
     weights : Tensor of shape (v,), or None
     """
 
@@ -26,5 +26,5 @@ class HeldValues:
     weights: Float[Tensor, " v"] | None = None
 
     def shares(self) -> Shares:
-        """Return the map to probabilities that these rows ask for."""
+        """Return the map to probabilities that is fitted to these rows."""
         return Shares.fit(self.values, self.truth, self.weights)

@@ -35,7 +35,7 @@ class Entries(ABC):
 
     @abstractmethod
     def block(self, rows: Int[Tensor, " b"], columns: Int[Tensor, " m"]) -> Float[Tensor, "b m"]:
-        """Return the entries of some rows and columns, not to be written to."""
+        """Return the entries of some rows and columns; do not write to them."""
 
     @abstractmethod
     def diagonal(self, at: Int[Tensor, " b"]) -> Float[Tensor, " b"]:
@@ -76,7 +76,7 @@ class Given(Entries):
 
 
 def _range_or_numbers(numbers: Int[Tensor, " k"]) -> Numbers:
-    """Return consecutive numbers as a slice, whose part of a tensor is no copy."""
+    """Return consecutive numbers as a slice, which selects without a copy."""
     start, count = int(numbers[0]), len(numbers)
     if torch.equal(numbers, torch.arange(start, start + count)):
         return slice(start, start + count)

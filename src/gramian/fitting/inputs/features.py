@@ -28,13 +28,13 @@ class FeatureMaps:
     Attributes
     ----------
     standardizer : Standardizer or None
-        None if rows are encoded, sparse, or to stay as they are.
+        None if rows are encoded, sparse, or not to be scaled.
     quantiles : QuantileMap or None
     metric : LinearMap or None
     importances : Tensor of shape (d,), or None
-        Those of a learned metric.
+        Importances of a learned metric.
     learned : LearnedMetric or None
-        What this fit has learned.
+        The metric that this fit has learned.
     """
 
     standardizer: Standardizer | None = None
@@ -51,9 +51,9 @@ class FeatureMaps:
         kernel: Kernel,
         rng: torch.Generator | None,
     ) -> FeatureMaps:
-        """Return the maps that need no targets; `with_metric` adds the last one.
+        """Return the standardisation and the quantile map; `with_metric` adds the metric.
 
-        Features that the kernel takes as they are given stay so.
+        The metric may need targets. Features in `kernel.unscaled_features` are not changed.
 
         Notes
         -----
@@ -79,13 +79,13 @@ class FeatureMaps:
     def with_metric(
         self, settings: FitSettings, data: TrainingData, kernel: Kernel, rng: torch.Generator | None
     ) -> FeatureMaps:
-        """Return these maps and the metric that the settings give, or ask to be learned.
+        """Return these maps with the metric of the settings, learned if they request it.
 
         Parameters
         ----------
         settings : FitSettings
         data : TrainingData
-            With rows as they are given, and targets as the solver sees them.
+            Data with unmapped rows, and targets as the solver sees them.
         kernel : Kernel
         rng : torch.Generator, optional
         """
@@ -128,7 +128,7 @@ class FeatureMaps:
 
     @property
     def empty(self) -> bool:
-        """Whether the kernel sees rows as they are given, or encoded."""
+        """Whether there is no map: the kernel sees unmapped or encoded rows."""
         return self.standardizer is None and not self.costly
 
     @property
@@ -164,12 +164,12 @@ class FeatureMaps:
 
 
 def check_units(settings: FitSettings, rows: RowSource) -> None:
-    """Raise ValueError if settings change features that the kernel takes as they are given.
+    """Raise ValueError if settings map features that the kernel requires unscaled.
 
     Parameters
     ----------
     settings : FitSettings
-        As the user gave them; an "auto" changes no such feature.
+        Settings of the user; "auto" maps no such feature.
     rows : RowSource of shape (n, d)
     """
     kernel, d = resolve.kernel(settings.kernel, settings.lengthscale), rows.shape[1]
@@ -188,7 +188,7 @@ def check_units(settings: FitSettings, rows: RowSource) -> None:
 
 
 def _standardizer(data: TrainingData, kernel: Kernel) -> Standardizer | None:
-    """Return the map to mean 0 and deviation 1 of all features that the kernel lets change."""
+    """Return the map to mean 0 and deviation 1, except for features that must stay unscaled."""
     d = data.rows.shape[1]
     unscaled_features = sorted(kernel.unscaled_features(d))
     if len(unscaled_features) == d:

@@ -1,4 +1,4 @@
-"""Precomputed: a kernel matrix that was given takes the place of rows and a kernel."""
+"""Precomputed: a given kernel matrix in place of rows and a kernel."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SYMMETRY_TOLERANCE = 1e-4
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Precomputed(Kernel):
-    """Kernel that looks up the entries of a matrix, at rows that are row numbers.
+    """Kernel that looks up the entries of a matrix; its rows are row numbers.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class Precomputed(Kernel):
         return frozenset(range(d))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the name alone; `linear_model` gives the model that a file can hold."""
+        """Return only the name; `linear_model` makes the model for a file."""
         return {"name": PRECOMPUTED_NAME}
 
     def prepare(self, points: Tensor, side: Side) -> Prepared:
@@ -77,7 +77,7 @@ class Precomputed(Kernel):
 
 
 def _of(points: Tensor) -> Int[Tensor, " b"]:
-    """Return the numbers that rows are."""
+    """Return rows as row numbers."""
     return points[:, 0].long().cpu()
 
 
@@ -87,14 +87,14 @@ def looked_up(settings: FitSettings, data: TrainingData) -> tuple[FitSettings, T
     Parameters
     ----------
     settings : FitSettings
-        With ``kernel="precomputed"``.
+        Settings with ``kernel="precomputed"``.
     data : TrainingData
-        With the matrix as rows.
+        Data with the matrix in place of rows.
 
     Raises
     ------
     ValueError
-        If it is not the matrix of a kernel, or if settings need rows.
+        If the matrix is not the matrix of a kernel, or settings require rows.
     """
     n = len(data.rows)
     _check_settings(settings, data.rows)
@@ -116,7 +116,7 @@ def plan_matrix(settings: FitSettings, rows: RowSource) -> tuple[FitSettings, Ro
     Raises
     ------
     ValueError
-        If it is not square, or there are settings that need rows.
+        If the matrix is not square, or settings require rows.
     """
     _check_settings(settings, rows)
     check_square(rows)
@@ -131,7 +131,7 @@ def of_matrix(rows: RowSource) -> tuple[Precomputed, RowSource]:
     Raises
     ------
     ValueError
-        If it is the matrix of no kernel.
+        If the matrix is not the matrix of a kernel.
     """
     entries = rows.calls if isinstance(rows, ObjectRows) else Given(_matrix(rows))
     return Precomputed(entries), _numbers(len(rows), entries.dtype)
@@ -145,7 +145,7 @@ def announce_calls(rows: RowSource, landmarks: LandmarksLike, named: int | None 
     rows : RowSource
     landmarks : None, int, str or Selector
     named : int, optional
-        Number of landmarks that the name of a selector means.
+        Number of landmarks if `landmarks` is the name of a selector.
     """
     if isinstance(rows, ObjectRows):
         logger.warning("%s", cost_of_objects(rows, landmarks, named))
@@ -174,7 +174,7 @@ def _numbers(n: int, dtype: torch.dtype) -> RowSource:
 
 
 def check_square(rows: RowSource) -> None:
-    """Raise ValueError if this is not the dense square matrix of a kernel."""
+    """Raise ValueError if rows are not a dense square matrix."""
     n, d = rows.shape
     if rows.remote:
         raise ValueError(
@@ -190,7 +190,7 @@ def check_square(rows: RowSource) -> None:
 
 
 def _matrix(rows: RowSource) -> Float[Tensor, "n n"]:
-    """Return the matrix, in the memory where it is if that holds floating-point numbers."""
+    """Return the matrix, without a copy if it has floating-point numbers."""
     check_square(rows)
     n = len(rows)
     parts = [block for _, block in rows.blocks(n)]
@@ -236,7 +236,7 @@ def _what(rows: RowSource) -> str:
 def check_matrix_settings(
     lengthscale: Lengthscale, landmarks: LandmarksLike, rows: RowSource
 ) -> None:
-    """Raise ValueError if a lengthscale is given, or landmarks that are no rows of the matrix."""
+    """Raise ValueError for a given lengthscale, or landmarks that are not rows of the matrix."""
     what = _what(rows)
     if not (isinstance(lengthscale, str) and lengthscale in ("auto", "median")):
         problem = f"has no effect on {what}, whose values are fixed"
@@ -252,15 +252,16 @@ def check_matrix_settings(
 
 
 def only_columns(model: KernelModel, columns: Int[Tensor, " m"]) -> KernelModel:
-    """Return a model of `linear_model` that takes only these columns; others have no effect."""
+    """Return a model of `linear_model` for only these columns; others have no effect."""
     rows = model.centers.take(torch.arange(len(model.centers)))
     return replace(model, centers=rows[:, columns].contiguous())
 
 
 def linear_model(model: KernelModel, n: int) -> KernelModel:
-    """Return a model of numbers of rows as one of new rows, of their kernel with the n of training.
+    """Convert a model whose rows are row numbers to a linear model of rows of the kernel matrix.
 
-    That is a linear function of each new row, and its centers are the coefficients.
+    A new row has its kernel values with the n training rows. The prediction is linear in them, and
+    the centers of the linear model are the coefficients.
     """
     # f(x) = sum_j K(x, x_j) c_j is linear in the row K(x, .). In a linear kernel, the coefficients
     # c of a target are a center, and each target has the value of its own center.

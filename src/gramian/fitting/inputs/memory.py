@@ -15,7 +15,7 @@ BLOCK_ENTRIES = 1 << 20
 
 
 def shared_bytes(limit: int | None) -> int:
-    """Return the bytes that rows in memory may take, of a limit or of the machine's memory."""
+    """Return the bytes for rows in memory, a share of the limit or of the machine's memory."""
     return (machine_memory() if limit is None else limit) // MEMORY_SHARE
 
 
@@ -26,7 +26,7 @@ def in_memory(rows: RowSource, most_bytes: int) -> tuple[RowSource, int]:
     ----------
     rows : RowSource of shape (n, d)
     most_bytes : int
-        Larger rows stay where they are; then the second result is 0.
+        Limit; larger rows are returned unchanged, with 0 bytes.
     """
     need = len(rows) * rows.shape[1] * rows.dtype.itemsize
     if need > most_bytes:

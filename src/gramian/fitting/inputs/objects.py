@@ -56,7 +56,7 @@ class Calls(Entries):
     function : callable
         ``function(a, b)`` gives a number, the same as ``function(b, a)``.
     objects : sequence
-        Of n objects of any type.
+        Sequence of n objects of any type.
 
     Notes
     -----
@@ -120,7 +120,7 @@ class Calls(Entries):
 
 
 class ObjectRows(RowSource):
-    """The kernel matrix of n objects in place of their rows, of which nothing is computed yet.
+    """The kernel matrix of n objects in place of rows; entries are computed when needed.
 
     Parameters
     ----------
@@ -133,13 +133,13 @@ class ObjectRows(RowSource):
         self.calls, self.shape = calls, (calls.count, calls.count)
 
     def blocks(self, size: int) -> Iterator[tuple[slice, Tensor]]:
-        """Walk over the rows of the matrix, whose entries are computed."""
+        """Yield blocks of rows of the matrix; entries that are not known yet are computed now."""
         for start in range(0, len(self), size):
             part = slice(start, min(start + size, len(self)))
             yield part, self.take(torch.arange(part.start, part.stop))
 
     def take(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k n"]:
-        """Return some rows of the matrix, whose entries are computed."""
+        """Return some rows of the matrix; entries that are not known yet are computed now."""
         # The block may be a transposed view.
         return self.calls.block(index, torch.arange(len(self))).contiguous()
 
@@ -151,11 +151,11 @@ class CallCost:
     Attributes
     ----------
     name : str
-        Of the function.
+        Name of the function.
     calls : int
         Expected number; automatic choices may need more.
     per_second : float
-        Measured on a few pairs.
+        Calls per second, measured on a few pairs.
     """
 
     name: str
@@ -164,7 +164,7 @@ class CallCost:
 
     @property
     def seconds(self) -> float:
-        """About how long they take."""
+        """Expected seconds of the calls."""
         return self.calls / self.per_second
 
     def __str__(self) -> str:
@@ -177,7 +177,7 @@ class CallCost:
 
 
 def cost_of(calls: Calls, landmarks: int | None, selection: int = 0) -> CallCost:
-    """Return the expected cost of the calls of a fit, from the time of a few.
+    """Return the expected cost of the calls of a fit, from the time of a few calls.
 
     Parameters
     ----------

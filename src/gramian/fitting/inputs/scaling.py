@@ -45,13 +45,13 @@ class PathRow(TypedDict):
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """Maps of features and targets to those that a fit sees.
+    """Maps from features and targets of the user to scaled ones for the solver.
 
     Attributes
     ----------
     features : FeatureMaps
     targets : Standardizer or None
-        Of t columns; None if targets are as they are given, as codes of classes always are.
+        Map of the t targets; None if they are not scaled, such as codes of classes.
     encoding : Encoding or None
         Encoding of tables as rows.
 
@@ -76,18 +76,19 @@ class Scaling:
         kernel: Kernel,
         rng: torch.Generator | None,
     ) -> Scaling:
-        """Return the scaling that the settings ask for, and learn the metric if they do.
+        """Return the scaling of the settings; learn the metric if they request it.
 
         Parameters
         ----------
         settings : FitSettings
         data : TrainingData
         before : KernelModel, optional
-            A model that the fit continues. Its scaling stays; of targets, if there are as many.
+            A model that the fit continues. Its scaling is kept; for targets only if their number is
+            equal.
         kernel : Kernel
             Kernel of the fit, whose lengthscale may be "median".
         rng : torch.Generator or None
-            For the sample of quantiles, and for the metric.
+            Generator for the sample of quantiles, and for the metric.
 
         Notes
         -----
@@ -111,14 +112,14 @@ class Scaling:
         return replace(scaling, features=features.with_metric(settings, scaled, kernel, rng))
 
     def with_quantiles(self, data: TrainingData, rng: torch.Generator | None) -> Scaling:
-        """Return the scaling that makes features normal by their quantiles, too."""
+        """Return this scaling with a quantile map of the features."""
         return replace(self, features=self.features.with_quantiles(data.rows, rng))
 
     def apply(self, settings: FitSettings, data: TrainingData) -> tuple[FitSettings, TrainingData]:
         """Return settings and training data as the fit sees them; see `settings`.
 
-        Rows that cost something to map are held in memory if they are few, which is taken off the
-        memory limit.
+        Rows that are slow to map are kept in memory if they are few; the memory limit is reduced
+        accordingly.
         """
         rows, taken_bytes = self.features.hold_in_memory(data.rows, settings.limit)
         settings = self.settings(settings, data)
@@ -136,13 +137,13 @@ class Scaling:
         return self.targets.scale_numbers(targets)
 
     def settings(self, settings: FitSettings, data: TrainingData) -> FitSettings:
-        """Return settings for scaled rows: landmarks that are points, and held-out rows, are, too.
+        """Return settings for scaled rows, with scaled landmark points and held-out rows.
 
         Parameters
         ----------
         settings : FitSettings
         data : TrainingData
-            That of the training, as it was given.
+            Unscaled training data.
         """
         callbacks = self._callbacks(settings, data.feature_names)
         landmarks = settings.landmarks
@@ -151,7 +152,7 @@ class Scaling:
         return replace(settings, landmarks=landmarks, callbacks=callbacks)
 
     def _points(self, landmarks: LandmarksLike, rows: RowSource) -> LandmarksLike:
-        """Return landmarks that were given as points, as the kernel sees them."""
+        """Return given landmark points, mapped for the kernel."""
         if self.features.empty:
             return landmarks
         # Maps of features fill the zeros of sparse rows, and the kernel needs the type of the rows.
@@ -168,7 +169,7 @@ class Scaling:
     def _held_out(
         self, given: Validate, names: tuple[str, ...] | None, limit: int | None
     ) -> Validate:
-        """Return held-out rows as the kernel sees them, with errors in the units of the targets."""
+        """Return a validation on mapped held-out rows, with errors in the units of the targets."""
         # Rows that the fit itself has held out are encoded already.
         if isinstance(given.X, RowSource):
             source = given.X
@@ -190,14 +191,14 @@ class Scaling:
         return replace(given, X=rows, y=y, scale=given.scale * self.targets.scale)
 
     def model(self, model: KernelModel) -> KernelModel:
-        """Return the model of a scaled fit, for rows and predictions as they are given."""
+        """Return the model of a scaled fit, for rows and predictions in the user's units."""
         model = self.features.model(model)
         if self.targets is None:
             return model
         return replace(model, target_shift=self.targets.mean, target_scale=self.targets.scale)
 
     def path(self, path: list[PathRow] | None) -> list[PathRow] | None:
-        """Return the rows of a path with errors in the units of the target, if it is one."""
+        """Return the rows of a path, with errors in the units of the target if there is one."""
         if path is None or self.targets is None or len(self.targets.scale) > 1:
             return path
         # The errors of a path are squared.
@@ -213,7 +214,7 @@ class Scaling:
 
 
 def _rows_of(targets: Targets) -> RowSource:
-    """Return targets as rows, wherever they are."""
+    """Return local or remote targets as rows."""
     remote = as_remote_columns(targets)
     return as_rows(targets) if remote is None else remote.rows
 

@@ -17,9 +17,9 @@ from .training_data import TrainingData
 def training_targets(
     y: ArrayLike | RemoteColumns, dtype: torch.dtype, products: torch.dtype | None = None
 ) -> Targets:
-    """Return `target_tensor`; ValueError if products with a column round to 0 or overflow.
+    """Return `target_tensor`; raise ValueError if products with a column round to 0 or overflow.
 
-    Products are of the type of the rows, unless it is given.
+    Products have the type of the rows, unless another type is given.
     """
     targets = _remote_targets(y, dtype) if isinstance(y, RemoteColumns) else target_tensor(y, dtype)
     check_magnitude(targets, products or dtype)
@@ -27,7 +27,7 @@ def training_targets(
 
 
 def _remote_targets(y: RemoteColumns, dtype: torch.dtype) -> Targets:
-    """Return numbers that stay with their rows as `target_tensor` has them."""
+    """Return remote targets in the type and shape of `target_tensor`."""
     if y.labels is not None:
         raise ValueError(
             f"the targets are texts, such as {str(y.labels[0])!r}, and KernelRidge predicts "
@@ -40,7 +40,7 @@ def _remote_targets(y: RemoteColumns, dtype: torch.dtype) -> Targets:
 
 
 def target_tensor(y: ArrayLike, dtype: torch.dtype) -> Float[Tensor, "n t"]:
-    """Return numeric targets as a tensor of shape (n, t), of float32 if rows are, too."""
+    """Return numeric targets as a tensor of shape (n, t), in float32 if the rows are float32."""
     y = np.asarray(y)
     # float32 only if both are: integers and float64 targets keep their digits.
     narrow = y.dtype == np.float32 and dtype == torch.float32
@@ -56,7 +56,7 @@ def classes_of(y: np.ndarray | RemoteColumns, weights: RowWeights | None = None)
     Raises
     ------
     ValueError
-        If there is one only.
+        If there is only one label.
     """
     if isinstance(y, RemoteColumns):
         classes = y.classes(weights)
@@ -80,7 +80,7 @@ def coded_data(
 ) -> TrainingData:
     """Return training data whose targets are the codes of labels; see `class_codes`.
 
-    Rows of weight zero may have labels that are no class.
+    Rows of weight zero may have labels that are not classes.
     """
     if isinstance(y, RemoteColumns):
         # The workers look codes up in this table, so that no label is sent.
@@ -94,7 +94,7 @@ def coded_data(
 
 
 def as_labels(y: np.ndarray) -> np.ndarray:
-    """Return texts that NumPy holds as objects as its own texts; else the same."""
+    """Return object arrays of texts as NumPy strings, and other arrays unchanged."""
     if y.dtype.kind == "O" and all(isinstance(v, str) for v in y.flat):
         return y.astype(str)
     return y

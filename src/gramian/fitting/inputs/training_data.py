@@ -28,12 +28,12 @@ from ...model import KernelModel, Label
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Rows that a fit holds out by itself, to stop early.
+    """Rows that a fit holds out for early stopping.
 
     Attributes
     ----------
     index : Tensor of shape (r,)
-        Their numbers, increasing, among the rows of positive weight.
+        Increasing numbers of these rows among the rows of positive weight.
     data : TrainingData
     """
 
@@ -43,7 +43,7 @@ class HeldOut:
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
-    """Training data, of which lengths, targets and weights are checked.
+    """Training data with checked lengths, targets and weights.
 
     Attributes
     ----------
@@ -54,23 +54,23 @@ class TrainingData:
     weights : Tensor of shape (n,), or None
         Weights of the rows; None if all are one. `fit` leaves out rows of weight zero.
     classes : tuple of k labels, or None
-        The labels whose codes the targets are; None if targets are numbers.
+        Labels of the classes that the targets encode; None if targets are numbers.
     feature_names : tuple of d str, or None
     encoding : Encoding or None
-        What made rows of a table, and scaled them; None if they are as they were given.
+        Encoding that made and scaled the rows from a table; None for other rows.
     target : tuple of str, or None
         Names of the columns that are predicted.
     held_out : HeldOut or None
         Held-out rows, which `rows` does not contain.
     numbers : Tensor of shape (n,), or None
-        Numbers, increasing, that the rows have among those that were given; None if they are all.
+        Increasing numbers of these rows among the user's rows; None for all rows.
     total_rows : int or None
-        Number of the rows before some were left out, if not n.
+        Number of rows before some were left out; None for n.
 
     Raises
     ------
     ValueError
-        If there is not a finite target for each row, or a finite weight that is not negative.
+        If a row lacks a finite target, or a finite nonnegative weight.
     """
 
     rows: RowSource
@@ -119,7 +119,7 @@ class TrainingData:
         return self.part(self.weights.nonzero()[:, 0])
 
     def with_local_numbers(self) -> TrainingData:
-        """Return the same with targets and weights in memory: for who reads rows as a stream."""
+        """Return the data with targets and weights in memory, for solvers that stream rows."""
         if as_remote_columns(self.targets) is None and as_remote_columns(self.weights) is None:
             return self
         weights = None if self.weights is None else gather_numbers(self.weights)
@@ -136,13 +136,13 @@ class TrainingData:
     def model(
         self, kernel: Kernel, centers: RowSource | Tensor, coef: Float[Tensor, "m t"], **parts: Any
     ) -> KernelModel:
-        """Return the model that predicts these targets from such rows; `parts` are its others."""
+        """Return the model that predicts these targets from such rows; `parts` are other fields."""
         names = {"feature_names": self.feature_names, "target": self.target}
         described = {**names, "classes": self.classes, "encoding": self.encoding, **parts}
         return KernelModel(kernel, centers, coef, **described)
 
     def part(self, index: Int[Tensor, " k"], rows: RowSource | None = None) -> TrainingData:
-        """Return the rows of increasing numbers, as a `Subset` unless they are given."""
+        """Return a part of the data by increasing numbers; rows are a `Subset` unless given."""
         return replace(
             self,
             rows=subset(self.rows, index) if rows is None else rows,

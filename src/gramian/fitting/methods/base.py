@@ -1,4 +1,4 @@
-"""Method: a kind of fit, from prepared data to a problem, and from its solution to a model."""
+"""Method: a kind of fit, which makes a problem of prepared data, and a model of its solution."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ from ..settings.settings import FitSettings
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A fit in which only landmarks, and the penalty of a path, are left to choose.
+    """Settings and data of a fit, before the choice of landmarks and of the penalty of a path.
 
     Attributes
     ----------
     user_settings : FitSettings
-        As the user gave them, with a number as tolerance.
+        Settings of the user, with a number as tolerance.
     settings : FitSettings
-        With values in place of "auto".
+        Settings with values in place of "auto".
     data : TrainingData
-        Rows as the kernel sees them, targets as the solver does; without held-out rows.
+        Mapped rows and scaled targets, without held-out rows.
     scaling : Scaling
         Maps of features and targets to `data`.
     kernel : Kernel
@@ -51,13 +51,13 @@ class Prepared:
     ends : float
         The time of `time.monotonic` at which the fit ends.
     held_out : HeldOut or None
-        Rows by which the fit stops early.
+        Held-out rows for early stopping.
     folds : sequence of Split, or None
-        Of a path of penalties, where a splitter or pairs define them.
+        Folds of a path of penalties, if a splitter or pairs define them.
     probabilities : Probabilities or None
-        The map to probabilities of classes, from rows that the choices have held out.
+        Map to probabilities of classes, fitted to the held-out rows of the choices.
     before : Fitted or None
-        The earlier fit that this one starts from.
+        Earlier fit from which this fit starts.
     """
 
     user_settings: FitSettings
@@ -77,7 +77,7 @@ class Prepared:
     def place(self) -> PlacedData:
         """Place the data where the fit computes.
 
-        Only the caller may keep a reference to them, because they may move.
+        Only the caller may keep a reference to the data, because they may move to a device.
         """
         return PlacedData.place(
             self.data, self.kernel, self.engine, self.solver, self.size, self.settings.limit
@@ -86,7 +86,7 @@ class Prepared:
     def build_fitted(
         self, start: Start, result: Result, model: KernelModel, best: State | None = None
     ) -> Fitted:
-        """Return the outcome of a run of the solver; `best` is the state that it keeps, if any."""
+        """Return the outcome of a run of the solver; `best` is the kept state, if any."""
         # A fit that continues an earlier one has its metric, and learns none.
         learned = self.scaling.features.learned if self.before is None else self.before.learned
         return Fitted(
@@ -122,7 +122,7 @@ class Start:
     engine : Engine
         Computes products with all rows.
     solver : Solver
-        With the factor of the path of penalties, if there was one.
+        After a path of penalties, it has the factor (see `FactoredFalkon`) of the best one.
     state : State or None
         The state to start from.
     path : list of dict, or None
@@ -145,12 +145,12 @@ class Start:
 
 
 class Method(ABC):
-    """A kind of fit: the problem that it makes of prepared data, and the model of its solution."""
+    """A kind of fit: its problem for prepared data, and the model of the solution."""
 
     def before(
         self, settings: FitSettings, data: TrainingData, fitted: Fitted | None
     ) -> Fitted | None:
-        """Return the earlier fit that this one starts from; None by default."""
+        """Return the earlier fit from which this fit starts; None by default."""
         return None
 
     def expected_time(
@@ -162,7 +162,7 @@ class Method(ABC):
     def for_choices(
         self, settings: FitSettings, data: TrainingData
     ) -> tuple[FitSettings, TrainingData]:
-        """Return settings and data by which kernel, lengthscale and penalty are chosen."""
+        """Return the settings and data for choosing kernel, lengthscale and penalty."""
         return settings, data
 
     def after_choices(

@@ -41,7 +41,7 @@ OPERATIONS_PER_ENTRY = 40
 
 
 def warn(text: str | Text | None) -> None:
-    """Log a warning, if there is one: not through `warnings`, as it may be intended."""
+    """Log a warning, if any; not through `warnings`, because the user may intend such a fit."""
     if text is not None:
         logger.warning(text)
 
@@ -52,7 +52,7 @@ def weak_fit(r2: float, where: str) -> str | None:
     Parameters
     ----------
     r2 : float
-        NaN if it is unknown.
+        Coefficient of determination; NaN if unknown.
     where : str
         The rows on which it was measured, such as "500 held-out rows".
     """
@@ -74,14 +74,14 @@ def diagnose_fit(problem: Problem, result: Result, callbacks: Callbacks, coded: 
     problem : Problem
     result : Result
     callbacks : sequence of callables
-        A `Validate` among them has measured the error on its rows.
+        Callbacks; the last error of a `Validate` among them is used.
     coded : bool
         Whether targets are codes of classes: their R2 says little.
 
     Notes
     -----
-    Without a `Validate`: 2,000 m kernel evaluations for m landmarks, where rows can be read in any
-    order; nothing where they cannot, and none where all rows are centers.
+    Cost without a `Validate`: 2,000 m kernel evaluations for m landmarks and rows with random
+    access; otherwise none. A fit to a sequential source is then not diagnosed.
     """
     if coded or result.reason != "converged":
         return None
@@ -106,7 +106,7 @@ def diagnose_fit(problem: Problem, result: Result, callbacks: Callbacks, coded: 
 
 
 def _training_r2(problem: Problem, coef: Float[Tensor, "m t"], index: Tensor) -> float:
-    """Return R2 of all targets together on some rows, weighted by their observation weights."""
+    """Return R2 over all targets on some rows, with observation weights."""
     device_index = index.to(problem.targets.device)
     y = problem.targets[device_index].double()
     weight = y.new_ones(len(y), 1)
@@ -125,9 +125,10 @@ def _residuals(
     index: Int[Tensor, " k"],
     y: Float[Tensor, "k t"],
 ) -> Float[Tensor, "k t"]:
-    """Return y - f of some rows; with all rows as centers, ridge times coef.
+    """Return the residuals y - f of some rows; for all rows as centers, shift times coef.
 
-    The latter is exact up to the residual of the system, far below the error of a weak fit.
+    The shift is N times the penalty. The product is exact up to the residual of the system, far
+    below the error of a weak fit.
     """
     # From (K + ridge) c = y follows y - K c = ridge c, without a product.
     if isinstance(problem, FullProblem):
@@ -146,12 +147,12 @@ def long_fit(
     rows : RowSource of shape (n, d)
     solver : Solver
     size : FitSize
-        As `solver_choice.solver_and_size` gives them.
+        Size of the fit, as `solver_choice.solver_and_size` returns it.
 
     Notes
     -----
-    Costs nothing for fits that no machine needs ten minutes for, by the count of their operations;
-    for others a quarter of a second, to measure the speed of this one.
+    Small fits, by the count of their operations, cost nothing; for others the speed of this machine
+    is measured in a quarter of a second.
     """
     # Most fits are short by any measure, and should not pay for a measurement.
     if _operations(settings, solver, size) < SLOW_OPERATIONS * LONG_SECONDS:
@@ -172,7 +173,7 @@ def long_fit(
 
 
 def _operations(settings: FitSettings, solver: Solver[Any, Any], size: FitSize) -> float:
-    """Return about how many operations a fit has: kernel entries and factorisations."""
+    """Return the approximate number of operations of a fit: kernel entries and factorisations."""
     iterations = 1 if solver.closed_form else min(settings.max_iter, ASSUMED_ITERATIONS)
     entries = evaluations(solver, size, iterations) + size.selection_evaluations
     of_factors = solver.operations(size, iterations) + size.selection_operations

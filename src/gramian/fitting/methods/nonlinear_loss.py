@@ -39,20 +39,20 @@ class NonlinearLoss(Method):
     Attributes
     ----------
     settings : FitSettings
-        As they were given.
+        Settings of the user.
     loss : Loss
-        In its unit.
+        Loss in the unit of the targets.
     unit : float
-        Of the targets.
+        Unit of the targets.
     targets : Tensor of shape (n, t)
-        In that unit.
+        Targets divided by the unit.
 
     Notes
     -----
     Kernel and lengthscale that are "auto" are chosen by squared errors, of codes of classes or of
-    `Loss.surrogate` of the targets, as in a fit with that loss. A penalty that is "auto" is chosen
-    by the loss itself on rows that are held out of a sample, from fits with decreasing penalties
-    that start from each other.
+    `Loss.surrogate` of the targets, as in a fit with that loss. An "auto" penalty is chosen by the
+    loss itself on held-out rows of a sample, from fits with decreasing penalties, each started from
+    the previous one.
     """
 
     settings: FitSettings
@@ -80,7 +80,7 @@ class NonlinearLoss(Method):
     def for_choices(
         self, settings: FitSettings, data: TrainingData
     ) -> tuple[FitSettings, TrainingData]:
-        """Return settings of a fit of squared errors, and targets that make them like losses."""
+        """Return settings of a fit of squared errors, and surrogate targets for the loss."""
         plain = replace(settings, loss=SQUARED_LOSS, solver="auto")
         if data.coded:
             return plain, data
@@ -121,7 +121,7 @@ class NonlinearLoss(Method):
         coef: Float[Tensor, "m t"],
         held_values: HeldValues | None,
     ) -> KernelModel:
-        """Return the model, of the link of the loss."""
+        """Return the model, with the link of the loss."""
         data, loss = prepared.data, self.loss
         offset = cast("LossProblem", start.problem).offset.cpu()
         model = data.model(
@@ -139,12 +139,12 @@ class NonlinearLoss(Method):
 
 
 def loss_for(given: str | Loss, data: TrainingData) -> Loss:
-    """Return the loss that a parameter means for these data.
+    """Return the loss object of a parameter for these data.
 
     Raises
     ------
     ValueError
-        If it is one of classes and targets are numbers, or the other way round.
+        If a loss of classes meets numeric targets, or the reverse.
     """
     loss = resolve.loss(given)
     if loss.of_classes is not data.coded:

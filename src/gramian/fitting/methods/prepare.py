@@ -39,9 +39,9 @@ def prepare(
     data : TrainingData
     rng : Generators
     before : Fitted, optional
-        An earlier fit, from which this one may start.
+        An earlier fit, from which this fit may start.
     decodes : bool, default=True
-        Whether rows of a file are decoded once, for several passes.
+        Whether rows of a file are decoded once and stored for later passes.
 
     Raises
     ------
@@ -88,7 +88,7 @@ def _scale_and_choose(
     ends: float,
     before: Fitted | None,
 ) -> tuple[Scaling, FitSettings, TrainingData, Probabilities | None]:
-    """Return the scaling, settings with values, scaled data, and probabilities of held-out rows."""
+    """Return the scaling, chosen settings, scaled data, and the map to probabilities."""
     earlier = None if before is None else before.model
     kernel = resolve.kernel(settings.kernel, settings.lengthscale)
     scaling = Scaling.of(settings, unscaled, earlier, kernel=kernel, rng=rng.maps)

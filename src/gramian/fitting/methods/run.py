@@ -1,4 +1,4 @@
-"""run: the solver of a fit, whose model is kept if an error ends it."""
+"""run: run the solver of a fit; keep the model so far if an error ends it."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ logger = logging.getLogger("gramian")
 
 
 class InterruptedFit(KeyboardInterrupt):
-    """An interruption of a fit that had a state already.
+    """Interruption of a fit, with the model so far.
 
     Attributes
     ----------
     fitted : Fitted
-        The model of its best state if it may stop early, else of the last one. The reason is
+        Model of the best state with early stopping, else of the last state. The reason is
         "interrupted".
     """
 
@@ -47,9 +47,9 @@ class InterruptedFit(KeyboardInterrupt):
 
     @classmethod
     def of(cls, error: Interrupted, fitted: Callable[[Result], Fitted]) -> KeyboardInterrupt:
-        """Return the interruption with its model; a plain KeyboardInterrupt if that is of no use.
+        """Return the interruption with its model; a plain KeyboardInterrupt without a useful model.
 
-        A model of no use has coefficients that are not finite, or still zero, where solvers start.
+        The coefficients of a useful model are finite, and not all zero as at the start.
         """
         model_so_far = fitted(error.result)
         return cls(model_so_far) if _is_useful(model_so_far.model.coef) else KeyboardInterrupt()
@@ -57,7 +57,7 @@ class InterruptedFit(KeyboardInterrupt):
 
 @contextlib.contextmanager
 def keeping_model(fitted: Callable[[Result], Fitted]) -> Iterator[None]:
-    """Attach the model so far to the error or interruption that ends a fit.
+    """Context that attaches the model so far to the error or interruption that ends a fit.
 
     See `InterruptedFit` and `interrupted_model`.
     """
@@ -92,7 +92,7 @@ def run(
     FloatingPointError
         If the solver diverged.
     InterruptedFit
-        If it is interrupted, as by Ctrl-C, when the solver has a state. Of another error see
+        If it is interrupted, as by Ctrl-C, once the solver has a state. For other errors see
         `interrupted_model`.
     """
     with keeping_model(fitted):
@@ -102,7 +102,7 @@ def run(
 
 
 def saved_state(callbacks: Callbacks, problem: Problem, solver: Solver[Any, Any]) -> State | None:
-    """Return the state of the first checkpoint among the callbacks that has one."""
+    """Return the saved state of the first checkpoint with a state; None without one."""
     for callback in callbacks:
         if isinstance(callback, Checkpoint):
             state = callback.restore(problem, solver)
@@ -118,7 +118,7 @@ def interrupted_model(error: Exception) -> Fitted | None:
 
 
 def _is_useful(coef: Tensor) -> bool:
-    """Return whether coefficients are finite, and not still zero, where solvers start."""
+    """Return whether coefficients are finite, and not all zero as at the start."""
     return bool(coef.isfinite().all() and coef.any())
 
 
@@ -134,7 +134,7 @@ def check_not_diverged(result: Result) -> None:
 def stopping_rules(
     settings: FitSettings, solver: Solver[Any, Any], n: int, ends: float
 ) -> list[Stop]:
-    """Return the stopping rules of a fit to n rows that ends at a time of `time.monotonic`."""
+    """Return the stopping rules of a fit to n rows; `ends` is a time of `time.monotonic`."""
     # ``max_iter`` counts passes for solvers whose passes have many iterations.
     iterations = math.ceil(settings.max_iter * solver.iterations_per_pass(n))
     # The first rule wins: a fit that converges in its last iteration has converged.

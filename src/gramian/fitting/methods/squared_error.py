@@ -81,7 +81,7 @@ class SquaredError(Method):
         coef: Float[Tensor, "m t"],
         held_values: HeldValues | None,
     ) -> KernelModel:
-        """Return the model, whose probabilities of classes come from held-out rows."""
+        """Return the model, with probabilities of classes fitted to held-out rows."""
         data = prepared.data
         probabilities = None
         if data.coded:
@@ -95,7 +95,7 @@ class SquaredError(Method):
         return centers_on_host(start.landmarks, prepared.data.rows)
 
     def diagnosis(self, prepared: Prepared, start: Start, result: Result) -> str | None:
-        """Return `diagnosed`, unless the fit has chosen the penalty: it found no better one."""
+        """Return a warning about a weak fit, unless the fit itself has chosen the penalty."""
         # The warning would advise to try other penalties, which the fit has done.
         if prepared.user_settings.chooses_penalty:
             return None
@@ -121,7 +121,7 @@ def _start(
 
 
 def _first_state(before: Fitted, start: Start) -> State | None:
-    """Return the coefficients of an earlier fit; None if other centers or targets have others."""
+    """Return the coefficients of an earlier fit; None if centers or targets differ."""
     problem, coef = start.problem, before.model.coef
     shape = (problem.K.shape[1], problem.targets.shape[1])
     # The iterations of the earlier fit do not count against ``max_iter``.
@@ -129,7 +129,7 @@ def _first_state(before: Fitted, start: Start) -> State | None:
 
 
 def _start_of_path(prepared: Prepared, rng: Generators) -> Start:
-    """Return the penalty, and its landmarks, with the smallest error on held-out rows."""
+    """Return the start at the penalty, and its landmarks, of least held-out error."""
     settings, placed = prepared.settings, prepared.place()
     n, folds = placed.K.shape[0], prepared.folds
     if folds is None:
@@ -168,7 +168,7 @@ def _drawn_folds(settings: FitSettings, data: TrainingData, rng: Generators) -> 
 
 
 def _starts_warm(settings: FitSettings, data: TrainingData, before: Fitted) -> bool:
-    """Return whether a fit starts from the landmarks and coefficients of an earlier one."""
+    """Return whether a fit starts from the landmarks and coefficients of an earlier fit."""
     return (
         bool(settings.warm_start)
         and _same_features(before.model, data)
@@ -180,7 +180,7 @@ def _starts_warm(settings: FitSettings, data: TrainingData, before: Fitted) -> b
 
 
 def _same_features(model: KernelModel, data: TrainingData) -> bool:
-    """Return whether centers of a model are rows of the same features: the same columns, too."""
+    """Return whether centers of a model have the features, and column names, of the rows."""
     return (
         same_encoding(model.encoding, data.encoding)
         and model.features == data.rows.shape[1]

@@ -1,1 +1,1 @@
-"""Plans of a fit: memory, kernel evaluations and seconds, and where its data are kept."""
+"""Plans of a fit: memory, kernel evaluations, seconds, and the placement of its data."""

@@ -49,7 +49,7 @@ def calibrated_seconds(
 ) -> float:
     """Return the predicted seconds, from the speed of a small product and factorisation.
 
-    The first is measured where the engine computes, the second on the device of the factors.
+    The product is measured on the device of the engine, the factorisation where factors are kept.
     """
     x, z, v = _points(size, engine, dtype)
     # Without evaluations, the speed does not matter and need not be measured.

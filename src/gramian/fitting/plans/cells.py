@@ -26,7 +26,7 @@ BLOCK_SHARE = 8
 
 
 def partition_of(given: CellsLike) -> Partition:
-    """Return the partition that the parameter ``cells`` means.
+    """Return the partition for the parameter ``cells``.
 
     Raises
     ------
@@ -47,13 +47,13 @@ def partition_of(given: CellsLike) -> Partition:
 
 
 def rows_bytes(partition: Partition, rows: RowSource, targets: int) -> int:
-    """Return the bytes of all rows by cells, of their numbers and of their coefficients."""
+    """Return the bytes of all rows by cells, with row numbers and coefficients."""
     n, d = rows.shape
     return int(partition.total_cell_rows(n) * (d * rows.dtype.itemsize + 8 + 8 * targets))
 
 
 def passes_bytes(settings: FitSettings, rows: RowSource, targets: int) -> int:
-    """Return the bytes of passes over rows in files: targets, given and scaled, and blocks.
+    """Return the bytes of passes over files: blocks, and targets before and after scaling.
 
     Remote rows take no local memory.
     """
@@ -94,6 +94,6 @@ def temporary_file_bytes(
 
 
 def workers_of(cells: int, engine: Engine) -> int:
-    """Return how many cells are solved at once: as many as torch has threads, on the host."""
+    """Return the number of cells to solve at once: the threads of torch, on the host."""
     # A device computes one cell after the other: several would only share it.
     return min(default_threads(), cells) if engine.device_bytes() is None else 1

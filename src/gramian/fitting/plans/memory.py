@@ -1,4 +1,4 @@
-"""Memory of a fit: the bytes it keeps, and those that are left for blocks of rows."""
+"""Memory of a fit: the bytes that it keeps, and the remaining bytes for blocks of rows."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class FitSize(ProblemSize):
     Attributes
     ----------
     fits : float
-        Fits at each level of a path of penalties, in units of one to all rows; 0 if the penalty
-        is given.
+        Cost of the fits at each level of a path of penalties, in units of a fit to all rows; 0 if
+        the penalty is given.
     selector : Selector or None
         Selector of the landmarks; None for given points or all rows.
     """
@@ -70,7 +70,7 @@ def dense_bytes(solver: Solver[Any, Any], size: FitSize, mapped: bool = False) -
 
 
 def chosen_bytes(solver: Solver[Any, Any], size: FitSize, blocks: int) -> int:
-    """Return the bytes that solver or selector take of the memory for blocks.
+    """Return the part of the memory for blocks that solver or selector use for themselves.
 
     A selector evaluates two strips of kernel entries, before the solver begins.
     """
@@ -82,13 +82,13 @@ def chosen_bytes(solver: Solver[Any, Any], size: FitSize, blocks: int) -> int:
 def divide_memory(limit: int | None, solver: Solver[Any, Any], size: FitSize) -> tuple[int, int]:
     """Return the bytes that a solver keeps, and the remaining bytes for blocks of rows.
 
-    Centers of a streaming solver that take more than the blocks are in a file, see
-    `KernelOperator.points`, and do not count.
+    Centers of a streaming solver that are larger than the blocks are stored in a file, see
+    `KernelOperator.points`, and not counted.
 
     Raises
     ------
     ValueError
-        If factors and vectors leave too little; the message says what would fit.
+        If factors and vectors leave too little memory; the message says what would fit.
     """
     if limit is None:
         limit = machine_memory()

@@ -1,4 +1,4 @@
-"""PlacedData: training data where a fit keeps them, with their kernel operator."""
+"""PlacedData: training data on the host or on a device, with their kernel operator."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ class PlacedData:
         size: FitSize,
         limit: int | None,
     ) -> PlacedData:
-        """Keep the data on a device if they fit there, with all that the solver keeps."""
+        """Move the data to a device if they fit there together with the solver's state."""
         data = data if solver.leaves_targets else data.with_local_numbers()
         where = Placement.of(engine, solver, size, limit)
         K = KernelOperator(kernel, data.rows, data.rows, engine)
         return cls(data, data, K, solver, size, limit)._at(where)
 
     def with_landmarks(self, m: int) -> PlacedData:
-        """Return the data with room for more landmarks than foreseen, elsewhere if need be."""
+        """Return the data with memory for more landmarks than planned, if necessary on the host."""
         if m <= self.size.m:
             return self
         # The bytes of rows on the device count as free: the rows may move back to the host.
@@ -82,7 +82,7 @@ class PlacedData:
 
 
 def _move_data(data: TrainingData, where: Placement, engine: Engine) -> TrainingData:
-    """Return training data where a fit keeps them."""
+    """Return training data moved to the device of a placement."""
     rows = data.rows
     # Rows that are on the device already are not copied.
     if where.with_rows and not rows.remote and not resident_bytes(rows):

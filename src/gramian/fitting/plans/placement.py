@@ -36,7 +36,7 @@ class Placement:
     Attributes
     ----------
     device : str
-        Place of vectors, the matrix of the landmarks, factors and eigenvectors.
+        Device of vectors, the matrix of the landmarks, factors and eigenvectors.
     with_rows : bool
         Whether the rows are copied to the device, once; else they are sent in each pass.
     host_bytes, device_bytes : int
@@ -44,7 +44,7 @@ class Placement:
     block_bytes : int
         Memory for blocks of rows, on the device if the engine has one.
     host_blocks : int
-        Memory of the host for blocks that are assembled there.
+        Memory of the host for blocks that are assembled on the host.
     """
 
     device: str
@@ -78,7 +78,7 @@ class Placement:
         Raises
         ------
         ValueError
-            If it fits on neither; the message says what would.
+            If the fit exceeds both memories; the message says what would fit.
         """
         free_bytes = engine.free_bytes()
         dense = dense_bytes(solver, size)
@@ -111,7 +111,7 @@ class Placement:
     def bytes_with_blocks(
         self, engine: Engine, solver: Solver[Any, Any], size: FitSize
     ) -> tuple[int, int]:
-        """Return the peak of the host and of the device, with what blocks of rows take."""
+        """Return the peak memory of host and device, including blocks of rows."""
         row_bytes = engine.row_bytes(size.d, size.t, size.itemsize)
         workspace = engine.workspace_bytes(size.m, size.d, size.t, size.itemsize)
         blocks = min(self.block_bytes, workspace + row_bytes * min(size.n, engine.largest_block))
@@ -135,7 +135,7 @@ def _least_on_device(engine: Engine, solver: Solver[Any, Any], size: FitSize) ->
 
 
 def resident_bytes(rows: RowSource) -> int:
-    """Return the bytes of rows on a device, 0 if they are elsewhere."""
+    """Return the bytes of rows that are on a device, else 0."""
     # The first row of an array shows its device.
     if not isinstance(rows, ArrayRows) or next(rows.blocks(1))[1].device.type == "cpu":
         return 0

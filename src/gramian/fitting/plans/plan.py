@@ -57,7 +57,7 @@ def plan(settings: FitSettings, rows: RowSource, targets: int = 1, *, workers: i
     Raises
     ------
     ValueError
-        If it does not fit in memory, or the number of landmarks is not known before they are
+        If the fit exceeds the memory, or the number of landmarks is not known before they are
         selected.
     """
     if settings.kernel == PRECOMPUTED:
@@ -102,7 +102,7 @@ def plan(settings: FitSettings, rows: RowSource, targets: int = 1, *, workers: i
 
 
 def _kernel(settings: FitSettings, rows: RowSource) -> Kernel:
-    """Return a kernel that costs as much as the kernel of the fit."""
+    """Return a kernel with the cost of the kernel of the fit."""
     kernel = resolve.kernel(settings.kernel, settings.lengthscale)
     # Of sparse rows, dense ones with as many numbers take the place, without meaningful columns.
     if rows.entries is not None:
@@ -131,12 +131,12 @@ def _of_matrix(settings: FitSettings, rows: RowSource, targets: int) -> Plan:
 
 
 def _of_cells(settings: FitSettings, rows: RowSource, targets: int) -> Plan:
-    """Return the plan of one cell, times their number; and of all rows, in memory or in a file.
+    """Return the plan of one cell times the number of cells, plus the storage of all rows.
 
     Raises
     ------
     ValueError
-        If that does not fit in ``memory_limit``.
+        If it exceeds ``memory_limit``.
     """
     partition, n = partition_of(settings.cells), len(rows)
     disk = temporary_file_bytes(settings, partition, rows, targets)
@@ -165,7 +165,7 @@ def _of_cells(settings: FitSettings, rows: RowSource, targets: int) -> Plan:
 
 
 def _one_cell(settings: FitSettings, rows: RowSource) -> tuple[FitSettings, RowSource]:
-    """Return the settings of a cell, and as many rows."""
+    """Return the settings and rows of a typical cell."""
     cell_size = min(partition_of(settings.cells).rows, len(rows))
     cell_settings = replace(settings, cells=None, landmarks=None)
     return cell_settings, RemoteDescription(rows, cell_size) if rows.remote else subset(

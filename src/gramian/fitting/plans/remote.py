@@ -1,4 +1,4 @@
-"""Plans of fits whose rows are with the workers of a cluster."""
+"""Plans of fits whose rows are on the workers of a cluster."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ TASK_BYTES = 2048
 def remote_seconds(
     one: Plan, spread: Spread, rows: RowSource, size: FitSize, kernel: Kernel, engine: Engine
 ) -> float:
-    """Return the seconds of products, reading and tasks, as fast as workers are, all at once."""
+    """Return the seconds of products, reading and tasks on all workers in parallel."""
     # Measured by the workers: this machine may be faster or slower.
     pair_seconds_there = rows.remote_mean(
         partial(pair_seconds, size, kernel, engine, rows.dtype, ROWS_THERE, budget=CALIBRATED_THERE)
@@ -51,8 +51,8 @@ def remote_seconds(
 def spread_plan(one: Plan, spread: Spread, size: FitSize, blocks: int) -> Plan:
     """Return the plan of remote rows, from the plan of local rows.
 
-    Each running task of a worker has a block, the centers and a vector. Targets are on the
-    workers, too, unless they were given as an array, which counts as data.
+    Each running task of a worker has a block, the centers and a vector. Targets are also on the
+    workers, unless the user gave an array, which counts as data.
     """
     if not spread.workers:
         raise ConnectionError("the cluster has no worker: start some")
@@ -71,7 +71,7 @@ def spread_plan(one: Plan, spread: Spread, size: FitSize, blocks: int) -> Plan:
 
 
 def plan_remote_cells(one: Plan, spread: Spread, rows: RowSource, count: int, held: int) -> Plan:
-    """Return the plan of cells that workers solve, and whose rows and coefficients they send."""
+    """Return the plan of cells that workers solve; workers send rows and coefficients."""
     if not spread.workers:
         raise ConnectionError("the cluster has no worker: start some")
     running = math.ceil(spread.slots / spread.workers)

@@ -19,9 +19,9 @@ class Plan:
     memory_bytes : int
         Peak of the memory that the fit allocates, without the given data and the libraries.
     kernel_evaluations : int
-        Of `iterations` iterations, setup included.
+        Kernel evaluations of `iterations` iterations, including setup.
     seconds : float
-        For these on this machine, after a calibration of a quarter of a second.
+        Seconds of these iterations on this machine, after a calibration of a quarter of a second.
     iterations : int
         Assumed iterations of an iterative solver; 1 for a closed form.
     device : str
@@ -30,15 +30,14 @@ class Plan:
         Peak of the memory on the device of the engine, which `memory_bytes` does not count; 0 if
         it computes on the host, or on several devices.
     kept_bytes : int
-        Of `memory_bytes`, for kernel entries that are evaluated once and read in each iteration; 0
-        if each iteration evaluates them.
+        Part of `memory_bytes` for kernel entries that are evaluated once and read in each
+        iteration; 0 if each iteration evaluates them.
     cells : int
-        Their number, about; 0 without cells.
+        Approximate number of cells; 0 without cells.
     disk_bytes : int
-        Of temporary files: for rows of a file as they are decoded, and for rows by cells that do
-        not fit in memory.
+        Bytes of temporary files: decoded rows of a file, and rows by cells that exceed the memory.
     workers, slots : int
-        Of a cluster where the rows are, and the tasks that it runs at once; 0 for rows here.
+        Workers of the cluster with the rows, and the tasks that it runs at once; 0 for local rows.
     worker_bytes : int
         Memory of each worker, libraries included.
     tasks, pass_bytes : int

@@ -38,12 +38,12 @@ TINY_SHIFT = 9e-3
 def solver_and_size(
     settings: FitSettings, rows: RowSource, targets: int
 ) -> tuple[Solver[Any, Any], FitSize]:
-    """Return the solver of a fit to these rows, and the size that its cost depends on.
+    """Return the solver of a fit to these rows, and the size that determines its cost.
 
     Raises
     ------
     ValueError
-        If the solver cannot solve such problems, or not with this penalty.
+        If the solver does not support such problems, or this penalty.
     """
     n = len(rows)
     selector = selection.selector(settings.landmarks, n, not rows.random_access)
@@ -83,7 +83,7 @@ def _direct_rows(settings: FitSettings) -> int:
 
 
 def after_choices(chosen: FitSettings, asked: FitSettings, size: FitSize) -> Solver[Any, Any]:
-    """Return the solver for the chosen penalty: Direct up to more rows if it is tiny.
+    """Return the solver for the chosen penalty; for a tiny penalty Direct up to more rows.
 
     PCG is slow for tiny penalties.
 
@@ -137,7 +137,7 @@ def spare_bytes(found: Solver[Any, Any], size: FitSize, limit: int | None, worke
 
 
 def fits_per_level(settings: FitSettings, n: int) -> float:
-    """Return the fits of one level of a path, in units of one fit to all rows."""
+    """Return the cost of the fits of one level of a path, in units of a fit to all rows."""
     if settings.names_folds:
         return splits.count_of(settings.cv, n)
     return 1 - 1 / HELD_OUT if settings.cv is None else float(cast("int", settings.cv)) - 1.0
@@ -164,12 +164,12 @@ def full_solver(
     Direct up to 10,000 rows if it fits. Then PCG, if its preconditioner has 100 columns in a
     quarter of the memory, up to 400,000 rows. Else ASkotch, if rows can be read in any order.
 
-    Measured, in CPU seconds: on 32,561 rows of adult_a9a PCG with 1,000 columns passes ASkotch
-    after 40 s and has a residual of 0.022 after 50, ASkotch 0.060; on 196,046 rows of skin ASkotch
-    is ahead for the first 90 s (0.061 against 2.5 % wrong labels, PCG after 15 iterations), and
-    PCG is what converges; with 500,000 rows PCG ended its first iteration when ASkotch was two
-    thirds of its way from 0.97 to 0.10.
-    The best limit between these numbers of rows was not measured.
+    Measured, in CPU seconds: on 32,561 rows of adult_a9a PCG with 1,000 columns overtakes ASkotch
+    after 40 s and has a residual of 0.022 after 50 s, ASkotch 0.060. On 196,046 rows of skin
+    ASkotch is ahead for the first 90 s (0.061 against 2.5 % wrong labels of PCG after 15
+    iterations), but only PCG converges. With 500,000 rows PCG ended its first iteration when
+    ASkotch had reduced its residual two thirds of the way from 0.97 to 0.10. The best limit between
+    these numbers of rows was not measured.
     """
     need = dense_bytes(solvers.Direct(), size) + least_blocks(size)
     if size.n <= direct_rows and (limit is None or need <= limit):

@@ -1,4 +1,4 @@
-"""ScaledData: training data as a search sees them, and the material that it works with."""
+"""ScaledData: scaled training data of a search, and the `Material` of its fits."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST_ROWS = 20_000
 
 @dataclass(frozen=True, eq=False)
 class ScaledData:
-    """Training data as a search sees them, and their scaling."""
+    """Scaled training data of a search, and their scaling."""
 
     data: TrainingData
     rows: RowSource
@@ -51,7 +51,7 @@ class ScaledData:
         return cls(data, rows, targets, features, of_targets)
 
     def model(self, member: Member, material: Material) -> KernelModel:
-        """Return the model of a member, for rows and predictions as they are given."""
+        """Return the model of a member, for rows and predictions in the user's units."""
         scale = self.of_targets
         return KernelModel(
             member.kernel,
@@ -83,7 +83,7 @@ def check_data(data: TrainingData) -> None:
 def material_of(
     scaled: ScaledData, settings: SearchSettings, rng: torch.Generator
 ) -> tuple[Material, Int[Tensor, " s"] | None]:
-    """Return rows in memory, and their numbers if they are not all."""
+    """Return the material of a search: rows in memory, and their numbers unless all are used."""
     data, n = scaled.data, len(scaled.rows)
     index = None
     if n > MOST_ROWS:
@@ -121,7 +121,7 @@ def search_journal(
     Raises
     ------
     ValueError
-        If the file is no journal, or belongs to a search of other data or settings.
+        If the file is not a journal, or belongs to a search with other data or settings.
     """
     # Everything that changes a step of the search: a file of another search must not be resumed.
     parts = [part for split in material.splits for part in (split.train, split.validation)]
@@ -140,7 +140,7 @@ def search_journal(
 
 
 def score_of(settings: SearchSettings, material: Material, targets: Standardizer) -> Score | None:
-    """Return the score that was asked for, of predictions as a search scales them."""
+    """Return the requested score as a function of scaled predictions."""
     score_given = settings.score
     if score_given is None:
         return None

@@ -1,4 +1,4 @@
-"""choose_default_recipe: the recipe of `KernelRidge`'s defaults, which a search has to beat."""
+"""choose_default_recipe: the recipe of `KernelRidge`'s defaults, a baseline of the search."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ def choose_default_recipe(
     material : Material
         All rows of the search.
     data : TrainingData
-        Names the classes.
+        Training data, with the classes.
     settings : SearchSettings
     rng : torch.Generator
 
     Returns
     -------
     Recipe or None
-        None if the search has other candidates than its defaults, or more than 1,000 rows: the
-        defaults and the search then compare the same recipes on the same kind of held-out rows.
+        None if the user has restricted the search, or there are more than 1,000 rows: defaults and
+        search then compare the same recipes on the same kind of held-out rows.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""search_fit: a search for a model, from training data of any kind to the model of all rows."""
+"""search_fit: search for a model, and fit it to all rows."""
 
 from __future__ import annotations
 
@@ -25,24 +25,25 @@ from .settings import SearchSettings
 
 @dataclass(frozen=True, eq=False)
 class Searched:
-    """The outcome of a search: a model, and how it was found.
+    """Outcome of a search: a model, and the trials that led to it.
 
     Attributes
     ----------
     model : Model
     trials : list of Trial
-        In the order in which they were made, the last fits included.
+        Trials in order, including the last fits.
     members : list of Member
-        Of the model.
+        Members of the model.
     evaluations : int
         Kernel evaluations.
     seconds : float
     interrupted : bool
-        Whether it was ended by Ctrl-C.
+        Whether Ctrl-C ended the search.
     unit : float
-        Of the square root of a loss, in units of the target; 1 for classes and several targets.
+        Unit of the square root of a loss, in units of the target; 1 for classes and several
+        targets.
     truth : Tensor of shape (v, t)
-        Targets of the held-out rows, as the values of trials are.
+        Targets of the held-out rows, scaled like the values of trials.
     targets : Standardizer
         Scaling of truth and values: ``values * scale + mean`` is in units of the target, or codes.
     """
@@ -70,12 +71,12 @@ def search_fit(data: TrainingData, settings: SearchSettings, rng: torch.Generato
     Raises
     ------
     ValueError
-        If there are fewer than five rows, or no kernel for sparse ones.
+        If there are fewer than five rows, or rows are sparse and no kernel supports them.
 
     Notes
     -----
-    An interruption (Ctrl-C) ends the search, not the fit: the best until then is returned. With a
-    checkpoint, the same call resumes the search after the last step that was finished.
+    An interruption (Ctrl-C) ends the search, not the fit: the best model so far is returned. With a
+    checkpoint, the same call resumes the search after the last finished step.
     """
     clock = Clock(settings.budget)
     data = data.without_zero_weights()
@@ -150,7 +151,7 @@ def _cell_search(
 
 
 def _were_shown(trials: Sequence[Trial], watchers: Sequence[TrialCallback]) -> bool:
-    """Show trials to the watchers; return False if Ctrl-C came before the end."""
+    """Show trials to the watchers; return False if Ctrl-C interrupts them."""
     try:
         for trial in trials:
             for watcher in watchers:
@@ -164,7 +165,7 @@ def _were_shown(trials: Sequence[Trial], watchers: Sequence[TrialCallback]) -> b
 def _run_steps(
     steps: Iterator[Trial], watchers: Sequence[TrialCallback], found: Search
 ) -> tuple[list[Trial], bool]:
-    """Return the trials until the end, or until a watcher ends them, and whether Ctrl-C did."""
+    """Return the trials until the search or a watcher ends, and whether Ctrl-C interrupted it."""
     trials: list[Trial] = []
     try:
         for trial in steps:
@@ -202,7 +203,7 @@ def _last_fits(
 ) -> tuple[list[Member], bool]:
     """Fit the members of the result to all rows, if time allows.
 
-    Return them, and whether the search or a fit was interrupted.
+    Return the members, and whether the search or a fit was interrupted.
     """
     of_cells = [] if by_cells is None else members_of_cells(by_cells)
     if of_cells:
@@ -225,7 +226,7 @@ def _last_fits(
 
 
 def _varies(members: list[Member]) -> bool:
-    """Return whether a result is more than the mean of the targets."""
+    """Return whether a member is not just the mean of the targets."""
     return any(bool(member.coef.any()) for member in members)
 
 

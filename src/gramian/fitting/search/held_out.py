@@ -29,18 +29,19 @@ def held_out(
     found : SearchState
     by_cells : CellSearch or None
     members : sequence of Member
-        Of the result.
+        Members of the result.
     model : Model
-        That these are.
+        The model of these members.
     scaled : ScaledData
     index : Tensor of shape (s,), or None
         Numbers of the rows of the search, if they are not all.
 
     Notes
     -----
-    If the final fit has seen the held-out rows, these are the predictions of fits without them, of
-    all splits. Otherwise the search, or the model, has not seen the validation rows of the first
-    split. Cost: nothing, or a prediction of these rows.
+    If the model learned from the held-out rows, or has cells, these are the search's own
+    predictions, by fits that did not learn from the rows. Otherwise the model predicts the
+    validation rows of the first split, from which it did not learn. Cost: nothing, or one
+    prediction of these rows.
     """
     scale, material = scaled.of_targets, found.material
     if by_cells is not None and members[0].cells is not None:

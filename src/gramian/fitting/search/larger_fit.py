@@ -1,4 +1,4 @@
-"""The last fit of a search, to more rows than it has worked with: by cells, or with landmarks."""
+"""Final fit of a search to more rows than its sample: by cells, or with landmarks."""
 
 from __future__ import annotations
 
@@ -43,21 +43,21 @@ def cell_search(
     most: int,
     folds: Sequence[Split] = (),
 ) -> CellSearch | None:
-    """Return a search by cells of as many rows as memory holds; None if these are no more than s.
+    """Return a search by cells of the rows that memory allows; None if no more than the sample.
 
     Parameters
     ----------
     search : SearchState
-        On a sample.
+        Search on a sample.
     rows : RowSource of shape (n, d)
     targets : Tensor of shape (n, t)
     weights : Tensor of shape (n,), optional
     index : Tensor of shape (s,)
-        Numbers of the rows of the sample, which are among those that are held.
+        Numbers of the rows of the sample, which the cells include.
     most : int
-        Rows that memory holds.
+        Number of rows that memory allows.
     folds : sequence of Split, optional
-        Row numbers that choose lengthscale and penalty.
+        Splits of the rows that choose lengthscale and penalty.
     """
     sample = search.material
     if most <= len(index):
@@ -92,7 +92,7 @@ def cell_search(
 
 
 def _places(place: Int[Tensor, " n"], index: Int[Tensor, " k"]) -> Int[Tensor, " _"]:
-    """Return the positions of rows among the rows in memory, without rows that are not."""
+    """Return the positions in memory of the rows `index`; other rows are left out."""
     positions = place[index]
     return positions[positions >= 0]
 
@@ -142,10 +142,10 @@ def with_landmarks(
     index: Int[Tensor, " s"],
     checkpoint: Checkpoint | None = None,
 ) -> Member | None:
-    """Return the best stem fitted by FALKON to all rows, with as many landmarks as time allows.
+    """Fit the best stem to all rows by FALKON, with as many landmarks as time allows.
 
-    None if it is no better on the rows that the search has held out, or there is no time. With a
-    checkpoint, the state of FALKON is in a file next to it until the fit is finished.
+    Return None if it is no better on the held-out rows of the search, or there is no time. With a
+    checkpoint, the state of FALKON is in a second file until the fit is finished.
     """
     material = search.material
     stem, split = search.best_stem(), material.splits[0]
@@ -203,7 +203,7 @@ def _solve(
 
 
 def _losses(search: SearchState, values: Tensor) -> tuple[float, float]:
-    """Return the losses of predictions and of the result on the first held-out rows."""
+    """Return the losses of predictions and of the search's result on the first held-out rows."""
     material, expected = search.material, search.predict_held_out()
     # With one split, the score of the user compares; folds would need the predictions of all.
     if len(material.splits) == 1:
@@ -215,7 +215,7 @@ def _losses(search: SearchState, values: Tensor) -> tuple[float, float]:
 
 
 def _landmarks(search: SearchState, n: int) -> int | None:
-    """Return how many landmarks there is time for."""
+    """Return the number of landmarks that time allows."""
     for m in LANDMARK_COUNTS:
         # Products of the iterations, and factorisations of m x m matrices.
         seconds = 2.0 * FALKON_ITERATIONS * n * m / FALKON_RATE / 4 + 3e-11 * m**3

@@ -1,4 +1,4 @@
-"""SearchPlan: the rows, memory and seconds of a search, before anything is computed."""
+"""SearchPlan: the rows, memory and seconds of a search before it starts."""
 
 from __future__ import annotations
 
@@ -56,20 +56,20 @@ class SearchPlan:
     Attributes
     ----------
     searched_rows : int
-        That are searched on; the last fit takes all, if they are more.
+        Rows of the search; the last fit may take more.
     held_out : int
-        Of these, to choose by: a part of them, or all in turn where they are few.
+        Held-out rows among them: a part, or all in turn if rows are few.
     all_rows : int
     fitted_rows : int
-        Of the last fit: all, or as many as memory holds to be divided into cells.
+        Rows of the last fit: all, or for cells as many as memory allows.
     memory_bytes : int
         Approximate peak of the memory, without the given data and the libraries.
     kernel_evaluations : float
-        About, without a budget of them.
+        Approximate number without a budget of kernel evaluations.
     seconds : float
-        On this machine, about; the budget if that is less.
+        Approximate seconds on this machine, at most the budget.
     limited : bool
-        Whether the budget ends it earlier than all steps would.
+        Whether the budget ends the search before its last step.
     """
 
     searched_rows: int
@@ -99,7 +99,7 @@ class SearchPlan:
 
 @dataclass(frozen=True)
 class _Work:
-    """Kernel evaluations by the columns that they are multiplied with, operations, and fits."""
+    """Work of a search: kernel evaluations, by the columns in a product, operations, and fits."""
 
     narrow: float = 0.0
     wide: float = 0.0
@@ -130,9 +130,9 @@ def plan_search(settings: SearchSettings, rows: RowSource, targets: int = 1) -> 
 
     Notes
     -----
-    An estimate: how far lengthscales walk, how many kernels are worth a fit with all rows and how
-    many iterations each takes depends on the data. Takes about a second, to measure the speed of
-    this machine.
+    It is an estimate, because the numbers of lengthscales, of kernels that are fitted with all
+    rows, and of iterations depend on the data. Measuring the speed of this machine takes about a
+    second.
     """
     n, d, settings = len(rows), rows.width, settings.of(rows)
     s = min(n, MOST_ROWS)
@@ -162,7 +162,7 @@ def plan_search(settings: SearchSettings, rows: RowSource, targets: int = 1) -> 
 
 
 def _search_work(settings: SearchSettings, s: int, fitted: int, d: int, t: int) -> _Work:
-    """Return the work on a sample of s rows, and of fits with all of these rows as centers."""
+    """Return the work on a sample of s rows, including fits with all of them as centers."""
     space, effort = settings.space, Effort()
     # Few rows are held out in turn: each step is a fit for each fold.
     times = FOLD_COUNT if s < FEW_ROWS else 1
@@ -207,7 +207,7 @@ def _last_work(s: int, n: int, held: int, t: int) -> _Work:
 
 
 def rows_by_cells(rows: RowSource, targets: int, limit: int | None = None) -> int:
-    """Return how many of n rows memory holds, to be divided into cells; sparse ones are not.
+    """Return the number of rows that memory allows for cells; sparse rows have no cells.
 
     Parameters
     ----------
@@ -234,7 +234,7 @@ def _copies(n: int) -> float:
 
 
 def _memory(rows: RowSource, t: int, held: int) -> int:
-    """Return rows in three forms, a preconditioner, and the vectors of all penalties."""
+    """Return the bytes of rows in three forms, a preconditioner, and vectors of all penalties."""
     n, d, itemsize = len(rows), rows.width, rows.dtype.itemsize
     s = min(n, MOST_ROWS)
     if held:  # more than the sample, in cells
@@ -249,7 +249,7 @@ def _memory(rows: RowSource, t: int, held: int) -> int:
 
 
 def check_memory(rows: RowSource, targets: int, limit: int) -> None:
-    """Raise ValueError if a search on these rows takes more bytes than a limit, about."""
+    """Raise ValueError if the approximate memory of a search on these rows exceeds a limit."""
     n, d = rows.shape
     needed = _memory(rows, targets, 0)
     if needed > limit:
@@ -286,7 +286,7 @@ def _of_dense(kernel: Kernel, engine: Engine, rows: RowSource, t: int) -> tuple[
 
 
 def _of_sparse(kernel: Kernel, engine: Engine, rows: RowSource, t: int) -> tuple[float, float]:
-    """Return the seconds as `_of_dense`, of some of the rows, whose entries a fit stores."""
+    """Return the seconds as `_of_dense` for sparse rows, from some rows; a fit stores entries."""
     n = min(CALIBRATION_ROWS, len(rows))
     x = as_rows(rows.take(torch.arange(n)))
     K = KernelOperator(kernel.resolve(x.take(torch.arange(min(n, 500)))), x, x, engine)

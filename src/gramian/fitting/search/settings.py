@@ -27,10 +27,10 @@ class SearchSettings:
         None: five folds of fewer than 1,500 rows, else a fifth of the rows, at most 2,000.
     engine : str or Engine
     standardize : bool
-        Whether features that are not encoded are given mean 0 and deviation 1.
+        Whether features that are not encoded are scaled to mean 0 and deviation 1.
     score : callable, optional
-        Loss of predictions, given true targets and weights of held-out rows, by which fits are
-        compared; the mean squared error if None.
+        Loss that compares fits, a function of predictions, true targets and weights of held-out
+        rows; the mean squared error if None.
     memory_limit : int, optional
         Approximate limit of the memory, without the given data.
     watchers : sequence of callables
@@ -50,5 +50,5 @@ class SearchSettings:
     checkpoint: Checkpoint | None = None
 
     def of(self, rows: RowSource) -> SearchSettings:
-        """Return the settings of a search on these rows: of sparse ones nothing is mapped."""
+        """Return the settings of a search on these rows; sparse rows are not mapped."""
         return replace(self, space=self.space.of_sparse()) if rows.sparse else self

@@ -25,13 +25,13 @@ class Generators:
     folds : torch.Generator or None
         For the folds of a path of penalties; None in `partial_fit`, which has no path.
     held_out : torch.Generator or None
-        For the rows that are held out to stop early; None as in `partial_fit`.
+        For the held-out rows of early stopping; None in `partial_fit`.
     encoding : torch.Generator or None
-        For the folds of the means of levels, and the sample of medians; None likewise.
+        For the folds of the means of levels, and the sample of medians; None in `partial_fit`.
     maps : torch.Generator or None
         For the sample of quantiles of features, and for a learned metric.
     choice : torch.Generator or None
-        For the rows by which kernel, lengthscale and penalty are chosen.
+        For the rows used to choose kernel, lengthscale and penalty.
     """
 
     kernel: torch.Generator
@@ -45,13 +45,13 @@ class Generators:
 
     @classmethod
     def from_random_state(cls, state: np.random.RandomState, *, folds: bool = True) -> Generators:
-        """Return generators with seeds that NumPy's draws, as scikit-learn's users give it.
+        """Return generators whose seeds are drawn from a RandomState of NumPy.
 
         Parameters
         ----------
         state : RandomState
         folds : bool, default=True
-            Whether rows may be held out, and tables be encoded: not in `partial_fit`.
+            Whether rows may be held out, and tables encoded; False in `partial_fit`.
         """
         # `partial_fit` draws three seeds, as it has neither folds
         # nor held-out rows nor an encoding.

@@ -1,4 +1,4 @@
-"""check_loss: whether a loss is known, and suits the other settings of a fit."""
+"""check_loss: check that a loss is known and compatible with the other settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Objects that settings name: kernel, metric, loss and engine."""
+"""Objects for the names in settings: kernel, metric, loss and engine."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ MEDIAN_SAMPLE = 1000
 
 
 def kernel(kernel_like: OptionalKernel, lengthscale: Lengthscale) -> Kernel:
-    """Return the kernel of that name with that lengthscale, or the kernel object itself.
+    """Return the kernel with this name and lengthscale, or the kernel object itself.
 
-    For "auto" it is a kernel of usual cost, which the choice replaces.
+    For "auto" it is a placeholder with the usual cost, which the choice replaces.
     """
     if isinstance(kernel_like, Kernel):
         if not (isinstance(lengthscale, str) and lengthscale in ("median", "auto")):
@@ -72,7 +72,7 @@ def metric(given: MetricLike) -> Metric | LinearMap | None:
     Raises
     ------
     ValueError
-        If it is not known; the message lists the known values.
+        If the metric is unknown; the message lists the known values.
     """
     if given is None or isinstance(given, Metric | LinearMap):
         return given
@@ -89,7 +89,7 @@ def metric(given: MetricLike) -> Metric | LinearMap | None:
 
 
 def kernel_for(kernel: Kernel, rows: RowSource, rng: torch.Generator, name: str = "X") -> Kernel:
-    """Return the kernel for these rows: with as many features, and with its median computed."""
+    """Return the kernel for these rows, with numeric lengthscales; check its number of features."""
     check_features(kernel, rows, name)
     n = rows.shape[0]
     # With replacement, and repeats left out: a permutation would take 8 n bytes.
@@ -120,7 +120,7 @@ def engine_for(settings: FitSettings, rows: RowSource, resolved: Kernel | None =
 
 
 def newton(given: SolverLike) -> Newton:
-    """Return the solver of another loss than the square; `FitSettings` has refused any other."""
+    """Return the solver for a loss other than the square; `FitSettings` has checked it."""
     return given if isinstance(given, Newton) else Newton()
 
 

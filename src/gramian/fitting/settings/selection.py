@@ -1,4 +1,4 @@
-"""Meaning of ``landmarks``: a selector, points, or all rows; and how many they are."""
+"""Meaning and number of ``landmarks``: a selector, points, or all rows."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ the kernel matrix."""
 
 
 def with_all_rows(settings: FitSettings, n: int) -> FitSettings:
-    """Return settings in which landmarks="auto" is replaced by None, if it means all rows.
+    """Return settings with None in place of landmarks="auto" where it means all rows.
 
     It means all rows
 
@@ -68,12 +68,13 @@ def with_all_rows(settings: FitSettings, n: int) -> FitSettings:
 def selector(given: LandmarksLike, n: int, sequential: bool = False) -> Selector | RowSource | None:
     """Return the meaning of ``landmarks`` for n rows: a selector, points, or None for all rows.
 
-    "auto" is the accelerated recursion for rows with random access, uniform for others, over which
-    the recursion would pass about as often as the solver. Measured on six real sets with 500 and
-    2,000 landmarks: its test error is 0.94 and 0.97 of the error of uniform ones in the mean, 1.03
-    and 1.01 at worst, in 1.24 and 1.0 times the CPU seconds of the fit, and it misses a cluster of
-    1 % of the rows in 2 % of the cases with ten landmarks, uniform in 85 %. Pivoted Cholesky (0.87
-    and 0.95) takes 1.9 to 2.4 times as long and 8 n m bytes. See docs/benchmarks.md.
+    "auto" is the accelerated recursion for rows with random access, and uniform sampling for
+    others, over which the recursion would pass about as often as the solver. Measured on six real
+    sets with 500 and 2,000 landmarks, relative to uniform landmarks: the recursion has a test error
+    of 0.94 and 0.97 on average, 1.03 and 1.01 at worst, in 1.24 and 1.0 times the CPU seconds of
+    the fit. With ten landmarks it misses a cluster of 1 % of the rows in 2 % of the cases, uniform
+    sampling in 85 %. Pivoted Cholesky (test errors of 0.87 and 0.95) takes 1.9 to 2.4 times as long
+    and 8 n m bytes. See docs/benchmarks.md.
     """
     if given is None or isinstance(given, Selector):
         return given
@@ -96,7 +97,7 @@ def are_points(given: LandmarksLike) -> bool:
 
 
 def path_selector(given: LandmarksLike, n: int) -> PathSelector:
-    """Return the selector of a path of penalties; `FitSettings` has refused any other."""
+    """Return the selector of a path of penalties; `FitSettings` has checked it."""
     chosen_selector = selector(given, n)
     if not isinstance(chosen_selector, PathSelector):
         raise TypeError(f"{chosen_selector!r} has no path of penalties")
@@ -113,9 +114,9 @@ def count(chosen: Selector | RowSource, n: int) -> int | None:
 
 
 def landmark_count(given: LandmarksLike, n: int, named: int | None = None) -> int | None:
-    """Return the number of landmarks of n rows; None if all, or if it depends on the rows.
+    """Return the number of landmarks of n rows; None for all, or if it depends on the rows.
 
-    `named` is the number that the name of a selector means, if not the usual one.
+    `named` is the number for the name of a selector, if it is not the usual one.
     """
     if isinstance(given, str) and named is not None:
         return min(named, n)
@@ -134,15 +135,15 @@ def require_count(given: LandmarksLike, n: int) -> None:
 
 
 def automatic_landmarks(n: int) -> int:
-    """Return the number of landmarks that ``landmarks="auto"`` means: min(n, sqrt(n) log(n)).
+    """Return the number of landmarks for ``landmarks="auto"``: min(n, sqrt(n) log(n)).
 
-    The square root is the theory's order for FALKON (its theorem 3), the logarithm its factor.
+    Theorem 3 of the FALKON paper requires the order of sqrt(n), up to a logarithm.
     """
     return min(n, max(100, math.ceil(math.sqrt(n) * math.log(n)))) if n > 1 else 1
 
 
 def points(given: LandmarksLike, d: int | None = None) -> RowSource:
-    """Return the points that were given as landmarks, of d features if that is known."""
+    """Return the given landmark points; raise ValueError unless they have d features, if known."""
     point_rows = _point_rows(given)
     if d is not None and point_rows.shape[1] != d:
         raise ValueError(f"the landmarks have {point_rows.shape[1]} features, but X has {d}")

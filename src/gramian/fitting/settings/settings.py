@@ -1,4 +1,4 @@
-"""FitSettings: the parameters of a fit, whose numbers are checked when they are made."""
+"""FitSettings: the parameters of a fit, checked at their creation."""
 
 from __future__ import annotations
 
@@ -27,17 +27,18 @@ from .splitters import is_pairs, is_splitter
 
 @dataclass(eq=False)
 class FitSettings(FitParameters):
-    """Parameters of a fit whose values are checked; `dataclasses.replace` makes changed copies.
+    """Checked parameters of a fit; `dataclasses.replace` makes changed copies.
 
     A `Validate` among the callbacks must hold codes of classes (see `class_codes`), or targets in
     the scale of the training data. Names of kernels, landmarks, solvers and engines are looked up
-    once there are rows.
+    later, for given rows.
 
     Raises
     ------
     ValueError
-        If a number, ``memory_limit`` or ``cv`` cannot be used, or ``penalty="auto"`` with landmarks
-        of a path of penalties meets a solver or a warm start without a path.
+        If a number, ``memory_limit`` or ``cv`` cannot be used, or a path of penalties
+        (``penalty="auto"`` with `BlessR` or `Bless`) is combined with a solver or a warm start that
+        does not support it.
     """
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -79,7 +80,7 @@ class FitSettings(FitParameters):
             raise ParameterError("penalty", penalty, "finite and at least 0", remedy)
 
     def _check_penalties(self) -> None:
-        """Store penalties of targets as a tuple; ValueError for values that are not penalties."""
+        """Store penalties of targets as a tuple; raise ValueError for invalid penalties."""
         penalty: Any = self.penalty
         values = np.asarray(penalty)
         numbers_alone = values.dtype.kind in "iuf" and values.ndim == 1 and len(values) > 0
@@ -101,7 +102,7 @@ class FitSettings(FitParameters):
 
     @property
     def one_penalty(self) -> float:
-        """The penalty, once it is chosen; where targets have their own, their geometric mean."""
+        """The chosen penalty; the geometric mean if targets have their own penalties."""
         if is_real(self.penalty):
             return float(self.penalty)
         if self.penalties is None:
@@ -109,7 +110,7 @@ class FitSettings(FitParameters):
         return math.exp(sum(map(math.log, self.penalties)) / len(self.penalties))
 
     def deadline(self) -> float:
-        """Return the time of `time.monotonic` at which a fit that begins now is to end."""
+        """Return the time of `time.monotonic` at which a fit that starts now must end."""
         return math.inf if self.time_limit is None else time.monotonic() + self.time_limit
 
     def _check_stopping(self) -> None:
@@ -122,7 +123,7 @@ class FitSettings(FitParameters):
             as_positive(self.time_limit, "time_limit")
 
     def _check_folds(self) -> None:
-        """Raise ValueError if ``cv`` does not determine which rows are held out."""
+        """Raise ValueError if ``cv`` does not determine the held-out rows."""
         # An iterator can be read only once, and the folds are needed several times.
         if isinstance(self.cv, Iterator):
             object.__setattr__(self, "cv", tuple(self.cv))
@@ -200,7 +201,7 @@ class FitSettings(FitParameters):
 
     @property
     def chooses_inputs(self) -> bool:
-        """Whether kernels are compared on standardised and on normal features."""
+        """Whether kernels are compared on standardised and on quantile-mapped features."""
         return _is_auto(self.standardize)
 
     @property
@@ -209,7 +210,7 @@ class FitSettings(FitParameters):
         return self.chooses_kernel or self.chooses_lengthscale or self.chooses_penalty
 
     def with_points_of(self, given: FitSettings) -> FitSettings:
-        """Return settings with the unmapped points and held-out rows of `given`, and its memory."""
+        """Return settings with the unmapped points, held-out rows and memory limit of `given`."""
         return replace(
             self,
             landmarks=given.landmarks,
@@ -234,11 +235,11 @@ class FitSettings(FitParameters):
 
     @property
     def uses_quantiles(self) -> bool:
-        """Whether features are made normal by their quantiles, once they are standardised."""
+        """Whether a quantile map follows the standardisation of features."""
         return isinstance(self.standardize, str) and self.standardize == "quantile"
 
     def with_less_memory(self, taken_bytes: int) -> FitSettings:
-        """Return settings whose memory limit, if there is one, leaves out bytes in use."""
+        """Return settings whose memory limit, if any, is reduced by bytes in use."""
         if self.limit is None:
             return self
         # A limit of 0 would be refused as a size; 1 leads to the error that names the bytes needed.
@@ -270,7 +271,7 @@ def _check_flag(name: str, given: object, known: str = "True or False") -> None:
 
 
 def check_callbacks(given: object) -> None:
-    """Raise ValueError if callbacks are no list of callables, OSError for unusable checkpoints."""
+    """Raise ValueError unless callbacks are a list of callables, OSError for a bad checkpoint."""
     if not isinstance(given, Sequence) or not all(map(callable, given)):
         expected = "a list of callables, such as [Validate(X, y)]"
         raise ParameterError("callbacks", given, expected)

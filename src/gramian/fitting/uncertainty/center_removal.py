@@ -32,16 +32,16 @@ SPANNED_SHARE = 1e-3
 class CenterRemoval:
     r"""Rank-one changes that remove the center of a landmark together with its row.
 
-    A row that is a landmark has a column :math:`k(\cdot, x_i)` that no other row pins down: leaving
-    out the row alone overstates its error. Removing center c is the constraint that its coefficient
-    is zero. With u = :math:`T^{-\top} e_c` in the coordinates of the features and
-    :math:`A = R^\top R`, the inverse becomes
-    :math:`A^{-1} - A^{-1} u u^\top A^{-1} / u^\top A^{-1} u`.
+    If a row is a landmark, no other row determines the coefficient of its column :math:`k(\cdot,
+    x_i)`: leaving out the row alone overstates its error. Removing center c is the constraint that
+    its coefficient is zero. With u = :math:`T^{-\top} e_c` in the coordinates of the features and
+    :math:`A = R^\top R`, the inverse becomes :math:`A^{-1} - A^{-1} u u^\top A^{-1} / u^\top A^{-1}
+    u`.
 
     Attributes
     ----------
     position : Tensor of shape (n,)
-        The column of U and G of each row; -1 of rows whose centers stay.
+        The column of each row in U and G; -1 for rows whose centers stay.
     R : Tensor of shape (q, q)
     U, G : Tensor of shape (q, p)
         u and :math:`R^{-\top} u` of each center that is removed, each u of length one.
@@ -65,8 +65,8 @@ class CenterRemoval:
     ) -> CenterRemoval:
         """Find the rows that are landmarks, and solve for their centers: about 2 m³ operations.
 
-        A center stays where another row equals it, which pins it down, and where landmarks without
-        a pivot that are other points span it.
+        A center stays if another row equals it, which determines its coefficient. It also stays if
+        a landmark without a pivot, at another point, could replace it.
         """
         q = len(factors.index)
         # 1. Find the rows that equal a landmark, with and without a pivot.
@@ -96,7 +96,7 @@ class CenterRemoval:
         norm: Float[Tensor, " b"],
         spread: Float[Tensor, " b"],
     ) -> tuple[Float[Tensor, "b t"], Float[Tensor, " b"], Float[Tensor, " b"]]:
-        """Return residuals, squared norms and leverages in the fits without the rows' centers."""
+        """Return residuals, squared norms and leverages of rows in fits without their centers."""
         # Most rows are no landmarks, and keep their centers.
         own = (self.position[rows] >= 0).nonzero()[:, 0]
         at = self.position[rows][own]
@@ -115,11 +115,11 @@ class CenterRemoval:
 def rows_of_centers(
     rows: RowSource, centers: RowSource, index: Int[Tensor, " q"]
 ) -> Int[Tensor, " q"]:
-    """Return the number of the one row that equals each center; -1 where none or several do.
+    """Return the number of the only row that equals each center; -1 for none or several.
 
-    Points are equal where random combinations of their features agree to the rounding of maps.
-    Dense features count relative to their mean, in units of their spread among the centers: else
-    an offset, or one wide feature, would hide the others.
+    Points are equal if random combinations of their features agree to the rounding of maps. Dense
+    features are centered and divided by their spread over the centers: otherwise an offset, or one
+    wide feature, would hide the others.
     """
     # A seed of its own: the result must not depend on the random state of the fit.
     rng = torch.Generator().manual_seed(0)

@@ -39,13 +39,13 @@ SAME_ROWS = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    r"""A kernel ridge regression solved exactly, and the residual of each row without it.
+    r"""Exact solution of a kernel ridge regression, with the leave-one-out residual of each row.
 
-    With H the matrix that maps targets to values at the rows, the residual of row i without it is
-    :math:`(y - H y)_i / (1 - H_{ii})`, as in `gramian.paths.leave_one_out_formula.Spectrum`: a row
-    of weight w is left out whole. A landmark that is a row is removed from the centers together
-    with it, see `CenterRemoval`. :math:`N \lambda`, the other landmarks and all maps of features
-    and targets stay as they are.
+    With H the matrix that maps targets to fitted values, the residual of row i in the fit without
+    the row is :math:`(y - H y)_i / (1 - H_{ii})`, as in
+    `gramian.paths.leave_one_out_formula.Spectrum`: a row is left out with its whole weight. A
+    landmark that is a row is removed from the centers together with it, see `CenterRemoval`.
+    :math:`N \lambda`, the other landmarks and all maps of features and targets stay as they are.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ def solved_exactly(
     ----------
     model : KernelPart
     data : TrainingData
-        Of its fit, rows of weight zero left out.
+        Data of the fit of the model, without rows of weight zero.
     penalty : float
     limit : int, optional
         Bytes of memory; by default the memory of the machine.
@@ -95,8 +95,8 @@ def solved_exactly(
     Raises
     ------
     ValueError
-        If it does not fit in memory, the matrix is singular to rounding, or the model is not the
-        solution of this system.
+        If the system exceeds the memory, the matrix is singular to rounding, or the model is not
+        the solution of this system.
 
     Notes
     -----
@@ -135,9 +135,9 @@ def solved_exactly(
 def system_of(
     model: KernelPart, data: TrainingData, penalty: float, limit: int | None
 ) -> FullProblem | NystromProblem:
-    """Return the system that a model solves, in float64; ValueError if it does not fit in memory.
+    """Return the system of a model in float64; raise ValueError if it exceeds the memory.
 
-    Where all rows are centers it is the full problem.
+    If all rows are centers it is the full problem.
     """
     rows = model.prepare_rows(data.rows)
     # Targets as the solver saw them: the penalty is in these units.
@@ -206,7 +206,7 @@ def _full(problem: FullProblem) -> Solved:
 
 
 def _nystrom(problem: NystromProblem, coef: Float[Tensor, "m t"]) -> tuple[Solved, Tensor]:
-    """Solve by the two factors; return also the values of the coefficients `coef` at the rows."""
+    """Solve by the triangular factors T and R of `LandmarkFactors`; return also K_nm coef."""
     factors, beta, root = _landmark_factors(problem)
     diagonal, y = diagonal_of(problem.K), problem.targets
     values, off, left_out = torch.empty_like(y), torch.empty_like(y), torch.empty_like(y)
@@ -237,7 +237,7 @@ def _nystrom(problem: NystromProblem, coef: Float[Tensor, "m t"]) -> tuple[Solve
 def _free_share(
     shift: float, w: Tensor | float, norm: Float[Tensor, " b"], spread: Float[Tensor, " b"]
 ) -> Float[Tensor, " b"]:
-    """Return 1 - H_ii of rows, at least its value for the row alone, below which is rounding."""
+    """Return 1 - H_ii of rows, at least the value for the row alone: less is a rounding error."""
     return torch.maximum(1 - w * spread, shift / (shift + w * norm))
 
 

@@ -134,7 +134,7 @@ def calibrate_model(
 
 
 def check_outputs(model: Model, data: TrainingData) -> None:
-    """Raise ValueError if a model has several outputs for a target, as one of quantiles."""
+    """Raise ValueError if a model has several outputs per target, such as several quantiles."""
     if model.outputs != data.targets.shape[1]:
         raise ValueError(
             f"a model of {model.outputs} outputs for {data.targets.shape[1]} target has no "

@@ -1,4 +1,4 @@
-"""Left out: leave-one-out predictions and generalised cross-validation, in closed form."""
+"""LeftOut: leave-one-out predictions and generalised cross-validation, in closed form."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from .closed_form import Solved, solved_exactly
 
 @dataclass(frozen=True, eq=False)
 class LeftOut:
-    """Each row of the training, predicted by the others.
+    """Leave-one-out predictions of the training rows.
 
     Attributes
     ----------
     values : Tensor of shape (n, t)
-        Of a row of weight zero: the prediction of the model, which has not seen it.
+        Predictions; for a row of weight zero, the prediction of the model, which did not learn from
+        it.
     gcv : Tensor of shape (t,)
     evidence : float
         Logarithm of the marginal likelihood, see `Solved`; NaN of landmarks and of an average.
@@ -41,26 +42,26 @@ def left_out(
     Parameters
     ----------
     model : Model
-        Of an average these are exact, too: its weights stay.
+        The model. For an average the result is exact with fixed weights of the members.
     data : TrainingData
     penalties : sequence of float
-        Of each kernel model that it is made of.
+        Penalty of each kernel model in the model.
     limit : int, optional
         Bytes of memory; by default the memory of the machine.
 
     Raises
     ------
     ValueError
-        As `solved_exactly`.
+        As in `solved_exactly`.
 
     Notes
     -----
-    Generalised cross-validation has the mean of all leverages in place of each:
-    :math:`\frac1N \sum_i w_i r_i^2 / (1 - \mathrm{tr} H / n)^2` with residuals r = y - H y of the
-    n rows of positive weight, N the sum of the weights. Without weights that is
-    :math:`n \|r\|^2 / (n - \mathrm{tr} H)^2`. Weights are precisions here: of noise with a variance
-    proportional to 1 / w all :math:`w_i r_i^2` have the same size, so the mean leverage is taken
-    over the n rows. A weight of 2 is not a repeated row, since a row is left out whole.
+    Generalised cross-validation has the mean of all leverages in place of each: :math:`\frac1N
+    \sum_i w_i r_i^2 / (1 - \mathrm{tr} H / n)^2` with residuals r = y - H y of the n rows of
+    positive weight, N the sum of the weights. Without weights that is :math:`n \|r\|^2 / (n -
+    \mathrm{tr} H)^2`. Weights are precisions: for noise with a variance proportional to 1 / w all
+    :math:`w_i r_i^2` have the same size, so the mean leverage is over the n rows. A weight of 2 is
+    not a repeated row, because a row is left out with its whole weight.
 
     References
     ----------
@@ -75,7 +76,7 @@ def left_out(
 
 
 def combine_solutions(model: Model, data: TrainingData, solved: Iterable[Solved]) -> LeftOut:
-    """Combine the exact solutions of the kernel models of a model."""
+    """Combine the exact solutions of all kernel models of a model."""
     weighted_data = data.without_zero_weights()
     left_residuals = off = torch.zeros_like(weighted_data.targets, dtype=torch.float64)
     free_share, evidence = 0.0, math.nan

@@ -21,8 +21,9 @@ from .mapped import Mapped
 class Periodic(Mapped):
     r"""Periodic kernel :math:`\prod_k \exp(-2 \sin^2(\pi (x_k - z_k) / p_k) / \ell_k^2)`.
 
-    That is the Gaussian kernel of the points of circles of radius 1 that features go around, once
-    in a period. Features are not standardised. `Kernel.on` chooses those with a period.
+    Each feature is mapped to a point on a circle of radius 1, once around per period; this is the
+    Gaussian kernel of these points. Features are not standardised. If only some features have a
+    period, apply the kernel to them with `Kernel.on`.
 
     Take it for hours, days of the year, angles: where the end of a feature is its beginning. An
     entry costs 2 d multiplications.

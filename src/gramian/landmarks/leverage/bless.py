@@ -168,13 +168,13 @@ class Bless(PathSelector):
         Number of landmarks: the path ends before it needs more, at the penalty in between (by
         interpolation of the logarithms) that needs m.
     penalty : float, optional
-        Ridge per sample at the end of the path.
+        The penalty at the end of the path.
     oversampling : float, default=3
         :math:`q_2`.
     candidates : float, default=5
         :math:`q_1`.
     step : float, default=2
-        q.
+        q: each penalty of the path is the one before over q.
 
     Notes
     -----

@@ -20,10 +20,10 @@ from .selecting import CANDIDATES_PER_ROW, Level, draw_independently
 class BlessR(PathSelector):
     r"""BLESS-R [1]_, algorithm 2: bottom-up leverage score sampling without replacement.
 
-    For h = 1 ... H: each row is a candidate with probability :math:`\beta_h = \min(1, q_2 \kappa^2
-    / (n \lambda_h))`; a candidate of score :math:`\tilde\ell_j` is kept with probability
-    :math:`p_j / \beta_h`, where :math:`p_j = \min(1, q_2 \tilde\ell_j)` is its total probability
-    and its entry in :math:`A_h`.
+    For h = 1 ... H, with :math:`\lambda_h = \lambda_{h-1} / q`: each row is a candidate with
+    probability :math:`\beta_h = \min(1, q_2 \kappa^2 / (n \lambda_h))`; a candidate of score
+    :math:`\tilde\ell_j` is kept with probability :math:`p_j / \beta_h`, where :math:`p_j = \min(1,
+    q_2 \tilde\ell_j)` is its total probability and its entry in :math:`A_h`.
 
     Use it for many rows, far above 5 / penalty: its cost does not grow with their number.
 
@@ -32,11 +32,11 @@ class BlessR(PathSelector):
     m : int, optional
         Number of landmarks; see `Bless`.
     penalty : float, optional
-        Ridge per sample at the end of the path.
+        The penalty at the end of the path.
     oversampling : float, default=3
         :math:`q_2`: the expected number of rows over the effective dimension.
     step : float, default=2
-        q.
+        q: each penalty of the path is the one before over q.
 
     Notes
     -----

@@ -18,7 +18,7 @@ Loss = Callable[[Float[Tensor, "v t"]], float]
 
 
 def average_fits(values: Sequence[Float[Tensor, "v t"]], loss: Loss) -> list[float]:
-    """Return weights, of sum 1, of a mean with a small loss.
+    """Choose weights with sum 1 of the mean of several fits, by the loss of the mean.
 
     Starting from the best fit, add the fit that lowers the loss of the mean most, with repetition
     (Caruana, Niculescu-Mizil, Crew, Ksikes, *Ensemble selection from libraries of models*, ICML

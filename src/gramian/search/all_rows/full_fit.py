@@ -53,7 +53,7 @@ class FullFit:
     kernels : sequence of Kernel
         Kernels of the splits, with their lengthscales.
     shift : float
-        N times the penalty, N the total weight of the rows of a split.
+        N times the penalty; N is the total weight of the training rows of a split.
     penalty : float
         Penalty per row of a split.
     loss : float
@@ -107,7 +107,7 @@ def full_fit(
     ends : float, default=inf
         Deadline of the iterations, by `time.monotonic`.
     most : float, default=inf
-        Limit on the kernel evaluations of the search, at which iterations end, too.
+        Limit on the kernel evaluations of the search, which also ends iterations.
     small : bool, default=False
         Whether to try smaller penalties, with products in float64.
     shifts : sequence of float, optional
@@ -193,10 +193,12 @@ def _iterate_path(
 def _shifts(
     problem: FullProblem, sample: Sample, material: Material, clock: Clock, ends: Ends
 ) -> Sequence[float]:
-    """Return the shifts of a path; for many targets the best on a part of the rows, and the next.
+    """Return the shifts of a path (N times the penalties).
 
-    Each shift has as many columns as there are targets: seven of ten classes would take several
-    times the seconds of one.
+    For many targets these are the best shift on a part of the rows, and the next one.
+
+    The columns of a product are shifts times targets: seven shifts of ten classes would take
+    several times the seconds of one shift.
     """
     n, t = problem.targets.shape
     if t <= FEW_TARGETS or n < 2 * PILOT_ROWS:

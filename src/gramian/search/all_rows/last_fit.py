@@ -46,9 +46,10 @@ class Member:
     penalty : float
         Penalty per row.
     shift : float
-        N times the penalty, N the sum of the weights: the shift of the diagonal of K.
+        The number that is added to the diagonal of K: N times the penalty, with N the sum of the
+        weights.
     all_rows : bool
-        Whether all rows are centers, held-out ones included.
+        Whether all rows are centers, including held-out rows.
     importances : Tensor of shape (d,), or None
         Fractions of the features in the diagonal of M; None without a learned metric.
     cells : CellCenters, optional
@@ -79,10 +80,10 @@ def refit(
     ends: float,
     most: float = math.inf,
 ) -> Member:
-    """Fit all rows, held-out rows included, at the shift that was chosen without these.
+    """Fit all rows, including held-out rows, at the shift of `fit`.
 
-    Iterations start from the coefficients of `fit`. If the residual does not reach the residual of
-    `fit`, because time is short, return `fit` itself, as fitted to the first split.
+    Iterations start from the coefficients of `fit`. If time is too short to reach the residual of
+    `fit`, return `fit` itself, as fitted to the first split.
 
     Parameters
     ----------
@@ -94,7 +95,7 @@ def refit(
     ends : float
         Deadline of the iterations, by `time.monotonic`.
     most : float, default=inf
-        Limit on the kernel evaluations of the search, at which iterations end, too.
+        Limit on the kernel evaluations of the search, which also ends iterations.
     """
     # Each fold has learned its own metric. All rows use the map of the mean matrix.
     map_ = fit.stem.map if len(material.splits) > 1 else fit.stem.maps[0]
@@ -202,7 +203,7 @@ def _until(path: FullPath, aim: float, ends: Ends, start: Tensor | None) -> Tens
 
 
 def _kernel(material: Material, fit: FullFit, X: Float[Tensor, "n k"]) -> Kernel:
-    """Return the kernel of the only split, or one with the lengthscale of all mapped rows."""
+    """Return the kernel of the only split, or the kernel with the median of all mapped rows."""
     if len(fit.kernels) == 1:
         return fit.kernels[0]
     # The rows of the material may be sorted, so the first ones are no sample.

@@ -117,7 +117,7 @@ def watch_path(
 
 
 def store_entries(clock: Clock) -> dict[str, Any]:
-    """Return the settings of stored entries: for many features, or a budget of evaluations.
+    """Return the settings that store kernel entries, for many features or a budget of evaluations.
 
     Stored entries are evaluated once, and read in each product, which is slower for few features:
     for 13,000 rows of 8 features a product takes 0.31 s, and 0.06 s if it computes the entries.

@@ -1,7 +1,7 @@
 """path_of_one: conjugate gradient at a single shift, with any preconditioner.
 
-Several shifts share the columns of K that precondition them; a single shift may use any
-preconditioner, such as cells.
+Several shifts share a preconditioner of columns of K; a single shift may use any preconditioner,
+such as one of blocks.
 """
 
 from __future__ import annotations
@@ -44,7 +44,11 @@ INVERSE_BYTES = 1 << 28
 def path_of_one(
     problem: FullProblem, *, rng: torch.Generator, clock: Clock, rank: int = PATH_RANK
 ) -> FullPath:
-    """Return the path of one penalty; a preconditioner of columns has rank `rank`."""
+    """Return a `FullPath` with the problem's penalty alone.
+
+    PCG's rule chooses the preconditioner for few features or a narrow kernel; otherwise it is made
+    of `rank` random columns of K.
+    """
     if _by_rule(problem, rng):
         inverse = PCG(preconditioner="auto", memory_bytes=INVERSE_BYTES).build(problem, rng)
         if inverse is not None:

@@ -12,7 +12,7 @@ from .full_fit import PATH_SHIFTS, FullFit
 
 @dataclass(frozen=True)
 class Step:
-    """A planned fit: its lengthscale in medians, and whether its penalties are very small."""
+    """A planned fit: its lengthscale in medians, and whether it tries very small penalties."""
 
     multiple: float
     small: bool = False
@@ -22,9 +22,9 @@ class Step:
 class Walk:
     """Completed and planned fits of a stem.
 
-    A walk starts at the usual lengthscale, and continues with the neighbours of the best one, the
-    smaller first. If the least penalty is the best in the end, smaller ones follow, with products
-    in float64.
+    A walk starts at the usual lengthscale, and continues with the neighbours of the best
+    lengthscale, the smaller one first. If the least penalty is the best in the end, a fit with
+    smaller penalties follows, with products in float64.
 
     Attributes
     ----------

@@ -80,7 +80,7 @@ class CellFits:
     starts : Tensor of shape (c + 1,)
         Offsets of the cells in `centers`.
     shifts : tuple of float
-        Shift of each cell: larger than the chosen one where that failed.
+        Shift (N times the penalty) of each cell: the chosen one, or a larger one if it failed.
     values : Tensor of shape (v, t)
         Predictions of the held-out rows.
     loss : float
@@ -131,9 +131,9 @@ class AllCells:
     apart: bool = True
 
     def divide(self, stem: Stem, rows: int, most: int | None = None) -> Division:
-        """Divide the rows, as a stem maps them, into cells of `rows` rows.
+        """Divide the rows, mapped by a stem, into cells of `rows` rows.
 
-        If time suffices for `most` rows only, divide a random subset.
+        If time suffices only for `most` rows, divide a random subset.
         """
         learn, rng = self.material.splits[0].train, self.material.rng
         if most is not None and most < len(learn):
@@ -285,7 +285,7 @@ class AllCells:
         left: float,
         rng: torch.Generator,
     ) -> CellTask:
-        """Return a cell in random order: its first rows become columns and parts."""
+        """Return a cell in random order, because its first rows serve as random samples."""
         # The rows of a cell are in the order of the data, where the first ones may be a poor
         # sample: medians and landmarks come from the first rows.
         order = torch.randperm(len(index), generator=rng)

@@ -1,8 +1,8 @@
 """Fits of all rows by cells: each cell is a full problem, with all of its rows as centers.
 
-Fits of some cells choose the lengthscale and the penalty, by the walks of a search with all rows:
-few landmarks, and thinned rows, prefer wide kernels. They also prefer metrics of few features, so
-flatter metrics are tried, too. Then all cells are fitted with the best choice.
+Fits of some cells choose the lengthscale and the penalty, by the walks of a search with all rows,
+because few landmarks and thinned rows prefer wide kernels. Few landmarks also prefer metrics of few
+features, so flatter metrics are tried. Then all cells are fitted with the best choice.
 """
 
 from __future__ import annotations
@@ -70,7 +70,8 @@ class CellSearch:
         All rows, with a single split into training and held-out rows. The first held-out rows are
         the ones of the search on a sample, in the same order.
     folds : sequence of Split
-        User-defined folds for the pilot cells, as row indices of the material.
+        User-defined folds for the pilot cells (cells that choose lengthscale and penalty), as row
+        indices of the material.
     pilot : SearchState or None
         Search state of the pilot cells.
     models : list of CellFits
@@ -133,12 +134,12 @@ class CellSearch:
         return worth if self.search.space.averages else worth[:1]
 
     def _with_size(self, fit: FullFit, rows: int) -> tuple[FullFit, tuple[int, int]]:
-        """Return a fit, the affordable rows of a cell, and the affordable rows in total.
+        """Return the fit, with its penalty raised if needed, and the rows per cell and in all.
 
-        Small cells are factorised, with any penalty. Larger cells need a penalty that float32
-        products resolve: with a smaller penalty, iterations grow with the size of the cell. On
-        beijing_pm25 a shift of 0.001 instead of 0.01 gains 0.3 % for three times the seconds, 120
-        iterations.
+        The rows are the affordable ones. Small cells are factorised, with any penalty. Larger cells
+        are solved by iterations, whose number grows with the cell if float32 products do not
+        resolve the shift (N times the penalty, for N rows): the shift is then raised to 0.01. On
+        beijing_pm25 0.001 instead gains 0.3 %, for 120 iterations and three times the seconds.
         """
         size = self._affordable(fit, rows)
         if size[0] > DIRECT_ROWS and is_precise(fit.shift):
@@ -185,7 +186,7 @@ class CellSearch:
         return self._of_sample(values, self.search.loss_of)
 
     def _of_sample(self, values: Float[Tensor, "v t"], loss: Score) -> float:
-        """Return a loss on the held-out rows of the sample; with several folds, on all rows."""
+        """Return a loss on the held-out rows of the sample; with several folds, on all of them."""
         # Of several folds, only the first one's held-out rows are held out from the cells, too.
         if len(self.search.material.splits) > 1:
             return squared_loss(values, self.material.truth, self.material.held_weights)

@@ -73,7 +73,7 @@ class CellFit:
     values : Tensor of shape (v, t)
         Predictions of the held-out rows.
     shift : float
-        The requested shift, or a larger one.
+        N times the penalty: the requested shift, or a larger one.
     """
 
     coef: Float[Tensor, "n t"]
@@ -91,7 +91,7 @@ def fit_cell(
     engine: str | Engine = "auto",
     rng: torch.Generator,
 ) -> CellFit:
-    """Fit a cell, and raise the shift while the fit predicts worse than its mean.
+    """Fit a cell; raise the shift while the fit predicts worse than the mean of its targets.
 
     Parameters
     ----------
@@ -216,7 +216,7 @@ def is_precise(shift: float) -> bool:
 def is_bad(values: Float[Tensor, "v t"], sample: Sample) -> bool:
     """Return whether a cell has diverged, or predicts held-out rows worse than its mean.
 
-    Worse means significantly worse, by an amount that matters for all rows.
+    The difference must be significant, and matter for the error of all rows.
     """
     truth, mean = sample.held_Y.double(), sample.Y.double().mean(dim=0)
     # 1. Numbers that are not finite, even without held-out rows to compare with.

@@ -71,9 +71,9 @@ def rows_measured(clock: Clock, n: int, seconds: float, trained: int) -> tuple[i
 
     Notes
     -----
-    Rows are left out only if the budget is too small for the smallest cells: smaller ones would
-    not be faster, as most of their seconds are a fixed cost. Measured on beijing_pm25 (305,880
-    rows): 11.7 s with cells of 1,000 rows, and with cells of 300.
+    Rows are left out only if the budget is too small for the smallest cells: even smaller cells
+    would not be faster, because most of their seconds are a fixed cost. Measured on beijing_pm25
+    (305,880 rows): 11.7 s with cells of 1,000 rows, and with cells of 300.
     """
     most_rows = min(MOST_ROWS, n)
     least_rows = min(LEAST_ROWS, most_rows)

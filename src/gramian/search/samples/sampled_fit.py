@@ -79,9 +79,10 @@ class Effort:
 
 
 def _operations(landmarks: int, rows: int) -> float:
-    """Return the relative cost of a fit to a sample; products are the smaller part.
+    """Return the relative cost of a fit to a sample.
 
-    Measured on tables of 8 to 32 features: twice the landmarks take 2.3 times as long from 500 on.
+    Products are the smaller part. Measured on tables of 8 to 32 features: from 500 landmarks on,
+    twice the landmarks take 2.3 times as long.
     """
     return rows * landmarks * (1 + landmarks / 2500)
 
@@ -217,7 +218,7 @@ def _gain(run: Sequence[RoundFit]) -> float:
 
 
 def _in_all(runs: Sequence[Sequence[RoundFit]]) -> list[tuple[int, float]]:
-    """Return number and power of the rounds that all splits completed."""
+    """Return the number and the power of the rounds that all splits completed."""
     keys = [[(r.number, r.power) for r in run] for run in runs]
     return [key for key in keys[0] if all(key in run_keys for run_keys in keys)]
 

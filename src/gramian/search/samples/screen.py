@@ -36,7 +36,7 @@ INPUTS_WORTH = 1.25
 
 
 def screen(search: SearchState) -> Iterator[Trial]:
-    """Try one kernel with all inputs, and the others with the inputs of near-least loss."""
+    """Try one kernel with all inputs, and the other kernels with the best inputs."""
     inputs = _inputs(search)
     cells = len(search.space.kernels) * len(inputs)
     most_evaluations = SCREEN_SHARE * search.clock.budget.evaluations / cells

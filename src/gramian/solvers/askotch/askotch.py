@@ -38,22 +38,22 @@ class ASkotch(StoresEntries, Solver[FullProblem, ASkotchState]):
     eigenvalue of :math:`P^{-1} H` (algorithm 3 of [1]_). `FreshBlocks` and `FixedBlocks` describe
     the choice of blocks and the updates of z and w.
 
-    Use it with all rows as centers when they are too many for `PCG`, or for an early rough answer.
+    Use it with all rows as centers if they are too many for `PCG`, or for an early rough solution.
 
     Parameters
     ----------
     block : int or "auto", default="auto"
-        b. "auto": n / 100, at least 1,000, at most n.
+        Number of rows b of a block. "auto": n / 100, at least 1,000, at most n.
     rank : int, default=100
-        r, at most b.
+        Rank r of the preconditioner, at most b.
     blocks : str, default="fresh"
         ``"fresh"``: b random rows in each iteration; ``"fixed"``: one partition, as in the first
         version of the paper. For the same number of passes, fresh blocks reach much lower errors.
     block_solver : str, default="auto"
-        P: ``"nystrom"``, a randomised Nystrom approximation of rank r, damped by the ridge and its
-        last eigenvalue, as in the paper; ``"exact"``, H itself, randomised block Gauss-Seidel, b³ /
-        3 operations; ``"none"``, the identity: NU_ACDM, or without momentum block coordinate
-        descent; ``"auto"``: exact up to 4,000 rows, Nystrom beyond.
+        Preconditioner P: ``"nystrom"``, a randomised Nystrom approximation of rank r, damped by the
+        ridge and its last eigenvalue, as in the paper; ``"exact"``, H itself, randomised block
+        Gauss-Seidel, b³ / 3 operations; ``"none"``, the identity: NU_ACDM, or without momentum
+        block coordinate descent; ``"auto"``: exact up to 4,000 rows, Nystrom beyond.
     accelerated : bool, default=True
         False: Skotch.
     convexity : float or "auto", default="auto"
@@ -183,11 +183,11 @@ class ASkotch(StoresEntries, Solver[FullProblem, ASkotchState]):
             as_positive(self.convexity, "convexity")
 
     def verify(self, problem: FullProblem, state: ASkotchState) -> None:
-        """Compare the residual with the residual of the last blocks; see `check_residual`."""
+        """Compare the true residual with the residual of the last blocks; see `check_residual`."""
         check_residual(problem, state)
 
     def block_rows(self, n: int) -> int:
-        """Return b for n rows."""
+        """Return the block size b for n rows."""
         return min(n, max(n // 100, LEAST_BLOCK) if self.block == "auto" else int(self.block))
 
     def iterations_per_pass(self, n: int) -> float:

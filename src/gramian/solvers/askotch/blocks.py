@@ -36,15 +36,15 @@ class Block:
     Attributes
     ----------
     index : Tensor of shape (b,)
-        B, increasing.
+        Row numbers of B, increasing.
     P : object
         ``P @ g`` is P⁻¹ g for g of shape (b, t).
     L : float
         The largest eigenvalue of P⁻¹ H, or an upper bound.
     curvature : float
-        Lower bound on the curvature along a step in the metric of L P, averaged over random
-        blocks: the ridge over L times the value that P uses for eigenvalues of K_BB which it does
-        not resolve. 0 if blocks are fixed, because they bound no curvature across two blocks.
+        Lower bound on the curvature along a step in the metric of L P, averaged over random blocks:
+        the ridge over L times the value that P uses for unresolved eigenvalues of K_BB. 0 for fixed
+        blocks, which do not bound the curvature across two blocks.
     singular : bool
         Whether H is singular to rounding, and P is H with the least jitter that makes it regular.
     """
@@ -201,8 +201,8 @@ def _exact(index: Tensor, H: Tensor, ridge: Tensor, rng: torch.Generator) -> Blo
     """Use H itself as preconditioner, and estimate the curvature from the diagonal of H⁻¹.
 
     1 / (H⁻¹)_ii is the ridge plus the part of row i that other rows of the block do not explain.
-    The mean step of random blocks is governed by the mean of H⁻¹, to which rows that have a
-    similar row in their block contribute most.
+    The mean of H⁻¹ determines the mean step of random blocks; rows with a similar row in their
+    block contribute most to it.
     """
     probes = torch.randperm(len(H), generator=rng)[:CURVATURE_PROBES]
     # The squared norm of R'⁻¹ e_i is (H⁻¹)_ii, so that some columns of the identity estimate the

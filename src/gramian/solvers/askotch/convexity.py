@@ -30,9 +30,9 @@ def next_estimate(
 ) -> tuple[float, Float[Tensor, " j"]]:
     r"""Return the next estimate of the convexity, and the residuals for the estimate after it.
 
-    With momentum for a convexity :math:`\mu` above the least curvature h of the error, residuals
-    fall by the rate :math:`h / \sqrt{\mu c}` per pass, below by :math:`\sqrt{\mu / c}`. So
-    :math:`\sqrt{\mu c}` times the rate is h, or :math:`\mu` itself.
+    Let h be the least curvature of the error. With momentum for a convexity :math:`\mu > h`
+    residuals fall by the rate :math:`h / \sqrt{\mu c}` per pass, and for :math:`\mu \le h` by
+    :math:`\sqrt{\mu / c}`. So :math:`\sqrt{\mu c}` times the rate is h, or :math:`\mu` itself.
 
     Parameters
     ----------

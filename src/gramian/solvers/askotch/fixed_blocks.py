@@ -37,9 +37,9 @@ class FixedBlocks(BlockRule):
     -----
     P and L are computed once per block at the start, n b kernel evaluations. Each visit computes P
     again from the same random numbers, to save memory. Departures: the printed step starts x from
-    the last x; this one starts it from w, as NU_ACDM and the code of the authors do. alpha = 1/2
+    the last x; this class starts x from w, like NU_ACDM and the code of the authors. alpha = 1/2
     and beta = 0 as the paper recommends. The printed algorithm uses the ridge for :math:`\mu`:
-    ``convexity=ridge`` selects that, above 1 as well. The theory uses for :math:`\mu` the least
+    ``convexity=ridge`` selects it, also above 1. The theory uses for :math:`\mu` the least
     curvature of the system in the metric of all P, which may be far below: differences between
     similar rows in different blocks, small in K, are large in each P.
     """

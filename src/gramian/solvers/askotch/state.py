@@ -39,11 +39,11 @@ class ASkotchState(State):
     recent : Tensor of shape (k, t)
         Mean squared residuals of the last blocks: about one pass, at least 20.
     weighted : Tensor of shape (k, t)
-        The same with the weights of the rows, without the rows of `Blocks.heavy`.
+        Mean squared residuals with the weights of the rows, without the rows of `Blocks.heavy`.
     best : Tensor of shape (n, t)
         The coefficients with the least mean of `recent`, the start at first.
     least : float
-        That mean.
+        The least mean of `recent`.
     convexity : float
         The estimate of the strong convexity.
     curvature : float
@@ -88,8 +88,8 @@ class ASkotchState(State):
     def excess(self, mu: float) -> float:
         r"""Return the factor that enlarges :math:`\nu` for a strong convexity.
 
-        1 at first, :math:`\mu^{-1/2}` after one restart, infinite from the second on. A factor of
-        :math:`\mu^{-1}`, the largest possible, already removes the momentum.
+        It is 1 at first, :math:`\mu^{-1/2}` after one restart, infinite after the second. A factor
+        of :math:`\mu^{-1}`, the largest possible, already removes the momentum.
         """
         if self.restarts >= MOST_RESTARTS:
             return math.inf

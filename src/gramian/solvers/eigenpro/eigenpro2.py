@@ -141,7 +141,7 @@ class EigenPro2(EigenProSettings, StoresEntries, Solver[FullProblem, EigenProSta
         return 16 * float(self.subsample_rows(size.n)) ** 2 / 10 + per_batch
 
     def verify(self, problem: FullProblem, state: EigenProState) -> None:
-        """Compare the residual with the residual of the last batches; see `check_residual`."""
+        """Compare the true residual with the residual of the last batches; see `check_residual`."""
         check_residual(problem, state)
 
     def system(self, problem: FullProblem, seed: int) -> Descent:

@@ -64,10 +64,10 @@ class ExactProjection(Projection):
 
 @dataclass(frozen=True)
 class InexactProjection(Projection):
-    """Projection by epochs of `EigenPro2` from zero, until the residual is small relative to h.
+    """Solve K_ZZ theta = h by epochs of `EigenPro2` from theta = 0, until the residual is small.
 
-    The residual comes from the batches of the last epoch, each before its step, so that the rule
-    costs nothing. It is relative because h shrinks as the model converges.
+    The residual is measured on each batch of the last epoch before its step, which costs nothing
+    more. It is relative to h, because h shrinks as the model converges.
 
     Attributes
     ----------

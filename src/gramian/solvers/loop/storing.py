@@ -23,11 +23,12 @@ class StoresEntries:
         Memory for the entries in the dtype of products: if they fit, they are evaluated once, and
         each product reads them.
     stored_features : tuple of two int
-        Features from which storing is faster than evaluating, with at most two targets and with
-        more, whose products with stored entries cost more. From there on, ten to twenty products
-        compensate for the memory (`full_kept` and `peers` of the benchmarks).
+        Least number of features for which storing pays: with one or two targets, and with more, for
+        which products with stored entries cost more. Storing then pays after ten to twenty products
+        (`full_kept` and `peers` of the benchmarks).
     whole_matrix : bool
-        False if the solver multiplies with all rows at once, for which a triangle suffices.
+        Whether all entries are stored. False if each product is with all rows at once: then the
+        lower triangle suffices.
     """
 
     store_bytes: int

@@ -26,11 +26,11 @@ class Part:
     where : str
         The table, for error messages.
     rows : ndarray of int64 of shape (b,)
-        Their numbers in it.
+        Row numbers in the table.
     folds : ndarray of int8 of shape (b,), or None
         Folds of training rows; -1 for others. None: there are no training rows.
     fold_means : mapping of str to ndarray
-        Means without each fold, of columns encoded by means.
+        For columns encoded by means: the means without each fold.
     """
 
     where: str
@@ -40,14 +40,14 @@ class Part:
 
 
 class ColumnEncoding(ABC):
-    """Encoding of one column; a frozen value.
+    """Encoding of one column; immutable.
 
     Attributes
     ----------
     code : str
         Name of the class in a file.
     name : str
-        Of the column.
+        Name of the column.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]  # every subclass is a dataclass
@@ -63,7 +63,7 @@ class ColumnEncoding(ABC):
     @property
     @abstractmethod
     def features(self) -> tuple[str, ...]:
-        """Names of the features that it gives."""
+        """Names of the features of the column."""
 
     @abstractmethod
     def encode(self, column: pa.Array, part: Part) -> np.ndarray:
@@ -81,21 +81,21 @@ class ColumnEncoding(ABC):
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """Return all but the tensors, for JSON."""
+        """Return the fields that are not tensors, for JSON."""
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return arrays that JSON is too long for."""
+        """Return the fields that are too large for JSON, as arrays."""
         return {}
 
     @classmethod
     @abstractmethod
     def from_saved(cls, saved: Saved) -> ColumnEncoding:
-        """Rebuild from what `to_dict` and `tensors` gave; ValueError if it is damaged."""
+        """Rebuild from `to_dict` and `tensors`; raise ValueError if they are damaged."""
 
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """Rows that an encoding is learned from.
+    """Rows from which an encoding is learned.
 
     Attributes
     ----------
@@ -116,7 +116,7 @@ class Observer(ABC):
     ----------
     name : str
     measured : int
-        Number of columns of numbers whose moments it needs.
+        Number of numeric columns whose moments the encoding needs.
     """
 
     name: str
@@ -124,7 +124,7 @@ class Observer(ABC):
 
     @abstractmethod
     def see(self, column: pa.Array, seen: Seen) -> Sequence[np.ndarray]:
-        """Look at some rows, and return `measured` arrays of finite numbers, NaN for gaps."""
+        """Observe some rows; return `measured` arrays of finite numbers, with NaN for gaps."""
 
     @abstractmethod
     def finish(self, summaries: Sequence[Summary]) -> ColumnEncoding:

@@ -20,13 +20,13 @@ from .left_out import CONSTANT_COLUMN, EMPTY_COLUMN, LeftOut
 
 @dataclass(frozen=True, eq=False)
 class Boolean(ColumnEncoding):
-    """Booleans to 0 and 1, and a second such feature if there were gaps.
+    """Encoding of booleans as 0 and 1, with a second feature that marks gaps.
 
     Attributes
     ----------
     name : str
     gaps : Gaps
-        Filled with the more frequent value.
+        Treatment of gaps: the more frequent value fills them.
     """
 
     code: ClassVar[str] = "boolean"

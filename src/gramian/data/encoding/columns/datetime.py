@@ -25,7 +25,7 @@ SECOND_MICROSECONDS = 10**6
 
 @dataclass(frozen=True, eq=False)
 class Date(ColumnEncoding):
-    """Elapsed time, standardised; the year, likewise; sine and cosine of cycles.
+    """Encoding of dates: elapsed time and year, standardised, and sine and cosine of cycles.
 
     Attributes
     ----------
@@ -35,11 +35,11 @@ class Date(ColumnEncoding):
     zone : str
         Time zone of the calendar; empty without one.
     mean, scale : tuple of float
-        Of elapsed seconds, and of the year if it varied in training.
+        Mean and scale of the elapsed seconds, and of the year if it varied in training.
     cycles : tuple of str
-        Those of month, day, weekday and hour that varied in training.
+        The names among month, day, weekday and hour that varied in training.
     gaps : Gaps
-        Filled with the median, in seconds.
+        Treatment of gaps: the median, in seconds, fills them.
     """
 
     code: ClassVar[str] = "date"
@@ -150,7 +150,7 @@ def _microseconds(column: pa.Array, name: str, part: Part) -> tuple[np.ndarray, 
 
 
 class DateObserver(Observer):
-    """Learns mean and scale of elapsed time, and what of the calendar varies."""
+    """Observer of dates: mean and scale of elapsed time, and the calendar fields that vary."""
 
     def __init__(self, name: str, kind: Kind, zone: str) -> None:
         self.name, self._kind, self._zone = name, kind, zone
@@ -197,7 +197,7 @@ CYCLE_LENGTHS = {"month": 12, "day": 31, "weekday": 7, "hour": DAY_MICROSECONDS}
 
 
 def local(values: np.ndarray, zone: str) -> np.ndarray:
-    """Return microseconds since 1970 by the clocks of a time zone; none if it is empty."""
+    """Return microseconds since 1970 in local time; an empty zone changes nothing."""
     if not zone:
         return values
     moments = pa.array(values, pa.timestamp("us", tz=zone))
@@ -207,7 +207,7 @@ def local(values: np.ndarray, zone: str) -> np.ndarray:
 
 
 def fields(values: np.ndarray) -> dict[str, np.ndarray]:
-    """Return year, and place in the year, month, week and day, all from 0 but the year.
+    """Return the year, and the positions in year, month, week and day, which start at 0.
 
     Parameters
     ----------

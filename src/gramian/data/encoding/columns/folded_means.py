@@ -18,9 +18,9 @@ class FoldedMeans:
     Attributes
     ----------
     means : ndarray of shape (L + 1, t)
-        Of all training rows.
+        Means of all training rows.
     without : ndarray of shape (L + 1, 5, t)
-        Of those that are not in a fold, for the rows in it.
+        Means of the training rows outside a fold, for the rows in the fold.
     """
 
     means: np.ndarray
@@ -28,7 +28,7 @@ class FoldedMeans:
 
     @classmethod
     def of(cls, counts: np.ndarray, sums: np.ndarray, smoothing: float) -> FoldedMeans:
-        """Smooth towards the mean of all levels, as if it had `smoothing` rows of it more.
+        """Smooth the means: each level gets `smoothing` more rows with the mean of all rows.
 
         Parameters
         ----------

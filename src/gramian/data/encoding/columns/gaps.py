@@ -28,7 +28,7 @@ class Gaps:
 
     @classmethod
     def of(cls, summary: Summary) -> Gaps:
-        """Return the treatment of gaps that the training rows ask for."""
+        """Return the treatment of gaps for the training rows."""
         return cls(summary.gaps, summary.fill if summary.gaps else 0.0)
 
     def mark(self, name: str) -> tuple[str, ...]:
@@ -36,7 +36,7 @@ class Gaps:
         return (f"{name} missing",) if self.count else ()
 
     def check(self, gaps: np.ndarray, name: str, part: Part) -> None:
-        """Refuse gaps if there were none in training."""
+        """Raise ValueError for gaps if there were none in training."""
         if not self.count:
             refuse_gaps(part, name, gaps)
 

@@ -1,4 +1,4 @@
-"""Columns that nothing is made of."""
+"""Columns that give no features."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CONSTANT_NUMBER = "one number in all training rows"
 
 @dataclass(frozen=True, eq=False)
 class LeftOut(ColumnEncoding):
-    """No feature; new tables need not have the column.
+    """Encoding without features; new tables need not have the column.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class LeftOut(ColumnEncoding):
 
     @property
     def plain(self) -> bool:
-        """Whether the column is a number, that does not vary."""
+        """Whether the column is a number that does not vary."""
         return self.why == CONSTANT_NUMBER
 
     @property
@@ -60,7 +60,7 @@ class LeftOut(ColumnEncoding):
 
 
 class NothingObserver(Observer):
-    """Watches a column whose type says that it is empty."""
+    """Observer of a column whose type is null: it has no values."""
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -1,4 +1,4 @@
-"""Levels of a category: its texts in order."""
+"""Levels of a category: its texts in a fixed order."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Levels:
         return codes
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return the texts as bytes, one after the other, and where each one ends."""
+        """Return the concatenated texts as bytes, and the end of each text."""
         parts = [text.encode() for text in self.texts]
         ends = np.cumsum([len(part) for part in parts], dtype=np.int64)
         # A copy, because torch warns about memory that is read-only.
@@ -57,7 +57,7 @@ class Levels:
 
     @classmethod
     def from_tensors(cls, saved: Saved, missing: bool) -> Levels:
-        """Rebuild from what `tensors` gave; ValueError if it is damaged."""
+        """Rebuild from the result of `tensors`; raise ValueError if it is damaged."""
         data = saved.tensor("texts", torch.uint8, (None,)).numpy().tobytes()
         ends = saved.tensor("ends", torch.int64, (None,)).numpy()
         starts = np.concatenate([[0], ends[:-1]])
@@ -73,5 +73,5 @@ class Levels:
 
 
 def in_order(texts: Iterable[str]) -> tuple[str, ...]:
-    """Return texts in the order in which levels are kept, wherever they were seen first."""
+    """Return texts in the order of `Levels`, which does not depend on the order of the rows."""
     return tuple(sorted(texts))

@@ -32,7 +32,7 @@ _MAP_TEXTS = {
 
 @dataclass(frozen=True, eq=False)
 class Number(ColumnEncoding):
-    """Numbers to a feature, and a second one of 0 and 1 if there were gaps.
+    """Encoding of numbers as a feature, with a second feature, 0 or 1, that marks gaps.
 
     Attributes
     ----------
@@ -40,10 +40,10 @@ class Number(ColumnEncoding):
     numbers : str
         ``"standard"``, ``"quantile"`` or ``"raw"``.
     mean, scale : float
-        Of the training rows, after the gaps were filled and quantiles were mapped.
+        Mean and scale of the training rows, after gaps were filled and quantiles were mapped.
     gaps : Gaps
     quantiles : Tensor of shape (q,) or None
-        Of the training rows, for ``"quantile"``.
+        Quantiles of the training rows, for ``"quantile"``.
     """
 
     code: ClassVar[str] = "number"

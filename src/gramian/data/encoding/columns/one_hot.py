@@ -16,7 +16,7 @@ from .levels import Levels
 
 @dataclass(frozen=True, eq=False)
 class OneHot(ColumnEncoding):
-    """Levels to features of 0 and 1, not scaled; an unknown level is zero in all of them.
+    """One feature of 0 and 1 for each level, not scaled; an unknown level has only zeros.
 
     Attributes
     ----------

@@ -21,15 +21,15 @@ from .levels import Levels
 
 @dataclass(frozen=True, eq=False)
 class Ordered(ColumnEncoding):
-    """Ranks, standardised, and a feature of 0 and 1 if there were gaps.
+    """Encoding by standardised ranks, with a feature of 0 and 1 that marks gaps.
 
     Attributes
     ----------
     name : str
     levels : Levels
-        In their order, those that no training row has too.
+        Levels in their order, including levels without training rows.
     mean, scale : float
-        Of the ranks 0, 1, ... in the training rows.
+        Mean and scale of the ranks 0, 1, ... in the training rows.
     gaps : Gaps
     """
 
@@ -96,7 +96,7 @@ class OrderedObserver(Observer):
         return (np.where(ranks < 0, np.nan, ranks),)
 
     def _agree(self, declared: tuple[str, ...]) -> None:
-        """Take over more levels; ValueError if they are in another order than those so far."""
+        """Add levels; raise ValueError if their order contradicts the levels so far."""
         so_far = self._levels.texts
         # One must be the beginning of the other.
         short, long = sorted((so_far, declared), key=len)

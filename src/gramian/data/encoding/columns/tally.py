@@ -10,7 +10,7 @@ MOST_BYTES = 1 << 26
 
 
 class TooMany(ValueError):
-    """More levels, or longer ones, than are kept in memory."""
+    """The levels are too many, or too long, to be kept in memory."""
 
 
 class Tally:
@@ -38,9 +38,9 @@ class Tally:
         Parameters
         ----------
         texts : list of str or None
-            Levels, some of which no row may have.
+            Levels; some may have no row.
         index : ndarray of int64 of shape (b,)
-            Places in `texts`, -1 for missing ones.
+            Positions in `texts`, -1 for missing values.
         targets : ndarray of float64 of shape (b, t)
         folds : ndarray of int8 of shape (b,)
 

@@ -31,18 +31,18 @@ COLUMN_ROWS = 3
 
 @dataclass(frozen=True, eq=False)
 class TargetMeans(ColumnEncoding):
-    """Levels to smoothed means of each target, the logarithm of one plus their count, and columns.
+    """Encoding of levels: smoothed means of each target, log(1 + count), and columns.
 
     Attributes
     ----------
     name : str
     levels : Levels
-        L of them.
+        The L levels.
     means : Tensor of float64 of shape (L + 1, t)
         The last one is for unknown levels: the mean of all rows.
     counts : Tensor of int64 of shape (L,)
     mean, scale : tuple of float of length t + 1
-        Of the means and the logarithm in training; means of targets without the row's own target.
+        Mean and scale of the features in training, where means leave out the row's own target.
     has_columns : bool, default=False
         Whether each frequent level has a column of 0 and 1, not scaled.
     """

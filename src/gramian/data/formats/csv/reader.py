@@ -37,7 +37,7 @@ class NotOfThisDialectError(ValueError):
 
 
 def strings(path: Path, dialect: Dialect) -> Iterator[pa.RecordBatch]:
-    """Parse a file.
+    """Parse a CSV file to batches of text.
 
     Parameters
     ----------
@@ -47,15 +47,15 @@ def strings(path: Path, dialect: Dialect) -> Iterator[pa.RecordBatch]:
     Yields
     ------
     pyarrow.RecordBatch
-        Of columns of text called ``"0", "1", ...``, nulls where they are empty.
+        With columns of text named ``"0", "1", ...``; an empty field is null.
 
     Raises
     ------
     NotOfThisDialectError
         If bytes are not of the encoding, or a row is longer than a block of the parser.
     ValueError
-        If a row has another number of fields than the header, or a quote that does not end: it is
-        named.
+        If the file is damaged, a row has more or fewer fields than the header, or a quote does not
+        end; the message names the row if it is known.
     """
     d = len(dialect.names)
     names = [str(j) for j in range(d)]
