@@ -36,7 +36,7 @@ class HalfFactor:
     Attributes
     ----------
     R : Tensor of shape (m, m)
-        In the upper triangle, by columns.
+        The factor in the upper triangle, by columns.
     unit : float
     """
 

@@ -42,7 +42,7 @@ class Spectrum:
             Products with a Tensor of shape (m, 4), float64.
         m : int
         device : str or torch.device, default="cpu"
-            Where the products are.
+            Device of the products.
 
         Notes
         -----

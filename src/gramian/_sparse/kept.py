@@ -14,7 +14,7 @@ class Kept:
     Parameters
     ----------
     x : Tensor of shape (b, u)
-        Copied.
+        Sparse rows, which are copied.
 
     Attributes
     ----------

@@ -32,7 +32,7 @@ class Columns:
     Attributes
     ----------
     rows : Tensor of shape (m, u)
-        These rows, without columns that have no entries; the order of columns is arbitrary.
+        The rows x without empty columns; the order of columns is arbitrary.
     """
 
     def __init__(self, x: Tensor) -> None:
@@ -114,7 +114,7 @@ def product(left: Tensor, right: Tensor, out: Tensor | None = None) -> Tensor:
     Parameters
     ----------
     left, right : Tensor of shape (b, u) and (u, m)
-        Of one dtype.
+        Factors of one dtype.
     out : Tensor of shape (b, m), optional
         Memory for the product.
     """

@@ -1,4 +1,4 @@
-"""KernelColumns: Nystrom features of rows that are given by their kernel with the training rows."""
+"""KernelColumns: Nystrom features from the kernel of new rows with the training rows."""
 
 from __future__ import annotations
 

@@ -28,9 +28,9 @@ class FourierMap(Value, FeatureMap):
     ----------
     kernel : Kernel
     frequencies : Tensor of shape (d, ceil(s / 2))
-        In units of 1 / feature; float64.
+        Frequencies w in units of 1 / feature; float64.
     phases : Tensor of shape (ceil(s / 2),)
-        They matter only for an odd s, whose last cosine has no sine.
+        Phases b, which matter only for an odd s, whose last cosine has no sine.
     scale : float
         Factor of the waves, :math:`\sqrt{2c/s}`.
     size : int

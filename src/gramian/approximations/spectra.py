@@ -48,7 +48,7 @@ def draw_frequencies(
     Returns
     -------
     float, and Tensor of shape (d, count)
-        In units of 1 / feature; float64.
+        k(x, x), and the frequencies in units of 1 / feature; float64.
 
     Raises
     ------

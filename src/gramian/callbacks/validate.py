@@ -30,7 +30,7 @@ class Validate:
     X : RowSource, or anything `as_rows` takes
         Held-out rows, prepared like the training rows.
     y : array of shape (n,) or (n, t)
-        Their targets. Inside a classifier's ``callbacks``: their labels.
+        Targets of these rows; in the ``callbacks`` of a classifier, their labels.
     every : int, default=1
         Iterations between two validations.
     coded : bool, default=False

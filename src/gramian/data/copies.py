@@ -33,7 +33,7 @@ class CopyCheck:
         Parameters
         ----------
         block : Tensor of shape (b, d)
-            Dense.
+            Dense rows.
         targets : Tensor of shape (b, t)
             Targets as `comparable` returns them.
 

@@ -1,17 +1,17 @@
-"""Engines: what computes with points that are in memory, the only code that knows the hardware.
+"""Engines compute with points in memory; they are the only code that depends on the hardware.
 
-Three verbs are enough: `Engine.matvec` (K v), `Engine.normal` (K' W (K v - y), each entry of K
-evaluated once) and `Engine.block` (K itself). An engine cuts the block of rows that it is given
-into tiles that fit the cache.
+Three methods are enough: `Engine.matvec` (K v), `Engine.normal` (K' W (K v - y), each entry of K
+evaluated once) and `Engine.block` (K itself). An engine divides a block of rows into tiles that fit
+the cache.
 
-`TritonEngine` has fused tiles for NVIDIA GPUs; `NativeEngine` has compiled tiles for this CPU,
-where a C++ compiler was there to build them; `TorchEngine` is the reference, runs everywhere and
-knows GPUs. `MultiDeviceEngine` divides rows among several of them, as on a machine with several
-GPUs. Engines do not import each other: shared code is below them, and `choose_engine`, which
-imports all, above.
+`TritonEngine` has fused tiles for NVIDIA GPUs; `NativeEngine` has compiled tiles for this CPU, if a
+C++ compiler was available to build them; `TorchEngine` is the reference, and runs everywhere, also
+on GPUs. `MultiDeviceEngine` divides rows among several of them, as on a machine with several GPUs.
+Engines do not import each other: shared code is below them, and `choose_engine`, which imports all,
+above.
 
-Entries are computed in the dtype of the rows. Sums run in float64, and where float32 distances
-would lose digits the engine computes those in float64 too.
+Entries are computed in the dtype of the rows. Sums run in float64, and so do distances that would
+lose digits in float32.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from .._messages.errors import Text, TextError
 
 
 def check_device(device: str, what: str | Text) -> None:
-    """Raise ValueError, about `what`, if `device` is no CUDA device that torch sees."""
+    """Raise ValueError, about `what`, if `device` is not a CUDA device of torch."""
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if count == 0:
         raise TextError(

@@ -1,4 +1,4 @@
-"""Engines compute with points that are in memory; they alone know the hardware."""
+"""Engine: computes with points in memory; only engines depend on the hardware."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ DEVICE_SHARE = 0.8
 class Engine(ABC):
     """Products with one block of a kernel matrix, k(x, z), that is never stored.
 
-    In each verb `x` holds b rows, dense or sparse; `z` m rows, dense; both of one dtype, in which
-    kernel entries are computed. Sums run in float64. `diagonal` says that the two share rows:
-    row i of `x` is row ``i + diagonal`` of `z`, where the entry is then exactly k(z, z).
+    In each method `x` holds b rows, dense or sparse; `z` m rows, dense; both of one dtype, in which
+    kernel entries are computed. Sums run in float64. `diagonal` is set if the two share rows: row i
+    of `x` is row ``i + diagonal`` of `z`, where the entry is then exactly k(z, z).
 
     Arguments may be on any device. A result is on the device of `x` if it has the rows of `x`,
     else on the device of `z`.
@@ -37,18 +37,18 @@ class Engine(ABC):
     Attributes
     ----------
     device : str
-        Where it computes. Those who call it more than once with the same arguments save transfers
-        by `place` and `feed`.
+        Device of the computation. With `place` and `feed`, repeated calls with the same arguments
+        save transfers.
     """
 
     device: str = "cpu"
 
     def place(self, values: Tensor) -> Tensor:
-        """Return a tensor where this engine computes."""
+        """Return a tensor on the device of this engine."""
         return values if self.on_host else values.to(self.device)
 
     def feed(self, rows: RowSource) -> RowSource:
-        """Return rows whose blocks come to where this engine computes, the next one meanwhile."""
+        """Return rows whose blocks are sent to the device of this engine in advance."""
         if self.on_host:
             return rows
         if rows.remote:
@@ -63,13 +63,13 @@ class Engine(ABC):
         return torch.device(self.device).type == "cpu"
 
     def device_bytes(self) -> int | None:
-        """Return the bytes of its device that calls may take, None on the host."""
+        """Return the bytes of its device that calls may use; None on the host."""
         if self.on_host:
             return None
         return int(DEVICE_SHARE * torch.cuda.get_device_properties(self.device).total_memory)
 
     def free_bytes(self) -> int | None:
-        """Return how many of them nobody has taken, None on the host."""
+        """Return the free bytes among `device_bytes`; None on the host."""
         most_bytes = self.device_bytes()
         if most_bytes is None or self.on_host:
             return None
@@ -80,26 +80,25 @@ class Engine(ABC):
 
     @property
     def largest_block(self) -> int:
-        """The rows that a call should be given at most."""
+        """Largest number of rows for a call."""
         return LARGEST_BLOCK if self.on_host else DEVICE_BLOCK
 
     def check(self) -> None:
-        """Raise ValueError if this engine cannot run here, as one from another machine may not."""
+        """Raise ValueError if this engine, perhaps from another machine, cannot run on this one."""
         if not self.on_host:
             check_device(self.device, repr(self))
 
     def covers(self, kernel: Kernel, *, dtype: torch.dtype, sparse: bool) -> bool:
         """Return whether this engine computes with a kernel and rows of this dtype and kind.
 
-        It is asked once for an operator, see `KernelOperator`; a verb that is called all the same
-        raises ValueError.
+        An operator calls it once, see `KernelOperator`; methods raise ValueError if it is False.
         """
         return True
 
     def require(
         self, kernel: Kernel, *, dtype: torch.dtype, sparse: bool, name: str | None = None
     ) -> None:
-        """Raise ValueError, about the engine called `name`, if it does not cover this."""
+        """Raise ValueError, about the engine called `name`, if `covers` is False."""
         if self.covers(kernel, dtype=dtype, sparse=sparse):
             return
         what, cure = "sparse rows" if sparse else repr(kernel), ""
@@ -141,7 +140,7 @@ class Engine(ABC):
     ) -> Float[Tensor, "m t"]:
         """Return K' W (K v - y) in float64, each entry of K evaluated once.
 
-        Without `v` the first term is left out, without `targets` the second.
+        Without `v` the term K v is left out, without `targets` the term y.
         """
 
     @abstractmethod
@@ -151,7 +150,7 @@ class Engine(ABC):
         """Return k(x, x) v in float64, each pair of rows evaluated once; the diagonal is exact."""
 
     def symmetric_evaluations(self, n: int) -> int:
-        """Return how many entries `symmetric` computes for n rows."""
+        """Return the number of entries that `symmetric` computes for n rows."""
         return n * (n + 1) // 2
 
     @abstractmethod
@@ -178,11 +177,11 @@ class Engine(ABC):
 
     @abstractmethod
     def workspace_bytes(self, m: int, d: int, t: int, itemsize: int) -> int:
-        """Return the bytes of a call that do not grow with the rows of `x`."""
+        """Return the bytes of a call that do not depend on the number of rows of `x`."""
 
     @abstractmethod
     def row_bytes(self, d: int, t: int, itemsize: int) -> int:
-        """Return the bytes that a call needs for each row of `x`, `x` included.
+        """Return the bytes that a call needs for each row of `x`, including the row.
 
-        Beside the gradients, of which each row has t d numbers in float64.
+        The result of `gradients`, t d numbers of float64 per row, is not included.
         """

@@ -50,17 +50,16 @@ def choose_engine(
         ``"torch:cuda"``, ``"torch:cuda:1"``: torch on that device. ``"triton"``,
         ``"triton:cuda:1"``: fused tiles on a GPU. ``"torch:cuda:0,1"``, ``"triton:cuda:0,1"``: rows
         divided among these devices, see `MultiDeviceEngine`. ``"auto"``: triton if it is installed
-        and there is an NVIDIA GPU that has tensor cores for float32; otherwise native if it is
+        and there is an NVIDIA GPU with tensor cores for float32; otherwise native if it is
         installed and this machine has AVX2 or AVX-512; otherwise torch on the CPU: the portable
-        tiles are slower than torch. It takes one GPU, torch's current one, however many there are:
-        the others may be somebody else's, and rows divided among them have to be sent to each.
-        Engines without tiles for the kernel and rows are passed over, on a GPU for torch there;
-        on the CPU bilinear kernels are torch's, which multiplies by two factors.
-        An engine is returned as it is.
+        tiles are slower than torch. It uses a single GPU, torch's current one: other GPUs may be in
+        use by others, and rows would have to be sent to each. Engines without tiles for the kernel
+        and rows are skipped; on a GPU, torch on this GPU replaces them. On the CPU, torch computes
+        bilinear kernels, by two factors. An engine is returned unchanged.
     dtype : torch.dtype
         The dtype of the rows, float32 or float64.
     kernel : Kernel, optional
-        Kernel to compute. If None, the engine need not have tiles for it.
+        Kernel to compute. If None, tiles are not checked.
     sparse : bool, default=False
         Whether rows are sparse.
 
@@ -68,7 +67,7 @@ def choose_engine(
     ------
     ValueError
         If there is no such engine, it cannot run on this machine, or has no tiles for this kernel,
-        for sparse rows or for this dtype. An engine asked for is never replaced by another one.
+        for sparse rows or for this dtype. A requested engine is never replaced by another one.
     """
     if dtype not in (torch.float32, torch.float64):
         raise ValueError(f"engines compute in float32 or float64, not in {dtype}")
@@ -85,7 +84,7 @@ def choose_engine(
 def choose_covering(engine: Engine, kernel: Kernel, *, dtype: torch.dtype, sparse: bool) -> Engine:
     """Return an engine if it supports the kernel, else the torch engine on the same devices.
 
-    For operators that are derived from another one, such as the same operator in float64.
+    It is for operators that are derived from another one, such as the same operator in float64.
     """
     if engine.covers(kernel, dtype=dtype, sparse=sparse):
         return engine
@@ -102,10 +101,10 @@ def choose_covering(engine: Engine, kernel: Kernel, *, dtype: torch.dtype, spars
 def choose_within_memory(
     engine: Engine, kernel: Kernel, memory_bytes: int, *, dtype: torch.dtype, sparse: bool
 ) -> tuple[Engine, int]:
-    """Return the engine of `choose_covering`, and the bytes that it may take.
+    """Return the engine of `choose_covering`, and the bytes that it may use.
 
-    What limits an engine limits the one that computes in its place: ``memory_bytes`` of a
-    `TritonEngine` is unknown to torch on that device.
+    The limit of an engine also applies to its replacement: a torch engine on the device does not
+    know ``memory_bytes`` of the `TritonEngine`.
     """
     # The new engine knows the device's memory but not the limit set on the old one.
     covered_engine = choose_covering(engine, kernel, dtype=dtype, sparse=sparse)
@@ -159,14 +158,14 @@ def _engine_called(spec: str) -> Engine:
 
 
 def _hint(spec: str) -> str:
-    """Return the end of an error about an unknown engine: the one that may be meant."""
+    """Return the end of an error about an unknown engine, with a similar name."""
     if spec in FOREIGN_ENGINES:
         return f"; did you mean {FOREIGN_ENGINES[spec]}?"
     return did_you_mean(spec, ENGINE_NAMES)
 
 
 def _devices(names: str) -> list[str]:
-    """Return the devices that ``"cuda:0,1"`` names; ValueError if it names one twice."""
+    """Return the devices in a name such as ``"cuda:0,1"``; raise ValueError for a repeated one."""
     kind, _, numbers = names.partition(":")
     devices = [f"{kind}:{int(number)}" for number in numbers.split(",")] if numbers else [kind]
     if len(set(devices)) < len(devices):

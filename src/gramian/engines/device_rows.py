@@ -1,4 +1,4 @@
-"""DeviceRows: blocks of rows on their way to a device, one being sent while another is used."""
+"""DeviceRows: rows whose next block is sent to a device while the present one is used."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Event = Any
 
 @functools.cache
 def _stream(device: torch.device) -> Any:
-    """Return the one stream on which rows go to a device: memory is kept apart for each stream."""
+    """Return the only stream for transfers to a device, because each stream has its own memory."""
     return torch.cuda.Stream(device)
 
 
 class Staging:
-    """Two buffers of pinned memory, one being filled while the other is sent.
+    """Two buffers of pinned memory: one is filled while the other is sent.
 
     A copy from pinned memory runs at the speed of the bus, while the device computes.
 
@@ -42,9 +42,9 @@ class Staging:
         self._stream = _stream(device) if device.type == "cuda" else None
 
     def send(self, block: Float[Tensor, "b d"]) -> tuple[Tensor, Event]:
-        """Return a block on the device, and the event of its arrival; None if it was there before.
+        """Return a block on the device, and the event of its arrival; None if it was on the device.
 
-        Waits until the buffer that is its turn has been sent.
+        It waits until the previous content of the buffer has been sent.
         """
         turn, self._turn = self._turn, 1 - self._turn
         # The buffer may still be read by the bus: overwriting it would corrupt the block before the
@@ -74,7 +74,7 @@ class Staging:
 
 
 def copy_rows(rows: RowSource, size: int) -> ArrayRows:
-    """Return all rows in one tensor where their blocks come to, read in blocks of `size` rows."""
+    """Return all rows as one tensor on the device of their blocks, read `size` rows at a time."""
     out: Tensor | None = None
     for part, block in rows.blocks(size):
         # The first block tells the device and dtype, which the source itself may not know.
@@ -88,8 +88,8 @@ def copy_rows(rows: RowSource, size: int) -> ArrayRows:
 class DeviceRows(RowSource):
     """The rows of another source, with blocks on a device.
 
-    A thread reads and sends a block while the last one is used: two blocks are on the device, and
-    two in pinned memory. Blocks on the device are passed on.
+    A thread reads and sends a block while the previous one is used: two blocks are on the device,
+    and two in pinned memory. Blocks that are on the device already are passed on.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""MultiDeviceEngine: the rows of a call divided among several engines, one for each device."""
+"""MultiDeviceEngine: divides the rows of a call among several engines, one for each device."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from .base import Engine
 class MultiDeviceEngine(Engine):
     """Several engines that each compute with an equal part of the rows, at the same time.
 
-    For the GPUs of one machine: ``engine="triton:cuda:0,1"`` means
-    ``MultiDeviceEngine((TritonEngine("cuda:0"), TritonEngine("cuda:1")))``.
-    Each engine is sent its rows, and all of `z` and `v`, in each call. Parts are put together, or
-    added up, in the order of the engines, so that each run gives the same bits if the engines do.
+    It is for the GPUs of one machine: ``engine="triton:cuda:0,1"`` means
+    ``MultiDeviceEngine((TritonEngine("cuda:0"), TritonEngine("cuda:1")))``. In each call, an engine
+    receives its rows, and all of `z` and `v`. Results are concatenated, or added up, in the order
+    of the engines, so that runs give the same bits if the engines do.
 
     Parameters
     ----------
     engines : tuple of Engine
-        At least one. Rows are divided equally, so devices should be alike.
+        At least one engine. Rows are divided equally, so devices should be equally fast.
 
     Raises
     ------

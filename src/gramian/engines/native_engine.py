@@ -67,13 +67,13 @@ class NativeEngine(Engine):
 
     A tile of 8 rows by 48 columns (AVX-512, float32) never leaves the registers in `matvec`; in
     `normal` a strip of rows stays in the cache until its second use. One file of machine code has
-    tiles for AVX-512, for AVX2 with FMA, and for what every machine of its kind has; the best is
-    chosen when the program runs. Rows are centered by the mean of `z` in float64 and rounded once.
+    tiles for AVX-512, for AVX2 with FMA, and for the basic instructions of all such processors; the
+    best are chosen at run time. Rows are centered by the mean of `z` in float64 and rounded once.
 
-    Squared distances come from norms and a product, or from differences where that costs little
-    or the product would lose digits; where float32 cannot keep entries right to 6e-6, the tiles
-    are computed in float64. Sums run in the dtype of the tiles over some thousand columns or 1,024
-    rows, and in float64 beyond. Each run with as many threads gives the same bits.
+    Squared distances come from norms and a product, or from differences if these cost little or the
+    product would lose digits; if float32 cannot keep entries right to 6e-6, tiles are computed in
+    float64. Sums run in the dtype of the tiles over some thousand columns or 1,024 rows, and in
+    float64 beyond. Runs with the same number of threads give the same bits.
 
     With AMX, for radial kernels of float32 rows, inner products may be sums of products of bfloat16
     pieces, of rows that are centered: of three pieces the six largest products, as precise as
@@ -85,7 +85,7 @@ class NativeEngine(Engine):
     There are tiles for the kernels of gramian, except kernels of angles (cosine, periodic,
     haversine), and for positive multiples of them; Tanimoto's and the chi-squared kernel have
     entries here and gradients by torch. For other kernels, sums and products of kernels, and sparse
-    rows `covers` is False, and this engine is refused.
+    rows `covers` is False, and this engine raises an error.
 
     With AVX-512 an entry of the Gaussian, l1 Laplacian or chi-squared kernel may exceed 1 by its
     rounding.
@@ -93,19 +93,19 @@ class NativeEngine(Engine):
     Parameters
     ----------
     threads : int, optional
-        Workers; as many as torch would use if None.
+        Number of workers; the number of threads of torch if None.
     instructions : str, default="best"
-        ``"amx"``, ``"avx512"``, ``"avx2"``, ``"portable"``, or the best of those that the machine
-        has; ``"amx"`` is AVX-512 with AMX. ``"amx-emulated"`` computes what AMX would, for tests of
-        this package, hundreds of times slower.
+        ``"amx"``, ``"avx512"``, ``"avx2"``, ``"portable"``, or the best of these that the machine
+        supports; ``"amx"`` is AVX-512 with AMX. ``"amx-emulated"`` emulates AMX for tests of this
+        package, hundreds of times slower.
     precision : {"auto", "exact", "fast"}, default="auto"
-        Of entries k(x, z) / sqrt(k(x, x) k(z, z)) of float32 rows. ``"exact"``: right to 1e-5,
-        without AMX. ``"auto"``: right to 1e-5, with six products on AMX from 64 features on, where
-        they win. ``"fast"``: right to 1e-4, with three products on AMX from 9 features on. In the
-        measurements that the numbers of features are taken from (one core, Gaussian, 5,000
-        columns), six products made `normal` 1.2 times as fast as float32 tiles at d = 90 and 0.9
-        times at d = 18, three 1.8 and 1.2 times; neither wins at d = 4. Float64 rows are computed
-        in float64 whatever this is.
+        Precision of entries k(x, z) / sqrt(k(x, x) k(z, z)) of float32 rows. ``"exact"``: right to
+        1e-5, without AMX. ``"auto"``: right to 1e-5, with six products on AMX from 64 features on,
+        where they are faster. ``"fast"``: right to 1e-4, with three products on AMX from 9 features
+        on. These numbers of features come from measurements (one core, Gaussian, 5,000 columns):
+        compared with float32 tiles, `normal` with six products was 1.2 times as fast at d = 90 and
+        0.9 times at d = 18, with three products 1.8 and 1.2 times; neither is faster at d = 4.
+        Float64 rows are always computed in float64.
 
     Raises
     ------
@@ -279,8 +279,8 @@ class NativeEngine(Engine):
     def _torch_tiles(self) -> Tiled:
         """Tiles of torch, for products without rows or columns.
 
-        Workspace has room for theirs, too: those who plan with this engine may be given rows that
-        it does not cover, and `choose_covering` then has torch compute in the same budget.
+        The workspace also covers these tiles: if a fit planned with this engine gets rows without
+        tiles, `choose_covering` replaces it by torch within the same budget.
         """
         return Tiled(threads=self.threads)
 
@@ -321,11 +321,11 @@ class NativeEngine(Engine):
 
 
 def _refuse_negative(kernel: Kernel, points: Tensor) -> None:
-    """Raise ValueError, in the words of the kernel, if a feature is below 0."""
+    """Raise the ValueError of the kernel if a feature is below 0."""
     if bool(points.min() < 0):  # needs less memory than an element-wise comparison
         kernel.prepare(points[(points < 0).any(dim=1).nonzero()[0]], "left")
 
 
 def _is_light(x: Tensor, z: Tensor) -> bool:
-    """Return whether entries take no longer than it takes to wake a worker."""
+    """Return whether computing the entries takes less time than waking a worker."""
     return len(x) * len(z) * (x.shape[1] + ENTRY_FEATURES) <= LIGHT_NUMBERS

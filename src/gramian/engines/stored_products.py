@@ -1,4 +1,4 @@
-"""Compiled products with entries that are in memory."""
+"""Compiled products with stored entries."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def multiply(
     sums: Float[Tensor, "t c"] | None = None,
     chained: bool = False,
 ) -> None:
-    """Multiply a range of some rows of a matrix E, each of which is read from memory once.
+    """Multiply a range of rows of a stored matrix E; each row is read from memory once.
 
     Writes E v to `products` and adds E' W (E v - y), or if not `chained` E' W (-y), for the first
     columns of E to `sums`. The vectors `v` have the dtype of the entries, all others are float64.
-    Sums run in the dtype of the entries over 256 terms, and in float64 beyond. The instructions
-    are the best that the machine has; the compiled tiles must be installed.
+    Sums run in the dtype of the entries over 256 terms, and in float64 beyond. The best
+    instructions of the machine are used; the compiled tiles must be installed.
     """
     t = next(len(argument) for argument in (v, sums) if argument is not None)
     import_module(NATIVE_MODULE).multiply_stored(

@@ -1,4 +1,4 @@
-"""TorchEngine: the reference engine, on any device that torch knows."""
+"""TorchEngine: the reference engine, on any device of torch."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from .base import Engine
 class TorchEngine(Engine):
     """Cache-sized tiles of the kernel matrix, each one matrix product and one profile.
 
-    Squared distances come from one matrix product of augmented rows, written into a reused
-    buffer, so that a tile never leaves the cache. The rows are centered by the mean of `z` first.
-    Where float32 would still lose digits (two sets far from the origin compared with the
-    lengthscale; near-duplicates under a kernel with a kink at zero), the product runs in float64
-    and only the profile in float32.
+    Squared distances come from one matrix product of augmented rows, written into a reused buffer,
+    so that a tile never leaves the cache. The rows are centered by the mean of `z` first. If
+    float32 would still lose digits (two sets far from the origin compared with the lengthscale;
+    near-duplicates under a kernel with a kink at zero), the product runs in float64 and only the
+    profile in float32.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class TorchEngine(Engine):
         Size of a tile: small enough to stay in the cache, large enough that the five operations
         on it outweigh the cost of calling them.
     threads : int, optional
-        Workers on the CPU; as many as torch would use if None.
+        Number of workers on the CPU; the number of threads of torch if None.
     """
 
     device: str = "cpu"
@@ -92,7 +92,7 @@ class TorchEngine(Engine):
 
 
 def torch_on(device: str) -> TorchEngine:
-    """Return the engine of a device, with tiles of the size that suits it."""
+    """Return the torch engine of a device, with tiles of a suitable size."""
     if torch.device(device).type == "cpu":
         return TorchEngine(device)
     return TorchEngine(device, tile_bytes=DEVICE_TILE_BYTES)

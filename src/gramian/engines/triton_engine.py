@@ -53,11 +53,11 @@ class TritonEngine(Engine):
     centered by the mean of `z` in float64 and rounded once; sums run in float32 within a tile and
     in float64 beyond it, in an order that is fixed: there are no atomic additions.
 
-    Squared distances come from norms and a product, or from differences where features are few or
-    the product would lose digits; if float32 cannot keep entries right to 6e-6, `TorchEngine`
-    computes tiles in float64 on the same device. There are no tiles for float64 or sparse rows, nor
-    for kernels without a fused profile (linear and polynomial ones, sums and products, kernels
-    registered elsewhere): `covers` is False, and this engine is refused.
+    Squared distances come from norms and a product, or from differences if features are few or the
+    product would lose digits; if float32 cannot keep entries right to 6e-6, `TorchEngine` computes
+    tiles in float64 on the same device. There are no tiles for float64 or sparse rows, nor for
+    kernels without a fused profile (linear and polynomial ones, sums and products, kernels
+    registered elsewhere): `covers` is False, and this engine raises an error.
 
     `gradients` are fused for smooth kernels of the Euclidean distance, with ``"3xtf32"`` in place
     of ``"3xbf16"``; for the Laplacians tiles of `TorchEngine` compute them on the same device.
@@ -72,16 +72,17 @@ class TritonEngine(Engine):
     precision : {"3xtf32", "ieee", "3xbf16"}, default="3xtf32"
         How float32 matrices are multiplied. ``"ieee"``: without tensor cores. ``"3xtf32"``: three
         products on the tensor cores, of numbers split into two of 11 bits; nearly as accurate.
-        ``"3xbf16"``: of two of 8 bits, about 1e-5 of an entry and 6e-5 at most. Where the product
-        of choice might lose more, ``"ieee"`` or differences are used instead.
+        ``"3xbf16"``: three products of numbers split into two of 8 bits, with an error of about
+        1e-5 of an entry, at most 6e-5. If the chosen product might lose more, ``"ieee"`` or
+        differences are used instead.
     tuned : bool, default=True
         On a GPU, time a few tile shapes in the first large product of each kind (2^34 entries) and
-        keep the fastest for others as large, some seconds each. False: one shape for all. Products
-        are deterministic either way as long as a process lives; without tuning, each run of a
-        program gives the same bits.
+        keep the fastest for other large products, which takes some seconds each. False: one shape
+        for all. Products are deterministic either way as long as a process lives; without tuning,
+        each run of a program gives the same bits.
     memory_bytes : int, optional
-        Memory of the device that blocks and workspace may take; 80 % of it if None. The limit of
-        an operator holds as well.
+        Memory of the device for blocks and workspace; 80 % of the device's memory if None. The
+        limit of an operator also applies.
 
     Raises
     ------
@@ -90,13 +91,13 @@ class TritonEngine(Engine):
 
     Notes
     -----
-    Cost of a product: n m (d + t) multiply-adds, three times as many of a split product on tensor
+    Cost of a product: n m (d + t) multiply-adds; for a split product three times as many, on tensor
     cores that are 8 (tf32) or 16 (bf16) times as fast. Memory: centered copies of `x` and `z`,
     their features padded to a multiple of 16, the sums, and up to 128 MB for entries or parts of
     sums.
 
-    An operator returns products to where its vector is. Estimators keep vectors, landmarks, factors
-    and rows on the device as long as they fit, see their `plan`.
+    An operator returns a product on the device of its vector. Estimators keep vectors, landmarks,
+    factors and rows on the device if they fit, see their `plan`.
     """
 
     device: str = "cuda"
@@ -213,15 +214,15 @@ class TritonEngine(Engine):
     def _torch_tiles(self) -> Tiled:
         """Tiles of torch on the same device, for products without rows or columns.
 
-        They also compute, in float64, where float32 would lose digits, and, by `choose_covering`,
-        with rows that this engine does not cover: workspace has room for theirs.
+        They also compute in float64 if float32 would lose digits, and, by `choose_covering`, with
+        rows that this engine does not cover: the workspace includes their memory.
         """
         return Tiled(self.device)
 
     def _fused_tiles(
         self, kernel: Kernel, x: Tensor, z: Tensor, diagonal: int | None
     ) -> tuple[float, Fused | None]:
-        """Return the factor of a kernel and its tiles, None if `Tiled` has to compute."""
+        """Return the factor of a kernel and its fused tiles; None if `Tiled` must compute."""
         self.require(kernel, dtype=x.dtype, sparse=is_sparse(x))
         factor, plain = unscale_kernel(kernel)
         if is_empty(x, z):
@@ -258,7 +259,7 @@ def is_interpreted() -> bool:
 
 
 def is_usable() -> bool:
-    """Return whether fused tiles can run here: triton, and an NVIDIA GPU of the Ampere kind on."""
+    """Return whether fused tiles can run: triton and an NVIDIA GPU, Ampere or later."""
     # ROCm builds of torch report a CUDA device as available, but have no version of CUDA.
     has_cuda = torch.version.cuda is not None and torch.cuda.is_available()
     return has_cuda and torch.cuda.get_device_capability() >= (8, 0) and is_installed()

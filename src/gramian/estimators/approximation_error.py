@@ -49,14 +49,14 @@ def nystrom_error(
     Parameters
     ----------
     kernel : str, Kernel or None
-        A name takes the `lengthscale`. None: the kernel of the given map or transformer.
+        A name is combined with `lengthscale`. None: the kernel of the given map or transformer.
     X : array-like, sparse matrix, DataFrame, Arrow table, tensor, path or RowSource
         n rows of d features.
     landmarks : int, str, array of shape (m, d), Selector, FeatureMap or transformer
         As in `KernelRidge`; or a map of `gramian.approximations`, or a fitted
         `NystromTransformer` or `RandomFourierFeatures`.
     norm : "spectral", "frobenius" or "trace", default="spectral"
-        Of the absolute eigenvalues: the largest, the root of the sum of squares, or the sum.
+        Norm of the absolute eigenvalues: the largest, the root of the sum of squares, or the sum.
     lengthscale : float, sequence of d floats, or "median", default="median"
         As in `KernelRidge`.
     sample : int or None, default=None
@@ -73,7 +73,7 @@ def nystrom_error(
     Returns
     -------
     float
-        In the units of the kernel, computed in float64 for data of any dtype.
+        The norm in the units of the kernel, computed in float64 for data of any dtype.
 
     Raises
     ------

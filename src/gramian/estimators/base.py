@@ -39,7 +39,7 @@ def describe_kernel(kernel: object) -> str:
 def check_names(
     estimator: type[BaseEstimator], names: Iterable[str], error: type[Exception]
 ) -> None:
-    """Raise an error for an unknown parameter that other libraries have."""
+    """Raise an error, with our name, for a parameter of other libraries."""
     parameters = estimator._get_param_names()
     for name in names:
         if name not in parameters and (hint := meant_by(name, parameters)):

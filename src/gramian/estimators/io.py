@@ -19,12 +19,13 @@ def load(path: str | Path) -> KernelRidge | KernelRidgeClassifier:
     Returns
     -------
     KernelRidge or KernelRidgeClassifier
-        With the attributes that predictions need. Of the fit itself, only ``model_.info`` is kept.
+        Estimator with the attributes that predictions need. Of the fit itself, only ``model_.info``
+        is kept.
 
     Raises
     ------
     FileNotFoundError, ValueError
-        See `KernelModel.load`.
+        As in `KernelModel.load`.
     """
     model = load_model(path)
     kind = KernelRidge if model.classes is None else KernelRidgeClassifier

@@ -72,8 +72,8 @@ def leverage_scores(
         "uniform", which takes 1 / penalty rows.
     engine : str or Engine, default="auto"
     memory_limit : int or str, optional
-        For blocks of rows, 1 GiB by default; with "exact", for the matrix of 8 n² bytes, 8 GB by
-        default.
+        Memory for blocks of rows, 1 GiB by default; with "exact", for the matrix of 8 n² bytes, 8
+        GB by default.
     random_state : int, RandomState or None, default=None
 
     Returns

@@ -105,7 +105,7 @@ def training_rows(
 def unlabelled_rows(estimator: BaseEstimator, X: RowsLike, *, least: int = 1) -> RowSource:
     """Return rows without targets, and set ``n_features_in_`` and ``feature_names_in_``.
 
-    ValueError if there are fewer than `least`.
+    Raise ValueError if there are fewer than `least` rows.
     """
     if is_function(getattr(estimator, "kernel", None)):
         _forget_features(estimator)
@@ -218,7 +218,7 @@ def new_rows(estimator: BaseEstimator, X: RowsLike) -> RowSource:
 
 
 def _check_columns(X: Any, n: int) -> None:
-    """Raise ValueError if X is no kernel matrix between new rows and the n training rows."""
+    """Raise ValueError if X is not a kernel matrix of new rows with the n training rows."""
     shape = as_rows(X).shape if is_source(X) else np.shape(X)
     if len(shape) == 2 and shape[1] != n:
         raise ValueError(
@@ -244,7 +244,7 @@ def weight_tensor(sample_weight: Weights, n: int) -> RowWeights | None:
 
 
 def _remote_weights(weights: RemoteColumns, n: int) -> RowWeights:
-    """Return the weights of remote rows; raise ValueError for columns that are no weights."""
+    """Return the weights of remote rows; raise ValueError for columns that are not weights."""
     if len(weights) != n or weights.rows.shape[1] != 1 or weights.labels is not None:
         raise ValueError(f"sample_weight must be {n} numbers, not {weights!r}")
     # The facts come from one pass on the workers; the weights themselves are not sent.

@@ -28,14 +28,14 @@ periodic               exp(-2 Σ sin²(π (x - z) / period) / ls²)    Periodic
 haversine              exp(-d / lengthscale) on the globe          Haversine
 =====================  ==========================================  =====================
 
-The last four take features as they are given: estimators do not standardise these.
-``kernel.on([0, 3])`` is a kernel of features 0 and 3 alone, so that sums and products mix blocks::
+Estimators do not standardise the features of the last four kernels. ``kernel.on([0, 3])`` is a
+kernel of features 0 and 3 alone, so that sums and products mix blocks::
 
     k = Gaussian("median").on([0, 1, 2]) * Haversine(200.0).on([3, 4]) + Periodic(1.0, 24.0).on([5])
 
 To add a kernel of the distance, subclass `Radial`, give `scale` and `profile`, and register it:
 engines, estimators, the command line and the contract tests find it by its name. For fused tiles on
-a GPU, write its profile in Triton's language, too, in `gramian.engines._fused.profiles`.
+a GPU, also write its profile in Triton's language, in `gramian.engines._fused.profiles`.
 
 A package adds kernels by entry points of the group ``gramian.kernels``, with the names of the
 kernels; solvers and selectors of landmarks likewise, by ``gramian.solvers`` and
@@ -84,7 +84,7 @@ def make(name: str, **parameters: Any) -> Kernel:
     Raises
     ------
     ValueError
-        If there is no such kernel, or a parameter has a value it cannot have.
+        If there is no such kernel, or a value of a parameter is invalid.
     """
     return kernels.make(name, **parameters)
 
@@ -95,7 +95,7 @@ def hint(name: object) -> str:
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of the elementary kernels, with those that other packages add."""
+    """Return the names of the elementary kernels, including kernels of other packages."""
     return tuple(name for name in kernels.names() if name not in COMPOSITE_NAMES)
 
 

@@ -1,4 +1,4 @@
-"""Sums over the columns of a tile, of which the gradients of a predictor are made."""
+"""Sums over the columns of a tile, for the gradients of a predictor."""
 
 from __future__ import annotations
 

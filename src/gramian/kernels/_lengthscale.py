@@ -63,14 +63,14 @@ class LengthscaleKernel(Kernel):
 
     @property
     def medians(self) -> float | None:
-        """The lengthscale in medians of the distances; None if it is said in numbers."""
+        """The lengthscale as a multiple of the median distance; None if it is given in numbers."""
         return medians(self.lengthscale)
 
     def median(self, sample: Float[Tensor, "s d"]) -> float:
         """Return the median distance between the distinct rows of `sample`.
 
-        Rows that are equal count once, so that a repeated row is the same as a weighted one. If
-        all rows are equal: 1.
+        Equal rows count once, so that a repeated row equals a weighted one. If all rows are equal,
+        it is 1.
         """
         if is_sparse(sample):
             return self._median_of_sparse(sample)
@@ -87,13 +87,13 @@ class LengthscaleKernel(Kernel):
         return float(pair_distances.median()) if len(pair_distances) else 1.0
 
     def distances(self, sample: Float[Tensor, "s d"]) -> Float[Tensor, " p"]:
-        """Return the distances of all pairs of rows, of which the lengthscale may be the median."""
+        """Return the distances of all pairs of rows, whose median may be the lengthscale."""
         return _pairwise(sample, self.norm)
 
     def scaled(self, points: Tensor) -> Tensor:
-        """Return ``points / lengthscale``; ValueError if the number of features is another.
+        """Return ``points / lengthscale``; raise ValueError if the numbers of features differ.
 
-        A lengthscale of 1 gives the points themselves, not a copy.
+        With a lengthscale of 1 the points themselves are returned, not a copy.
         """
         if self.medians is not None:
             raise no_value_yet(self.lengthscale)
@@ -118,7 +118,7 @@ class LengthscaleKernel(Kernel):
 
 
 def _distinct(sample: Float[Tensor, "s d"]) -> Float[Tensor, "r d"]:
-    """Return the distinct rows, in any order: those that differ in their first feature are."""
+    """Return the distinct rows, in any order; only rows with equal first features are compared."""
     if len(sample[:, 0].unique()) == len(sample):
         return sample
     # Sorting whole rows is slow, so that it is left to samples with ties in the first feature.
@@ -147,7 +147,7 @@ def _pairwise(sample: Float[Tensor, "s d"], p: float) -> Float[Tensor, " p"]:
 
 
 def medians(lengthscale: object) -> float | None:
-    """Return how many medians a lengthscale is; None if it is no such text.
+    """Return the factor in a text such as "2 median"; None for other values.
 
     >>> medians("median"), medians("0.5 median"), medians(0.5)
     (1.0, 0.5, None)

@@ -11,7 +11,7 @@ from .._sparse import is_sparse, product, slice_rows
 def matmul(left: Tensor, right: Tensor, out: Tensor) -> Tensor:
     """Write ``left @ right.T`` into `out`, rounding at the end if `out` has fewer digits.
 
-    Where `right` is sparse, it is given by columns: ``left @ right``.
+    A sparse `right` is passed transposed: the product is then ``left @ right``.
     """
     if is_sparse(right):
         return product(left, right, out)

@@ -49,7 +49,7 @@ class Kernel(ABC):
 
     @property
     def instead(self) -> str:
-        """What to use for sparse rows, where `sparse_ok` is False."""
+        """Advice for sparse rows, if `sparse_ok` is False."""
         return "another kernel"
 
     def check_layout(self, points: Tensor) -> None:
@@ -62,35 +62,35 @@ class Kernel(ABC):
 
     @property
     def nonnegative(self) -> bool:
-        """Whether features must be at least 0, as counts and shares are."""
+        """Whether features must be at least 0, like counts and shares."""
         return False
 
     @property
     def scale_free(self) -> bool:
-        """Whether all features times one number give the same kernel, or one times a factor."""
+        """Whether multiplying all features by a number changes the kernel at most by a factor."""
         return False
 
     def unscaled_features(self, d: int) -> frozenset[int]:
-        """Return the numbers of the features, of d, whose units and zero have a meaning.
+        """Return the numbers of features, of d, that must not be standardised.
 
-        Estimators do not standardise them. By default the set is empty.
+        Their units and their zero have a meaning. By default the set is empty.
         """
         return frozenset()
 
     def used_features(self, d: int) -> frozenset[int]:
-        """Return which of d features this kernel uses, by number: all by default."""
+        """Return the numbers of the features, of d, that this kernel uses; all by default."""
         return frozenset(range(d))
 
     def coordinates(self, points: Float[Tensor, "n d"]) -> Float[Tensor, "n p"]:
-        """Return points in the coordinates in which this kernel measures, to cut cells along.
+        """Return points in the coordinates of this kernel's distance, for dividing them into cells.
 
-        Each feature that the kernel uses, over its lengthscale; of kernels on two parts the
-        coordinates of both, side by side. By default the points as they are.
+        These are the used features over their lengthscales; for two kernels the coordinates of
+        both, concatenated. By default the points are returned unchanged.
 
         Parameters
         ----------
         points : Tensor of shape (n, d)
-            Dense.
+            Dense points.
         """
         return points
 
@@ -101,7 +101,7 @@ class Kernel(ABC):
 
     @abstractmethod
     def prepare(self, points: Tensor, side: Side) -> Prepared:
-        """Return the matrices that `tile` takes for `points`, (n, d), on the left or the right."""
+        """Return the arguments of `tile` for `points`, (n, d), on the left or the right side."""
 
     @abstractmethod
     def tile(
@@ -112,7 +112,7 @@ class Kernel(ABC):
         *,
         underflow: bool = True,
     ) -> Float[Tensor, "b m"]:
-        """Fill `out` with k of the prepared rows and return it.
+        """Fill `out` with the kernel of prepared rows, and return it.
 
         The prepared rows may be float64 while `out` is float32: the argument of the profile is
         then accurate beyond float32, see `rounding`. ``underflow=False`` promises that no entry
@@ -133,18 +133,19 @@ class Kernel(ABC):
     def rounding(self, left: Prepared, right: Prepared, eps: float) -> float:
         """Estimate the largest error of an entry of `tile` if it works with precision `eps`.
 
-        Relative to the largest entry. Engines use it to decide when float32 is not enough.
+        The error is relative to the largest entry. Engines use it to decide whether float32
+        suffices.
         """
         return eps
 
     @property
     def differentiable(self) -> bool:
-        """Whether `gradients` knows the derivatives of k."""
+        """Whether `gradients` is implemented."""
         return False
 
     @property
     def kinked(self) -> bool:
-        """Whether a gradient near x = z turns fast, so that float32 rows need float64 for it."""
+        """Whether gradients change fast near x = z, so that float32 rows need float64 for them."""
         return False
 
     def gradients(
@@ -159,15 +160,16 @@ class Kernel(ABC):
         Parameters
         ----------
         left, right : Prepared
-            Dense rows, of the dtype in which all of it is computed.
+            Dense rows, in the dtype of the computation.
         v : Tensor of shape (m, t)
         weights : Tensor of shape (b, m), optional
-            The w, ones if None.
+            The weights w, ones if None.
 
         Returns
         -------
         Tensor of shape (b, t, d)
-            Where k has a kink, at x = z or x_k = z_k, the mean of the slopes on its two sides: 0.
+            Gradients. If k has a kink at x = z or x_k = z_k, they are the mean of the slopes on
+            both sides, 0.
         """
         raise ValueError(
             f"{self!r} has no gradients; its class needs `differentiable` and `gradients`, or "
@@ -176,7 +178,7 @@ class Kernel(ABC):
 
     @property
     def dim(self) -> int | None:
-        """Number of features this kernel is tied to, None if any."""
+        """Number of features that this kernel requires; None for any number."""
         return None
 
     def resolve(self, sample: Float[Tensor, "s d"]) -> Kernel:
@@ -190,7 +192,7 @@ class Kernel(ABC):
         return self
 
     def __call__(self, x: Float[Tensor, "b d"], z: Float[Tensor, "m d"]) -> Float[Tensor, "b m"]:
-        """Return the kernel matrix of the rows of `x` and `z`: the plain, reference evaluation."""
+        """Return the kernel matrix of the rows of `x` and `z`, by the reference evaluation."""
         self.check_layout(x)
         out = torch.empty(x.shape[0], z.shape[0], dtype=z.dtype, device=z.device)
         # The reference evaluation uses float64, so that engines can be compared with it.
@@ -213,7 +215,7 @@ class Kernel(ABC):
     __rmul__ = __mul__
 
     def on(self, columns: Iterable[int]) -> Kernel:
-        """Return this kernel of some features alone, by their numbers from 0.
+        """Return this kernel restricted to some features, by their numbers from 0.
 
         ``Gaussian(2.0).on([0, 1]) * Periodic(24.0).on([2])`` mixes blocks of features.
         """
@@ -237,15 +239,15 @@ class Kernel(ABC):
         }
 
     def set_params(self, **parameters: Any) -> Kernel:
-        """Return this kernel with other parameters, called as in `get_params`.
+        """Return a copy of this kernel with other parameters, named as in `get_params`.
 
-        Unlike an estimator of scikit-learn it does not change itself: kernels are values. An
-        estimator's ``set_params(kernel__lengthscale=...)`` replaces its kernel.
+        Unlike an estimator of scikit-learn, the kernel itself does not change. An estimator's
+        ``set_params(kernel__lengthscale=...)`` replaces its kernel.
 
         Raises
         ------
         ValueError
-            If there is no parameter of that name, or no such value.
+            If there is no such parameter, or its value is invalid.
         """
         own = {name: value for name, value in parameters.items() if "__" not in name}
         names = [f.name for f in fields(self)]

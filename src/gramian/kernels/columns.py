@@ -22,15 +22,15 @@ FEW_COLUMNS = 512
 class Columns(OfOne):
     """The kernel k of some features; `Kernel.on` makes it.
 
-    Take it to give groups of features kernels of their own: places one, the rest another.
-    Rows may be sparse: up to 512 columns of them become dense, for any kernel k.
+    Use it for a separate kernel of each group of features, such as one for places and one for the
+    rest. Rows may be sparse: up to 512 of their columns become dense, for any kernel k.
 
     Parameters
     ----------
     kernel : Kernel
-        If it has a lengthscale per feature: one per feature that it sees.
+        A kernel of the selected features; several lengthscales are one for each of these.
     columns : sequence of int
-        Numbers of the features, from 0, in the order in which the kernel takes them.
+        Numbers of the features, from 0, in the order for the kernel.
 
     Examples
     --------
@@ -79,7 +79,7 @@ class Columns(OfOne):
         return self.kernel.parts + 1
 
     def select_features(self, points: Tensor) -> Tensor:
-        """Return the features that the kernel sees; ValueError if there are fewer."""
+        """Return the features of the kernel; raise ValueError if rows have fewer features."""
         if max(self.columns) >= points.shape[1]:
             raise ValueError(
                 f"the kernel uses feature {max(self.columns)}, counted from 0, but the rows have "
@@ -96,7 +96,7 @@ class Columns(OfOne):
     def prepare(self, points: Tensor, side: Side) -> Prepared:
         """Return the prepared features of the kernel, and a column with the number of all features.
 
-        Of that many gradients are made.
+        The number determines the length of gradients.
         """
         chosen = self.select_features(points)
         # A tile knows the prepared rows alone, and gradients need the number of all features.

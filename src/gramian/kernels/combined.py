@@ -131,8 +131,8 @@ class Sum(_Pair):
 class Product(_Pair):
     """The product k1(x, z) k2(x, z).
 
-    Take it where rows are alike only if they are so in both ways, such as in place and in time;
-    ``k1 * k2`` makes one.
+    Use it if rows are similar only if both kernels are large, such as in place and in time; ``k1 *
+    k2`` creates one.
 
     Examples
     --------
@@ -170,7 +170,7 @@ class Product(_Pair):
 
 @dataclass(frozen=True)
 class OfOne(Kernel):
-    """A kernel made of one other, which has its properties."""
+    """Base of kernels that wrap another kernel and have its properties."""
 
     kernel: Kernel
 
@@ -204,7 +204,7 @@ class OfOne(Kernel):
 class Scaled(OfOne):
     """The kernel c k(x, z) with a positive factor c.
 
-    Take it to weigh the terms of a sum; ``3 * k`` makes one.
+    Use it to weigh the terms of a sum; ``3 * k`` creates one.
 
     Examples
     --------

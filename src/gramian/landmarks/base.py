@@ -27,11 +27,11 @@ class Landmarks:
     ----------
     points : Tensor of shape (m, d)
     weight : Tensor of shape (m,)
-        1 / (n · probability) of the draw, with probabilities that sum to one: ones if uniform.
+        1 / (n p), with the probabilities p of the draws, which sum to one: ones for uniform draws.
     index : Tensor of shape (m,), or None
         Row numbers; None if the points are not rows of the data.
     penalty : float, or None
-        Ridge per sample that corresponds to this number of landmarks, as each selector defines it.
+        Penalty that corresponds to this number of landmarks, as each selector defines it.
     coverage : float, or None
         Share of the rows that equal a landmark; None if not counted.
     effective_dimension : float, or None
@@ -119,9 +119,10 @@ class SizeOrPenalty(Selector):
     Parameters
     ----------
     m : int, optional
-        Number of landmarks. If it exceeds the number of rows: a warning, then all of them.
+        Number of landmarks. If it exceeds the number of rows, a warning is given and all rows are
+        chosen.
     penalty : float, optional
-        Positive ridge per sample, which determines the number of landmarks.
+        Positive penalty, which determines the number of landmarks.
 
     Raises
     ------

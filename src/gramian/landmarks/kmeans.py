@@ -47,8 +47,8 @@ class KMeans(SizeOrPenalty):
         Number of centers. `Landmarks.penalty` is then the penalty at which `oversampling` times the
         effective dimension is m, from the spectrum of the weighted kernel matrix of the centers.
     penalty : float, optional
-        Ridge per sample. The number of centers is `oversampling` times the effective dimension,
-        which `Bless` estimates.
+        Penalty: the number of centers is `oversampling` times the effective dimension at this
+        penalty, which `Bless` estimates.
     oversampling : float, default=3
     iterations : int, default=10
         Steps of Lloyd's algorithm, each a pass over the rows; fewer if nothing changes. A few are
@@ -148,7 +148,7 @@ class Clusters:
 
 
 def first_centers(K: KernelOperator, m: int, rng: torch.Generator) -> Float[Tensor, "m d"]:
-    """Return distinct rows as starting centers, dense; fewer than m if there are fewer."""
+    """Return m distinct rows as dense starting centers; all if there are fewer."""
     # The import takes a third of a second, which only this function needs.
     from sklearn.cluster import kmeans_plusplus
 
@@ -202,7 +202,7 @@ class Assignment:
     farthest : Tensor of shape (k,)
         The largest squared distances, at most m, decreasing.
     where : Tensor of shape (k,)
-        Their row numbers.
+        Row numbers of the `farthest` rows.
     """
 
     sizes: Int[Tensor, " m"]
@@ -244,12 +244,12 @@ class _Nearest(Value, BlockReduction[Assignment]):
     Attributes
     ----------
     origin : Tensor of shape (d,)
-        A point amid the centers, against cancellation of squares; zero for sparse rows, which
+        A point between the centers, subtracted to avoid cancellation; zero for sparse rows, which
         cannot be shifted.
     z : Tensor of shape (m, d)
         Centers minus the origin, in the dtype of the rows.
     half : Tensor of shape (m,)
-        Half of their squared norms.
+        Half of the squared norms of `z`.
     """
 
     origin: Float[Tensor, " d"]
@@ -273,7 +273,7 @@ class _Nearest(Value, BlockReduction[Assignment]):
         return self.add(empty, start, block)
 
     def _scores(self, x: Float[Tensor, "b d"]) -> Float[Tensor, "b m"]:
-        """Return x'z - z'z / 2 of each pair, larger for nearer centers."""
+        """Return x'z - z'z / 2 for each pair, which is larger for nearer centers."""
         if is_sparse(x):
             return x @ self.z.t() - self.half
         return torch.addmm(self.half, x, self.z.t(), beta=-1.0)

@@ -22,13 +22,14 @@ FILL_ROWS = 512
 @selectors.register("rpcholesky")
 @dataclass(frozen=True)
 class RPCholesky(SizeOrPenalty):
-    r"""Draw each landmark in proportion to the residual of k(x, x) after the earlier ones.
+    r"""Draw each landmark with a probability proportional to the residual of k(x, x).
 
-    The Nystrom approximation :math:`\hat K` of the landmarks comes with a certificate,
-    :math:`\hat K \le K \le \hat K + \mathrm{tr}(K - \hat K) I`.
+    The residual is what earlier landmarks leave of k(x, x). The Nystrom approximation :math:`\hat
+    K` of the landmarks has a certificate, :math:`\hat K \le K \le \hat K + \mathrm{tr}(K - \hat K)
+    I`.
 
-    Use it for the fewest landmarks to an error, the fewest iterations of FALKON, or the
-    certificate.
+    Use it to reach an error with the fewest landmarks, for the fewest iterations of FALKON, or for
+    the certificate.
 
     Parameters
     ----------
@@ -36,25 +37,26 @@ class RPCholesky(SizeOrPenalty):
         Number of landmarks. `Landmarks.penalty` is then the residual trace / n, and at least 1e-13
         of the trace / n.
     penalty : float, optional
-        Ridge per sample. Rows are drawn until the residual trace is at most n · penalty:
-        :math:`\hat K \le K \le \hat K + n \lambda I`.
+        Penalty :math:`\lambda`: rows are drawn until the residual trace is at most :math:`n
+        \lambda`: :math:`\hat K \le K \le \hat K + n \lambda I`.
     method : str, default="accelerated"
-        ``"accelerated"``, ``"simple"`` (the same law, one row at a time), ``"block"`` or
+        ``"accelerated"``, ``"simple"`` (the same distribution, one row at a time), ``"block"`` or
         ``"greedy"``; see `pivoted_cholesky`.
     block : int, optional
         Rows drawn together; see `pivoted_cholesky`.
     tol : float, default=0
         Stop, with fewer than m landmarks, at a residual trace of at most tol · trace.
     weights : str, default="voronoi"
-        Pivots have no inclusion probabilities whose inverses could be weights. ``"voronoi"``: m
-        times the share of the rows that are nearer to this landmark than to others, in the kernel's
-        metric, from kernel entries that are evaluated anyway. ``"ones"``: as for uniform landmarks.
+        Landmark weights, which cannot be inverse probabilities, because these are unknown for
+        pivots. ``"voronoi"``: m times the share of the rows that are nearest to this landmark, in
+        the distance of the kernel, from entries that are evaluated anyway. ``"ones"``: as for
+        uniform landmarks.
 
     Notes
     -----
-    Rows that repeat a landmark are never chosen. If K has a lower rank than m, to rounding, the
+    Rows that equal a landmark are never chosen. If the rank of K is below m, to rounding, the
     remaining landmarks are drawn uniformly among rows that the kernel distinguishes from landmarks;
-    they do not change the span. There are fewer than m landmarks only if there are fewer different
+    they do not change the span. There are fewer than m landmarks only if there are fewer distinct
     rows. `Landmarks.info` has ``rank``, the number of pivots, ``trace`` and ``residual_trace``.
 
     Cost: about n m kernel evaluations and n m² multiplications, 8 n m bytes of memory.
@@ -154,7 +156,7 @@ class Cells:
     Attributes
     ----------
     best : Tensor of shape (n,)
-        That largest number.
+        The largest K_ij - K_jj / 2 of each row.
     owner : Tensor of shape (n,)
         Row number of the nearest landmark.
     """
@@ -192,12 +194,12 @@ class Cells:
             self.best[rows], self.owner[rows] = value, pivots[nearest]
 
     def are_distinct(self, rows: Int[Tensor, " b"]) -> Tensor:
-        """Return which rows the kernel distinguishes from all landmarks."""
+        """Return a mask of the rows that the kernel distinguishes from all landmarks."""
         distance = self.diagonal[rows] - 2 * self.best[rows]
         return (distance > SAME_LANDMARK_DISTANCE * self.diagonal[rows]).cpu()
 
     def weights(self, index: Int[Tensor, " m"]) -> Float[Tensor, " m"]:
-        """Return m times the share of the rows whose nearest landmark each one is."""
+        """Return m times the share of the rows in the cell of each landmark."""
         n = len(self.owner)
         self.owner[index] = index.to(self.owner)  # a landmark owns itself, despite rounding
         count = torch.bincount(self.owner.cpu(), minlength=n)[index]
@@ -207,7 +209,7 @@ class Cells:
 def fill_up(
     cholesky: PartialCholesky, m: int, cells: Cells, rng: torch.Generator
 ) -> Int[Tensor, " m"]:
-    """Return the pivots and, up to m, random rows that differ from these and from each other."""
+    """Return the pivots and, up to m, random distinct rows that differ from the pivots."""
     index, n = cholesky.pivots, len(cholesky.residual)
     if len(index) >= m:
         return index
@@ -232,7 +234,7 @@ def _parts(n: int, size: int = 1 << 14) -> list[slice]:
 
 
 def _first_distinct(F: Float[Tensor, "b k"], diagonal: Float[Tensor, " b"]) -> Tensor:
-    """Return which rows differ from all rows before them."""
+    """Return a mask of the rows that differ from all earlier rows."""
     # The factor spans all of K to rounding here, so no kernel entry is evaluated.
     G = F @ F.t()
     distance = G.diagonal()[:, None] + G.diagonal() - 2 * G

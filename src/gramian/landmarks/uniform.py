@@ -23,17 +23,19 @@ class Uniform(SizeOrPenalty):
 
     A row that equals an earlier one is skipped, since it would add nothing to the span of the
     landmarks, but counts in the weight of its equal. If m is at least the number of distinct rows,
-    all of those are chosen: a repeated row and an observation weight then give the same landmarks.
+    all of these are chosen: a repeated row and an observation weight then give the same landmarks.
 
-    Use it if rows are all alike, and for files that are read sequentially.
+    Use it if all rows are similar, and for files that are read sequentially.
 
     Parameters
     ----------
     m : int, optional
-        Number of landmarks. If it exceeds the number of rows: a warning, then all of them.
+        Number of landmarks. If it exceeds the number of rows, a warning is given and all rows are
+        chosen.
     penalty : float, optional
-        Ridge per sample. Landmarks: :math:`\kappa^2 / \lambda`, the largest :math:`k(x, x)` over
-        the penalty, which bounds every leverage score times n; all rows if there are fewer.
+        Penalty :math:`\lambda`: the number of landmarks is :math:`\kappa^2 / \lambda`, the largest
+        :math:`k(x, x)` over the penalty, which bounds every leverage score times n; all rows if
+        there are fewer.
 
     Notes
     -----

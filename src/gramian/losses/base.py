@@ -17,7 +17,7 @@ LossType = TypeVar("LossType", bound="Loss")
 
 
 class Loss(ABC):
-    r"""A convex function of a prediction f and a target y; a frozen value.
+    r"""A convex function of a prediction f and a target y; immutable.
 
     Fits minimise :math:`\frac1N \sum_i w_i \ell(f(x_i), y_i) + \frac\lambda2 \|f\|^2`, N the sum of
     the weights. Half the squared error is such a loss, for which the penalty has the same meaning
@@ -33,8 +33,8 @@ class Loss(ABC):
     coupled : bool
         Whether the second derivative of a row is a full matrix, see `curvature_product`.
     invariant : bool
-        Whether a number added to all outputs of a row changes no loss: the fitted outputs then have
-        the sum zero.
+        Whether adding a number to all outputs of a row leaves the loss unchanged: fitted outputs
+        then have the sum zero.
     """
 
     of_classes: ClassVar[bool] = False

@@ -19,13 +19,13 @@ FIXED_POINT_ROUNDS = 100
 class Expectile(Loss):
     r"""Half the square, times :math:`\tau` below the target and :math:`1 - \tau` above it.
 
-    Use it as a quantile that also weighs the distances of values beyond it. A fit costs two to
-    five times as much as with squared errors.
+    Use it like a quantile that also depends on the distances of the values beyond it. A fit costs
+    two to five times as much as with squared errors.
 
     Parameters
     ----------
     level : float, default=0.5
-        Between 0 and 1; 0.5 is half the squared error, halved.
+        Between 0 and 1; 0.5 gives a quarter of the squared error.
 
     References
     ----------

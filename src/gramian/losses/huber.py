@@ -26,9 +26,9 @@ class Huber(Loss):
     Parameters
     ----------
     delta : float or None, default=None
-        In the units of the target. None: 1.35 robust deviations of the target (1.4826 median
-        absolute deviations). scikit-learn's `HuberRegressor` measures the deviation of its errors
-        instead: where the model explains much, give a smaller one.
+        Threshold in the units of the target. None: 1.35 robust deviations of the target (1.4826
+        median absolute deviations). scikit-learn's `HuberRegressor` uses the deviation of its
+        errors instead: if the model explains much of the target, give a smaller threshold.
 
     References
     ----------

@@ -30,7 +30,7 @@ class Link:
     along: Callable[[Float[Tensor, "n q"], Float[Tensor, "n q d"]], Float[Tensor, "n q d"]]
 
     def __reduce__(self) -> tuple[Callable[[str], Link], tuple[str]]:
-        """Pickle the name alone."""
+        """Pickle only the name."""
         # Lambdas do not pickle, so a pickle has the name alone.
         return link_of, (self.name,)
 

@@ -1,4 +1,4 @@
-"""Poisson: counts, whose logarithm of the mean is the function."""
+"""Poisson: counts; the function is the logarithm of their mean."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Poisson(Loss):
 
     Targets are counts or rates, at least 0; predictions are means, :math:`e^f`.
 
-    Use it for counts, above all for small ones: a prediction is never below zero. A fit costs two
-    to five times as much as with squared errors.
+    Use it for counts, especially small ones: predictions are positive. A fit costs two to five
+    times as much as with squared errors.
 
     Examples
     --------

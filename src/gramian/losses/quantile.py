@@ -32,9 +32,9 @@ class Quantile(Loss):
         Between 0 and 1. Several need a single target.
     smoothing : float, default=0
         Width h, in units of the target, over which the kink is rounded: :math:`\tau r + h \log(1 +
-        e^{-r/h})` for an error r, which is at most h log 2 above the pinball loss. 0 is exact: it
-        is reached along a sequence of widths down to 1e-5 robust deviations of the target, so that
-        the mean loss ends within 7e-6 of these of its minimum.
+        e^{-r/h})` for an error r, which is at most h log 2 above the pinball loss. 0 is the exact
+        loss: the solver decreases the width to 1e-5 robust deviations of the target, so that the
+        mean loss ends within 7e-6 deviations of its minimum.
 
     References
     ----------

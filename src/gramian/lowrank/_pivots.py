@@ -71,7 +71,7 @@ class Pivoting(ABC):
 
 @dataclass
 class OneByOne(Pivoting):
-    """One row at a time, drawn by `pick`: random (the simple law) or the largest (greedy)."""
+    """Rule for one row at a time, drawn by `pick`: random (simple) or the largest (greedy)."""
 
     pick: Callable[[Tensor, int, torch.Generator], Tensor]
 
@@ -85,9 +85,9 @@ class OneByOne(Pivoting):
 
 @dataclass
 class Block(Pivoting):
-    """Rows drawn together; accepts the largest until 1 / b of the trace of the b rows is left.
+    """Rule for b rows drawn together: accept the largest until 1 / b of their trace is left.
 
-    The remaining rows would be nearly dependent: several rows of one cluster.
+    The remaining rows are nearly dependent, such as several rows of one cluster.
     """
 
     size: int
@@ -108,10 +108,10 @@ class Block(Pivoting):
 
 @dataclass
 class Rejection(Pivoting):
-    """Rows drawn together, accepted with the ratio of their residuals now and when drawn.
+    """Rule for rows drawn together: accept each by the ratio of its present to its first residual.
 
-    An accepted row then has the law of the simple method, given all pivots before it. A repeated
-    row rejects itself.
+    The first residual determined the draw. An accepted row then has the distribution of the simple
+    method, given all earlier pivots. A repeated row has the residual zero and is rejected.
 
     The number of candidates is adapted so that their b² kernel entries cost about a quarter of the
     n entries per accepted row. Entries are counted and not timed, so that a seed gives the same

@@ -19,7 +19,7 @@ def columns_factor(
     *,
     rng: torch.Generator,
 ) -> Float[Tensor, "n r"]:
-    """Return F = K_nS R⁻¹ for random distinct rows S and R'R = K_SS + jitter: F F' is near K.
+    """Return F = K_nS R⁻¹ with F F' near K, for random rows S and R'R = K_SS + jitter.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def columns_factor(
     Returns
     -------
     Tensor of shape (n, r)
-        In the dtype of K, on the host.
+        The factor F in the dtype of K, on the host.
 
     Notes
     -----

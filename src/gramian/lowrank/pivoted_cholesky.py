@@ -72,13 +72,13 @@ def pivoted_cholesky(
     K : KernelOperator of shape (n, n)
         Operator of any row source. Entries are computed in float64.
     k : int, optional
-        Most pivots; n if None.
+        Largest number of pivots; n if None.
     tol, target : float, default=0
         Residual trace to reach, relative to the trace of K and absolute.
     method : str, default="accelerated"
-        ``"simple"`` [1]_ draws one row after the other; ``"accelerated"`` [2]_ gives pivots of the
-        same law by rejection from rows drawn together, in matrix-matrix products; ``"block"``
-        [1]_ accepts most of the rows drawn together, which is worse on clustered data;
+        ``"simple"`` [1]_ draws one row after the other; ``"accelerated"`` [2]_ draws pivots of the
+        same distribution by rejection from rows drawn together, in matrix-matrix products;
+        ``"block"`` [1]_ accepts most of the rows drawn together, which is worse on clustered data;
         ``"greedy"`` uses the largest residual and is not random.
     block : int, optional
         Rows drawn together by ``"block"``, and at first by ``"accelerated"``, which adapts it;

@@ -23,9 +23,9 @@ def largest_eigenvalue(
 ) -> float:
     """Return the largest eigenvalue of P⁻¹ H, by power iteration and a Rayleigh quotient.
 
-    Algorithm 3 of [1]_, in the inner product of P, which needs no square root of P. It gives the L
-    of ASkotch's Nystrom blocks (exact blocks, the default up to 4,000 rows, need none) and of
-    SketchySAGA; without P, the residual spectrum of EigenPro's preconditioner.
+    Algorithm 3 of [1]_, in the inner product of P, which needs no square root of P. ASkotch (for
+    Nystrom blocks) and SketchySAGA use it for their constant L, EigenPro, without P, for the
+    residual of its preconditioner.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Entries of a kernel matrix as a function of both of its sides, with gradients for both."""
+"""Entries of a kernel matrix as a differentiable function of both of its sides."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def entries(
     kernel : Kernel
         A kernel of the Euclidean distance that has gradients, or the l1 Laplacian.
     X : Tensor of shape (n, d)
-        Rows over their lengthscales.
+        Rows divided by their lengthscales.
     Z : Tensor of shape (m, d)
 
     Notes

@@ -25,11 +25,11 @@ class Round:
     Attributes
     ----------
     round : int
-        0 is the metric before learning: the features as they are.
+        Number of the round; 0 has no metric.
     error : float
-        Error on held-out rows: the smaller, the better.
+        Error on held-out rows; smaller is better.
     penalty : float
-        Ridge per sample of the predictor.
+        Penalty of the predictor.
     lengthscale : float or tuple of float, or None
         Lengthscale of the kernel in the metric of this round; None if the kernel has none.
     """
@@ -51,7 +51,7 @@ class LearnedMetric:
     importances : Tensor of shape (d,)
         Shares of the features in the diagonal of `matrix`: nonnegative, with sum 1.
     matrix : Tensor of shape (d, d) or (d,)
-        The matrix M of squared distances, or its diagonal; the map may be another power of it than
+        The matrix M of squared distances, or its diagonal; the map may be another power of M than
         the square root.
     rounds : tuple of Round
 
@@ -105,9 +105,10 @@ class Metric(ABC):
         Parameters
         ----------
         kernel : Kernel
-            Its lengthscale may be "median": the median distance in the metric of each round.
+            A kernel, whose lengthscale may be "median": the median distance in the metric of each
+            round.
         rows : RowSource of shape (n, d)
-            Rows as the kernel would evaluate them; a sample of them if there are many.
+            Rows with all maps that precede the metric; a sample is used if there are many.
         targets : Tensor of shape (n, t)
             Centred and scaled numbers, or codes of classes.
         weights : Tensor of shape (n,), optional
@@ -137,7 +138,8 @@ class SampledMetric(Metric):
     Attributes
     ----------
     rows : int
-        Most rows to learn from. A fifth of all sampled rows, at most 2,000, is held out.
+        Largest number of rows to learn from. A fifth of all sampled rows, at most 2,000, is held
+        out.
     """
 
     rows: int

@@ -57,13 +57,13 @@ class DescentState:
     ----------
     steps : int
     error : float
-        Mean squared error of the held-out rows, in variances of the targets, of a fit to all
-        others.
+        Mean squared error on the held-out rows, in variances of the targets, of a fit to all other
+        rows.
     scales : Tensor of shape (d,)
         Factors of the features: the fitted kernel has lengthscale 1 after this scaling.
     penalty : float
     landmarks : Tensor of shape (m, d)
-        In the units of the features.
+        Positions of the landmarks, in the units of the features.
     """
 
     steps: int
@@ -86,12 +86,14 @@ class LengthscaleDescent(SampledMetric):
     Parameters
     ----------
     objective : str, default="held_out"
-        ``"held_out"``: a fifth of each step's rows is predicted from the others;
-        ``"complexity"``: data fit, effective dimension and the trace missed by the landmarks.
+        ``"held_out"``: the error of a fifth of each step's rows, predicted from the others;
+        ``"complexity"``: a sum of data fit, effective dimension and the trace that the landmarks
+        miss.
     landmarks : int, default=200
         Centers of the fit, initially rows.
     rows : int, default=8000
-        Most rows to learn from; at most a fifth as many select the best step.
+        Largest number of rows to learn from; at most a fifth as many other rows select the best
+        step.
     batch : int, default=2000
         Rows of a step.
     steps : int, default=200
@@ -101,7 +103,7 @@ class LengthscaleDescent(SampledMetric):
     move_landmarks : bool, default=True
         If False, landmarks stay at their rows.
     penalty : float, default=1e-4
-        Initial penalty; the initial lengthscale is the kernel's.
+        Initial penalty; the kernel sets the initial lengthscale.
 
     Notes
     -----
@@ -110,7 +112,7 @@ class LengthscaleDescent(SampledMetric):
     bytes.
 
     The learned kernel has lengthscale 1 in the mapped rows: use ``lengthscale=1.0`` for it, or
-    ``"median"`` to measure a new lengthscale. More landmarks mostly need a longer one.
+    ``"median"`` to measure a new lengthscale. More landmarks mostly need a longer lengthscale.
 
     References
     ----------

@@ -70,7 +70,7 @@ class Parameters:
     log_scales : Tensor of shape (d,)
         Logarithms of the factors of the features, which are inverse lengthscales.
     log_penalty : Tensor of shape ()
-        Logarithm of the ridge per sample.
+        Logarithm of the penalty.
     Z : Tensor of shape (m, d)
         Landmarks, in the units of the rows.
     """
@@ -84,7 +84,7 @@ class Parameters:
         return [self.log_scales, self.log_penalty, self.Z]
 
     def copies(self, *, free: bool = False) -> Parameters:
-        """Return copies, which torch differentiates with respect to if `free`."""
+        """Return copies; if `free`, with gradients enabled in torch."""
         return Parameters(*(p.detach().clone().requires_grad_(free) for p in self.all()))
 
 
@@ -95,7 +95,7 @@ class NystromFit:
     Attributes
     ----------
     kernel : Kernel
-        Its lengthscale is not used: see `entries`.
+        A kernel, whose lengthscale is not used: see `entries`.
     at : Parameters
     rows : Rows
     L : Tensor of shape (m, m)
@@ -151,9 +151,9 @@ class NystromFit:
     def complexity(self) -> Float[Tensor, ""]:
         """Return the complexity-penalised objective, per row and target.
 
-        The sum of three terms: the data fit |W^(1/2) (f(X) - Y)|² + N penalty |f|² at its minimum;
-        the effective dimension; and the trace of W K over N penalty missed by the landmarks, times
-        the mean data fit.
+        It is the sum of three terms: the data fit |W^(1/2) (f(X) - Y)|² + N penalty |f|² at its
+        minimum; the effective dimension; and the trace of W K over N penalty missed by the
+        landmarks, times the mean data fit.
         """
         rows, n = self.rows, self.rows.total
         size = (rows.Y * rows.root).square().sum()

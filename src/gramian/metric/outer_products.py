@@ -1,4 +1,4 @@
-"""Metric M, a mean of outer products of gradients, and the maps that are powers of it."""
+"""Metric M, a mean of outer products of gradients, and maps that are powers of M."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def outer_products(
     map_: LinearMap | None,
     root: Float[Tensor, " s"] | None,
 ) -> Float[Tensor, "d d"] | None:
-    """Return M = G'G in float64, its largest diagonal entry 1; None if all gradients vanish."""
+    """Return M = G'G in float64, scaled to a largest diagonal entry of 1; None if G is zero."""
     G = K.gradients(mapped, coef).double()
     if map_ is not None:
         # Gradients with respect to mapped rows become gradients with respect to the features.
@@ -44,8 +44,8 @@ def map_of(M: Float[Tensor, "d d"], power: float, *, diagonal: bool = False) -> 
 def _root(M: Float[Tensor, "d d"], power: float) -> Float[Tensor, "d k"]:
     """Return the symmetric power of M, with its largest eigenvalue scaled to 1.
 
-    If few directions, at most half, hold nearly all of it and features are many, only these are
-    kept: distances are the same, and each costs k operations instead of d.
+    For many features, if at most half of the directions, k of d, account for nearly all of M, only
+    these are kept: distances are the same, and each costs k operations instead of d.
     """
     values, vectors = la.eigenpairs(M)
     # Rounding makes the least eigenvalues of a singular M slightly negative.

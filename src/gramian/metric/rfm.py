@@ -1,4 +1,4 @@
-r"""RecursiveFeatureMachine: a metric from the gradients of the predictor that it improves.
+r"""RecursiveFeatureMachine: alternately fit a predictor, and learn a metric from its gradients.
 
 The loop of the recursive feature machine [1]_, in its symbols: fit f with the kernel of the metric
 M, set M to the mean of the outer products of the gradients of f, and repeat. Departures:
@@ -59,9 +59,10 @@ class RoundFit:
     Attributes
     ----------
     map : LinearMap or None
-        None before the first round, for the rows as they are.
+        Map of the rows; None before the first round.
     gradients : Tensor of shape (d, d), or None
-        The M whose power is the map, its largest diagonal entry 1; None before the first round.
+        The matrix M whose power is the map, with a largest diagonal entry of 1; None before the
+        first round.
     number : int
     power : float
     fit : SampleFit
@@ -97,28 +98,28 @@ class RecursiveFeatureMachine(SampledMetric):
     Parameters
     ----------
     rounds : int, default=10
-        Most metrics to learn, one from the other. Rounds end when the error falls by less than a
-        hundredth.
+        Largest number of metrics to learn, each from the previous one. Rounds end when the error
+        falls by less than a hundredth.
     powers : tuple of float, default=(0.5, 0.25)
-        Powers p of M that map the rows; the first round compares all. Kernels of the l1 distance
-        use the first.
+        Powers p of M as maps of the rows; the first round compares all. Kernels of the l1 distance
+        use only the first power.
     landmarks : int, default=1000
-        Centers of the predictor whose gradients are taken.
+        Number of centers of the predictor.
     rows : int, default=8000
-        Most rows of its fit; at most a fifth as many are held out.
+        Largest number of rows of the predictor's fit; at most a fifth as many are held out.
     gradient_rows : int, default=2000
-        Most rows at which gradients are taken.
+        Largest number of rows at which gradients are computed.
     kernel : str or None, default=None
-        Name of the kernel of the predictor whose gradients are taken, with the median lengthscale;
-        None: the kernel of the fit.
+        Name of the kernel of the predictor, with the median lengthscale; None: the kernel of the
+        fit.
 
     Notes
     -----
     Cost of a round, with n rows, m landmarks, s gradient rows and p powers: p (n m kernel
     evaluations, n m² operations), s m d for gradients and d³. On one core 0.3 to 0.5 s by default.
 
-    It cannot help if all directions matter alike, and it is no evidence of causes: a feature that
-    copies another shares its importance.
+    It does not help if all directions matter equally. Importances are no evidence of causes: a
+    feature that copies another shares its importance.
 
     References
     ----------
@@ -189,7 +190,8 @@ class RecursiveFeatureMachine(SampledMetric):
         ----------
         sample : Sample
         kernel : Kernel
-            Its lengthscale should be a multiple of the median, so that each round measures it.
+            A kernel; its lengthscale should be a multiple of the median, so that each round
+            measures it.
         engine : str or Engine, default="auto"
         meter : CostMeter, optional
         """
@@ -234,7 +236,7 @@ class RecursiveFeatureMachine(SampledMetric):
     def _outer_products(
         self, sample: Sample, last: RoundFit, run: _Run
     ) -> Float[Tensor, "d d"] | None:
-        """Return M = G'G in float64, its largest diagonal entry 1; None if all gradients vanish."""
+        """Return M = G'G in float64, scaled to a largest diagonal entry of 1; None if G is zero."""
         # Landmarks are the first rows of the sample, so the rows after them are no centers.
         m, s = len(last.fit.centers), self.gradient_rows
         X, w = sample.X[m : m + s], sample.weights

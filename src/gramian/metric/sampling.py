@@ -52,7 +52,7 @@ def draw_sample(
 
 
 def split_held_out(targets: Float[Tensor, "n t"], coded: bool) -> tuple[Tensor, Tensor]:
-    """Split rows in random order into positions of held-out rows and of the others."""
+    """Split rows in random order into positions of held-out rows and of other rows."""
     n = len(targets)
     count = min(MOST_HELD, n // HELD_SHARE)
     # Every `step`-th row of those sorted by class: each class has its share of held-out rows.

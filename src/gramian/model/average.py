@@ -34,10 +34,10 @@ class AverageModel(Model):
     Parameters
     ----------
     weights : tuple of float
-        Of each model: at least 0, of sum 1.
+        Weights of the models: at least 0, with sum 1.
     models : tuple of KernelPart
-        With the same features, classes, encoding, targets and map to probabilities. Their ``info``
-        is not saved.
+        Models with the same features, classes, encoding, targets and map to probabilities. Their
+        ``info`` is not saved.
     info : mapping, optional
         Facts about the average that JSON can hold.
     conformal : ConformalPredictor, optional
@@ -51,7 +51,7 @@ class AverageModel(Model):
     Notes
     -----
     A prediction costs as much as the predictions of all models. Gradients are means as well. Memory
-    and the file hold the encoding once, but the centers of each model, mapped by its own maps.
+    and the file contain the encoding once, and the centers of each model, mapped by its own maps.
     """
 
     weights: tuple[float, ...]

@@ -39,15 +39,14 @@ Label = str | int | float | bool
 
 
 class Model(ABC):
-    """A function of rows that predicts t targets; a frozen value that saves itself.
+    """A function of rows that predicts t targets; immutable, with a file format of its own.
 
     Attributes
     ----------
     feature_names : tuple of d str, or None
-        Names of the columns that are looked for in tables, and that rows must have if they have
-        names.
+        Names of the columns that are selected from tables; rows with names must have these.
     classes : tuple of labels, or None
-        If this is a classifier: one target for two classes, else one per class.
+        Labels of a classifier, which has one target for two classes, else one per class.
     encoding : Encoding or None
         Encoding of the columns of a table as numbers: the model then predicts tables.
     target : tuple of str, or None
@@ -55,7 +54,7 @@ class Model(ABC):
     info : mapping
         Further facts, as JSON.
     probabilities : Probabilities or None
-        Map from decision values to probabilities; None for `Shares` to the power 1 in a classifier.
+        Map from decision values to probabilities; None in a classifier means `Shares` with power 1.
     conformal : ConformalPredictor or None
         Calibration of prediction intervals, or of sets of classes.
     """
@@ -102,12 +101,12 @@ class Model(ABC):
             n rows of d features, not standardised.
         engine : str or Engine, default="auto"
         memory_bytes : int or str, default=2**30
-            For blocks, as a number or like "500MB".
+            Memory for blocks, as a number or like "500MB".
 
         Returns
         -------
         Tensor of shape (n, t)
-            For a classifier: decision values.
+            Predictions; for a classifier, decision values.
         """
 
     @abstractmethod
@@ -123,8 +122,8 @@ class Model(ABC):
         Returns
         -------
         Tensor of shape (n, t)
-            In the units of the targets: see `Variance`. Of an average: the root of the mean of the
-            variances of its models.
+            Standard deviations in the units of the targets, see `Variance`. For an average: the
+            root of the mean variance of its models.
 
         Raises
         ------
@@ -136,7 +135,7 @@ class Model(ABC):
     def out_of_range(
         self, X: Any, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
     ) -> Bool[Tensor, " n"]:
-        """Return which rows are so far from the training rows that errors may be of any size.
+        """Return a mask of rows so far from the training rows that errors may have any size.
 
         Parameters
         ----------
@@ -166,8 +165,8 @@ class Model(ABC):
         Returns
         -------
         Tensor of shape (n, t, d)
-            With respect to the d features of X, in its units; of a table with an encoding, with
-            respect to the encoded features, which ``encoding.feature_names`` names.
+            Gradients with respect to the d features of X, in their units; for a table with an
+            encoding, with respect to the encoded features, named in ``encoding.feature_names``.
 
         Raises
         ------
@@ -188,7 +187,7 @@ class Model(ABC):
         Returns
         -------
         Tensor of shape (d,)
-            In float64; all zero if the predictions do not vary.
+            Shares in float64; all zero if the predictions do not vary.
         """
 
     @abstractmethod
@@ -206,7 +205,7 @@ class Model(ABC):
         OSError
             If it cannot be written; an earlier file is unchanged.
         ValueError
-            If its parts do not fit together, so that `load_model` would refuse it.
+            If its parts are inconsistent, so that `load_model` would raise an error.
         """
 
     def predict_labels(self, X: Any, **settings: Any) -> list[Label]:
@@ -227,7 +226,7 @@ class Model(ABC):
         Returns
         -------
         Tensor of shape (n, k)
-            In float64; rows sum to one.
+            Probabilities in float64; rows sum to one.
 
         Raises
         ------
@@ -238,7 +237,7 @@ class Model(ABC):
 
     @property
     def class_map(self) -> Probabilities:
-        """The map from decision values to probabilities; ValueError for a regression."""
+        """The map from decision values to probabilities; a regression raises ValueError."""
         if self.classes is None:
             raise ValueError("this model is a regression and has no probabilities; use predict")
         return Shares() if self.probabilities is None else self.probabilities
@@ -283,8 +282,8 @@ class Model(ABC):
     def table(self, X: Any) -> Table:
         """Return the table for predictions, by `as_table`.
 
-        Columns of a file of text that were levels in training, or labels, are read as text: a file
-        of a few rows may hold only such as look like numbers.
+        Columns of a file of text that were categories or labels in training are read as text,
+        because the values in a few rows may all look like numbers.
         """
         labels = self.classes is not None and all(isinstance(k, str) for k in self.classes)
         columns = dict.fromkeys(self.target or () if labels else (), TEXT_COLUMN)

@@ -42,7 +42,7 @@ class KernelModel(KernelPart):
     ----------
     kernel : Kernel
     centers : RowSource, or anything `as_rows` takes
-        m rows of k features: prepared as new rows are, see `prepare_rows`.
+        m rows of k features, with all maps applied, see `prepare_rows`.
     coef : Tensor of shape (m, t)
     standardizer : Standardizer, optional
         Standardisation of rows before the kernel.
@@ -50,8 +50,7 @@ class KernelModel(KernelPart):
         Predictions are ``target_shift + target_scale * (K @ coef)``; 0 and 1 if None;
         scales are positive.
     feature_names : tuple of d str, optional
-        Names of the columns that are looked for in tables, and that rows must have if they have
-        names.
+        Names of the columns that are selected from tables; rows with names must have these.
     classes : tuple, optional
         Labels, if this is a classifier: one target for two classes, else one per class.
     encoding : Encoding, optional
@@ -112,18 +111,18 @@ class KernelModel(KernelPart):
             n rows of d features, not standardised.
         engine : str or Engine, default="auto"
         memory_bytes : int or str, default=2**30
-            For blocks, as a number or like "500MB".
+            Memory for blocks, as a number or like "500MB".
 
         Returns
         -------
         Tensor of shape (n, t)
-            In float64. For a classifier: decision values.
+            Predictions in float64; for a classifier, decision values.
 
         Raises
         ------
         ValueError
-            If the number or the names of the features differ from the training, or
-            `memory_bytes` is no size.
+            If the number or the names of the features differ from the training, or `memory_bytes`
+            is not a valid size.
 
         Notes
         -----
@@ -139,7 +138,7 @@ class KernelModel(KernelPart):
     def _values_before_link(
         self, rows: RowSource, engine: str | Engine, memory_bytes: int | str
     ) -> Float[Tensor, "n t"]:
-        """Return the values, scaled and shifted, that the link is a function of."""
+        """Return the scaled and shifted values, the argument of the link."""
         values = self._values(self.prepare_rows(rows), engine, memory_bytes)
         if self.target_scale is not None:
             # In place: `_values` has returned a new tensor, as large as the result.
@@ -190,7 +189,7 @@ class KernelModel(KernelPart):
     def _operator(
         self, rows: RowSource, engine: str | Engine, memory_bytes: int | str
     ) -> KernelOperator:
-        """Return the kernel of prepared rows and centers, as exact as the coefficients need it."""
+        """Return the kernel operator of prepared rows and centers, in float64 if necessary."""
         memory = as_bytes(memory_bytes, "memory_bytes")
         K = KernelOperator(self.kernel, rows, self.centers, engine, memory)
         # The probe of rounding costs kernel evaluations: float64 operators need none.
@@ -227,7 +226,7 @@ class KernelModel(KernelPart):
     ) -> Float[Tensor, " d"]:
         """Return the share of each feature; see `Model.feature_importances`.
 
-        Shares of the learned metric, if the model has one. Otherwise shares in the squares of the
+        With a learned metric, these are its shares. Otherwise they are shares in the squared
         gradients at up to 2,000 centers, summed over targets, with respect to the features after
         the standardizer and the quantile map: changes of one standard deviation are compared.
         """
@@ -254,7 +253,7 @@ class KernelModel(KernelPart):
     def _shows_rounding(self, K: KernelOperator) -> bool:
         """Return whether rounding of float32 kernel entries is visible in predictions.
 
-        Measured once, then kept.
+        It is measured once.
         """
         shows: bool | None = self.__dict__.get("_rounding_shows")
         if shows is None:
@@ -319,8 +318,7 @@ class KernelModel(KernelPart):
         path : str or Path
         verify : bool, default=True
             Whether to compare the digest of the file, and to check the centers for NaN: two passes
-            over the file, at about 1.7 and 10 GB/s. False spares them where centers are
-            mapped and huge.
+            over the file, at about 1.7 and 10 GB/s. False saves the time for huge mapped centers.
 
         Raises
         ------

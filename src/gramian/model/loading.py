@@ -1,4 +1,4 @@
-"""`load_model`: whatever model is in a file."""
+"""`load_model`: read a model of any class from a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Predictions, intervals and sets of a model, computed where rows are, when they are read."""
+"""Lazy predictions, intervals and sets of a model, for local or remote rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Asked(Blockwise):
     Parameters
     ----------
     rows : RowSource of shape (n, d)
-        As `Model.rows` gives them.
+        Rows from `Model.rows`.
     ask : callable
         Function from a block of rows, as a source, to their outputs; plain pickle must support it.
     width : int
@@ -45,16 +45,16 @@ class Asked(Blockwise):
 
 
 def map_predictions(rows: RowSource, model: Model, **settings: Any) -> RowSource:
-    """Return the predictions of a model, of shape (n, t), wherever rows are.
+    """Return the predictions of a model, of shape (n, t), for local or remote rows.
 
     Each pass over remote rows computes them on the workers, and sends nothing to the client.
 
     Parameters
     ----------
     rows : RowSource of shape (n, d)
-        As `Model.rows` gives them.
+        Rows from `Model.rows`.
     model : Model
-        Of t outputs.
+        Model with t outputs.
     **settings
         Engine and memory, as in `Model.predict`.
     """
@@ -74,7 +74,7 @@ def intervals_at(
 def sets_at(
     rows: RowSource, model: Model, conformal: ConformalPredictor, level: float, **settings: Any
 ) -> RowSource:
-    """Return which of k classes are in sets, 1 or 0, of shape (n, k); see `map_predictions`."""
+    """Return the membership of k classes in sets, 1 or 0, (n, k); see `map_predictions`."""
     ask = partial(_in_sets, model=bare(model), conformal=conformal, level=level, settings=settings)
     return rows.map_rows(partial(Asked, ask=ask, width=len(model.classes or ())))
 
@@ -104,7 +104,7 @@ def _in_sets(
 
 
 def bare(model: Model) -> Model:
-    """Return a model with what predictions need: without scores, deviations and notes."""
+    """Return a model for predictions only, without scores, deviations and ``info``."""
     # The model travels with each task: factors of a variance would add up to 16 m² bytes.
     if isinstance(model, KernelModel):
         return replace(model, variance=None, conformal=None, info={})

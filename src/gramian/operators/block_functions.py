@@ -52,7 +52,7 @@ class Normal(OneSide, BlockReduction[Tensor]):
     negated : bool
         Whether to change the sign of the targets.
     shift : int, optional
-        For rows that are also columns: minus the number of the first column.
+        Offset of row numbers if the rows are also columns: minus the number of the first column.
     """
 
     v: Float[Tensor, "m t"] | None

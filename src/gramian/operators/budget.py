@@ -1,4 +1,4 @@
-"""Budget: numbers of rows to hold and to stream in a memory limit; the only memory formulas."""
+"""Budget: numbers of rows to keep in memory and to stream, within a memory limit."""
 
 from __future__ import annotations
 
@@ -46,20 +46,20 @@ class Budget:
     t: int
 
     def holds(self, m: int) -> bool:
-        """Return whether m rows can be held while others are streamed."""
+        """Return whether m rows fit in memory while others are streamed."""
         return self._held_bytes(m) <= self.memory_bytes
 
     def holds_both(self, n: int) -> bool:
-        """Return whether n rows can be held as rows and as columns."""
+        """Return whether n rows fit in memory both as rows and as columns."""
         return self.holds_beside(n, n)
 
     def holds_beside(self, n: int, m: int) -> bool:
-        """Return whether the memory suffices for n rows at once and m held ones."""
+        """Return whether n rows at once fit in memory together with m kept rows."""
         workspace = self.engine.workspace_bytes(m, self.d, self.t, self.itemsize)
         return workspace + n * self._row_bytes() <= self.memory_bytes
 
     def check(self, m: int) -> None:
-        """Raise ValueError if m rows cannot be held."""
+        """Raise ValueError if m rows do not fit in memory."""
         if not self.holds(m):
             raise ValueError(
                 f"{m:,} rows of {self.d} features need {_megabytes(self._held_bytes(m))}, but "
@@ -81,7 +81,7 @@ class Budget:
         return int(max(1, min(size, self.engine.largest_block)))
 
     def resident_rows(self, n: int) -> int:
-        """Return a number of rows for half of the memory: a power of two of at most about n."""
+        """Return the number of rows for half of the memory: a power of two, at most about n."""
         if not self.holds(1):
             raise ValueError(
                 f"one row and the workspace of {self.engine} need "

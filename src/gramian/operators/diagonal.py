@@ -1,4 +1,4 @@
-"""The diagonal of a kernel matrix, without a pass over the rows where the kernel is stationary."""
+"""The diagonal of a kernel matrix, without a pass over the rows for stationary kernels."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def diagonal(K: KernelOperator, rows: RowSource) -> Float[Tensor, " r"]:
 
 
 def largest_diagonal(K: KernelOperator, weights: Float[Tensor, " n"] | None = None) -> float:
-    """Return kappa², the largest w_i k(x_i, x_i), and one for a kernel that is zero at all rows.
+    """Return kappa², the largest w_i k(x_i, x_i), or one if all of these are zero.
 
-    A pass over the rows unless k is stationary.
+    Cost: a pass over the rows unless k is stationary.
     """
     if K.kernel.stationary:
         largest = _first(K) * (1.0 if weights is None else float(weights.max()))

@@ -128,7 +128,7 @@ class Factors:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of L, the ones that `of` limits."""
+        """Bytes of L, which `of` limits."""
         return sum(block.nbytes for block in self.left)
 
     def vector_bytes(self, t: int) -> int:

@@ -39,7 +39,7 @@ class Kept(ABC):
 
     @abstractmethod
     def of(self, kernel: Kernel, rows: RowSource, cols: RowSource) -> Kept | None:
-        """Return the entries for some of the rows; None if they are not among these."""
+        """Return the entries of some rows; None if the rows are not a part of these."""
 
     @abstractmethod
     def product(self, v: Float[Tensor, "m t"]) -> Float[Tensor, "n t"]:
@@ -67,7 +67,7 @@ class KeptMatrix(Kept):
     turned : bool
         Whether the matrix is the transpose of these entries.
     compiled : bool or None
-        Whether the compiled products are used, where there are any; None for where they are faster.
+        Whether to use compiled products if available; None: if they are faster.
     """
 
     entries: Float[Tensor, "n m"]
@@ -147,9 +147,10 @@ class KeptTriangle(Kept):
     Attributes
     ----------
     strips : sequence of Tensor
-        Of `STRIP_ROWS` rows each, the last one of fewer, up to their last entry of the diagonal.
+        Strips of `STRIP_ROWS` rows (the last may have fewer), up to the diagonal entry of their
+        last row.
     compiled : bool or None
-        Whether the compiled products are used, where there are any; None for where they are faster.
+        Whether to use compiled products if available; None: if they are faster.
     """
 
     strips: Sequence[Tensor]
@@ -159,7 +160,7 @@ class KeptTriangle(Kept):
     def build(
         cls, kernel: Kernel, rows: RowSource, X: Float[Tensor, "n d"], engine: Engine
     ) -> KeptTriangle:
-        """Evaluate the entries for rows in memory. Cost: n² / 2 kernel evaluations, 128 n more."""
+        """Evaluate the entries for rows in memory. Cost: n² / 2 + 128 n kernel evaluations."""
         strips = []
         for first in range(0, len(X), STRIP_ROWS):
             last = min(first + STRIP_ROWS, len(X))

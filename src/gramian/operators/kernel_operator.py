@@ -40,7 +40,7 @@ MOST_TAKEN = 1 << 23
 
 @dataclass(frozen=True, init=False)
 class KernelOperator(Streaming):
-    """The n x m matrix k(rows, cols), of which no more than a tile is ever stored.
+    """The n x m matrix k(rows, cols), computed tile by tile and not stored.
 
     ``K @ v``, ``K.T @ u``, ``K[i]``, ``K[i, j]``, `diag`, `dense` and `normal` have the same
     meaning as for a matrix. If both sides are the same row source, the diagonal is exactly k(x, x).
@@ -51,20 +51,20 @@ class KernelOperator(Streaming):
     rows, cols : RowSource, or anything `as_rows` takes
         n and m rows of d features. A product holds one side in memory and streams the other.
     engine : str or Engine, default="auto"
-        See `choose_engine`: an engine without tiles for the kernel and these rows is refused. In a
-        derived operator, such as the result of `double`, the torch engine on the same device
+        See `choose_engine`: an engine without tiles for the kernel and these rows raises an error.
+        In a derived operator, such as the result of `double`, the torch engine on the same device
         replaces it.
     memory_bytes : int, default=2**30
         Budget for blocks and workspace; the caller provides the vectors of a product. On a device,
-        the budget of the engine counts if it is less.
+        the budget of the engine applies if it is less.
     meter : CostMeter, optional
-        Shared by all operators derived from this one.
+        Counter of kernel evaluations, shared by all operators derived from this one.
     host_bytes : int, optional
         Budget for blocks that are assembled on the host; `memory_bytes` if None, which may be the
         budget of a device.
     device : str or torch.device, default="cpu"
         Device of returned entries, and of the vectors of algorithms that use this operator. A
-        product is on the device of its vector, wherever it is computed.
+        product is on the device of its vector.
     inherited : Engine, optional
         Engine of the operator from which this one is derived, passed by `dataclasses.replace`. The
         user has not chosen it for these rows, so it may be replaced.
@@ -194,16 +194,16 @@ class KernelOperator(Streaming):
         Parameters
         ----------
         v : Tensor of shape (m, t), or None
-            None leaves out K v, so that the result is -K' W y.
+            Vectors; without them, the result is -K' W y.
         weights : Tensor of shape (n,), optional
             The diagonal of W; ones if None.
         targets : Tensor of shape (n, t), optional
-            The y; zero if None.
+            The targets y; zero if None.
 
         Returns
         -------
         Tensor of shape (m, t)
-            In the dtype of `v`; in float64 without it.
+            The product in the dtype of `v`; in float64 without `v`.
 
         Notes
         -----
@@ -236,8 +236,8 @@ class KernelOperator(Streaming):
         Returns
         -------
         Tensor of shape (s, t, d), or (s, d) of one predictor
-            Entry (i, c) is the gradient of sum_j k(x, z_j) coef_jc at row i, in the dtype of `coef`
-            and where that is.
+            Entry (i, c) is the gradient of sum_j k(x, z_j) coef_jc at row i, in the dtype and on
+            the device of `coef`.
 
         Raises
         ------
@@ -268,7 +268,7 @@ class KernelOperator(Streaming):
         )
 
     def at(self, index: Int[Tensor, " k"]) -> KernelOperator:
-        """Return the rows of increasing numbers, which stay where they are."""
+        """Return the operator of some rows, by increasing numbers; remote rows stay remote."""
         return replace(self, rows=subset(self.rows, index))
 
     def columns(self, j: Int[Tensor, " k"] | slice) -> KernelOperator:
@@ -276,7 +276,7 @@ class KernelOperator(Streaming):
         return replace(self, cols=self._select(self.cols, j, held=True))
 
     def against(self, points: RowSource | Tensor) -> KernelOperator:
-        """Return the operator of the same rows with other columns, which need not be data."""
+        """Return the operator of the same rows with other columns, which may be any points."""
         return replace(self, cols=as_rows(points))
 
     def diag(self) -> Float[Tensor, " n"]:
@@ -291,7 +291,8 @@ class KernelOperator(Streaming):
     def dense(self) -> Float[Tensor, "n m"]:
         """Return the matrix. Cost: n m kernel evaluations; memory: n m numbers and the budget.
 
-        About half the evaluations suffice for rows with themselves, many features, on the host.
+        About half the evaluations suffice if both sides are the same rows with many features, on
+        the host.
         """
         n, m = self.shape
         if self._mirrors():
@@ -317,9 +318,9 @@ class KernelOperator(Streaming):
             yield rows, K.to(self.device)
 
     def over_strips(self, change: BlockFn, *rowwise: Rowwise) -> Tensor:
-        """Concatenate ``change(strip, *slices)`` over the blocks of `strips`, wherever rows are.
+        """Concatenate ``change(strip, *slices)`` over `strips` of local or remote rows.
 
-        It gives a row for each row of a strip; for remote rows it is a value that can be sent.
+        `change` returns a row for each row of a strip; for remote rows it must support pickle.
         """
         self._count()
         z = self._hold(self.cols, 1)
@@ -329,7 +330,7 @@ class KernelOperator(Streaming):
         return self.fed_rows().map(fn, *self._row_numbers(), *rowwise, size=size)
 
     def points(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
-        """Return rows `index`, for columns; mapped from a file if they exceed the budget."""
+        """Return rows `index` as points, for columns; mapped from a file if beyond the budget."""
         return self.on_device(gather_rows(self.rows, index, self.host_bytes))
 
     def with_factors(self, most_bytes: int) -> KernelOperator:
@@ -358,7 +359,7 @@ class KernelOperator(Streaming):
         return operator
 
     def fitting_device(self, size: int) -> KernelOperator:
-        """Return this operator, on the host if its device may not have `size` free bytes."""
+        """Return this operator, moved to the host if its device may lack `size` free bytes."""
         return self if size <= self.memory_bytes else replace(self, device=torch.device("cpu"))
 
     def on_device(self, points: Tensor) -> Tensor:

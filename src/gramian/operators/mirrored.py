@@ -1,4 +1,4 @@
-"""mirror_products: the matrix of some rows with themselves; each pair is evaluated once."""
+"""mirror_products: the kernel matrix of rows with themselves, each pair evaluated once."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def mirror_products(
     kernel : Kernel
     X : Tensor of shape (n, d)
     engine : Engine
-        On the host.
+        Engine on the host.
 
     Notes
     -----
-    Cost: n² / 2 kernel evaluations, and `STRIP_COLUMNS` n / 2 more; n² numbers and a strip of them.
+    Cost: n² / 2 + `STRIP_COLUMNS` n / 2 kernel evaluations; memory: n² numbers and a strip.
     """
     n = len(X)
     out = torch.empty(n, n, dtype=X.dtype)

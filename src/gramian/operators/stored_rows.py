@@ -1,4 +1,4 @@
-"""StoredRows: products with entries that are in memory, compiled or by torch."""
+"""StoredRows: products with stored entries, by compiled code or torch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COMPILED_TARGETS = 16
 
 @dataclass(frozen=True, eq=False)
 class StoredRows:
-    """Some rows of a matrix that is in memory, from a first one to a last.
+    """A range of rows of a matrix in memory.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class StoredRows:
     bounds : tuple of two int
         Start and end of the range among the rows in use.
     compiled : bool or None
-        Whether the compiled products are used, where there are any; None for where they are faster.
+        Whether to use compiled products if available; None: if they are faster.
     """
 
     entries: Float[Tensor, "n m"]

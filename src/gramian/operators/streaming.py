@@ -1,4 +1,4 @@
-"""Streaming: how the products of a kernel operator are computed, block by block."""
+"""Streaming: computes the products of a kernel operator block by block."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ GRADIENT_COPIES = 3
 
 @dataclass
 class CostMeter:
-    """Counts kernel evaluations, the cost of a kernel method that no hardware changes.
+    """Counter of kernel evaluations, a cost that does not depend on the hardware.
 
-    It also remembers the largest block of rows that a device has room for, once one has not.
+    It also stores the block size that fits a device, after a block has exceeded its memory.
     """
 
     evaluations: int = 0
@@ -40,7 +40,7 @@ class CostMeter:
 
 
 class Streaming:
-    """One side of the matrix is held where the engine computes, the other streamed in blocks.
+    """Products with one side of the matrix in the memory of the engine, the other streamed.
 
     Attributes as for `KernelOperator`, which defines the products; this class computes them.
     """
@@ -96,7 +96,7 @@ class Streaming:
         targets: Targets | None,
         like: RowNumbers,
     ) -> Tensor:
-        """Return K' W (K v - y) with all columns held, in the dtype of v, or in float64."""
+        """Return K' W (K v - y) with all columns in memory, in the dtype of v or float64."""
         if self.stored_entries is not None:
             product = self.stored_entries.normal(v, weights, targets)
             return product.to(like.device, torch.float64 if v is None else v.dtype)
@@ -124,7 +124,7 @@ class Streaming:
         return total.to(like.device, torch.float64 if v is None else v.dtype)
 
     def _factors_for(self, t: int) -> Factors | None:
-        """Return the factors, if there are any and vectors of their columns fit."""
+        """Return the factors, if they exist and their intermediate vectors fit in memory."""
         factors_found = self.factors
         return (
             None
@@ -133,7 +133,7 @@ class Streaming:
         )
 
     def _against_columns(self, z: Tensor, first: int) -> Float[Tensor, "n k"]:
-        """Return the columns whose rows are z, the first of which has the number `first`."""
+        """Return the side of the columns z, whose first column has the number `first`."""
         fn, (n, _) = Entries(self.engine, self.kernel, z, first, self.device), self.shape
         near = isinstance(self.rows, ArrayRows) and self.engine.on_host
         if near and self._budget(1).holds_beside(n, z.shape[0]):
@@ -143,7 +143,7 @@ class Streaming:
         return self.fed_rows().map(fn, *self._row_numbers(), size=size)
 
     def _stream_gradients(self, rows: RowSource, v: Tensor) -> Tensor:
-        """Return gradients at any rows, with all columns held in memory."""
+        """Return gradients at any rows, with all columns in memory."""
         (s, d), t = rows.shape, v.shape[1]
         if d != self.cols.shape[1]:
             raise ValueError(
@@ -158,7 +158,7 @@ class Streaming:
 
     @property
     def _keeps(self) -> bool:
-        """Whether entries may be stored: on the host, of local rows."""
+        """Whether entries may be stored, which requires the host and local rows."""
         are_local = not (self.rows.remote or self.cols.remote)
         return are_local and self.engine.on_host and self.device.type == "cpu"
 
@@ -167,7 +167,7 @@ class Streaming:
         return self.rows is self.cols
 
     def _fits_twice(self, t: int) -> bool:
-        """Return whether the rows can be held on both sides at once."""
+        """Return whether the rows fit in memory on both sides at once."""
         near = self.rows.random_access and not self.rows.remote
         dense = self._same and near and not self.rows.sparse
         return dense and self._budget(t).holds_both(self.shape[0])
@@ -193,7 +193,7 @@ class Streaming:
         return self._pass(self.rows, lambda rows, most: rows.map(fn, *at, size=most), size)
 
     def _stream_cols(self, v: Tensor) -> Tensor:
-        """Hold the rows, as many as fit, and pass over the columns: K v = k(cols, rows)' v."""
+        """Keep as many rows as fit in memory, and pass over the columns: K v = k(cols, rows)' v."""
         size = self._budget(v.shape[1]).resident_rows(self.shape[0])
         return self.rows.map(self._against_block(v, size), *self._row_numbers(), size=size)
 
@@ -212,9 +212,9 @@ class Streaming:
     def _pass(
         self, source: RowSource, run: Callable[[RowSource, int], Tensor], size: int
     ) -> Tensor:
-        """Stream a source in blocks of at most `size` rows, of half that if a device has no room.
+        """Stream a source in blocks of at most `size` rows, or of half if a device lacks memory.
 
-        The pass starts again then, once, and later ones begin with the smaller size.
+        The pass then starts again, once, and later passes use the smaller size.
         """
         rows, size = self.engine.feed(source), min(size, self.meter.largest_block)
         try:
@@ -232,7 +232,7 @@ class Streaming:
         return run(rows, block_size // 2)
 
     def _hold(self, side: RowSource, t: int) -> Tensor:
-        """Return all rows of one side in memory; ValueError if the budget does not allow it."""
+        """Return all rows of one side in memory; raise ValueError if they exceed the budget."""
         if side.remote:
             raise TextError(
                 "all rows of {!r} would be centers in memory, but these rows are on a cluster; set "

@@ -1,4 +1,4 @@
-"""direct_path: solutions of the full problem at many penalties, by one factorisation each."""
+"""direct_path: solutions of the full problem at many penalties, with a factorisation for each."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def direct_path(
     Parameters
     ----------
     problem : FullProblem
-        Its own penalty is not used.
+        The problem, whose own penalty is not used.
     penalties : sequence of float
         Decreasing penalties.
 
@@ -29,8 +29,8 @@ def direct_path(
     ------
     penalty : float
     coef : Tensor of shape (n, t)
-        In float64. The path ends before the first penalty at which the matrix is not positive
-        definite to rounding.
+        Coefficients in float64. The path ends before the first penalty at which the matrix is not
+        positive definite to rounding.
 
     Notes
     -----

@@ -30,7 +30,7 @@ class Stage:
     ----------
     iteration : int
     coef : Tensor of shape (p, n, t)
-        In float64.
+        Coefficients in float64.
     residual : Tensor of shape (p,)
         Recursive residual relative to the right-hand side, largest over the targets.
     """
@@ -84,8 +84,8 @@ class FullPath:
     Attributes
     ----------
     problem : FullProblem
-        Its own penalty is not used. Products run in the dtype of its rows; its K may store its
-        entries.
+        The problem, whose own penalty is not used. Products run in the dtype of its rows; its K may
+        store entries.
     inverse : Inverse
         Preconditioner of all penalties.
 
@@ -94,7 +94,7 @@ class FullPath:
     Cost per iteration: n² / 2 kernel evaluations, 4 n operations per column, and the cost of the
     preconditioner.
 
-    With float32 rows, no true residual refines the recursive one: such rows do not support
+    The recursive residual is not corrected by a true one, so that float32 rows do not support
     penalties below 1e-2 / N, see `least_penalty`.
 
     References
@@ -117,7 +117,7 @@ class FullPath:
         store_bytes: int = 0,
         stored_features: int = STORED_FEATURES,
     ) -> FullPath:
-        """Build the path with preconditioners from random columns of K, at most half of them.
+        """Build the path with preconditioners from at most n / 2 random columns of K.
 
         Parameters
         ----------
@@ -129,7 +129,7 @@ class FullPath:
         store_bytes : int, default=0
             Memory for the lower triangle of K, stored if it fits and rows have many features.
         stored_features : int, default=32
-            Least features for which reading entries is faster than computing them.
+            Least number of features for which reading entries is faster than computing them.
 
         Notes
         -----

@@ -96,17 +96,17 @@ class Spectrum:
         ----------
         Y : Tensor of shape (n, t)
         shifts : sequence of float
-            :math:`N \lambda`.
+            Shifts :math:`N \lambda`, for the penalties :math:`\lambda`.
         eps : float, default=0.0
             Rounding of the kernel entries in predictions. Errors of `eps` times the coefficients
             are added to the loss, because coefficients of a tiny penalty are too large for float32.
 
         Notes
         -----
-        With H the matrix that maps targets to predictions, the leave-one-out error of row i is
-        (y - H y)_i / (1 - H_ii). A row of weight w is left out as a whole, like w equal rows.
-        A landmark is left out as a row and as a center; see `_remove_centers`.
-        Cost: n r (t + 1) operations for each shift.
+        With H the matrix that maps targets to predictions, the leave-one-out error of row i is (y -
+        H y)_i / (1 - H_ii). A row is left out with its whole weight w, like w equal rows. A
+        landmark is left out both as a row and as a center; see `_remove_centers`. Cost: n r (t + 1)
+        operations for each shift.
         """
         weights = self.weights.double()
         total = float(weights.sum()) * Y.shape[1]
@@ -149,7 +149,7 @@ class Spectrum:
     ) -> Iterator[tuple[float, Float[Tensor, "n t"], Float[Tensor, " n"]]]:
         """Yield (shift, W^(1/2) (y - H y), diagonal of 1 - H) for each shift.
 
-        At rows that are landmarks, the last two are of a fit without that landmark as a center. Two
+        At a landmark's row, the last two belong to a fit without this landmark as a center. Two
         products serve all shifts.
         """
         y = self.weights.double().sqrt()[:, None] * Y.double()

@@ -23,7 +23,7 @@ def nystrom_path(
     Parameters
     ----------
     problem : NystromProblem
-        Its own penalty is not used.
+        The problem, whose own penalty is not used.
     penalties : sequence of float
         Decreasing penalties.
 
@@ -31,8 +31,8 @@ def nystrom_path(
     ------
     penalty : float
     coef : Tensor of shape (m, t)
-        In float64. The path ends before the first penalty at which the matrix is not positive
-        definite to rounding, because smaller penalties would fail as well.
+        Coefficients in float64. The path ends before the first penalty at which the matrix is not
+        positive definite to rounding, because smaller penalties would fail as well.
 
     Notes
     -----

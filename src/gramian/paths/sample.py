@@ -89,14 +89,14 @@ class SampleFit:
         Mean squared error on the held-out rows.
     penalty : float
     kernel : Kernel
-        With its resolved lengthscale.
+        Kernel with a numeric lengthscale.
     centers : Tensor of shape (m, d)
     coef : Tensor of shape (m, t)
-        In float64.
+        Coefficients in float64.
     losses : tuple of (penalty, loss)
         The complete path.
     total : float
-        Sum of the weights: times the penalty, the number added to the diagonal of K.
+        Sum N of the weights; N times the penalty is added to the diagonal of K.
     values : Tensor of shape (v, t)
         Predictions of the held-out rows, in float64.
     """
@@ -128,7 +128,8 @@ def fit_sample(
     kernel : Kernel
         If its lengthscale is a multiple of the median, the sample resolves it.
     landmarks : int
-        Centers: the first rows of the sample. With all of them, the full problem is solved.
+        Number of centers, the first rows of the sample. If it is all rows, the full problem is
+        solved.
     penalties : sequence of float
         Decreasing penalties.
     engine : str or Engine, default="auto"

@@ -176,8 +176,8 @@ def _is_search(history: Sequence[Mapping[str, Any]]) -> bool:
 def _of_search(history: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the least error of a search after each of its trials.
 
-    Fits of samples and of all rows have different held-out rows, so only fits of all rows count, or
-    all steps without such fits.
+    Fits of samples and of all rows have different held-out rows, so only fits of all rows count;
+    without such fits, all steps count.
     """
     last = [row for row in history if row["step"] in ("fit", "cells", "average")]
     rows, least_error = [], np.inf

@@ -16,8 +16,8 @@ from ._drawing import Axes, Display, Estimator
 class ImportanceDisplay(Display):
     """Bar chart of feature importances, the largest on top.
 
-    They are shares in how predictions vary, or in the diagonal of a learned metric: they describe
-    the model, and say nothing of causes.
+    They are shares in the variation of predictions, or in the diagonal of a learned metric: they
+    describe the model, not causes.
 
     Parameters
     ----------
@@ -57,9 +57,9 @@ class ImportanceDisplay(Display):
         Parameters
         ----------
         estimator : KernelRidge, KernelRidgeClassifier, one of their searches
-            Or any estimator with ``feature_importances_``.
+            A fitted estimator; any estimator with ``feature_importances_`` is supported.
         most : int, default=10
-            Most features to show; a last bar sums the others.
+            Largest number of features to show; a last bar sums the others.
         ax : matplotlib Axes, optional
             New axes by default.
         **bar_kw

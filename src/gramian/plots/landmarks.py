@@ -89,7 +89,7 @@ class LandmarkDisplay(Display):
             Whether to shade rows by their unexplained shares. Without effect if the estimator has
             no map of its landmarks.
         rows : int, default=5000
-            Most rows to show, evenly spaced. All landmarks are shown.
+            Largest number of rows to show, evenly spaced. All landmarks are shown.
         ax : matplotlib Axes, optional
             New axes by default.
         **scatter_kw

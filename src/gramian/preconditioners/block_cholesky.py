@@ -52,7 +52,7 @@ class BlockCholesky:
         ----------
         K : KernelOperator of shape (n, n)
         index : sequence of Tensor of shape (s,)
-            See `blocks_of_rows`.
+            Rows of each block, see `blocks_of_rows`.
         ridge : Tensor of shape (n, 1), or a number
             Diagonal added to K.
         dtype : torch.dtype, optional

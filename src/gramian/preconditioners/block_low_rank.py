@@ -55,7 +55,7 @@ class BlockLowRank:
         ----------
         K : KernelOperator of shape (n, n)
         index : sequence of Tensor of shape (s,)
-            See `blocks_of_rows`.
+            Rows of each block, see `blocks_of_rows`.
         factor : Tensor of shape (n, r)
             F with F F' <= K up to rounding, float64; it is overwritten by V.
         ridge : Tensor of shape (n, 1), or a number

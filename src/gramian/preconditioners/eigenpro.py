@@ -62,7 +62,7 @@ class EigenProFactor:
     index : Tensor of shape (s,)
         Row numbers of the points.
     vectors : Tensor of shape (s, q)
-        U, float64.
+        The matrix U, float64.
     values : Tensor of shape (q + 1,)
         :math:`l_1, \dots, l_q`, with the ridge, and the value to which they decrease.
     beta : float

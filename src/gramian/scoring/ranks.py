@@ -1,4 +1,4 @@
-"""Ranks: positions of marked rows among all, by a value; a histogram that needs no range."""
+"""Ranks: positions of marked rows among all rows, by a value, in a mergeable histogram."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ _MAGNITUDE_BITS = (1 << 63) - 1
 
 @dataclass(eq=False)
 class Ranks:
-    """Rows of which some are marked, in bins of their values.
+    """Numbers of marked and unmarked rows in bins of a value.
 
-    Bins are equal leading bits of float64 numbers, whose order is the order of such bits. Each
-    distinct value has a bin while there are no more than `MOST_BINS`; then the fewest possible last
-    bits are dropped. A bin is hence narrow where values are small or near each other, whatever
-    their range is, and results for the same parts have the same bits.
+    A bin contains the float64 numbers with the same leading bits, and bins are ordered like these
+    bits. Each distinct value has its own bin while there are no more than `MOST_BINS` bins; beyond,
+    the fewest possible last bits are dropped. Bins are therefore narrow where values are small or
+    close together, whatever their range, and results for the same parts have the same bits.
 
     Attributes
     ----------
     dropped : int
         Number of last bits that bins leave out.
     bins : Tensor of shape (b,)
-        Their leading bits, increasing.
+        Leading bits of the bins, increasing.
     counts : Tensor of shape (b, 2)
         Numbers of unmarked and of marked rows.
     """
@@ -88,9 +88,9 @@ class Ranks:
     def shares(self, parts: int) -> list[float]:
         """Return the share of marked rows in each of `parts` equal parts of the rows, by value.
 
-        Parts are as long as in `numpy.array_split`; empty parts are left out. Rows of
-        a bin that a cut divides go to both sides in proportion: while each value has its bin, this
-        is only where rows that are equal have to be divided.
+        Parts are as long as in `numpy.array_split`; empty parts are left out. If a cut divides a
+        bin, its rows count on both sides in proportion: while each value has its own bin, this
+        affects only rows with equal values.
         """
         rows, marked = (part.cumsum(0) for part in (self.counts.sum(dim=1), self.counts[:, 1]))
         n = int(rows[-1])
@@ -135,7 +135,7 @@ def _order_integers(values: Float[Tensor, " n"]) -> Int[Tensor, " n"]:
 
 
 def _between(rows: Int[Tensor, " b"], marked: Int[Tensor, " b"], cut: int) -> float:
-    """Return the marked ones of the first `cut` rows, from cumulative counts."""
+    """Return the number of marked rows among the first `cut` rows, from cumulative counts."""
     place = int(torch.searchsorted(rows, cut))  # the bin that the cut is in, or at the end of
     before = (int(rows[place - 1]), int(marked[place - 1])) if place else (0, 0)
     share = (cut - before[0]) / (int(rows[place]) - before[0])

@@ -46,7 +46,7 @@ class CGState(State):
     best : Tensor of shape (m, t)
         The iterate with the least ``rel_residual`` so far.
     least : float
-        Its ``rel_residual``.
+        The ``rel_residual`` of `best`.
     """
 
     residual: Float[Tensor, "m t"]
@@ -113,12 +113,12 @@ def conjugate_gradient(
 
     Notes
     -----
-    Columns share products and nothing else. A column freezes when its residual is zero to
-    rounding or its curvature is not positive: nothing is left to gain, and the division would do
-    harm. It moves again if a true residual shows that the recursive one was wrong.
+    Columns share only products. A column freezes when its residual is zero to rounding or its
+    curvature is not positive: another step would gain nothing, and divide by rounding errors. It
+    moves again if a true residual shows that the recursive one was wrong.
 
-    Departure from [1]_: once the recursive residual has dropped far enough, the true one replaces
-    it and the direction restarts. Without this, float32 stalls while the recursion reports
+    Departure from [1]_: once the recursive residual has dropped far enough, the true residual
+    replaces it and the direction restarts. Without this, float32 stalls while the recursion reports
     convergence; with replacement but without the restart it may diverge.
 
     References
@@ -259,7 +259,7 @@ def _step(setup: _Setup, s: CGState) -> CGState:
 
 
 def _return_to_best(setup: _Setup, rhs: Tensor, s: CGState) -> CGState:
-    """Return to the best iterate and its true residual: rounding may have spoilt the last one."""
+    """Return to the best iterate and its true residual, because rounding may spoil later ones."""
     residual = _true_residual(setup, s.best, rhs)
     return replace(s, coef=s.best, residual=residual, metrics=setup.metrics(residual, s.lanczos))
 
@@ -276,7 +276,7 @@ def _refine_residual(
 
 
 def no_gain(before: CGState, after: CGState) -> bool:
-    """Return whether a new true residual is more than half of the last one."""
+    """Return whether a new true residual is more than half of the previous one."""
     is_new = not torch.equal(before.checked, after.checked)
     return is_new and bool((after.checked > 0.5 * before.checked)[before.active].any())
 

@@ -24,8 +24,8 @@ class ProblemSize:
     full : bool
         Whether all rows are centers.
     pairs_once : bool
-        Whether rows are dense with random access. A product of all rows with all rows then
-        evaluates each pair once, provided that they fit into memory.
+        Whether rows are dense with random access: a product of all rows with all rows then
+        evaluates each pair once, if the rows fit into memory.
     dense : bool
         Whether rows are dense.
     targets_here : bool

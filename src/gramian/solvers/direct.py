@@ -27,7 +27,7 @@ By 1.1 times at 4,000 rows, 1.3 at 6,000 (one core of an EPYC, penalty 1e-6).
 @solvers.register("direct")
 @dataclass(frozen=True)
 class Direct(Solver[LinearProblem, State]):
-    """Solve in float64 by factorisation, whatever the dtype of the rows.
+    """Solve in float64 by factorisation, for rows of any dtype.
 
     The full problem: Cholesky factorisation of K + N penalty W⁻¹. Cost: n² kernel evaluations,
     n³ / 3 operations, 8 n² bytes. Targets with their own penalties share K. Each distinct penalty
@@ -40,20 +40,20 @@ class Direct(Solver[LinearProblem, State]):
     The Nystrom problem: with K_mm = T'T and features F = K_nm T⁻¹, the least-squares problem that
     stacks W^(1/2) F on (N penalty)^(1/2) I, by QR factorisation of one block of rows after the
     other. Cost: n m kernel evaluations, about 3 n m² + m³ operations, 32 m² bytes. It never forms
-    the normal equations, which have the square of the condition number: a reference must be better
-    conditioned than the solvers it is compared with. Pivots remove landmarks that depend on the
-    others to rounding. Eigenvectors would lose more, because their rounding is relative to the
-    largest eigenvalue, and the rounding of pivots to the largest entry. With a polynomial kernel
-    and rows 30 standard deviations from the origin, the error of predictions was 1.5e-2 of their
-    spread with eigenvectors and 1e-5 with pivots.
+    the normal equations, which square the condition number: a reference must be better conditioned
+    than the solvers that are compared with it. Pivots remove landmarks that depend on the others to
+    rounding. Eigenvectors would lose more, because their rounding is relative to the largest
+    eigenvalue, and the rounding of pivots to the largest entry. With a polynomial kernel and rows
+    30 standard deviations from the origin, the error of predictions was 1.5e-2 of their spread with
+    eigenvectors and 1e-5 with pivots.
 
     Use it up to about 10,000 rows, for very small penalties, and as a reference.
 
     Parameters
     ----------
     store_bytes : int, default=0
-        Bytes available for a float32 factor next to the matrix. Estimators assign as many as it
-        needs, if half of the remaining memory suffices.
+        Memory for a float32 factor next to the matrix. Estimators assign the bytes of the factor,
+        if half of the remaining memory suffices.
 
     Examples
     --------

@@ -57,7 +57,7 @@ class FalkonState(State):
     Attributes
     ----------
     cg : CGState
-        Its ``coef`` is beta, with coef = T⁻¹ A⁻¹ beta.
+        State of conjugate gradient, whose ``coef`` is beta; the coefficients are T⁻¹ A⁻¹ beta.
     penalty : float
         The :math:`\lambda` inside A, which determines the meaning of beta.
     wide : bool
@@ -102,13 +102,13 @@ class Falkon(StoresEntries, Solver[NystromProblem, FalkonState]):
         penalty), a larger one converges faster: "auto" takes the smallest for which the effective
         dimension of the landmarks is at most 0.3 m / (1 - m / n).
     refine : bool or "auto", default="auto"
-        Treatment of float32 rows. "auto": as precise as needed for predictions within about 1e-3
-        of their spread of the exact ones, see the notes. True: the true residual is computed in
-        float64 each time the recursive one has dropped a hundredfold, at about two more passes per
-        time, so that predictions reach the accuracy of `tol`. False: all products run in float32,
-        and directions below their rounding are removed from the model. A rounding error above
-        2e-4 is part of ``prediction_error``, and the fit ends as "no_progress", with a warning, if
-        `tol` is below it.
+        Treatment of float32 rows. "auto": as precise as needed for predictions within about 1e-3 of
+        their spread of the exact ones, see the notes. True: the true residual is computed in
+        float64 after each hundredfold drop of the recursive residual, with about two more passes
+        each time, so that predictions reach the accuracy of `tol`. False: all products run in
+        float32, and directions below their rounding are removed from the model. A rounding error
+        above 2e-4 is part of ``prediction_error``, and the fit ends as "no_progress", with a
+        warning, if `tol` is below it.
     store_bytes : int, default=0
         Memory for the n m entries in the dtype of products. If they fit, they are evaluated once,
         and each iteration reads them. An estimator assigns the memory that its limit leaves if
@@ -123,8 +123,8 @@ class Falkon(StoresEntries, Solver[NystromProblem, FalkonState]):
     diverges. Vectors of m numbers and both factors are float64, whatever the dtype of the rows.
 
     Products with float32 rows: `FalkonFactor.rounding` estimates the change of predictions,
-    relative to their spread, if kernel entries are rounded to float32. Up to 2e-4 that is accepted,
-    and the residual is the residual of the problem with rounded entries. Up to 0.1 the true
+    relative to their spread, if kernel entries are rounded to float32. Up to 2e-4 this change is
+    accepted, and the residual belongs to the problem with rounded entries. Up to 0.1 the true
     residual is computed in float64 after each hundredfold drop (two or three times, 12 % more time,
     four more iterations of 60). Above 0.1, and when refinement gains nothing any more, products run
     in float64, at about twice the time: ``metrics["wide"]`` is then 1. This happens for smooth
@@ -133,24 +133,25 @@ class Falkon(StoresEntries, Solver[NystromProblem, FalkonState]):
     in float32, and is 3e-6.
 
     Meaning of ``prediction_error``: ``rel_residual`` is the residual of the preconditioned system,
-    by its recursion between true residuals. Over the root of the least Ritz value it is the error
-    of predictions. On 30 random problems (300 to 900 rows, 20 to 200 landmarks, five kernels,
-    penalties 1e-2 to 1e-10), after 3 to 40 iterations, it was 0.6 to 3.3 times the true error on
-    the rows and at new points in nine of ten cases, and at most 17 times. Two limits remain. In
-    float64 a true residual ends at 1e-13 to 1e-5 of the right-hand side, depending on the
-    singularity of K_mm and the penalty, while the recursion still falls: a `tol` below 1e-8 is
+    by its recursion between true residuals. Divided by the root of the least Ritz value it
+    estimates the error of predictions. On 30 random problems (300 to 900 rows, 20 to 200 landmarks,
+    five kernels, penalties 1e-2 to 1e-10), after 3 to 40 iterations, it was 0.6 to 3.3 times the
+    true error on the rows and at new points in nine of ten cases, and at most 17 times. Two limits
+    remain. In float64 a true residual ends at 1e-13 to 1e-5 of the right-hand side, depending on
+    the singularity of K_mm and the penalty, while the recursion still falls: a `tol` below 1e-8 is
     not attainable. And if landmarks depend on others to rounding, rounding determines the functions
-    that the model can use between and beyond them. With ``tol=1e-11`` on 200 random
-    problems (1 or 2 features, 10 to 120 landmarks, penalties 1e-10 to 1e-2, all "converged"),
-    predictions differed from `Direct` by 1e-4 or more of the spread of y in four, each with 10 or
-    30 landmarks of a smooth kernel and one feature, and by 4e-2 in one; true residuals were 9e-6
-    and less. Use a larger penalty, or landmarks that are further apart.
+    that the model can use between and beyond them. With ``tol=1e-11`` on 200 random problems (1 or
+    2 features, 10 to 120 landmarks, penalties 1e-10 to 1e-2, all "converged"), predictions differed
+    from `Direct` by 1e-4 or more of the spread of y in four, each with 10 or 30 landmarks of a
+    smooth kernel and one feature, and by 4e-2 in one; true residuals were 9e-6 and less. Use a
+    larger penalty, or landmarks that are further apart.
 
     A warm start converges before its third step only if the residual is small enough to bound the
     error, as with the exact solution.
 
     Targets with their own penalties share passes and both factors. The penalty inside A is their
-    geometric mean or larger. Four of 1e-8 to 1 took 1.2 times the iterations of the smallest.
+    geometric mean or larger. Four targets with penalties of 1e-8 to 1 took 1.2 times the iterations
+    of the smallest penalty.
 
     Centers that are not rows, such as points that a user has chosen, do not represent the rows. If
     there are at most two distinct rows per center, the factor is built from all rows, at n m²
@@ -206,7 +207,7 @@ class Falkon(StoresEntries, Solver[NystromProblem, FalkonState]):
             )
 
     def factor(self, problem: NystromProblem) -> FalkonFactor:
-        """Build the preconditioner; a subclass may reuse another one."""
+        """Build the preconditioner; a subclass may reuse an existing one."""
         return FalkonFactor.build(
             problem, self.preconditioner_penalty, exact=self.refine is not False
         )
@@ -322,9 +323,10 @@ class _System:
     def _float64_rounding(self, beta: Tensor, coef: Tensor) -> float:
         r"""Estimate the prediction error due to float64 entries, as a share of the spread.
 
-        Rounding moves an entry by epsilon. This moves the values of a function by epsilon times
-        the norm of its coefficients, and the coordinates beta by :math:`B' E' v / N` for n rows v
-        of the size of the target, whose norm is epsilon times the norm of B over the root of n.
+        Rounding changes an entry by epsilon, which changes the values of a function by epsilon
+        times the norm of its coefficients, and the coordinates beta by :math:`B' E' v / N` for n
+        rows v of the size of the target, whose norm is epsilon times the norm of B over the root of
+        n.
 
         On 162 problems (Gaussian kernels, lengthscales 1 to 30, and polynomial ones with rows up to
         100 standard deviations from the origin; 300 to 1,500 rows, 3 to 20 features, penalties of
@@ -401,9 +403,10 @@ def _iterate_in_float32(
 
 
 def _probes(B: FalkonFactor) -> Tensor:
-    """Return directions in which a residual is compared without the preconditioner.
+    """Return directions for comparing residuals without the preconditioner.
 
-    Rounding causes 1e-5 of the right-hand side along them, while beta amplifies it to a half.
+    Along these directions rounding causes 1e-5 of the right-hand side; the coordinates beta amplify
+    it to a half.
     """
     rng = torch.Generator().manual_seed(0)
     m = len(B.diagonal) if B.order is None else len(B.order)

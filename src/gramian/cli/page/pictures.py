@@ -45,7 +45,7 @@ def draw_picture(draw: Callable[[Axes], object], width: float = 4.4, height: flo
     draw : callable
         Draws on its argument, the axes.
     width, height : float
-        In inches.
+        Size in inches.
     """
     # Optional, and imported only to draw: other commands work without it. `Figure` instead of
     # pyplot, which keeps each figure and may need a display.

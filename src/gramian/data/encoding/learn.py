@@ -174,7 +174,7 @@ def learn(
     ----------
     training : Training
     names : sequence of str
-        At least one.
+        Names of at least one column.
     settings : Settings
     rng : torch.Generator
         Draws the sample for medians and quantiles.

@@ -129,7 +129,7 @@ class QuantileMap(Value):
         Parameters
         ----------
         rows : RowSource of shape (n, d)
-            Dense.
+            Dense rows.
 
         Returns
         -------

@@ -160,7 +160,7 @@ class RemoteColumns:
         Raises
         ------
         ValueError
-            See `classes`.
+            As in `classes`.
         """
         beside = () if weights is None else (weights,)
         counts_found = self.rows.fold(Count(), *beside, size=default_block_size(self.rows))

@@ -25,7 +25,7 @@ class Facts:
     ----------
     finite : bool
     smallest, largest, total : Tensor of shape (t,)
-        In float64.
+        Extremes and sums of the columns, in float64.
     """
 
     finite: bool

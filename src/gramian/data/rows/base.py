@@ -119,7 +119,7 @@ class RowSource(ABC):
         Returns
         -------
         Tensor of shape (n, ...)
-            With the type, device and trailing shape of the first result.
+            Results with the type, device and trailing shape of the first one.
         """
         out: Tensor | None = None
         for rows, block in self.blocks(size):

@@ -163,7 +163,7 @@ def decode_rows(rows: RowSource) -> RowSource:
     Parameters
     ----------
     rows : RowSource of shape (n, d)
-        Of a subset or complement, the underlying rows are stored.
+        Rows of a file; of a subset or complement, the underlying rows are stored.
     """
     if isinstance(rows, Subset):
         return Subset(decode_rows(rows.rows), rows.index)

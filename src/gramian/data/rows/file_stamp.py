@@ -37,7 +37,7 @@ class FileStamp:
     Attributes
     ----------
     size : int
-        Bytes.
+        Size in bytes.
     time_ns : int
         Time of the last modification, in nanoseconds since 1970.
     """

@@ -54,7 +54,7 @@ def new_block(rows: int, d: int, dtype: torch.dtype) -> Float[Tensor, "rows d"]:
     Parameters
     ----------
     rows, d : int
-        At least one.
+        Shape of the block; both at least one.
     dtype : torch.dtype
     """
     # The tensor keeps the map alive, and the map returns its pages when the tensor is gone.

@@ -20,7 +20,8 @@ def needs_encoding(X: Any) -> bool:
     Parameters
     ----------
     X : whatever `as_table` takes
-        Of a file only the types of columns are read; a file of text is read as a whole for them.
+        A table. Of a file only the types of columns are read; a file of text always needs an
+        encoding.
     """
     if isinstance(X, str | Path):
         return _of_file(X)

@@ -26,7 +26,7 @@ def frame_rows(frame: Any, columns: Sequence[str | int] | None = None) -> RowSou
     Parameters
     ----------
     frame : pandas.DataFrame of shape (n, d)
-        Its index is not used. Missing values, also of nullable types, become NaN.
+        A frame, whose index is not used. Missing values, also of nullable types, become NaN.
     columns : sequence of labels, optional
 
     Returns

@@ -1,4 +1,4 @@
-"""Products of bfloat16 pieces: where a matrix unit has them, when they are precise enough."""
+"""Products of bfloat16 pieces on a matrix unit, used where they are precise enough."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_NEAR = 0.1
 
 @dataclass(frozen=True)
 class Bfloat16Split:
-    """Coordinates as sums of 2 or 3 bfloat16 numbers, and where they are too coarse.
+    """Coordinates as sums of 2 or 3 bfloat16 numbers, and the pairs for which they are too coarse.
 
     Pairs with ``s < near * scale * |x|²`` are recomputed from differences if the kernel is sharp.
     """
@@ -28,7 +28,7 @@ class Bfloat16Split:
 
 @dataclass(frozen=True)
 class Choice:
-    """One number of pieces: its limit, and from how many features on it wins."""
+    """A number of pieces, with its error limit and the features from which it is faster."""
 
     pieces: int
     limit: float
@@ -49,24 +49,24 @@ products 0.8, 1.2, 1.8, 2.6 times. A step of the unit takes 32 features, used or
 
 
 def piece_bytes(d: int) -> int:
-    """Return the bytes of a row in three pieces, of whole steps of 32 features."""
+    """Return the bytes of a row in three pieces, padded to multiples of 32 features."""
     return 6 * 32 * -(-d // 32)
 
 
 def split_for(
     kernel: Radial, reach: float, fourth: Callable[[], float], d: int, precision: str
 ) -> Bfloat16Split | None:
-    """Return the pieces for float32 rows, or None where products of them will not do.
+    """Return the split of float32 rows into pieces; None if their products are not precise enough.
 
     Parameters
     ----------
     kernel : Radial
     reach : float
-        The largest squared norm of a centered column in lengthscales.
+        Largest squared norm of a centered column, in lengthscales.
     fourth : callable
-        Returns the largest sum of the fourth powers of its coordinates.
+        Returns the largest sum of the fourth powers of the coordinates of a column.
     d : int
-        Features.
+        Number of features.
     precision : {"auto", "exact", "fast"}
     """
     for choice in SPLIT_CHOICES[precision]:
@@ -84,10 +84,10 @@ def split_for(
 def split_error(pieces: int, reach: float, fourth: Callable[[], float], d: int) -> float:
     """Return the error of squared distances, in lengthscales, from products of `pieces`.
 
-    Three pieces are a float32 number, so that only sums are rounded. Two leave out digits.
-    Measured on normal and heavy-tailed points, near-duplicates, and points of which one feature is
-    far larger than the others, in 1 to 784 dimensions, the largest errors of entries are 0.1 to
-    1.4 of what this gives where it comes near a limit.
+    Three pieces represent a float32 number exactly, so that only sums are rounded; two pieces lose
+    digits. Measured on normal and heavy-tailed points, near-duplicates, and points with one feature
+    far larger than the others, in 1 to 784 dimensions, the largest errors of entries are 0.1 to 1.4
+    times this estimate where it is close to a limit.
     """
     error = product_error(torch.finfo(torch.float32).eps, reach, d)
     # Two pieces omit digits, and the fourth powers cost a pass over the columns: they are computed

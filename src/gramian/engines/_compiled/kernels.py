@@ -1,4 +1,4 @@
-"""Kernels as the compiled tiles take them: which, with what distances, in which precision."""
+"""Kernels for the compiled tiles: their names, distances and precision."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def has_split_products(isa: str) -> bool:
 
 
 def is_compiled(kernel: Kernel) -> bool:
-    """Return whether there are tiles of `kernel`, which is one of `gramian.kernels` then."""
+    """Return whether there are tiles of `kernel`, a kernel of `gramian.kernels`."""
     # A user's subclass may share the name of a kernel of this package but not its formula.
     if not type(kernel).__module__.startswith(Kernel.__module__.removesuffix("base")):
         return False
@@ -73,12 +73,12 @@ def is_compiled(kernel: Kernel) -> bool:
 
 
 def has_compiled_slopes(kernel: Kernel) -> bool:
-    """Return whether these tiles have gradients, too; else torch computes them."""
+    """Return whether these tiles also compute gradients; otherwise torch computes them."""
     return tile_name(kernel) in import_module(NATIVE_MODULE).slopes()
 
 
 def tile_name(kernel: Kernel) -> str:
-    """Return the name of the tiles of a kernel: the name of the kernel, unless it has several."""
+    """Return the name of the tiles of a kernel, which may depend on the kernel's parameters."""
     if isinstance(kernel, Tanimoto):
         return f"tanimoto_{kernel.counts}"
     return "chi2" if isinstance(kernel, ChiSquared) else kernels.name_of(kernel)
@@ -121,7 +121,7 @@ class _Columns:
     settings: TileSettings
 
     def reach(self, power: int) -> float:
-        """Return the largest sum of these powers of the coordinates' sizes."""
+        """Return the largest sum over a column of a power of the absolute coordinates."""
         reach = import_module(NATIVE_MODULE).reach
 
         def part(i: int, j: int) -> float:
@@ -148,14 +148,14 @@ class Compiled:
         settings: TileSettings,
         diagonal: int | None,
     ) -> Compiled:
-        """Center, scale and pack the columns; in float64 where float32 would lose digits.
+        """Center, scale and pack the columns, in float64 if float32 would lose digits.
 
-        In bfloat16 pieces where the instructions have products of them that are precise enough.
+        They are stored in bfloat16 pieces if the instructions multiply these precisely enough.
 
         Raises
         ------
         ValueError
-            If the kernel has no lengthscale yet, or one for another number of features.
+            If the lengthscale is not a number yet, or is for another number of features.
         """
         if not isinstance(kernel, LengthscaleKernel):
             raise TypeError(f"there are no compiled tiles for {kernel!r}")
@@ -191,7 +191,7 @@ class Compiled:
         return cls(plan, tile, len(z))
 
     def columns(self, v: Tensor) -> Tensor:
-        """Return (m, t) as the tiles read it: (t, width), zero where there is no column."""
+        """Return numbers (m, t) in the layout of the tiles: (t, width), padded with zeros."""
         if v.shape[0] != self.m:
             raise ValueError(
                 f"v must have one row for each of the {self.m} columns, not {v.shape[0]}"
@@ -217,15 +217,16 @@ def _split(
 
 
 def distances(kernel: Kernel, reach: float, d: int, dtype: torch.dtype) -> tuple[bool, torch.dtype]:
-    """Return whether distances come from differences, and in which dtype tiles are computed.
+    """Return whether distances are computed from differences, and the dtype of the tiles.
 
-    `reach` is the largest squared norm of a centered column in lengthscales; its l1 norm for the
-    l1 Laplacian. Only points near each other have large entries, and are as far out.
+    `reach` is the largest squared norm of a centered column, in lengthscales, or its l1 norm for
+    the l1 Laplacian. It also bounds the rows that matter: only pairs of near points have large
+    entries.
 
-    Distances from norms and a product (a sum of maxima, for the l1 distance) are fastest and
-    lose digits by cancellation, see `Radial.rounding`. Differences lose only the rounding of the
-    coordinates: no kernel here changes by more than r does, so that an entry is off by eps times
-    the norm at most.
+    Distances from norms and a product (a sum of maxima, for the l1 distance) are fastest and lose
+    digits by cancellation, see `Radial.rounding`. Differences lose only the rounding of the
+    coordinates: no kernel changes by more than r does, so that the error of an entry is at most eps
+    times the norm.
     """
     if not isinstance(kernel, Radial | L1Laplacian):
         return False, dtype
@@ -243,7 +244,7 @@ def distances(kernel: Kernel, reach: float, d: int, dtype: torch.dtype) -> tuple
 def _product_will_do(
     kernel: Radial | L1Laplacian, reach: float, d: int, eps: float, entry_eps: float
 ) -> bool:
-    """Return whether a product of precision `eps` is good for entries that have `entry_eps`."""
+    """Return whether a product of precision `eps` suffices for entries of precision `entry_eps`."""
     has_few_features = d <= FEW_FEATURES
     if isinstance(kernel, L1Laplacian):
         error = product_error(eps, 2 * reach, d)
@@ -260,6 +261,6 @@ def _product_will_do(
 
 
 def _two(values: list[float]) -> tuple[float, float]:
-    """Return at most two numbers as exactly two: zeros follow."""
+    """Return exactly two numbers: at most two, padded with zeros."""
     first, second = values + [0.0] * (2 - len(values))
     return first, second

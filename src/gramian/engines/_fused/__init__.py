@@ -1,4 +1,4 @@
-"""Fused tiles in Triton: what `TritonEngine` runs on a GPU, or in Triton's interpreter.
+"""Fused tiles in Triton, which `TritonEngine` runs on a GPU or in Triton's interpreter.
 
 `profiles` has one function for each kernel, `tiles` the programs that all of them share. `points`
 prepares rows for them, `distances` decides how distances are computed, `shapes` which tiles are

@@ -1,4 +1,4 @@
-"""The choice, for fused tiles, of a way to compute distances that keeps the digits of an entry."""
+"""Choice of a precise way to compute distances in fused tiles."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PIECE_BITS: dict[str, int] = {"3xtf32": 11, "3xbf16": BFLOAT16_BITS}
 
 
 def squared_error(way: str, reach: float, fourth: float, d: int) -> float:
-    """Return the error of squared distances from norms and a product of rows near each other.
+    """Return the error of squared distances of near rows from norms and a product.
 
     Parameters as for `choose`.
     """
@@ -47,7 +47,7 @@ def squared_error(way: str, reach: float, fourth: float, d: int) -> float:
 
 
 def choose(kernel: Kernel, reach: float, fourth: float, d: int, precision: str) -> Distance | None:
-    """Return how to compute distances, None if no way in float32 is good enough.
+    """Return the way to compute distances; None if no way in float32 is precise enough.
 
     Products are cheapest and lose digits by cancellation. With few features, and if the kernel
     turns a rounding error into its square root, differences are used instead: they lose only the
@@ -58,14 +58,15 @@ def choose(kernel: Kernel, reach: float, fourth: float, d: int, precision: str) 
     kernel : Kernel
         A radial kernel or the l1 Laplacian.
     reach : float
-        The largest squared norm of a centered column in lengthscales; the largest l1 norm for the
-        l1 Laplacian. Only points near each other have large entries, and are as far out.
+        Largest squared norm of a centered column, in lengthscales; the largest l1 norm for the l1
+        Laplacian. It also bounds the rows that matter: only pairs of near points have large
+        entries.
     fourth : float
-        The largest root of the sum of the fourth powers of its coordinates.
+        The largest root of the sum of the fourth powers of the coordinates of a column.
     d : int
-        Features.
+        Number of features.
     precision : {"ieee", "3xtf32", "3xbf16"}
-        The product to be used where it will do; the next better one is ``"ieee"``.
+        Preferred product; if it is not precise enough, ``"ieee"`` is tried.
     """
     eps = torch.finfo(torch.float32).eps
     if not isinstance(kernel, Radial):

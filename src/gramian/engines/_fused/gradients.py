@@ -1,4 +1,4 @@
-"""Gradients of a predictor from fused tiles: slopes times v, and times v of each feature."""
+"""Gradients of a predictor from fused tiles: products of slopes with v and v times features."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from .profiles import SLOPE_OF_KERNEL
 def gradients(kernel: Radial, x: Tensor, z: Tensor, v: Tensor, K: Fused) -> Tensor:
     """Return the gradients of K v at the rows of x, (b, t, d) in float64.
 
-    Slopes replace entries, and products of v with each feature and with one replace v.
-    For every `TARGET_COLUMNS` of these columns slopes are computed again.
+    Slopes replace entries, and products of v with each feature and with one replace v. Slopes are
+    computed again for every `TARGET_COLUMNS` columns of these products.
 
     Parameters
     ----------
     kernel : Radial
-        One of `SLOPE_OF_KERNEL`.
+        A kernel in `SLOPE_OF_KERNEL`.
     x : Tensor of shape (b, d)
     z : Tensor of shape (m, d)
     v : Tensor of shape (m, t)
     K : Fused
-        Of this kernel and these rows.
+        Fused matrix of this kernel and these rows.
     """
     (b, d), t = x.shape, v.shape[1]
     # The same prepared rows serve: only the profile, which is a compile-time constant, changes.

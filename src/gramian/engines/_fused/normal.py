@@ -1,4 +1,4 @@
-"""K' W (K v - y) of fused tiles: entries are computed twice, or once and kept for some rows."""
+"""K' W (K v - y) by fused tiles: entries are computed twice, or once and stored for some rows."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Normal:
     weights : Tensor of shape (b,), optional
         The diagonal of W, ones if None.
     targets : Tensor of shape (b, t), optional
-        The y, zero if None.
+        The targets y, zero if None.
     """
 
     K: Fused
@@ -64,7 +64,7 @@ class Normal:
         return self._multiply_back(self._residual(self.K @ v, slice(None)))
 
     def multiply_storing(self, v: Tensor) -> Tensor:
-        """Compute entries once and keep them, `SCRATCH_BYTES` of them at a time."""
+        """Compute entries once and store them, `SCRATCH_BYTES` at a time."""
         total = v.new_zeros(v.shape, dtype=torch.float64)
         step = _piece(self.K)
         for start in range(0, self.K.left.n, step):
@@ -86,14 +86,14 @@ class Normal:
 
 
 def keeping_is_cheaper(distance: str, precision: str, d: int, t: int) -> bool:
-    """Return whether an entry costs more to compute again than to keep, by arithmetic for an H200.
+    """Return whether recomputing an entry costs more than storing it, estimated for an H200.
 
-    A second evaluation costs 2 d operations of a product, or 4 d for differences in float32, and an
-    exponential; so does each of both for every `TARGET_COLUMNS` more columns of v. An entry that is
-    kept is written once and read twice, 12 bytes or 3 ps, and both products with vectors, 4 t
-    operations, run in float32. With t = 1, entries from products are kept from 92 features on with
-    ``"ieee"``, from 185 with ``"3xtf32"``, from 364 with ``"3xbf16"``, and those from differences
-    from 47. Nobody has measured this on a card.
+    An evaluation costs 2 d operations of a product, or 4 d for differences in float32, and an
+    exponential. Recomputing takes a second evaluation, and two more for every further
+    `TARGET_COLUMNS` columns of v. A stored entry is written once and read twice, 12 bytes or 3 ps,
+    and both products with vectors, 4 t operations, run in float32. With t = 1, entries from
+    products are stored from 92 features on with ``"ieee"``, from 185 with ``"3xtf32"``, from 364
+    with ``"3xbf16"``, and entries from differences from 47. This has not been measured on a GPU.
     """
     seconds_per_pair = (
         2 * d / H200_FLOPS[distance] if distance in H200_FLOPS else 4 * d / H200_FLOPS["ieee"]
@@ -105,5 +105,5 @@ def keeping_is_cheaper(distance: str, precision: str, d: int, t: int) -> bool:
 
 
 def _piece(K: Fused) -> int:
-    """Return the rows whose entries are kept at once, a multiple of `ROWS`; 0 if they are fewer."""
+    """Return the number of rows whose entries are stored at once, a multiple of `ROWS`, or 0."""
     return SCRATCH_BYTES // (4 * K.right.n * PADDED_ROWS) * PADDED_ROWS

@@ -1,4 +1,4 @@
-"""Rows made ready for the fused tiles: centered, in lengthscales, padded to whole tiles."""
+"""Rows prepared for the fused tiles: centered, in lengthscales, padded to whole tiles."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Points:
     Attributes
     ----------
     rows : Tensor of shape (n', d')
-        Row by row for products, feature by feature for differences.
+        Rows, stored row by row for products, feature by feature for differences.
     norms : Tensor of shape (n',)
         Squared norms times the scale of the kernel.
     n : int
-        Rows before padding.
+        Number of rows before padding.
     """
 
     rows: Tensor
@@ -37,7 +37,7 @@ class Points:
 
     @classmethod
     def prepare(cls, points: Tensor, scale: float, distance: Distance) -> Points:
-        """Lay out centered and scaled points, (n, d), for a way to compute distances."""
+        """Arrange centered and scaled points, (n, d), for a way to compute distances."""
         n, d = points.shape
         if distance in ("difference", "absolute"):
             # Differences read one feature of many rows at a time, so each feature is contiguous.
@@ -66,7 +66,7 @@ def padded_features(d: int) -> int:
 
 
 def in_lengthscales(kernel: LengthscaleKernel, points: Tensor, origin: Tensor) -> Tensor:
-    """Return points less the origin, in float64, over the lengthscales, rounded to float32."""
+    """Return (points - origin) / lengthscale, computed in float64, rounded to float32."""
     out = torch.empty_like(points, dtype=torch.float32)
     step = max(PREPARED_NUMBERS // points.shape[1], 1)
     for i in range(0, len(points), step):

@@ -1,4 +1,4 @@
-"""Products with a kernel matrix whose tiles are computed and used at once."""
+"""Products with a kernel matrix whose tiles are never stored."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ WANTED_PROGRAMS = SPLIT_ROWS // PADDED_ROWS
 
 @dataclass(frozen=True)
 class Fused:
-    """A kernel matrix whose tiles are computed and used at once: k(left, right)."""
+    """The kernel matrix k(left, right), whose tiles are computed and used without storing them."""
 
     left: Points
     right: Points
@@ -71,7 +71,7 @@ class Fused:
         Raises
         ------
         ValueError
-            If the kernel has no lengthscale yet, or one for another number of features.
+            If the lengthscale is not a number yet, or is for another number of features.
         """
         origin = z.mean(dim=0, dtype=torch.float64)
         columns = in_lengthscales(kernel, z, origin)
@@ -99,7 +99,7 @@ class Fused:
 
     @property
     def features(self) -> int:
-        """Features of a row, padding included."""
+        """Features of a row, including padding."""
         return self.left.rows.shape[1]
 
     @property
@@ -113,14 +113,14 @@ class Fused:
         return self._by_targets(self._product, v, TARGET_COLUMNS)
 
     def symmetric(self, v: Tensor) -> Tensor:
-        """Return the product with v of rows with themselves, each pair evaluated once.
+        """Return the product of k(x, x) with v; each pair of rows is evaluated once.
 
         This holds for up to `SYMMETRIC_TARGETS` columns of v; more are processed in such groups.
 
-        Programs share the columns, and columns the rows of many programs: sums for both are kept
-        apart in memory, and then added up in order. Sums for columns take `SCRATCH_BYTES`, or more
-        if the sums of one tile of rows do.
-        Atomic additions would move as many numbers, in an order that changes from run to run.
+        Several programs contribute to a row, and many to a column: their partial sums are stored
+        separately, and then added up in order. Partial sums for columns take `SCRATCH_BYTES`, or
+        more if the sums of one tile of rows exceed it. Atomic additions would move as many numbers,
+        in an order that changes from run to run.
         """
         return self._by_targets(self._symmetric, v, SYMMETRIC_TARGETS)
 
@@ -173,7 +173,7 @@ class Fused:
         return total[: self.left.n, : v.shape[1]]
 
     def _strip(self, packed: Tensor, start: int, rows: int) -> tuple[Tensor, Tensor]:
-        """Return the sums of `rows` rows, and of the columns from the first of them on."""
+        """Return the sums for `rows` rows, and for the columns from the first of these rows on."""
         width, columns = packed.shape[0], packed.shape[1] - start
         span = _span(rows, columns)
         by_row = packed.new_empty(-(-columns // span), rows, width, dtype=torch.float64)
@@ -247,6 +247,6 @@ class Fused:
 
 
 def _span(rows: int, columns: int) -> int:
-    """Return how many columns one program adds up, so that there are enough programs."""
+    """Return the number of columns per program, so that there are enough programs."""
     splits = max(WANTED_PROGRAMS * PADDED_ROWS // rows, 1)
     return max(-(-columns // (splits * PADDED_ROWS)) * PADDED_ROWS, SPAN_COLUMNS)

@@ -1,8 +1,8 @@
 """The kernels that have fused tiles: each is one function of s, and one line that registers it.
 
-s is what the kernel in `gramian.kernels` calls s: the squared distance in lengthscales times its
-`scale`; the distance itself for the l1 Laplacian. Rounding may have moved it past zero. `shape` is
-the parameter of a kernel other than the lengthscale, 0 if it has none. A NaN stays a NaN.
+s is the same as in `gramian.kernels`: the squared distance in lengthscales times the `scale` of the
+kernel; the distance itself for the l1 Laplacian. Rounding may have moved s past zero. `shape` is
+the kernel's parameter besides the lengthscale, or 0. A NaN stays a NaN.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def fused(*kernels: type[Kernel]) -> Callable[[Any], Any]:
 @triton.jit
 @no_type_check
 def root(s):
-    """Return the square root of s, cut off where exp(-root) is less than any float32."""
+    """Return the square root of s, limited to where exp(-root) is above zero in float32."""
     # A `where` keeps NaN, which a maximum may drop. Rounding may have made s negative.
     s = tl.where(s < 0.0, 0.0, s)
     return tl.sqrt(tl.where(s > 10816.0, 10816.0, s))
@@ -125,7 +125,7 @@ def matern52_slope(s, shape):
 @triton.jit
 @no_type_check
 def rational_quadratic(s, shape):
-    """Return (1 + s)^-shape; the quotient gives back the digits of s that 1 + s drops."""
+    """Return (1 + s)^-shape; a quotient restores the digits of s that 1 + s drops."""
     s = tl.where(s < 0.0, 0.0, s)
     w = 1.0 + s
     logarithm = tl.where(w == 1.0, s, tl.log(w) * (s / tl.where(w == 1.0, 1.0, w - 1.0)))

@@ -13,7 +13,7 @@ from .points import PADDED_ROWS
 
 
 class Tile(NamedTuple):
-    """Rows and columns of a tile, warps that compute it, tiles of rows loaded ahead."""
+    """Rows and columns of a tile, number of warps, and number of tiles loaded in advance."""
 
     rows: int
     columns: int
@@ -48,7 +48,7 @@ INTERPRETED_TILE = Tile(128, 128, 8, 2)
 
 
 def options(tile: Tile) -> dict[str, int]:
-    """Return the options that a program is started with for a tile."""
+    """Return the start options of a program for a tile."""
     return {
         "BM": tile.rows,
         "BN": tile.columns,
@@ -63,10 +63,10 @@ TUNING_LOCK = threading.Lock()
 
 @functools.cache
 def autotune_program(program: Any, shapes: tuple[Tile, ...], device: torch.device) -> Any:
-    """Return a program that tries the tiles in its first call with such shapes, and keeps one.
+    """Return a program that times the tiles in its first call for a shape, and keeps the fastest.
 
-    Each trial writes all results, so that earlier results do not matter.
-    A tuner keeps its arguments while it runs: start it under `TUNING_LOCK`. Each device has one.
+    Each trial writes all results, so that earlier results do not matter. A tuner stores its
+    arguments while it runs: start it under `TUNING_LOCK`. Each device has its own tuner.
     """
     configs = [
         triton.Config({"BM": tile.rows, "BN": tile.columns}, tile.warps, tile.stages)

@@ -4,7 +4,7 @@ There is one function for the entries of a tile, whatever the kernel (`PROFILE`,
 however distances are computed (`DISTANCE`):
 
 - ``"ieee"``, ``"3xtf32"``, ``"3xbf16"``: from norms and a matrix product of rows. The last two
-  split each number in two of fewer digits, which the tensor cores multiply, and leave out the
+  split each number in two numbers of fewer digits, which the tensor cores multiply, and omit the
   product of the two small parts.
 - ``"difference"``, ``"absolute"``: sums of squared or absolute differences, one feature after the
   other.
@@ -36,7 +36,7 @@ UNROLLED_FEATURES = tl.constexpr(4)
 @triton.jit
 @no_type_check
 def round_off(a, BITS: tl.constexpr):
-    """Round off `BITS` bits, as a float32."""
+    """Round the last `BITS` bits of a float32 number."""
     half: tl.constexpr = 1 << (BITS - 1)
     # Half of the last kept bit is added to the bits themselves, so the mask rounds to nearest.
     return ((a.to(tl.int32, bitcast=True) + half) & -(2 * half)).to(tl.float32, bitcast=True)
@@ -45,7 +45,7 @@ def round_off(a, BITS: tl.constexpr):
 @triton.jit
 @no_type_check
 def narrow_dot(a, b, total, NARROW: tl.constexpr):
-    """Return a @ b + total on the tensor cores, for numbers rounded to what those read."""
+    """Return a @ b + total on the tensor cores, for numbers rounded to their input format."""
     if NARROW == "bf16" and not IS_INTERPRETED:  # which would multiply the bits as whole numbers
         a, b = a.to(tl.bfloat16), b.to(tl.bfloat16)
     return tl.dot(a, b, total, input_precision="tf32")
@@ -114,7 +114,7 @@ def entries(
     PROFILE: tl.constexpr, DISTANCE: tl.constexpr, DIAGONAL: tl.constexpr,
     D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
 ):  # fmt: skip
-    """Return the tile of some rows and columns; exactly one where both are the same point."""
+    """Return the tile of some rows and columns; exactly one for a row with itself."""
     if DISTANCE == "difference" or DISTANCE == "absolute":
         s = scale * from_differences(
             x, z, x_row, x_feature, z_row, z_feature, rows, cols, DISTANCE, D, BM, BN
@@ -154,7 +154,7 @@ def matvec(
     PROFILE: tl.constexpr, DISTANCE: tl.constexpr, PRECISION: tl.constexpr, DIAGONAL: tl.constexpr,
     D: tl.constexpr, T: tl.constexpr, BD: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
 ):  # fmt: skip
-    """Write K v of BM rows and a span of the columns; v is (T, columns), out (splits, rows, T)."""
+    """Write K v for BM rows and a span of the columns; v is (T, columns), out (splits, rows, T)."""
     # Offsets are 64-bit because rows times features exceed 2^31 in large blocks.
     rows = tl.program_id(0).to(tl.int64) * BM + tl.arange(0, BM)
     start = tl.program_id(1).to(tl.int64) * span
@@ -192,7 +192,7 @@ def symmetric(
     PROFILE: tl.constexpr, DISTANCE: tl.constexpr, PRECISION: tl.constexpr, DIAGONAL: tl.constexpr,
     D: tl.constexpr, T: tl.constexpr, BD: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
 ):  # fmt: skip
-    """Write what BM rows from `first` on and a span of columns, from there on, add to K v.
+    """Write the contribution to K v of BM rows, from `first` on, and a span of later columns.
 
     Tiles left of the diagonal are skipped. For tiles right of it, K v_j is added to the sums of the
     rows, `out`, (splits, rows, T), and K' v_i to the sums of the columns, `across`, (tiles of rows,

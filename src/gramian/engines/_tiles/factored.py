@@ -1,4 +1,4 @@
-"""Products with a kernel matrix that is one of two factors, L R': no entry is computed."""
+"""Products with a kernel matrix that is a product of two factors, L R', without its entries."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PART_ROWS = 1 << 12
 
 
 def pays(tiles: Tiles, t: int) -> bool:
-    """Return whether t columns of v cost less by factors: (n + m) d t numbers, not n m (d + t).
+    """Return whether products of t columns by factors are cheaper: (n + m) d t < n m (d + t).
 
     Sparse rows on a device have no factors: SciPy multiplies them.
     """
@@ -52,7 +52,7 @@ def residual_down(
 ) -> Float[Tensor, "d t"]:
     """Return x' W (x w - y) in float64; see `Engine.normal` for the optional arguments.
 
-    Of sparse rows in the columns that are `known`, if these are given.
+    Sparse rows are reduced to the columns in `known`, if given.
     """
     if known is not None:
         return known.normal(x, w, weights, targets)

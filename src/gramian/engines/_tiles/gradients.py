@@ -1,4 +1,4 @@
-"""Gradients of predictors by torch, tile by tile, on any device that torch knows."""
+"""Gradients of predictors by torch, tile by tile, on any device of torch."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def check_gradients(kernel: Kernel, x: Tensor) -> None:
 class TiledGradients(TileSizes):
     """Gradients of an engine, by torch; arguments as for `Engine.gradients`.
 
-    Where float32 distances would lose digits, and for kernels with a kink at zero, tiles are
-    computed in float64.
+    Tiles are computed in float64 if float32 distances would lose digits, or the kernel has a kink
+    at zero.
     """
 
     def __call__(
@@ -74,7 +74,7 @@ class TiledGradients(TileSizes):
         return Tiles(kernel, tiles.left, tiles.right, tiles.left[0].dtype, None, None)
 
     def _shape(self, tiles: Tiles) -> tuple[int, int]:
-        """Return rows and columns of a tile: no larger are its columns times v, nor its result."""
+        """Return the shape of a tile; its columns times v, and its result, must be no larger."""
         width = max(side.shape[1] for side in tiles.right)
         numbers = self._tile_bytes() // tiles.dtype.itemsize
         cols = min(tiles.m, TILE_COLUMNS, max(numbers // width, 1))

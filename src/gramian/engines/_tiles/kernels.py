@@ -1,4 +1,4 @@
-"""A kernel as tiles take it: a factor, a profile, and the numbers that the profile has."""
+"""A kernel for the tiles: a factor, a profile, and the parameters of the profile."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...kernels.combined import Scaled
 
 
 def unscale_kernel(kernel: Kernel) -> tuple[float, Kernel]:
-    """Return c and k of a kernel c k."""
+    """Return the factor c and the kernel k of a kernel c k."""
     factor = 1.0
     while isinstance(kernel, Scaled):
         factor, kernel = factor * kernel.factor, kernel.kernel

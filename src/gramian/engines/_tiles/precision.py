@@ -1,4 +1,4 @@
-"""The precision that engines promise of entries, and constants of what keeps that promise."""
+"""Documented precision of the entries of engines, and constants to achieve it."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ BFLOAT16_BITS = 8
 def two_pieces_error(bits: int, reach: float, fourth: float) -> float:
     """Return the error of squared distances from two pieces of `bits` significant bits.
 
-    Two pieces omit up to 2^-2bits / 4 of each coordinate, and of each product of features as much.
-    The signs form a random walk, except for the mean of the squares of the second pieces, which
-    pairs near each other share. `fourth` is the root of the sum of the fourth powers.
+    Two pieces omit up to 2^-2bits / 4 of each coordinate, and as much of each product of features.
+    The errors add up as a random walk, except for the mean of the squares of the second pieces,
+    which is common to near pairs. `fourth` is the root of the sum of the fourth powers of the
+    coordinates.
     """
     return 2.0 ** (-1 - 2 * bits) * (0.25 * reach + 3.0 * fourth)

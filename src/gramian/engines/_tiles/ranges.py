@@ -11,7 +11,7 @@ PARTS_PER_THREAD = 4
 
 
 def bounds_of(n: int, rows: int, most: int) -> list[tuple[int, int]]:
-    """Return `most` ranges of n rows, nearly equal; fewer, so that each has `rows` at least."""
+    """Return at most `most` nearly equal ranges of n rows, each of at least `rows` rows."""
     count = max(min(most, n // rows), 1)
     # Integer products spread the remainder over all ranges instead of adding it to the last one.
     return [(n * i // count, n * (i + 1) // count) for i in range(count)]
@@ -25,7 +25,8 @@ def steps(start: int, stop: int, size: int) -> Iterator[tuple[int, int]]:
 def sum_of(terms: Iterable[Tensor]) -> Tensor:
     """Return the sum of at least one tensor, in the memory of the first.
 
-    A generator is closed, so that what computes its terms ends if this is interrupted.
+    A generator is closed, so that the computation of its terms ends if this function is
+    interrupted.
     """
     iterator = iter(terms)
     try:

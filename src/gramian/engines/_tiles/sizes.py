@@ -38,9 +38,9 @@ class TileSizes:
     ----------
     device : str
     tile_bytes : int, optional
-        What suits the device if None.
+        Bytes of a tile; by default a size that suits the device.
     threads : int, optional
-        Workers on the CPU; as many as torch would use if None.
+        Workers on the CPU; the number of threads of torch if None.
     """
 
     device: str = "cpu"
@@ -68,7 +68,7 @@ class TileSizes:
         return torch.device(self.device).type == "cpu"
 
     def workers(self) -> int:
-        """Return how many tiles are computed at once."""
+        """Return the number of tiles that are computed at once."""
         if not self.on_host:
             return 1
         return self.threads or default_threads()
@@ -91,6 +91,6 @@ class TileSizes:
     def strip_rows(self, m: int) -> int:
         """Return the rows of a strip of `normal`, which needs all columns of a row at once.
 
-        As many in float64 as in float32: half as many cost more than the larger strip does.
+        It is the same in float64 as in float32: half the rows would cost more than a larger strip.
         """
         return min(max(self._tile_bytes() // (max(m, 1) * 4), MIN_STRIP_ROWS), 1024)

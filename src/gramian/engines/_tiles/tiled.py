@@ -1,4 +1,4 @@
-"""Products with a kernel matrix by torch, tile by tile, on any device that torch knows."""
+"""Products with a kernel matrix by torch, tile by tile, on any device of torch."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ def _residual(K: Tensor, v: Tensor | None, targets: Tensor | None, rows: slice) 
 
 
 def is_given(vector: Tensor | None) -> Tensor:
-    """Return v or the targets of a normal product; ValueError if neither is given."""
+    """Return v, or else the targets, of a normal product; raise ValueError without both."""
     if vector is None:
         raise ValueError("normal needs v, targets or both; got neither")
     return vector

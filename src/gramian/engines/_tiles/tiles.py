@@ -1,4 +1,4 @@
-"""Two sets of rows prepared for a kernel, and any tile of their matrix."""
+"""Tiles: two sets of rows prepared for a kernel, and any tile of their matrix."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ PREPARED_NUMBERS = 1 << 17
 class Tiles:
     """Two sets of prepared rows, from which any tile of their kernel matrix is computed.
 
-    Of sparse ones, the right side has the columns alone that occur in it, and a range of the left
-    side is given these when it is asked for: `shared`.
+    For sparse rows, the right side keeps only the features that occur in it, `shared`, and a range
+    of the left side is reduced to these features when it is used.
     """
 
     kernel: Kernel
@@ -53,7 +53,7 @@ class Tiles:
 
     @classmethod
     def build(cls, kernel: Kernel, x: Tensor, z: Tensor, diagonal: int | None) -> Tiles:
-        """Prepare the rows of `x` and `z`, in float64 where float32 would lose digits."""
+        """Prepare the rows of `x` and `z`, in float64 if float32 would lose digits."""
         kernel.check_layout(x)
         values = kernel.diag(z) if diagonal is not None else None
         # Products of a dense and a sparse side would need two more forms of each tile.
@@ -107,7 +107,7 @@ class Tiles:
 
 
 def _columns(side: Tensor, start: int, stop: int) -> Tensor:
-    """Return a range of prepared rows; sparse ones by columns, as products take them."""
+    """Return a range of prepared rows; sparse rows are transposed for products."""
     part = slice_rows(side, start, stop)
     return transpose_sparse(part) if is_sparse(side) else part
 
@@ -123,7 +123,7 @@ def _prepare(kernel: Kernel, x: Tensor, z: Tensor, dtype: torch.dtype) -> tuple[
 def _prepare_side(
     kernel: Kernel, points: Tensor, side: Side, origin: Tensor | None, dtype: torch.dtype
 ) -> Prepared:
-    """Prepare a few rows after the other: each step on the way would be one more copy of all."""
+    """Prepare rows in small parts, because each intermediate step would copy all rows."""
     if is_sparse(points):
         return kernel.prepare(cast(points, dtype), side)
     n, d = points.shape

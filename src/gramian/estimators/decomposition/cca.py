@@ -50,12 +50,12 @@ class KernelCCA(NystromEstimator):
     n_components : int, default=2
         Number of pairs.
     kernel, lengthscale, landmarks
-        Of the first view, as in `KernelPCA`.
+        Kernel and landmarks of the first view, as in `KernelPCA`.
     penalty : float, default=1e-3
         Ridge per sample :math:`\lambda_x`. A small one finds correlations in any data.
     kernel_y, lengthscale_y, landmarks_y, penalty_y : default=None
-        For the second view. None: as for the first, but ``kernel_y`` alone implies the
-        lengthscale ``"median"``.
+        Parameters of the second view. None: as for the first view, but ``kernel_y`` alone implies
+        the lengthscale ``"median"``.
     engine : str or Engine, default="auto"
         See `gramian.operators.choose_engine`.
     memory_limit : int, str or None, default=None
@@ -76,7 +76,7 @@ class KernelCCA(NystromEstimator):
         Kernels with their lengthscales.
     landmark_index_, landmark_index_y_ : ndarray, or None
     n_features_in_, feature_names_in_
-        Of the first view, as in `NystromTransformer`.
+        Features of the first view, as in `NystromTransformer`.
 
     See Also
     --------
@@ -223,7 +223,7 @@ class KernelCCA(NystromEstimator):
         Returns
         -------
         ndarray of shape (n, k), or a pair of such
-            Of the first view, and with `y` of the second. In the dtype of the view.
+            Values for the first view, and with `y` for the second, in the dtypes of the views.
         """
         check_is_fitted(self)
         rows = validation.new_rows(self, X)
@@ -255,7 +255,7 @@ class KernelCCA(NystromEstimator):
         Returns
         -------
         float
-            Without the penalty, so at most 1 on any rows; a constant pair counts 0.
+            Mean correlation without the penalty, at most 1; a constant pair counts 0.
         """
         first, second = (side.astype(np.float64) for side in self._both(X, y))
         first, second = first - first.mean(axis=0), second - second.mean(axis=0)

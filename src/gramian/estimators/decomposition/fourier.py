@@ -113,7 +113,7 @@ class RandomFourierFeatures(FeatureTransformer):
         Returns
         -------
         ndarray of shape (n, s)
-            In the dtype of X; Float64 if X has integers that need it.
+            Features in the dtype of X; Float64 if X has integers that need it.
         """
         if is_collection(X):
             return dask_collections.lazily(self, "transform", X)

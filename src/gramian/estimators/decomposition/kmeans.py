@@ -55,7 +55,7 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
     landmarks : None, int, str, array of shape (m, d) or Selector, default="auto"
         As in `KernelRidge`. None: all rows.
     n_components : int or None, default=None
-        Most features, as in `NystromTransformer`.
+        Largest number of features, as in `NystromTransformer`.
     n_init : int or "auto", default="auto"
         Runs of scikit-learn's KMeans; the best is kept. "auto": one, from k-means++.
     max_iter : int, default=300
@@ -77,7 +77,7 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
         Weighted sum of the squared distances of the features from their centers. The residual of
         the landmarks, ``k(x, x) - |f(x)|²``, does not depend on the clusters and is left out.
     cluster_centers_ : ndarray of shape (k, s)
-        In the space of the features.
+        Centers in the space of the features.
     n_iter_ : int
     map_ : NystromMap
     kernel_, landmark_index_, n_features_in_, feature_names_in_
@@ -207,7 +207,7 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
         self.n_iter_ = lloyd.iterations
 
     def _share(self, rows: RowSource) -> int:
-        """Return the most numbers of features in memory: a quarter of the limit.
+        """Return the largest number of entries of the features in memory: a quarter of the limit.
 
         KMeans copies the features once, to compute their variance.
         """
@@ -242,7 +242,7 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
         Returns
         -------
         ndarray of shape (n, k)
-            In the dtype of X; Float64 if X has integers that need it.
+            Distances in the dtype of X; Float64 if X has integers that need it.
         """
         rows, centers = self._new(X)
         size = self._size(rows, len(centers))

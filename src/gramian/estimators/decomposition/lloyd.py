@@ -52,11 +52,11 @@ class Lloyd:
         centers : Tensor of shape (k, s)
             Initial centers, float64. A center that is nearest to no row does not move.
         max_iter : int
-            Most passes over the rows; an additional one assigns the labels.
+            Largest number of passes over the rows; an additional pass assigns the labels.
         tol : float
             Squared movement of all centers, relative to the variance of the features.
         memory_bytes : int
-            For blocks.
+            Memory for blocks.
         weights : Tensor of shape (n,), optional
             Not negative; ones if None.
 

@@ -44,8 +44,8 @@ class NystromTransformer(NystromEstimator):
         ``"auto"`` or the name of a selector: ``n_components`` landmarks, or 100. A number: that
         number of random distinct rows. None: all rows. Points are used unchanged.
     n_components : int or None, default=None
-        Most features: the leading eigenpairs of the kernel matrix of the landmarks. None: all.
-        Fewer if the landmarks are dependent to rounding.
+        Largest number of features: the leading eigenpairs of the kernel matrix of the landmarks.
+        None: all. There are fewer if the landmarks are dependent to rounding.
     engine : str or Engine, default="auto"
         See `gramian.operators.choose_engine`.
     memory_limit : int, str or None, default=None
@@ -172,7 +172,7 @@ class NystromTransformer(NystromEstimator):
         Returns
         -------
         ndarray of shape (n, s)
-            In the dtype of X; Float64 if X has integers that need it.
+            Features in the dtype of X; Float64 if X has integers that need it.
         """
         if is_collection(X):
             return dask_collections.lazily(self, "transform", X)

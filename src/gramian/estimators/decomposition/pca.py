@@ -80,7 +80,7 @@ class KernelPCA(NystromEstimator):
     mean_ : ndarray of shape (s,)
         Mean of the features.
     eigenvectors_ : ndarray of shape (s, k)
-        In the space of the features.
+        Eigenvectors in the space of the features.
     preimage_ : PreImage
         Only with ``fit_inverse_transform``.
     kernel_, landmark_index_, n_features_in_, feature_names_in_
@@ -239,7 +239,7 @@ class KernelPCA(NystromEstimator):
         Returns
         -------
         ndarray of shape (n, k)
-            In the dtype of X; Float64 if X has integers that need it.
+            Components in the dtype of X; Float64 if X has integers that need it.
         """
         if is_collection(X):
             return dask_collections.lazily(self, "transform", X)
@@ -258,7 +258,7 @@ class KernelPCA(NystromEstimator):
         Returns
         -------
         ndarray of shape (n, d)
-            In the dtype of X.
+            Rows in the dtype of X.
 
         Raises
         ------

@@ -143,7 +143,8 @@ class KernelRidgeModel(BaseEstimator):
         Parameters
         ----------
         model : KernelModel or AverageModel
-            With an average, `kernel_` and `dual_coef_` are tuples with an item for each model.
+            A model. For an average, `kernel_` and `dual_coef_` are tuples with an item for each
+            member.
 
         Returns
         -------
@@ -219,8 +220,9 @@ class KernelRidgeModel(BaseEstimator):
         Returns
         -------
         ndarray of shape (n, d) for one target, else (n, t, d)
-            With respect to the features, in the units of X. For a table with encoded columns, with
-            respect to the encoded features, named in ``model_.encoding.feature_names``.
+            Gradients with respect to the features, in the units of X; for a table with encoded
+            columns, with respect to the encoded features, named in
+            ``model_.encoding.feature_names``.
 
         Raises
         ------

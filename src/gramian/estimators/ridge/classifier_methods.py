@@ -111,7 +111,7 @@ class KernelClassifier(ClassifierMixin, KernelRidgeModel):
         Returns
         -------
         ndarray of shape (n,) for two classes, else (n, k)
-            For two classes, a positive value means the second class.
+            Decision values; for two classes, a positive value means the second class.
         """
         if is_collection(X):
             return dask_collections.lazily(self, "decision_function", X)
@@ -132,7 +132,7 @@ class KernelClassifier(ClassifierMixin, KernelRidgeModel):
         Returns
         -------
         ndarray of shape (n, k)
-            In float64, columns in the order of ``classes_``; rows sum to one.
+            Probabilities in float64, with columns in the order of ``classes_``; rows sum to one.
         """
         if is_collection(X):
             return dask_collections.lazily(self, "predict_proba", X)
@@ -170,7 +170,7 @@ class KernelClassifier(ClassifierMixin, KernelRidgeModel):
         Raises
         ------
         ValueError
-            As `KernelRidge.predict_interval`.
+            As in `KernelRidge.predict_interval`.
 
         Notes
         -----

@@ -20,7 +20,7 @@ def feature_importances(model: Model, names: Iterable[str] | None, memory_bytes:
     Raises
     ------
     AttributeError
-        If the model has none; `hasattr` expects no other error.
+        If the model has none; `hasattr` recognises only this error.
     """
     try:
         shares = model.feature_importances(memory_bytes=memory_bytes)

@@ -49,7 +49,7 @@ def plan(
     landmarks that grow with the inverse square root of the penalty. Memory is for the last level.
 
     Parameters that are ``"auto"`` are chosen before the fit, on a sample of at most 8,000 rows. The
-    choice takes about as long as the fit, and is not in the plan.
+    choice takes about as long as the fit, and is not included in the plan.
 
     The call measures the speed of this machine in about a quarter of a second; longer on a device.
     """
@@ -67,8 +67,8 @@ def plan(
 def check_memory(estimator: KernelRidgeModel, X: RowsLike, *, targets: int = 1) -> None:
     """Raise ValueError if a fit exceeds ``memory_limit``, without reading or measuring.
 
-    `plan` has the same parameters, refuses the same fits and lists their memory; a fit refuses
-    after its check for missing values.
+    `plan` has the same parameters, raises the same errors and lists the memory; a fit raises the
+    error after its check for missing values.
 
     Raises
     ------

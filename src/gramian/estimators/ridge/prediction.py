@@ -1,4 +1,4 @@
-"""The engine of predictions: the engine of the fit wherever it has tiles for rows and centers."""
+"""Engine of predictions: the engine of the fit, if it has tiles for rows and centers."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def prediction_engine(
     Parameters
     ----------
     engine : str or Engine
-        Of the fit.
+        Engine of the fit.
     model : Model
     rows : RowSource
     is_auto : bool
-        Whether "auto" chose the engine: it then chooses again. Else torch takes its place on the
-        same device for rows of another dtype and for sparse centers, as in the fit; nothing does
-        for sparse rows, which the engine then refuses.
+        Whether "auto" chose the engine: it then chooses again. Otherwise torch on the same device
+        replaces the engine for rows of another dtype and for sparse centers, as in the fit, but not
+        for sparse rows, for which the engine raises an error.
     """
     if isinstance(engine, str):
         return engine

@@ -171,7 +171,8 @@ class KernelRidge(KernelRegressor, FitParameters):
     history_ : list of dict
         A row per iteration; ``pandas.DataFrame(est.history_)`` makes a table.
     best_iteration_ : int or None
-        With early stopping, the iteration of the kept coefficients; `n_iter_` is the last.
+        With early stopping, the iteration of the kept coefficients; `n_iter_` counts all
+        iterations.
     validation_error_ : float or None
         With early stopping, the error of that iteration on the held-out rows, weighted by
         ``sample_weight``: the root mean squared error, as ``valid_rmse`` in `history_`; for a
@@ -180,7 +181,7 @@ class KernelRidge(KernelRegressor, FitParameters):
     solver_, engine_, kernel_ : object
         The chosen solver, engine and kernel, which has its lengthscale.
     objects_ : list
-        With a function as the kernel: the objects that predictions compare new ones with.
+        If the kernel is a function: the objects with which predictions compare new objects.
     metric_ : ndarray of shape (d, k) or (d,), or None
         The learned or given map of the features x: ``x @ metric_``, or with factors
         ``x * metric_``. A learned matrix is a symmetric root of the metric.

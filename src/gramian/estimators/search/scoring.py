@@ -81,7 +81,7 @@ class HeldOutLoss:
 
 @dataclass(frozen=True)
 class Scoring:
-    """A score, and the loss that it decreases with.
+    """A score, and the loss of which it is a decreasing function.
 
     Attributes
     ----------

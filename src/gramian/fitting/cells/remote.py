@@ -119,7 +119,7 @@ def remote_cell_rows(
     ----------
     partition : Partition
     rows : RowSource of shape (n, d)
-        Dense.
+        Dense remote rows.
     memory_bytes : int
         Memory for the centers; more centers are in a temporary file, see `gramian.data.scratch`.
     unused : sequence of int

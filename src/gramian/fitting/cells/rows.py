@@ -76,7 +76,7 @@ def rows_by_cell(
     ----------
     partition : Partition
     rows : RowSource of shape (n, d)
-        Dense.
+        Dense rows.
     memory_bytes : int
         Memory for the rows; more rows are in a temporary file, see `gramian.data.scratch`.
     block_bytes : int, default=2**28
@@ -139,7 +139,7 @@ class _Routed:
     cells : Cells
     rows : RowSource
     seed : int
-        For cells that are random.
+        Seed of random cells.
     size : int
         Rows of a block.
     """

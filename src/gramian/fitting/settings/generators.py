@@ -21,17 +21,18 @@ class Generators:
     Attributes
     ----------
     kernel, landmarks, solver : torch.Generator
-        For the sample of the median heuristic, the selector and the solver.
+        Generators of the sample of the median heuristic, of the selector and of the solver.
     folds : torch.Generator or None
-        For the folds of a path of penalties; None in `partial_fit`, which has no path.
+        Generator of the folds of a path of penalties; None in `partial_fit`, which has no path.
     held_out : torch.Generator or None
-        For the held-out rows of early stopping; None in `partial_fit`.
+        Generator of the held-out rows of early stopping; None in `partial_fit`.
     encoding : torch.Generator or None
-        For the folds of the means of levels, and the sample of medians; None in `partial_fit`.
+        Generator of the folds of the means of levels, and of the sample of medians; None in
+        `partial_fit`.
     maps : torch.Generator or None
-        For the sample of quantiles of features, and for a learned metric.
+        Generator of the sample of quantiles of features, and of a learned metric.
     choice : torch.Generator or None
-        For the rows used to choose kernel, lengthscale and penalty.
+        Generator of the rows used to choose kernel, lengthscale and penalty.
     """
 
     kernel: torch.Generator

@@ -1,4 +1,4 @@
-"""Refit: the kernel, maps, centers and ridge of a model, fitted to other rows or other targets."""
+"""Refit: fit a model's kernel, maps, centers and ridge to other rows or other targets."""
 
 from __future__ import annotations
 
@@ -37,11 +37,12 @@ class Refit:
     ----------
     model : Model
     shifts : tuple of float
-        N times the penalty, of each of the models that it is made of.
+        N times the penalty of each kernel model in the model.
     settings : FitSettings
-        Engine, memory, loss, iterations; its settings of the model are ignored.
+        Settings of engine, memory, loss and iterations; other settings are ignored.
     row_count : int
-        Rows of the fit of the model: with as many centers, all rows are centers.
+        Number of rows of the fit of the model; if it equals the number of centers, all rows are
+        centers.
     rng : Generators
     fresh : bool, default=False
         Whether to select new landmarks.
@@ -68,12 +69,12 @@ class Refit:
         Parameters
         ----------
         model : Model
-            The model of the fit, as it is now.
+            The present model of the fit.
         fitted : Fitted
         settings : FitSettings
-            Of the fit.
+            Settings of the fit.
         data : TrainingData
-            Of the fit, with the rows that it has held out by itself if they were not yet.
+            Data of the fit, including rows that the fit itself has held out.
         rng : Generators
         """
         if settings.penalties is not None:
@@ -93,9 +94,9 @@ class Refit:
         return cls(model, (fitted.penalty * data.total,), settings, n, rng)
 
     def to_fewer(self, data: TrainingData) -> Refit:
-        """Return the refit of a model that has seen only some of the rows.
+        """Return the refit for a model fitted to a part of the rows.
 
-        New landmarks are selected among them, unless they were given as points.
+        New landmarks are selected among these rows, unless they were given as points.
         """
         fresh = replace(self, fresh=True).fit_rows(data)
         return replace(self, model=fresh, row_count=len(data.targets))
@@ -106,12 +107,12 @@ class Refit:
         Parameters
         ----------
         data : TrainingData
-            Rows and targets as those that the model was fitted to.
+            Rows with the features and targets of the training data of the model.
 
         Raises
         ------
         ValueError, FloatingPointError
-            As `fit`.
+            As in `fit`.
         """
         parts = tuple(
             self._part(part, shift / data.total, data, self.settings)
@@ -131,7 +132,7 @@ class Refit:
         data : TrainingData
         targets : Tensor of shape (n, t)
         penalty : float
-            Per row; with cells, per row of a cell.
+            Penalty per row; with cells, per row of a cell.
         """
         part = self._heaviest_part
         shift, full = penalty * data.total, len(part.centers) >= self.row_count

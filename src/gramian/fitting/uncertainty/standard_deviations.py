@@ -1,4 +1,4 @@
-"""Deviations: the variance of a model, calibrated on rows that are predicted by the others."""
+"""Variance of a model, calibrated by its leave-one-out residuals."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ def with_variance(
     model : Model
         A regression of squared errors.
     data : TrainingData
-        Of its fit.
+        Data of the fit.
     penalties : sequence of float
-        Of each kernel model that it is made of.
+        Penalty of each kernel model in the model.
     limit : int, optional
         Bytes of memory; by default the memory of the machine.
 
     Returns
     -------
     Model, LeftOut
-        The same function, and leave-one-out predictions.
+        The model with its variance, and the leave-one-out predictions.
 
     Raises
     ------
     ValueError
-        As `solved_exactly`.
+        As in `solved_exactly`.
 
     Notes
     -----
@@ -58,11 +58,11 @@ def with_variance(
     rows; this is not corrected. For an average, the residuals are the residuals of the average, v
     is the weighted mean over its models, and all models get the same a and b.
 
-    In range of the training, see `IN_RANGE`, that is all. Residuals there have about the same v,
-    and hardly determine a. Beyond, c is added for each unit of v. It is so large that a + c is no
-    less than the most likely amplitude of a Gaussian process, see `Solved`. Far from all rows,
-    where v = k(x, x), the variance is no less than the variance of the targets: predictions are
-    their mean, or 0 if they were not shifted.
+    This is the variance in the range of the training, see `IN_RANGE`. Residuals in this range have
+    about the same v, and hardly determine a. Beyond the range, c is added for each unit of v, such
+    that a + c is at least the most likely amplitude of a Gaussian process, see `Solved`. Far from
+    all rows, where v = k(x, x), the variance is at least the mean squared difference between the
+    targets and the prediction, which is their mean, or 0 if they were not shifted.
     """
     weighted_data, free_bytes = data.without_zero_weights(), limit
     solved: list[Solved] = []
@@ -102,8 +102,8 @@ def calibrate_variance(
 ) -> tuple[float, float]:
     """Fit variances a v + b, a and b >= 0, to the residuals `off`; return (a, b).
 
-    By weighted maximum Gaussian likelihood. For a given a / b the best scale has a closed form;
-    a / b is searched on a grid and refined. Both are 0 if all residuals are.
+    They maximise the weighted Gaussian likelihood. For a given a / b the best scale has a closed
+    form; a / b is searched on a grid and refined. Both are 0 if all residuals are 0.
     """
     from scipy.optimize import minimize_scalar  # a tenth of a second, for those who need it
 

@@ -1,4 +1,4 @@
-"""Whole: all rows that a fit is given, before some are held back for intervals."""
+"""Whole: all rows of a fit, before some are held back for intervals."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ from ..table_data import encoded_rows, table_data
 
 @dataclass(frozen=True, eq=False)
 class DividedRows:
-    """Rows to learn from, and others.
+    """Training rows and held-out rows.
 
     Attributes
     ----------
     train : TrainingData
     settings : FitSettings
-        Those that are left for the fit.
+        Settings of the fit to the training rows.
     held_out_data : TrainingData or None
         Held-out rows, which do not affect the encoding either.
     learn : Tensor of shape (k,), or None
-        Numbers of the others among all of positive weight; None if they are all.
+        Numbers of the training rows among all rows of positive weight; None for all.
     """
 
     train: TrainingData
@@ -52,12 +52,12 @@ class DividedRows:
 
 
 class Whole(ABC):
-    """All rows of a fit, of which some may be held back."""
+    """All rows of a fit, some of which may be held back."""
 
     @property
     @abstractmethod
     def classes(self) -> Int[Tensor, " n"] | None:
-        """The number of the class of each row of positive weight; None of a regression."""
+        """The class number of each row of positive weight; None for a regression."""
 
     @property
     @abstractmethod
@@ -71,7 +71,7 @@ class Whole(ABC):
 
 @dataclass(frozen=True, eq=False)
 class WholeRows(Whole):
-    """Rows of numbers."""
+    """All rows of a fit to numeric rows."""
 
     data: TrainingData
     settings: FitSettings
@@ -107,7 +107,7 @@ def whole_of(
     keep: Bool[Tensor, " n"] | None = None,
     hold_out: bool | None = None,
 ) -> Whole:
-    """Return all rows of a table: `WholeTable`, or rows and targets that stay on other machines.
+    """Return all rows of a table: a `WholeTable`, or remote rows and targets.
 
     Parameters are the same as in `WholeTable`. If `keep` leaves out rows, the targets are gathered.
     """
@@ -128,7 +128,7 @@ def _remote_data(
     classes: np.ndarray | None,
     weights: RowWeights | None,
 ) -> TrainingData:
-    """Return remote rows and targets; ValueError if they cannot be fitted."""
+    """Return remote rows and targets; raise ValueError if a fit does not support them."""
     rows = given.table.rows(given.columns)
     check_remote(settings, rows)
     t = y.rows.shape[1] if classes is None or len(classes) == 2 else len(classes)
@@ -154,12 +154,12 @@ class WholeTable(Whole):
     settings : FitSettings
     rng : Generators
     labels : ndarray, optional
-        Classes, sorted; None of a regression.
+        Sorted classes; None for a regression.
     weights : Tensor of shape (n,), optional
     keep : Tensor of bool of shape (n,), optional
-        The rows to learn from.
+        Mask of the rows to learn from.
     hold_out : bool, optional
-        Whether rows are held out to stop early; by default, where the settings ask for it.
+        Whether rows are held out for early stopping; by default as in the settings.
     """
 
     table: TrainingTable

@@ -1,1 +1,1 @@
-"""Kernels of products of rows."""
+"""Kernels of inner products of rows."""

@@ -18,12 +18,12 @@ from ..base import Kernel, Prepared, Side, kernels
 @kernels.register("cosine")
 @dataclass(frozen=True)
 class Cosine(LengthscaleKernel):
-    r"""Cosine kernel :math:`x^\top z / (\|x\| \|z\|)`; 0 where a row is zero, with itself too.
+    r"""Cosine kernel :math:`x^\top z / (\|x\| \|z\|)`; 0 if a row is zero, even with itself.
 
     Rows may be sparse.
 
-    Take it where only the direction of a row matters, not its length: bags of words, spectra. No
-    entry is computed: products go through the features.
+    Use it if only the direction of a row matters, not its length: bags of words, spectra. Products
+    are computed by the features, without entries of K.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class Cosine(LengthscaleKernel):
         return self if self.medians is None else replace(self, lengthscale=self.medians)
 
     def prepare(self, points: Tensor, side: Side) -> Prepared:
-        """Return rows of norm 1, and one over the norms that they had; 0 for rows of zeros."""
+        """Return rows of norm 1, and one over the original norms; 0 for rows of zeros."""
         x = self.scaled(points)
         norms = squared_norms(cast(x, torch.float64)).sqrt()  # squares may overflow in float32
         # A row of zeros stays a row of zeros: without the mask it would become NaN.
@@ -93,7 +93,7 @@ class Cosine(LengthscaleKernel):
         v: Float[Tensor, "m t"],
         weights: Float[Tensor, "b m"] | None = None,
     ) -> Float[Tensor, "b t d"]:
-        """Return gradients, see `Kernel.gradients`: unit rows less their part along x; 0 at 0."""
+        """Return gradients, see `Kernel.gradients`: unit rows minus their part along x; 0 at 0."""
         (x, inverse), (z, _) = left, right
         S = v.new_ones(len(x), len(z)) if weights is None else weights
         sums = sums_of_rows(S, v, z)

@@ -26,7 +26,7 @@ class InnerProduct(LengthscaleKernel):
         """Return k as a function of s. May overwrite `s`."""
 
     def derivative(self, s: Tensor) -> Tensor:
-        """Return dk/ds as a function of s. May overwrite `s`. A subclass may do without."""
+        """Return dk/ds as a function of s; optional for subclasses. May overwrite `s`."""
         raise NotImplementedError(type(self).__name__)
 
     @property
@@ -74,14 +74,14 @@ class InnerProduct(LengthscaleKernel):
 class Linear(InnerProduct):
     r"""Linear kernel :math:`x^\top z / \ell^2`.
 
-    Take it for wide sparse rows, such as words, where a linear model is enough, or as a term of a
-    sum. No entry is computed: products go through the features.
+    Use it for wide sparse rows, such as words, if a linear model is enough, or as a term of a sum.
+    Products are computed by the features, without entries of K.
 
     Parameters
     ----------
     lengthscale : float, sequence of d floats, or str, default=1.0
-        ``"median"`` means 1 here: the kernel has no distance to compare with, and 1 gives
-        scikit-learn's linear kernel.
+        ``"median"`` means 1, as in scikit-learn's linear kernel, because the kernel has no
+        distance.
 
     Examples
     --------
@@ -125,9 +125,9 @@ class Polynomial(InnerProduct):
     lengthscale : float, sequence of d floats, or str, default=1.0
         ``"median"`` means :math:`\sqrt d`, scikit-learn's default ``gamma = 1 / d``.
     degree : int, default=3
-        The p, at least 1.
+        The power p, at least 1.
     coef0 : float, default=1.0
-        The c, at least 0: a negative one would not be positive definite.
+        The constant c, at least 0: with a negative constant the kernel is not positive definite.
 
     Examples
     --------

@@ -27,11 +27,11 @@ else:  # what users give is checked by the kernel
 @kernels.register("tanimoto")
 @dataclass(frozen=True)
 class Tanimoto(LengthscaleKernel):
-    r"""Tanimoto kernel, the share of what two rows have that both have: of bits, or of counts.
+    r"""Tanimoto kernel of bits or counts: intersection of two rows over their union.
 
-    Features must be at least 0, and are not standardised. Of bits it is RDKit's similarity of bit
-    vectors, also called Jaccard's. Two rows of zeros have 1, so that each row has 1 with itself;
-    RDKit says 1 in older releases, and 0 in later ones and of counts.
+    Features must be at least 0, and are not standardised. For bits it is RDKit's similarity of bit
+    vectors, also called Jaccard similarity. It is 1 for two rows of zeros, so that k(x, x) is 1 for
+    all rows; in RDKit it is 1 in older releases, and 0 in later ones and for counts.
 
     Use it for sets: fingerprints of molecules, or other features that are present or absent. An
     entry costs d multiplications, or d differences with ``"minmax"``.

@@ -1,4 +1,4 @@
-"""Radial: a kernel of the Euclidean distance is one profile, a function of its square."""
+"""Radial: base of kernels of the Euclidean distance, each a profile of the squared distance."""
 
 from __future__ import annotations
 
@@ -31,9 +31,8 @@ def deepest(dtype: torch.dtype) -> float:
 class Radial(LengthscaleKernel):
     r"""A function of :math:`r = \|x - z\|_2 / \ell`.
 
-    A subclass says everything with two members: `scale`, and `profile`, the kernel as a function
-    of :math:`s = \mathrm{scale} \cdot r^2`. The factor costs nothing inside the matrix product
-    that yields s.
+    A subclass defines two members: `scale`, and `profile`, the kernel as a function of :math:`s =
+    \mathrm{scale} \cdot r^2`. The factor costs nothing inside the matrix product that yields s.
 
     Parameters
     ----------
@@ -46,7 +45,7 @@ class Radial(LengthscaleKernel):
 
     @property
     def slope(self) -> float:
-        """The largest ``|dk/ds|``, by which an error of s is multiplied; of no use if `sharp`."""
+        """The largest ``|dk/ds|``, by which an error of s is multiplied; unused if `sharp`."""
         return 1.0
 
     @property
@@ -69,7 +68,7 @@ class Radial(LengthscaleKernel):
     def derivative(self, s: Tensor) -> Tensor:
         """Return dk/ds as a function of s; 0 at s = 0 if k has a kink there. May overwrite `s`.
 
-        A subclass that has it is differentiable.
+        A subclass that implements it is differentiable.
         """
         raise NotImplementedError(type(self).__name__)
 
@@ -82,9 +81,9 @@ class Radial(LengthscaleKernel):
         return self.sharp
 
     def prepare(self, points: Tensor, side: Side) -> Prepared:
-        """Return rows whose inner products are s: [-2 scale x, ``|x|²`` scale, 1] and so on for z.
+        """Return rows whose inner products are s: [-2 scale x, ``|x|²`` scale, 1] on the left.
 
-        The norms come last, so that they are added last: the sum then loses fewest digits.
+        The norms come last, so that they are added last, which loses fewest digits.
         """
         x = self.scaled(points)
         norms = self.scale * squared_norms(x)
@@ -114,12 +113,11 @@ class Radial(LengthscaleKernel):
         v: Float[Tensor, "m t"],
         weights: Float[Tensor, "b m"] | None = None,
     ) -> Float[Tensor, "b t d"]:
-        """Return gradients, see `Kernel.gradients`: of s they are 2 scale (x - z) / lengthscale.
+        """Return gradients, see `Kernel.gradients`; 2 scale (x - z) / lengthscale for s itself.
 
         The difference of x times a sum and a sum of z loses digits of ``|x| / |x - z|``, where
-        `rounding` bounds ``|x|`` in lengthscales. Next to a kink, pairs much nearer than that
-        count; those nearer than ``SAME |x|`` count as equal, and the others keep 5 digits in
-        float64.
+        `rounding` bounds ``|x|`` in lengthscales. Near a kink, much nearer pairs matter: pairs
+        nearer than ``SAME |x|`` count as equal, and the others keep 5 digits in float64.
         """
         x, z = left[0][:, :-2], right[0][:, :-2]  # x times -2 scale
         if not self.differentiable:
@@ -140,7 +138,7 @@ class Radial(LengthscaleKernel):
         return (x[:, None] * totals).add_(sums, alpha=2 * self.scale).mul_(-self._inverse(x))
 
     def _argument(self, left: Prepared, right: Prepared, out: Tensor, near: float) -> Tensor:
-        """Fill `out` with s; if there is a kink, with digits where it is small."""
+        """Fill `out` with s; for a kernel with a kink, recompute small values precisely."""
         s = matmul(left[0], right[0], out)
         if self.sharp and left[0].layout == torch.strided:
             recompute_near(s, left[0], right[0], self.scale, near)

@@ -25,16 +25,17 @@ def product_error(eps: float, norm: float, d: int) -> float:
     """Return the error of s between two points of squared norm `norm`, a sum of d + 2 products.
 
     Measured in float32 on normal and heavy-tailed points in 2 to 2,000 dimensions, the largest of
-    10⁷ errors is 0.3 to 0.9 of it; it grows as a random walk until the sums are cut in parts.
+    10⁷ errors is 0.3 to 0.9 of this bound. Errors grow as a random walk until the sums are split in
+    parts.
     """
     return eps * norm * max(2.0, math.sqrt(d))
 
 
 def remaining_error(error: float) -> float:
-    """Return the error of sqrt(s) that is left where s is off by `error` and not recomputed.
+    """Return the error of sqrt(s) for entries s with this `error` that are not recomputed.
 
-    Half of the worst case, which is a pair at the edge with the largest error of all: measured as
-    above, the largest is 0.01 to 0.38 of that.
+    It is half of the worst case, a pair at the limit with the largest error. Measured as for
+    `product_error`, the largest error is 0.01 to 0.38 of the worst case.
     """
     return 0.5 * math.sqrt(error / (4 * NEAR_RATIO))
 
@@ -47,7 +48,7 @@ def recompute_near(
     Parameters
     ----------
     s : Tensor of shape (b, m)
-        ``scale * |x - z|²``, overwritten, as the product of the two next arguments.
+        ``scale * |x - z|²``, the product of the two next arguments; overwritten.
     left, right : Tensor of shape (b, d + 2), (m, d + 2)
         Rows as `Radial.prepare` makes them.
     scale : float
@@ -78,7 +79,7 @@ def recompute_near(
 
 
 def _in_float64(left: Tensor, right: Tensor, scale: float) -> Tensor:
-    """Return ``scale * |x - z|²`` with norms in float64; the norms of the rows are in float32."""
+    """Return ``scale * |x - z|²`` with norms in float64 in place of the rows' float32 norms."""
     x, z = left[:, :-2].double() / (-2 * scale), right[:, :-2].double()
     # The norms stored in the rows were rounded to float32, which would undo the precision.
     x_norms, z_norms = ((side * side).sum(dim=1) for side in (x, z))

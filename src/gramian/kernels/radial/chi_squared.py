@@ -20,16 +20,16 @@ from .base import deepest
 class ChiSquared(LengthscaleKernel):
     r"""Chi-squared kernel :math:`\exp(-\sum_k (x_k - z_k)^2 / (x_k + z_k) / \ell)` of histograms.
 
-    Features must be at least 0, and are not standardised; where both are 0 nothing is added. Rows
-    must be dense: an entry costs d fractions.
+    Features must be at least 0, and are not standardised; a feature that is 0 in both rows adds
+    nothing. Rows must be dense: an entry costs d divisions.
 
-    Take it for histograms: shares of colors, counts of words or of pixels.
+    Use it for histograms: shares of colors, counts of words or of pixels.
 
     Parameters
     ----------
     lengthscale : float, sequence of d floats, or "median", default=1.0
-        In the units of the features; scikit-learn's gamma is :math:`1 / \ell`. ``"median"`` is that
-        of the chi-squared distances.
+        In the units of the features; scikit-learn's gamma is :math:`1 / \ell`. ``"median"`` is the
+        median of the chi-squared distances.
 
     Examples
     --------
@@ -116,10 +116,10 @@ class ChiSquared(LengthscaleKernel):
 
 
 def _by_feature(x: Tensor, z: Tensor) -> Iterator[tuple[int, Tensor, Tensor]]:
-    """Yield each feature, its differences, and its sums, which are above 0: 0 / 0 would be NaN.
+    """Yield each feature with its differences and its sums, which are made positive to avoid 0 / 0.
 
-    In memory that is used again for the next one. The columns of rows are read one after the other:
-    copied side by side first, they are ten times as fast with 1,024 features.
+    The memory is reused for the next feature. Columns are first copied to contiguous memory, which
+    is ten times as fast with 1,024 features.
     """
     # The loop reads one feature of all rows at a time, so each feature is made contiguous.
     across, down = x.t().contiguous(), z.t().contiguous()

@@ -15,8 +15,8 @@ from .base import Radial, deepest
 class Gaussian(Radial):
     r"""Gaussian kernel :math:`\exp(-r^2 / 2)`; scikit-learn's gamma is :math:`1 / (2 \ell^2)`.
 
-    Take it where the target is smooth in the features, as a simulation is. Noise and kinks want a
-    rougher one. An entry costs d multiplications, within a matrix product.
+    Use it if the target is a smooth function of the features, such as a simulation. Noise and kinks
+    require a rougher kernel. An entry costs d multiplications, within a matrix product.
 
     The lengthscale is the one parameter: see `Radial`.
 

@@ -36,7 +36,7 @@ CHORDAL_PROFILES: dict[str, type[Radial]] = {
 
 @dataclass(frozen=True)
 class _Arc(Radial):
-    """The exponential of the way along a sphere of some radius between points on it."""
+    """The exponential kernel of the great-circle distance of points on a sphere."""
 
     radius: float = 1.0
     sharp: ClassVar[bool] = True
@@ -58,7 +58,7 @@ class _Arc(Radial):
         return float(across * math.asin(min(1.0, chord / across)))
 
     def rounding(self, left: Prepared, right: Prepared, eps: float) -> float:
-        """Return more than of other kernels: to the other side of the sphere the slope is steep."""
+        """Return a larger error than other kernels: the slope is steep near the opposite point."""
         radii: float = self.radius / self.lengthscale
         far_error = math.sqrt(eps) * radii * math.exp(-math.pi * radii)
         return max(super().rounding(left, right, eps), far_error)
@@ -70,17 +70,17 @@ class Haversine(Mapped):
     r"""Kernel of the distance on a sphere; a row is (latitude, longitude), as in scikit-learn.
 
     With ``profile="matern12"`` it is :math:`\exp(-r)` of the great-circle distance. Other profiles
-    of that distance are not positive definite: they take the straight way through the sphere, which
-    is shorter by 0.1 % at 1,000 km. `Kernel.on` chooses the two features of wider rows. They are
-    not standardised.
+    are not positive definite in this distance: they use the straight distance through the sphere,
+    which is shorter by 0.1 % at 1,000 km. For rows with other features, apply the kernel to two
+    features with `Kernel.on`. Features are not standardised.
 
-    Take it for places on the Earth, beyond a few hundred kilometres, near the poles, or across the
+    Use it for places on the Earth, beyond a few hundred kilometres, near the poles, or across the
     date line. An entry costs three multiplications and an arc sine.
 
     Parameters
     ----------
     lengthscale : float or "median", default=1.0
-        In the unit of the radius.
+        Lengthscale in the unit of the radius.
     profile : {"matern12", "matern32", "matern52", "gaussian"}, default="matern12"
     degrees : bool, default=True
         Whether features are in degrees; else in radians.

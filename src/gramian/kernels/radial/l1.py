@@ -19,10 +19,10 @@ from .base import deepest
 class L1Laplacian(LengthscaleKernel):
     r"""Laplacian kernel :math:`\exp(-\|x - z\|_1 / \ell)`, a product over the features.
 
-    The l1 distance is no function of an inner product: rows must be dense, and an entry costs d
+    The l1 distance is not a function of an inner product: rows must be dense, and an entry costs d
     absolute differences.
 
-    Take it for tables whose columns act one by one, with steps of their own, as trees see them.
+    Use it for tables whose columns act separately, with steps, as for decision trees.
 
     Parameters
     ----------

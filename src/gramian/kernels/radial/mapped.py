@@ -1,4 +1,4 @@
-"""Mapped: a kernel of the distance between points that rows are mapped to."""
+"""Mapped: base of kernels of the distance between mapped rows."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from .base import Radial
 
 @dataclass(frozen=True)
 class Mapped(Kernel):
-    """A function of the distance between points of circles or of a sphere.
+    """A function of the distance between rows that are mapped to circles or to a sphere.
 
-    Rows are not centered before: they are mapped in float64, as they are given.
+    Rows are mapped in float64, without centering.
 
     Parameters
     ----------
     lengthscale : float, or "median", default=1.0
-        That of the distance between the points; a multiple of the median such as "2 median", too.
+        Lengthscale of the distance between mapped points; also a multiple of the median such as "2
+        median".
     """
 
     lengthscale: Any = 1.0
@@ -35,11 +36,11 @@ class Mapped(Kernel):
     @property
     @abstractmethod
     def inner(self) -> Radial:
-        """The kernel of the points."""
+        """The kernel of the mapped points."""
 
     @abstractmethod
     def map_points(self, points: Tensor) -> Tensor:
-        """Return the points that rows are mapped to."""
+        """Return the points of rows."""
 
     def unscaled_features(self, d: int) -> frozenset[int]:
         return frozenset(range(d))

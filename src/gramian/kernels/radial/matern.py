@@ -21,8 +21,8 @@ def _root(s: Tensor) -> Tensor:
 class Laplacian(Radial):
     r"""Laplacian kernel :math:`\exp(-r)` of the Euclidean distance; the same as Matern 1/2.
 
-    Take it where the target is rough: prices on a map, functions with kinks and steps. An entry
-    costs d multiplications, within a matrix product.
+    Use it if the target is rough: prices on a map, functions with kinks and steps. An entry costs d
+    multiplications, within a matrix product.
 
     The lengthscale is the one parameter: see `Radial`.
 
@@ -64,7 +64,7 @@ class Laplacian(Radial):
 class Matern12(Laplacian):
     r"""Matern-1/2 kernel :math:`\exp(-r)`.
 
-    It is `Laplacian` by the name that Gaussian processes have for it.
+    It is the name of `Laplacian` for Gaussian processes.
 
     The lengthscale is the one parameter: see `Radial`.
 
@@ -85,7 +85,7 @@ class Matern12(Laplacian):
 class Matern32(Radial):
     r"""Matern-3/2 kernel :math:`(1 + \sqrt3 r) \exp(-\sqrt3 r)`.
 
-    Take it where little is known of the target: functions with one derivative, between rough and
+    Use it if little is known about the target: functions with one derivative, between rough and
     smooth. An entry costs d multiplications, within a matrix product.
 
     The lengthscale is the one parameter: see `Radial`.
@@ -124,8 +124,8 @@ class Matern32(Radial):
 class Matern52(Radial):
     r"""Matern-5/2 kernel :math:`(1 + \sqrt5 r + \tfrac53 r^2) \exp(-\sqrt5 r)`.
 
-    Take it for functions with two derivatives: nearly as smooth as `Gaussian`, and K is better
-    conditioned. An entry costs d multiplications, within a matrix product.
+    Use it for functions with two derivatives: they are nearly as smooth as with `Gaussian`, and K
+    is better conditioned. An entry costs d multiplications, within a matrix product.
 
     The lengthscale is the one parameter: see `Radial`.
 

@@ -25,13 +25,13 @@ class Periodic(Mapped):
     Gaussian kernel of these points. Features are not standardised. If only some features have a
     period, apply the kernel to them with `Kernel.on`.
 
-    Take it for hours, days of the year, angles: where the end of a feature is its beginning. An
+    Use it for hours, days of the year, or angles, whose largest value is next to the least. An
     entry costs 2 d multiplications.
 
     Parameters
     ----------
     lengthscale : float, sequence of d floats, or "median", default=1.0
-        In radii of the circles; scikit-learn's length_scale.
+        Lengthscale in radii of the circles; scikit-learn's length_scale.
     period : float or sequence of d floats, default=1.0
         In the units of the features.
 
@@ -105,7 +105,7 @@ class Periodic(Mapped):
         v: Float[Tensor, "m t"],
         weights: Float[Tensor, "b m"] | None = None,
     ) -> Float[Tensor, "b t d"]:
-        """Return gradients, see `Kernel.gradients`: those at the points, along the circles."""
+        """Return gradients, see `Kernel.gradients`: gradients at the points, along the circles."""
         at_points = self.inner.gradients(left, right, v, weights)
         # The prepared rows of the Gaussian kernel are the points over the lengthscale: -2 times its
         # scale is 1.

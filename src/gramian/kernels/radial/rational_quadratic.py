@@ -16,8 +16,8 @@ from .base import Radial
 class RationalQuadratic(Radial):
     r"""Rational quadratic kernel :math:`(1 + r^2 / (2 a))^{-a}`, a mixture of Gaussians.
 
-    Take it where the target has long and short waves at once: a small `alpha` mixes more
-    lengthscales. An entry costs d multiplications, within a matrix product.
+    Use it if the target has both long and short waves: a small `alpha` mixes more lengthscales. An
+    entry costs d multiplications, within a matrix product.
 
     Parameters
     ----------

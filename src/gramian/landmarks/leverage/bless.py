@@ -26,11 +26,11 @@ SMALLEST_PENALTY = 1e-13
 
 @dataclass(frozen=True, kw_only=True)
 class PathSelector(LeverageSelector):
-    r"""Base of BLESS and BLESS-R: a decreasing path of penalties, each level from the last.
+    r"""Base of BLESS and BLESS-R: samples along a decreasing path, each scored by the last.
 
-    A row has a score of at most :math:`\kappa^2 / (n \lambda)`, so that at a large penalty a few
-    random rows suffice; and the scores at one penalty are accurate enough to sample by at the
-    next. :math:`\kappa^2` is the largest :math:`k(x, x)`.
+    A row has a score of at most :math:`\kappa^2 / (n \lambda)`, with the largest :math:`k(x, x)` as
+    :math:`\kappa^2`, so that at a large penalty :math:`\lambda` a few random rows suffice. The
+    scores at one penalty are accurate enough to sample rows at the next.
     """
 
     step: int | float = 2.0
@@ -51,7 +51,7 @@ class PathSelector(LeverageSelector):
     def select_path(self, K: KernelOperator, *, rng: torch.Generator) -> list[Level]:
         """Return all levels, with decreasing penalties, down to `penalty` or to m landmarks.
 
-        One run, which computes no more than `select`.
+        It computes no more than `select`.
         """
         kappa2 = largest_diagonal(K)
         if self.penalty is not None:
@@ -80,7 +80,7 @@ class PathSelector(LeverageSelector):
     def _until(
         self, K: KernelOperator, kappa2: float, m: int, rng: torch.Generator
     ) -> tuple[list[Level], Level]:
-        """Return the levels that need fewer than m rows, and one with exactly m."""
+        """Return the levels that need fewer than m rows, and a level with exactly m rows."""
         levels = [Level(kappa2, Dictionary.empty(), 0.0, 0.0)]
         for level in self._path(K, kappa2, SMALLEST_PENALTY * kappa2, rng):
             if self.oversampling * level.effective_dimension >= m:
@@ -125,7 +125,7 @@ class PathSelector(LeverageSelector):
         floor: int,
         rng: torch.Generator,
     ) -> Level:
-        """Return the level of a penalty, of at least `floor` rows, from the one before."""
+        """Return the level of a penalty, with at least `floor` rows, from the previous level."""
 
 
 def _draw_candidates(K: KernelOperator, m: int, count: float, rng: torch.Generator) -> Candidates:
@@ -160,19 +160,19 @@ class Bless(PathSelector):
     :math:`M_h = q_2 d_h` of them in proportion to their scores, where :math:`d_h` is the estimate
     of the effective dimension from the scores.
 
-    Use `BlessR` first; use this one to reproduce the paper.
+    Use it to reproduce the paper; otherwise use `BlessR`.
 
     Parameters
     ----------
     m : int, optional
-        Number of landmarks: the path ends before it needs more, at the penalty in between (by
-        interpolation of the logarithms) that needs m.
+        Number of landmarks: the path ends at the penalty that needs m landmarks, by interpolation
+        of logarithms between two penalties of the path.
     penalty : float, optional
         The penalty at the end of the path.
     oversampling : float, default=3
-        :math:`q_2`.
+        :math:`q_2`: the number of rows over the effective dimension.
     candidates : float, default=5
-        :math:`q_1`.
+        :math:`q_1`: the number of candidates over :math:`\kappa^2 / \lambda`.
     step : float, default=2
         q: each penalty of the path is the one before over q.
 
@@ -190,9 +190,9 @@ class Bless(PathSelector):
     the expected number of times over the actual one. Both are unbiased, but with the latter a row
     drawn four times by chance represents four times as many rows, which made the condition number
     of FALKON 54 instead of 31 on adult (130 and 81 on magic, 475 and 261 on skin). Levels before
-    the last have at least 64 rows. With `m` the last draw is without replacement and of exactly m
-    rows. `BlessR` keeps up to a third more rows at a penalty, because it draws none twice; with as
-    many landmarks it preconditions FALKON no better.
+    the last have at least 64 rows. With `m` the last draw is without replacement and has exactly m
+    rows. `BlessR` keeps up to a third more rows at a penalty, because it draws none twice; with the
+    same number of landmarks it is no better as a preconditioner of FALKON.
 
     References
     ----------
@@ -246,7 +246,7 @@ class Bless(PathSelector):
 def _candidates(
     n: int, R: float, rng: torch.Generator
 ) -> tuple[Int[Tensor, " r"], Float[Tensor, " r"]]:
-    """Draw R rows with replacement; return each once, with its count. All rows if R >= n."""
+    """Draw R rows with replacement; return each once, with its count; or all rows if R >= n."""
     if n <= R:
         return torch.arange(n), torch.ones(n, dtype=torch.float64)
     drawn = torch.randint(n, (math.ceil(R),), generator=rng)

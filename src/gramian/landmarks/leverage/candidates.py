@@ -1,7 +1,6 @@
 """Candidates for landmarks: distinct rows, each with the number of rows that equal it.
 
-Equal rows count as one candidate: with the sum of their scores in the draw, and with their number
-in the weight.
+Equal rows form one candidate, drawn by the sum of their scores and weighted by their number.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ SPARSE_ROWS = 1024
 
 @dataclass(frozen=True)
 class Candidates:
-    """Distinct rows that a selector draws from.
+    """Distinct rows from which a selector draws.
 
     Attributes
     ----------
@@ -164,7 +163,7 @@ def _words(block: Float[Tensor, "b d"]) -> Int[Tensor, "b w"]:
 
 
 def _hash_(x: Int[Tensor, ...]) -> Int[Tensor, ...]:
-    """Spread the bits of each number over all 64 bits, one to one, in place."""
+    """Apply a bijective hash of 64 bits to each number, in place."""
     x ^= (x >> 32) & 0xFFFFFFFF  # the mask removes the sign bits of the arithmetic shift
     x *= -0x61C8864680B583EB  # 2⁶⁴ over the golden ratio, as a signed number
     x ^= (x >> 32) & 0xFFFFFFFF

@@ -69,9 +69,9 @@ class ExactRLS(LeverageSelector):
     m : int, optional
         Number of landmarks.
     penalty : float, optional
-        Ridge per sample.
+        Penalty at which leverage scores are computed; it determines the number of landmarks.
     oversampling : float, default=3
-        Landmarks per effective dimension.
+        Landmarks over the effective dimension.
     memory_limit : int or str, default="8GB"
         Limit for the kernel matrix of 8 n² bytes.
 

@@ -43,7 +43,7 @@ class RecursiveRLS(LeverageSelector):
     m : int, optional
         Number of landmarks.
     penalty : float, optional
-        Ridge per sample.
+        Penalty of the leverage scores, which determines the number of landmarks.
     oversampling : float or None, default=3
         Used with a penalty only. None: the value of the theorem, :math:`16 \log(\sum_i \ell_i /
         \delta)`, which selects all rows well beyond n = 10⁴.
@@ -176,7 +176,7 @@ def _log(m: int) -> float:
 
 
 def _tail_penalty(K: KernelOperator, dictionary: Dictionary, m: int) -> float:
-    """Return the tail of the weighted dictionary's eigenvalues beyond k, over k, per row of K."""
+    """Return the penalty of a level: the sum of the dictionary's eigenvalues beyond k, over k n."""
     A = gram(K, K.rows.take(dictionary.index))
     root = dictionary.copies.to(A).rsqrt()
     values = la.eigenvalues(root[:, None] * A * root)

@@ -63,7 +63,8 @@ def multinomial(
     Returns
     -------
     positions, probability
-        Each position once, in increasing order, and its probability of being drawn at all.
+        Each drawn position once, in increasing order, and its probability of being drawn at least
+        once.
     """
     total = weight.double().cumsum(0)
     u = torch.rand(draws, generator=rng, dtype=torch.float64) * total[-1]
@@ -79,7 +80,7 @@ def multinomial(
 def proportional(scores: Float[Tensor, " n"], m: int) -> Float[Tensor, " n"]:
     """Return probabilities min(1, c · score) that sum to m.
 
-    If fewer than m scores are positive, those are certain and the others share the rest.
+    If fewer than m scores are positive, these get probability 1, and the others share the rest.
     """
     if m >= len(scores):
         return torch.ones_like(scores)
@@ -98,14 +99,14 @@ def proportional(scores: Float[Tensor, " n"], m: int) -> Float[Tensor, " n"]:
 def systematic(probability: Float[Tensor, " n"], rng: torch.Generator) -> Int[Tensor, " m"]:
     """Draw positions in increasing order, each with exactly its probability (Madow's sampling).
 
-    Their number is the sum of the probabilities, which must be a whole number. (Drawing without
-    replacement in proportion to scores gives as many, but with probabilities that are not
+    The number of draws is the sum of the probabilities, which must be a whole number. (Drawing
+    without replacement in proportion to scores gives as many, but with probabilities that are not
     proportional to them.)
 
-    The order is random among rows whose probabilities have the same whole part of the logarithm to
-    base 2, and those come before larger ones. Rows of similar probability are then drawn as often
-    as expected, up to one. In a fully random order, ten rows of three clusters, where each cluster
-    is a third of the sum, miss a cluster in 5 % of the cases.
+    Rows are ordered by the integer part of the base-2 logarithm of their probabilities, and at
+    random among equal ones. Rows of similar probability are then drawn as often as expected, up to
+    one. In a fully random order, ten rows of three clusters, where each cluster is a third of the
+    sum, miss a cluster in 5 % of the cases.
     """
     certain = probability > CERTAIN_PROBABILITY
     uncertain = ((~certain) & (probability > 0)).nonzero()[:, 0]

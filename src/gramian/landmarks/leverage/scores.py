@@ -1,4 +1,4 @@
-"""Ridge leverage scores: the part of each row that others do not explain, at a penalty.
+"""Ridge leverage scores: the part of each row that other rows do not explain, at a penalty.
 
     l_i = [K (K + n penalty I)⁻¹]_ii = (K_ii - k_i' (K + n penalty I)⁻¹ k_i) / (n penalty)
 
@@ -55,7 +55,7 @@ class Dictionary:
 
     @classmethod
     def uniform(cls, index: Int[Tensor, " k"], copies: float = 1.0) -> Dictionary:
-        """Return a dictionary whose rows all have the same expected number of copies."""
+        """Return a dictionary in which all rows have the same expected number of copies."""
         return cls(index, torch.full((len(index),), copies, dtype=torch.float64))
 
     @classmethod
@@ -132,12 +132,13 @@ class Scorer:
 
 @dataclass(frozen=True, eq=False)
 class _Squares(Value):
-    """Squared lengths of R'⁻¹ k for the rows k' of a strip, in parts of `at_once` rows.
+    """Function that returns the squared norms of R'⁻¹ k for the rows k' of a strip.
 
     Attributes
     ----------
     factor : Tensor of shape (k, k)
-        R⁻¹, by columns; on a device R. Products are faster than solves: by half for 300 columns.
+        R⁻¹, by columns, because products are faster than solves (by half for 300 columns); on a
+        device R.
     at_once : int
     """
 
@@ -154,7 +155,7 @@ class _Squares(Value):
         return cls(inverse, at_once)
 
     def __call__(self, strip: Float[Tensor, "b k"]) -> Float[Tensor, " b"]:
-        """Return the squared lengths on the host; overwrite the strip."""
+        """Return the squared norms on the host, `at_once` rows at a time; overwrite the strip."""
         return torch.cat([self._solve(part) for part in strip.split(self.at_once)]).cpu()
 
     def _solve(self, x: Float[Tensor, "b k"]) -> Float[Tensor, " b"]:
@@ -207,7 +208,7 @@ def _regularised_factor(A: Tensor, ridge: Tensor) -> Float[Tensor, "k k"]:
 
 
 def spectrum(K: KernelOperator, dictionary: Dictionary) -> Spectrum:
-    """Estimate the spectrum of K / n from a dictionary: of W K_JJ W / n with W² = A⁻¹."""
+    """Estimate the spectrum of K / n by W K_JJ W / n, for a dictionary J with W² = A⁻¹."""
     A = gram(K, K.rows.take(dictionary.index))
     root = (K.shape[0] * dictionary.copies.to(A)).rsqrt()[:, None]
     return Spectrum.build(lambda v: root * (A @ (root * v)), len(A), A.device)

@@ -57,13 +57,12 @@ class LeverageSelector(SizeOrPenalty):
     Parameters
     ----------
     m : int, optional
-        Number of landmarks. The penalty then is the one at which `oversampling` times the
-        effective dimension is m, and the last draw has exactly m rows; all distinct rows if there
-        are fewer.
+        Number of landmarks. At the resulting penalty `oversampling` times the effective dimension
+        is m, and the last draw has exactly m rows, or all distinct rows if there are fewer.
     penalty : float, optional
-        Ridge per sample. Landmarks: about `oversampling` times the effective dimension.
+        Penalty: the number of landmarks is about `oversampling` times the effective dimension.
     oversampling : float, default=3
-        Rows per effective dimension. 3 to 5 give good landmarks, 10 give accurate scores.
+        Rows over the effective dimension. 3 to 5 give good landmarks, 10 give accurate scores.
     """
 
     oversampling: int | float = 3.0
@@ -90,7 +89,7 @@ class LeverageSelector(SizeOrPenalty):
 
     @abstractmethod
     def sample_of_size(self, K: KernelOperator, m: int, *, rng: torch.Generator) -> Level:
-        """Return a level of m rows, fewer than the data has."""
+        """Return a level of m rows, if the data have more than m rows."""
 
 
 def landmarks_of(K: KernelOperator, level: Level) -> Landmarks:
@@ -114,7 +113,8 @@ def draw_independently(
 ) -> Dictionary:
     """Draw each candidate independently, with total probability min(1, oversampling · score).
 
-    The score of equal rows is their number times their score in `scores`. At least one is drawn.
+    The score of equal rows is their number times their score in `scores`. At least one candidate is
+    drawn.
     """
     p = (oversampling / candidates.share * candidates.times * scores).clamp(max=1.0)
     positions = _sampling.bernoulli(p, rng)
@@ -126,7 +126,7 @@ def draw_independently(
 def draw_exactly(
     candidates: Candidates, scores: Float[Tensor, " k"], m: int, rng: torch.Generator
 ) -> Dictionary:
-    """Draw exactly m candidates, with probabilities proportional to their scores up to one."""
+    """Draw exactly m candidates, with probabilities proportional to scores, at most one."""
     p = _sampling.proportional(candidates.times * scores, m)
     positions = _sampling.systematic(p, rng)
     return candidates.sample(positions, p[positions])

@@ -1,4 +1,4 @@
-"""SQUEAK: one pass over the rows with a dictionary that only shrinks the rows it has seen."""
+"""SQUEAK: leverage score sampling in one pass over the rows, chunk by chunk."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class Squeak(LeverageSelector):
     Parameters
     ----------
     m : int, optional
-        Number of landmarks. The penalty is chosen for some more, 1.1 m + 3 sqrt(m), from the
-        spectrum of a uniform sample, and the last dictionary is thinned to m. If it has fewer rows,
-        another pass follows with a quarter of the penalty; if K has no such rank, with a least
-        probability for each row.
+        Number of landmarks. The penalty is chosen for 1.1 m + 3 sqrt(m) landmarks, from the
+        spectrum of a uniform sample, and the last dictionary is thinned to m. If the dictionary has
+        fewer rows, another pass follows with a quarter of the penalty; if the rank of K is below m,
+        with a least probability for each row.
     penalty : float, optional
-        Ridge per sample.
+        Penalty of the leverage scores, which determines the number of landmarks.
     oversampling : float, default=3
         q: landmarks per effective dimension.
     chunk : int, default=500

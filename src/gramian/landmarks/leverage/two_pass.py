@@ -29,9 +29,9 @@ class TwoPass(LeverageSelector):
     m : int, optional
         Number of landmarks.
     penalty : float, optional
-        Ridge per sample.
+        Penalty of the leverage scores, which determines the number of landmarks.
     oversampling : float, default=3
-        Landmarks per effective dimension.
+        Landmarks over the effective dimension.
     first : int, optional
         Rows of the uniform dictionary. Default: :math:`\kappa^2 / \lambda`, or m if m is set.
 

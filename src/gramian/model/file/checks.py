@@ -16,7 +16,7 @@ from ..cells import CellCenters
 
 
 def check_parts(parts: Mapping[str, Any]) -> None:
-    """Refuse parts of a model that do not fit together: ValueError, at no cost of order m d."""
+    """Raise ValueError for inconsistent parts of a model, without a pass over the centers."""
     kernel, centers, coef = parts["kernel"], parts["centers"], parts["coef"]
     # The shape alone: mapped centers are not read, as they may be larger than memory.
     m, k = centers.shape
@@ -45,7 +45,7 @@ def check_parts(parts: Mapping[str, Any]) -> None:
 
 
 def check_average(weights: Sequence[Any], members: Sequence[Mapping[str, Any]]) -> None:
-    """Refuse an average of models that do not fit together: ValueError."""
+    """Raise ValueError for an average of incompatible models."""
     # A boolean is an int to Python, but not a weight.
     shares = all(
         isinstance(w, int | float) and not isinstance(w, bool) and 0 <= w <= 1 for w in weights
@@ -65,7 +65,7 @@ def check_average(weights: Sequence[Any], members: Sequence[Mapping[str, Any]]) 
 
 
 def same_encoding(a: Encoding | None, b: Encoding | None) -> bool:
-    """Return whether two encodings, or none, make the same rows of the same tables."""
+    """Return whether two encodings, or two Nones, give the same rows for the same tables."""
     if a is None or b is None or a is b:
         return a is b
     tensors = b.tensors()
@@ -81,7 +81,7 @@ def _inputs(parts: Mapping[str, Any]) -> int:
 
 
 def _check_maps(parts: Mapping[str, Any], k: int, d: int) -> None:
-    """Refuse maps of features that do not follow each other: from d to k features."""
+    """Raise ValueError unless the maps can be chained from d to k features."""
     quantiles, metric, importances = (parts[n] for n in ("quantiles", "metric", "importances"))
     if quantiles is not None and quantiles.features != d:
         raise ValueError(f"the quantile map has {quantiles.features} features, not {d}")
@@ -117,7 +117,7 @@ def _check_kernel(kernel: Kernel, d: int) -> None:
 
 
 def check_floating(name: str, tensor: Tensor) -> None:
-    """Refuse tensors of other types than float32 and float64: ValueError."""
+    """Raise ValueError for tensors of other types than float32 and float64."""
     if tensor.dtype not in (torch.float32, torch.float64):
         raise ValueError(f"{name} must be float32 or float64, not {tensor.dtype}")
 

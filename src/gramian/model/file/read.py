@@ -57,7 +57,7 @@ def read_model(path: Path, verify: bool) -> Saved:
     FileNotFoundError
         If there is no such file.
     ValueError
-        If it is no model, is damaged, or was written by a newer version.
+        If the file is not a model, is damaged, or was written by a newer version.
     """
     if not path.is_file():
         raise FileNotFoundError(f"there is no model file {display_text(path)}")
@@ -143,7 +143,7 @@ def _check_fields(header: dict[str, Any], known: set[str]) -> None:
 
 
 def _assemble_model(header: dict[str, Any], tensors: dict[str, Tensor]) -> Saved:
-    """Return the parts of all models; ValueError if tensors are left over."""
+    """Return the parts of all models; raise ValueError for unused tensors."""
     # 1. Entries that all models of the file share.
     names, classes, encoding, target, chances, conformal = (header[key] for key in SHARED_ENTRIES)
     shared = {

@@ -1,4 +1,4 @@
-"""Standard deviations of predictions, and rows that are out of the range of the training."""
+"""Standard deviations of predictions, and detection of rows out of range."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def deviations(
 def out_of_range(
     model: Model, rows: RowSource, engine: str | Engine, memory_bytes: int
 ) -> Bool[Tensor, " n"]:
-    """Return which rows are far from the training; see `Model.out_of_range`."""
+    """Return a mask of rows far from the training rows; see `Model.out_of_range`."""
     beyond = torch.zeros((), dtype=torch.float64)
     for share, part in zip(model.shares, model.parts, strict=True):
         variance_of_part, v = residual_variance(part, rows, engine, memory_bytes)

@@ -23,7 +23,7 @@ class RowFactors:
     Attributes
     ----------
     ridge : Tensor of shape (1,) or (n,)
-        Ridge on the diagonal of K.
+        The ridge N λ / w of each row, which is added to the diagonal of K.
     inverse : Tensor of shape (n, n), or None
         :math:`R^{-1}`, upper triangular, of the Cholesky factor R of that matrix. Files and copies
         do not hold these n² numbers: they are recomputed when needed.
@@ -73,7 +73,7 @@ class RowFactors:
     ) -> Tensor:
         """Return v of rows, from their kernel with the centers and themselves; overwrites K.
 
-        At least the rounding of k(x, x). Cost: b n² operations.
+        The result is at least the rounding of k(x, x). Cost: b n² operations.
         """
         assert self.inverse is not None  # `inverse_factor` was called
         la.times_triangle_(K, self.inverse)
@@ -112,9 +112,9 @@ class LandmarkFactors:
     Attributes
     ----------
     index : Tensor of shape (q,)
-        Numbers of the landmarks that are no combinations of others, in the order of the pivots.
+        Numbers of the independent landmarks, in the order of the pivots.
     T, R : Tensor of shape (q, q)
-        Upper triangular.
+        The upper triangular factors.
     shift : float
         N times the penalty.
     """
@@ -164,7 +164,7 @@ class LandmarkFactors:
     ) -> Tensor:
         """Return v of rows, from their kernel with the centers and themselves; 2 b m² operations.
 
-        At least the rounding of k(x, x).
+        The result is at least the rounding of k(x, x).
         """
         f = self.features(K)
         # At a landmark the difference is zero, and negative by rounding.

@@ -1,4 +1,4 @@
-"""Probabilities of classes from the decision values of a model: the maps, and how one is fitted."""
+"""Maps from decision values of a model to probabilities of classes, and their fit."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ POWER_RANGE = (0.25, 8.0)
 
 
 class Probabilities(ABC):
-    """A map from decision values to probabilities of classes; a frozen value that JSON can hold."""
+    """A map from decision values to probabilities of classes; immutable, stored as JSON."""
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]  # every subclass is a dataclass
 
@@ -40,7 +40,7 @@ class Probabilities(ABC):
         Parameters
         ----------
         values : Tensor of shape (n, t)
-            Decision values: one for two classes, positive for the second one; else one per class.
+            Decision values: one for two classes, positive for the second class; else one per class.
         """
 
     def __call__(self, values: Float[Tensor, "n t"]) -> Float[Tensor, "n k"]:
@@ -56,7 +56,7 @@ maps: Registry[Probabilities] = Registry("map to probabilities")
 
 
 def probabilities_from(given: Mapping[str, Any]) -> Probabilities:
-    """Return the map of `Probabilities.to_dict`; ValueError or TypeError if it is not valid."""
+    """Rebuild a map from `Probabilities.to_dict`; raise ValueError or TypeError if invalid."""
     parameters = dict(given)
     return maps.make(parameters.pop("kind"), **parameters)
 
@@ -101,14 +101,14 @@ class Shares(Probabilities):
         codes: Float[Tensor, "v t"],
         weights: Float[Tensor, " v"] | None = None,
     ) -> Shares:
-        r"""Return the map of the least log loss on rows that a fit did not see.
+        r"""Return the map of least log loss on held-out rows.
 
         Parameters
         ----------
         values : Tensor of shape (v, t)
             Decision values.
         codes : Tensor of shape (v, t)
-            The truth; means of codes for rows that count as several.
+            Codes of the true classes; means of codes for merged rows.
         weights : Tensor of shape (v,), optional
 
         Notes
@@ -116,9 +116,9 @@ class Shares(Probabilities):
         For a given floor the loss is convex in a. To its sum over the rows :math:`a - 1 - \log a`
         is added, which is 0 at 1 and about the loss of one row: otherwise a few correct rows would
         need an infinite power. The row of the least weight counts as one: weights may have any
-        scale, or count repeated rows. Another floor than `LEAST_SHARE` is taken if it lowers the
+        scale, or count repeated rows. A floor other than `LEAST_SHARE` is used if it lowers the
         mean loss by more than the standard error of the difference. The log loss of the rows is
-        hence no larger than of the default map.
+        therefore no larger than with the default map.
         """
         # Values of a fit that diverged determine no power.
         if not bool(values.isfinite().all()):

@@ -26,9 +26,9 @@ class Variance:
     scale, noise : Tensor of shape (t,)
         The a and b of each target, in its units squared; at least 0.
     beyond : Tensor of shape (t,)
-        The slope c out of range, where a and b were not calibrated; at least 0.
+        The slope c, which applies out of range, where a and b are not calibrated; at least 0.
     limit : float
-        A row is out of range if v(x) is not below it.
+        The limit v_0: a row is out of range if v(x) is at least this number.
     factors : RowFactors or LandmarkFactors
         Factors of the fit, which give v.
     """

@@ -63,11 +63,11 @@ def rows_measured(clock: Clock, n: int, seconds: float, trained: int) -> tuple[i
     ----------
     clock : Clock
     n : int
-        Training rows.
+        Number of training rows.
     seconds : float
         Seconds of a measured cell.
     trained : int
-        Rows of that cell.
+        Rows of the measured cell.
 
     Notes
     -----

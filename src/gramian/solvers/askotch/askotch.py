@@ -55,7 +55,7 @@ class ASkotch(StoresEntries, Solver[FullProblem, ASkotchState]):
         Gauss-Seidel, b³ / 3 operations; ``"none"``, the identity: NU_ACDM, or without momentum
         block coordinate descent; ``"auto"``: exact up to 4,000 rows, Nystrom beyond.
     accelerated : bool, default=True
-        False: Skotch.
+        Whether steps have momentum; without it the method is `Skotch`.
     convexity : float or "auto", default="auto"
         :math:`\mu`, the strong convexity of the objective. Fresh blocks: in the metric of L P; from
         1 on, steps have no momentum. Fixed blocks: in the metric of P, any positive number; the

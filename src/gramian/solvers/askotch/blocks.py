@@ -162,7 +162,7 @@ class BlockRule(ABC):
         mu : float
             The strong convexity.
         excess : float
-            At least 1, finite: see `ASkotchState.excess`.
+            Factor that enlarges nu, at least 1 and finite: see `ASkotchState.excess`.
         """
 
     def scale(self, smoothness: Float[Tensor, " B"]) -> float:

@@ -69,7 +69,7 @@ class EigenPro3Costs(EigenProSettings):
         return 2 if self._feature_bytes(size, BLOCK_BYTES) else 1
 
     def _waiting(self, size: ProblemSize) -> int:
-        """Return the kernel evaluations per row besides those with centers and subsample."""
+        """Return the kernel evaluations per row besides the ones with centers and subsample."""
         if resolve_projection(self.projection, size.m, BLOCK_BYTES) == "delayed":
             return 2 * size.m
         delay = self._delay(size)

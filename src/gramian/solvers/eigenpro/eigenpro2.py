@@ -42,23 +42,24 @@ class EigenPro2(EigenProSettings, StoresEntries, Solver[FullProblem, EigenProSta
     W^{-1}) \Omega^{1/2}`, where :math:`\Omega = n W / N`. With penalty 0 it interpolates, as in
     the paper.
 
-    Use it with ``penalty=0``, where the number of epochs regularises.
+    Use it with ``penalty=0``: the number of epochs then regularises.
 
     Parameters
     ----------
     subsample : int or "auto", default="auto"
-        s. "auto": 2,000, or 5,000 from 100,000 rows on.
+        Number s of rows for the eigenvectors. "auto": 2,000, or 5,000 from 100,000 rows on.
     rank : int or "auto", default="auto"
-        q, see `EigenProFactor`; 0 is plain stochastic gradient descent.
+        Number q of flattened directions, see `EigenProFactor`; 0 is plain stochastic gradient
+        descent.
     batch : int or "auto", default="auto"
-        m. "auto": a quarter of the critical batch, beta / top, between 128 and 4,096.
+        Batch size m. "auto": a quarter of the critical batch, beta / top, between 128 and 4,096.
     exponent : float, default=0.95
-        a of `EigenProFactor`.
+        Exponent a of `EigenProFactor`.
     step_scale : float, default=1
         Factor of the automatic step, :math:`\eta = 1.5 / (\beta + (m - 1) \lambda_{top})`; see
         `EigenProFactor.step`.
     states_per_epoch : int, default=1
-        Several states let time limits and callbacks act within an epoch.
+        States per epoch; with several, time limits and callbacks act within an epoch.
     store_bytes : int, default=0
         Memory for the entries of K in the dtype of the rows. If they fit, they are evaluated once,
         and each batch reads its rows of them. An estimator assigns the memory that its limit
@@ -72,8 +73,8 @@ class EigenPro2(EigenProSettings, StoresEntries, Solver[FullProblem, EigenProSta
     or faster. With small penalties, early epochs learn most of the function; use `PCG` to reach
     convergence.
 
-    ``batch_mse`` and ``rel_residual`` in the history come from the batches, each before its step.
-    If the former is no lower after ten epochs than in the first, the method ends as "no_progress".
+    ``batch_mse`` and ``rel_residual`` in the history are measured on each batch before its step. If
+    ``batch_mse`` is no lower after ten epochs than in the first, the method ends as "no_progress".
 
     Departures: top eigenvalue and step as in the notes of `EigenProFactor`.
 

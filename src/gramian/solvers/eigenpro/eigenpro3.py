@@ -56,11 +56,11 @@ class EigenPro3(EigenPro3Costs, Solver[NystromProblem, EigenPro3State]):
         to 10,000 centers if that fits into a quarter of the memory, else delayed. With 10,000 rows
         and 1,000 centers of fashion-MNIST, errors after an epoch were 16.4 % and 17.9 %.
     delay : int or "auto", default="auto"
-        T. "auto": p / m if delayed or exact, else 1.
+        Number T of batches between projections. "auto": p / m if delayed or exact, else 1.
     projection_epochs : int or "auto", default="auto"
-        Most epochs of EigenPro 2 in a projection. "auto": 1 if delayed, else 2.
+        Largest number of epochs of EigenPro 2 in a projection. "auto": 1 if delayed, else 2.
     projection_tol : float, default=1e-3
-        Relative residual that ends them.
+        Relative residual at which these epochs end.
     average : bool, default=True
         Whether `coef` is the mean of the iterates after projections, in which late ones weigh
         more (the last eighth about half). The mean is far below the noise floor of a constant step.
@@ -71,17 +71,17 @@ class EigenPro3(EigenPro3Costs, Solver[NystromProblem, EigenPro3State]):
 
     Notes
     -----
-    The fixed point is not the solution of the problem, penalized least squares. With
+    The fixed point is not the solution of the problem, which is penalized least squares. With
     :math:`K^P = K - K_{\cdot S} U U^\top K_{S \cdot}` it is the solution of
 
     .. math:: (K^P_{ZX} \Omega K_{XZ} + n \lambda K_{ZZ})\, \mathrm{coef} = K^P_{ZX} \Omega\, y
 
     a weighted least-squares problem (lemma 6 of [1]_ for s = n, no penalty): errors along the
-    flattened eigenvectors weigh less. It is the same function if rows can be interpolated, and a
-    similar one otherwise; ``rank=0`` is least squares. The penalty :math:`\lambda` is a decay of f
-    by :math:`\eta m \lambda` in each step; observation weights :math:`\Omega`, relative to their
-    mean, multiply g. The paper has neither. To continue to the least-squares solution:
-    ``solve(problem, Falkon(), state=State(0, coef))``, if p² numbers fit.
+    flattened eigenvectors weigh less. The function is the same as for least squares if rows can be
+    interpolated, and similar otherwise; ``rank=0`` is least squares. The penalty :math:`\lambda` is
+    a decay of f by :math:`\eta m \lambda` in each step; observation weights :math:`\Omega`,
+    relative to their mean, multiply g. The paper has neither. To continue to the least-squares
+    solution: ``solve(problem, Falkon(), state=State(0, coef))``, if p² numbers fit.
 
     An iteration is an epoch. A sequential source of rows is read twice at the start, for the
     subsample and for the step, and once per epoch. If the error of the batches is no lower after
@@ -94,7 +94,7 @@ class EigenPro3(EigenPro3Costs, Solver[NystromProblem, EigenPro3State]):
     Departures: penalty, weights and mean, as above; :math:`-\eta` is part of h, whose sum over T
     batches is projected. Top eigenvalue and step are as in the notes of `EigenProFactor`; the step
     at the critical batch agrees with the code of [1]_. A projection ends at a relative residual.
-    The code uses an absolute one, and ends at once when little is left to learn.
+    The code uses an absolute residual, and ends at once when little is left to learn.
 
     References
     ----------
@@ -222,7 +222,7 @@ class EigenPro3(EigenPro3Costs, Solver[NystromProblem, EigenPro3State]):
             raise ValueError("augment needs dense rows, but these are sparse; pass dense rows")
 
     def verify(self, problem: NystromProblem, state: EigenPro3State) -> None:
-        """Compare errors of the iterate and the mean with the errors of the last batches.
+        """Compare errors of the iterate and of the mean with the errors of the last batches.
 
         Augmented batches are not compared, since their errors belong to other rows. Cost: 2 n p
         kernel evaluations.

@@ -73,7 +73,7 @@ class InexactProjection(Projection):
     ----------
     descent : Descent
     epochs : int
-        Most epochs.
+        Largest number of epochs.
     tol : float
         Residual over the norm of h, largest over the targets.
     """
@@ -131,7 +131,7 @@ def resolve_projection(kind: str, p: int, memory_bytes: int) -> str:
 
 
 def resolve_delay(delay: Any, kind: str, p: int, m: int) -> int:
-    """Return T, the batches of m rows between two projections onto p centers."""
+    """Return T, the number of batches of m rows between two projections onto p centers."""
     if delay != "auto":
         return int(delay)
     return max(1, int(DELAY_PER_CENTER[kind] * p) // m)

@@ -19,7 +19,7 @@ class Step:
     rows : slice
         Position of its rows in the segment.
     index : Tensor of shape (m,)
-        Its row numbers.
+        Row numbers of the batch.
     y : Tensor of shape (m, t)
     """
 
@@ -40,7 +40,7 @@ class Segment:
     K_bs_U : DenseBlock or Product of shape (b, q)
         K(x, X_s) U.
     K_bb : KernelOperator or DenseBlock of shape (b, b), or None
-        None if there is only one batch.
+        Kernel of the rows with themselves; None if there is only one batch.
     number : int
         Number of the last batch among all batches.
     due : bool

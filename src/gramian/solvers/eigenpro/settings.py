@@ -1,4 +1,4 @@
-"""EigenProSettings: parameters of EigenPro 1, 2 and 3, with the costs that follow from them."""
+"""EigenProSettings: parameters of EigenPro 1, 2 and 3, and their costs."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class EigenProSettings:
     def sample_bytes(self, n: int, available: int | None = None) -> int:
         """Return the memory for the subsample matrix and its eigenvectors.
 
-        A subsample set by the user counts in full. An automatic one uses at most half of
+        A subsample set by the user counts in full. An automatic subsample uses at most half of
         `available`.
         """
         need = BYTES_PER_PAIR * self.subsample_rows(n) ** 2
@@ -68,7 +68,7 @@ class EigenProSettings:
         return min(need, available // 2) if self.automatic_sample else 0
 
     def eigenvector_operations(self, size: ProblemSize, q: int) -> float:
-        """Return three times the 4/3 s³ of `syevr`, which runs at a third of the speed.
+        """Return the operations of the eigenvectors: 4 s³, as `syevr` runs at a third of the speed.
 
         Operations in float32 count half. Subspace iteration for q vectors takes about 12 s²
         operations per column of its block.
@@ -80,7 +80,7 @@ class EigenProSettings:
         return (2 if coarse else 4) * float(s) ** 3
 
     def steps(self, size: ProblemSize, iterations: int) -> int:
-        """Return the number of batches in some epochs, for the least batch if it is automatic."""
+        """Return the number of batches in some epochs, for the least batch size if automatic."""
         batch = LEAST_BATCH if self.batch == "auto" else int(self.batch)
         return iterations * math.ceil(size.n / min(batch, size.n))
 
@@ -96,7 +96,7 @@ class EigenProSettings:
         )
 
     def batch_rows(self, P: EigenProFactor, n: int, decay: float = 0.0) -> int:
-        """Return m: a quarter of the critical batch if automatic."""
+        """Return the batch size m, by default a quarter of the critical batch."""
         if self.batch != "auto":
             return min(int(self.batch), n)
         return min(max(P.batch(decay), LEAST_BATCH), LARGEST_BATCH, n)

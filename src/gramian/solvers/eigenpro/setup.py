@@ -127,7 +127,7 @@ class Setup:
             yield chunk
 
     def _place(self, number: int, part: EpochPart) -> int:
-        """Return the number of batches since the last projection."""
+        """Return the number of batches since the previous projection."""
         return (number - part.numbers(len(self.batches))[0]) % self.delay
 
     def _segment(
@@ -150,7 +150,7 @@ class Setup:
 
     @property
     def _chunk_rows(self) -> int:
-        """Most rows of a chunk such that their kernel entries fit into memory."""
+        """Largest number of rows of a chunk whose kernel entries fit into memory."""
         numbers = self.K.memory_bytes // self.K.dtype.itemsize
         # Half of the memory is for K(x, Z), and a quarter for K(x, x).
         fits = min(numbers // (2 * self.K.shape[1]), math.isqrt(numbers // 4))

@@ -16,13 +16,13 @@ from .segment import Segment
 class TemporaryCenters:
     """Function k(., X_tmp) a + k(., X_s) U b since the last projection, with its values on Z.
 
-    Between `enter` and `leave` it takes the steps of the batches of a segment, whose rows and
+    Between `enter` and `leave` it collects the steps of the batches of a segment, whose rows and
     kernel entries are in memory. The rows of the segment then become temporary centers.
 
     Parameters
     ----------
     K : KernelOperator of shape (n, p)
-        Any rows, against the centers Z.
+        Operator of any rows with the centers Z.
     K_Zs_U : Tensor of shape (p, q)
         K(Z, X_s) U.
     t : int

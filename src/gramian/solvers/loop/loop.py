@@ -75,14 +75,14 @@ def solve(
         ``callback(problem, state)`` after each iteration, in order, before the stopping rules,
         which may use metrics that it adds to ``state.metrics``. Its time is not counted.
     state : State, optional
-        A state that the solver has yielded: resumes from it. A plain `State`: a starting point.
+        A state of this solver, from which it resumes, or a plain `State` as a starting point.
     rng : torch.Generator, optional
         Generator for random solvers; seeded with 0 if None.
 
     Returns
     -------
     Result
-        Its state is on the device of the problem's targets, on which the solver works.
+        The outcome; its state is on the device of the problem's targets, on which the solver works.
 
     Raises
     ------
@@ -92,8 +92,8 @@ def solve(
         If the run is interrupted, as by Ctrl-C, after its first state: a KeyboardInterrupt that
         holds the result so far.
     Exception
-        From the solver or a callback. After the first state, its attribute ``result`` holds the
-        result so far, with the reason "error".
+        An error of the solver or of a callback. After the first state, its attribute ``result``
+        holds the result so far, with the reason "error".
     """
     solver.check(problem)
     stop = () if solver.closed_form else stop
@@ -152,7 +152,7 @@ def _finish_at_exit(callbacks: Sequence[Callback]) -> Iterator[None]:
 
 
 class _Clock:
-    """Timer of the solver, without callbacks, and reader of the meter; continues when resuming."""
+    """Clock of solver time, without callbacks, and kernel evaluations; continues when resuming."""
 
     def __init__(self, problem: Problem, state: State | None) -> None:
         metrics = {} if state is None else state.metrics

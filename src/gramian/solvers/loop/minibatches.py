@@ -27,9 +27,9 @@ class EpochPart:
     start, stop : int
         Range of batch numbers within the epoch.
     done : float
-        Number of epochs at its end.
+        Number of epochs at the end of the part.
     length : float
-        Its length in epochs, with parts of equal length.
+        Length of the part in epochs; all parts have equal length.
     """
 
     epoch: int
@@ -48,12 +48,12 @@ class EpochPart:
         return cls(epoch, start, stop, (iteration + 1) / parts, 1 / parts)
 
     def numbers(self, batches: int) -> range:
-        """Return its batch numbers over all epochs, for the number of batches per epoch."""
+        """Return the batch numbers of the part, counted over all epochs."""
         return range(self.epoch * batches + self.start, self.epoch * batches + self.stop)
 
 
 class BatchErrors:
-    """Mean squared residual of batches, each before its step, which costs nothing."""
+    """Mean squared residual of batches, measured before their steps without additional cost."""
 
     def __init__(self) -> None:
         self._squares: Tensor | None = None

@@ -33,14 +33,14 @@ Stop = Callable[[Sequence[Row]], StopReason | None]
 def tolerance(tol: int | float, metric: str | None = None) -> Stop:
     """Return a rule: stop as "converged" once a metric is at most `tol`.
 
-    States without that metric are skipped.
+    States without this metric are skipped.
 
     Parameters
     ----------
     tol : float
     metric : str, optional
-        By default the estimated error of predictions, ``"prediction_error"``, or
-        ``"rel_residual"`` for solvers without such an estimate.
+        Name of a metric in the history; by default ``"prediction_error"``, the estimated error of
+        predictions, or ``"rel_residual"`` for solvers without it.
     """
 
     def rule(history: Sequence[Row]) -> StopReason | None:
@@ -54,17 +54,17 @@ def tolerance(tol: int | float, metric: str | None = None) -> Stop:
 
 
 def max_iterations(limit: int) -> Stop:
-    """Stop as "max_iterations" after `limit` iterations, including those before a resumption."""
+    """Stop as "max_iterations" after `limit` iterations, also counted before a resumption."""
     return lambda history: "max_iterations" if history[-1]["iteration"] >= limit else None
 
 
 def time_limit(seconds: int | float) -> Stop:
-    """Stop as "time_limit" after `seconds` of solver time, callbacks excluded."""
+    """Stop as "time_limit" after `seconds` of solver time, without callbacks."""
     return lambda history: "time_limit" if history[-1]["seconds"] >= seconds else None
 
 
 def deadline(at: int | float) -> Stop:
-    """Stop as "time_limit" once `time.monotonic` reaches `at`, callbacks and setup included."""
+    """Stop as "time_limit" once `time.monotonic` reaches `at`, including callbacks and setup."""
     return lambda history: "time_limit" if time.monotonic() >= at else None
 
 

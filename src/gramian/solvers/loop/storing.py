@@ -57,7 +57,7 @@ class StoresEntries:
     def storing(self, size: ProblemSize, available: int) -> Any:
         """Return a solver that stores entries if that pays and `available` bytes suffice.
 
-        Entries of float32 rows are stored in float64 if products need that, and if memory
+        Entries of float32 rows are stored in float64 if products require float64 and memory
         suffices.
         """
         fits = [b for b in self._sizes(size) if b <= available]

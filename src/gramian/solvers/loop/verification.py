@@ -19,8 +19,8 @@ for blocks, 1.7 for batches.
 def check_residual(problem: FullProblem, state: State) -> None:
     """Raise ValueError if the true residual is far above the residual that a state reports.
 
-    Cost: n² kernel evaluations. For solvers that report the residual of the last blocks or batches,
-    each before its step: the true one is mostly smaller.
+    It is for solvers that report the residual of the last blocks or batches before their steps; the
+    true residual is mostly smaller. Cost: n² kernel evaluations.
     """
     reported = state.metrics.get(RESIDUAL_KEY)
     if reported is None:

@@ -57,8 +57,8 @@ class Coordinates:
     ) -> Coordinates:
         """Return the coordinates at values f; the root of K_mm is not modified.
 
-        `hard` is True if a factor built from landmarks was poor before.
-        Cost for each output: 2/3 m³ operations, and s m² where few rows are curved.
+        `hard` is True if a factor built from landmarks was poor before. Cost for each output: 2/3
+        m³ operations, and s m² if only s rows are curved.
         """
         curved = problem.loss.curvatures(f, problem.targets.double())
         factors = [_factor(problem, root, column, penalty, hard) for column in curved.T]
@@ -76,7 +76,7 @@ class Coordinates:
     ) -> Float[Tensor, "r q"]:
         """Return B' (data + penalty values), for the values of the function at the landmarks.
 
-        The penalty is the penalty of the stage by default.
+        By default `penalty` is the penalty of the stage.
         """
         g = data + (self.problem.penalty if penalty is None else penalty) * values
         return self._apply_each(FalkonFactor.solve_At, self._apply_each(FalkonFactor.solve_Tt, g))
@@ -94,8 +94,8 @@ class Coordinates:
     def _without_mean(self, x: Tensor) -> Tensor:
         """Remove the mean over the outputs if the loss is invariant to it.
 
-        The penalty applies to the remainder, so that the system is singular along the mean. A
-        diagonal preconditioner suits all other directions, and would not suit this one.
+        The penalty applies to the remainder, so that the system is singular along the mean. The
+        preconditioner, which is diagonal over outputs, suits all directions except the mean.
         """
         return x - x.mean(dim=1, keepdim=True) if self.problem.loss.invariant else x
 

@@ -61,15 +61,15 @@ class Newton(Solver[LossProblem, NewtonState]):
        :math:`\mu = \lambda`;
     2. c = ANM(lambda, c) until the gradient is small.
 
-    Use it for every loss but the square, as ``loss=`` of an estimator does.
+    Use it for all losses except the square, as ``loss=`` of an estimator does.
 
     Parameters
     ----------
     decrease : float, default=0.1
         Factor q of the penalty between two stages, below 1.
     accuracy : float, default=1/7
-        The :math:`\rho` of the first stages. The last one uses the square root of ``rel_residual``
-        if that is smaller, down to 0.01.
+        The :math:`\rho` of all stages but the last, which uses the square root of ``rel_residual``
+        if it is smaller, down to 0.01.
     preconditioner_penalty : float, "auto" or None, default="auto"
         As in `Falkon`.
 

@@ -22,7 +22,7 @@ class Point:
     f : Tensor of shape (n, q)
         Values at the rows.
     on_centers : Tensor of shape (m, q)
-        Values at the centers, less the constant.
+        Values at the centers, without the constant.
     """
 
     coef: Float[Tensor, "m q"]

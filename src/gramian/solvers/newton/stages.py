@@ -33,9 +33,9 @@ class Stages:
     ----------
     problem : LossProblem
     penalties : tuple of float
-        The last one is the penalty of the problem.
+        Penalties; the last one is the penalty of the problem.
     widths : tuple of float
-        0 for a loss without a kink.
+        Widths over which kinks are rounded; 0 for a loss without a kink.
     """
 
     problem: LossProblem
@@ -44,7 +44,7 @@ class Stages:
 
     @classmethod
     def of(cls, problem: LossProblem, decrease: float) -> Stages:
-        """Return the stages, in which each penalty is `decrease` times the one before."""
+        """Return the stages; each penalty is `decrease` times the previous penalty."""
         points = problem.K.cols.take(torch.arange(min(DIAGONAL_ROWS, problem.K.shape[1])))
         points = dense(points)
         scale = float(problem.K.kernel.diag(points).double().mean())

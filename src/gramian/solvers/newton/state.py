@@ -29,7 +29,8 @@ class NewtonState(State):
     least : float
         Least objective of the last stage.
     idle : int
-        Steps since then. Several of them mean that rounding leaves no descent direction.
+        Number of steps since `least` was reached. After several, rounding leaves no descent
+        direction.
     """
 
     stage: int

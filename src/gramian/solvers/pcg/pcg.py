@@ -50,12 +50,12 @@ class PCG(StoresEntries, Solver[FullProblem, PCGState]):
     r"""Conjugate gradient on (K + N penalty W⁻¹) coef = y, K never stored.
 
     Products run in the dtype of the rows. With float32 rows the iterate is float64, and the true
-    residual is computed in float64 each time the recursive one has dropped tenfold. If it has not
-    even halved, products run in float64 from then on, at about twice the cost. They run in float64
-    from the start if float32 cannot resolve the penalty (`FullProblem.needs_float64`).
-    ``metrics["wide"]`` is then 1.
+    residual is computed in float64 each time the recursive residual has dropped tenfold. If the
+    true residual has not even halved, products run in float64 from then on, at about twice the
+    cost. They run in float64 from the start if float32 cannot resolve the penalty
+    (`FullProblem.needs_float64`). ``metrics["wide"]`` is then 1.
 
-    Use it for all rows as centers if n² numbers do not fit, up to about 100,000 rows.
+    Use it for all rows as centers if n² numbers do not fit in memory, up to about 100,000 rows.
 
     Parameters
     ----------
@@ -64,18 +64,19 @@ class PCG(StoresEntries, Solver[FullProblem, PCGState]):
         [1]_, from r columns of K; ``"nystrom"`` [2]_, from one product with r random vectors, n²
         kernel evaluations; ``"greedy"``, pivoted Cholesky with the largest pivots. Or factorised
         blocks of K between neighboring rows: ``"cells"``. ``"nystrom+cells"`` combines F F' of
-        "rpcholesky" with the residual of K within cells. Or ``"none"``. ``"auto"``: "cells" if K
-        has less outside of them than within, as narrow kernels of few features have; "rpcholesky"
-        if it has 20 times as much outside, if few columns leave a trace of at most N penalty, or
-        if rows are sparse; else "nystrom+cells".
+        "rpcholesky" with the residual of K within cells. Or ``"none"``. ``"auto"``: "cells" if the
+        entries of K have a smaller sum outside of the cells than within, as for narrow kernels of
+        few features; "rpcholesky" if the sum outside is 20 times as large, if few columns leave a
+        trace of at most N penalty, or if rows are sparse; else "nystrom+cells".
     rank : int or "auto", default="auto"
-        r. "auto": n / 10, at most 1,000, or 2 sqrt(n) with cells, limited by `memory_bytes`; fewer
-        if the residual trace falls below N penalty, so that P is within a factor of two.
+        Rank r. "auto": n / 10, at most 1,000, or 2 sqrt(n) with cells, limited by `memory_bytes`;
+        fewer if the residual trace falls below N penalty, so that P is within a factor of two.
     memory_bytes : int, default=2**29
-        Memory for the factor if its rank is automatic, and for cells if their size is; half for
-        each if there are both.
+        Memory for a factor of automatic rank, and for cells of automatic size; half for each if
+        both are used.
     cell_rows : int or "auto", default="auto"
-        Most rows of a cell, s. "auto": 10 sqrt(n), or 4 sqrt(n) with a factor, limited by memory.
+        Largest number s of rows of a cell. "auto": 10 sqrt(n), or 4 sqrt(n) with a factor, limited
+        by memory.
     store_bytes : int, default=0
         Memory for the lower triangle of K in the dtype of products. If it fits, entries are
         evaluated once, and each product reads them. An estimator assigns the memory that its limit

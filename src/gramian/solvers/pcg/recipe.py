@@ -53,7 +53,7 @@ Inverse = LowRankInverse | InverseOfEach | BlockCholesky | BlockLowRank
 
 @dataclass(frozen=True)
 class Recipe:
-    """Preconditioner by name, with its sizes where they are set; see `PCG`.
+    """Preconditioner by name, with its sizes if they are set; see `PCG`.
 
     Attributes
     ----------
@@ -97,7 +97,7 @@ class Recipe:
         return BlockLowRank.build(K, blocks, factor, problem.ridge)
 
     def rank_of(self, n: int) -> int:
-        """Return the rank for n rows; an automatic rank may still fall with the spectrum."""
+        """Return the rank for n rows; an automatic rank may decrease with the spectrum."""
         if self.kind in ("none", "cells"):
             return 0
         if self.rank is not None:
@@ -106,7 +106,7 @@ class Recipe:
         return max(1, min(largest, MOST_RANK, n, self._memory // (self._number_bytes * n)))
 
     def cell_rows_of(self, n: int, itemsize: int) -> int:
-        """Return the most rows of a cell, for n rows and the bytes of an entry; 0 without cells."""
+        """Return the row limit of a cell, for n rows and the bytes of an entry; 0 without cells."""
         if not self.has_cells:
             return 0
         if self.cell_rows is not None:

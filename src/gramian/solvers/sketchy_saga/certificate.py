@@ -1,4 +1,4 @@
-"""Certificate: the metric of SketchySAGA's gradients, and the error that they imply."""
+"""Certificate: the norm of SketchySAGA's gradients, and the error of predictions from it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Certificate:
         The inverse of M: B B' of FALKON, or the preconditioner of the steps if m² numbers do not
         fit or the penalty is 0. The latter does not resolve directions outside of the sketch.
     smallest_eigenvalue : float
-        That eigenvalue, estimated from a sample of rows.
+        The least eigenvalue of :math:`M^{-1} H`, estimated from a sample of rows.
     """
 
     inverse: FalkonFactor | LowRankInverse

@@ -84,7 +84,7 @@ class Setup:
     def restart(self, s: SagaState) -> SagaState:
         """Return a state that restarts from zero with the step of another state.
 
-        The earlier part of the epoch may have ended where no step is short enough.
+        The other state may be at a point from which no step is short enough.
         """
         first = self.start(torch.zeros_like(s.coef), s)
         return replace(first, metrics=s.metrics, halvings=s.halvings)
@@ -106,7 +106,7 @@ class Setup:
             yield index, batches.rows.take(index)
 
     def kernel_block(self, x: Tensor) -> KernelOperator | DenseBlock:
-        """Return the kernel of some rows with the landmarks, stored if it fits into a half."""
+        """Return the kernel of rows with the landmarks, stored if it fits half of the memory."""
         return materialize(replace(self.K, rows=as_rows(x)), self.K.memory_bytes // 2)
 
 
@@ -121,8 +121,8 @@ def row_weights(problem: NystromProblem) -> Float[Tensor, " n"]:
 def check_average(problem: NystromProblem, state: SagaState, ridge: str) -> None:
     """Raise ValueError if the average gradient of a state differs from its table.
 
-    The fixed point depends on their agreement; coefficients and table may have any value. Cost:
-    n m kernel evaluations.
+    The fixed point depends on the agreement of both; coefficients and table may have any value.
+    Cost: n m kernel evaluations.
     """
     K, omega = load_centers(problem.K), row_weights(problem)
     term = Ridge.build(problem, K, omega, ridge)

@@ -52,9 +52,10 @@ class SketchySAGA(Solver[NystromProblem, SagaState]):
     Parameters
     ----------
     batch : int or "auto", default="auto"
-        b. "auto": 512, limited by a quarter of the memory.
+        Batch size b. "auto": 512, limited by a quarter of the memory.
     rank : int or "auto", default="auto"
-        r. "auto": 500. A step costs 4 m r more operations, about a tenth of all with 512 rows.
+        Rank r of the sketch. "auto": 500. A step costs 4 m r more operations, about a tenth of all
+        with 512 rows.
     damping : float or "auto", default="auto"
         :math:`\rho`, in units of the Hessian over n. "auto": :math:`\Lambda_1 \cdot 10^{-j}` with
         the largest eigenvalue :math:`\Lambda_1` of the sketch. j is the largest number up to 9 for
@@ -63,13 +64,13 @@ class SketchySAGA(Solver[NystromProblem, SagaState]):
         amplifies. Steps along directions outside of the sketch have length :math:`1 / (\rho L)`,
         and within it :math:`1 / L`.
     step_scale : float, default=1.0
-        :math:`\eta L`: the step is this over the preconditioned smoothness L.
+        :math:`\eta L`: the step length times the preconditioned smoothness L.
     ridge : str, default="auto"
         Form of the term :math:`\lambda K_{mm} w`: ``"direct"``, m² kernel evaluations per batch,
         none if K_mm fits into a quarter of the memory; ``"rows"``, for landmarks that are rows of
         the data, see the notes. "auto": "rows" if possible and if K_mm does not fit.
     states_per_epoch : int, default=1
-        Several states let time limits and callbacks act within an epoch.
+        States per epoch; with several, time limits and callbacks act within an epoch.
 
     Notes
     -----
@@ -83,7 +84,7 @@ class SketchySAGA(Solver[NystromProblem, SagaState]):
     .. math:: K^\top \Omega (K w - y) + 2 c K_{mm} w = (K + c\, \Omega^{-1} E)^\top \Omega ((K + c\,
         \Omega^{-1} E) w - y) - c^2 \Omega_Z^{-1} w + c\, y_Z
 
-    exactly, so that with ``ridge="rows"`` the penalty is a sum over rows, too.
+    exactly, so that with ``ridge="rows"`` the penalty is also a sum over rows.
 
     If the squared residual of the batches grows to four times its minimum, or is not finite, the
     method returns to the start of that part of the epoch with half the step: `halvings` in the
@@ -169,7 +170,7 @@ class SketchySAGA(Solver[NystromProblem, SagaState]):
         return errors
 
     def next(self, S: Setup, s: SagaState) -> SagaState:
-        """Return the state after part of an epoch, or an earlier one with half the step."""
+        """Return the state after part of an epoch, or an earlier state with half the step."""
         part = EpochPart.after(s.iteration, len(S.batches), self.states_per_epoch)
         # The loop works in place, and a yielded tensor must not change.
         w, x, Psi = s.coef.clone(), s.average.clone(), s.table.clone()
@@ -263,11 +264,11 @@ class SketchySAGA(Solver[NystromProblem, SagaState]):
         return 16 * m * r + 8 * r * r + size.itemsize * m * (m + 3 * b)
 
     def batch_rows(self, n: int, fits: int) -> int:
-        """Return b for n rows; at most `fits` if automatic."""
+        """Return the batch size b for n rows; at most `fits` if automatic."""
         if self.batch != "auto":
             return min(int(self.batch), n)
         return max(1, min(n, AUTOMATIC_BATCH, fits))
 
     def sketch_rank(self, m: int) -> int:
-        """Return r for m landmarks."""
+        """Return the rank r for m landmarks."""
         return min(m, AUTOMATIC_RANK if self.rank == "auto" else int(self.rank))
