@@ -24,15 +24,15 @@ SORTED_BOUNDS = 1 << 24
 
 @dataclass(frozen=True, eq=False)
 class RowScores:
-    """Scores of calibration rows, by functions that have not seen these rows.
+    """Scores of calibration rows, by functions that did not learn from these rows.
 
     Attributes
     ----------
     rows : RowSource of shape (c, d)
     scores : Tensor of shape (c, t)
-        In the order of the rows.
+        Scores in the order of the rows.
     functions : mapping of str to Model
-        See `CalibratedPart`.
+        Functions of the method, as in `CalibratedPart`.
     """
 
     rows: RowSource
@@ -41,14 +41,14 @@ class RowScores:
 
 
 class ConformalMethod(ABC):
-    """A way to make prediction intervals, and sets of classes; a frozen dataclass.
+    """A method for prediction intervals, and sets of classes; a frozen dataclass.
 
     Its fields are parameters that JSON can hold: model files contain them.
 
     Attributes
     ----------
     supports_classes : bool
-        Whether it makes sets of classes, too.
+        Whether it also makes sets of classes.
     has_signed_scores : bool
         Whether scores may be negative.
     scores_all_rows : bool
@@ -96,7 +96,7 @@ class ConformalMethod(ABC):
         Parameters
         ----------
         refit : Refit
-            Of the fitted model.
+            Refit of the fitted model.
         data : TrainingData
             The rows of its fit.
         held_data : TrainingData or None
@@ -124,7 +124,7 @@ class ConformalMethod(ABC):
         level : float
             Between 0 and 1.
         settings : mapping
-            Those of `Model.predict`.
+            Engine and memory, as in `Model.predict`.
 
         Notes
         -----

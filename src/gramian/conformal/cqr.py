@@ -1,4 +1,4 @@
-"""ConformalQuantiles: two fitted quantiles, moved by a constant that held-out rows give."""
+"""ConformalQuantiles: two fitted quantiles, shifted by a constant from held-out rows."""
 
 from __future__ import annotations
 
@@ -36,9 +36,10 @@ class ConformalQuantiles(HeldOutMethod):
     Parameters
     ----------
     level : float, default=0.9
-        Coverage between the fitted quantiles, between 0 and 1. An interval of another level moves
-        the same quantiles by another quantile of the scores: it has its coverage over all rows, and
-        is narrowest, and nearest to it for each kind of row, at the level of the quantiles.
+        Coverage between the fitted quantiles, between 0 and 1. An interval of another level shifts
+        the same quantiles by another quantile of the scores. Its coverage holds over all rows; at
+        the level of the quantiles, intervals are narrowest, and their coverage is most nearly equal
+        for all kinds of rows.
 
     Notes
     -----

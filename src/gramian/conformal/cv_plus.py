@@ -23,7 +23,7 @@ FOLD_COUNT = 5
 @methods.register("cv+")
 @dataclass(frozen=True)
 class CVPlus(ConformalMethod):
-    """CV+: neither a fit nor its spread has seen the rows of the fold that it gives scores for.
+    """CV+: the scores of a fold come from a fit, and a spread, that did not learn from the fold.
 
     The ridge of a spread is chosen by the errors of a fifth of the other rows, which the spread has
     not learned from until then. Kernel, maps and ridge were chosen with all rows. The theorem gives

@@ -28,7 +28,7 @@ class GroupColumn:
     Attributes
     ----------
     name : str
-        The column, as it was given.
+        Name of the column, as given by the user.
     features : tuple of k int
         Numbers of the features; several for a category with a feature for each level.
     feature_names : tuple of k str
@@ -56,7 +56,7 @@ class GroupColumn:
         names : tuple of d str, or None
             Names of the features.
         encoding : Encoding or None
-            What made these features of the columns of a table.
+            Encoding that made these features from the columns of a table.
         is_held_out : bool
             Whether calibration rows are encoded as new rows are.
 

@@ -24,7 +24,7 @@ LEAST_ROWS = 20
 
 
 class HeldOutMethod(ConformalMethod):
-    """Base of the methods that score a fifth of the rows, which the fit does not see."""
+    """Base of the methods that score a fifth of the rows, which are held out before the fit."""
 
     def divide(
         self,
@@ -66,7 +66,7 @@ class HeldOutMethod(ConformalMethod):
         Parameters
         ----------
         refit : Refit
-            Of the model, which has not seen the held-out rows.
+            Refit of the model, which did not learn from the held-out rows.
         learned : TrainingData
             The rows of its fit.
         held_data : TrainingData
@@ -85,7 +85,7 @@ def hold_out(
     Raises
     ------
     ValueError
-        If there are too few.
+        If there are too few rows.
     """
     if n < LEAST_ROWS:
         raise TextError(

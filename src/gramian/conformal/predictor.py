@@ -103,7 +103,7 @@ class ConformalPredictor:
         level : float
             Between 0 and 1.
         **settings
-            Those of `Model.predict`.
+            Engine and memory, as in `Model.predict`.
 
         Notes
         -----
@@ -160,7 +160,7 @@ class ConformalPredictor:
         ----------
         level : float
         rows : RowSource, optional
-            With groups: also count the rows without a known group among these, in one pass.
+            Rows in which, with groups, rows without a known group are counted, in one pass.
         """
         if level > self.least_level():
             yield self._few_scores(level)

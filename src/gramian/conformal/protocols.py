@@ -27,7 +27,7 @@ class Predictor(Protocol):
 
     @property
     def shares(self) -> tuple[float, ...]:
-        """Their weights."""
+        """Weights of the kernel models."""
 
     def predict(
         self, X: Any, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
@@ -48,7 +48,7 @@ class CalibrationRows(Protocol):
 
     @property
     def targets(self) -> Any:
-        """Their targets, (n, t)."""
+        """Targets of the rows, (n, t)."""
 
     @property
     def coded(self) -> bool:
@@ -70,7 +70,7 @@ class Refit(Protocol):
         """The fitted model."""
 
     def to_fewer(self, data: Any) -> Refit:
-        """Return the refit of a model that has seen only some of the rows."""
+        """Return the refit for a model fitted to a part of the rows."""
 
     def fit_rows(self, data: Any) -> Predictor:
         """Return the model fitted to other rows, with the same landmarks."""

@@ -20,7 +20,7 @@ def prediction_sets(
     Parameters
     ----------
     parts : sequence of CalibratedPart
-        With scores of shape (c, 1), see `set_scores`.
+        Parts with scores of shape (c, 1), see `set_scores`.
     chances : sequence of Tensor of shape (n, k)
         Probabilities by the function of each part.
     level : float

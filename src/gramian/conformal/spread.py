@@ -43,7 +43,7 @@ def choose_spread(
     Parameters
     ----------
     refit : Refit
-        Of the model.
+        Refit of the model.
     learned : TrainingData
         The rows of its fit.
     judges : tuple of TrainingData and Tensor, or None
@@ -135,7 +135,7 @@ def scale_errors(
 
 
 def errors_of_halves(refit: Refit, data: Any, order: Int[Tensor, " n"]) -> Float[Tensor, "n t"]:
-    """Return the errors of each half of the rows by the fit to the other one."""
+    """Return the errors of each half of the rows by the fit to the other half."""
     first, second = divide_order(order, 2)
     errors = torch.empty(data.targets.shape, dtype=torch.float64)
     for held_rows, train_rows in ((first, second), (second, first)):

@@ -1,4 +1,4 @@
-"""How often intervals and sets hold the truth, and how large they are, as means over rows."""
+"""Coverage and sizes of prediction intervals and sets, as means over rows."""
 
 from __future__ import annotations
 

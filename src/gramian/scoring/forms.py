@@ -124,7 +124,7 @@ class QuantileErrors(Form):
     Attributes
     ----------
     levels : tuple of q float
-        Of the columns of predictions.
+        Levels of the columns of predictions.
     """
 
     levels: tuple[float, ...]
@@ -141,7 +141,7 @@ class MeanOfRows(Form):
     Attributes
     ----------
     metric : Metric
-        Of numbers, with a value for each target, or of probabilities.
+        Metric of numbers, with a value for each target, or of probabilities.
     """
 
     metric: Metric

@@ -84,10 +84,10 @@ class ClassSummary:
     counts : Tensor of shape (l, k)
         Rows, or sums of weights, by the number of their label and of their predicted class.
     means : Means
-        Of the probabilities of rows whose label is a class.
+        Means over the probabilities of rows whose label is a class.
     ranks : tuple of Ranks
-        Of the decision values of each class, or of the second of two, whose rows are marked; empty
-        if they are not requested.
+        Ranks of the decision values of each class, or of the second of two, with its rows marked;
+        empty if they are not requested.
     """
 
     counts: Num[Tensor, "l k"]
@@ -105,7 +105,7 @@ class ClassMeans(Value, BlockReduction[ClassSummary]):
     Attributes
     ----------
     means : RowMeans
-        Of metrics of probabilities.
+        Means for metrics of probabilities.
     classes : Tensor of shape (l,)
         Class number of each label, or -1 for labels that are no class of the model.
     probabilities : Probabilities

@@ -64,7 +64,7 @@ def score_predictions(metric: Metric, predictions: Predictions) -> float:
     Parameters
     ----------
     metric : Metric
-        Of an estimator.
+        Metric of an estimator.
     predictions : Predictions
     """
     adapter = PredictedClasses if predictions.classes else PredictedNumbers

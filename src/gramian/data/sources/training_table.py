@@ -64,7 +64,7 @@ class TrainingTable:
         leave_out : sequence of str
             Columns not to learn from.
         options : ReadOptions
-            Of a file of text.
+            Options of reading a file of text.
 
         Raises
         ------

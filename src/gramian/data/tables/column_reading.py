@@ -57,7 +57,7 @@ class ColumnReading:
     Attributes
     ----------
     name : str
-        Of a `Reading`, without its mark.
+        Name of a `Reading`, without its mark.
     mark : (str, str) or None
         Texts before and after numbers, such as a currency or a unit; both may be empty, of numbers
         with signs or groups of their own.
