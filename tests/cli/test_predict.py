@@ -49,6 +49,27 @@ def test_columns_are_found_by_name(report, model, fresh, expected, tmp_path, for
     np.testing.assert_allclose(np.load(out), expected, rtol=1e-12)
 
 
+@pytest.mark.parametrize("form", ["parquet", "csv"])
+def test_gaps_of_new_rows_are_filled_and_reported_once(
+    gramian, model, train, fresh, form, tmp_path
+):
+    table = pq.read_table(fresh)
+    median = float(np.median(pq.read_table(train)["b"].to_numpy()))
+    b = table["b"].to_numpy().tolist()
+    answers = []
+    for gap in (None, median):
+        data = tmp_path / f"gap.{form}"
+        changed = table.set_column(1, "b", pa.array([gap, gap, *b[2:]]))
+        assert changed.column_names == table.column_names
+        (pa.csv.write_csv if form == "csv" else pq.write_table)(changed, data)
+        done = gramian("predict", model, data, "--out", tmp_path / "p.npy")
+        assert done.code == 0
+        said = [line for line in done.err.splitlines() if "warning" in line]
+        assert [("training: 'b' 2; " in line) for line in said] == [True] * (gap is None)
+        answers.append(np.load(tmp_path / "p.npy"))
+    np.testing.assert_allclose(answers[0], answers[1], rtol=1e-12)
+
+
 def test_a_matrix_without_names(report, model, fresh, expected, tmp_path):
     np.save(tmp_path / "x.npy", np.asarray(pq.read_table(fresh).select(["a", "b", "c"])))
     report("predict", model, tmp_path / "x.npy", "--out", tmp_path / "p.npy")

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 import torch
 
+from gramian._messages.errors import TextWarning
 from gramian.data import MemoryTable
 from gramian.data.encoding import FittedEncoding
 
@@ -21,8 +22,9 @@ def fitted(columns: dict[str, Any], targets: Any = None, **settings: Any) -> Fit
     )
 
 
-def encode(fit: FittedEncoding, columns: dict[str, Any]) -> None:
-    next(fit.encoding.rows(MemoryTable(pa.table(columns), "new.csv")).blocks(2))
+def encode(fit: FittedEncoding, columns: dict[str, Any]) -> np.ndarray:
+    blocks = list(fit.encoding.rows(MemoryTable(pa.table(columns), "new.csv")).blocks(2))
+    return blocks[0][1].numpy()
 
 
 REMEDY = r".*; leave it out with columns=\[\.\.\.\]$"
@@ -43,32 +45,49 @@ def test_types_of_which_no_numbers_are_made(values: pa.Array) -> None:
         fitted({"x": [1, 2], "odd": values})
 
 
-def test_identifiers() -> None:
-    ids = [f"id{k}" for k in range(30)]
-    with pytest.raises(
-        ValueError,
-        match="column 'id' has a different text" + REMEDY,
-    ):
-        fitted({"x": list(range(31)), "id": [*ids, None]})
-    fitted({"x": list(range(20)), "id": ids[:20]})  # no more than get a column each
-    fitted({"x": list(range(60)), "id": ids * 2})
+IDS = [f"id{k}" for k in range(40)]
+REMARKS = [f"a long remark about the house number {k % 33}" for k in range(40)]
 
 
-def test_free_text() -> None:
-    texts = [f"a long remark about the house number {k % 33}" for k in range(40)]
-    with pytest.raises(ValueError, match="column 'why' has free text" + REMEDY):
-        fitted({"why": texts})
-    fitted({"why": [text[-8:] for text in texts]})
+def test_identifiers_and_free_text_are_left_out_with_one_warning() -> None:
+    table = {"x": list(range(40)), "id": [*IDS[:39], None], "key": IDS, "why": REMARKS}
+    sentence = (
+        r"t\.csv: columns left out: id, key \(a different text in every row, as an identifier "
+        r"has\); "
+        r"why \(free text, long and seldom the same\); to use them, name all features in columns$"
+    )
+    with pytest.warns(TextWarning, match=sentence) as caught:
+        fit = fitted(table)
+    assert len(caught) == 1
+    assert fit.encoding.feature_names == ("x",)
+    assert fit.encoding.describe()["key"].startswith("left out: a different text in every row")
+    encode(fit, {"x": [1, 2]})  # new tables need not have them
 
 
-def test_too_many_levels(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gramian.data.encoding.columns.tally.MOST_LEVELS", 50)
+def test_levels_are_no_identifiers() -> None:
+    fitted({"x": list(range(20)), "id": IDS[:20]})  # no more than get a column each
+    fitted({"x": list(range(60)), "id": IDS[:30] * 2})
+    fitted({"why": [text[-8:] for text in REMARKS]})
+
+
+def test_texts_that_are_named_become_features() -> None:
+    fit = fitted({"x": list(range(40)), "id": IDS, "why": REMARKS}, text_features=["id", "why"])
+    assert fit.encoding.names == ("x", "id", "why")
+
+
+def test_a_table_of_identifiers_alone() -> None:
+    with pytest.raises(ValueError, match=r"no column to learn from: id \(left out: a different"):
+        fitted({"id": IDS})
+
+
+@pytest.mark.parametrize("limit", ["MOST_LEVELS", "MOST_BYTES"])
+def test_too_many_levels(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gramian.data.encoding.columns.tally." + limit, 50)
+    table = {"x": list(range(180)), "id": [f"id{k}" for k in range(60)] * 3}
+    with pytest.warns(TextWarning, match=r"id \(too many texts to be a category\)"):
+        assert fitted(table).encoding.names == ("x",)
     with pytest.raises(ValueError, match="column 'id' has too many texts" + REMEDY):
-        fitted({"id": [f"id{k}" for k in range(60)] * 3})
-    monkeypatch.undo()
-    monkeypatch.setattr("gramian.data.encoding.columns.tally.MOST_BYTES", 100)
-    with pytest.raises(ValueError, match="column 'id' has too many texts"):
-        fitted({"id": [f"id{k}" for k in range(60)] * 3})
+        fitted(table, text_features=["id"])
 
 
 @pytest.mark.parametrize("bad", [math.inf, -math.inf])
@@ -97,16 +116,58 @@ def test_numbers_whose_squares_overflow() -> None:
         (pa.DictionaryArray.from_arrays([0, 1], ["a", "b"], ordered=True), ["a", None]),
     ],
 )
-def test_gaps_where_training_had_none(before: Any, after: Any) -> None:
+def test_gaps_where_training_had_none_are_counted(before: Any, after: Any) -> None:
     fit = fitted({"x": before})
-    row = 0 if isinstance(after, pa.NullArray) else 1
-    with pytest.raises(ValueError, match=f"new.csv: column 'x' is missing in row {row}; it had no"):
+    count = 2 if isinstance(after, pa.NullArray) else 1
+    sentence = rf"new.csv: gaps in columns that had none in training: 'x' {count};"
+    with pytest.warns(UserWarning, match=sentence) as caught:
         encode(fit, {"x": after})
+    assert len(caught) == 1
+
+
+FILLED = {
+    "x": ([1.0, 2.0, 9.0], 2.0),
+    "flag": ([True, True, False], True),
+    "day": (pa.array([0, 10, 90], pa.date32()), pa.scalar(10, pa.date32())),
+    "rank": (pa.DictionaryArray.from_arrays([0, 1, 2], ["a", "b", "c"], ordered=True), "b"),
+}
+
+
+@pytest.mark.parametrize("name", FILLED)
+def test_gaps_where_training_had_none_are_filled_with_the_median(name: str) -> None:
+    values, median = FILLED[name]
+    fit = fitted({name: values})
+    type_ = pa.array(values).type if isinstance(values, list) else values.type
+    with pytest.warns(UserWarning, match="'" + name + "' 1;"):
+        filled = encode(fit, {name: pa.array([None], pa.string() if name == "rank" else type_)})
+    np.testing.assert_array_equal(filled, encode(fit, {name: pa.array([median])}))
+
+
+def test_gaps_of_all_blocks_are_reported_once() -> None:
+    fit = fitted({"x": [1.0, 2.0], "level": ["a", "b"]})
+    table = pa.table({"x": [None, 2.0, 3.0, None], "level": ["a", None, None, None]})
+    rows = fit.encoding.rows(MemoryTable(table))
+    with pytest.warns(UserWarning, match=r"training: 'x' 2, 'level' 3; they are filled") as caught:
+        _ = [list(rows.blocks(2)) for _ in range(2)]
+    assert len(caught) == 1
+
+
+def test_levels_of_which_training_had_none_are_reported_once() -> None:
+    many = [f"level {k}" for k in range(30)]
+    fit = fitted({"few": ["a", "b", None] * 20, "many": many * 2, "known": ["a", "b"] * 30})
+    table = {"few": ["q", "r", None], "many": ["s"] * 3, "known": ["a", "q", "q"]}
+    sentence = (
+        r"no value of these columns is a level of training: 'few' \(2 rows, such as 'q', 'r'\), "
+        r"'many' \(3 rows, such as 's'\);"
+    )
+    with pytest.warns(UserWarning, match=sentence) as caught:
+        list(fit.encoding.rows(MemoryTable(pa.table(table))).blocks(2))
+    assert len(caught) == 1
 
 
 def test_an_error_names_the_row_of_the_table() -> None:
     fit = fitted({"x": [1.0, 2.0]})
-    table = MemoryTable(pa.table({"x": [1.0, 2.0, 3.0, None]}))
+    table = MemoryTable(pa.table({"x": [1.0, 2.0, 3.0, math.inf]}))
     with pytest.raises(ValueError, match="in row 3;"):
         list(fit.encoding.rows(table).blocks(2))
     with pytest.raises(ValueError, match="in row 3;"):

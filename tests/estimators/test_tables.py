@@ -17,7 +17,7 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
-from gramian import KernelRidge, KernelRidgeClassifier, TableEncoder, load
+from gramian import KernelRidge, KernelRidgeClassifier, KernelRidgeCV, TableEncoder, load
 from gramian.callbacks import Validate
 
 RNG = np.random.default_rng(0)
@@ -37,6 +37,11 @@ GAPS = FRAME.assign(size=FRAME["size"].where(RNG.random(N) > 0.1))
 
 def regressor(**settings: Any) -> KernelRidge:
     return KernelRidge(**(PLAIN | {"penalty": 1e-3, "random_state": 0} | settings))
+
+
+def with_value(value: float) -> pd.DataFrame:
+    """Return the numbers with another value of the column a in row 3."""
+    return NUMBERS.assign(a=NUMBERS["a"].where(NUMBERS.index != 3, value))
 
 
 class TestNames:
@@ -96,13 +101,23 @@ class TestRefusals:
         ("change", "words"),
         [
             ({"copy": FRAME["price"]}, "column 'copy' equals the target in every row"),
-            ({"id": [f"H{i}" for i in range(N)]}, "column 'id' has a different text in every row"),
             ({"more": [[1.0] * (1 + k % 2) for k in range(N)]}, "more"),
         ],
     )
     def test_columns_that_cannot_be_learned_from(self, change: Any, words: str) -> None:
         with pytest.raises((ValueError, TypeError), match=words):
             regressor().fit(FRAME.assign(**change), "price")
+
+    def test_identifiers_are_left_out_at_the_first_try(self) -> None:
+        ids = [f"H{i}" for i in range(N)]
+        with pytest.warns(UserWarning, match=r"columns left out: id, key \(a different text"):
+            est = regressor().fit(FRAME.assign(id=ids, key=ids), "price")
+        assert "id" in est.feature_names_in_
+        np.testing.assert_array_equal(
+            est.predict(FRAME), regressor().fit(FRAME, "price").predict(FRAME)
+        )
+        named = regressor().fit(FRAME.assign(id=ids), "price", columns=["size", "id"])
+        assert "id (mean)" in named.model_.encoding.feature_names
 
     def test_a_copy_of_labels(self) -> None:
         with pytest.raises(ValueError, match="column 'where' equals the target"):
@@ -279,9 +294,37 @@ class TestOtherInput:
 
     def test_what_cannot_be_predicted_is_refused(self) -> None:
         est = regressor().fit(NUMBERS, "y")
-        for bad in (np.nan, np.inf):
-            with pytest.raises(ValueError, match=r"the first is .* in row 3, column 'a'"):
-                est.predict(NUMBERS.assign(a=NUMBERS["a"].where(NUMBERS.index != 3, bad)))
+        with pytest.raises(ValueError, match=r"the first is inf in row 3, column 'a'"):
+            est.predict(with_value(np.inf))
+
+    @pytest.mark.parametrize("named", [True, False])
+    def test_gaps_of_new_numbers_are_the_medians_of_training(
+        self, named: bool, tmp_path: Path
+    ) -> None:
+        est = regressor()
+        est = est.fit(NUMBERS, "y") if named else est.fit(NUMBERS[["a", "b"]], NUMBERS["y"])
+        expected = est.predict(with_value(NUMBERS["a"].median())[["a", "b"]])
+        est.save(tmp_path / "m.model")
+        for model in (est, load(tmp_path / "m.model")):
+            with pytest.warns(UserWarning, match=r"gaps in columns .* training: 'a' 1;") as caught:
+                found = model.predict(with_value(np.nan)[["a", "b"]])
+            assert len(caught) == 1
+            np.testing.assert_array_equal(found, expected)
+
+    def test_gaps_of_new_numbers_in_a_search(self) -> None:
+        est = KernelRidgeCV(budget="1 s", random_state=0).fit(NUMBERS, "y")
+        with pytest.warns(UserWarning, match=r"training: 'a' 1;"):
+            found = est.predict(with_value(np.nan))
+        np.testing.assert_array_equal(found, est.predict(with_value(NUMBERS["a"].median())))
+
+    def test_nan_in_arrays_is_refused_in_words_of_tables(self) -> None:
+        X = with_value(np.nan)[["a", "b"]].to_numpy()
+        remedy = r"row 3, column 0; drop these rows, fill the gaps, or fit to a table"
+        with pytest.raises(ValueError, match=remedy):
+            regressor().fit(X, NUMBERS["y"])
+        est = regressor().fit(NUMBERS[["a", "b"]].to_numpy(), NUMBERS["y"])
+        with pytest.raises(ValueError, match=remedy):
+            est.predict(X)
 
     def test_labels_in_a_column(self) -> None:
         labels = (FRAME["price"] > 300).to_numpy().astype(int)

@@ -86,6 +86,16 @@ class TextError(ValueError):
         return type(self), (self.args[0].template, *self.args[0].values)
 
 
+class TextWarning(UserWarning):
+    """Warning whose text names parameters; arguments as for `Text`."""
+
+    def __init__(self, template: str, *values: Any) -> None:
+        super().__init__(Text(template, *values))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.args[0].template, *self.args[0].values)
+
+
 class ParameterError(TextError):
     """Value of a parameter that cannot be used.
 

@@ -107,6 +107,7 @@ from .sources.odd_values import OddValueWarning
 from .sources.training_table import TrainingTable, read_targets
 from .tables import MemoryTable, Table
 from .tables.base import NumberRows
+from .tables.filled_rows import FilledRows
 from .tables.target import target_column
 
 __all__ = [
@@ -123,6 +124,7 @@ __all__ = [
     "DecodedRows",
     "EncodedRows",
     "Encoding",
+    "FilledRows",
     "FittedEncoding",
     "LinearMap",
     "MemoryTable",

@@ -87,10 +87,11 @@ class FiniteCheck:
             return None if self.copies is None else self.copies.finish(what)
         row, column, value = self.first
         counts = [f"{k} {word}" for k, word in ((self.nans, "NaN"), (self.infinities, "inf")) if k]
+        remedy = "fill the gaps, or fit to a table with named columns, whose gaps are filled"
         raise ValueError(
             f"{what} contains {' and '.join(counts)} (NaN stands for missing values, too); "
             f"the first is {value} in row {row}, {column_name(column, self.names)}; "
-            "drop these rows or fill the gaps"
+            f"drop these rows{', ' + remedy if self.nans else ''}"
         )
 
 

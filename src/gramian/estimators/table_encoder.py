@@ -66,11 +66,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     Notes
     -----
-    Missing numbers become the median, with an indicator feature of 0 and 1; a column without
-    missing values in training accepts none later. Missing categories are a level if training had
+    Missing numbers become the median, with an indicator feature of 0 and 1 if training had
+    missing values; otherwise a warning counts them. Missing categories are a level if training had
     some. Unknown levels are zero in all columns, or the overall mean. Ordered categories become
     their rank; dates the time elapsed, the year, and month, day, weekday and hour as cycles, if
-    they vary. Constant columns are left out. Identifiers and free text raise an error.
+    they vary. Constant columns are left out, and so are identifiers and free text, with a warning.
 
     `fit_transform` encodes each row with mean targets of other rows only, in five folds; it differs
     from ``fit(X, y).transform(X)``, which is for new rows. Without y, a category with many levels

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,9 @@ from ..model import Model
 from . import dask_collections
 from .base import is_function, is_matrix
 from .types import RowsLike, Weights
+
+MEDIAN_ROWS = 100_000
+"""Rows, about, of which medians are taken."""
 
 
 def is_source(X: object) -> bool:
@@ -83,9 +86,11 @@ def training_rows(
         # rounded whole numbers beyond 2**53.
         warn_of_rounded_columns(X)
         X, y = validate_data(
-            estimator, X, y, dtype="numeric", accept_sparse="csr", multi_output=True, **y_checks
-        )
+            estimator, X, y, dtype="numeric", accept_sparse="csr", multi_output=True,
+            ensure_all_finite=False, **y_checks,
+        )  # fmt: skip
         rows = as_rows(X)
+        check_finite(rows)  # scikit-learn's words would send to other libraries
         names = getattr(estimator, "feature_names_in_", None)
         if names is not None and not rows.sparse:
             check_copies(rows, y, tuple(names))
@@ -111,11 +116,13 @@ def unlabelled_rows(estimator: BaseEstimator, X: RowsLike, *, least: int = 1) ->
         _forget_features(estimator)
         return object_rows(estimator.kernel, X)
     if not is_source(X):
-        return as_rows(
-            validate_data(
-                estimator, X, dtype="numeric", accept_sparse="csr", ensure_min_samples=least
-            )
-        )
+        array = validate_data(
+            estimator, X, dtype="numeric", accept_sparse="csr", ensure_min_samples=least,
+            ensure_all_finite=False,
+        )  # fmt: skip
+        rows = as_rows(array)
+        check_finite(rows)
+        return rows
     check_remote_landmarks(getattr(estimator, "landmarks", "auto"), as_rows(X))
     rows = _source(estimator, X)
     if len(rows) < least:
@@ -141,6 +148,19 @@ def objects_of(X: Any) -> list[Any]:
     if len(X) == 0:
         raise ValueError("X must be a list of at least one object, not an empty list")
     return list(X)
+
+
+def medians_of(rows: RowSource, names: Sequence[str] | None) -> Tensor | None:
+    """Return the medians of columns with names, of shape (d,), of some 100,000 rows at most.
+
+    They fill the gaps of new rows. None for columns without names, and for rows that are sparse,
+    streamed or on other machines.
+    """
+    if names is None or rows.sparse or rows.remote or not rows.random_access:
+        return None
+    step = -(-len(rows) // MEDIAN_ROWS)
+    sample = rows.take(torch.arange(0, len(rows), step)).double()
+    return torch.from_numpy(np.median(sample.numpy(), axis=0))
 
 
 def _forget_features(estimator: BaseEstimator) -> None:
@@ -183,8 +203,8 @@ def new_rows(estimator: BaseEstimator, X: RowsLike) -> RowSource:
         rows_given = model.table(X) if is_table(X) else X
         rows: RowSource
         if isinstance(rows_given, Table) and model.encoding is None and model.feature_names is None:
-            rows = rows_given.rows(estimator.feature_names_in_.tolist())  # a matrix, by numbers
-            check_finite(rows)
+            names = estimator.feature_names_in_.tolist()  # a matrix, by numbers
+            rows = model.fill_gaps(rows_given.rows(names), names, rows_given.where)
         else:
             rows = model.rows(rows_given)
         return rows
@@ -196,8 +216,7 @@ def new_rows(estimator: BaseEstimator, X: RowsLike) -> RowSource:
         _check_columns(X, estimator.n_features_in_)
     if not is_source(X):
         # 4. Arrays and frames of numbers: scikit-learn compares number and names of the columns.
-        X = validate_data(estimator, X, dtype="numeric", accept_sparse="csr", reset=False)
-        return as_rows(X)
+        return _new_array_rows(estimator, X)
     rows = as_rows(X)
     # 5. Other sources, which scikit-learn does not accept: the same checks in its words.
     expected = estimator.n_features_in_
@@ -213,6 +232,19 @@ def new_rows(estimator: BaseEstimator, X: RowsLike) -> RowSource:
             f"X has the features {given_names}, but the training rows had {known_names}, in this "
             "order"
         )
+    check_finite(rows)
+    return rows
+
+
+def _new_array_rows(estimator: BaseEstimator, X: Any) -> RowSource:
+    """Return rows of an array or of a frame of numbers, whose gaps are filled."""
+    array = validate_data(
+        estimator, X, dtype="numeric", accept_sparse="csr", reset=False, ensure_all_finite=False
+    )
+    rows = as_rows(array)
+    model = getattr(estimator, "model_", None)
+    if isinstance(model, Model) and hasattr(X, "columns"):
+        return model.fill_gaps(rows, [str(name) for name in X.columns])
     check_finite(rows)
     return rows
 

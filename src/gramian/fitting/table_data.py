@@ -17,6 +17,7 @@ from ..data import (
     TrainingTable,
     check_finite,
     check_magnitude,
+    first_row,
     has_numeric_columns,
     is_table,
     subset,
@@ -95,13 +96,15 @@ def table_data(
         # Means and deviations are computed in float64; unscaled
         # targets meet the rows in their type.
         check_magnitude(targets, torch.float64 if settings.scales_targets else rows.dtype)
+    is_plain = encoding is not None and encoding.encoding.plain
     data = TrainingData(
         rows,
         targets,
         _at(weights, index),
         None if classes is None else labels_of(classes),
         rows.feature_names if given.table.named else None,
-        encoding=None if encoding is None or encoding.encoding.plain else encoding.encoding,
+        encoding=None if encoding is None or is_plain else encoding.encoding,
+        medians=encoding.encoding.medians(first_row(rows)[0]) if encoding and is_plain else None,
         target=given.target,
         numbers=index,
         total_rows=len(given.y),
@@ -230,6 +233,7 @@ def _encoding(
         rng=rng.encoding,
         numbers="standard" if settings.standardize and not unscaled_features else "raw",
         keep=keep,
+        text_features=given.named_columns,
         sample_bytes=None if settings.limit is None else settings.limit // SAMPLE_SHARE,
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import Field, dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,6 +15,7 @@ from .._messages.checks import join_words
 from ..conformal import ConformalPredictor
 from ..data import (
     Encoding,
+    FilledRows,
     LinearMap,
     QuantileMap,
     ReadOptions,
@@ -275,9 +276,29 @@ class Model(ABC):
         if self.feature_names is None or not is_table(X):
             return as_rows(X)
         table = self.table(X)
-        rows = table.rows(self.feature_names)
-        check_finite(rows, table.where)
-        return rows
+        return self.fill_gaps(table.rows(self.feature_names), self.feature_names, table.where)
+
+    def fill_gaps(self, rows: RowSource, names: Sequence[str], where: str = "X") -> RowSource:
+        """Return rows of numbers whose gaps are filled with the medians of training.
+
+        Parameters
+        ----------
+        rows : RowSource of shape (n, d)
+        names : sequence of d str
+        where : str
+            Subject of errors, and of the warning about the gaps.
+
+        Raises
+        ------
+        ValueError
+            If a number is infinite, or missing where the model has no medians: the rows are sparse
+            or on other machines, or it was fitted to an array.
+        """
+        medians = self.parts[0].medians
+        if medians is None or rows.remote or rows.sparse:
+            check_finite(rows, where)
+            return rows
+        return FilledRows(rows, medians, names, where)
 
     def table(self, X: Any) -> Table:
         """Return the table for predictions, by `as_table`.
@@ -317,6 +338,7 @@ class KernelPart(Model):
     link: Link | None = None
     variance: Variance | None = None
     conformal: ConformalPredictor | None = None
+    medians: Float[Tensor, " d"] | None = None
 
     @abstractmethod
     def prepare_rows(self, rows: RowSource) -> RowSource:

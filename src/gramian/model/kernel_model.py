@@ -77,6 +77,8 @@ class KernelModel(KernelPart):
         Standard deviations of predictions.
     conformal : ConformalPredictor, optional
         Calibration of prediction intervals, or of sets of classes.
+    medians : Tensor of shape (d,), optional
+        Values that fill the gaps of new rows of numbers, if the model has no encoding.
     """
 
     def __post_init__(self) -> None:

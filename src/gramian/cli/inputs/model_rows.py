@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from ..._messages.checks import it_has, join_words
-from ...data import RowSource, Table, check_finite
+from ...data import RowSource, Table
 from ...model import Model
 
 
 def open_for_model(model: Model, table: Table, target: str | None = None) -> RowSource:
-    """Return rows of the columns that a model was trained on; refuse missing values.
+    """Return rows of the columns that a model was trained on, missing values filled.
 
     Columns are matched by name. If the model or the table has no names (``.npy``), all columns but
     the target are features if there are as many as in training; otherwise the columns at the
     positions of the training.
     """
     if model.encoding is not None:
-        return model.encoding.rows(table)  # it checks for missing values itself
-    rows = table.rows(_columns(model, table, target))
-    check_finite(rows, table.where)
-    return rows
+        return model.encoding.rows(table)
+    columns = _columns(model, table, target)
+    return model.fill_gaps(table.rows(columns), columns, table.where)
 
 
 def _columns(model: Model, table: Table, target: str | None) -> tuple[str, ...]:

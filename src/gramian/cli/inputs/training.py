@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ... import fitting
 from ...data import (
-    Encoding,
+    FilledRows,
     ReadOptions,
     RemoteColumns,
     RowSource,
@@ -124,7 +124,7 @@ class Training:
             is_calibration = np.zeros(len(self.source.y), dtype=bool)
             is_calibration[np.delete(self.training_index, divided_rows.learn.numpy())] = True
             training = replace(self, calibration=is_calibration)
-        held_out = self._held_out(divided_rows.train.encoding)
+        held_out = self._held_out(divided_rows.train)
         return Prepared(
             training,
             divided_rows.train,
@@ -133,14 +133,18 @@ class Training:
             divided_rows.held_out_data,
         )
 
-    def _held_out(self, encoding: Encoding | None) -> RowSource | None:
+    def _held_out(self, data: TrainingData) -> RowSource | None:
         origin = self.source if self.validation_table is None else self.validation_table
         if self.held_out_y is None:
             return None
-        if encoding is None:
-            rows = origin.table.rows(self.source.columns)
+        columns = self.source.columns
+        if data.encoding is not None:
+            rows: RowSource = data.encoding.rows(origin.table)
+        elif data.medians is not None:
+            where = f"the held-out rows of {origin.table.where}"
+            rows = FilledRows(origin.table.rows(columns), data.medians, columns, where)
         else:
-            rows = encoding.rows(origin.table)
+            rows = origin.table.rows(columns)
         if self.validation_table is None and self.keep is not None:
             rows = subset(rows, torch.from_numpy(np.flatnonzero(~self.keep)))
         check_finite(rows, f"the held-out rows of {origin.table.where}")

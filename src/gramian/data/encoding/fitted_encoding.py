@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,9 +11,11 @@ import torch
 from torch import Tensor
 
 from ..._messages.checks import join_words
+from ..._messages.errors import TextWarning
 from ..tables.base import Table, check_columns
 from ..tables.column_reading import ColumnReading
 from .columns.folded_means import SMOOTHING_ROWS
+from .columns.left_out import TEXT_REASONS, LeftOut
 from .columns.numeric import Numbers
 from .learn import Training, learn
 from .settings import Settings
@@ -51,6 +54,7 @@ class FittedEncoding:
         smoothing: float = SMOOTHING_ROWS,
         keep: np.ndarray | None = None,
         sample_bytes: int | None = None,
+        text_features: Collection[str] = (),
     ) -> FittedEncoding:
         """Learn an encoding in one pass over a table.
 
@@ -76,6 +80,9 @@ class FittedEncoding:
         sample_bytes : int, optional
             Bytes of the sample for medians and quantiles. It never takes more than 128 MiB,
             nor has more than 100,000 rows.
+        text_features : collection of str
+            Columns that become features even if they hold identifiers or free text, which are
+            left out otherwise, with a warning.
 
         Returns
         -------
@@ -97,7 +104,7 @@ class FittedEncoding:
         """
         names = _names(table) if columns is None else list(columns)
         check_columns(table.where, table.names, names)
-        settings = Settings(numbers, max_levels, smoothing)
+        settings = Settings(numbers, max_levels, smoothing, frozenset(text_features))
         training = Training.of(table, _targets(targets, table.num_rows), keep, rng)
         learned = learn(training, names, settings, rng, sample_bytes=sample_bytes)
         encoding = Encoding(learned.columns, learned.dtype)
@@ -108,6 +115,7 @@ class FittedEncoding:
                 f"{table.where} has no column to learn from: {join_words(column_texts)}; "
                 "at least one must vary"
             )
+        _warn_of_texts(table.where, encoding)
         # Folds matter only for means of targets: without them training rows are encoded as new
         # ones.
         folds = training.folds if learned.without else None
@@ -124,6 +132,21 @@ class FittedEncoding:
                 f"{len(self.folds):,}"
             )
         return EncodedRows(table, self.encoding, self.folds, self.without)
+
+
+def _warn_of_texts(where: str, encoding: Encoding) -> None:
+    """Warn of the columns of texts that are left out, all at once."""
+    names: dict[str, list[str]] = {}
+    for column in encoding.columns:
+        if isinstance(column, LeftOut) and column.why in TEXT_REASONS:
+            names.setdefault(column.why, []).append(column.name)
+    if names:
+        texts = [f"{join_words(columns)} ({why})" for why, columns in names.items()]
+        warning = TextWarning(
+            "{}: columns left out: {}; to use them, name all features in {columns}",
+            where, "; ".join(texts),
+        )  # fmt: skip
+        warnings.warn(warning, stacklevel=2)
 
 
 def _names(table: Table) -> list[str]:

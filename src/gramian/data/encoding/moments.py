@@ -114,8 +114,7 @@ def summaries(moments: Moments, sample: np.ndarray, n: int, eps: Tensor) -> list
     # Only columns with gaps need a median, and a search for NaN.
     columns = [_values(sample[:, j], gaps=count < n) for j, count in enumerate(seen_counts)]
     fill = [
-        float(np.median(values)) if count < n and len(values) else middle[j]
-        for j, (count, values) in enumerate(zip(seen_counts, columns, strict=True))
+        float(np.median(values)) if len(values) else middle[j] for j, values in enumerate(columns)
     ]
     mean, scale = moments.moments_with_fill(torch.tensor(fill, dtype=torch.float64), n)
     # The same rule as in `Standardizer.fit`: a column that varies less than rounding is constant.

@@ -30,7 +30,9 @@ def observer(field: pa.Field, kind: Kind, where: str, settings: Settings) -> Obs
     if kind == "number":
         return NumberObserver(name, settings.numbers)
     if kind == "category":
-        return CategoryObserver(name, where, settings.max_levels, settings.smoothing)
+        return CategoryObserver(
+            name, where, settings.max_levels, settings.smoothing, name in settings.text_features
+        )
     if kind == "boolean":
         return BooleanObserver(name)
     if kind == "ordered":

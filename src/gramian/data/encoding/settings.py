@@ -21,6 +21,8 @@ class Settings:
         Categories of more levels are encoded by means.
     smoothing : float
         Rows of the overall mean that are added to each level.
+    text_features : frozenset of str
+        Columns that become features even if they hold identifiers or free text.
 
     Raises
     ------
@@ -31,6 +33,7 @@ class Settings:
     numbers: Numbers = "standard"
     max_levels: int = 20
     smoothing: float = SMOOTHING_ROWS
+    text_features: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         if self.numbers not in NUMBER_MAPS:

@@ -19,6 +19,7 @@ from ..rows.base import RowSource, check_index, check_size
 from ..rows.prefetch import new_block, prefetch
 from ..tables.base import Table, check_columns
 from ..tables.column_reading import TEXT_COLUMN, ColumnReading
+from ..tables.new_values import NewValues
 from .column_classes import columns_from_parts, readings_from_parts
 from .columns.base import ColumnEncoding, Part
 from .columns.left_out import LeftOut
@@ -85,6 +86,18 @@ class Encoding:
             column.plain if isinstance(column, LeftOut) else _is_plain(column)
             for column in self.columns
         )
+
+    def medians(self, row: Float[Tensor, " d"]) -> Float[Tensor, " d"]:
+        """Return the medians of the columns of a plain encoding, in float64.
+
+        Parameters
+        ----------
+        row : Tensor of shape (d,)
+            A training row, for the columns that do not vary.
+        """
+        pairs = zip(self.columns, row.tolist(), strict=True)
+        values = [c.gaps.fill if isinstance(c, Number) else number for c, number in pairs]
+        return torch.tensor(values, dtype=torch.float64)
 
     @property
     def takes_numbers(self) -> bool:
@@ -225,6 +238,7 @@ class EncodedRows(RowSource):
         self.random_access = table.random_access
         self._table, self._encoding = table, encoding
         self._folds, self._without = folds, without or {}
+        self._is_reported = folds is not None
 
     def blocks(self, size: int) -> Iterator[tuple[slice, Float[Tensor, "b d"]]]:
         """Walk over the rows; see `RowSource.blocks`."""
@@ -235,6 +249,7 @@ class EncodedRows(RowSource):
     def _blocks(self, size: int) -> Iterator[tuple[slice, Tensor]]:
         """Encode small batches, so that intermediate arrays stay in the cache."""
         n, width = self.shape
+        new_values = None if self._is_reported else NewValues(self._table.where)
         start, stop = 0, 0  # of the block that is being filled, up to `stop`
         out = new_block(min(size, n), width, self.dtype)
         # Blocks are put together from smaller batches, which may end within a block.
@@ -243,7 +258,7 @@ class EncodedRows(RowSource):
             while batch.num_rows:
                 part = batch.slice(0, start + len(out) - stop)
                 rows = np.arange(stop, stop + part.num_rows)
-                self._encode(part, rows, out[stop - start :][: len(rows)])
+                self._encode(part, rows, out[stop - start :][: len(rows)], new_values)
                 batch, stop = batch.slice(len(rows)), stop + len(rows)
                 if stop == start + len(out):
                     yield slice(start, stop), out
@@ -251,6 +266,9 @@ class EncodedRows(RowSource):
                     # No memory for a block that will not come.
                     if stop < n:
                         out = new_block(min(size, n - stop), width, self.dtype)
+        if new_values is not None and not self._is_reported:
+            self._is_reported = True
+            new_values.report()
 
     def take(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
         """Gather rows; see `RowSource.take`."""
@@ -260,11 +278,17 @@ class EncodedRows(RowSource):
         self._encode(self._table.take(self._encoding.names, rows), rows, out)
         return out
 
-    def _encode(self, batch: pa.RecordBatch, rows: np.ndarray, out: Tensor) -> None:
+    def _encode(
+        self,
+        batch: pa.RecordBatch,
+        rows: np.ndarray,
+        out: Tensor,
+        new_values: NewValues | None = None,
+    ) -> None:
         """Write the features of some rows."""
         # Training rows are known by their numbers, so that `take` and `blocks` agree.
         folds = None if self._folds is None else self._folds[rows]
-        part = Part(self._table.where, rows, folds, self._without)
+        part = Part(self._table.where, rows, folds, self._without, new_values)
         matrix, start = out.numpy(), 0
         for column_encoding, column in zip(self._encoding.used_columns, batch.columns, strict=True):
             features = column_encoding.encode(column, part)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection
 
-from ..._messages.errors import Text, TextError, write_argument
+from ..._messages.errors import TextError, TextWarning
 from ..encoding.kinds import WORDS_OF_KIND, kind_of
 from ..tables.base import Table
 
@@ -39,21 +39,17 @@ def report_odd_values(table: Table, columns: Collection[str], *, strict: bool = 
         raise ValueError(
             f"{table.where}: {shown} (the header line is row 1); correct them, or leave them empty"
         )
-    text = Text(
+    warning = OddValueWarning(
         "{}: {} (the header line is row 1); they are read as missing: correct them if that is "
         "wrong, or refuse them with {strict=True}",
         table.where,
         shown,
     )
-    warnings.warn(OddValueWarning(text), stacklevel=2)
+    warnings.warn(warning, stacklevel=2)
 
 
-class OddValueWarning(UserWarning):
+class OddValueWarning(TextWarning):
     """Warning of values of a file of text that the type of their column cannot hold."""
-
-    def __str__(self) -> str:
-        text = self.args[0]
-        return text.write(write_argument) if isinstance(text, Text) else str(text)
 
 
 def refuse_odd_targets(table: Table, targets: Collection[str]) -> None:

@@ -36,12 +36,15 @@ class TrainingTable:
         Names of the columns that are predicted; None if their values are separate from the table.
     y : ndarray of shape (n,) or (n, t), or RemoteColumns
         Values of the target: numbers, text or booleans; remote if the table is.
+    named_columns : tuple of str
+        Columns that were named, and become features even if they hold identifiers or free text.
     """
 
     table: Table
     columns: tuple[str, ...]
     target: tuple[str, ...] | None
     y: Any
+    named_columns: tuple[str, ...] = ()
 
     @classmethod
     def open(
@@ -87,7 +90,7 @@ class TrainingTable:
         if len(values) != len(table):
             raise ValueError(f"{table.where} has {len(table)} rows, but y has {len(values)}")
         check_no_copy(table, chosen, values)
-        return cls(table, chosen, target, values)
+        return cls(table, chosen, target, values, () if columns is None else chosen)
 
 
 def _names(y: Any) -> tuple[str, ...] | None:

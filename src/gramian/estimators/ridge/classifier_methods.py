@@ -46,6 +46,7 @@ class KernelClassifier(ClassifierMixin, KernelRidgeModel):
             rows, y = validation.training_rows(self, X, y, settings)
             sample_weight = dask_collections.numbers_beside(rows, sample_weight)
             data, classes = self._encode_classes(rows, as_column(y), sample_weight)
+            data = replace(data, medians=validation.medians_of(rows, self._names()))
             return WholeRows(data, settings), classes
         table = tables.open_training_table(self, X, y, columns)
         labels = as_column(table.y)

@@ -57,7 +57,9 @@ class KernelRegressor(RegressorMixin, KernelRidgeModel):
             dask_collections.numbers_beside(rows, sample_weight), len(rows)
         )
         targets = training_targets(y, rows.dtype)
-        data = TrainingData(rows, targets, weights, feature_names=self._names())
+        names = self._names()
+        medians = validation.medians_of(rows, names)
+        data = TrainingData(rows, targets, weights, feature_names=names, medians=medians)
         return WholeRows(data, settings)
 
     @overload

@@ -58,6 +58,8 @@ class TrainingData:
     feature_names : tuple of d str, or None
     encoding : Encoding or None
         Encoding that made and scaled the rows from a table; None for other rows.
+    medians : Tensor of shape (d,), or None
+        Values that fill the gaps of new rows, if rows are numbers without an encoding.
     target : tuple of str, or None
         Names of the columns that are predicted.
     held_out : HeldOut or None
@@ -83,6 +85,7 @@ class TrainingData:
     held_out: HeldOut | None = None
     numbers: Int[Tensor, " _"] | None = None
     total_rows: int | None = None
+    medians: Float[Tensor, " d"] | None = None
 
     def __post_init__(self) -> None:
         n = len(self.rows)
@@ -138,7 +141,8 @@ class TrainingData:
     ) -> KernelModel:
         """Return the model that predicts these targets from such rows; `parts` are other fields."""
         names = {"feature_names": self.feature_names, "target": self.target}
-        described = {**names, "classes": self.classes, "encoding": self.encoding, **parts}
+        table_parts = {"encoding": self.encoding, "medians": self.medians}
+        described = {**names, "classes": self.classes, **table_parts, **parts}
         return KernelModel(kernel, centers, coef, **described)
 
     def part(self, index: Int[Tensor, " k"], rows: RowSource | None = None) -> TrainingData:

@@ -68,6 +68,7 @@ class ScaledData:
             metric=member.map,
             importances=member.importances,
             cells=member.cells,
+            medians=self.data.medians,
         )
 
 

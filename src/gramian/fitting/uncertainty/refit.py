@@ -198,7 +198,9 @@ class Refit:
         # Otherwise each pass would map the rows again.
         if not (rows.sparse or rows.remote):
             rows = as_rows(gather_rows(rows, torch.arange(len(rows)), CENTER_BYTES))
-        mapped_data = replace(data, rows=rows, encoding=None, feature_names=None, held_out=None)
+        mapped_data = replace(
+            data, rows=rows, encoding=None, medians=None, feature_names=None, held_out=None
+        )
         settled = settle_settings(settings, part, penalty, self.row_count)
         if self.fresh and settled.landmarks is not None:
             settled = replace(settled, landmarks=landmarks_again(settings, part, len(data.targets)))

@@ -87,6 +87,8 @@ def _check_maps(parts: Mapping[str, Any], k: int, d: int) -> None:
         raise ValueError(f"the quantile map has {quantiles.features} features, not {d}")
     if metric is not None and metric.outputs != k:
         raise ValueError(f"the metric gives {metric.outputs} features, but centers have {k}")
+    if parts["medians"] is not None:
+        _check_numbers("medians", parts["medians"], (d,))
     if importances is not None:
         _check_numbers("importances", importances, (d,))
         if bool((importances < 0).any()):

@@ -1,15 +1,15 @@
 """Format of the file of a model: its names, and the header and tensors of a kernel model.
 
 A safetensors file with the tensors ``coef``, ``centers`` (or the three parts of sparse ones) and,
-optionally, ``target_shift``, ``target_scale``, ``importances`` and tensors of a quantile map, a
-metric, cells, an encoding and a variance; in its metadata a JSON header with the rest, and a digest
-of the file. An average has the tensors of each model, with its number before their names, and
-shared entries, such as the encoding, once.
+optionally, ``target_shift``, ``target_scale``, ``importances``, ``medians`` and tensors of a
+quantile map, a metric, cells, an encoding and a variance; in its metadata a JSON header with the
+rest, and a digest of the file. An average has the tensors of each model, with its number before
+their names, and shared entries, such as the encoding, once.
 
-Older formats are read: format 7 has another header of a calibration, without its method, format 6
-has neither a variance nor a calibration, format 5 no map to probabilities and no link,
-format 4 no cells, format 3 neither quantiles nor metrics nor averages, format 2 no encoding and no
-names of targets, and format 1 neither a digest nor the list of parts.
+Older formats are read: format 7 has no medians and another header of a calibration, without its
+method, format 6 has neither a variance nor a calibration, format 5 no map to probabilities and no
+link, format 4 no cells, format 3 neither quantiles nor metrics nor averages, format 2 no encoding
+and no names of targets, and format 1 neither a digest nor the list of parts.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ OPTIONAL_ENTRIES = ("standardizer", "quantiles", "cells", "link", "variance")
 
 SPARSE_CENTERS = ("centers.values", "centers.col", "centers.crow")
 CENTER_TENSORS = ("centers", *SPARSE_CENTERS)
-OPTIONAL_TENSORS = ("target_shift", "target_scale", "importances")
+OPTIONAL_TENSORS = ("target_shift", "target_scale", "importances", "medians")
 """Optional tensors."""
 
 

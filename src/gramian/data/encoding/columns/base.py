@@ -12,6 +12,7 @@ import pyarrow as pa
 from torch import Tensor
 
 from ...._messages.errors import Text
+from ...tables.new_values import NewValues
 from ..kinds import Kind
 from ..moments import Summary
 from ..saved import Saved
@@ -31,12 +32,15 @@ class Part:
         Folds of training rows; -1 for others. None: there are no training rows.
     fold_means : mapping of str to ndarray
         For columns encoded by means: the means without each fold.
+    new_values : NewValues or None
+        Counts of gaps and levels that training did not have; None where nobody reports them.
     """
 
     where: str
     rows: np.ndarray
     folds: np.ndarray | None = None
     fold_means: Mapping[str, np.ndarray] = field(default_factory=dict)
+    new_values: NewValues | None = None
 
 
 class ColumnEncoding(ABC):
@@ -147,11 +151,3 @@ def refuse(part: Part, name: str, bad: np.ndarray, what: str, remedy: str | Text
         row = int(part.rows[int(bad.argmax())])
         text = Text("{}: column '{}' {} in row {}; {}", part.where, name, what, row, remedy)
         raise ValueError(text)
-
-
-def refuse_gaps(part: Part, name: str, bad: np.ndarray) -> None:
-    """Raise a ValueError if there are gaps in a column that had none in training."""
-    refuse(
-        part, name, bad, "is missing",
-        "it had no gaps in training, so fill them, drop these rows, or train with such rows",
-    )  # fmt: skip

@@ -45,7 +45,7 @@ class Boolean(ColumnEncoding):
         x = _zero_or_one(column)
         # `to_numpy` makes NaN of nulls.
         gaps = np.isnan(x)
-        self.gaps.check(gaps, self.name, part)
+        self.gaps.note(gaps, self.name, part)
         return self.gaps.append_mark(np.where(gaps, self.gaps.fill, x)[:, None], gaps)
 
     def describe(self) -> str:
@@ -81,6 +81,4 @@ class BooleanObserver(Observer):
         if summary.constant and not summary.gaps:
             return LeftOut(self.name, CONSTANT_COLUMN)
         # The median of 0 and 1 may be 0.5; the fill is a value that booleans have.
-        return Boolean(
-            self.name, Gaps(summary.gaps, float(summary.gaps > 0 and summary.fill > 0.5))
-        )
+        return Boolean(self.name, Gaps(summary.gaps, float(summary.fill > 0.5)))

@@ -13,7 +13,14 @@ from ..moments import Summary
 from ..values import encode_levels
 from .base import ColumnEncoding, Observer, Seen
 from .folded_means import FoldedMeans
-from .left_out import CONSTANT_COLUMN, EMPTY_COLUMN, LeftOut
+from .left_out import (
+    CONSTANT_COLUMN,
+    EMPTY_COLUMN,
+    FREE_TEXT,
+    IDENTIFIER_TEXT,
+    TOO_MANY_LEVELS,
+    LeftOut,
+)
 from .levels import Levels, in_order
 from .one_hot import OneHot
 from .tally import Tally, TooMany
@@ -34,22 +41,36 @@ class CategoryObserver(Observer):
     max_levels : int
         Number of levels up to which each has a column.
     smoothing : float
+    is_kept : bool, default=False
+        Whether identifiers and free text become features too, instead of being left out.
     """
 
-    def __init__(self, name: str, where: str, max_levels: int, smoothing: float) -> None:
+    def __init__(
+        self, name: str, where: str, max_levels: int, smoothing: float, is_kept: bool = False
+    ) -> None:
         self.name = name
         self._where, self._max_levels, self._smoothing = where, max_levels, smoothing
-        self._tally = Tally()
+        self._is_kept = is_kept
+        self._tally: Tally | None = Tally()
         self.without: np.ndarray | None = None
 
     def see(self, column: pa.Array, seen: Seen) -> Sequence[np.ndarray]:
+        if self._tally is None:
+            return ()
         try:
             self._tally.add(*encode_levels(column), seen.targets, seen.folds)
         except TooMany:
-            raise self._error("too many texts to be a category") from None
+            if self._is_kept:
+                raise TextError(
+                    f"{{}}: column '{{}}' has {{}}; {LEAVE_OUT}",
+                    self._where, self.name, TOO_MANY_LEVELS,
+                ) from None  # fmt: skip
+            self._tally = None
         return ()
 
     def finish(self, summaries: Sequence[Summary]) -> ColumnEncoding:
+        if self._tally is None:
+            return LeftOut(self.name, TOO_MANY_LEVELS)
         rows = self._tally.counts.sum(axis=1)
         # Only levels that a training row has: a dictionary may list others. Sorted, so that the
         # order of rows does not matter.
@@ -64,27 +85,22 @@ class CategoryObserver(Observer):
         if len(levels) <= self._max_levels:
             return OneHot(self.name, levels)
         # Only for many levels: few rows may well have different texts.
-        self._refuse_texts(texts, int(rows[1:].sum()))
-        return self._means(levels)
+        reason = None if self._is_kept else _reason_to_leave_out(texts, int(rows[1:].sum()))
+        return LeftOut(self.name, reason) if reason else self._means(levels, self._tally)
 
-    def _refuse_texts(self, texts: tuple[str, ...], rows: int) -> None:
-        what = None
-        # Means of levels of one row each would be the target itself, or nothing.
-        if len(texts) == rows:
-            what = "a different text in every row, as an identifier has"
-        elif 2 * len(texts) > rows and sum(map(len, texts)) >= LONG_TEXT_CHARACTERS * len(texts):
-            what = "free text, long and seldom the same"
-        if what is not None:
-            raise self._error(what)
-
-    def _error(self, what: str) -> ValueError:
-        return TextError(f"{{}}: column '{{}}' has {{}}; {LEAVE_OUT}", self._where, self.name, what)
-
-    def _means(self, levels: Levels) -> TargetMeans:
+    def _means(self, levels: Levels, tally: Tally) -> TargetMeans:
         # The order of levels, in which `Levels` has the missing one last and the tally first.
         codes: list[str | None] = [*levels.texts, *([None] if levels.missing else [])]
-        order = [self._tally.codes[text] for text in codes]
-        counts, sums = self._tally.counts[order], self._tally.sums[order]
+        order = [tally.codes[text] for text in codes]
+        counts, sums = tally.counts[order], tally.sums[order]
         folded = FoldedMeans.of(counts, sums, self._smoothing)
         self.without = folded.without
         return TargetMeans.of(self.name, levels, counts, folded)
+
+
+def _reason_to_leave_out(texts: tuple[str, ...], rows: int) -> str | None:
+    """Return why different texts of some rows are hardly levels; None if they are."""
+    if len(texts) == rows:
+        return IDENTIFIER_TEXT
+    is_long = sum(map(len, texts)) >= LONG_TEXT_CHARACTERS * len(texts)
+    return FREE_TEXT if is_long and 2 * len(texts) > rows else None

@@ -63,7 +63,7 @@ class Date(ColumnEncoding):
 
     def encode(self, column: pa.Array, part: Part) -> np.ndarray:
         values, gaps = _microseconds(column, self.name, part)
-        self.gaps.check(gaps, self.name, part)
+        self.gaps.note(gaps, self.name, part)
         # Filled before the calendar is computed, so that all features of a gap are of one moment.
         values = np.where(gaps, round(self.gaps.fill * SECOND_MICROSECONDS), values)
         # The calendar costs more than elapsed time, and is skipped where it gives no feature.

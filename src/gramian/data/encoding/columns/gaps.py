@@ -8,7 +8,7 @@ import numpy as np
 
 from ..moments import Summary
 from ..saved import Saved
-from .base import Part, refuse_gaps
+from .base import Part
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Gaps:
     Attributes
     ----------
     count : int
-        Gaps in the training rows. If there were none, there must be none later.
+        Gaps in the training rows. If there were none, no feature marks them later.
     fill : float
         The median of the training rows.
     """
@@ -29,16 +29,16 @@ class Gaps:
     @classmethod
     def of(cls, summary: Summary) -> Gaps:
         """Return the treatment of gaps for the training rows."""
-        return cls(summary.gaps, summary.fill if summary.gaps else 0.0)
+        return cls(summary.gaps, summary.fill)
 
     def mark(self, name: str) -> tuple[str, ...]:
         """Return the name of the feature that marks the gaps, if there is one."""
         return (f"{name} missing",) if self.count else ()
 
-    def check(self, gaps: np.ndarray, name: str, part: Part) -> None:
-        """Raise ValueError for gaps if there were none in training."""
-        if not self.count:
-            refuse_gaps(part, name, gaps)
+    def note(self, gaps: np.ndarray, name: str, part: Part) -> None:
+        """Count gaps for the report of new rows if there were none in training."""
+        if not self.count and part.new_values is not None:
+            part.new_values.add_gaps(name, gaps)
 
     def append_mark(self, features: np.ndarray, gaps: np.ndarray) -> np.ndarray:
         """Return features of shape (b, k), and a column that marks gaps if training had any."""

@@ -12,6 +12,7 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
+from ...tables.new_values import NewValues
 from ..saved import Saved
 from ..values import encode_levels
 
@@ -39,12 +40,28 @@ class Levels:
         places: dict[str | None, int] = {text: place for place, text in enumerate(self.texts)}
         return {**places, None: len(self.texts)} if self.missing else places
 
-    def codes(self, column: pa.Array) -> np.ndarray:
-        """Return the level of each value; -1 for unknown values."""
+    def codes(
+        self, column: pa.Array, name: str = "", new_values: NewValues | None = None
+    ) -> np.ndarray:
+        """Return the level of each value; -1 for unknown values.
+
+        Parameters
+        ----------
+        column : pyarrow.Array of length b
+        name : str
+            Of the column, for `new_values`.
+        new_values : NewValues, optional
+            Counts unknown values, and missing ones unless these are a level.
+        """
         texts, index = encode_levels(column)
         places = [self._places.get(text, -1) for text in (*texts, None)]
         # The place -1 of missing values is the last entry of `places`, which is for None.
         codes: np.ndarray = np.array(places, np.int64)[index]
+        if new_values is not None:
+            is_unknown, is_text = codes < 0, index >= 0
+            new_values.add_gaps(name, is_unknown & ~is_text)
+            unknown = index[is_unknown & is_text]
+            new_values.add_levels(name, texts, unknown, int(np.count_nonzero(is_text)))
         return codes
 
     def tensors(self) -> dict[str, Tensor]:

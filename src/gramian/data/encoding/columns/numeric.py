@@ -67,7 +67,7 @@ class Number(ColumnEncoding):
         # One sum finds a gap among finite numbers; a mask is made only then.
         if np.isnan(x.sum()):
             gaps = np.isnan(x)
-            self.gaps.check(gaps, self.name, part)
+            self.gaps.note(gaps, self.name, part)
             x = np.where(gaps, self.gaps.fill, x)
         if self.quantiles is not None:
             x = normal_scores(x, self.quantiles.numpy())

@@ -40,7 +40,9 @@ class OneHot(ColumnEncoding):
     def encode(self, column: pa.Array, part: Part) -> np.ndarray:
         k = len(self.levels)
         # The last row, -1, is for unknown levels.
-        features: np.ndarray = np.eye(k + 1, k)[self.levels.codes(column)]
+        features: np.ndarray = np.eye(k + 1, k)[
+            self.levels.codes(column, self.name, part.new_values)
+        ]
         return features
 
     def describe(self) -> str:

@@ -59,7 +59,7 @@ class Ordered(ColumnEncoding):
                 part, self.name, unknown, f"is {text!r}",
                 "a level that training did not have has no rank; leave it empty, or drop the row",
             )  # fmt: skip
-        self.gaps.check(gaps, self.name, part)
+        self.gaps.note(gaps, self.name, part)
         filled = np.where(gaps, self.gaps.fill, ranks)
         return self.gaps.append_mark(((filled - self.mean) / self.scale)[:, None], gaps)
 

@@ -104,7 +104,7 @@ class TargetMeans(ColumnEncoding):
         return (*means, f"{self.name} (log count)", *(texts[k] for k in self.column_levels))
 
     def encode(self, column: pa.Array, part: Part) -> np.ndarray:
-        codes = self.levels.codes(column)
+        codes = self.levels.codes(column, self.name, part.new_values)
         means = self.means.numpy()[codes]
         if part.folds is not None:
             # Rows that did not count in training are encoded as new ones, by all training rows.

@@ -1,0 +1,100 @@
+"""`NewValues`: gaps and levels of new rows that the training rows did not have."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..._messages.display import escape_controls
+
+SHOWN_COLUMNS = 10
+"""Columns that a warning names one by one."""
+
+SHOWN_LEVELS = 3
+"""Levels of a column that a warning names."""
+
+
+@dataclass
+class NewValues:
+    """Counts of gaps and levels of new rows that the training rows did not have.
+
+    Attributes
+    ----------
+    where : str
+        The table, for the warning.
+    gaps : Counter of str
+        Gaps of the columns that had none in training.
+    levels : Counter of str
+        Levels that training did not have, of the columns of which all are such.
+    examples : dict of str to dict of str to None
+        Some of these levels.
+    known_columns : set of str
+        Columns with a level that training had.
+    """
+
+    where: str
+    gaps: Counter[str] = field(default_factory=Counter)
+    levels: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, dict[str, None]] = field(default_factory=dict)
+    known_columns: set[str] = field(default_factory=set)
+
+    def add_gaps(self, name: str, is_gap: np.ndarray) -> None:
+        """Count the gaps of a column that had none in training."""
+        if count := int(np.count_nonzero(is_gap)):
+            self.gaps[name] += count
+
+    def add_levels(
+        self, name: str, texts: list[str | None], unknown: np.ndarray, rows: int
+    ) -> None:
+        """Count the levels of a column that training did not have.
+
+        Parameters
+        ----------
+        name : str
+        texts : list of str or None
+        unknown : ndarray of int64
+            Place in `texts` of each such level.
+        rows : int
+            Rows that have a level, known or not.
+        """
+        if len(unknown) < rows:
+            self.known_columns.add(name)
+        if name in self.known_columns or len(unknown) == 0:
+            return
+        self.levels[name] += len(unknown)
+        examples = self.examples.setdefault(name, {})
+        for place in np.unique(unknown)[:SHOWN_LEVELS].tolist():
+            examples.setdefault(str(texts[place]))
+
+    def report(self) -> None:
+        """Warn once of all columns, and forget them."""
+        if self.gaps:
+            shown = _shorten([f"'{escape_controls(name)}' {n:,}" for name, n in self.gaps.items()])
+            warnings.warn(
+                f"{self.where}: gaps in columns that had none in training: {shown}; they are "
+                "filled with the median, in booleans with the more frequent value, and in text or "
+                "categories count as an unknown level",
+                stacklevel=2,
+            )
+        strange = [name for name in self.levels if name not in self.known_columns]
+        if strange:
+            warnings.warn(
+                f"{self.where}: no value of these columns is a level of training: "
+                f"{_shorten([self._describe(name) for name in strange])}; their rows are predicted "
+                "without them",
+                stacklevel=2,
+            )
+        self.gaps.clear()
+        self.levels.clear()
+
+    def _describe(self, name: str) -> str:
+        examples = ", ".join(repr(text)[:60] for text in list(self.examples[name])[:SHOWN_LEVELS])
+        return f"'{escape_controls(name)}' ({self.levels[name]:,} rows, such as {examples})"
+
+
+def _shorten(texts: list[str]) -> str:
+    more = len(texts) - SHOWN_COLUMNS
+    return ", ".join(texts[:SHOWN_COLUMNS]) + (f" and {more:,} more" if more > 0 else "")
