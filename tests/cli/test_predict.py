@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
@@ -165,3 +166,20 @@ def test_labels_as_npy(report, save, tmp_path):
     report("fit", data, "--target", "y", "--landmarks", 20, "--out", out)
     report("predict", out, data, "--out", tmp_path / "p.npy")
     assert set(np.load(tmp_path / "p.npy")) <= {"left", "right", "up"}
+
+
+@pytest.mark.parametrize("spelling", [("Yes", "No"), ("y", "n"), ("true", "false"), ("01", "02")])
+def test_labels_are_written_as_they_were_in_the_file(gramian, report, spelling, tmp_path):
+    x = np.random.default_rng(0).normal(size=80)
+    labels = [spelling[int(v < 0)] for v in x]
+    lines = [f"{v},{t}" for v, t in zip(x, labels, strict=True)]
+    data, model, out = (tmp_path / name for name in ("t.csv", "t.model", "p.csv"))
+    data.write_text("\n".join(["x,t", *lines]) + "\n")
+    assert gramian("fit", data, "--target", "t", "--out", model, "--landmarks", 20).code == 0
+    report("predict", model, data, "--out", out)
+    answers = out.read_text().replace('"', "").split()[1:]
+    assert set(answers) == set(spelling)
+    expected = report("evaluate", model, data)["accuracy"]
+    assert expected == np.mean([a == t for a, t in zip(answers, labels, strict=True)]) > 0.8
+    pd.read_csv(data).to_parquet(tmp_path / "t.parquet")
+    assert report("evaluate", model, tmp_path / "t.parquet")["accuracy"] == expected

@@ -186,11 +186,18 @@ def test_booleans() -> None:
 
 
 def test_few_levels_have_a_column_each() -> None:
-    fit = fitted({"t": ["b", "a", "", "b"]})
-    assert fit.encoding.feature_names == ("t=", "t=a", "t=b")
-    assert encoded(fit, {"t": ["a", "", "new", None]}).tolist() == [
-        [0, 1, 0], [1, 0, 0], [0, 0, 0], [0, 0, 0],
+    fit = fitted({"t": ["b", "a", "?", "b"]})
+    assert fit.encoding.feature_names == ("t=?", "t=a", "t=b")
+    assert encoded(fit, {"t": ["a", "?", "new", "b"]}).tolist() == [
+        [0, 1, 0], [1, 0, 0], [0, 0, 0], [0, 0, 1],
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("gap", ["", "NA", "None", "<NA>"])
+def test_texts_that_pandas_reads_as_missing_are_missing_levels(gap: str) -> None:
+    fit = fitted({"t": ["b", "a", gap, "b"]})
+    assert fit.encoding.feature_names == ("t=a", "t=b", "t missing")
+    assert encoded(fit, {"t": [gap, "nan", None]}).tolist() == [[0, 0, 1]] * 3
 
 
 def test_missing_is_a_level_if_training_had_it() -> None:

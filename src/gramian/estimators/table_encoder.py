@@ -19,7 +19,7 @@ from sklearn.utils.validation import (
 )
 
 from .._parameters.types import Count, Number, RandomState
-from ..data import RowSource, Table, as_table, is_table
+from ..data import ReadOptions, RowSource, Table, as_table, is_table
 from ..data.encoding import (
     Encoding,
     FittedEncoding,
@@ -218,7 +218,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def _fit(self, X: RowsLike, y: TargetsLike | None) -> tuple[Table, FittedEncoding]:
         names = None
         if is_table(X):
-            table = as_table(X)
+            table = as_table(X, options=ReadOptions(labels=()))
             report_odd_values(table, table.names)
             names = table.names
         else:

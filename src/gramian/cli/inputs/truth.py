@@ -11,6 +11,7 @@ import numpy as np
 from ...data import RemoteColumns, RowSource, target_column
 from ...data.tables.base import check_columns
 from ...model import Model
+from ...model.labels import match_labels
 from ...scoring.quantiles import LEVELS_KEY
 from .model_rows import open_for_model
 from .task import kind_of
@@ -51,6 +52,8 @@ def truth_of(loaded: Model, model: Path, data: Path, target: str | None) -> Trut
     table = loaded.table(data)
     check_columns(table.where, table.names, [name])
     y: Any = table.remote_columns([name]) if table.remote else target_column(table, [name])
+    if loaded.classes is not None and isinstance(y, np.ndarray):
+        y = match_labels(y, loaded.classes)
     _check_kind(y, name, loaded)
     return Truth(name, y, open_for_model(loaded, table, name))
 

@@ -24,7 +24,7 @@ from .column_classes import columns_from_parts, readings_from_parts
 from .columns.base import ColumnEncoding, Part
 from .columns.left_out import LeftOut
 from .columns.numeric import Number
-from .kinds import WORDS_OF_KIND, fits, kind_of
+from .kinds import WORDS_OF_KIND, Kind, fits, kind_of
 
 ENCODED_NUMBERS = 1 << 18
 """Values that are encoded at a time, all columns together: 2 MB of float64."""
@@ -150,6 +150,7 @@ class Encoding:
                 raise TypeError(
                     f"{table.where}: column '{column.name}' holds {type_}, but held "
                     f"{WORDS_OF_KIND[column.kind]} in training; convert it first"
+                    + _describe_remedy(column.kind, type_)
                 )
 
     def describe(self) -> dict[str, str]:
@@ -193,6 +194,13 @@ class Encoding:
         if len(set(names)) < len(names) or encoding.width == 0:
             raise ValueError("an encoding has a column twice, or no feature")
         return encoding
+
+
+def _describe_remedy(trained: Kind, type_: pa.DataType) -> str:
+    """Return what loses the leading zeros of codes; empty for other columns."""
+    if trained != "category" or not pa.types.is_integer(type_):
+        return ""
+    return ", or read codes such as 007 as text (pandas: dtype=str): as numbers they lose zeros"
 
 
 def _is_plain(one: ColumnEncoding) -> bool:

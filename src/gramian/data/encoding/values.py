@@ -8,6 +8,15 @@ import pyarrow as pa
 from ..tables import MemoryTable, Table
 from .kinds import is_text
 
+MISSING_LEVELS = frozenset(
+    (
+        *("", "NA", "N/A", "n/a", "<NA>", "NaN", "nan", "-NaN", "-nan", "None", "NULL", "null"),
+        *("#N/A", "#N/A N/A", "#NA", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
+    )
+)
+"""Texts that pandas reads as missing: missing values among levels too, so that a file and its frame
+give the same model."""
+
 _UNIT_MICROSECONDS = {"s": 10**6, "ms": 10**3, "us": 1}
 _DAY_MICROSECONDS = 86_400 * 10**6
 
@@ -33,7 +42,7 @@ def encode_levels(column: pa.Array) -> tuple[list[str | None], np.ndarray]:
     texts : list of str or None
         Texts; some may occur twice, or be absent from the column.
     index : ndarray of int64 of shape (b,)
-        Positions in `texts`; -1 for a missing value.
+        Positions in `texts`; -1 for a missing value, or one of `MISSING_LEVELS`.
     """
     if pa.types.is_null(column.type):
         return [], np.full(len(column), -1, np.int64)
@@ -46,7 +55,11 @@ def encode_levels(column: pa.Array) -> tuple[list[str | None], np.ndarray]:
         return encode_levels(_as_text(column))
     # -1 is the last place of a list, where callers put the entry for missing values.
     index = column.indices.cast(pa.int64()).fill_null(-1).to_numpy()
-    return _as_text(column.dictionary).to_pylist(), index
+    texts = _as_text(column.dictionary).to_pylist()
+    if not MISSING_LEVELS.isdisjoint(texts):
+        is_missing = np.array([text in MISSING_LEVELS for text in texts])
+        index = np.where(is_missing[index], -1, index)
+    return texts, index
 
 
 def _as_text(values: pa.Array) -> pa.Array:

@@ -11,10 +11,10 @@ from ..._messages.display import display_text
 from ..formats import format_of
 from ..formats.csv.format import Csv
 from ..formats.csv.options import DEFAULT_OPTIONS, ReadOptions
+from ..formats.csv.text_columns import read_text_columns
 from ..formats.object_store import address_of
 from ..tables.base import Table
 from ..tables.frames import from_pandas, is_lazy, is_pandas, is_stream
-from ..tables.in_memory import MemoryTable
 from ..tables.list_columns import ListColumns, lengths_of
 from .remote_table import remote_table
 
@@ -23,21 +23,25 @@ def local_table(x: Any, where: str | None = None, options: ReadOptions = DEFAULT
     """Return a table as `as_table` does, without support for folders on a cluster."""
     if isinstance(x, Table):
         return x
-    table = _file_table(x, where, options) if isinstance(x, str | Path) else _frame_table(x, where)
+    table = (
+        _file_table(x, where, options)
+        if isinstance(x, str | Path)
+        else _frame_table(x, where, options)
+    )
     # The first row of a remote table is on other machines: its lists stay lists.
     lengths = {} if table.remote else lengths_of(table)
     return ListColumns(table, lengths) if lengths else table
 
 
-def _frame_table(x: Any, where: str | None) -> Table:
+def _frame_table(x: Any, where: str | None, options: ReadOptions) -> Table:
     where = "the table" if where is None else where
     if is_pandas(x):
-        return MemoryTable(from_pandas(x, where), where)
+        return read_text_columns(from_pandas(x, where), where, options)
     if is_lazy(x):
         # A lazy frame is computed once; each pass would compute it again.
         x = x.collect()
     if is_stream(x):
-        return MemoryTable(_read_all(x, where), where)
+        return read_text_columns(_read_all(x, where), where, options)
     raise TypeError(
         f"an object of type {type(x).__name__} has no named columns; expected a path, a frame of "
         "pandas or polars, or a table of Arrow"

@@ -39,7 +39,8 @@ def as_table(x: Any, where: str | None = None, *, options: ReadOptions = DEFAULT
     where : str, optional
         Subject of error messages; the path, or "the table", by default.
     options : ReadOptions
-        Options of reading local files of text; other tables keep their own types.
+        Options of reading local files of text, and columns of text of frames, which are read as the
+        same text in a file. All other columns keep their own types.
 
     Returns
     -------

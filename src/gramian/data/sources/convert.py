@@ -10,9 +10,12 @@ import pyarrow as pa
 
 from ..._files.atomic import check_output, write_atomically
 from ..formats import WritableFormat, format_to_write
+from ..formats.csv.options import ReadOptions
+from ..formats.csv.table import SPELLED_BOOLEANS
 from ..formats.object_store import is_uri
 from ..rows import arrow_compute as pc
 from ..tables import Table
+from ..tables.column_reading import TEXT_COLUMN
 from .as_table import as_table
 from .odd_values import report_odd_values
 
@@ -64,6 +67,14 @@ def convert(source: str | Path, target: str | Path, *, dtype: str = "keep") -> i
     # Before the source is read, which may take long.
     check_output(target)
     table = as_table(source)
+    if spelled_columns := [
+        name
+        for name, reading in table.column_readings.items()
+        if reading.name in SPELLED_BOOLEANS or (output_format.text and reading.name == "true/false")
+    ]:
+        # Once more, as texts: `Y` and `N` would become `true` and `false`.
+        texts = dict.fromkeys(spelled_columns, TEXT_COLUMN)
+        table = as_table(source, options=ReadOptions(columns=texts))
     report_odd_values(table, table.names)
     write_atomically(target, lambda part: _write(table, output_format, part, dtype))
     return table.num_rows

@@ -37,13 +37,14 @@ def report_odd_values(table: Table, columns: Collection[str], *, strict: bool = 
         shown += f"; and {len(texts) - SHOWN_COLUMNS:,} more columns"
     if strict:
         raise ValueError(
-            f"{table.where}: {shown} (the header line is row 1); correct them, or leave them empty"
+            f"{table.where}: {shown} ({table.row_numbers}); correct them, or leave them empty"
         )
     warning = OddValueWarning(
-        "{}: {} (the header line is row 1); they are read as missing: correct them if that is "
+        "{}: {} ({}); they are read as missing: correct them if that is "
         "wrong, or refuse them with {strict=True}",
         table.where,
         shown,
+        table.row_numbers,
     )
     warnings.warn(warning, stacklevel=2)
 
@@ -57,9 +58,10 @@ def refuse_odd_targets(table: Table, targets: Collection[str]) -> None:
     for name in targets:
         if _count(table, name):
             raise TextError(
-                "{}: the target, {} (the header line is row 1); correct them, or drop these rows",
+                "{}: the target, {} ({}); correct them, or drop these rows",
                 table.where,
                 _describe(table, name),
+                table.row_numbers,
             )
 
 

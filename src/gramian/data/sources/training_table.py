@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +14,7 @@ import pyarrow as pa
 from ..._messages.checks import join_words
 from ..._messages.errors import TextError
 from ..formats.csv.options import DEFAULT_OPTIONS, ReadOptions
+from ..formats.csv.table import SPELLED_BOOLEANS
 from ..tables import Table
 from ..tables.base import check_columns
 from ..tables.target import target_column
@@ -75,8 +77,8 @@ class TrainingTable:
             If there is no such column, the target has gaps or values of another type, or a column
             equals the target in every row.
         """
-        table = as_table(X, options=replace(options, strict=False))
         target = _names(y)
+        table = as_table(X, options=replace(options, strict=False, labels=target or ()))
         chosen = _features(table, target or (), columns, leave_out)
         # Targets of a remote table stay with their rows: the pass over the features finds gaps and
         # copies.
@@ -87,10 +89,32 @@ class TrainingTable:
         report_odd_values(table, chosen, strict=options.strict)
         values = y if target is None else target_column(table, target)
         values = np.asarray(values)
+        if target is not None and values.dtype.kind == "U":
+            values = _unite_spellings(table, target[0], values)
         if len(values) != len(table):
             raise ValueError(f"{table.where} has {len(table)} rows, but y has {len(values)}")
         check_no_copy(table, chosen, values)
         return cls(table, chosen, target, values, () if columns is None else chosen)
+
+
+def _unite_spellings(table: Table, name: str, labels: np.ndarray) -> np.ndarray:
+    """Return labels of two words in the most frequent spelling of each, and warn of others."""
+    reading = table.column_readings.get(name)
+    texts, index, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    words = np.char.lower(texts)
+    are_distinct = len(np.unique(words)) == len(texts)
+    if reading is None or reading.name not in SPELLED_BOOLEANS or are_distinct:
+        return labels
+    frequent_first = sorted(range(len(texts)), key=lambda j: (-counts[j], texts[j]))
+    spelling = {words[j]: texts[j] for j in reversed(frequent_first)}
+    warnings.warn(
+        f"{table.where}: the target '{name}' has several spellings of a label: "
+        f"{join_words(texts.tolist())}; each is read as the most frequent one: "
+        f"{join_words(list(spelling.values()))}",
+        stacklevel=2,
+    )
+    united: np.ndarray = np.array([spelling[word] for word in words])[index.reshape(-1)]
+    return united
 
 
 def _names(y: Any) -> tuple[str, ...] | None:
@@ -178,6 +202,7 @@ def _equal(column: pa.Array, y: np.ndarray) -> bool:
 
 def read_targets(path: str | Path, columns: str | Sequence[str]) -> np.ndarray:
     """Read targets from a table of any format; see `target_column`."""
-    table = as_table(path)
-    refuse_odd_targets(table, [columns] if isinstance(columns, str) else columns)
+    names = [columns] if isinstance(columns, str) else columns
+    table = as_table(path, options=ReadOptions(labels=names))
+    refuse_odd_targets(table, names)
     return target_column(table, columns)

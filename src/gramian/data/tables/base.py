@@ -41,7 +41,9 @@ class Table(ABC):
     remote : bool
         True if its rows are read on other machines; see `RowSource`.
     column_readings : mapping of str to ColumnReading
-        How the columns of a file of text were read.
+        How columns of text were read.
+    row_numbers : str
+        Which row has which number in reports of these columns.
     """
 
     where: str
@@ -51,6 +53,7 @@ class Table(ABC):
     random_access: bool = True
     remote: bool = False
     column_readings: Mapping[str, ColumnReading] = MappingProxyType({})
+    row_numbers: str = "the header line is row 1"
 
     @abstractmethod
     def batches(self, columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:

@@ -13,6 +13,7 @@ from torch import Tensor
 from ...data import BlockReduction, RemoteColumns, RowSource, as_rows, is_collection
 from ...data.rows.base import default_block_size
 from ...model import Model
+from ...model.labels import match_labels
 from ...model.mapped_predictions import map_predictions
 from ...scoring.forms import ExplainedVariance
 from ...scoring.predictions import class_numbers
@@ -46,6 +47,9 @@ def rows_and_truth(
         dask_collections.numbers_beside(as_rows(rows), values) if is_collection(values) else values
         for values in (truth, sample_weight)
     )
+    labels: np.ndarray = np.asarray(truth)
+    if model.classes is not None and labels.ndim == 1:
+        truth = match_labels(labels, model.classes)
     return rows, truth, weights
 
 

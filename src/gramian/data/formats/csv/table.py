@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from ...rows.arrow_compute import pc
 from ...rows.file_stamp import FileStamp
 from ...rows.prefetch import prefetch
 from ...rows.temporary import remove_with
@@ -31,6 +32,10 @@ HELD_BYTES = 1 << 26
 
 # Text from which the types of a longer one are guessed.
 _GUESS_BYTES = 1 << 23
+
+SPELLED_BOOLEANS = ("yes/no", "t/f", "y/n")
+"""Readings of booleans that stay as they are written where they are labels; true and false are
+booleans for every library."""
 
 
 def text_table(
@@ -137,7 +142,7 @@ class _Text:
             full_inference = _look(second_inference, prefetch(strings(self.path, self.dialect)))
         return self._rewrite_file(self._columns(full_inference))
 
-    def _rewrite_file(self, columns: _Columns) -> Table:
+    def _rewrite_file(self, columns: TypedColumns) -> Table:
         handle, name = tempfile.mkstemp(prefix="gramian-", suffix=".arrow")
         # `mkstemp` makes the name safely; the writer opens the file by itself.
         os.close(handle)
@@ -164,7 +169,7 @@ class _Text:
         table.column_readings = columns.column_readings()
         return table
 
-    def _columns(self, inference: Inference, odd_limit: int | None = None) -> _Columns:
+    def _columns(self, inference: Inference, odd_limit: int | None = None) -> TypedColumns:
         """Return how columns are read, without columns that have no name."""
         names, readings = self.dialect.names, inference.readings()
         nameless = [j for j, name in enumerate(names) if not name]
@@ -176,19 +181,59 @@ class _Text:
             raise ValueError(
                 f"{self.where}: column {bad[0] + 1} has no name; give it one in the header line"
             )
-        for j, (row, text) in inference.contradictions().items():
-            form = self.options.columns[names[j]].written_form
-            raise ValueError(
-                f"{self.where}: column '{names[j]}' was written as {form} in training, "
-                f"but row {row:,} (the header line is row 1) holds {text!r:.60}; write it as in "
-                "training, or leave it empty"
-            )
-        gaps = [self.options.columns[name].gaps if name in self.options.columns else ()
-                for name in names]  # fmt: skip
-        named_columns = [j for j, name in enumerate(names) if name]
-        return _Columns(
-            [_Column(j, names[j], readings[j], gaps[j]) for j in named_columns], odd_limit
+        return typed_columns(inference, readings, names, self.where, self.options, odd_limit)
+
+
+def typed_columns(
+    inference: Inference,
+    readings: Sequence[Reading],
+    names: Sequence[str],
+    where: str,
+    options: ReadOptions,
+    odd_limit: int | None = None,
+    first_row: int = 2,
+) -> TypedColumns:
+    """Return how the columns that have names are read.
+
+    Parameters
+    ----------
+    inference : Inference
+    readings : sequence of Reading
+        Of all columns.
+    names : sequence of str
+        Empty for columns without a name.
+    where : str
+        Subject of the error.
+    options : ReadOptions
+    odd_limit : int, optional
+        Odd values of a batch; any number by default.
+    first_row : int, default=2
+        Number of the first row: the header line of a file is row 1.
+
+    Raises
+    ------
+    ValueError
+        If a column cannot be read as in training.
+    """
+    for j, (row, text) in inference.contradictions().items():
+        form = options.columns[names[j]].written_form
+        header = " (the header line is row 1)" if first_row else ""
+        raise ValueError(
+            f"{where}: column '{names[j]}' was written as {form} in training, but row {row:,}"
+            f"{header} holds {text!r:.60}; write it as in training, or leave it empty"
         )
+    columns = [
+        TypedColumn(
+            j,
+            name,
+            readings[j],
+            options.columns[name].gaps if name in options.columns else (),
+            name in (options.labels or ()) and readings[j].name in SPELLED_BOOLEANS,
+        )
+        for j, name in enumerate(names)
+        if name
+    ]
+    return TypedColumns(columns, odd_limit, first_row)
 
 
 def _look(inference: Inference, batches: Iterable[pa.RecordBatch]) -> Inference:
@@ -202,18 +247,27 @@ class _LateError(Exception):
 
 
 @dataclass(frozen=True)
-class _Column:
+class TypedColumn:
     """Reading of a column of text, and the odd values that it has come across."""
 
     number: int
     name: str
     reading: Reading
     gaps: tuple[str, ...]
+    is_label: bool = False
     odd: OddValues = field(default_factory=OddValues)
+
+    @property
+    def type(self) -> pa.DataType:
+        """Type of the values: labels stay as they are written."""
+        return pa.string() if self.is_label else self.reading.type
 
     def read(self, texts: pa.Array, row: int, limit: int) -> pa.Array:
         values, places, odd_texts = read_values(self.reading, texts, self.gaps, limit)
         self.odd.add([row + place for place in places], odd_texts)
+        if self.is_label:
+            null = pa.scalar(None, pa.string())
+            return pc.if_else(values.is_valid(), pc.utf8_trim_whitespace(texts), null)
         return values
 
     def column_reading(self) -> ColumnReading:
@@ -222,20 +276,22 @@ class _Column:
         return ColumnReading(self.reading.name, mark, tuple(gaps), self.odd)
 
 
-class _Columns:
+class TypedColumns:
     """Readings that make values of columns of text.
 
     Parameters
     ----------
-    columns : sequence of _Column
+    columns : sequence of TypedColumn
     odd_limit : int, optional
         Odd values of a batch; any number by default.
     """
 
-    def __init__(self, columns: Sequence[_Column], odd_limit: int | None) -> None:
+    def __init__(
+        self, columns: Sequence[TypedColumn], odd_limit: int | None, first_row: int = 2
+    ) -> None:
         self._columns, self._odd_limit = columns, odd_limit
-        self._rows = 2  # of the file: the header line is row 1
-        self.schema = pa.schema([(column.name, column.reading.type) for column in columns])
+        self._rows = first_row
+        self.schema = pa.schema([(column.name, column.type) for column in columns])
 
     def read(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the values of the next rows."""

@@ -25,15 +25,21 @@ class Inference:
         Of the fields. If it is a comma, a comma within a number separates thousands if possible.
     stored : mapping of int to ColumnReading
         Columns that are read as in training.
+    first_row : int, default=2
+        Number of the first row, for errors: the header line of a file is row 1.
     """
 
     def __init__(
-        self, columns: int, separator: str, stored: Mapping[int, ColumnReading] | None = None
+        self,
+        columns: int,
+        separator: str,
+        stored: Mapping[int, ColumnReading] | None = None,
+        first_row: int = 2,
     ) -> None:
         stored = stored or {}
         self._columns = [ColumnCandidates.start(stored.get(j)) for j in range(columns)]
         self._grouped_first = separator == ","
-        self._rows = 2  # of the file: the header line is row 1
+        self._rows = first_row
 
     def add(self, columns: Sequence[pa.Array]) -> None:
         """Look at more texts of each column."""

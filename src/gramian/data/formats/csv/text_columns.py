@@ -1,0 +1,101 @@
+"""Columns of text of a frame, read as the same text in a file would be."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection, Sequence
+
+import pyarrow as pa
+
+from ...._messages.checks import join_words
+from ....data.rows.arrow_compute import pc
+from ...tables.base import Table
+from ...tables.in_memory import MemoryTable
+from .columns.infer_types import Inference
+from .columns.parsers import TEXT_READING, Reading
+from .options import ReadOptions
+from .table import TypedColumns, typed_columns
+
+FRAME_ROWS = "the first row is row 0"
+PLAIN_NUMBERS = ("integer", "1.5")
+"""Readings of texts that every library reads as numbers: as text they were meant to be text."""
+
+
+def read_text_columns(table: pa.Table, where: str, options: ReadOptions) -> Table:
+    """Return the table of a frame, whose texts are read as in a file.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+    where : str
+        Subject of error messages.
+    options : ReadOptions
+
+    Raises
+    ------
+    ValueError
+        If a column cannot be read as in training.
+
+    Warns
+    -----
+    UserWarning
+        If all texts are plain numbers: no library reads these as text by default, so they stay
+        text.
+    """
+    frame = MemoryTable(table, where)
+    names = [field.name for field in frame.schema if pa.types.is_string(field.type)]
+    if not names:
+        return frame
+    texts = pa.record_batch([_whole_column(frame, name) for name in names], names=names)
+    stored = {j: options.columns[name] for j, name in enumerate(names) if name in options.columns}
+    inference = Inference(len(names), ",", stored, first_row=0)
+    inference.add(texts.columns)
+    readings = inference.readings()
+    if options.labels is not None:
+        readings = _keep_numbers_as_text(readings, texts, where, options.labels)
+    columns = typed_columns(inference, readings, names, where, options, first_row=0)
+    return _replace_columns(frame, columns, texts)
+
+
+def _whole_column(frame: MemoryTable, name: str) -> pa.Array:
+    column = frame.column(name).combine_chunks()
+    return column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
+
+
+def _keep_numbers_as_text(
+    readings: Sequence[Reading], texts: pa.RecordBatch, where: str, labels: Collection[str]
+) -> list[Reading]:
+    """Return the readings of a training table, in which texts of plain numbers stay text."""
+    pairs = zip(texts.schema.names, readings, texts.columns, strict=True)
+    numbers = [name for name, reading, column in pairs if _are_plain(reading, column)]
+    if features := [name for name in numbers if name not in labels]:
+        warnings.warn(
+            f"{where}: columns of numbers that are text stay text: {join_words(features)}; make "
+            "them numbers (pandas.to_numeric) to use their size",
+            stacklevel=2,
+        )
+    names = texts.schema.names
+    return [
+        TEXT_READING if name in numbers else reading
+        for name, reading in zip(names, readings, strict=True)
+    ]
+
+
+def _are_plain(reading: Reading, texts: pa.Array) -> bool:
+    """Return whether all texts are numbers as they are, without spaces and written gaps."""
+    if reading.name not in PLAIN_NUMBERS or reading.mark is not None:
+        return False
+    has_spaces = pc.any(pc.not_equal(texts, pc.utf8_trim_whitespace(texts))).as_py()
+    return not has_spaces and reading.holds(texts)
+
+
+def _replace_columns(frame: MemoryTable, columns: TypedColumns, texts: pa.RecordBatch) -> Table:
+    typed = columns.read(texts)
+    arrays = [
+        typed.column(name) if name in typed.schema.names else frame.column(name)
+        for name in frame.names
+    ]
+    table = MemoryTable(pa.table(arrays, names=list(frame.names)), frame.where)
+    table.column_readings = columns.column_readings()
+    table.row_numbers = FRAME_ROWS
+    return table
