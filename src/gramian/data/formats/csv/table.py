@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from ...rows.arrow_compute import pc
+from ...rows import arrow_compute as pc
 from ...rows.file_stamp import FileStamp
 from ...rows.prefetch import prefetch
 from ...rows.temporary import remove_with

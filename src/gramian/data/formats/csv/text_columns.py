@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 import pyarrow as pa
 
 from ...._messages.checks import join_words
-from ....data.rows.arrow_compute import pc
+from ...rows import arrow_compute as pc
 from ...tables.base import Table
 from ...tables.in_memory import MemoryTable
 from .columns.infer_types import Inference
