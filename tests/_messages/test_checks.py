@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gramian._messages.checks import as_bytes, as_count, readable_bytes
+from gramian._messages.checks import as_bytes, as_count, did_you_mean, readable_bytes
 
 
 @pytest.mark.parametrize(
@@ -75,3 +75,22 @@ def test_as_count(value):
 def test_what_is_no_count_is_refused(value: Any):
     with pytest.raises(ValueError, match="every must be a whole number of at least 1, not"):
         as_count(value, "every")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "near"),
+    [
+        ("gausian", "gaussian"),
+        ("Gaussian", "gaussian"),
+        ("PRICE", "price"),
+        ("latitude", None),
+        ("price", None),
+        ("target", None),
+    ],
+)
+def test_near_names_are_proposed_but_neither_the_same_nor_others(
+    wanted: str, near: str | None
+) -> None:
+    names = ["gaussian", "longitude", "price", "size"]
+    expected = "" if near is None else f"; did you mean {near}?"
+    assert did_you_mean(wanted, names) == expected

@@ -291,7 +291,7 @@ class TestTestRows:
 
     def test_the_columns_of_a_table_are_encoded_without_them(self):
         frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(kind=np.arange(N) % 7)
-        frame["kind"] = frame["kind"].astype(str)
+        frame["kind"] = frame["kind"].astype(str).astype("category")
         est = ridge(test_fraction=0.5, kernel="laplacian").fit(frame, Y)
         assert -300 < est.test_score_ < 0
 

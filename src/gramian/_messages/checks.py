@@ -103,6 +103,9 @@ def readable_bytes(size: int | float) -> str:
     return f"{size:.3g} TB"
 
 
+NEAR_NAME_RATIO = 0.75
+"""Similarity of a proposed name: latitude and longitude, at 0.71, are two names."""
+
 MOST_NAMES = 20
 """Most names in the list of an error."""
 
@@ -122,5 +125,7 @@ def it_has(names: Sequence[str], wanted: str) -> str:
 
 def did_you_mean(wanted: object, names: Iterable[str]) -> str:
     """Return the end of an error about an unknown name: a near name, or nothing."""
-    near = difflib.get_close_matches(str(wanted), list(names), n=1)
-    return f"; did you mean {escape_controls(near[0])}?" if near else ""
+    # Without regard to case: PRICE is near to price. A name that was given is no correction.
+    by_case = {name.lower(): name for name in names if name != str(wanted)}
+    near = difflib.get_close_matches(str(wanted).lower(), by_case, n=1, cutoff=NEAR_NAME_RATIO)
+    return f"; did you mean {escape_controls(by_case[near[0]])}?" if near else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, TypeGuard, cast
 
 import numpy as np
@@ -23,21 +24,55 @@ from ..data import (
     needs_encoding,
     target_column,
 )
+from ..data.tables.target import number_column
 from ..fitting import FitSettings, Generators, whole_of
 from ..fitting.inputs.targets import as_labels
 from ..model import Model
 from .types import Columns, RowsLike, TargetsLike
 
 
-def is_by_name(X: object, y: object, columns: object) -> bool:
+def named_targets(X: object, y: Any) -> Any:
+    """Return a list of names of columns of a table as a tuple; other targets as they are.
+
+    A list of texts that differ from each other cannot be labels, so that it names columns, of
+    which a frame has at least one.
+    """
+    if not isinstance(y, list) or not is_table(X) or not all(isinstance(name, str) for name in y):
+        return y
+    columns = y if isinstance(X, str | Path) else getattr(X, "columns", y)
+    are_names = bool(set(y) & set(map(str, columns))) and len(set(y)) == len(y)
+    return tuple(y) if are_names else y
+
+
+def column_weights(table: Table, sample_weight: Any) -> Any:
+    """Return weights, from a column of the table if they are a name."""
+    if not isinstance(sample_weight, str):
+        return sample_weight
+    if table.remote:
+        return table.remote_columns([sample_weight])
+    return number_column(table, sample_weight, "weight")
+
+
+def kept_weights(table: TrainingTable, sample_weight: Any) -> Any:
+    """Return the weights of the rows that have a target; see `column_weights`."""
+    weights = column_weights(table.table, sample_weight)
+    if table.has_target is None or weights is None or isinstance(sample_weight, str):
+        return weights
+    values: np.ndarray = np.asarray(weights)
+    return values[table.has_target] if len(values) == len(table.has_target) else values
+
+
+def is_by_name(X: object, y: object, columns: object, *roles: object) -> bool:
     """Return whether to select the columns of X by name, and to encode them if necessary.
 
-    True if the target or the columns are named, and for a table with columns that are not numbers.
+    True if the target, the columns or one of the roles, such as weights, are named, and for a
+    table with columns that are not numbers.
     Frames of numbers with a separate y follow scikit-learn's rules instead.
     """
     if isinstance(columns, str):
         raise TypeError(f"columns must be a list of names, such as [{columns!r}], not a string")
-    if columns is None and not _are_names(y):
+    has_names = _are_names(y) or any(isinstance(role, str) for role in roles)
+    if columns is None and not has_names:
         return is_table(X) and (isinstance(X, Table) or needs_encoding(X))
     if not is_table(X):
         raise TypeError(
@@ -72,9 +107,13 @@ def open_training_table(
     X: RowsLike,
     y: TargetsLike,
     columns: Columns,
-    leave_out: Sequence[str] = (),
+    roles: Sequence[Any] = (),
+    drop_missing_target: bool = False,
 ) -> TrainingTable:
-    """Open a training table, and set ``n_features_in_`` and ``feature_names_in_``."""
+    """Open a training table, and set ``n_features_in_`` and ``feature_names_in_``.
+
+    Columns of other roles, such as weights, are no features unless `columns` names them.
+    """
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
     if not _are_names(y):
@@ -82,7 +121,10 @@ def open_training_table(
         # As objects, numbers would pass for text in `check_numbers`.
         if y.dtype.kind == "O" and all(isinstance(value, numbers.Real) for value in y.flat):
             y = y.astype(float)
-    table = TrainingTable.open(X, cast("Any", y), columns, leave_out)
+    leave_out = [role for role in roles if isinstance(role, str)]
+    table = TrainingTable.open(
+        X, cast("Any", y), columns, leave_out, drop_missing_target=drop_missing_target
+    )
     estimator.n_features_in_ = len(table.columns)
     estimator.feature_names_in_ = np.asarray(table.columns, dtype=object)
     return table
@@ -115,6 +157,7 @@ def with_truth(model: Model, X: RowsLike, y: TargetsLike | None) -> tuple[Any, A
     ValueError
         If y is None, and the model has no name of the target.
     """
+    y = named_targets(X, y)
     if y is not None and not _are_names(y):
         return X, y
     names = model.target if y is None else ((y,) if isinstance(y, str) else tuple(y))
@@ -148,6 +191,7 @@ def plan_inputs(
     labels : bool
         Whether y holds labels.
     """
+    y = named_targets(X, y)
     if y is None:
         named = columns is not None or (is_table(X) and needs_encoding(X))
     else:

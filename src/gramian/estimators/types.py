@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
     RowsLike: TypeAlias = ArrayLike | sparray | spmatrix | str | Path | RowSource | Table
     TargetsLike: TypeAlias = ArrayLike | str | tuple[str, ...]
-    Weights: TypeAlias = ArrayLike | None
+    Weights: TypeAlias = ArrayLike | str | None
     Values: TypeAlias = np.ndarray  # or a lazy dask array
     Labels: TypeAlias = ArrayLike | None
     Columns: TypeAlias = Sequence[str] | None
+    Groups: TypeAlias = ArrayLike | str | None
     FeaturesLike: TypeAlias = LandmarksLike | FeatureMap | TransformerMixin
     Norm: TypeAlias = Literal["spectral", "frobenius", "trace"]
     ClassWeight: TypeAlias = dict[Any, float] | Literal["balanced"] | None
 else:
-    FeaturesLike = Norm = RowsLike = TargetsLike = Weights = Labels = ClassWeight = Columns = (
-        Values
-    ) = Any
+    FeaturesLike = Norm = RowsLike = TargetsLike = Weights = Labels = ClassWeight = Any
+    Columns = Groups = Values = Any

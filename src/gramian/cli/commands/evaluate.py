@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -46,6 +48,10 @@ def evaluate(
     levels = loaded.info.get(LEVELS_KEY)
     if levels and metric is None:
         return {**about, **quantile_errors(loaded, rows, y, levels, settings)}
+    if loaded.target is not None and len(loaded.target) == loaded.outputs > 1 and not levels:
+        targets = loaded.target if target is None else (target,)
+        return {**about, "target": list(targets),
+                **_measure_targets(loaded, model, data, targets, metrics, settings)}  # fmt: skip
     if loaded.classes is None and loaded.outputs > 1:
         command_name = "--metric" if levels else "evaluate"
         raise ValueError(
@@ -59,6 +65,27 @@ def evaluate(
         return report
     mistakes = {"confusion": confusion(predictions)} if predictions.classes else {}
     return {**report, **mistakes, **coverage(loaded, rows, y, settings)}
+
+
+def _measure_targets(
+    loaded: Model,
+    model: Path,
+    data: Path,
+    targets: Sequence[str],
+    metrics: list[Metric],
+    settings: Mapping[str, Any],
+) -> Report:
+    """Return the metrics of each of several targets."""
+    report: dict[str, Any] = {}
+    values = None
+    for name in targets:
+        truth = truth_of(loaded, model, data, name)
+        if values is None:
+            values = loaded.predict(truth.rows, **settings).numpy()
+        place = (loaded.target or ()).index(name)
+        predictions = Predictions.of(truth.y, values[:, place : place + 1], None)
+        report[name] = measure(predictions, best_constant(truth.y, False), metrics)
+    return {"targets": report}
 
 
 def measure_model(

@@ -238,8 +238,10 @@ def _about(
     }
 
 
-def _baseline(training: Training) -> Label:
-    """Return the best constant prediction: the mean of the target, or the largest class."""
+def _baseline(training: Training) -> Label | None:
+    """Return the best constant prediction: the mean of one target, or the largest class."""
+    if training.y.ndim > 1:
+        return None
     return best_constant(training.y, training.classification)
 
 
@@ -250,8 +252,8 @@ def _validation(prepared: Prepared, fitted: Fitted, metric: str | None) -> dict[
     if y is None or prepared.held_out is None or not (other_loss or VALID_RMSE in metrics_row):
         return None  # without VALID_RMSE: interrupted before the first validation
     if model.classes is None and model.outputs > 1:
-        return None  # several quantiles of one target
-    constant, kind = _baseline(training), task_of(model.classes)
+        return None  # several quantiles of one target, or several targets
+    constant, kind = best_constant(training.y, training.classification), task_of(model.classes)
     if other_loss and metric is None:
         metric = "log_loss" if training.classification else "rmse"
     if metric is not None:

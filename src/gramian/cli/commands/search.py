@@ -63,8 +63,10 @@ class Outcome:
         return self.result.model.classes
 
     @property
-    def constant(self) -> Label:
-        """The best constant prediction: the mean of the target, or the largest class."""
+    def constant(self) -> Label | None:
+        """The best constant prediction: the mean of one target, or the largest class."""
+        if self.prepared.training.y.ndim > 1:
+            return None
         return best_constant(self.prepared.training.y, self.classes is not None)
 
     @property
@@ -92,7 +94,8 @@ class Outcome:
             return {"rmse": unit * math.sqrt(trial.loss), "rmse_of_mean": mean}
         if trial.values is None:
             return {"rmse_of_codes": math.sqrt(trial.loss)}
-        return measure(self._predictions(trial), self.constant, [METRIC_TABLE["error"]])
+        constant = best_constant(self.prepared.training.y, True)
+        return measure(self._predictions(trial), constant, [METRIC_TABLE["error"]])
 
     def _predictions(self, trial: Trial) -> Predictions:
         scale = self.result.targets
@@ -248,7 +251,7 @@ def _about(outcome: Outcome) -> dict[str, Any]:
 def _validation(outcome: Outcome) -> dict[str, Any] | None:
     """Return the error on rows that neither the fits nor the choice among them used."""
     prepared, y = outcome.prepared, outcome.prepared.training.held_out_y
-    if y is None or prepared.held_out is None:
+    if y is None or prepared.held_out is None or outcome.constant is None:
         return None
     model = outcome.result.model
     values = model.predict(prepared.held_out, engine=settings_of(outcome.options).engine).numpy()

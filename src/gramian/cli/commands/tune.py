@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -133,8 +134,11 @@ def command(data: Path, options: FitOptions, member: Member, rows: int) -> str:
 
 def _options_of_data(options: FitOptions) -> list[str]:
     """Return the user's options for data and engine."""
-    words = ["--target", options.target]
-    for name in ("features", "drop", "validation", "metric"):
+    target: str | Sequence[str] = options.target
+    targets = [target] if isinstance(target, str) else target
+    words = [word for name in targets for word in ("--target", name)]
+    words += ["--drop-missing-target"] if options.drop_missing_target else []
+    for name in ("features", "drop", "weight", "validation", "metric"):
         value = getattr(options, name)
         if value is not None:
             words += [f"--{name.replace('_', '-')}", str(value)]

@@ -25,7 +25,7 @@ def is_classification(y: np.ndarray | RemoteColumns, options: FitOptions) -> boo
         )
     if options.task is Task.AUTO:
         if texts is not None:
-            _check_labels(np.unique(texts), len(y), options.target)
+            _check_labels(np.unique(texts), len(y), str(options.target))
         return kind_of(y) in "Ub"
     return options.task is Task.CLASSIFICATION
 

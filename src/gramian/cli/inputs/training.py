@@ -25,6 +25,7 @@ from ...data import (
     subset,
 )
 from ...data.formats.csv.options import DEFAULT_OPTIONS
+from ...data.tables.target import number_column
 from ...fitting import DividedRows, FitSettings, Generators, TrainingData, Whole, whole_of
 from ...fitting.held_out.divide import hold_sequential
 from ...fitting.inputs.targets import class_codes, classes_of, target_tensor
@@ -47,6 +48,7 @@ class Training:
         Separate table for validation.
     calibration : ndarray of bool of shape (n,), or None
         Rows of `keep` that are held out for the calibration of intervals.
+    weights : Tensor of shape (n,), or None
     """
 
     source: TrainingTable
@@ -54,6 +56,7 @@ class Training:
     keep: np.ndarray | None = None
     validation_table: TrainingTable | None = None
     calibration: np.ndarray | None = None
+    weights: Tensor | None = None
 
     @functools.cached_property
     def y(self) -> np.ndarray | RemoteColumns:
@@ -83,7 +86,9 @@ class Training:
     @property
     def targets(self) -> int:
         """Columns of the right-hand side: more than one for more than two classes."""
-        return 1 if self.classes is None or len(self.classes) == 2 else len(self.classes)
+        if self.classes is None:
+            return 1 if self.y.ndim == 1 else self.y.shape[1]
+        return 1 if len(self.classes) == 2 else len(self.classes)
 
     @functools.cached_property
     def held_out_y(self) -> np.ndarray | None:
@@ -114,6 +119,7 @@ class Training:
             settings,
             rng,
             labels=self.classes,
+            weights=self.weights,
             keep=None if self.keep is None else torch.from_numpy(self.keep),
             hold_out=fitting.holds_out(settings) and self.held_out_y is None,
         )
@@ -197,35 +203,53 @@ def open_training(data: Path, options: FitOptions) -> Training:
     dropped = () if options.drop is None else parsing.names(options.drop)
     features = None if options.features is None else parsing.names(options.features)
     read = ReadOptions(strict=options.strict)
-    table = _open(data, options.target, features, dropped, read)
+    dropped = dropped if options.weight is None else (*dropped, options.weight)
+    table = _open(data, options, features, dropped, read)
     classification = task.is_classification(table.y, options)
+    weights = None if options.weight is None else _read_weights(table, options.weight)
+    training = Training(table, classification, weights=weights)
     if options.validation is None:
-        return Training(table, classification)
+        return training
     share = parsing.validation(options.validation)
     if isinstance(share, Path):
         read = replace(read, columns=table.table.column_readings)
-        other_table = _open(share, options.target, table.columns, options=read)
-        return Training(table, classification, validation_table=other_table)
-    return Training(table, classification, _keep_mask(len(table.y), share, options.seed))
+        return replace(
+            training, validation_table=_open(share, options, table.columns, options_of_text=read)
+        )
+    return replace(training, keep=_keep_mask(len(table.y), share, options.seed))
+
+
+def _read_weights(table: TrainingTable, name: str) -> Tensor:
+    """Read the weights of the rows; ValueError if they are negative or all zero."""
+    if table.table.remote:
+        raise ValueError("--weight cannot be combined with --dask: leave one of them out")
+    weights = number_column(table.table, name, "weight")
+    if not (weights >= 0).all() or not weights.any():
+        raise ValueError(
+            f"{table.table.where}: the weights '{name}' must be at least 0, and one above 0, but "
+            f"they are between {weights.min():g} and {weights.max():g}"
+        )
+    return torch.from_numpy(weights)
 
 
 def _open(
     path: Path,
-    target: str,
+    options: FitOptions,
     columns: Sequence[str] | None,
     dropped: Sequence[str] = (),
-    options: ReadOptions = DEFAULT_OPTIONS,
+    options_of_text: ReadOptions = DEFAULT_OPTIONS,
 ) -> TrainingTable:
-    opened_table = TrainingTable.open(path, target, columns, dropped, options)
+    opened_table = TrainingTable.open(
+        path, options.target, columns, dropped, options_of_text, options.drop_missing_target
+    )
+    name = f"the target {options.target!r}"
     remote = as_remote_columns(opened_table.y)
     if remote is not None:
         if remote.labels is None:
-            check_magnitude(
-                remote.reshape(flat=False).stand_in(), torch.float64, f"the target {target!r}"
-            )
+            check_magnitude(remote.reshape(flat=False).stand_in(), torch.float64, name)
     elif opened_table.y.dtype.kind not in "Ub":
-        y = torch.from_numpy(opened_table.y[:, None].astype(np.float64))
-        check_magnitude(y, torch.float64, f"the target {target!r}")
+        y = torch.from_numpy(opened_table.y.astype(np.float64).reshape(len(opened_table.y), -1))
+        check_magnitude(y, torch.float64, name)
     return opened_table
 
 

@@ -8,7 +8,7 @@ rest.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from typing import Annotated, Any
@@ -43,7 +43,21 @@ def _option(panel: str, help: str, *names: str) -> OptionInfo:
     return option
 
 
-Target = Annotated[str, _option(DATA, "Column to predict; in a .npy file, its number.")]
+Target = Annotated[
+    list[str],
+    _option(
+        DATA,
+        "Column to predict; in a .npy file, its number. Repeat the option for several columns of "
+        "numbers.",
+    ),
+]
+Weight = Annotated[str | None, _option(DATA, "Column with the weights of the rows; no feature.")]
+DropMissing = Annotated[
+    bool,
+    _option(
+        DATA, "Leave out rows without a target instead of refusing them.", "--drop-missing-target"
+    ),
+]
 Features = Annotated[
     str | None, _option(DATA, "Columns to learn from, as a,b,c. All others by default.")
 ]
@@ -85,6 +99,15 @@ Spent = Annotated[
 Seed = Annotated[int, _option(COMPUTATION_PANEL, "For random landmarks and held-out rows.")]
 
 
+def one_or_several(names: str | Sequence[str]) -> Any:
+    """Return a single name as a text, several as a tuple; ValueError for a repeated one."""
+    several = (names,) if isinstance(names, str) else tuple(names)
+    twice = next((name for name in several if several.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"--target {twice} is given twice; name each column once")
+    return several[0] if len(several) == 1 else several
+
+
 @dataclass(frozen=True)
 class FitOptions:
     """Options of `gramian fit` and `gramian plan`.
@@ -101,6 +124,8 @@ class FitOptions:
     features: Features = None
     drop: Drop = None
     strict: Strict = False
+    weight: Weight = None
+    drop_missing_target: DropMissing = False
     task: Kind = Task.AUTO
     validation: Validation = None
     metric: Metric = None
@@ -151,6 +176,7 @@ class FitOptions:
         return tuple(f"--{name.replace('_', '-')}" for name in sorted(names & self.given_names))
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "target", one_or_several(self.target))
         self._check_together()
         # Parsed only for its errors, before any data are read; `settings_of` parses again.
         for name, value in self.parameters.items():
@@ -191,6 +217,8 @@ class TuneOptions:
     features: Features = None
     drop: Drop = None
     strict: Strict = False
+    weight: Weight = None
+    drop_missing_target: DropMissing = False
     task: Kind = Task.AUTO
     validation: Validation = None
     metric: Metric = None
@@ -198,6 +226,9 @@ class TuneOptions:
     seed: Seed = 0
     parameters: Mapping[str, Any] = field(default_factory=dict)
     given_names: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "target", one_or_several(self.target))
 
     @property
     def of_fit(self) -> FitOptions:

@@ -36,6 +36,7 @@ OPTION_TEXTS = {
     "callbacks=[Validate(X, y)]": "--validation FILE",
     "columns=[...]": "--drop",
     "strict=True": "--strict",
+    "drop_missing_target=True": "--drop-missing-target",
     "columns=[...] of gramian.data.as_rows": "--drop",
     "engine_='auto'": "--engine auto",
     "precision='auto'": "--engine native",

@@ -17,7 +17,8 @@ from ..formats.csv.options import DEFAULT_OPTIONS, ReadOptions
 from ..formats.csv.table import SPELLED_BOOLEANS
 from ..tables import Table
 from ..tables.base import check_columns
-from ..tables.target import target_column
+from ..tables.filtered import FilteredTable
+from ..tables.target import has_values, target_column
 from .as_table import as_table
 from .odd_values import refuse_odd_targets, report_odd_values
 
@@ -40,6 +41,8 @@ class TrainingTable:
         Values of the target: numbers, text or booleans; remote if the table is.
     named_columns : tuple of str
         Columns that were named, and become features even if they hold identifiers or free text.
+    has_target : ndarray of bool, or None
+        Which rows of the source were kept, if rows without a target were left out.
     """
 
     table: Table
@@ -47,6 +50,7 @@ class TrainingTable:
     target: tuple[str, ...] | None
     y: Any
     named_columns: tuple[str, ...] = ()
+    has_target: np.ndarray | None = None
 
     @classmethod
     def open(
@@ -56,6 +60,7 @@ class TrainingTable:
         columns: Sequence[str] | None = None,
         leave_out: Sequence[str] = (),
         options: ReadOptions = DEFAULT_OPTIONS,
+        drop_missing_target: bool = False,
     ) -> TrainingTable:
         """Open a table and read its target.
 
@@ -70,6 +75,8 @@ class TrainingTable:
             Columns not to learn from.
         options : ReadOptions
             Options of reading a file of text.
+        drop_missing_target : bool, default=False
+            Whether to leave out rows without a target, with a warning, instead of refusing them.
 
         Raises
         ------
@@ -78,7 +85,8 @@ class TrainingTable:
             equals the target in every row.
         """
         target = _names(y)
-        table = as_table(X, options=replace(options, strict=False, labels=target or ()))
+        labels = (*(target or ()), *leave_out)
+        table = as_table(X, options=replace(options, strict=False, labels=labels))
         chosen = _features(table, target or (), columns, leave_out)
         # Targets of a remote table stay with their rows: the pass over the features finds gaps and
         # copies.
@@ -87,6 +95,9 @@ class TrainingTable:
             return cls(table, chosen, target, table.remote_columns(target))
         refuse_odd_targets(table, target or ())
         report_odd_values(table, chosen, strict=options.strict)
+        has_target = None
+        if drop_missing_target:
+            table, has_target = _drop_missing(table, target)
         values = y if target is None else target_column(table, target)
         values = np.asarray(values)
         if target is not None and values.dtype.kind == "U":
@@ -94,7 +105,24 @@ class TrainingTable:
         if len(values) != len(table):
             raise ValueError(f"{table.where} has {len(table)} rows, but y has {len(values)}")
         check_no_copy(table, chosen, values)
-        return cls(table, chosen, target, values, () if columns is None else chosen)
+        return cls(table, chosen, target, values, () if columns is None else chosen, has_target)
+
+
+def _drop_missing(table: Table, target: tuple[str, ...] | None) -> tuple[Table, np.ndarray | None]:
+    """Leave out rows without a target, and warn of their number."""
+    if target is None:
+        raise TextError("{drop_missing_target=True} needs the name of the target, not its values")
+    has_target = has_values(table, target)
+    if has_target.all():
+        return table, None
+    if not has_target.any():
+        raise ValueError(f"{table.where}: the target {join_words(target)} is missing in all rows")
+    count = int((~has_target).sum())
+    warnings.warn(
+        f"{table.where}: {count:,} of {len(table):,} rows without a target are left out",
+        stacklevel=2,
+    )
+    return FilteredTable(table, has_target), has_target
 
 
 def _unite_spellings(table: Table, name: str, labels: np.ndarray) -> np.ndarray:

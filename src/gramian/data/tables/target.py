@@ -8,7 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from ..._messages.checks import join_words
-from ..rows.arrow import to_numpy
+from ..._messages.errors import TextError
+from ..rows.arrow import float_of, to_numpy
+from ..rows.arrow_compute import pc
 from .base import Table, check_columns
 
 _BATCH_ROWS = 1 << 16  # read at a time
@@ -50,6 +52,48 @@ def target_column(table: Table, columns: str | Sequence[str]) -> np.ndarray:
     return parts[0] if len(parts) == 1 else np.stack(parts, axis=1)
 
 
+def has_values(table: Table, columns: Sequence[str]) -> np.ndarray:
+    """Return which rows have a value in all of some columns, of shape (n,).
+
+    Missing are nulls, NaN and empty texts.
+    """
+    check_columns(table.where, table.names, columns)
+    parts = []
+    for batch in table.batches(list(columns), _BATCH_ROWS):
+        is_present = np.ones(batch.num_rows, bool)
+        for column in batch.columns:
+            is_present &= column.is_valid().to_numpy(zero_copy_only=False)
+            if pa.types.is_floating(column.type):
+                is_present &= ~np.isnan(to_numpy(column))
+            elif pa.types.is_string(column.type):
+                is_present &= pc.not_equal(column, "").fill_null(False).to_numpy(False)
+        parts.append(is_present)
+    return np.concatenate(parts)
+
+
+def number_column(table: Table, name: str, role: str) -> np.ndarray:
+    """Return a column of numbers for a role, such as the weights of rows, in float64.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If there is no such column, it holds no numbers, or a number is missing.
+    """
+    check_columns(table.where, table.names, [name])
+    column = table.column(name)
+    if float_of(column.type) is None:
+        raise TypeError(
+            f"{table.where}: the {role} '{name}' must hold numbers, but holds {column.type}"
+        )
+    values: np.ndarray = to_numpy(column.combine_chunks(), name).astype(np.float64)
+    if (is_missing := np.isnan(values)).any():
+        raise ValueError(
+            f"{table.where}: the {role} '{name}' is missing in {is_missing.sum():,} rows, the "
+            f"first of them row {int(is_missing.argmax())}; fill the gaps, or drop these rows"
+        )
+    return values
+
+
 def _values(table: Table, name: str) -> np.ndarray:
     batches = table.batches([name], _BATCH_ROWS)
     values = collect_values(
@@ -58,9 +102,13 @@ def _values(table: Table, name: str) -> np.ndarray:
     if values.dtype.kind != "f" or np.isfinite(values).all():
         return values
     bad = np.flatnonzero(~np.isfinite(values))
-    raise ValueError(
-        f"{table.where}: the target '{name}' is missing (NaN) or infinite in {len(bad)} rows, the "
-        f"first of them row {bad[0]}; drop these rows"
+    raise TextError(
+        "{}: the target '{}' is missing (NaN) or infinite in {} rows, the first of them row {}; "
+        "leave rows without a target out with {drop_missing_target=True}",
+        table.where,
+        name,
+        len(bad),
+        int(bad[0]),
     )
 
 
@@ -103,8 +151,11 @@ def _chunk_values(column: pa.Array, where: str, name: str) -> np.ndarray:
     values = np.asarray(column.to_pylist(), dtype=str) if text else None
     # A missing value in a text column of a CSV file is an empty text, not a null.
     if column.null_count or (values is not None and (values == "").any()):
-        raise ValueError(
-            f"{where}: the target '{name}' is missing in some rows (empty or null); drop these rows"
+        raise TextError(
+            "{}: the target '{}' is missing in some rows (empty or null); leave these rows out "
+            "with {drop_missing_target=True}",
+            where,
+            name,
         )
     if values is not None:
         return values

@@ -103,6 +103,7 @@ class KernelRidgeClassifier(KernelClassifier, FitParameters):
         sample_weight: Weights = None,
         *,
         columns: Columns = None,
+        drop_missing_target: bool = False,
     ) -> KernelRidgeClassifier:
         """Fit the model.
 
@@ -112,9 +113,12 @@ class KernelRidgeClassifier(KernelClassifier, FitParameters):
         y : str, or array-like of shape (n,)
             The name of a column of X, or labels of at least two classes: numbers, strings or
             booleans.
-        sample_weight : array-like of shape (n,), optional
+        sample_weight : str or array-like of shape (n,), optional
+            The name of a column of X, or values.
         columns : sequence of str, optional
-            Columns of a table to learn from; all but the target by default.
+            Columns of a table to learn from; all others by default.
+        drop_missing_target : bool, default=False
+            Whether to leave out rows of a table without a target, with a warning.
 
         Returns
         -------
@@ -130,7 +134,7 @@ class KernelRidgeClassifier(KernelClassifier, FitParameters):
         settings, rng = self._settings(), Generators.from_random_state(self._state())
         with restore_on_error(self):
             whole_rows, classes = self._classification_data(
-                X, y, sample_weight, columns, settings, rng
+                X, y, sample_weight, columns, settings, rng, None, drop_missing_target
             )
 
             # Labels of a `Validate` callback become codes of the training classes, known only now.

@@ -39,18 +39,25 @@ class KernelClassifier(ClassifierMixin, KernelRidgeModel):
         columns: Columns,
         settings: FitSettings,
         rng: Generators,
+        groups: Any = None,
+        drop_missing_target: bool = False,
     ) -> tuple[Whole, np.ndarray]:
         """Return all rows of a fit, before the calibration split, and the classes."""
-        self._by_name = tables.is_by_name(X, y, columns) and not is_function(self.kernel)
+        y = tables.named_targets(X, y)
+        is_named = tables.is_by_name(X, y, columns, sample_weight, groups)
+        self._by_name = is_named and not is_function(self.kernel)
         if not self._by_name:
             rows, y = validation.training_rows(self, X, y, settings)
             sample_weight = dask_collections.numbers_beside(rows, sample_weight)
             data, classes = self._encode_classes(rows, as_column(y), sample_weight)
             data = replace(data, medians=validation.medians_of(rows, self._names()))
             return WholeRows(data, settings), classes
-        table = tables.open_training_table(self, X, y, columns)
+        roles = (sample_weight, groups)
+        table = tables.open_training_table(self, X, y, columns, roles, drop_missing_target)
         labels = as_column(table.y)
-        sample_weight = dask_collections.numbers_beside(table.table, sample_weight)
+        sample_weight = dask_collections.numbers_beside(
+            table.table, tables.kept_weights(table, sample_weight)
+        )
         weights, classes = self._weights_and_classes(labels, sample_weight)
         table = replace(table, y=labels)
         return whole_of(table, settings, rng, labels=classes, weights=weights), classes

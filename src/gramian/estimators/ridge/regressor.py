@@ -282,6 +282,7 @@ class KernelRidge(KernelRegressor, FitParameters):
         sample_weight: Weights = None,
         *,
         columns: Columns = None,
+        drop_missing_target: bool = False,
     ) -> KernelRidge:
         """Fit the model.
 
@@ -291,12 +292,15 @@ class KernelRidge(KernelRegressor, FitParameters):
             n rows of d features; or a table: a path, or a frame of pandas, polars, Arrow, DuckDB.
             Table columns that are not numbers, or have missing values, are encoded, see
             `TableEncoder`.
-        y : str, tuple of str, or array-like of shape (n,) or (n, t)
+        y : str, list of str, or array-like of shape (n,) or (n, t)
             The name of a column of X, names of t columns, or values.
-        sample_weight : array-like of shape (n,), optional
-            An integer weight repeats its row; but see the notes on tables.
+        sample_weight : str or array-like of shape (n,), optional
+            The name of a column of X, or values. An integer weight repeats its row; but see the
+            notes on tables.
         columns : sequence of str, optional
-            Columns of a table to learn from; all but the target by default.
+            Columns of a table to learn from; all others by default.
+        drop_missing_target : bool, default=False
+            Whether to leave out rows of a table without a target, with a warning.
 
         Returns
         -------
@@ -313,7 +317,9 @@ class KernelRidge(KernelRegressor, FitParameters):
         """
         settings, rng = self._settings(), Generators.from_random_state(self._state())
         with restore_on_error(self):
-            whole_rows = self._regression_data(X, y, sample_weight, columns, settings, rng)
+            whole_rows = self._regression_data(
+                X, y, sample_weight, columns, settings, rng, None, drop_missing_target
+            )
             fitted = fit_model(self, whole_rows, target_tensor, rng)
             warn_of(UserWarning, fitted.end_of_path())
             warn_of(ConvergenceWarning, fitted.stall_warning() or fitted.iteration_warning())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -39,14 +39,21 @@ class KernelRegressor(RegressorMixin, KernelRidgeModel):
         columns: Columns,
         settings: FitSettings,
         rng: Generators,
+        groups: Any = None,
+        drop_missing_target: bool = False,
     ) -> Whole:
         """Return all rows of a fit, before the calibration split."""
-        self._by_name = tables.is_by_name(X, y, columns) and not is_function(self.kernel)
+        y = tables.named_targets(X, y)
+        is_named = tables.is_by_name(X, y, columns, sample_weight, groups)
+        self._by_name = is_named and not is_function(self.kernel)
         if self._by_name:
-            table = tables.open_training_table(self, X, y, columns)
+            roles = (sample_weight, groups)
+            table = tables.open_training_table(self, X, y, columns, roles, drop_missing_target)
             tables.check_numbers(table)
             self._one_dimensional = table.y.ndim == 1
-            sample_weight = dask_collections.numbers_beside(table.table, sample_weight)
+            sample_weight = dask_collections.numbers_beside(
+                table.table, tables.kept_weights(table, sample_weight)
+            )
             weights = validation.weight_tensor(sample_weight, len(table.y))
             return whole_of(table, settings, rng, weights=weights)
         rows, y = validation.training_rows(self, X, y, settings, y_numeric=True)

@@ -40,6 +40,9 @@ def rows_and_truth(
     sample_weight : array-like of shape (n,), optional
     """
     rows = as_rows(X) if is_collection(X) else X
+    if isinstance(sample_weight, str):
+        rows = model.table(X)
+        sample_weight = tables.column_weights(rows, sample_weight)
     rows, truth = tables.with_truth(model, rows, y)
     if is_remote(rows):
         return rows, truth, sample_weight

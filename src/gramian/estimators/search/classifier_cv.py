@@ -9,8 +9,9 @@ import numpy as np
 from ...fitting import Generators
 from ..base import restore_on_error
 from ..ridge.classifier_methods import KernelClassifier
-from ..types import ClassWeight, Columns, RowsLike, TargetsLike, Weights
+from ..types import ClassWeight, Columns, Groups, RowsLike, TargetsLike, Weights
 from .base import KernelRidgeSearch, refuse_remote
+from .groups import with_groups
 
 
 @dataclass(eq=False, repr=False)
@@ -65,12 +66,16 @@ class KernelRidgeClassifierCV(KernelClassifier, KernelRidgeSearch):
         sample_weight: Weights = None,
         *,
         columns: Columns = None,
+        groups: Groups = None,
+        drop_missing_target: bool = False,
     ) -> KernelRidgeClassifierCV:
         """Search, and fit the result to all rows.
 
         Parameters
         ----------
-        X, y, sample_weight, columns : as in `KernelRidgeClassifier.fit`
+        groups : str or array-like of shape (n,), optional
+            The name of a column of X, or values: groups for a splitter ``cv`` such as GroupKFold.
+        X, y, sample_weight, columns, drop_missing_target : as in `KernelRidgeClassifier.fit`
 
         Returns
         -------
@@ -88,8 +93,9 @@ class KernelRidgeClassifierCV(KernelClassifier, KernelRidgeSearch):
         with restore_on_error(self):
             rng = Generators.from_random_state(np.random.RandomState(seed))
             whole_rows, classes = self._classification_data(
-                X, y, sample_weight, columns, self._settings(), rng
+                X, y, sample_weight, columns, self._settings(), rng, groups, drop_missing_target
             )
+            settings = with_groups(settings, self, whole_rows, groups)
             self._search(settings, whole_rows, seed)
             self.classes_ = classes
         return self

@@ -9,8 +9,9 @@ import numpy as np
 from ...fitting import Generators
 from ..base import restore_on_error
 from ..ridge.regressor_methods import KernelRegressor
-from ..types import Columns, RowsLike, TargetsLike, Weights
+from ..types import Columns, Groups, RowsLike, TargetsLike, Weights
 from .base import KernelRidgeSearch, refuse_remote
+from .groups import with_groups
 
 
 @dataclass(eq=False, repr=False)
@@ -150,12 +151,16 @@ class KernelRidgeCV(KernelRegressor, KernelRidgeSearch):
         sample_weight: Weights = None,
         *,
         columns: Columns = None,
+        groups: Groups = None,
+        drop_missing_target: bool = False,
     ) -> KernelRidgeCV:
         """Search, and fit the result to all rows.
 
         Parameters
         ----------
-        X, y, sample_weight, columns : as in `KernelRidge.fit`
+        groups : str or array-like of shape (n,), optional
+            The name of a column of X, or values: groups for a splitter ``cv`` such as GroupKFold.
+        X, y, sample_weight, columns, drop_missing_target : as in `KernelRidge.fit`
 
         Returns
         -------
@@ -172,6 +177,9 @@ class KernelRidgeCV(KernelRegressor, KernelRidgeSearch):
         refuse_remote(X)
         with restore_on_error(self):
             rng = Generators.from_random_state(np.random.RandomState(seed))
-            whole_rows = self._regression_data(X, y, sample_weight, columns, self._settings(), rng)
+            whole_rows = self._regression_data(
+                X, y, sample_weight, columns, self._settings(), rng, groups, drop_missing_target
+            )
+            settings = with_groups(settings, self, whole_rows, groups)
             self._search(settings, whole_rows, seed)
         return self

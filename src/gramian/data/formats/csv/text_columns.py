@@ -71,7 +71,7 @@ def _keep_numbers_as_text(
     if features := [name for name in numbers if name not in labels]:
         warnings.warn(
             f"{where}: columns of numbers that are text stay text: {join_words(features)}; make "
-            "them numbers (pandas.to_numeric) to use their size",
+            "them numbers (pandas.to_numeric) to use their size, or categories if they are codes",
             stacklevel=2,
         )
     names = texts.schema.names

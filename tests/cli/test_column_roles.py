@@ -1,0 +1,111 @@
+"""Options that name columns: several targets, weights, and rows without a target."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gramian import KernelRidge, load
+
+RNG = np.random.default_rng(0)
+N = 90
+TABLE = pd.DataFrame(
+    {
+        "a": RNG.normal(size=N),
+        "b": RNG.normal(size=N),
+        "w": RNG.integers(0, 3, N),
+    }
+)
+TABLE["y"] = TABLE["a"] + 0.1 * RNG.normal(size=N)
+TABLE["z"] = TABLE["b"] - 0.1 * RNG.normal(size=N)
+ONE_FIT = [
+    "--kernel",
+    "gaussian",
+    "--lengthscale",
+    "median",
+    "--penalty",
+    "1e-2",
+    "--landmarks",
+    "none",
+]
+PARAMETERS = {"kernel": "gaussian", "lengthscale": "median", "penalty": 1e-2, "landmarks": None}
+
+
+@pytest.fixture
+def data(tmp_path):
+    path = tmp_path / "t.csv"
+    TABLE.to_csv(path, index=False)
+    return path
+
+
+def test_several_targets(report, data, tmp_path):
+    model, out = tmp_path / "m.model", tmp_path / "p.csv"
+    said = report(
+        "fit", data, "--target", "y", "--target", "z", "--drop", "w", "--out", model, *ONE_FIT
+    )
+    assert said["target"] == ["y", "z"]
+    expected = KernelRidge(**PARAMETERS).fit(data, ["y", "z"], columns=["a", "b"])
+    report("predict", model, data, "--out", out)
+    found = pd.read_csv(out)
+    assert found.columns.tolist() == ["prediction_y", "prediction_z"]
+    np.testing.assert_allclose(found.to_numpy(), expected.predict(TABLE), rtol=1e-9)
+    errors = report("evaluate", model, data)["targets"]
+    for j, name in enumerate(["y", "z"]):
+        rmse = np.sqrt(np.mean((TABLE[name] - expected.predict(TABLE)[:, j]) ** 2))
+        assert errors[name]["rmse"] == pytest.approx(rmse, rel=1e-9)
+    assert list(report("evaluate", model, data, "--target", "z")["targets"]) == ["z"]
+
+
+def test_several_targets_of_a_search(report, data, tmp_path):
+    said = report(
+        "fit", data, "--target", "y", "--target", "z", "--drop", "w", "--budget", "1e6",
+        "--out", tmp_path / "m.model",
+    )  # fmt: skip
+    assert said["target"] == ["y", "z"]
+    assert load(tmp_path / "m.model").predict(TABLE).shape == (N, 2)
+
+
+def test_a_target_that_is_named_twice(gramian, data, tmp_path):
+    done = gramian("fit", data, "--target", "y", "--target", "y", "--out", tmp_path / "m.model")
+    assert done.code != 0
+    assert "--target y is given twice; name each column once" in done.err
+
+
+def test_weights_by_name(report, data, tmp_path):
+    report(
+        "fit", data, "--target", "y", "--drop", "z", "--weight", "w", "--out",
+        tmp_path / "m.model", *ONE_FIT,
+    )  # fmt: skip
+    expected = KernelRidge(**PARAMETERS).fit(TABLE[["a", "b"]], TABLE["y"], TABLE["w"])
+    found = load(tmp_path / "m.model")
+    assert found.feature_names_in_.tolist() == ["a", "b"]
+    np.testing.assert_allclose(found.predict(TABLE), expected.predict(TABLE[["a", "b"]]), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("weight", "words"), [("q", "no column q"), ("z", "the weights 'z' must be at least 0")]
+)
+def test_columns_that_are_no_weights(gramian, data, tmp_path, weight, words):
+    done = gramian("fit", data, "--target", "y", "--weight", weight, "--out", tmp_path / "m.model")
+    assert done.code != 0
+    assert words in done.err
+
+
+def test_rows_without_a_target(gramian, tmp_path):
+    holed = TABLE[["a", "b", "y"]].assign(y=TABLE["y"].where(np.arange(N) % 4 > 0))
+    data, model = tmp_path / "t.csv", tmp_path / "m.model"
+    holed.to_csv(data, index=False)
+    done = gramian("fit", data, "--target", "y", "--out", model, *ONE_FIT)
+    assert done.code != 0
+    assert "leave rows without a target out with --drop-missing-target" in done.err.replace(
+        "leave these rows out", "leave rows without a target out"
+    )
+    done = gramian("fit", data, "--target", "y", "--out", model, "--drop-missing-target", *ONE_FIT)
+    assert done.code == 0
+    assert "23 of 90 rows without a target are left out" in done.err
+    complete = holed.dropna()
+    expected = KernelRidge(**PARAMETERS).fit(complete[["a", "b"]], complete["y"])
+    np.testing.assert_allclose(
+        load(model).predict(TABLE), expected.predict(TABLE[["a", "b"]]), rtol=1e-6
+    )
