@@ -73,7 +73,11 @@ class TestPredict:
 
 
 def test_info_says_how_they_are_made(report, classifier, train, fit):
-    assert report("info", classifier)["probabilities"] == {"kind": "shares", "power": 1.0}
+    assert report("info", classifier)["probabilities"] == {
+        "kind": "shares",
+        "power": 1.0,
+        "least_share": 1e-3,
+    }
     assert report("info", fit(train))["probabilities"] is None
 
 

@@ -209,7 +209,7 @@ def test_of_an_average_it_is_the_average():
 
 REASONS = [
     ({"early_stopping": True, "solver": "falkon", "landmarks": 15}, "early_stopping=False"),
-    ({"solver": "pcg", "tol": 1e-15, "max_iter": 1}, "not as 'converged'"),
+    ({"solver": "pcg", "tol": 1e-15, "max_iter": 1}, "not 'converged'"),
     ({"cells": 30, "solver": "auto"}, "each cell has its own"),
     ({"loss": "huber", "solver": "auto", "landmarks": 15}, "squared errors"),
     ({"memory_limit": "40MB", "solver": "pcg"}, "60 rows need"),
