@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from ..._messages.checks import join_words
 from ..._messages.errors import TextError
+from ..rows import arrow_compute as pc
 from ..rows.arrow import float_of, to_numpy
-from ..rows.arrow_compute import pc
 from .base import Table, check_columns
 
 _BATCH_ROWS = 1 << 16  # read at a time
