@@ -28,7 +28,7 @@ from ..data.tables.target import number_column
 from ..fitting import FitSettings, Generators, whole_of
 from ..fitting.inputs.targets import as_labels
 from ..model import Model
-from .types import Columns, RowsLike, TargetsLike
+from .types import Columns, RowsLike, TargetsLike, Weights
 
 
 def named_targets(X: object, y: Any) -> Any:
@@ -44,7 +44,7 @@ def named_targets(X: object, y: Any) -> Any:
     return tuple(y) if are_names else y
 
 
-def column_weights(table: Table, sample_weight: Any) -> Any:
+def column_weights(table: Table, sample_weight: Weights) -> Weights | RemoteColumns:
     """Return weights, from a column of the table if they are a name."""
     if not isinstance(sample_weight, str):
         return sample_weight
@@ -53,7 +53,7 @@ def column_weights(table: Table, sample_weight: Any) -> Any:
     return number_column(table, sample_weight, "weight")
 
 
-def kept_weights(table: TrainingTable, sample_weight: Any) -> Any:
+def kept_weights(table: TrainingTable, sample_weight: Weights) -> Weights | RemoteColumns:
     """Return the weights of the rows that have a target; see `column_weights`."""
     weights = column_weights(table.table, sample_weight)
     if table.has_target is None or weights is None or isinstance(sample_weight, str):

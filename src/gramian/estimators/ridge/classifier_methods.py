@@ -19,7 +19,7 @@ from ...fitting import FitSettings, Generators, TrainingData, Whole, WholeRows, 
 from ...fitting.inputs.targets import as_labels, classes_of, coded_data
 from .. import dask_collections, tables, validation
 from ..base import is_function
-from ..types import ClassWeight, Columns, RowsLike, TargetsLike, Values, Weights
+from ..types import ClassWeight, Columns, Groups, RowsLike, TargetsLike, Values, Weights
 from .base import KernelRidgeModel
 from .conformal_rows import calibrated_intervals
 from .score import is_remote, remote_accuracy, rows_and_truth
@@ -39,7 +39,7 @@ class KernelClassifier(ClassifierMixin, KernelRidgeModel):
         columns: Columns,
         settings: FitSettings,
         rng: Generators,
-        groups: Any = None,
+        groups: Groups = None,
         drop_missing_target: bool = False,
     ) -> tuple[Whole, np.ndarray]:
         """Return all rows of a fit, before the calibration split, and the classes."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, overload
+from typing import Literal, overload
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -16,7 +16,7 @@ from ...fitting.inputs.targets import training_targets
 from ...fitting.uncertainty.standard_deviations import with_variance
 from .. import dask_collections, tables, validation
 from ..base import is_function
-from ..types import Columns, RowsLike, TargetsLike, Values, Weights
+from ..types import Columns, Groups, RowsLike, TargetsLike, Values, Weights
 from .base import KernelRidgeModel
 from .conformal_rows import calibrated_intervals
 from .score import is_remote, remote_r2, rows_and_truth
@@ -39,7 +39,7 @@ class KernelRegressor(RegressorMixin, KernelRidgeModel):
         columns: Columns,
         settings: FitSettings,
         rng: Generators,
-        groups: Any = None,
+        groups: Groups = None,
         drop_missing_target: bool = False,
     ) -> Whole:
         """Return all rows of a fit, before the calibration split."""
