@@ -111,7 +111,9 @@ def fit(report: Callable[..., Any], tmp_path: Path) -> Callable[..., Path]:
 
     def run(data: Path, *more: object, penalty: float = 1e-4, name: str = "y.model") -> Path:
         out = tmp_path / name
-        report("fit", data, "--target", "y", "--penalty", penalty, *more, "--out", out)
+        # A second --target would be another target.
+        target = () if "--target" in more else ("--target", "y")
+        report("fit", data, *target, "--penalty", penalty, *more, "--out", out)
         return out
 
     return run

@@ -109,3 +109,26 @@ def test_rows_without_a_target(gramian, tmp_path):
     np.testing.assert_allclose(
         load(model).predict(TABLE), expected.predict(TABLE[["a", "b"]]), rtol=1e-6
     )
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_evaluation_on_rows_of_the_training_says_so(report, data, tmp_path, form):
+    model, same = tmp_path / "m.model", tmp_path / f"same.{form}"
+    report("fit", data, "--target", "y", "--out", model, *ONE_FIT)
+    read = pd.read_csv(data)
+    read.to_csv(same, index=False) if form == "csv" else read.to_parquet(same, index=False)
+    assert "rows of the training" in report("evaluate", model, same)["remark"]
+    other = tmp_path / "other.csv"
+    TABLE.assign(a=TABLE["a"] + 1).to_csv(other, index=False)
+    assert "training" not in str(report("evaluate", model, other).get("remark"))
+
+
+def test_a_search_that_learns_nothing_says_so(gramian, tmp_path):
+    noise = pd.DataFrame(np.random.default_rng(1).normal(size=(200, 3)), columns=["a", "b", "y"])
+    noise.to_csv(tmp_path / "noise.csv", index=False)
+    done = gramian(
+        "fit", tmp_path / "noise.csv", "--target", "y", "--budget", "1e7", "--out",
+        tmp_path / "m.model",
+    )  # fmt: skip
+    assert done.code == 0
+    assert "nothing was learned" in done.err

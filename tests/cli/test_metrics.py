@@ -172,7 +172,7 @@ def test_the_name_of_a_scorer_is_the_metric(report, fit, train, fresh):
     [
         ("rsme", f"--metric must be one of {KNOWN}, not 'rsme'; did you mean rmse?"),
         ("MSE", f"--metric must be one of {KNOWN}, not 'MSE'; did you mean rmse?"),
-        ("neg_mape", "did you mean neg_"),
+        ("neg_max_eror", "did you mean neg_max_error?"),
         ("auc", "not 'auc', which is a metric of a classification"),
         ("roc_auc", f"--metric must be one of {KNOWN}, not 'roc_auc'"),
         ("jaccard", "jaccard cannot score these predictions of a regression: "),

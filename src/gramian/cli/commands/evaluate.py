@@ -15,6 +15,7 @@ from ...scoring.cluster import predictions_of
 from ...scoring.predictions import Predictions, best_constant
 from ...scoring.quantiles import LEVELS_KEY, quantile_errors
 from ...scoring.table import Metric, task_of
+from ..inputs.training_digest import training_remark
 from ..inputs.truth import truth_of
 from ..outputs.confusion import confusion
 from ..outputs.files import check_outputs
@@ -61,6 +62,8 @@ def evaluate(
     if reliability is not None:
         draw_reliability(reliability, *predictions.reliability())
     report = {**about, **measure_model(loaded, predictions, y, metrics)}
+    notes = [report["remark"], training_remark(loaded, truth.table, y)]
+    report["remark"] = "; ".join(filter(None, notes)) or None
     if metric is not None:
         return report
     mistakes = {"confusion": confusion(predictions)} if predictions.classes else {}

@@ -25,6 +25,7 @@ from ...scoring.table import CONSTANT_OF_TASK, MAIN_METRIC, METRIC_TABLE, task_o
 from ...solvers.loop.metrics import VALID_ERROR, VALID_RMSE
 from ..inputs import task
 from ..inputs.training import Prepared, Training, open_training
+from ..inputs.training_digest import DIGEST_KEY
 from ..options import parsing
 from ..options.options import FitOptions
 from ..options.settings import check, generators, settings_of
@@ -222,6 +223,7 @@ def _about(
         "task": "classification" if prepared.training.classification else "regression",
         "target": options.target,
         "rows": n,
+        DIGEST_KEY: prepared.training.digest,
         "features": d,
         "method": "one fit",
         "asked_for_by": list(options.of_a_model),

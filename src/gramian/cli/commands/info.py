@@ -14,6 +14,7 @@ from ...engines import compiled_tiles
 from ...engines.triton_engine import is_usable
 from ...fitting import machine_memory
 from ...model import KernelPart, load_model
+from ..inputs.training_digest import DIGEST_KEY
 from ..outputs.importances import importances
 from ..outputs.report import Report
 
@@ -49,7 +50,8 @@ def _describe_installation() -> Report:
 
 def _about_model(path: Path) -> Report:
     model = load_model(path)
-    about = {name: value for name, value in model.info.items() if name != "columns"}
+    hidden = ("columns", DIGEST_KEY)
+    about = {name: value for name, value in model.info.items() if name not in hidden}
     parts = [_about_part(part) for part in model.parts]
     weights = getattr(model, "weights", None)
     if weights is None:

@@ -26,6 +26,7 @@ from ...scoring.table import MAIN_METRIC, METRIC_TABLE, task_of
 from ...search import Member, Recipe, Trial
 from ..inputs import task
 from ..inputs.training import Prepared, open_training
+from ..inputs.training_digest import DIGEST_KEY
 from ..options.options import FitOptions
 from ..options.settings import budget, check, settings_of
 from ..outputs.held_out import held_out_errors, optimism_of_search
@@ -230,6 +231,7 @@ def _about(outcome: Outcome) -> dict[str, Any]:
         "task": "regression" if outcome.classes is None else "classification",
         "target": outcome.options.target,
         "rows": len(prepared.training.y),
+        DIGEST_KEY: prepared.training.digest,
         "features": prepared.data.rows.shape[1],
         "method": "search",
         "budget": outcome.options.budget,

@@ -32,6 +32,7 @@ from ...fitting.inputs.targets import class_codes, classes_of, target_tensor
 from ..options import parsing
 from ..options.options import FitOptions
 from . import task
+from .training_digest import digest_rows
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,11 @@ class Training:
         """Numbers of the training rows."""
         stays = np.ones(len(self.source.y), dtype=bool) if self.keep is None else self.keep
         return np.flatnonzero(stays if self.calibration is None else stays & ~self.calibration)
+
+    @property
+    def digest(self) -> str | None:
+        """Digest of all rows of the table, held-out rows included."""
+        return digest_rows(self.source.table, self.source.columns, self.source.y)
 
     @functools.cached_property
     def classes(self) -> np.ndarray | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...data import RemoteColumns, RowSource, target_column
+from ...data import RemoteColumns, RowSource, Table, target_column
 from ...data.tables.base import check_columns
 from ...model import Model
 from ...model.labels import match_labels
@@ -28,11 +28,13 @@ class Truth:
     y : ndarray of shape (n,), or RemoteColumns
         Numbers or labels; remote if the rows are.
     rows : RowSource of shape (n, d)
+    table : Table of n rows
     """
 
     name: str
     y: Any
     rows: RowSource
+    table: Table
 
 
 def truth_of(loaded: Model, model: Path, data: Path, target: str | None) -> Truth:
@@ -55,7 +57,7 @@ def truth_of(loaded: Model, model: Path, data: Path, target: str | None) -> Trut
     if loaded.classes is not None and isinstance(y, np.ndarray):
         y = match_labels(y, loaded.classes)
     _check_kind(y, name, loaded)
-    return Truth(name, y, open_for_model(loaded, table, name))
+    return Truth(name, y, open_for_model(loaded, table, name), table)
 
 
 def _target(loaded: Model) -> str | None:

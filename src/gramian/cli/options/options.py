@@ -47,16 +47,13 @@ Target = Annotated[
     list[str],
     _option(
         DATA,
-        "Column to predict; in a .npy file, its number. Repeat the option for several columns of "
-        "numbers.",
+        "Column to predict; in a .npy file, its number. Repeat it for several.",
     ),
 ]
-Weight = Annotated[str | None, _option(DATA, "Column with the weights of the rows; no feature.")]
+Weight = Annotated[str | None, _option(DATA, "Column with the weights of the rows.")]
 DropMissing = Annotated[
     bool,
-    _option(
-        DATA, "Leave out rows without a target instead of refusing them.", "--drop-missing-target"
-    ),
+    _option(DATA, "Leave out rows without a target.", "--drop-missing-target"),
 ]
 Features = Annotated[
     str | None, _option(DATA, "Columns to learn from, as a,b,c. All others by default.")

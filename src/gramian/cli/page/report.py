@@ -11,9 +11,11 @@ from ...model import load_model
 from ...plots._drawing import check_matplotlib
 from ...scoring.predictions import Predictions
 from ...scoring.quantiles import LEVELS_KEY
+from ..inputs.training_digest import training_remark
 from ..inputs.truth import Truth, truth_of
 from ..outputs.files import check_outputs
 from ..outputs.intervals import REPORTED_LEVEL, conformal_of
+from ..outputs.messages import remark as show_remark
 from ..outputs.report import Report
 from .measurements import Measurements
 from .write import write_page
@@ -90,6 +92,7 @@ def _measure(
         )
     truth = truth_of(loaded, model, data, target)
     _check_rows(truth, data)
+    show_remark(training_remark(loaded, truth.table, truth.y))
     training_truth = None if train is None else truth_of(loaded, model, train, truth.name)
     values = loaded.predict(truth.rows, **settings).numpy()
     chances = None if loaded.classes is None else loaded.class_map

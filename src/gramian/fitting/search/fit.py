@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -102,6 +103,12 @@ def search_fit(data: TrainingData, settings: SearchSettings, rng: torch.Generato
         clock.steps.end()
     # 3. Fit the result to all rows.
     members, interrupted = _last_fits(search, by_cells, scaled, index, interrupted, settings)
+    if not _varies(members):
+        warnings.warn(
+            "nothing was learned: no trial predicts held-out rows better than the mean of the "
+            "targets, which the model now predicts for all rows",
+            stacklevel=2,
+        )
     models = [scaled.model(member, material) for member in members]
     model = _model(models, members)
     # 4. Probabilities come from predictions of held-out rows, then enter each part of the model.
