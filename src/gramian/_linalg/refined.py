@@ -31,13 +31,14 @@ NEGLIGIBLE_ENTRY = 1e-15
 
 @dataclass(frozen=True)
 class HalfFactor:
-    """R with R'R = A in float32, A divided by a power of two.
+    """Cholesky factor R in float32 of A / unit: R'R = A / unit.
 
     Attributes
     ----------
     R : Tensor of shape (m, m)
-        The factor in the upper triangle, by columns.
+        The upper triangle is the factor, stored by columns; the lower one is not used.
     unit : float
+        The power of two just above the largest diagonal entry of A: dividing by it does not round.
     """
 
     R: Float[Tensor, "m m"]

@@ -363,7 +363,7 @@ class KernelOperator(Streaming):
         return self if size <= self.memory_bytes else replace(self, device=torch.device("cpu"))
 
     def on_device(self, points: Tensor) -> Tensor:
-        """Return points on the device of this operator, unless they are mapped or sparse."""
+        """Return points on the device of this operator; sparse or too many points stay."""
         small = points.numel() * points.itemsize <= self.memory_bytes
         return points if is_sparse(points) or not small else points.to(self.device)
 

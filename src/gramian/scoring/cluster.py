@@ -28,10 +28,11 @@ def predictions_of(
 ) -> Predictions:
     """Predict rows, and return predictions and true values, or what metrics need of them.
 
-    Predictions and true values of local rows are kept: 16 bytes a row, and for classes 16 bytes a
-    class. Remote rows take one pass, of which means, counts and at most 25 MB of binned decision
-    values are kept; if a metric has no such form, predictions are gathered. A pass over remote true
-    values precedes it, to collect the classes, or the range and the mean.
+    Of local rows, predictions and true values are kept: 16 bytes a row, for a classifier another
+    16 bytes for each row and class. Remote rows take two passes. The first reads the true values,
+    for the classes, or for the range and the mean. The second predicts, and keeps means, counts and
+    at most 25 MB of binned decision values. If a metric cannot be computed from these, all
+    predictions are gathered instead.
 
     Parameters
     ----------

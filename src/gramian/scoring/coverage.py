@@ -24,7 +24,10 @@ class IntervalCoverage(Form):
 
 
 class SetCoverage(Form):
-    """Coverage and mean size of sets of classes (b, k), 1 or 0; class -1 is in no set."""
+    """Coverage and mean size of sets of classes, from a matrix (b, k): 1 for classes in the set.
+
+    A true class of -1, a label that the model does not know, is never covered.
+    """
 
     def terms(self, y: np.ndarray, output: np.ndarray) -> Sequence[np.ndarray]:
         # An unknown label, -1, cannot index: it reads class 0, and the factor makes it uncovered.

@@ -19,7 +19,7 @@ from .table import Metric, task_of
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """Predictions and true values: 16 bytes a row, and for classes 16 bytes a class.
+    """Predictions and true values: 16 bytes a row; for a classifier 16 more a row and class.
 
     Attributes
     ----------

@@ -205,7 +205,7 @@ def change_rows(source: Any, changes: Changes) -> RowSource:
 def fold_part(
     source: Any, changes: Changes, data: bytes, shared: Any, beside: Any, start: int, size: int
 ) -> Any:
-    """Fold one part."""
+    """Fold the rows of one part; see `RowSource.fold`."""
     fn = Shifted(unpack_value(data, shared), start)
     along = [beside_of(aligned_part) for aligned_part in beside]
     # The plain methods, block after block: the rows on a worker are local.
@@ -215,7 +215,7 @@ def fold_part(
 def map_part(
     source: Any, changes: Changes, data: bytes, shared: Any, beside: Any, start: int, size: int
 ) -> Tensor:
-    """Map one part."""
+    """Apply a block function to the rows of one part; see `RowSource.map`."""
     along = [beside_of(aligned_part) for aligned_part in beside]
     return RowSource.map(
         change_rows(source, changes), unpack_value(data, shared), *along, size=size

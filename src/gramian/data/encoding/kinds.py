@@ -66,7 +66,7 @@ def is_text(type_: pa.DataType) -> bool:
 
 
 def kinds_of(schema: pa.Schema, names: Sequence[str], where: str) -> list[Kind]:
-    """Return the kinds of columns; raise TypeError if a type has no kind.
+    """Return the kind of each column; raise TypeError if no encoding supports its type.
 
     Parameters
     ----------

@@ -105,7 +105,7 @@ class Shifted(BlockReduction[Result]):
 
 @dataclass(frozen=True)
 class RowIndex:
-    """The numbers of n rows, row-aligned like other numbers but not stored.
+    """The row numbers first, ..., first + n - 1: sliced like a tensor of shape (n,), never stored.
 
     Parameters
     ----------

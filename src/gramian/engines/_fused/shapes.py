@@ -48,7 +48,7 @@ INTERPRETED_TILE = Tile(128, 128, 8, 2)
 
 
 def options(tile: Tile) -> dict[str, int]:
-    """Return the start options of a program for a tile."""
+    """Return the arguments with which a Triton program starts: sizes, warps, stages."""
     return {
         "BM": tile.rows,
         "BN": tile.columns,

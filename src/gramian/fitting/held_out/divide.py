@@ -46,7 +46,7 @@ class Parts:
 
 
 def divide(settings: FitSettings, data: TrainingData, rng: Generators) -> Parts:
-    """Split the data into training and held-out rows, and return the folds of the settings.
+    """Split the data into training rows, held-out rows if the fit stops early, and folds.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ from .single_shift import path_of_one
 
 @dataclass(frozen=True, eq=False)
 class Member:
-    """One function of the result: maps, kernel, centers and coefficients.
+    """One of the models whose average a search returns: maps, kernel, centers, coefficients.
 
     Attributes
     ----------

@@ -148,7 +148,7 @@ class Recipe:
 
     @property
     def _memory(self) -> int:
-        """Bytes for a factor, and for cells."""
+        """Bytes for each of factor and cells: half of the memory if there are both, else all."""
         both = self.has_cells and self.kind != "cells"
         return self.memory_bytes // 2 if both else self.memory_bytes
 
