@@ -105,7 +105,7 @@ def test_a_file_that_was_named_stays(tmp_path):
     assert os.listdir(tmp_path) == ["centers.npy"]
     third = store_rows(as_rows(X[:M]), tmp_path / "OTHER.NPY")
     assert torch.equal(third, first)
-    with pytest.raises(ValueError, match=r"stored in a \.npy file, not"):
+    with pytest.raises(ValueError, match=r"in a \.npy file can be stored, got"):
         store_rows(as_rows(X), tmp_path / "centers.bin")
 
 

@@ -494,7 +494,7 @@ def test_where_nothing_is_learned_it_stops_and_says_so():
         max_iter=50,
         lengthscale="median",
     )
-    with pytest.warns(ConvergenceWarning, match="the error of the batches is no lower than"):
+    with pytest.warns(ConvergenceWarning, match="the error on the batches is no lower than"):
         model.fit(X, y)
     assert model.stop_reason_ == "no_progress"
     assert model.n_iter_ == 10
@@ -503,7 +503,7 @@ def test_where_nothing_is_learned_it_stops_and_says_so():
 def test_no_progress_of_batches_is_not_taken_for_rounding():
     X, y = np.ones((60, 2)), (-1.0) ** np.arange(60)  # nothing to learn: equal rows, a mean of zero
     model = KernelRidge(kernel="gaussian", lengthscale=1.0, penalty=0, solver=EigenPro2())
-    with pytest.warns(ConvergenceWarning, match="the error of the batches is no lower than"):
+    with pytest.warns(ConvergenceWarning, match="the error on the batches is no lower than"):
         model.fit(X, y)
     assert "rel_residual" in model.history_[-1]
 

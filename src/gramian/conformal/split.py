@@ -19,7 +19,7 @@ class ConformalSplit(HeldOutMethod):
     r"""Split conformal prediction, scaled by a model of the spread of errors.
 
     The interval is :math:`f(x) \pm R_k s(x)`, f the model, s the spread of its errors, see
-    `choose_spread`, and :math:`R_k` a quantile of the scores |r| / s of held-out rows with errors
+    `choose_spread`, and :math:`R_k` a quantile of the scores \|r\| / s of held-out rows with errors
     r. A set takes classes in the order of their probabilities, see `prediction_sets`.
 
     Notes

@@ -47,7 +47,7 @@ Target = Annotated[
     list[str],
     _option(
         DATA,
-        "Column to predict; in a .npy file, its number. Repeat it for several.",
+        "Column to predict: a name, or a number in .npy; repeatable.",
     ),
 ]
 Weight = Annotated[str | None, _option(DATA, "Column with the weights of the rows.")]

@@ -263,6 +263,7 @@ class TypedColumn:
         return pa.string() if self.is_label else self.reading.type
 
     def read(self, texts: pa.Array, row: int, limit: int) -> pa.Array:
+        """Return the values of texts whose first one is in the given row, and note odd values."""
         values, places, odd_texts = read_values(self.reading, texts, self.gaps, limit)
         self.odd.add([row + place for place in places], odd_texts)
         if self.is_label:
@@ -271,6 +272,7 @@ class TypedColumn:
         return values
 
     def column_reading(self) -> ColumnReading:
+        """Return how the column was read, for new files."""
         mark = None if self.reading.mark is None else astuple(self.reading.mark)
         gaps = dict.fromkeys((*self.gaps, *self.odd.spellings))
         return ColumnReading(self.reading.name, mark, tuple(gaps), self.odd)
