@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gramian.data import ReadOptions, Table, as_table
+from gramian.data import ReadOptions, ReadWarning, Table, as_table
 from gramian.data.formats.csv import MISSING_TEXTS, Inference
 from gramian.data.formats.csv.columns.odd_values import read_values
 from gramian.data.tables import MemoryTable, PiecesTable
@@ -173,7 +173,11 @@ def test_another_column_tells_the_mark_late(tmp_path: Path, temporary: Path) -> 
 
 def test_an_encoding_that_shows_late(tmp_path: Path, temporary: Path) -> None:
     content = "\n".join(["a,b", *["x,1"] * 200_000, "é,2"])
-    table = as_table(written(tmp_path, content, "latin-1"))
+    path = written(tmp_path, content, "latin-1")
+    with pytest.warns(
+        ReadWarning, match=r"x\.csv: read in the encoding cp1252, in which it has 'é'"
+    ):
+        table = as_table(path)
     assert table.column("a").to_pylist()[-2:] == ["x", "é"]
     assert len(list(temporary.iterdir())) == 1
 

@@ -85,7 +85,7 @@ CASES: dict[str, tuple[Any, type[Exception], str]] = {
     "unknown file": (
         Path("data.xyz"),
         ValueError,
-        "data.xyz: expected a name ending in .feather, .npy, .parquet, or a folder of .parquet",
+        "data.xyz: expected a name ending in .feather, .npy, .parquet, .duckdb, or a folder of ",
     ),
     "missing npy": ("nowhere/x.npy", FileNotFoundError, "there is no file nowhere/x.npy"),
     "missing parquet": ("nowhere/x.parquet", FileNotFoundError, "there is no file"),

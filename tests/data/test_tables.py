@@ -161,7 +161,8 @@ def test_what_is_expected_is_what_would_do(tmp_path: Path) -> None:
         r"a name ending in \.csv, \.tsv, \.csv\.gz, \.tsv\.gz, \.csv\.bz2, \.csv\.zst, \.feather, "
         r"\.npy, \.parquet"
     )
-    with pytest.raises(ValueError, match=known + r", or a folder of \.parquet files$"):
+    read = r", \.duckdb, \.xlsx, \.jsonl, \.sqlite"
+    with pytest.raises(ValueError, match=known + read + r", or a folder of \.parquet files$"):
         table_schema(tmp_path / "x")
     with pytest.raises(ValueError, match=known + "$"):
         write_table(tmp_path / "x", {})

@@ -321,5 +321,5 @@ TABLES: dict[str, Awkward] = {
     "blank": Awkward(raw(b"\n \n"), refused="x.csv is empty; expected a line"),
     "header only": Awkward(changed(lambda f: f[:0]), refused="x.csv has 0 rows: add rows below"),
     "no text": Awkward(raw(b"PK\x03\x04\x14\x00\x06\x00"), refused="not a text file: byte 5"),
-    "a workbook": Awkward(raw(b"PK\x03\x04", "x.xlsx"), refused="cannot tell the format of"),
+    "a workbook": Awkward(raw(b"PK\x03\x04", "x.xlsx"), refused="cannot be read as a workbook"),
 }  # fmt: skip

@@ -52,7 +52,7 @@ from .encoding import (
     Encoding,
     FittedEncoding,
 )
-from .formats.csv.options import ReadOptions
+from .formats.csv.table import ReadWarning
 from .formats.memory_map import gather_rows, scratch, store_rows
 from .formats.parquet import ParquetRows
 from .formats.parquet_lists import ParquetLists
@@ -108,6 +108,7 @@ from .sources.training_table import TrainingTable, read_targets
 from .tables import MemoryTable, Table
 from .tables.base import NumberRows
 from .tables.filled_rows import FilledRows
+from .tables.read_options import ReadOptions
 from .tables.target import target_column
 
 __all__ = [
@@ -134,6 +135,7 @@ __all__ = [
     "ParquetRows",
     "QuantileMap",
     "ReadOptions",
+    "ReadWarning",
     "RemoteColumns",
     "RemoteDescription",
     "RowIndex",

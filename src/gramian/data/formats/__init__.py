@@ -27,6 +27,13 @@ from .feather import Feather
 from .npy import Npy
 from .parquet import Parquet
 
+# isort: split
+# After the usual formats: errors list them in the order of their registration.
+from .cells.duckdb import DuckDB
+from .cells.excel import Excel
+from .cells.json_lines import JsonLines
+from .cells.sqlite import SQLite
+
 __all__ = [
     "BatchWriter",
     "Column",
@@ -34,9 +41,13 @@ __all__ = [
     "CsvBzip2",
     "CsvGzip",
     "CsvZstandard",
+    "DuckDB",
+    "Excel",
     "Feather",
+    "JsonLines",
     "Npy",
     "Parquet",
+    "SQLite",
     "TableFormat",
     "Tsv",
     "TsvGzip",

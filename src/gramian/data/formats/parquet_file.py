@@ -101,14 +101,23 @@ class ParquetFile:
             read = own or file.schema_arrow.names[:1]
             size = min(size, self._text_rows(file, read, groups))
             texts = _TextLengths(self.path, self.rows)
+            chosen = range(len(self.groups)) if groups is None else groups
+            missing_rows = sum(self.groups[group] for group in chosen)
             for batch in file.iter_batches(
                 size, row_groups=groups, columns=read, use_threads=False
             ):
                 texts.add(batch)
+                missing_rows -= batch.num_rows
                 # Arrow decodes indices and texts without checking them, and follows them wherever
                 # they point.
                 batch.validate(full=True)
                 yield with_keys(batch, self.keys, columns) if self.keys else batch
+            # Arrow ends without an error where the header of a damaged page names fewer values.
+            if missing_rows:
+                raise ValueError(
+                    f"{self.path} cannot be read as Parquet: {missing_rows:,} of its rows are not "
+                    "there: it is damaged; copy or write it again"
+                )
 
     def _text_rows(
         self, file: pq.ParquetFile, columns: Sequence[str], groups: Sequence[int] | None

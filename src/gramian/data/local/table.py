@@ -9,13 +9,16 @@ import pyarrow as pa
 
 from ..._messages.display import display_text
 from ..formats import format_of
+from ..formats.cells.base import CellsFormat
+from ..formats.csv.files import STANDARD_INPUT, standard_input, text_files
 from ..formats.csv.format import Csv
-from ..formats.csv.options import DEFAULT_OPTIONS, ReadOptions
+from ..formats.csv.table import text_table
 from ..formats.csv.text_columns import read_text_columns
 from ..formats.object_store import address_of
 from ..tables.base import Table
 from ..tables.frames import from_pandas, is_lazy, is_pandas, is_stream
 from ..tables.list_columns import ListColumns, lengths_of
+from ..tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from .remote_table import remote_table
 
 
@@ -54,8 +57,13 @@ def _file_table(x: str | Path, where: str | None, options: ReadOptions) -> Table
         return remote_table(address, where)
     path = Path(x)
     where = display_text(x) if where is None else where
+    if str(x) == STANDARD_INPUT:
+        return standard_input(options)
+    files = text_files(path)
+    if files is not None:
+        return text_table(files[0], where, options, files[1:])
     file_format = format_of(path)
-    if isinstance(file_format, Csv):
+    if isinstance(file_format, Csv | CellsFormat):
         return file_format.table(path, where, options)
     return file_format.table(path, where)
 

@@ -7,12 +7,13 @@ from typing import Any
 
 from ..._messages.display import display_text
 from ..encoding.table_encoding import Encoding
-from ..formats.csv.options import DEFAULT_OPTIONS, ReadOptions
 from ..formats.object_store import is_uri
 from ..local.table import local_table
 from ..remote.cluster import client_of
 from ..tables.base import Table
 from ..tables.frames import is_lazy, is_pandas, is_stream
+from ..tables.read_options import DEFAULT_OPTIONS, ReadOptions
+from .declared_types import DeclaredTable
 from .odd_values import report_odd_values
 
 
@@ -39,8 +40,8 @@ def as_table(x: Any, where: str | None = None, *, options: ReadOptions = DEFAULT
     where : str, optional
         Subject of error messages; the path, or "the table", by default.
     options : ReadOptions
-        Options of reading local files of text, and columns of text of frames, which are read as the
-        same text in a file. All other columns keep their own types.
+        Of local files of text, and of columns of text of frames, which are read as the same text in
+        a file. `types` and `missing` apply to all tables. Other columns keep their own types.
 
     Returns
     -------
@@ -65,6 +66,10 @@ def as_table(x: Any, where: str | None = None, *, options: ReadOptions = DEFAULT
 
         return DaskTable(x, display_text(x) if where is None else where, client=client)
     table = local_table(x, where, options)
+    if (options.types or options.missing) and table.reading is None and not table.remote:
+        table = DeclaredTable.of(table, options)
+    if table.reading is None and not table.remote and options.to_dict():
+        table.reading = options.for_model
     if options.strict:
         report_odd_values(table, table.names, strict=True)
     return table

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,12 +11,12 @@ import pyarrow as pa
 
 from ..._files.atomic import check_output, write_atomically
 from ..formats import WritableFormat, format_to_write
-from ..formats.csv.options import ReadOptions
-from ..formats.csv.table import SPELLED_BOOLEANS
+from ..formats.csv.columns.conversion import SPELLED_BOOLEANS
 from ..formats.object_store import is_uri
 from ..rows import arrow_compute as pc
 from ..tables import Table
 from ..tables.column_reading import TEXT_COLUMN
+from ..tables.read_options import ReadLike, ReadOptions
 from .as_table import as_table
 from .odd_values import report_odd_values
 
@@ -25,7 +26,9 @@ BATCH_NUMBERS = 1 << 21
 FLOAT_TYPES = ("float32", "float64", "keep")
 
 
-def convert(source: str | Path, target: str | Path, *, dtype: str = "keep") -> int:
+def convert(
+    source: str | Path, target: str | Path, *, dtype: str = "keep", read: ReadLike = None
+) -> int:
     """Rewrite a table in the format of the target's suffix.
 
     Parameters
@@ -39,6 +42,8 @@ def convert(source: str | Path, target: str | Path, *, dtype: str = "keep") -> i
         Type of floating-point columns; in ``.npy`` of the whole matrix, which with "keep" is
         float64 if any column needs it. Other columns keep their types, except that categories
         become their values in a format without categories.
+    read : dict or ReadOptions, optional
+        How to read the source; see `ReadOptions`.
 
     Returns
     -------
@@ -66,7 +71,8 @@ def convert(source: str | Path, target: str | Path, *, dtype: str = "keep") -> i
         raise ValueError(f"the target {target} must be a file other than the source")
     # Before the source is read, which may take long.
     check_output(target)
-    table = as_table(source)
+    options = ReadOptions.of(read)
+    table = as_table(source, options=options)
     if spelled_columns := [
         name
         for name, reading in table.column_readings.items()
@@ -74,7 +80,7 @@ def convert(source: str | Path, target: str | Path, *, dtype: str = "keep") -> i
     ]:
         # Once more, as texts: `Y` and `N` would become `true` and `false`.
         texts = dict.fromkeys(spelled_columns, TEXT_COLUMN)
-        table = as_table(source, options=ReadOptions(columns=texts))
+        table = as_table(source, options=replace(options, columns=texts))
     report_odd_values(table, table.names)
     write_atomically(target, lambda part: _write(table, output_format, part, dtype))
     return table.num_rows
@@ -82,10 +88,17 @@ def convert(source: str | Path, target: str | Path, *, dtype: str = "keep") -> i
 
 def _write(table: Table, found: WritableFormat, part: Path, dtype: str) -> None:
     size = max(1, BATCH_NUMBERS // len(table.schema))
+    rows = 0
     matrix = None if dtype == "keep" else np.dtype(dtype)
     with closing(found.writer(part, _write_batches(table.schema, dtype), matrix)) as writer:
         for batch in table.batches(table.names, size):
             writer.write(_narrow_type(batch, dtype))
+            rows += batch.num_rows
+    if rows != table.num_rows:
+        raise ValueError(
+            f"{table.where} has {table.num_rows:,} rows, but {rows:,} could be read: it is damaged "
+            "or was changed meanwhile; copy or write it again"
+        )
 
 
 def _write_batches(schema: pa.Schema, dtype: str) -> pa.Schema:

@@ -13,11 +13,11 @@ import pyarrow as pa
 
 from ..._messages.checks import join_words
 from ..._messages.errors import TextError
-from ..formats.csv.options import DEFAULT_OPTIONS, ReadOptions
-from ..formats.csv.table import SPELLED_BOOLEANS
+from ..formats.csv.columns.conversion import SPELLED_BOOLEANS
 from ..tables import Table
 from ..tables.base import check_columns
 from ..tables.filtered import FilteredTable
+from ..tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from ..tables.target import has_values, target_column
 from .as_table import as_table
 from .odd_values import refuse_odd_targets, report_odd_values

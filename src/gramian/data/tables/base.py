@@ -21,6 +21,7 @@ from ..rows.arrow import Columns, fill
 from ..rows.base import RowSource, check_index
 from ..rows.prefetch import prefetch
 from .column_reading import ColumnReading
+from .read_options import ReadOptions
 
 
 class Table(ABC):
@@ -44,6 +45,8 @@ class Table(ABC):
         How columns of text were read.
     row_numbers : str
         Which row has which number in reports of these columns.
+    reading : ReadOptions or None
+        Options with which new files are read alike.
     """
 
     where: str
@@ -54,6 +57,7 @@ class Table(ABC):
     remote: bool = False
     column_readings: Mapping[str, ColumnReading] = MappingProxyType({})
     row_numbers: str = "the header line is row 1"
+    reading: ReadOptions | None = None
 
     @abstractmethod
     def batches(self, columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:

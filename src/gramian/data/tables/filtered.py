@@ -30,6 +30,7 @@ class FilteredTable(Table):
         self.where, self.schema, self.named = table.where, table.schema, table.named
         self.num_rows, self.random_access = len(self._index), table.random_access
         self.column_readings, self.row_numbers = table.column_readings, table.row_numbers
+        self.reading = table.reading
 
     def batches(self, columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
         """Read batches, and join those that became short; see `Table.batches`."""

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import csv
-import io
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 
 from ...._messages.checks import join_words
+from ...._messages.errors import Text, TextError
+from ...tables.read_options import DEFAULT_OPTIONS, WHITESPACE_SEPARATOR, ReadOptions
 from .encodings import compression_of, decode_bytes, encoding_of, first_bytes
-
-FIELD_SEPARATORS = ("\t", ";", "|", ",")
-"""Of several that divide all rows alike, the first: commas are found in numbers and sentences."""
+from .layout import Layout, find_layout, is_number
+from .line_filter import drop_comments, split_lines
 
 LONGEST_LINE_BYTES = 1 << 24
 """Length of the header line, or of a row, beyond which a file is refused: it needs ten times that
 to be read, and a compressed file of some kilobytes can hold it."""
 
 _SAMPLE_BYTES = 1 << 18
-_SAMPLE_ROWS = 100
-_NUMBER_PATTERN = re.compile(r"[+-]?(\d[\d.,]*|[.,]\d+)([eE][+-]?\d+)?")
 
 
 @dataclass(frozen=True)
@@ -35,14 +31,21 @@ class Dialect:
     compression : str or None
         In Arrow's words.
     separator : str
+        A space for any number of spaces and tabs.
     names : tuple of str
         Fields of the header line, without space around them; some may be empty.
     header_bytes : int
         Length of the header line.
-    blank_lines : int
-        Before it.
+    skipped_lines : int
+        Lines before it, or before the first row if no line has the names.
+    header_rows : int
+        Rows from there on that hold no values: the names, and perhaps units.
+    comment : str or None
+        Beginning of lines that are skipped anywhere.
     long_rows : bool
         Whether rows are longer than the usual block of the parser.
+    remarks : tuple of str or Text
+        Guesses and skipped lines, for warnings.
     """
 
     encoding: str
@@ -50,16 +53,41 @@ class Dialect:
     separator: str
     names: tuple[str, ...]
     header_bytes: int
-    blank_lines: int = 0
+    skipped_lines: int = 0
+    header_rows: int = 1
+    comment: str | None = None
     long_rows: bool = False
+    remarks: tuple[str | Text, ...] = ()
+
+    @property
+    def is_rewritten(self) -> bool:
+        """Whether lines are rewritten before they are parsed; see `LineFilter`."""
+        return self.comment is not None or self.separator == WHITESPACE_SEPARATOR
+
+    @property
+    def delimiter(self) -> str:
+        """Separator of the text that is parsed."""
+        return "\t" if self.separator == WHITESPACE_SEPARATOR else self.separator
+
+    @property
+    def parsed_encoding(self) -> str:
+        """Encoding of the text that is parsed."""
+        return "utf-8" if self.is_rewritten else self.encoding
+
+    @property
+    def first_row(self) -> int:
+        """Number of the first row of values, if the header line is row 1."""
+        return max(2, 1 + self.header_rows)
 
 
-def sniff(path: Path) -> Dialect:
+def sniff(path: Path, options: ReadOptions = DEFAULT_OPTIONS) -> Dialect:
     """Find out how a text table is written.
 
     Parameters
     ----------
     path : Path
+    options : ReadOptions
+        Given options are not detected.
 
     Returns
     -------
@@ -73,6 +101,39 @@ def sniff(path: Path) -> Dialect:
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
     compression = compression_of(path)
+    sample, is_whole = _read_sample(path, compression)
+    encoding, remark = encoding_of(sample, path, options)
+    lines = split_lines(decode_bytes(sample, encoding))
+    text = "".join(lines[options.skip :])
+    if options.comment is not None:
+        text = drop_comments(text, options.comment)
+    try:
+        layout = find_layout(text, options, whole=is_whole)
+    except TextError as error:
+        raise TextError("{}: {}", path, error.args[0]) from error
+    _check_rows(path, text, layout)
+    names, header_rows, above = _header(path, layout, options)
+    remarks: list[str | Text] = [remark] if remark else []
+    if layout.skipped_text:
+        remarks.append(f"the lines above the header line are skipped: {layout.skipped_text!r:.60}")
+    if header_rows == 2:
+        units = " ".join(text for text in layout.rows[1] if text.strip())
+        remarks.append(f"the row below the header line is skipped, as units: {units!r:.60}")
+    return Dialect(
+        encoding,
+        compression,
+        layout.separator,
+        names,
+        sum(map(len, names)) + len(names),
+        options.skip + (0 if options.comment is not None else layout.skipped_lines) + above,
+        header_rows,
+        options.comment,
+        remarks=tuple(remarks),
+    )
+
+
+def _read_sample(path: Path, compression: str | None) -> tuple[bytes, bool]:
+    """Return the beginning of a file, with three lines at least, and whether it is all."""
     size, sample = _SAMPLE_BYTES, first_bytes(path, compression, _SAMPLE_BYTES)
     # A table of thousands of columns has few lines in the first sample: it needs a longer one to
     # tell the separator.
@@ -87,61 +148,56 @@ def sniff(path: Path) -> Dialect:
             f"{path} has no end of line in its first {size >> 20} MB, but a text table begins with "
             "a line of column names; check that it is a text table"
         )
-    encoding = encoding_of(sample, path)
-    text = decode_bytes(sample, encoding)
-    separator, header = _divide_fields(text, whole=len(sample) < size)
-    if not header and text.strip():
+    return sample, len(sample) < size
+
+
+def _check_rows(path: Path, text: str, layout: Layout) -> None:
+    if not layout.rows and text.strip():
         raise ValueError(
             f"{path} has a field of more than {csv.field_size_limit():,} characters in its first "
             "row; expected a line of column names: add one, or close an open quote"
         )
-    if not any(name.strip() for name in header):
+    if not layout.rows or not any(name.strip() for name in layout.rows[0]):
         raise ValueError(f"{path} is empty; expected a line of column names")
-    names = tuple(name.strip() for name in header)
-    _check_names(path, names)
-    blank = len(text) - len(text.lstrip("\r\n"))
-    # Arrow skips rows by number, and counts blank lines before the header as rows.
-    before = text[:blank].replace("\r\n", "\n").count("\n")
-    # In characters, which is near enough: it only chooses the size of blocks.
-    length = sum(map(len, header)) + len(header)
-    return Dialect(encoding, compression, separator, names, length, before)
 
 
-def _divide_fields(text: str, *, whole: bool) -> tuple[str, list[str]]:
-    """Return the separator that divides most rows as it divides the header, and the header."""
-    best: tuple[float, str, list[str]] = (-1.0, ",", [])
-    for separator in FIELD_SEPARATORS:
-        rows = _rows(text, separator, whole=whole)
-        # A separator that does not occur in the header does not count; the comma stands for tables
-        # of one column.
-        if len(rows) == 0 or (len(rows[0]) == 1 and separator != ","):
-            continue
-        alike = sum(len(row) == len(rows[0]) for row in rows) / len(rows)
-        # Any text has rows of one column: that counts only if nothing else divides the header.
-        alike -= 2 * (len(rows[0]) == 1)
-        if alike > best[0] or not best[2]:
-            best = (alike, separator, rows[0])
-    return best[1], best[2]
+def _header(path: Path, layout: Layout, options: ReadOptions) -> tuple[tuple[str, ...], int, int]:
+    """Return the names, the rows that hold them, and lines to skip instead of such rows."""
+    if isinstance(options.header, tuple):
+        if len(options.header) != layout.width:
+            raise TextError(
+                "{}: {header=} has {} names, but the first row has {} fields",
+                path, options.header, len(options.header), layout.width,
+            )  # fmt: skip
+        return options.header, 0, 0
+    if options.header is False:
+        return tuple(str(j) for j in range(layout.width)), 0, 0
+    if layout.comment_names is not None:
+        return tuple(name.strip() for name in layout.comment_names), 0, 0
+    names = tuple(name.strip() for name in layout.rows[0])
+    if options.header is None:
+        _check_names(path, names, layout)
+    if layout.has_row_names:
+        # Arrow takes names for as many columns as the rows have: the line is skipped as it is.
+        return ("", *names), 0, 1
+    return names, 2 if layout.has_units else 1, 0
 
 
-def _rows(text: str, separator: str, *, whole: bool) -> list[list[str]]:
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
-    rows: list[list[str]] = []
-    try:
-        rows.extend(row for row in islice(reader, _SAMPLE_ROWS) if row)
-    except csv.Error:
-        # A field beyond the limit of the parser: the rows before it are whole.
-        return rows
-    # The sample ends in the midst of a row, which has too few fields.
-    cut = not whole and len(rows) > 1 and len(rows) < _SAMPLE_ROWS
-    return rows[:-1] if cut else rows
-
-
-def _check_names(path: Path, names: Sequence[str]) -> None:
-    numbers = all(_NUMBER_PATTERN.fullmatch(name) for name in names if name)
+def _check_names(path: Path, names: Sequence[str], layout: Layout) -> None:
+    are_numbers = all(is_number(name) for name in names if name)
     # Names 0, 1, 2, ... are written by `convert` for the columns of an array.
-    if numbers and list(names) != [str(j) for j in range(len(names))]:
-        raise ValueError(
-            f"{path} has no header line: its first row is all numbers ({join_words(names[:3])}); "
-            "write a line of column names above it"
+    are_positions = list(names) == [str(j) for j in range(len(names))]
+    if (are_numbers or layout.is_nameless) and not are_positions:
+        what = "is all numbers" if are_numbers else "has values as the rows below it"
+        raise TextError(
+            "{} has no header line: its first row {} ({}); write a line of column names above "
+            "it, or give {header=False} to number the columns from 0",
+            path,
+            what,
+            join_words(names[:3]),
         )
+
+
+def describe_separator(separator: str) -> str:
+    """Return a separator in words."""
+    return {"\t": "a tab", WHITESPACE_SEPARATOR: "spaces"}.get(separator, f"'{separator}'")

@@ -3,13 +3,33 @@
 from __future__ import annotations
 
 import codecs
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
 import pyarrow as pa
 
-NEXT_ENCODING = {"utf-8": "cp1252", "cp1252": "latin-1"}
-"""The encoding to try where bytes are not of another: every byte is of the last one."""
+from ...._messages.errors import Text
+from ...tables.read_options import DEFAULT_OPTIONS, ReadOptions
+
+CANDIDATE_ENCODINGS = (
+    *("cp1252", "cp1250", "cp1251", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257"),
+    *("koi8_r", "cp866", "shift_jis", "euc_jp", "gb18030", "big5", "euc_kr", "iso8859_5"),
+)
+"""Encodings that are detected; of western languages the first one, if it is as likely."""
+
+DETECTED_BYTES = 1 << 16
+"""Bytes of lines with letters outside ASCII that tell the encoding."""
+
+WESTERN_MARGIN = 0.05
+"""Share of unlikely letters by which another encoding must be better than the western one."""
+
+LARGEST_CHAOS = 0.6
+"""Share of unlikely letters up to which an encoding is possible: a few short words have many."""
+
+_SYMBOL_IN_WORD = re.compile(
+    r"[^\W\d_][\u00a1-\u00a9\u00ab-\u00b4\u00b6\u00b8\u00b9\u00bb-\u00bf×÷][^\W\d_]"
+)
 
 _MAGIC_BYTES = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd"}
 
@@ -36,26 +56,50 @@ def first_bytes(path: Path, compression: str | None, size: int) -> bytes:
         ) from error
 
 
-def encoding_of(sample: bytes, path: Path) -> str:
-    """Return the encoding of a text that begins so.
+def encoding_of(
+    sample: bytes, path: Path, options: ReadOptions = DEFAULT_OPTIONS
+) -> tuple[str, Text | None]:
+    """Return the encoding of a text that begins so, and a remark if it was guessed.
 
     Parameters
     ----------
     sample : bytes
     path : Path
         For the error.
+    options : ReadOptions
+        Encoding of the file, or of the files of training.
 
     Returns
     -------
-    str
-        UTF-16 by its mark or its zeros, else UTF-8 where the bytes are, else Windows' code page of
-        western languages.
+    encoding : str
+        UTF-16 by its mark or its zeros, else UTF-8 where the bytes are, else the encoding of
+        training or a likely one.
+    remark : Text or None
 
     Raises
     ------
     ValueError
-        If there are zero bytes, which no text has, or UTF-8 that is damaged.
+        If there are zero bytes, which no text has, or UTF-8 that is damaged, or bytes that are not
+        of the given encoding.
     """
+    if options.encoding is not None and not options.is_stored:
+        if not _decodes(sample, options.encoding):
+            raise ValueError(f"{path} has bytes that are not {options.encoding}; give its encoding")
+        return options.encoding, None
+    if (wide := _wide_encoding(sample, path)) is not None:
+        return wide, None
+    # Before other encodings are tried: cp1252 reads damaged UTF-8 without an error, as wrong
+    # letters.
+    check_utf8([sample], path)
+    if _decodes(sample, "utf-8"):
+        return "utf-8", None
+    if options.encoding is not None and _decodes(sample, options.encoding):
+        return options.encoding, None
+    return detect_encoding([sample])
+
+
+def _wide_encoding(sample: bytes, path: Path) -> str | None:
+    """Return an encoding of two bytes for a letter; None if a letter may be one byte."""
     if sample.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
     # Western text in UTF-16 has a zero in every second byte, on the side that tells the order of
@@ -70,13 +114,41 @@ def encoding_of(sample: bytes, path: Path) -> str:
             f"{path} is not a text file: byte {sample.index(0):,} is zero; save it as CSV or "
             "Parquet, or rename it to the suffix of its format"
         )
-    # Before other encodings are tried: cp1252 reads damaged UTF-8 without an error, as wrong
-    # letters.
-    check_utf8([sample], path)
-    encoding = "utf-8"
-    while not _decodes(sample, encoding):
-        encoding = NEXT_ENCODING[encoding]
-    return encoding
+    return None
+
+
+def detect_encoding(parts: Iterable[bytes]) -> tuple[str, Text]:
+    """Return a likely encoding of a text that is not UTF-8, and a remark for users."""
+    from charset_normalizer import from_bytes
+
+    lines: list[bytes] = []
+    size = 0
+    for part in parts:
+        outside = [line for line in part.splitlines(keepends=True) if not line.isascii()]
+        lines += outside
+        size += sum(map(len, outside))
+        if size >= DETECTED_BYTES:
+            break
+    sample = b"".join(lines)[:DETECTED_BYTES]
+    matches = list(
+        from_bytes(sample, cp_isolation=list(CANDIDATE_ENCODINGS), threshold=LARGEST_CHAOS)
+    )
+    chaos = {name: match.chaos for match in matches for name in match.could_be_from_charset}
+    western = chaos.get("cp1252", 1.0)
+    likely = [match.encoding for match in matches if match.encoding != "cp1252"]
+    encoding = "cp1252" if _decodes(sample, "cp1252") else "iso8859-1"
+    if likely and (
+        western > chaos[likely[0]] + WESTERN_MARGIN
+        or _SYMBOL_IN_WORD.search(decode_bytes(sample, "cp1252"))
+    ):
+        encoding = likely[0]
+    words = re.findall(r"\w+", decode_bytes(sample, encoding))
+    shown = next((word for word in words if not word.isascii()), "")
+    return encoding, Text(
+        "read in the encoding {}, in which it has {!r}: give {encoding='NAME'} if that is wrong",
+        encoding,
+        shown[:40],
+    )
 
 
 def check_utf8(parts: Iterable[bytes], path: Path, *, whole: bool = False) -> None:

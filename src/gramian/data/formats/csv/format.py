@@ -12,9 +12,9 @@ import pyarrow.csv
 
 from ...rows import arrow_compute as pc
 from ...tables.base import Table
+from ...tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from ..base import BatchWriter, WritableFormat, formats
 from . import text_table
-from .options import DEFAULT_OPTIONS, ReadOptions
 
 
 @formats.register("csv")

@@ -91,9 +91,10 @@ def checked_quotes(
         yield batch
     # Arrow ends an open quote at the end of the file without an error: all rows after it are one
     # value, and are lost in silence.
+    row = dialect.first_row + rows - 1
     if rows and _is_open(value or "", dialect, tail.last):
         raise ValueError(
-            f"{path}: a quote begins in row {rows + 1} (the header line is row 1), in the last "
+            f"{path}: a quote begins in row {row} (the header line is row 1), in the last "
             "column, and does not end: all following lines would be one text; add the missing "
             "quote, or remove this one"
         )
@@ -110,8 +111,9 @@ def _is_open(value: str, dialect: Dialect, end: bytes) -> bool:
     # The value as it would be written after an opening quote: two quotes for each one in it.
     quoted = '"' + value.replace('"', '""')
     # The tail has no byte order mark, so that either order may be the one of the file.
-    codes = ("utf-16-le", "utf-16-be") if dialect.encoding == "utf-16" else (dialect.encoding,)
-    for before in ("\n", "\r") if only else (dialect.separator,):
+    encoding = dialect.parsed_encoding
+    codes = ("utf-16-le", "utf-16-be") if encoding == "utf-16" else (encoding,)
+    for before in ("\n", "\r") if only else (dialect.delimiter,):
         for code in codes:
             text = (before + quoted).encode(code, "replace")
             if end.endswith(text[-_KEPT_BYTES:]):

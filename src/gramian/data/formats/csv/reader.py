@@ -11,9 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv as pc
 
-from .dialect import LONGEST_LINE_BYTES, Dialect
-from .encodings import NEXT_ENCODING, check_utf8
+from .dialect import LONGEST_LINE_BYTES, Dialect, describe_separator
+from .encodings import check_utf8, detect_encoding
 from .line_ends import Tail, checked_quotes, without_blank_end
+from .line_filter import LineFilter
 
 BLOCK_BYTES = 1 << 20
 """Text that is parsed at a time, more if the header line is long: Arrow reads 32 blocks ahead."""
@@ -27,13 +28,14 @@ class NotOfThisDialectError(ValueError):
 
     Parameters
     ----------
+    path : Path
     dialect : Dialect
         With which to try again.
     """
 
-    def __init__(self, dialect: Dialect) -> None:
+    def __init__(self, path: Path, dialect: Dialect) -> None:
         super().__init__("not of this dialect")
-        self.dialect = dialect
+        self.path, self.dialect = path, dialect
 
 
 def strings(path: Path, dialect: Dialect) -> Iterator[pa.RecordBatch]:
@@ -71,12 +73,12 @@ def strings(path: Path, dialect: Dialect) -> Iterator[pa.RecordBatch]:
         block_size=_block_bytes(dialect),
         column_names=names,
         # Names are given as numbers, because names of the file may repeat; its header is skipped.
-        skip_rows=dialect.blank_lines,
-        skip_rows_after_names=1,
-        encoding="utf8" if dialect.encoding == "utf-8" else dialect.encoding,
+        skip_rows=0 if dialect.is_rewritten else dialect.skipped_lines,
+        skip_rows_after_names=dialect.header_rows,
+        encoding="utf8" if dialect.parsed_encoding == "utf-8" else dialect.encoding,
     )
     parse = pc.ParseOptions(
-        delimiter=dialect.separator,
+        delimiter=dialect.delimiter,
         newlines_in_values=True,
         ignore_empty_lines=d > 1,
         invalid_row_handler=remember,
@@ -91,7 +93,7 @@ def strings(path: Path, dialect: Dialect) -> Iterator[pa.RecordBatch]:
     with (
         _explain_error(path, dialect, uneven),
         pa.input_stream(path, compression=dialect.compression) as stream,
-        Tail(stream) as tail,
+        Tail(_rewrite_lines(stream, dialect)) as tail,
         pc.open_csv(tail.file(), read, parse, values) as reader,
     ):
         batches = checked_quotes(reader, path, dialect, tail)
@@ -104,12 +106,32 @@ def _block_bytes(dialect: Dialect) -> int:
     return _LONG_ROWS * usual if dialect.long_rows else usual
 
 
+def _rewrite_lines(stream: pa.NativeFile, dialect: Dialect) -> pa.NativeFile | LineFilter:
+    if not dialect.is_rewritten:
+        return stream
+    spaces = dialect.separator != dialect.delimiter
+    return LineFilter(stream.read, dialect.encoding, dialect.skipped_lines, dialect.comment, spaces)
+
+
 def _recode_bytes(path: Path, dialect: Dialect) -> Dialect:
-    # Damaged UTF-8 is refused here; text that is ASCII up to this byte may be of another encoding.
-    if dialect.encoding == "utf-8":
+    """Return the dialect with another encoding; ValueError if it begins in the right one."""
+    # Windows' western letters are not there for five bytes, which its ancestor has.
+    if dialect.encoding == "cp1252":
+        return replace(dialect, encoding="iso8859-1")
+    if dialect.encoding != "utf-8":
+        raise ValueError(
+            f"{path} begins as {dialect.encoding.upper()} but has bytes that are not: it is cut "
+            "off or damaged; write it again"
+        )
+
+    def parts() -> Iterator[bytes]:
         with pa.input_stream(path, compression=dialect.compression) as stream:
-            check_utf8(iter(lambda: bytes(stream.read(BLOCK_BYTES)), b""), path, whole=True)
-    return replace(dialect, encoding=NEXT_ENCODING[dialect.encoding])
+            yield from iter(lambda: bytes(stream.read(BLOCK_BYTES)), b"")
+
+    # Damaged UTF-8 is refused here; text that is ASCII up to this byte may be of another encoding.
+    check_utf8(parts(), path, whole=True)
+    encoding, remark = detect_encoding(parts())
+    return replace(dialect, encoding=encoding, remarks=(*dialect.remarks, remark))
 
 
 @contextmanager
@@ -118,22 +140,17 @@ def _explain_error(path: Path, dialect: Dialect, uneven: list[Any]) -> Iterator[
     try:
         yield
     except UnicodeDecodeError as error:
-        if dialect.encoding not in NEXT_ENCODING:
-            raise ValueError(
-                f"{path} begins as {dialect.encoding.upper()} but has bytes that are not: it is "
-                "cut off or damaged; write it again"
-            ) from error
-        raise NotOfThisDialectError(_recode_bytes(path, dialect)) from error
+        raise NotOfThisDialectError(path, _recode_bytes(path, dialect)) from error
     except (pa.ArrowInvalid, OSError) as error:
         if uneven:
             raise _uneven(path, dialect, uneven[0]) from error
         reason_line = str(error).splitlines()[0]
         # Arrow raises one class of error for all of these cases: only its words differ.
         if "UTF8" in reason_line:
-            raise NotOfThisDialectError(_recode_bytes(path, dialect)) from error
+            raise NotOfThisDialectError(path, _recode_bytes(path, dialect)) from error
         # A row that is longer than a block: the file is read again with larger ones.
         if "straddl" in reason_line and not dialect.long_rows:
-            raise NotOfThisDialectError(replace(dialect, long_rows=True)) from error
+            raise NotOfThisDialectError(path, replace(dialect, long_rows=True)) from error
         if "straddl" in reason_line:
             raise ValueError(
                 f"{path} has a row of more than {LONGEST_LINE_BYTES >> 20} MB, or a quote that "
@@ -149,7 +166,7 @@ def _uneven(path: Path, dialect: Dialect, row: Any) -> ValueError:
     where = "a row" if row.number is None else f"row {row.number} (the header line is row 1)"
     # A row may have megabytes.
     text = row.text if len(row.text) < 40 else row.text[:37] + "..."
-    mark = {"\t": "a tab"}.get(dialect.separator, f"'{dialect.separator}'")
+    mark = describe_separator(dialect.separator)
     return ValueError(
         f"{path}: {where} has {row.actual_columns} fields, but the header has "
         f"{row.expected_columns}, separated by {mark}: {' '.join(text.split())!r}; quote texts "

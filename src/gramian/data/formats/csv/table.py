@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Sequence
-from contextlib import closing
-from dataclasses import astuple, dataclass, field
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
 
-from ...rows import arrow_compute as pc
+from ...._messages.checks import join_words
+from ...._messages.errors import Text, TextError, write_argument
 from ...rows.file_stamp import FileStamp
 from ...rows.prefetch import prefetch
 from ...rows.temporary import remove_with
-from ...tables.base import Table
-from ...tables.column_reading import ColumnReading, OddValues
+from ...tables.base import Table, check_columns
+from ...tables.column_reading import TEXT_COLUMN
 from ...tables.in_memory import MemoryTable
+from ...tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from ...tables.sequential import PiecesTable
 from ..ipc_file import IpcFile, IpcWriter
+from .columns.conversion import LateError, TypedColumns, typed_columns, without_missing
+from .columns.declared import DeclaredColumn
 from .columns.infer_types import Inference
-from .columns.odd_values import read_values
-from .columns.parsers import NOTHING_READING, Reading
+from .columns.parsers import NOTHING_READING
 from .dialect import Dialect, sniff
-from .options import DEFAULT_OPTIONS, ReadOptions
 from .reader import NotOfThisDialectError, strings
 
 HELD_BYTES = 1 << 26
@@ -33,13 +37,12 @@ HELD_BYTES = 1 << 26
 # Text from which the types of a longer one are guessed.
 _GUESS_BYTES = 1 << 23
 
-SPELLED_BOOLEANS = ("yes/no", "t/f", "y/n")
-"""Readings of booleans that stay as they are written where they are labels; true and false are
-booleans for every library."""
-
 
 def text_table(
-    path: Path, where: str | None = None, options: ReadOptions = DEFAULT_OPTIONS
+    path: Path,
+    where: str | None = None,
+    options: ReadOptions = DEFAULT_OPTIONS,
+    more: Sequence[Path] = (),
 ) -> Table:
     """Read a table of text, with types that every value has.
 
@@ -49,6 +52,8 @@ def text_table(
     where : str, optional
         Subject of error messages; the path by default.
     options : ReadOptions
+    more : sequence of Path
+        Files with more rows of the same columns, in any order.
 
     Returns
     -------
@@ -68,25 +73,48 @@ def text_table(
     if a later value has another type, one pass infers the types of all values, and one reads them
     again. Memory: about four times `HELD_BYTES`.
     """
-    dialect = sniff(path)
-    with FileStamp.of(path).require_unchanged(path):
+    where = str(path) if where is None else where
+    dialects = {file: sniff(file, options) for file in (path, *more)}
+    if not options.is_stored:
+        check_columns(where, dialects[path].names, list(options.types))
+    for file in more:
+        _check_same_names(file, dialects[file].names, path, dialects[path].names)
+    with ExitStack() as stack:
+        for file in dialects:
+            stack.enter_context(FileStamp.of(file).require_unchanged(file))
         while True:
             try:
-                return _Text(path, dialect, str(path) if where is None else where, options).table()
+                return _Text(dialects, where, options).table()
             # Each retry has another encoding or larger blocks, of which there are few: the loop
             # ends.
             except NotOfThisDialectError as error:
-                dialect = error.dialect
+                dialects[error.path] = error.dialect
+
+
+def _check_same_names(
+    path: Path, names: Sequence[str], first: Path, first_names: Sequence[str]
+) -> None:
+    """Refuse a file of a table of several that has other columns than the first one."""
+    if sorted(names) != sorted(first_names):
+        other_names = sorted(set(names) ^ set(first_names)) or sorted(names)
+        raise ValueError(
+            f"{path} has other columns than {first}: {join_words(other_names[:5])}; all files of a "
+            "table have the same columns"
+        )
 
 
 @dataclass(frozen=True)
 class _Text:
-    """A file of text whose dialect is known."""
+    """Files of text, with the rows of one table, whose dialects are known."""
 
-    path: Path
-    dialect: Dialect
+    dialects: Mapping[Path, Dialect]
     where: str
     options: ReadOptions
+
+    @property
+    def dialect(self) -> Dialect:
+        """Dialect of the first file."""
+        return next(iter(self.dialects.values()))
 
     def table(self) -> Table:
         """Read it into memory, or into a temporary file if there is much of it."""
@@ -94,8 +122,8 @@ class _Text:
         bytes_held = 0
         # A file of this size is not held in any case, so that its beginning suffices for a guess;
         # a compressed one is longer still.
-        long = self.path.stat().st_size > HELD_BYTES
-        for batch in strings(self.path, self.dialect):
+        long = sum(path.stat().st_size for path in self.dialects) > HELD_BYTES
+        for batch in self._strings():
             held_batches.append(batch)
             bytes_held += batch.nbytes
             if bytes_held > HELD_BYTES or (long and bytes_held > _GUESS_BYTES):
@@ -116,14 +144,30 @@ class _Text:
         # twice the memory.
         typed = [columns.read(batches.pop(0)) for _ in range(len(batches))]
         table = MemoryTable(pa.Table.from_batches(typed, columns.schema), self.where)
-        table.column_readings = columns.column_readings()
-        return table
+        return self._with_readings(table, columns)
 
     def _inference(self, batches: Iterable[pa.RecordBatch]) -> Inference:
         names, stored = self.dialect.names, self.options.columns
+        texts = [
+            name for name, kind in self.options.types.items() if kind in ("category", "ignore")
+        ]
+        stored = {**stored, **dict.fromkeys(texts, TEXT_COLUMN)}
         trained = {j: stored[name] for j, name in enumerate(names) if name in stored}
-        inference = Inference(len(names), self.dialect.separator, trained)
+        declared = [self._declared_column(name) for name in names]
+        inference = Inference(
+            len(names),
+            self.dialect.delimiter,
+            trained,
+            declared,
+            self.options.decimal,
+            self.dialect.first_row,
+        )
         return _look(inference, batches)
+
+    def _declared_column(self, name: str) -> DeclaredColumn:
+        type_name = self.options.types.get(name)
+        declared_type = type_name if type_name in ("number", "date", "boolean") else None
+        return DeclaredColumn(declared_type, self.options.date_format)
 
     def _stored_table(self, held: list[pa.RecordBatch]) -> Table:
         """Rewrite the file, with the types of the held batches unless later values differ."""
@@ -135,11 +179,11 @@ class _Text:
             try:
                 return self._rewrite_file(self._columns(guess, odd_limit=0))
             # A later value has another type: all values are inferred in a pass of their own.
-            except _LateError:
+            except LateError:
                 pass
-        full_inference = self._inference(prefetch(strings(self.path, self.dialect)))
+        full_inference = self._inference(prefetch(self._strings()))
         if (second_inference := full_inference.second_look()) is not None:
-            full_inference = _look(second_inference, prefetch(strings(self.path, self.dialect)))
+            full_inference = _look(second_inference, prefetch(self._strings()))
         return self._rewrite_file(self._columns(full_inference))
 
     def _rewrite_file(self, columns: TypedColumns) -> Table:
@@ -149,7 +193,7 @@ class _Text:
         temporary = Path(name)
         try:
             with closing(IpcWriter(temporary, columns.schema)) as writer:
-                for batch in prefetch(strings(self.path, self.dialect)):
+                for batch in prefetch(self._strings()):
                     writer.write(columns.read(batch))
             table = PiecesTable(IpcFile.open(temporary), self.where)
         # Also after Ctrl-C: a file that nobody would find is removed.
@@ -166,8 +210,32 @@ class _Text:
         finally:
             pa.default_memory_pool().release_unused()
         remove_with(table, temporary)
+        return self._with_readings(table, columns)
+
+    def _with_readings(self, table: Table, columns: TypedColumns) -> Table:
+        """Attach the readings to a table, and warn of guesses."""
         table.column_readings = columns.column_readings()
+        table.reading = self._reading(columns)
+        dialects = {} if self.options.is_stored else self.dialects
+        for path, dialect in dialects.items():
+            for remark in dialect.remarks:
+                where = self.where if len(self.dialects) == 1 else path
+                warnings.warn(ReadWarning(Text("{}: {}", where, remark)), stacklevel=2)
         return table
+
+    def _reading(self, columns: TypedColumns) -> ReadOptions:
+        """Return the options for new files, without the usual ones."""
+        encoding, separator = self.dialect.encoding, self.dialect.separator
+        return replace(
+            self.options.for_model,
+            separator=None if separator == "," else separator,
+            encoding=None if encoding == "utf-8" else encoding,
+            decimal=self.options.decimal or columns.decimal,
+        )
+
+    def _strings(self) -> Iterator[pa.RecordBatch]:
+        batches = chain.from_iterable(map(self._strings_of, self.dialects))
+        return without_missing(batches, self.options.missing) if self.options.missing else batches
 
     def _columns(self, inference: Inference, odd_limit: int | None = None) -> TypedColumns:
         """Return how columns are read, without columns that have no name."""
@@ -181,59 +249,29 @@ class _Text:
             raise ValueError(
                 f"{self.where}: column {bad[0] + 1} has no name; give it one in the header line"
             )
-        return typed_columns(inference, readings, names, self.where, self.options, odd_limit)
-
-
-def typed_columns(
-    inference: Inference,
-    readings: Sequence[Reading],
-    names: Sequence[str],
-    where: str,
-    options: ReadOptions,
-    odd_limit: int | None = None,
-    first_row: int = 2,
-) -> TypedColumns:
-    """Return how the columns that have names are read.
-
-    Parameters
-    ----------
-    inference : Inference
-    readings : sequence of Reading
-        Of all columns.
-    names : sequence of str
-        Empty for columns without a name.
-    where : str
-        Subject of the error.
-    options : ReadOptions
-    odd_limit : int, optional
-        Odd values of a batch; any number by default.
-    first_row : int, default=2
-        Number of the first row: the header line of a file is row 1.
-
-    Raises
-    ------
-    ValueError
-        If a column cannot be read as in training.
-    """
-    for j, (row, text) in inference.contradictions().items():
-        form = options.columns[names[j]].written_form
-        header = " (the header line is row 1)" if first_row else ""
-        raise ValueError(
-            f"{where}: column '{names[j]}' was written as {form} in training, but row {row:,}"
-            f"{header} holds {text!r:.60}; write it as in training, or leave it empty"
+        columns = typed_columns(
+            inference, readings, names, self.where, self.options, odd_limit, self.dialect.first_row
         )
-    columns = [
-        TypedColumn(
-            j,
-            name,
-            readings[j],
-            options.columns[name].gaps if name in options.columns else (),
-            name in (options.labels or ()) and readings[j].name in SPELLED_BOOLEANS,
-        )
-        for j, name in enumerate(names)
-        if name
-    ]
-    return TypedColumns(columns, odd_limit, first_row)
+        other_columns = [] if self.options.is_stored else inference.other_decimals()
+        if other_columns:
+            raise TextError(
+                "{}: {decimal=} is given, but numbers of column '{}' have another mark for "
+                "decimals; leave it out, or give {types=} if the values are no numbers",
+                self.where, self.options.decimal, names[other_columns[0]],
+                {names[other_columns[0]]: "category"},
+            )  # fmt: skip
+        return columns
+
+    def _strings_of(self, path: Path) -> Iterator[pa.RecordBatch]:
+        """Yield the texts of a file, in the order of the columns of the first one."""
+        dialect, names = self.dialects[path], self.dialect.names
+        if dialect.names == names:
+            yield from strings(path, dialect)
+            return
+        places = [str(dialect.names.index(name)) for name in names]
+        for batch in strings(path, dialect):
+            columns = batch.select(places).columns
+            yield pa.record_batch(columns, names=[str(j) for j in range(len(names))])
 
 
 def _look(inference: Inference, batches: Iterable[pa.RecordBatch]) -> Inference:
@@ -242,73 +280,9 @@ def _look(inference: Inference, batches: Iterable[pa.RecordBatch]) -> Inference:
     return inference
 
 
-class _LateError(Exception):
-    """Raised if a value does not have the type of those at the beginning."""
+class ReadWarning(UserWarning):
+    """Warning of a guess about a file of text, or of lines that were skipped."""
 
-
-@dataclass(frozen=True)
-class TypedColumn:
-    """Reading of a column of text, and the odd values that it has come across."""
-
-    number: int
-    name: str
-    reading: Reading
-    gaps: tuple[str, ...]
-    is_label: bool = False
-    odd: OddValues = field(default_factory=OddValues)
-
-    @property
-    def type(self) -> pa.DataType:
-        """Type of the values: labels stay as they are written."""
-        return pa.string() if self.is_label else self.reading.type
-
-    def read(self, texts: pa.Array, row: int, limit: int) -> pa.Array:
-        """Return the values of texts whose first one is in the given row, and note odd values."""
-        values, places, odd_texts = read_values(self.reading, texts, self.gaps, limit)
-        self.odd.add([row + place for place in places], odd_texts)
-        if self.is_label:
-            null = pa.scalar(None, pa.string())
-            return pc.if_else(values.is_valid(), pc.utf8_trim_whitespace(texts), null)
-        return values
-
-    def column_reading(self) -> ColumnReading:
-        """Return how the column was read, for new files."""
-        mark = None if self.reading.mark is None else astuple(self.reading.mark)
-        gaps = dict.fromkeys((*self.gaps, *self.odd.spellings))
-        return ColumnReading(self.reading.name, mark, tuple(gaps), self.odd)
-
-
-class TypedColumns:
-    """Readings that make values of columns of text.
-
-    Parameters
-    ----------
-    columns : sequence of TypedColumn
-    odd_limit : int, optional
-        Odd values of a batch; any number by default.
-    """
-
-    def __init__(
-        self, columns: Sequence[TypedColumn], odd_limit: int | None, first_row: int = 2
-    ) -> None:
-        self._columns, self._odd_limit = columns, odd_limit
-        self._rows = first_row
-        self.schema = pa.schema([(column.name, column.type) for column in columns])
-
-    def read(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the values of the next rows."""
-        limit = batch.num_rows if self._odd_limit is None else self._odd_limit
-        try:
-            values = [
-                column.read(batch.column(column.number), self._rows, limit)
-                for column in self._columns
-            ]
-        except pa.ArrowInvalid as error:
-            # The types were guessed from the beginning, and this value contradicts them.
-            raise _LateError from error
-        self._rows += batch.num_rows
-        return pa.record_batch(values, schema=self.schema)
-
-    def column_readings(self) -> dict[str, ColumnReading]:
-        """Return the readings of columns, by name."""
-        return {column.name: column.column_reading() for column in self._columns}
+    def __str__(self) -> str:
+        text = self.args[0]
+        return text.write(write_argument) if isinstance(text, Text) else str(text)

@@ -11,10 +11,11 @@ from ...._messages.checks import join_words
 from ...rows import arrow_compute as pc
 from ...tables.base import Table
 from ...tables.in_memory import MemoryTable
+from ...tables.read_options import ReadOptions
+from .columns.conversion import TypedColumns, typed_columns, without_missing
+from .columns.declared import DeclaredColumn
 from .columns.infer_types import Inference
 from .columns.parsers import TEXT_READING, Reading
-from .options import ReadOptions
-from .table import TypedColumns, typed_columns
 
 FRAME_ROWS = "the first row is row 0"
 PLAIN_NUMBERS = ("integer", "1.5")
@@ -43,12 +44,20 @@ def read_text_columns(table: pa.Table, where: str, options: ReadOptions) -> Tabl
         text.
     """
     frame = MemoryTable(table, where)
-    names = [field.name for field in frame.schema if pa.types.is_string(field.type)]
+    # Columns of a declared type are read by `DeclaredTable`.
+    names = [
+        field.name
+        for field in frame.schema
+        if pa.types.is_string(field.type) and field.name not in options.types
+    ]
     if not names:
         return frame
     texts = pa.record_batch([_whole_column(frame, name) for name in names], names=names)
+    if options.missing:
+        (texts,) = without_missing([texts], options.missing)
     stored = {j: options.columns[name] for j, name in enumerate(names) if name in options.columns}
-    inference = Inference(len(names), ",", stored, first_row=0)
+    declared = [DeclaredColumn(None, options.date_format)] * len(names)
+    inference = Inference(len(names), ",", stored, declared, options.decimal, first_row=0)
     inference.add(texts.columns)
     readings = inference.readings()
     if options.labels is not None:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from ....rows import arrow_compute as pc
 from ....tables.column_reading import TEXT_COLUMN, ColumnReading
+from .declared import DeclaredColumn
 from .odd_values import LOOK_SHARE, ONE_ODD_ROWS, allowed_count, find_odd, without
 from .parsers import NOTHING_READING, Reading, clean_texts
 from .readings import ALL_READINGS, late_readings, readings_of
@@ -20,8 +21,8 @@ SAMPLE_VALUES = 24
 PLAUSIBLE_SHARE = 0.75
 """Share of the sample that a reading must match."""
 
-FRESH_CANDIDATES = dict.fromkeys(ALL_READINGS, 0)
-"""Readings of a column before its first value; no column changes this."""
+PLAIN_COLUMN = DeclaredColumn()
+"""A column of which nothing is declared."""
 
 
 @dataclass
@@ -43,10 +44,12 @@ class ColumnCandidates:
     has_short : bool
         Whether there are whole numbers below 1,000 among numbers that either mark may divide.
     contradiction : (int, str) or None
-        The first row and text that the reading of training does not read.
+        The first row and text that the reading of training, or of the declared type, does not
+        read.
+    declared : DeclaredColumn
     """
 
-    counts: Mapping[Reading, int] = field(default_factory=lambda: FRESH_CANDIDATES)
+    counts: Mapping[Reading, int] = field(default_factory=PLAIN_COLUMN.readings)
     stored: ColumnReading | None = None
     values: int = 0
     is_late: bool = False
@@ -54,12 +57,15 @@ class ColumnCandidates:
     spans: dict[Reading, tuple[int, int]] = field(default_factory=dict)
     has_short: bool = False
     contradiction: tuple[int, str] | None = None
+    declared: DeclaredColumn = PLAIN_COLUMN
 
     @classmethod
-    def start(cls, stored: ColumnReading | None) -> ColumnCandidates:
+    def start(
+        cls, stored: ColumnReading | None, declared: DeclaredColumn = PLAIN_COLUMN
+    ) -> ColumnCandidates:
         """Return the readings of a column before its first value."""
         if stored is None or stored.name == NOTHING_READING.name:
-            return cls()
+            return cls(declared.readings(), declared=declared)
         if stored == TEXT_COLUMN:
             return cls({})
         return cls(dict.fromkeys(readings_of(stored), 0), stored)
@@ -102,7 +108,8 @@ class ColumnCandidates:
             odd_texts = [texts[place].as_py() for place in odd[:SAMPLE_VALUES].tolist()]
             tried = () if places else () if self.values == 0 else ALL_READINGS
             more = [*tried, *late_readings([*sample, *odd_texts])]
-            late = self._places([r for r in more if r not in places], texts, sample)
+            late_candidates = [r for r in more if r not in places and self.declared.allows(r)]
+            late = self._places(late_candidates, texts, sample)
             better = {
                 r: odd_places
                 for r, odd_places in late.items()
@@ -112,6 +119,9 @@ class ColumnCandidates:
             places |= better
         elif self.stored and self.contradiction is None:
             self.contradiction = _first_unread(next(iter(self.counts)), texts, row)
+        values = len(texts) - texts.null_count
+        if self.declared.type and min(map(len, places.values()), default=values) == values:
+            self.contradiction = _first_unread(None, texts, row)
         self.counts = {
             r: self.counts.get(r, 0) + len(odd_places) for r, odd_places in places.items()
         }
@@ -122,8 +132,9 @@ class ColumnCandidates:
     ) -> dict[Reading, np.ndarray]:
         """Return the places of odd values, of the readings that have few of them."""
         values = self.values + len(texts) - texts.null_count
-        odd_limit = max(1, int(LOOK_SHARE * values))
-        plausible = [reading for reading in readings if _is_plausible(reading, sample)]
+        is_typed = self.declared.type is not None
+        odd_limit = values if is_typed else max(1, int(LOOK_SHARE * values))
+        plausible = [r for r in readings if is_typed or _is_plausible(r, sample)]
         pairs = [
             (reading, find_odd(reading, texts, odd_limit - self.counts.get(reading, 0)))
             for reading in plausible
@@ -146,14 +157,16 @@ class ColumnCandidates:
     def best(self) -> list[Reading]:
         """Return the readings with the fewest odd values, if these are few enough."""
         fewest = min(self.counts.values(), default=0)
-        if fewest > allowed_count(self.values):
+        if fewest > allowed_count(self.values) and (
+            self.declared.type is None or fewest == self.values
+        ):
             return []
         return [reading for reading, count in self.counts.items() if count == fewest]
 
     def second_look(self) -> ColumnCandidates:
         """Return the same readings before the first value."""
         counts = dict.fromkeys(self.counts, 0)
-        return ColumnCandidates(counts, self.stored, is_second_look=True)
+        return ColumnCandidates(counts, self.stored, is_second_look=True, declared=self.declared)
 
 
 def has_either_mark(best: Sequence[Reading]) -> bool:
@@ -190,7 +203,8 @@ def _is_plausible(reading: Reading, sample: Sequence[str]) -> bool:
     )
 
 
-def _first_unread(reading: Reading, texts: pa.Array, row: int) -> tuple[int, str]:
-    odd_places = find_odd(reading, texts, len(texts))
-    place = int(odd_places[0]) if odd_places is not None and len(odd_places) else 0
+def _first_unread(reading: Reading | None, texts: pa.Array, row: int) -> tuple[int, str]:
+    odd_places = None if reading is None else find_odd(reading, texts, len(texts))
+    first = next(i for i, text in enumerate(texts) if text.is_valid)
+    place = int(odd_places[0]) if odd_places is not None and len(odd_places) else first
     return row + place, str(texts[place].as_py())

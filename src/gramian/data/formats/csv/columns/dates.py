@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 
 import pyarrow as pa
 
+from ....._messages.errors import ParameterError
 from ....rows import arrow_compute as pc
 from .clocks import CLOCK_PATTERN, ZONE_PATTERN, clock_microseconds, zone_microseconds
 from .fields import number_of, split_fields
@@ -111,7 +113,7 @@ def _days(fields: dict[str, pa.Array]) -> pa.Array:
         place = pc.index_in(pc.utf8_lower(fields["b"]), value_set=names)
         month = pa.array(list(MONTH_NAMES.values())).take(place)
     else:
-        month = number_of(fields["m"])
+        month = number_of(fields["m"], "1")
     day = number_of(fields["d"]) if "d" in fields else 1
     count = pc.add(pc.add(pc.multiply(year, 10_000), pc.multiply(month, 100)), day)
     digits = count.cast(pa.string())
@@ -193,3 +195,46 @@ def worded_dates() -> Iterator[Reading]:
         shape = _compile(template)
         kind = pa.timestamp("us") if "%H" in order else pa.date32()
         yield Reading(order, kind, shape, _date_parser(shape, kind), order=order)
+
+
+_FORMAT_PATTERNS = {
+    "%d": _PART_PATTERNS["%d"], "%m": _PART_PATTERNS["%m"], "%Y": r"(?P<Y>\d{4})",
+    "%y": r"(?P<y>\d\d)", "%b": _PART_PATTERNS["%b"], "%B": _PART_PATTERNS["%b"],
+    "%H": r"(?P<H>[01]?\d|2[0-3])", "%I": r"(?P<H>0?[1-9]|1[0-2])", "%M": r"(?P<M>[0-5]\d)",
+    "%S": r"(?P<S>[0-5]\d)", "%f": r"(?P<f>\d{1,6})", "%p": r"(?P<p>[ap]\.?m\.?)", "%%": "%",
+    "%a": r"[^\W\d_]+", "%A": r"[^\W\d_]+",
+}  # fmt: skip
+"""Codes of `datetime.datetime.strptime` and their patterns."""
+
+
+@cache
+def format_reading(template: str) -> Reading:
+    """Return the reading of dates and times in a format of `datetime.datetime.strptime`.
+
+    Raises
+    ------
+    ValueError
+        If a code is unknown, or the format has no year.
+    """
+    codes = re.findall("%.", template)
+    unknown = [code for code in codes if code not in _FORMAT_PATTERNS]
+    if unknown or not {"%Y", "%y"} & set(codes) or len(set(codes)) < len(codes):
+        raise ParameterError(
+            "date_format",
+            template,
+            f"a format with %Y or %y, and each of {', '.join(_FORMAT_PATTERNS)} once at most",
+        )
+    literal = re.split("(%.)", template)
+    pattern = "".join(_FORMAT_PATTERNS.get(part, re.escape(part)) for part in literal)
+    # A month, or nothing, without a day is its first day.
+    if not {"%m", "%b", "%B"} & set(codes):
+        pattern += "(?P<m>)"
+    kind = pa.timestamp("us") if {"%H", "%I"} & set(codes) else pa.date32()
+    shape = re.compile(pattern, re.IGNORECASE | re.ASCII)
+    return Reading(
+        f"{FORMAT_NAME}{template}", kind, shape, _date_parser(shape, kind), order=template
+    )
+
+
+FORMAT_NAME = "format "
+"""Beginning of the names of readings of a format."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 
 import pyarrow as pa
 
 from ....tables.column_reading import ColumnReading
-from .candidates import ColumnCandidates, has_either_mark
+from .candidates import PLAIN_COLUMN, ColumnCandidates, has_either_mark
+from .dates import FORMAT_NAME
+from .declared import DeclaredColumn
 from .marks import Mark
 from .parsers import NOTHING_READING, TEXT_READING, Reading
 
@@ -25,6 +28,10 @@ class Inference:
         Of the fields. If it is a comma, a comma within a number separates thousands if possible.
     stored : mapping of int to ColumnReading
         Columns that are read as in training.
+    declared : sequence of DeclaredColumn, optional
+        Types and formats that a user gave.
+    decimal : str, optional
+        Mark for decimals of all columns.
     first_row : int, default=2
         Number of the first row, for errors: the header line of a file is row 1.
     """
@@ -34,12 +41,16 @@ class Inference:
         columns: int,
         separator: str,
         stored: Mapping[int, ColumnReading] | None = None,
+        declared: Sequence[DeclaredColumn] | None = None,
+        decimal: str | None = None,
         first_row: int = 2,
     ) -> None:
         stored = stored or {}
-        self._columns = [ColumnCandidates.start(stored.get(j)) for j in range(columns)]
+        declared = [PLAIN_COLUMN] * columns if declared is None else declared
+        self._columns = [ColumnCandidates.start(stored.get(j), declared[j]) for j in range(columns)]
         self._grouped_first = separator == ","
-        self._rows = first_row
+        self._decimal, self._rows = decimal, first_row
+        self._first_row = first_row
 
     def add(self, columns: Sequence[pa.Array]) -> None:
         """Look at more texts of each column."""
@@ -51,7 +62,8 @@ class Inference:
         """Return an inference for a second pass; None if every reading saw every value."""
         if not any(column.is_late for column in self._columns):
             return None
-        second_inference = Inference(len(self._columns), "," if self._grouped_first else "")
+        second_inference = copy(self)
+        second_inference._rows = self._first_row
         second_inference._columns = [column.second_look() for column in self._columns]
         return second_inference
 
@@ -63,7 +75,7 @@ class Inference:
         such as 03/04/2019. If no other column tells, they stay text.
         """
         # 1. The marks for decimals, and the orders of days, that some column cannot do without.
-        best = [column.best() for column in self._columns]
+        best = [self._with_decimal(column.best()) for column in self._columns]
         needed = {mark for mark in ".," if any(_needs(mark, possible) for possible in best)}
         orders = {possible[0].order[:2] for possible in best if _is_settled_order(possible)}
         return [
@@ -73,12 +85,29 @@ class Inference:
 
     def contradictions(self) -> dict[int, tuple[int, str]]:
         """Return rows and texts, by column, that the readings of training do not read."""
-        pairs = [(j, column) for j, column in enumerate(self._columns) if column.stored]
+        pairs = [
+            (j, column)
+            for j, column in enumerate(self._columns)
+            if column.stored or column.declared.type
+        ]
         return {
             j: column.contradiction
             for j, column in pairs
             if column.contradiction is not None and not column.best()
         }
+
+    def other_decimals(self) -> list[int]:
+        """Return the columns of numbers that can only be read with another mark for decimals."""
+        best = [column.best() for column in self._columns]
+        return [
+            j for j, possible in enumerate(best) if possible and not self._with_decimal(possible)
+        ]
+
+    def _with_decimal(self, best: list[Reading]) -> list[Reading]:
+        """Return the readings with the mark for decimals that was given, if one was."""
+        if self._decimal is None or not any(reading.decimal for reading in best):
+            return best
+        return [reading for reading in best if reading.decimal in (None, "", self._decimal)]
 
     def _choose(
         self, column: ColumnCandidates, best: list[Reading], needed: set[str], orders: set[str]
@@ -88,6 +117,8 @@ class Inference:
         if not column.values:
             return NOTHING_READING
         # 2. A column such as 1.234, 5.678 is read like the other numbers of the file.
+        if best[0].name.startswith(FORMAT_NAME):
+            return best[0]
         if has_either_mark(best):
             return self._choose_mark(column, best, needed)
         # 3. Without a sign of the order of day and month, a guess would be wrong in silence.
@@ -119,7 +150,7 @@ class Inference:
         return not any(
             column.is_late
             or any(column.counts.values())
-            or has_either_mark(best)
+            or (has_either_mark(best) and self._decimal is None)
             or len({reading.order for reading in _rivals(best)}) > 1
             for column in self._columns
             for best in (column.best(),)

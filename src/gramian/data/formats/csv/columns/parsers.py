@@ -201,3 +201,8 @@ BOOLEAN_READINGS = tuple(
     _boolean(*pair) for pair in (("true", "false"), ("yes", "no"), ("t", "f"), ("y", "n"))
 )
 NUMBER_READINGS = tuple(_numbers())
+
+CODE_NUMBER_READING = Reading(
+    "code as number", pa.float64(), re.compile(r"[+-]?[\d.]+", re.ASCII), _decimal, decimal="."
+)
+"""Of a column of codes, such as 007, that is declared as numbers."""

@@ -11,13 +11,15 @@ import pyarrow as pa
 from ....tables.column_reading import ColumnReading
 from .clocks import clock_readings, worded_durations
 from .dates import (
+    FORMAT_NAME,
     digit_dates,
     dotted_months,
+    format_reading,
     iso_readings,
     worded_dates,
 )
 from .marks import Mark, detect_mark
-from .parsers import BOOLEAN_READINGS, NUMBER_READINGS, Reading
+from .parsers import BOOLEAN_READINGS, CODE_NUMBER_READING, NUMBER_READINGS, Reading
 
 ALL_READINGS = (
     *BOOLEAN_READINGS,
@@ -72,6 +74,10 @@ def readings_of(stored: ColumnReading) -> tuple[Reading, ...]:
     ValueError
         If no reading has this name.
     """
+    if stored.name.startswith(FORMAT_NAME):
+        return (format_reading(stored.name.removeprefix(FORMAT_NAME)),)
+    if stored.name == CODE_NUMBER_READING.name:
+        return (*NUMBER_READINGS[:2], CODE_NUMBER_READING)
     numbers = NUMBER_READINGS if stored.mark is None else marked_numbers(Mark(*stored.mark))
     known_readings = (*BOOLEAN_READINGS, *numbers, *ALL_READINGS, *WORDED_DATES, *WORDED_DURATIONS)
     trained = next((reading for reading in known_readings if reading.name == stored.name), None)

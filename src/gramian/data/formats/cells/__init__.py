@@ -1,0 +1,1 @@
+"""Formats of cells with values of any type: sheets, databases, lines of JSON."""

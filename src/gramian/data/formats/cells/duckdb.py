@@ -1,0 +1,59 @@
+"""Tables of DuckDB databases, by its package."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from ..base import TableFormat, formats
+from .base import choose_part, split_part
+
+
+@formats.register("duckdb")
+class DuckDB(TableFormat):
+    """A table or view of a database, ``houses.duckdb`` or ``houses.duckdb::sales``."""
+
+    suffixes: ClassVar[tuple[str, ...]] = (".duckdb",)
+
+    def opens(self, path: Path) -> bool:
+        """Return whether a path is a table of this format; see `TableFormat.opens`."""
+        return super().opens(split_part(path)[0])
+
+    def schema(self, path: Path) -> pa.Schema:
+        """Return the types of the table; see `TableFormat.schema`."""
+        return self.load(path).schema
+
+    def batches(self, path: Path, schema: pa.Schema, size: int) -> Iterator[pa.RecordBatch]:
+        """Read the table; see `TableFormat.batches`."""
+        yield from self.load(path, schema.names).to_batches(max_chunksize=size)
+
+    def load(self, path: Path, columns: Sequence[str] | None = None) -> pa.Table:
+        """Read columns into memory; see `TableFormat.load`."""
+        file, part = split_part(path)
+        if not file.is_file():
+            raise FileNotFoundError(f"there is no file {file}")
+        database = _connect(file)
+        try:
+            table_names = [row[0] for row in database.execute("show tables").fetchall()]
+            name = choose_part(file, part, table_names, "table").replace('"', '""')
+            table = pa.table(database.sql(f'select * from "{name}"'))
+        finally:
+            database.close()
+        return table if columns is None else table.select(list(columns))
+
+
+def _connect(path: Path) -> Any:
+    try:
+        import duckdb
+    except ImportError:
+        raise ImportError(f"{path} needs DuckDB: pip install 'gramian[duckdb]'") from None
+    try:
+        return duckdb.connect(str(path), read_only=True)
+    except duckdb.Error as error:
+        raise ValueError(
+            f"{path} cannot be read as a database of DuckDB ({str(error).splitlines()[0]}); check "
+            "the file"
+        ) from error

@@ -1,0 +1,175 @@
+"""`TypedColumns`: values of columns of text, by the reading of each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import astuple, dataclass, field
+
+import pyarrow as pa
+
+from ....._messages.errors import TextError
+from ....rows import arrow_compute as pc
+from ....tables.column_reading import ColumnReading, OddValues
+from ....tables.read_options import ReadOptions
+from .infer_types import Inference
+from .odd_values import read_values
+from .parsers import Reading
+
+SPELLED_BOOLEANS = ("yes/no", "t/f", "y/n")
+"""Readings of booleans that stay as they are written where they are labels; true and false are
+booleans for every library."""
+
+
+class LateError(Exception):
+    """Raised if a value does not have the type of those at the beginning."""
+
+
+@dataclass(frozen=True)
+class TypedColumn:
+    """Reading of a column of text, and the odd values that it has come across."""
+
+    number: int
+    name: str
+    reading: Reading
+    gaps: tuple[str, ...]
+    is_label: bool = False
+    odd: OddValues = field(default_factory=OddValues)
+
+    @property
+    def type(self) -> pa.DataType:
+        """Type of the values: labels stay as they are written."""
+        return pa.string() if self.is_label else self.reading.type
+
+    def read(self, texts: pa.Array, row: int, limit: int) -> pa.Array:
+        """Return the values of texts, the first of which is in a row of the file."""
+        values, places, odd_texts = read_values(self.reading, texts, self.gaps, limit)
+        self.odd.add([row + place for place in places], odd_texts)
+        if self.is_label:
+            null = pa.scalar(None, pa.string())
+            return pc.if_else(values.is_valid(), pc.utf8_trim_whitespace(texts), null)
+        return values
+
+    def column_reading(self) -> ColumnReading:
+        """Return how the column was read, with its odd values."""
+        mark = None if self.reading.mark is None else astuple(self.reading.mark)
+        gaps = dict.fromkeys((*self.gaps, *self.odd.spellings))
+        return ColumnReading(self.reading.name, mark, tuple(gaps), self.odd)
+
+
+class TypedColumns:
+    """Readings that make values of columns of text.
+
+    Parameters
+    ----------
+    columns : sequence of TypedColumn
+    odd_limit : int, optional
+        Odd values of a batch; any number by default.
+    first_row : int
+        Number of the first row in the file.
+    """
+
+    def __init__(
+        self, columns: Sequence[TypedColumn], odd_limit: int | None, first_row: int
+    ) -> None:
+        self._columns, self._odd_limit, self._rows = columns, odd_limit, first_row
+        self.schema = pa.schema([(column.name, column.type) for column in columns])
+
+    def read(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the values of the next rows."""
+        limit = batch.num_rows if self._odd_limit is None else self._odd_limit
+        try:
+            values = [
+                column.read(batch.column(column.number), self._rows, limit)
+                for column in self._columns
+            ]
+        except pa.ArrowInvalid as error:
+            # The types were guessed from the beginning, and this value contradicts them.
+            raise LateError from error
+        self._rows += batch.num_rows
+        return pa.record_batch(values, schema=self.schema)
+
+    def column_readings(self) -> dict[str, ColumnReading]:
+        """Return the readings of columns, by name."""
+        return {column.name: column.column_reading() for column in self._columns}
+
+    @property
+    def decimal(self) -> str | None:
+        """Mark for decimals of all columns of numbers; None without a mark, or with two."""
+        marks = {column.reading.decimal for column in self._columns} - {None, ""}
+        return marks.pop() if len(marks) == 1 else None
+
+
+def typed_columns(
+    inference: Inference,
+    readings: Sequence[Reading],
+    names: Sequence[str],
+    where: str,
+    options: ReadOptions,
+    odd_limit: int | None = None,
+    first_row: int = 2,
+) -> TypedColumns:
+    """Return how the columns that have names are read.
+
+    Parameters
+    ----------
+    inference : Inference
+    readings : sequence of Reading
+        Of all columns.
+    names : sequence of str
+        Empty for columns without a name.
+    where : str
+        Subject of the error.
+    options : ReadOptions
+    odd_limit : int, optional
+        Odd values of a batch; any number by default.
+    first_row : int, default=2
+        Number of the first row: the header line of a file is row 1.
+
+    Raises
+    ------
+    ValueError
+        If a column cannot be read as in training, or has not the type that options give it.
+    """
+    header = " (the header line is row 1)" if first_row else ""
+    for j, (row, text) in inference.contradictions().items():
+        if names[j] not in options.columns:
+            raise TextError(
+                "{}: column '{}' has the type {} by {types=}, but row {:,}{} holds {!r}; give "
+                "another type, or leave the value empty",
+                where, names[j], options.types[names[j]], {names[j]: "category"}, row, header, text,
+            )  # fmt: skip
+        form = options.columns[names[j]].written_form
+        raise ValueError(
+            f"{where}: column '{names[j]}' was written as {form} in training, but row {row:,}"
+            f"{header} holds {text!r:.60}; write it as in training, or leave it empty"
+        )
+    columns = [
+        TypedColumn(
+            j,
+            name,
+            readings[j],
+            options.columns[name].gaps if name in options.columns else (),
+            name in (options.labels or ()) and readings[j].name in SPELLED_BOOLEANS,
+        )
+        for j, name in enumerate(names)
+        if name and options.types.get(name) != "ignore"
+    ]
+    return TypedColumns(columns, odd_limit, first_row)
+
+
+def without_missing(
+    batches: Iterable[pa.RecordBatch], missing: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    """Yield batches with nulls for texts that stand for missing values in any column."""
+    texts = [re.escape(text) for text in missing]
+    # -999 is also written as -999.0.
+    texts += [rf"{text}\.0*" for text in texts if re.fullmatch(r"(\\-)?\d+", text)]
+    pattern = rf"^\s*(?:{'|'.join(texts)})\s*$"
+    nothing = pa.scalar(None, pa.string())
+    for batch in batches:
+        columns = [
+            pc.if_else(pc.match_substring_regex(column, pattern), nothing, column)
+            for column in batch.columns
+        ]
+        yield pa.record_batch(columns, names=batch.schema.names)
