@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeGuard, cast
 
@@ -13,6 +14,7 @@ from sklearn.utils import check_array
 
 from .._messages.checks import join_words
 from ..data import (
+    ReadOptions,
     RemoteColumns,
     RowSource,
     Table,
@@ -28,7 +30,7 @@ from ..data.tables.target import number_column
 from ..fitting import FitSettings, Generators, whole_of
 from ..fitting.inputs.targets import as_labels
 from ..model import Model
-from .types import Columns, RowsLike, TargetsLike, Weights
+from .types import Columns, Read, RowsLike, TargetsLike, Weights
 
 
 def named_targets(X: object, y: Any) -> Any:
@@ -86,6 +88,26 @@ def _are_names(y: object) -> TypeGuard[str | tuple[str, ...]]:
     return isinstance(y, str) or (
         isinstance(y, tuple) and len(y) > 0 and all(isinstance(name, str) for name in y)
     )
+
+
+def with_read_options(X: RowsLike, y: TargetsLike | None, read: Read) -> RowsLike:
+    """Return the table that X is with options for reading; X itself without options.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If X is no table, or an option is not allowed.
+    """
+    if read is None:
+        return X
+    if not is_table(X) or isinstance(X, Table):
+        raise TypeError(
+            f"read has options for a path or a frame, and X is of type {type(X).__name__}: leave "
+            "it out"
+        )
+    # Labels stay as they are written.
+    labels = (y,) if isinstance(y, str) else y if _are_names(y) else ()
+    return as_table(X, options=replace(ReadOptions.of(read), labels=labels))
 
 
 def refuse_in_parts(estimator: BaseEstimator, X: RowsLike, y: TargetsLike | None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
     from typing import Literal, TypeAlias
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from .._parameters.types import LandmarksLike
     from ..approximations import FeatureMap
-    from ..data import RowSource, Table
+    from ..data import ReadOptions, RowSource, Table
 
     RowsLike: TypeAlias = ArrayLike | sparray | spmatrix | str | Path | RowSource | Table
     TargetsLike: TypeAlias = ArrayLike | str | tuple[str, ...]
@@ -25,9 +25,10 @@ if TYPE_CHECKING:
     Labels: TypeAlias = ArrayLike | None
     Columns: TypeAlias = Sequence[str] | None
     Groups: TypeAlias = ArrayLike | str | None
+    Read: TypeAlias = Mapping[str, Any] | ReadOptions | None
     FeaturesLike: TypeAlias = LandmarksLike | FeatureMap | TransformerMixin
     Norm: TypeAlias = Literal["spectral", "frobenius", "trace"]
     ClassWeight: TypeAlias = dict[Any, float] | Literal["balanced"] | None
 else:
     FeaturesLike = Norm = RowsLike = TargetsLike = Weights = Labels = ClassWeight = Any
-    Columns = Groups = Values = Any
+    Columns = Groups = Read = Values = Any

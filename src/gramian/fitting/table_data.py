@@ -108,6 +108,7 @@ def table_data(
         target=given.target,
         numbers=index,
         total_rows=len(given.y),
+        reading=given.table.reading,
     )
     if hold_out:
         held_out = HeldOut(numbers, encoded_rows(given, data, weights, held_index, classes))

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from .._messages.checks import as_bytes
 from ..conformal import ConformalPredictor
-from ..data import Encoding
+from ..data import Encoding, ReadOptions
 from ..engines import Engine
 from .base import KernelPart, Label, Model
 from .file.checks import check_average, check_parts, same_encoding
@@ -24,7 +24,7 @@ from .kernel_model import KernelModel
 from .uncertainty.deviations import deviations, out_of_range
 from .uncertainty.probabilities import Probabilities
 
-SHARED_FIELDS = ("feature_names", "classes", "target", "probabilities")
+SHARED_FIELDS = ("feature_names", "classes", "target", "probabilities", "reading")
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,7 @@ class AverageModel(Model):
     encoding: Encoding | None = field(init=False)
     target: tuple[str, ...] | None = field(init=False)
     probabilities: Probabilities | None = field(init=False)
+    reading: ReadOptions | None = field(init=False)
 
     def __post_init__(self) -> None:
         check_average(self.weights, [_parts(model) for model in self.models])

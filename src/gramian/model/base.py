@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import Field, dataclass, field
+from dataclasses import Field, dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -28,7 +28,7 @@ from ..data import (
     is_table,
 )
 from ..data.sources.odd_values import report_odd_values
-from ..data.tables.column_reading import TEXT_COLUMN
+from ..data.tables.column_reading import TEXT_COLUMN, ColumnReading
 from ..engines import Engine
 from ..kernels import Kernel
 from ..losses.links import Link
@@ -58,6 +58,8 @@ class Model(ABC):
         Map from decision values to probabilities; None in a classifier means `Shares` with power 1.
     conformal : ConformalPredictor or None
         Calibration of prediction intervals, or of sets of classes.
+    reading : ReadOptions or None
+        How the table of the training was read, if new files could be read in another way.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]  # every subclass is a dataclass
@@ -69,6 +71,7 @@ class Model(ABC):
     info: Mapping[str, Any]
     probabilities: Probabilities | None
     conformal: ConformalPredictor | None
+    reading: ReadOptions | None
 
     @property
     @abstractmethod
@@ -300,19 +303,42 @@ class Model(ABC):
             return rows
         return FilledRows(rows, medians, names, where)
 
-    def table(self, X: Any) -> Table:
+    def table(self, X: Any, read: Mapping[str, Any] | None = None) -> Table:
         """Return the table for predictions, by `as_table`.
 
-        Columns of a file of text that were categories or labels in training are read as text,
-        because the values in a few rows may all look like numbers.
+        Parameters
+        ----------
+        X : as in `as_table`
+        read : mapping, optional
+            Options of `ReadOptions` in which X differs from the table of the training.
+
+        Notes
+        -----
+        A file of text is read as the training table was. Columns that were levels, or labels, are
+        text: a file of a few rows may hold only such as look like numbers.
         """
-        labels = self.classes is not None and all(isinstance(k, str) for k in self.classes)
-        columns = dict.fromkeys(self.target or () if labels else (), TEXT_COLUMN)
-        if self.encoding is not None:
-            columns |= self.encoding.column_readings
-        table = as_table(X, options=ReadOptions(columns=columns))
+        reading = ReadOptions(is_stored=True) if self.reading is None else self.reading
+        columns = self._column_readings(reading)
+        if read:
+            # Options for this file overrule the readings of columns in training.
+            columns = {name: c for name, c in columns.items() if c == TEXT_COLUMN or c.mark}
+            reading = replace(reading, **{**read, "strict": False})
+        table = as_table(X, options=replace(reading, columns=columns))
         report_odd_values(table, () if self.encoding is None else self.encoding.names)
         return table
+
+    def _column_readings(self, reading: ReadOptions) -> dict[str, ColumnReading]:
+        """Return how columns of a new file of text are read."""
+        labels = self.classes is not None and all(isinstance(k, str) for k in self.classes)
+        columns = dict.fromkeys(self.target or () if labels else (), TEXT_COLUMN)
+        if reading.decimal is not None:
+            numbers = self.feature_names or ()
+            if self.encoding is not None:
+                used = self.encoding.used_columns
+                numbers = tuple(column.name for column in used if column.kind == "number")
+            written = ColumnReading(f"1{reading.decimal}5")
+            columns |= {name: written for name in numbers if name not in reading.types}
+        return columns if self.encoding is None else columns | self.encoding.column_readings
 
 
 @dataclass(frozen=True)
@@ -339,6 +365,7 @@ class KernelPart(Model):
     variance: Variance | None = None
     conformal: ConformalPredictor | None = None
     medians: Float[Tensor, " d"] | None = None
+    reading: ReadOptions | None = None
 
     @abstractmethod
     def prepare_rows(self, rows: RowSource) -> RowSource:

@@ -79,6 +79,8 @@ class KernelModel(KernelPart):
         Calibration of prediction intervals, or of sets of classes.
     medians : Tensor of shape (d,), optional
         Values that fill the gaps of new rows of numbers, if the model has no encoding.
+    reading : ReadOptions, optional
+        How the table of the training was read.
     """
 
     def __post_init__(self) -> None:

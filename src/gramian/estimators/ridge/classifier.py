@@ -16,8 +16,9 @@ from ..._parameters.types import *  # `get_type_hints` looks for types of inheri
 from ...conformal import ConformalMethod
 from ...fitting import Generators
 from ...fitting.inputs.targets import class_codes
+from .. import tables
 from ..base import restore_on_error
-from ..types import ClassWeight, Columns, Labels, RowsLike, TargetsLike, Weights
+from ..types import ClassWeight, Columns, Labels, Read, RowsLike, TargetsLike, Weights
 from . import plan as planning
 from .classifier_methods import KernelClassifier, as_column
 from .fit import continue_fit, fit_model, more_rows, solver_streams, warn_of
@@ -104,6 +105,7 @@ class KernelRidgeClassifier(KernelClassifier, FitParameters):
         *,
         columns: Columns = None,
         drop_missing_target: bool = False,
+        read: Read = None,
     ) -> KernelRidgeClassifier:
         """Fit the model.
 
@@ -119,6 +121,9 @@ class KernelRidgeClassifier(KernelClassifier, FitParameters):
             Columns of a table to learn from; all others by default.
         drop_missing_target : bool, default=False
             Whether to leave out rows of a table without a target, with a warning.
+        read : dict or ReadOptions, optional
+            How to read a table, such as ``{"separator": ";", "types": {"zip": "category"}}``: see
+            `gramian.data.ReadOptions`. The model stores it, and reads new files alike.
 
         Returns
         -------
@@ -133,6 +138,7 @@ class KernelRidgeClassifier(KernelClassifier, FitParameters):
         """
         settings, rng = self._settings(), Generators.from_random_state(self._state())
         with restore_on_error(self):
+            X = tables.with_read_options(X, y, read)
             whole_rows, classes = self._classification_data(
                 X, y, sample_weight, columns, settings, rng, None, drop_missing_target
             )

@@ -10,7 +10,7 @@ from ...data import as_rows
 from ...fitting import Plan
 from .. import tables, validation
 from ..base import is_function
-from ..types import Columns, RowsLike, TargetsLike
+from ..types import Columns, Read, RowsLike, TargetsLike
 from .base import KernelRidgeModel
 
 
@@ -20,13 +20,14 @@ def plan(
     y: TargetsLike | None = None,
     *,
     columns: Columns = None,
+    read: Read = None,
     targets: int = 1,
 ) -> Plan:
     """Estimate the memory and time of a fit, without computing it.
 
     Parameters
     ----------
-    X, y, columns : as in `fit`
+    X, y, columns, read : as in `fit`
         A table is read once, to count the features of its encoded columns. Without y, all
         columns are features.
     targets : int, default=1
@@ -60,6 +61,7 @@ def plan(
         objects = validation.object_rows(estimator.kernel, X)
         count = count if y is None else tables.target_count(y, labels)
         return fitting.plan(settings, objects, count)
+    X = tables.with_read_options(X, y, read)
     settings, rows, count = tables.plan_inputs(settings, X, y, columns, count, labels)
     return fitting.plan(settings, rows, count)
 

@@ -13,9 +13,9 @@ from ..._parameters.types import *  # `get_type_hints` looks for types of inheri
 from ...conformal import ConformalMethod
 from ...fitting import Generators, TrainingData
 from ...fitting.inputs.targets import target_tensor, training_targets
-from .. import validation
+from .. import tables, validation
 from ..base import restore_on_error
-from ..types import Columns, RowsLike, TargetsLike, Weights
+from ..types import Columns, Read, RowsLike, TargetsLike, Weights
 from . import plan as planning
 from .fit import continue_fit, fit_model, more_rows, solver_streams, warn_of
 from .regressor_methods import KernelRegressor
@@ -283,6 +283,7 @@ class KernelRidge(KernelRegressor, FitParameters):
         *,
         columns: Columns = None,
         drop_missing_target: bool = False,
+        read: Read = None,
     ) -> KernelRidge:
         """Fit the model.
 
@@ -301,6 +302,9 @@ class KernelRidge(KernelRegressor, FitParameters):
             Columns of a table to learn from; all others by default.
         drop_missing_target : bool, default=False
             Whether to leave out rows of a table without a target, with a warning.
+        read : dict or ReadOptions, optional
+            How to read a table, such as ``{"separator": ";", "types": {"zip": "category"}}``: see
+            `gramian.data.ReadOptions`. The model stores it, and reads new files alike.
 
         Returns
         -------
@@ -317,6 +321,7 @@ class KernelRidge(KernelRegressor, FitParameters):
         """
         settings, rng = self._settings(), Generators.from_random_state(self._state())
         with restore_on_error(self):
+            X = tables.with_read_options(X, y, read)
             whole_rows = self._regression_data(
                 X, y, sample_weight, columns, settings, rng, None, drop_missing_target
             )

@@ -38,7 +38,7 @@ from .. import tables
 from ..ridge.base import KernelRidgeModel
 from ..ridge.conformal_rows import calibrate_model, divide_rows
 from ..ridge.regressor import KernelRidge
-from ..types import Columns, RowsLike, TargetsLike
+from ..types import Columns, Read, RowsLike, TargetsLike
 from .parameters import (
     AUTO_VALUE,
     folds_of,
@@ -79,13 +79,14 @@ class KernelRidgeSearch(KernelRidgeModel):
         y: TargetsLike | None = None,
         *,
         columns: Columns = None,
+        read: Read = None,
         targets: int = 1,
     ) -> SearchPlan:
         """Return the expected cost of a search.
 
         Parameters
         ----------
-        X, y, columns : as in `fit`
+        X, y, columns, read : as in `fit`
             A table is read once, to count the features of its encoded columns. Without y, all
             columns are features.
         targets : int, default=1
@@ -102,6 +103,7 @@ class KernelRidgeSearch(KernelRidgeModel):
         The call measures the speed of this machine in about half a second.
         """
         classes = is_classifier(self)
+        X = tables.with_read_options(X, y, read)
         _, rows, t = tables.plan_inputs(
             self._settings(), X, y, columns, as_count(targets, "targets"), classes
         )

@@ -7,9 +7,10 @@ from dataclasses import KW_ONLY, dataclass
 import numpy as np
 
 from ...fitting import Generators
+from .. import tables
 from ..base import restore_on_error
 from ..ridge.classifier_methods import KernelClassifier
-from ..types import ClassWeight, Columns, Groups, RowsLike, TargetsLike, Weights
+from ..types import ClassWeight, Columns, Groups, Read, RowsLike, TargetsLike, Weights
 from .base import KernelRidgeSearch, refuse_remote
 from .groups import with_groups
 
@@ -68,6 +69,7 @@ class KernelRidgeClassifierCV(KernelClassifier, KernelRidgeSearch):
         columns: Columns = None,
         groups: Groups = None,
         drop_missing_target: bool = False,
+        read: Read = None,
     ) -> KernelRidgeClassifierCV:
         """Search, and fit the result to all rows.
 
@@ -75,7 +77,7 @@ class KernelRidgeClassifierCV(KernelClassifier, KernelRidgeSearch):
         ----------
         groups : str or array-like of shape (n,), optional
             The name of a column of X, or values: groups for a splitter ``cv`` such as GroupKFold.
-        X, y, sample_weight, columns, drop_missing_target : as in `KernelRidgeClassifier.fit`
+        X, y, sample_weight, columns, drop_missing_target, read : as in `KernelRidgeClassifier.fit`
 
         Returns
         -------
@@ -92,6 +94,7 @@ class KernelRidgeClassifierCV(KernelClassifier, KernelRidgeSearch):
         refuse_remote(X)
         with restore_on_error(self):
             rng = Generators.from_random_state(np.random.RandomState(seed))
+            X = tables.with_read_options(X, y, read)
             whole_rows, classes = self._classification_data(
                 X, y, sample_weight, columns, self._settings(), rng, groups, drop_missing_target
             )

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...fitting import Generators
+from .. import tables
 from ..base import restore_on_error
 from ..ridge.regressor_methods import KernelRegressor
-from ..types import Columns, Groups, RowsLike, TargetsLike, Weights
+from ..types import Columns, Groups, Read, RowsLike, TargetsLike, Weights
 from .base import KernelRidgeSearch, refuse_remote
 from .groups import with_groups
 
@@ -153,6 +154,7 @@ class KernelRidgeCV(KernelRegressor, KernelRidgeSearch):
         columns: Columns = None,
         groups: Groups = None,
         drop_missing_target: bool = False,
+        read: Read = None,
     ) -> KernelRidgeCV:
         """Search, and fit the result to all rows.
 
@@ -160,7 +162,7 @@ class KernelRidgeCV(KernelRegressor, KernelRidgeSearch):
         ----------
         groups : str or array-like of shape (n,), optional
             The name of a column of X, or values: groups for a splitter ``cv`` such as GroupKFold.
-        X, y, sample_weight, columns, drop_missing_target : as in `KernelRidge.fit`
+        X, y, sample_weight, columns, drop_missing_target, read : as in `KernelRidge.fit`
 
         Returns
         -------
@@ -177,6 +179,7 @@ class KernelRidgeCV(KernelRegressor, KernelRidgeSearch):
         refuse_remote(X)
         with restore_on_error(self):
             rng = Generators.from_random_state(np.random.RandomState(seed))
+            X = tables.with_read_options(X, y, read)
             whole_rows = self._regression_data(
                 X, y, sample_weight, columns, self._settings(), rng, groups, drop_missing_target
             )

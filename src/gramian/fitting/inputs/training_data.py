@@ -12,6 +12,7 @@ from torch import Tensor
 from ...data import (
     AnyWeights,
     Encoding,
+    ReadOptions,
     RowSource,
     Targets,
     all_finite,
@@ -68,6 +69,8 @@ class TrainingData:
         Increasing numbers of these rows among the user's rows; None for all rows.
     total_rows : int or None
         Number of rows before some were left out; None for n.
+    reading : ReadOptions or None
+        How the table was read.
 
     Raises
     ------
@@ -86,6 +89,7 @@ class TrainingData:
     numbers: Int[Tensor, " _"] | None = None
     total_rows: int | None = None
     medians: Float[Tensor, " d"] | None = None
+    reading: ReadOptions | None = None
 
     def __post_init__(self) -> None:
         n = len(self.rows)
@@ -141,7 +145,7 @@ class TrainingData:
     ) -> KernelModel:
         """Return the model that predicts these targets from such rows; `parts` are other fields."""
         names = {"feature_names": self.feature_names, "target": self.target}
-        table_parts = {"encoding": self.encoding, "medians": self.medians}
+        table_parts = {"encoding": self.encoding, "medians": self.medians, "reading": self.reading}
         described = {**names, "classes": self.classes, **table_parts, **parts}
         return KernelModel(kernel, centers, coef, **described)
 

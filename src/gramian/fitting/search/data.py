@@ -69,6 +69,7 @@ class ScaledData:
             importances=member.importances,
             cells=member.cells,
             medians=self.data.medians,
+            reading=self.data.reading,
         )
 
 

@@ -6,10 +6,11 @@ quantile map, a metric, cells, an encoding and a variance; in its metadata a JSO
 rest, and a digest of the file. An average has the tensors of each model, with its number before
 their names, and shared entries, such as the encoding, once.
 
-Older formats are read: format 7 has no medians and another header of a calibration, without its
-method, format 6 has neither a variance nor a calibration, format 5 no map to probabilities and no
-link, format 4 no cells, format 3 neither quantiles nor metrics nor averages, format 2 no encoding
-and no names of targets, and format 1 neither a digest nor the list of parts.
+Older formats are read: format 8 has no options for reading text, format 7 has no medians and
+another header of a calibration, without its method, format 6 has neither a variance nor a
+calibration, format 5 no map to probabilities and no link, format 4 no cells, format 3 neither
+quantiles nor metrics nor averages, format 2 no encoding and no names of targets, and format 1
+neither a digest nor the list of parts.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from ...data import RowSource, gather_rows
 from ...data.rows.array import ArrayRows
 from ..base import KernelPart
 
-MODEL_FORMAT = 8
+MODEL_FORMAT = 9
 """Version of the file format. A reader refuses a newer one."""
 
 HEADER_KEY = "gramian"
@@ -40,7 +41,10 @@ ENCODING, QUANTILES, METRIC, CELLS = "encoding.", "quantiles.", "metric.", "cell
 VARIANCE, CONFORMAL = "variance.", "conformal."
 """Prefixes of the names of tensors."""
 
-SHARED_ENTRIES = ("feature_names", "classes", "encoding", "target", "probabilities", "conformal")
+SHARED_ENTRIES = (
+    "feature_names", "classes", "encoding", "target", "probabilities", "conformal",
+    "reading",
+)  # fmt: skip
 """Optional entries that the models of an average have in common."""
 
 OPTIONAL_ENTRIES = ("standardizer", "quantiles", "cells", "link", "variance")

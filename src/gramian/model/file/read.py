@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ..._files.tensors import DamagedFile, read_tensors
 from ..._messages.display import display_text
-from ...data import Encoding, check_finite
+from ...data import Encoding, ReadOptions, check_finite
 from ..uncertainty.probabilities import probabilities_from
 from .checks import check_average, check_parts
 from .conformal import read_calibration
@@ -35,7 +35,7 @@ from .members import (
 
 NEW_ENTRIES = {
     3: ("encoding", "target"), 4: ("quantiles",), 5: ("cells",), 6: ("probabilities", "link"),
-    7: ("variance", "conformal"),
+    7: ("variance", "conformal"), 9: ("reading",),
 }  # fmt: skip
 """Optional parts that a format was the first to have."""
 
@@ -145,13 +145,16 @@ def _check_fields(header: dict[str, Any], known: set[str]) -> None:
 def _assemble_model(header: dict[str, Any], tensors: dict[str, Tensor]) -> Saved:
     """Return the parts of all models; raise ValueError for unused tensors."""
     # 1. Entries that all models of the file share.
-    names, classes, encoding, target, chances, conformal = (header[key] for key in SHARED_ENTRIES)
+    names, classes, encoding, target, chances, conformal, reading = (
+        header[key] for key in SHARED_ENTRIES
+    )
     shared = {
         "feature_names": None if names is None else tuple(names),
         "classes": None if classes is None else tuple(classes),
         "encoding": None,
         "target": None if target is None else tuple(target),
         "probabilities": None if chances is None else probabilities_from(chances),
+        "reading": None if reading is None else ReadOptions.from_dict(reading),
         "info": header["info"],
     }
     # 2. Each kind of tensors leaves `own` by its prefix, so that unknown ones remain at the end.

@@ -30,6 +30,7 @@ def write_model(path: str | Path, model: Model, weights: tuple[float, ...] | Non
         "target": model.target,
         "probabilities": model.probabilities and model.probabilities.to_dict(),
         "conformal": model.conformal and calibration_header(model.conformal, model),
+        "reading": model.reading and (model.reading.to_dict() or None),
         "info": dict(model.info),
     }
     tensors = {} if model.encoding is None else with_prefix(ENCODING, model.encoding.tensors())
