@@ -235,7 +235,7 @@ def test_missing_option(error, train):
 def test_a_file_that_is_not_there(refused, tmp_path):
     assert "there is no file" in refused(data=tmp_path / "none.parquet")
     assert "there is no file" in refused(data=tmp_path / "none.csv")
-    assert "cannot tell the format of" in refused(data=tmp_path / "none.xlsx")
+    assert "cannot tell the format of" in refused(data=tmp_path / "none.sav")
 
 
 @pytest.mark.parametrize(

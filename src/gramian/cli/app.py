@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -33,6 +35,7 @@ from .options.arguments import (
     ReliabilityPicture,
     SampleName,
     SamplePart,
+    ShowsVersion,
     SingleMetric,
     TrainingTable,
     TrialsFile,
@@ -44,7 +47,9 @@ from .options.arguments import (
 from .options.decorator import options_from
 from .options.help import COMMAND_EXAMPLES
 from .options.options import FitOptions, TuneOptions
+from .options.reading import ReadingOptions
 from .outputs.report import show
+from .outputs.standard_output import STANDARD_OUTPUT, write_standard_output
 
 app = typer.Typer(
     help="Kernel ridge regression at any size, from tables in Parquet, CSV and other files.",
@@ -52,24 +57,10 @@ app = typer.Typer(
 )
 
 
-def _version(value: bool) -> bool:
-    if value:
-        from .. import __version__
-
-        typer.echo(f"gramian {__version__}")
-        raise typer.Exit
-    return value
-
-
 @app.callback()
 def gramian(
     debug: Debug = False,
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", help="Show the version and exit.", callback=_version, is_eager=True
-        ),
-    ] = False,
+    version: ShowsVersion = False,
 ) -> None:
     """Kernel ridge regression at any size, from tables in Parquet, CSV and other files."""
 
@@ -145,9 +136,11 @@ def plan(data: Data, options: FitOptions, as_json: Json = False) -> None:
 
 
 @app.command(epilog="Example: " + COMMAND_EXAMPLES["predict"])
+@options_from(ReadingOptions)
 def predict(
     model: Model,
     data: Data,
+    options: ReadingOptions,
     out: PredictionsFile,
     keep: KeptColumns = None,
     proba: WritesProbabilities = False,
@@ -162,18 +155,26 @@ def predict(
     """Predict the rows of a table. Columns are matched by name; others are ignored."""
     from .commands.predict import predict as run
 
-    with on_cluster(dask, data):
-        report = run(
-            model, data, out, keep, memory_limit, engine, proba, std, interval,
-            escape_formulas=escape_formulas, in_folder=dask is not None,
+    def write(path: Path) -> Mapping[str, Any]:
+        return run(
+            model, data, path, keep, memory_limit, engine, proba, std, interval,
+            escape_formulas=escape_formulas, in_folder=dask is not None, read=options.read,
         )  # fmt: skip
+
+    if str(out) == STANDARD_OUTPUT:
+        write_standard_output(write)
+        return
+    with on_cluster(dask, data):
+        report = write(out)
     show(report, as_json)
 
 
 @app.command(epilog="Example: " + COMMAND_EXAMPLES["evaluate"])
+@options_from(ReadingOptions)
 def evaluate(
     model: Model,
     data: Data,
+    options: ReadingOptions,
     target: TruthColumn = None,
     metric: SingleMetric = None,
     reliability: ReliabilityPicture = None,
@@ -186,7 +187,9 @@ def evaluate(
     from .commands.evaluate import evaluate as run
 
     with on_cluster(dask, data):
-        report = run(model, data, target, memory_limit, engine, metric, reliability)
+        report = run(
+            model, data, target, memory_limit, engine, metric, reliability, read=options.read
+        )
     show(report, as_json)
 
 
@@ -219,16 +222,18 @@ def info(
 
 
 @app.command(epilog="Example: " + COMMAND_EXAMPLES["convert"])
+@options_from(ReadingOptions)
 def convert(
     source: Data,
     target: NewTable,
+    options: ReadingOptions,
     dtype: FloatType = "keep",
     as_json: Json = False,
 ) -> None:
     """Rewrite a table in another format, in bounded memory."""
     from .commands.convert import convert as run
 
-    show(run(source, target, dtype), as_json)
+    show(run(source, target, dtype, options.read), as_json)
 
 
 @app.command(epilog="Example: " + COMMAND_EXAMPLES["sample"])

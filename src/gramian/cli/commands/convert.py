@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from ... import data
 from ..outputs.report import Report
 
 
-def convert(source: Path, target: Path, dtype: str) -> Report:
+def convert(
+    source: Path, target: Path, dtype: str, read: Mapping[str, Any] | None = None
+) -> Report:
     """Rewrite the table and report its size."""
     start = time.perf_counter()
-    rows = data.convert(source, target, dtype=dtype)
+    rows = data.convert(source, target, dtype=dtype, read=read)
     return {
         "source": source,
         "target": target,

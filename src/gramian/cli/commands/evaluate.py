@@ -33,6 +33,7 @@ def evaluate(
     engine: str,
     metric: str | None = None,
     reliability: Path | None = None,
+    read: Mapping[str, Any] | None = None,
 ) -> Report:
     """Report all metrics, or a single one, of the predictions for a table."""
     check_outputs({"reliability": reliability}, [model, data])
@@ -42,7 +43,7 @@ def evaluate(
     if reliability is not None and loaded.classes is None:
         raise ValueError(f"--reliability requires a classifier, but {model} is a regression")
     metrics = named_metrics(metric, task)
-    truth = truth_of(loaded, model, data, target)
+    truth = truth_of(loaded, model, data, target, read)
     name, y, rows = truth.name, truth.y, truth.rows
     settings = {"engine": engine, "memory_bytes": as_bytes(memory_limit)}
     about = {"model": model, "data": data, "target": name, "rows": len(y), "task": task}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,12 +13,13 @@ import numpy as np
 import torch
 
 from ..._messages.checks import as_bytes
-from ...data import RowSource, Table, check_kept, split_names, write_table, write_with_columns
+from ...data import RowSource, Table, check_kept, write_table, write_with_columns
 from ...data.formats import WritableFormat, format_to_write
 from ...data.formats.base import is_table_name
 from ...model import Model, load_model
 from ...model.uncertainty.probabilities import likeliest
 from ..inputs.model_rows import open_for_model
+from ..options.reading import column_names
 from ..outputs.files import check_outputs
 from ..outputs.intervals import (
     check_level,
@@ -35,7 +36,7 @@ def predict(
     model: Path,
     data: Path,
     out: Path,
-    keep: str | None,
+    keep: Sequence[str] | None,
     memory_limit: str,
     engine: str,
     proba: bool = False,
@@ -44,6 +45,7 @@ def predict(
     *,
     escape_formulas: bool = False,
     in_folder: bool = False,
+    read: Mapping[str, Any] | None = None,
 ) -> Report:
     """Write a column, ``prediction``, of numbers or labels, and the columns of the table to keep.
 
@@ -54,18 +56,14 @@ def predict(
     cluster, workers write a folder of files if `out` is not the name of a table.
     """
     start = time.perf_counter()
-    output_format = None
-    if in_folder and not is_table_name(out.name):
-        _check_folder(out, keep)
-    else:
-        check_outputs({"out": out}, [model, data])
-        output_format = format_to_write(out)
+    output_format = _output_format(out, [model, data], keep, in_folder)
     _check_escapes(out, output_format, escape_formulas)
     loaded = load_model(model)
     _check(loaded, model, proba, std, interval)
-    names, table = [] if keep is None else split_names(keep), loaded.table(data)
+    table = loaded.table(data, read)
+    names = column_names(keep, table.names) or ()
+    # Names that collide are found before the predictions, not after.
     if names:
-        # Names that collide are found before the predictions, not after.
         check_kept(out, table, names, _names(loaded, proba, std, interval))
     rows = _open_rows(loaded, table, interval)
     predicted = Predicted(loaded, engine, as_bytes(memory_limit), proba, std, interval)
@@ -74,8 +72,7 @@ def predict(
     else:
         columns = predicted(rows)
         if proba and not output_format.named:
-            # Labels may be text, which the format cannot hold.
-            del columns["prediction"]
+            del columns["prediction"]  # labels may be text, which the format cannot hold
         write_kept = partial(write_with_columns, out, table, names)
         write = write_kept if names else partial(write_table, out)
         write(columns, escape_formulas=escape_formulas)
@@ -88,6 +85,17 @@ def _open_rows(model: Model, table: Table, interval: float | None) -> RowSource:
     if interval is not None:
         warn_of_shortfalls(conformal_of(model), interval, rows)
     return rows
+
+
+def _output_format(
+    out: Path, inputs: list[Path], keep: Sequence[str] | None, in_folder: bool
+) -> WritableFormat | None:
+    """Return the format of the predictions; None for a folder, which workers write."""
+    if in_folder and not is_table_name(out.name):
+        _check_folder(out, keep)
+        return None
+    check_outputs({"out": out}, inputs)
+    return format_to_write(out)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +129,7 @@ def _check_escapes(out: Path, output_format: WritableFormat | None, escape_formu
         )
 
 
-def _check_folder(out: Path, keep: str | None) -> None:
+def _check_folder(out: Path, keep: Sequence[str] | None) -> None:
     """Raise ValueError if workers cannot write the folder, or if it has files already."""
     if keep is not None:
         raise ValueError(

@@ -12,6 +12,7 @@ from ...callbacks import Checkpoint
 from ...search import Member, Trial
 from ...search.gains import gains
 from ..options.options import FitOptions, Task, TuneOptions
+from ..options.reading import READING_OPTIONS
 from ..options.settings import check
 from ..outputs.importances import importances
 from ..outputs.report import Report
@@ -138,10 +139,14 @@ def _options_of_data(options: FitOptions) -> list[str]:
     targets = [target] if isinstance(target, str) else target
     words = [word for name in targets for word in ("--target", name)]
     words += ["--drop-missing-target"] if options.drop_missing_target else []
-    for name in ("features", "drop", "weight", "validation", "metric"):
-        value = getattr(options, name)
-        if value is not None:
-            words += [f"--{name.replace('_', '-')}", str(value)]
+    names = ("features", "drop", "strict", "weight", "validation", "metric")
+    for name in (*names, *sorted(READING_OPTIONS)):
+        value, option = getattr(options, name), f"--{name.replace('_', '-')}"
+        for text in value if isinstance(value, list) else [value]:
+            if text is True:
+                words.append(option)
+            elif text is not None and text is not False:
+                words += [option, str(text)]
     if options.task is not Task.AUTO:
         words += ["--task", options.task.value]
     for name, value in options.parameters.items():

@@ -18,19 +18,22 @@ from ...data import (
     ReadOptions,
     RemoteColumns,
     RowSource,
+    Table,
     TrainingTable,
     as_remote_columns,
+    as_table,
     check_finite,
     check_magnitude,
     subset,
 )
-from ...data.formats.csv.options import DEFAULT_OPTIONS
+from ...data.tables.read_options import DEFAULT_OPTIONS
 from ...data.tables.target import number_column
 from ...fitting import DividedRows, FitSettings, Generators, TrainingData, Whole, whole_of
 from ...fitting.held_out.divide import hold_sequential
 from ...fitting.inputs.targets import class_codes, classes_of, target_tensor
 from ..options import parsing
 from ..options.options import FitOptions
+from ..options.reading import column_names
 from . import task
 from .training_digest import digest_rows
 
@@ -206,11 +209,13 @@ class Prepared:
 
 def open_training(data: Path, options: FitOptions) -> Training:
     """Open a table, read its target and choose the held-out rows."""
-    dropped = () if options.drop is None else parsing.names(options.drop)
-    features = None if options.features is None else parsing.names(options.features)
-    read = ReadOptions(strict=options.strict)
+    read = ReadOptions.of(options.read)
+    opened = as_table(data, options=replace(read, labels=options.target))
+    features = column_names(options.features, opened.names)
+    dropped = column_names(options.drop, opened.names) or ()
     dropped = dropped if options.weight is None else (*dropped, options.weight)
-    table = _open(data, options, features, dropped, read)
+    read = replace(read, strict=options.strict)
+    table = _open(opened, options, features, dropped, read)
     classification = task.is_classification(table.y, options)
     weights = None if options.weight is None else _read_weights(table, options.weight)
     training = Training(table, classification, weights=weights)
@@ -239,14 +244,14 @@ def _read_weights(table: TrainingTable, name: str) -> Tensor:
 
 
 def _open(
-    path: Path,
+    data: Path | Table,
     options: FitOptions,
     columns: Sequence[str] | None,
     dropped: Sequence[str] = (),
     options_of_text: ReadOptions = DEFAULT_OPTIONS,
 ) -> TrainingTable:
     opened_table = TrainingTable.open(
-        path, options.target, columns, dropped, options_of_text, options.drop_missing_target
+        data, options.target, columns, dropped, options_of_text, options.drop_missing_target
     )
     name = f"the target {options.target!r}"
     remote = as_remote_columns(opened_table.y)

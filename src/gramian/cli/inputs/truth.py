@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,13 @@ class Truth:
     table: Table
 
 
-def truth_of(loaded: Model, model: Path, data: Path, target: str | None) -> Truth:
+def truth_of(
+    loaded: Model,
+    model: Path,
+    data: Path,
+    target: str | None,
+    read: Mapping[str, Any] | None = None,
+) -> Truth:
     """Read the rows and the target of a table; raise ValueError if it has no such target.
 
     Parameters
@@ -47,11 +54,13 @@ def truth_of(loaded: Model, model: Path, data: Path, target: str | None) -> Trut
         Files of the model and of the table.
     target : str or None
         The target of the training, if the model names it, by default.
+    read : mapping, optional
+        Options for reading that differ from the options of training.
     """
     name = target or _target(loaded)
     if name is None:
         raise ValueError(f"{model} does not record the name of its target; give --target")
-    table = loaded.table(data)
+    table = loaded.table(data, read)
     check_columns(table.where, table.names, [name])
     y: Any = table.remote_columns([name]) if table.remote else target_column(table, [name])
     if loaded.classes is not None and isinstance(y, np.ndarray):

@@ -30,6 +30,22 @@ Dask = Annotated[
 OUTPUT_PANEL = "Output"
 NAMES_OF_METRICS = "; ".join(", ".join(metrics_of(task)) for task in MAIN_METRIC)
 
+
+def _show_version(value: bool) -> bool:
+    if value:
+        from ... import __version__
+
+        typer.echo(f"gramian {__version__}")
+        raise typer.Exit
+    return value
+
+
+ShowsVersion = Annotated[
+    bool,
+    typer.Option(
+        "--version", help="Show the version and exit.", callback=_show_version, is_eager=True
+    ),
+]
 Debug = Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")]
 ModelFile = Annotated[Path, typer.Option(help="File for the model.", rich_help_panel=OUTPUT_PANEL)]
 FitCheckpoint = Annotated[
@@ -96,7 +112,11 @@ PredictionsFile = Annotated[
     ),
 ]
 KeptColumns = Annotated[
-    str | None, typer.Option(help="Columns of DATA to write next to predictions, as id,date.")
+    list[str] | None,
+    typer.Option(
+        help="Columns of DATA to write next to predictions, as id,date; repeat the option for "
+        "names with commas."
+    ),
 ]
 WritesProbabilities = Annotated[
     bool,

@@ -17,16 +17,20 @@ def options_from(options: type) -> Callable[[Callable[..., None]], Callable[...,
 
     The command receives an instance as its argument ``options`` and keeps its other parameters.
     """
-    names = {option.name for option in fields(options)} - {"parameters", "given_names"}
+    fields_of_options = {option.name for option in fields(options)}
+    names = fields_of_options - {"parameters", "given_names"}
+    has_parameters = "parameters" in fields_of_options
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         def run(context: Context, **values: Any) -> None:
             given_names = frozenset(name for name in values if is_given(context, name))
             own = {name: values.pop(name) for name in names}
-            fit = {option.name: values.pop(option.name) for option in parameters_of(options)}
-            # Only what the user gave: the defaults are in `FitSettings`.
-            fit = {name: value for name, value in fit.items() if name in given_names}
-            command(options=options(**own, parameters=fit, given_names=given_names), **values)
+            if has_parameters:
+                fit = {option.name: values.pop(option.name) for option in parameters_of(options)}
+                # Only what the user gave: the defaults are in `FitSettings`.
+                fit = {name: value for name, value in fit.items() if name in given_names}
+                own |= {"parameters": fit, "given_names": given_names}
+            command(options=options(**own), **values)
 
         # Annotations are texts in `app`: typer needs the types, and the options within `Annotated`.
         hints = get_type_hints(command, include_extras=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from .reading import READING_OPTIONS
+
 COMMON_OPTIONS = {
     "fit": ("data", "out", "target", "drop", "validation", "budget", "kernel", "landmarks", "std"),
     "tune": ("data", "out", "target", "drop", "validation", "budget"),
@@ -39,4 +41,8 @@ def hide_rare_options(program: Any) -> None:
             for option in command.params:
                 # A hidden option is left out of the help, but still works.
                 option.hidden = option.name not in (*common, "as_json", "help")
+        else:
+            for option in command.params:
+                option.hidden = option.hidden or option.name in READING_OPTIONS
+        if any(option.hidden for option in command.params):
             command.epilog += f"\n\nAll options: gramian {name} --help-all"

@@ -24,6 +24,7 @@ from ..._parameters.fit_parameters import (
     option_parameters,
 )
 from . import parsing
+from .reading import ReadingOptions
 
 DATA, SEARCH = "Data", "Search"
 SEARCH_PARAMETERS = frozenset(("engine", "memory_limit"))
@@ -56,9 +57,22 @@ DropMissing = Annotated[
     _option(DATA, "Leave out rows without a target.", "--drop-missing-target"),
 ]
 Features = Annotated[
-    str | None, _option(DATA, "Columns to learn from, as a,b,c. All others by default.")
+    list[str] | None,
+    _option(
+        DATA,
+        "Columns to learn from, as a,b,c or @FILE with a name a line; repeat the option for names "
+        "with commas. All others by default.",
+    ),
 ]
-Drop = Annotated[str | None, _option(DATA, "Columns to leave out, as a,b,c.", "--drop", "--ignore")]
+Drop = Annotated[
+    list[str] | None,
+    _option(
+        DATA,
+        "Columns to leave out, as a,b,c.",
+        "--drop",
+        "--ignore",
+    ),
+]
 Strict = Annotated[
     bool,
     _option(
@@ -106,7 +120,7 @@ def one_or_several(names: str | Sequence[str]) -> Any:
 
 
 @dataclass(frozen=True)
-class FitOptions:
+class FitOptions(ReadingOptions):
     """Options of `gramian fit` and `gramian plan`.
 
     Attributes
@@ -207,7 +221,7 @@ class FitOptions:
 
 
 @dataclass(frozen=True)
-class TuneOptions:
+class TuneOptions(ReadingOptions):
     """Options of `gramian tune`, a search."""
 
     target: Target
@@ -242,7 +256,7 @@ def parameters_of(options: type) -> tuple[Parameter, ...]:
     return tuple(
         parameter
         for parameter in option_parameters()
-        if options is FitOptions or parameter.name in SEARCH_PARAMETERS
+        if options is FitOptions or (options is TuneOptions and parameter.name in SEARCH_PARAMETERS)
     )
 
 

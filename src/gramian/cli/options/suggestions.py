@@ -29,7 +29,6 @@ FOREIGN_OPTIONS = {
     "y": "--target",
     "columns": "--features",
     "exclude": "--drop",
-    "skip": "--drop",
     "holdout": "--validation",
     "resume": "--checkpoint",
     "scale": "--standardize",

@@ -14,7 +14,14 @@ from ..._messages.display import display_text
 from ..._messages.errors import short_repr, write_argument, write_message
 from ..._parameters.fit_parameters import option_parameters
 
+READING_PARAMETERS = (
+    "separator", "decimal", "encoding", "header", "skip", "comment", "missing", "date_format",
+    "types",
+)  # fmt: skip
+"""Parameters for reading whose options have their names."""
+
 OPTION_OF_PARAMETER = {
+    **{name: f"--{name.replace('_', '-')}" for name in READING_PARAMETERS},
     **{option.name: f"--{option.name.replace('_', '-')}" for option in option_parameters()},
     "random_state": "--seed",
     "every_seconds": "--checkpoint-every",
@@ -37,6 +44,7 @@ OPTION_TEXTS = {
     "columns=[...]": "--drop",
     "strict=True": "--strict",
     "drop_missing_target=True": "--drop-missing-target",
+    "header=False": "--no-header",
     "columns=[...] of gramian.data.as_rows": "--drop",
     "engine_='auto'": "--engine auto",
     "precision='auto'": "--engine native",
