@@ -53,12 +53,9 @@ def evaluate(
     if loaded.target is not None and len(loaded.target) == loaded.outputs > 1 and not levels:
         targets = loaded.target if target is None else (target,)
         return {**about, "target": list(targets),
-                **_measure_targets(loaded, model, data, targets, metrics, settings)}  # fmt: skip
-    if loaded.classes is None and loaded.outputs > 1:
-        command_name = "--metric" if levels else "evaluate"
-        raise ValueError(
-            f"{command_name} requires a model of one output, but {model} predicts {loaded.outputs}"
-        )
+                **_measure_targets(
+                    loaded, model, data, targets, metrics, settings, read)}  # fmt: skip
+    _check_one_output(loaded, model, "--metric" if levels else "evaluate")
     predictions = predictions_of(loaded, rows, y, metrics, settings)
     if reliability is not None:
         draw_reliability(reliability, *predictions.reliability())
@@ -71,6 +68,13 @@ def evaluate(
     return {**report, **mistakes, **coverage(loaded, rows, y, settings)}
 
 
+def _check_one_output(loaded: Model, model: Path, command_name: str) -> None:
+    if loaded.classes is None and loaded.outputs > 1:
+        raise ValueError(
+            f"{command_name} requires a model of one output, but {model} predicts {loaded.outputs}"
+        )
+
+
 def _measure_targets(
     loaded: Model,
     model: Path,
@@ -78,12 +82,13 @@ def _measure_targets(
     targets: Sequence[str],
     metrics: list[Metric],
     settings: Mapping[str, Any],
+    read: Mapping[str, Any] | None = None,
 ) -> Report:
     """Return the metrics of each of several targets."""
     report: dict[str, Any] = {}
     values = None
     for name in targets:
-        truth = truth_of(loaded, model, data, name)
+        truth = truth_of(loaded, model, data, name, read)
         if values is None:
             values = loaded.predict(truth.rows, **settings).numpy()
         place = (loaded.target or ()).index(name)
