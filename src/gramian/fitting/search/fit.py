@@ -103,12 +103,7 @@ def search_fit(data: TrainingData, settings: SearchSettings, rng: torch.Generato
         clock.steps.end()
     # 3. Fit the result to all rows.
     members, interrupted = _last_fits(search, by_cells, scaled, index, interrupted, settings)
-    if not _varies(members):
-        warnings.warn(
-            "nothing was learned: no trial predicts held-out rows better than the mean of the "
-            "targets, which the model now predicts for all rows",
-            stacklevel=2,
-        )
+    _warn_of_constant(members)
     models = [scaled.model(member, material) for member in members]
     model = _model(models, members)
     # 4. Probabilities come from predictions of held-out rows, then enter each part of the model.
@@ -230,6 +225,16 @@ def _last_fits(
         # Ctrl-C in a fit to all rows: the fits of the search are the result.
         return members or found.members(refits=False), True
     return members, False
+
+
+def _warn_of_constant(members: list[Member]) -> None:
+    """Warn if the result is the mean of the targets."""
+    if not _varies(members):
+        warnings.warn(
+            "nothing was learned: no trial predicts held-out rows better than the mean of the "
+            "targets, which the model now predicts for all rows",
+            stacklevel=3,
+        )
 
 
 def _varies(members: list[Member]) -> bool:
