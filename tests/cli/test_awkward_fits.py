@@ -33,16 +33,21 @@ QUICK = (
 UNUSABLE = {
     "one row": "has no column to learn from: income (left out: one number in all training rows)",
     "one column": "has no column target",
-    "quoted newlines": "column 'place' has a different text in every row",
-    "days in either order": "column 'sold' has a different text in every row",
 }
-"""Tables that are read, and what a fit says of them: days that may be two are texts."""
+"""Tables that are read, and the reason why a fit refuses them."""
+
+LEFT_OUT = {
+    "quoted newlines": "place (a different text in every row",
+    "days in either order": "sold (a different text in every row",
+}
+"""Columns that a fit leaves out with a warning: days that may be two are texts."""
 
 
 def marked(name: str) -> Any:
     return name if name in QUICK else pytest.param(name, marks=pytest.mark.slow)
 
 
+@pytest.mark.filterwarnings("ignore:.*read in the encoding")
 @pytest.mark.parametrize("name", [marked(name) for name in TABLES if name != VERY_WIDE])
 def test_it_is_fitted_and_predicted_or_refused(gramian: Any, tmp_path: Path, name: str) -> None:
     given = TABLES[name]
@@ -60,13 +65,14 @@ def test_it_is_fitted_and_predicted_or_refused(gramian: Any, tmp_path: Path, nam
         assert not model.exists()
         return
     assert done.code == 0, done.err
+    assert LEFT_OUT.get(name, "") in done.err
     assert gramian("predict", model, path, "--out", out).code == 0
     found = as_table(out).column("prediction").to_numpy()
     table = as_table(path)
     assert len(found) == len(table)
     assert np.isfinite(found).all()
     np.testing.assert_allclose(load(model).predict(path), found, rtol=1e-9)
-    if len(table) > 1 and name not in SECONDS:
+    if len(table) > 1 and name not in SECONDS and name not in LEFT_OUT:
         in_python = (
             KernelRidge(landmarks=50, random_state=0, **PLAIN).fit(path, "target").predict(path)
         )

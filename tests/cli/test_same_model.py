@@ -183,6 +183,7 @@ def test_classes(gramian: Any, tmp_path: Path, target: str) -> None:
     ],
     ids=["mixed", "numbers", "classes"],
 )
+@pytest.mark.filterwarnings("ignore:nothing was learned")
 def test_a_search(gramian: Any, tmp_path: Path, target: str, columns: list[str] | None) -> None:
     frame = houses(60)
     if columns is not None:

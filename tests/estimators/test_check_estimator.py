@@ -60,6 +60,7 @@ def test_scikit_learn_has_no_objection(estimator, check):
 
 @pytest.mark.slow
 @more_landmarks_than_rows
+@pytest.mark.filterwarnings("ignore:nothing was learned")  # some checks have random targets
 @parametrize_with_checks(list(TAKING_LONGER), expected_failed_checks=known)
 def test_nor_to_those_that_take_longer(estimator, check):
     check(estimator)
