@@ -64,7 +64,7 @@ def there(report, monkeypatch):
             raise AssertionError("numbers of all rows came here")
 
         with monkeypatch.context() as patched:
-            patched.setattr(Model, "table", lambda _model, path: RemoteDescription(path))
+            patched.setattr(Model, "table", lambda _model, path, *_: RemoteDescription(path))
             for owner in (Remote, RemoteColumns):
                 for name in ("map", "take", "here", "__array__", "__getitem__", "positive"):
                     if hasattr(owner, name):
@@ -183,7 +183,7 @@ def test_a_metric_without_mergeable_form_gathers_predictions(report, fit, train,
     model = fit(train, *OWN)
     name = "neg_mean_absolute_percentage_error"
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Model, "table", lambda _model, path: RemoteDescription(path))
+        patched.setattr(Model, "table", lambda _model, path, *_: RemoteDescription(path))
         found = report("evaluate", model, fresh, "--metric", name)
         same(found, report("evaluate", model, fresh, "--metric", name))
         limited = (model, fresh, "--metric", name, "--memory-limit", "100")
@@ -211,7 +211,7 @@ def test_rows_of_an_encoding_are_read_here(report, fit, save, monkeypatch):
     expected = report("evaluate", model, fresh)
     here = as_table(fresh)
     monkeypatch.setattr(RemoteDescription, "batches", lambda _table, *given: here.batches(*given))
-    monkeypatch.setattr(Model, "table", lambda _model, path: RemoteDescription(path))
+    monkeypatch.setattr(Model, "table", lambda _model, path, *_: RemoteDescription(path))
     same(report("evaluate", model, fresh), expected)
 
 

@@ -25,16 +25,16 @@ def jsonl(monkeypatch):
     code = re.search(r"^```python\n(.*?)^```$", text, re.M | re.S)[1]
     registry = formats.formats
     monkeypatch.setattr(registry, "_classes", dict(registry._classes))
-    module = ModuleType(f"{formats.__name__}.jsonl")
+    module = ModuleType(f"{formats.__name__}.rowl")
     module.__package__ = formats.__name__
-    exec(compile(code, "jsonl.py", "exec"), module.__dict__)
-    assert type(formats.format_of("x.jsonl")) is module.JsonLines
+    exec(compile(code, "row_lines.py", "exec"), module.__dict__)
+    assert type(formats.format_of("x.rowl")) is module.RowLines
 
 
 @pytest.fixture
 def tables(jsonl, report, train, fresh):
     """Give two tables, and the same as JSON lines, which `convert` writes."""
-    lines = [path.with_suffix(".jsonl") for path in (train, fresh)]
+    lines = [path.with_suffix(".rowl") for path in (train, fresh)]
     for source, target in zip((train, fresh), lines, strict=True):
         rows = report("convert", source, target, "--dtype", "float64")["rows"]
         assert target.read_text().count("\n") == rows == pq.read_metadata(source).num_rows
@@ -67,10 +67,10 @@ def test_columns_targets_and_landmarks(tables, tmp_path):
     rows = as_rows(lines, columns=["c", "a"])
     assert rows.feature_names == ("c", "a")
     points = np.asarray(pq.read_table(train).select(["c", "a"]))[:9]
-    formats.format_to_write("p.jsonl").write(
-        tmp_path / "points.jsonl", {"c": points[:, 0], "a": points[:, 1]}
+    formats.format_to_write("p.rowl").write(
+        tmp_path / "points.rowl", {"c": points[:, 0], "a": points[:, 1]}
     )
-    ridge = KernelRidge(landmarks=str(tmp_path / "points.jsonl"), standardize=False, **PLAIN).fit(
+    ridge = KernelRidge(landmarks=str(tmp_path / "points.rowl"), standardize=False, **PLAIN).fit(
         rows, y
     )
     centers = ridge.model_.centers.take(torch.arange(9))
@@ -78,6 +78,6 @@ def test_columns_targets_and_landmarks(tables, tmp_path):
 
 
 def test_errors_and_info_name_it(jsonl, error, report, train, tmp_path):
-    assert ".jsonl" in report("info")["formats"]
+    assert ".rowl" in report("info")["formats"]
     said = error("convert", train, tmp_path / "x.xls")
-    assert ".jsonl" in said.partition("expected a name ending in")[2]
+    assert ".rowl" in said.partition("expected a name ending in")[2]
