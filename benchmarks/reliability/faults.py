@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 import torch
 
 from gramian import AverageModel, KernelModel, KernelRidge, estimators, kernels, landmarks, solvers
+from gramian._files.atomic import LEFTOVER_AGE_SECONDS
 from gramian.callbacks import Checkpoint, load_state, save_state
 from gramian.callbacks.journal import Journal
 from gramian.data import check_finite, open_rows
@@ -118,6 +119,13 @@ def leftovers(folder: Path) -> int:
     return sum(name.endswith(".part") for name in os.listdir(folder))
 
 
+def age_leftovers(folder: Path) -> None:
+    """Date the files of killed processes back, so that the next save removes them."""
+    for path in folder.glob("*.part"):
+        written = time.time() - 2 * LEFTOVER_AGE_SECONDS
+        os.utime(path, (written, written))
+
+
 def kills(name: str, count: int, folder: Path) -> Row:
     fit: Callable[[Path], np.ndarray]
     reached: Callable[[Path], int]
@@ -134,6 +142,7 @@ def kills(name: str, count: int, folder: Path) -> Row:
         path = folder / f"{name}{i}"
         in_child(lambda path=path: fit(path), kill_after=rng.uniform(0.2, 1.0) * seconds)
         row["at"].append(reached(path) if path.exists() else -1)
+        age_leftovers(folder)
         resumed = in_child(lambda path=path: fit(path))
         row["identical"] += isinstance(resumed, np.ndarray) and np.array_equal(resumed, whole)
     row["before the end"] = sum(at < last for at in row["at"])
@@ -163,6 +172,7 @@ def mid_write(count: int, folder: Path) -> Row:
         left += leftovers(folder)
         state = load_state(path)
         whole += bool((state.coef == state.iteration).all())
+        age_leftovers(folder)
         save_state(path, states[0])
     row = {"solver": "mid-write", "kills": count, "identical": whole}
     return row | {"at": f"{left} files left by kills", "left over": leftovers(folder)}

@@ -81,7 +81,7 @@ def test_coverage_is_reported(report, model, fresh):
     found = report("evaluate", model, fresh)["intervals_of_0.9"]
     assert found["coverage"] == pytest.approx(((low <= y) & (y <= high)).mean())
     assert found["width"] == pytest.approx((high - low).mean())
-    assert "held-back rows" in report("info", model)["intervals"]
+    assert "held-out rows" in report("info", model)["intervals"]
     assert "intervals_of_0.9" not in report("evaluate", model, fresh, "--metric", "mae")
 
 
@@ -140,7 +140,7 @@ def test_groups_that_are_too_small(gramian, save, tmp_path):
     gramian("fit", data, "--target", "y", *OWN, *groups, "--out", tmp_path / "m")
     out = ("--interval", "0.9", "--out", tmp_path / "p.csv")
     said = gramian("predict", tmp_path / "m", data, *out).err
-    assert "warning: groups with fewer than the 9 held-back rows that a level of 0.9 needs" in said
+    assert "warning: groups with fewer than the 9 held-out rows that a level of 0.9 needs" in said
     assert "kind=rare" in said
     assert "with --conformal cv+ every row has a score" in said
 

@@ -77,7 +77,7 @@ def test_small_and_unknown_groups_have_all_scores_and_a_warning():
     np.testing.assert_array_equal(ends, [10, 5, 10])
     small, unknown = map(str, made.shortfalls(0.7, rows))
     assert small.startswith(
-        "groups with fewer than the 3 held-back rows that a level of 0.7 needs: 7.0 (2); their"
+        "groups with fewer than the 3 held-out rows that a level of 0.7 needs: 7.0 (2); their"
     )
     assert small.endswith("with conformal='cv+' every row has a score")
     assert unknown.startswith("1 rows are in no group by conformal_groups='kind' that the")

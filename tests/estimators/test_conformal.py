@@ -51,7 +51,7 @@ def share_inside(ends: np.ndarray, y: np.ndarray = TRUTH) -> float:
 class TestCoverage:
     @pytest.mark.parametrize("method", METHODS)
     def test_is_the_level(self, method):
-        """Draws of 300 rows: held-back rows spread it by their number."""
+        """Draws of 300 rows: held-out rows spread it by their number."""
         found = {0.5: [], 0.9: []}
         draws = 8 if method == "cv+" else 20  # that fits many models
         for seed in range(draws):
@@ -147,7 +147,7 @@ class TestWhoSeesWhat:
 
     @pytest.mark.parametrize("kind", ["numbers", "classes"])
     def test_held_back_rows_have_no_say_in_an_encoding(self, kind):
-        """Levels of a column become means of the targets, without those of held-back rows."""
+        """Levels of a column become means of the targets, without those of held-out rows."""
         rng = np.random.default_rng(0)
         level = np.array([f"level {i}" for i in rng.integers(0, 40, 300)])
         table = {"x": X[:, 0], "level": level}
@@ -434,7 +434,7 @@ class TestRefusals:
         est = fitted()
         with pytest.warns(
             UserWarning,
-            match=r"30 held-back rows are too few for a level of 0.99, which requires 99:",
+            match=r"30 held-out rows are too few for a level of 0.99, which requires 99:",
         ):
             ends = est.predict_interval(NEW, 0.99)
         np.testing.assert_array_equal(ends, [[-np.inf, np.inf]] * 2000)

@@ -23,8 +23,7 @@ def faults(monkeypatch) -> ModuleType:
 def test_killed_fits_go_on_to_the_same_bits(name, faults, tmp_path):
     row = faults.kills(name, 2, tmp_path)
     assert row["identical"] == 2
-    # A save an hour later removes what a killed process has left, see tests/_files.
-    assert row["left over"] <= 2
+    assert row["left over"] == 0
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ cqr     a fifth, held out before the fit  two fitted quantiles, moved by a const
 `RowGroups` calibrate each group of rows by itself, with any method: ``conformal_groups``.
 
 To add a method: one file with a registered `ConformalMethod`, one import line here. A method that
-holds rows out derives from `HeldOutMethod`, and only says what the score of a row is.
+holds rows out derives from `HeldOutMethod`, and defines the score of a row alone.
 """
 
 from __future__ import annotations

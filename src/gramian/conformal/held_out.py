@@ -90,7 +90,7 @@ def hold_out(
     if n < LEAST_ROWS:
         raise TextError(
             "conformal intervals need at least {} rows of positive weight, of which some are held "
-            "back, not {}; with {conformal='cv+'} every row is learned from and has a score; or "
+            "out, not {}; with {conformal='cv+'} every row is learned from and has a score; or "
             "leave {conformal} out",
             LEAST_ROWS,
             n,

@@ -82,7 +82,7 @@ class ConformalPredictor:
 
     def describe(self) -> str:
         """Return the calibration in one line."""
-        text = f"{self.method.describe(self.parts)}: scores of {self.count:,} held-back rows"
+        text = f"{self.method.describe(self.parts)}: scores of {self.count:,} held-out rows"
         if self.groups is None:
             return text
         return f"{text}, in {len(self.groups.labels)} groups by {self.groups.column!r}"
@@ -183,7 +183,7 @@ class ConformalPredictor:
             else Text("with {conformal='cv+'} every row has a score; or ask for a lower level")
         )
         return Text(
-            "{} held-back rows are too few for a level of {:g}, which requires {}: intervals are "
+            "{} held-out rows are too few for a level of {:g}, which requires {}: intervals are "
             "infinite, and sets have all classes; {}",
             self.count,
             level,
@@ -197,7 +197,7 @@ class ConformalPredictor:
         names = [f"{self.groups.labels[code]} ({counts[code]})" for code in small[:LISTED_GROUPS]]
         more = [f"{len(small) - LISTED_GROUPS} more"] if len(small) > LISTED_GROUPS else []
         return Text(
-            "groups with fewer than the {} held-back rows that a level of {:g} needs: {}; their "
+            "groups with fewer than the {} held-out rows that a level of {:g} needs: {}; their "
             "intervals and sets come from the scores of all groups, and their coverage may be "
             "another{}",
             least_scores(level),

@@ -151,7 +151,7 @@ def objects_of(X: Any) -> list[Any]:
 
 
 def medians_of(rows: RowSource, names: Sequence[str] | None) -> Tensor | None:
-    """Return the medians of columns with names, of shape (d,), of some 100,000 rows at most.
+    """Return the medians of columns with names, of shape (d,), from at most about 100,000 rows.
 
     They fill the gaps of new rows. None for columns without names, and for rows that are sparse,
     streamed or on other machines.

@@ -44,7 +44,7 @@ def match_labels(y: np.ndarray, classes: Sequence[Any] | np.ndarray) -> np.ndarr
 
 
 def _value_of(label: Any) -> Any:
-    """Return what a label stands for: texts of booleans and numbers are these."""
+    """Return the value of a label: a boolean or a number for a text of one, else the label."""
     if not isinstance(label, str):
         return label
     text = label.strip()

@@ -34,7 +34,7 @@ class Metric:
         `gramian.scoring.forms`. A text ``module:name`` is imported when it is called, which keeps
         the command line fast.
     output : str
-        What the function takes: "predictions", which are numbers, or classes as numbers;
+        Argument of the function: "predictions", which are numbers, or classes as numbers;
         "decision", the decision values of one class against the rest, whose mean over the classes
         is the metric; "probabilities" (n, k) of the classes 0 to k - 1, with ``labels``; or
         "estimator", for a scorer of scikit-learn.

@@ -27,7 +27,7 @@ def options_from(options: type) -> Callable[[Callable[..., None]], Callable[...,
             own = {name: values.pop(name) for name in names}
             if has_parameters:
                 fit = {option.name: values.pop(option.name) for option in parameters_of(options)}
-                # Only what the user gave: the defaults are in `FitSettings`.
+                # Only the given options: the defaults are in `FitSettings`.
                 fit = {name: value for name, value in fit.items() if name in given_names}
                 own |= {"parameters": fit, "given_names": given_names}
             command(options=options(**own), **values)

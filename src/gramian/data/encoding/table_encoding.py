@@ -197,7 +197,7 @@ class Encoding:
 
 
 def _describe_remedy(trained: Kind, type_: pa.DataType) -> str:
-    """Return what loses the leading zeros of codes; empty for other columns."""
+    """Return a remedy for codes that lose their leading zeros; empty for other columns."""
     if trained != "category" or not pa.types.is_integer(type_):
         return ""
     return ", or read codes such as 007 as text (pandas: dtype=str): as numbers they lose zeros"

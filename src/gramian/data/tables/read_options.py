@@ -65,8 +65,8 @@ class ReadOptions:
         Targets of a training table, whose booleans stay as they are written. None: the table is
         not for training.
     is_stored : bool, default=False
-        Whether the options are stored in a model: separator and encoding are then what a new file
-        is tried with first, and other ones are tried, too.
+        Whether a model stores the options: a new file is then read with their separator and
+        encoding first, and with others if these fail.
 
     Raises
     ------

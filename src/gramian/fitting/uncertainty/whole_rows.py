@@ -1,4 +1,4 @@
-"""Whole: all rows of a fit, before some are held back for intervals."""
+"""Whole: all rows of a fit, before some are held out for intervals."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class DividedRows:
 
 
 class Whole(ABC):
-    """All rows of a fit, some of which may be held back."""
+    """All rows of a fit, some of which may be held out."""
 
     @property
     @abstractmethod

@@ -38,7 +38,7 @@ def register_builder(name: str, build: Callable[..., Any]) -> None:
 
 
 def calibration_header(conformal: ConformalPredictor, model: Model) -> dict[str, Any]:
-    """Return what JSON can hold of a calibration."""
+    """Return the entries of a calibration that JSON can hold."""
     return {
         "method": conformal.method.to_dict(),
         "groups": conformal.groups and conformal.groups.to_dict(),

@@ -1,4 +1,4 @@
-"""`DeclaredColumn`: what a user says of a column, and the readings that agree with it."""
+"""`DeclaredColumn`: the type a user declares for a column, and the readings that agree with it."""
 
 from __future__ import annotations
 
