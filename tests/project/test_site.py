@@ -72,6 +72,7 @@ def test_code_of_a_page_runs_and_prints_what_it_says(name, tmp_path, monkeypatch
     monkeypatch.chdir(tmp_path)
     registry = gramian.kernels.kernels  # one page adds to it
     monkeypatch.setattr(registry, "_classes", dict(registry._classes))
+    write_sales(tmp_path / "sales.txt")
     run(name, PAGES[name], capsys)
 
 
@@ -83,6 +84,13 @@ def lines_of(text: str) -> list[list[str]]:
     return [line[1:] for line in split if line and line[0] == "gramian"]
 
 
+def write_sales(path: Path) -> None:
+    """Write a text file whose fields are divided by `|` and whose numbers have a decimal comma."""
+    rows = range(60)
+    lines = (f"0{i % 4}115|{i},5|{20 * i},25|{'low' if i < 30 else 'high'}" for i in rows)
+    path.write_text("\n".join(("zip|size|price|target", *lines)), "utf-8")
+
+
 def tables_in(folder: Path) -> None:
     """Write the tables and the model of classes that commands of pages take for given."""
     rng = np.random.default_rng(0)
@@ -90,6 +98,7 @@ def tables_in(folder: Path) -> None:
     labels = np.where(x + 0.3 * rng.normal(size=90) > 0, "high", "low")
     for name, y in (("table", x * z), ("test", labels), ("new", labels)):
         pyarrow.csv.write_csv(pa.table({"x": x, "z": z, "y": y}), folder / f"{name}.csv")
+    write_sales(folder / "sales.txt")
     fit = ["fit", "test.csv", "--target", "y", "--kernel", "gaussian", "--out", "m.model"]
     assert main(fit) == main(["sample", "energy", "train.parquet"]) == 0
 
