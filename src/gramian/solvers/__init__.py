@@ -22,6 +22,10 @@ eigenpro2    FullProblem      the same with a subsample's spectrum, in mini-batc
 falkon       NystromProblem   conjugate gradient with FALKON's preconditioner
 eigenpro3    NystromProblem   mini-batches from a stream, projected onto many centers
 sketchysaga  NystromProblem   preconditioned gradients with variance reduction, memory of order m
+nystromgd    NystromProblem   gradient descent, in functions or in coefficients: a baseline
+nystromsgd   NystromProblem   the same in mini-batches
+nytro        NystromProblem   least squares regularised by the number of iterations
+falkongd     NystromProblem   gradient descent with FALKON's preconditioner
 newton       LossProblem      Newton steps on a path of penalties, for losses besides the square
 ===========  ===============  ==============================================================
 
@@ -62,6 +66,11 @@ from .loop.stopping import (
 )
 from .newton.newton import Newton
 from .newton.state import NewtonState
+from .nystrom.falkon_gd import FalkonGD
+from .nystrom.nystrom_gd import NystromGD
+from .nystrom.nystrom_sgd import NystromSGD
+from .nystrom.nytro import Nytro
+from .nystrom.state import DescentState, NytroState, StochasticState
 from .pcg.pcg import PCG
 from .sketchy_saga.sketchy_saga import SketchySAGA
 from .sketchy_saga.state import SagaState
@@ -91,6 +100,7 @@ __all__ = [
     "ASkotchState",
     "CGState",
     "Callback",
+    "DescentState",
     "Direct",
     "EigenPro1",
     "EigenPro2",
@@ -98,10 +108,15 @@ __all__ = [
     "EigenPro3State",
     "EigenProState",
     "Falkon",
+    "FalkonGD",
     "FalkonState",
     "Interrupted",
     "Newton",
     "NewtonState",
+    "NystromGD",
+    "NystromSGD",
+    "Nytro",
+    "NytroState",
     "ProblemSize",
     "Result",
     "SagaState",
@@ -109,6 +124,7 @@ __all__ = [
     "Skotch",
     "Solver",
     "State",
+    "StochasticState",
     "Stop",
     "StopReason",
     "conjugate_gradient",

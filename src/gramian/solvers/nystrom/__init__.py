@@ -1,0 +1,1 @@
+"""Gradient methods on the Nystrom problem: the baselines of FALKON's figure 1."""

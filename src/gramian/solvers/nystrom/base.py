@@ -1,0 +1,53 @@
+"""NystromDescent: base of the solvers whose iteration is one gradient over all rows."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from ..._messages.checks import as_positive
+from ...preconditioners.falkon import ROUNDING_ROWS
+from ...problems import NystromProblem
+from ..base import Solver, StateType
+from ..cost import PANEL_ROWS, ProblemSize
+from .coordinates import LANCZOS_PASSES, Coordinates
+from .state import DescentState
+
+
+@dataclass(frozen=True)
+class NystromDescent(Solver[NystromProblem, StateType]):
+    """Costs, verification and the step length of the gradient methods."""
+
+    step_scale: float | int = field(default=1.0, kw_only=True)
+    problem_types: ClassVar[tuple[type, ...]] = (NystromProblem,)
+    state_type: ClassVar[type] = DescentState
+
+    def __post_init__(self) -> None:
+        as_positive(self.step_scale, "step_scale")
+
+    @abstractmethod
+    def build_coordinates(self, problem: NystromProblem) -> Coordinates:
+        """Factorise K_mm, for gradients in the coordinates of the solver."""
+
+    def verify(self, problem: NystromProblem, state: Any) -> None:
+        """Compare the gradient of a state with the recomputed one."""
+        self.build_coordinates(problem).check(state)
+
+    def peak_bytes(self, size: ProblemSize, *, mapped: bool = False) -> int:
+        return size.vector_bytes + 8 * size.m * size.m + 16 * size.m * size.d
+
+    def panel_bytes(self, size: ProblemSize) -> int:
+        return 3 * PANEL_ROWS * 8 * size.m
+
+    def evaluations(self, size: ProblemSize, iterations: int) -> int:
+        m = size.m
+        rounding = 2 * m * min(m, ROUNDING_ROWS) if size.itemsize < 8 else 0
+        passes = iterations + 1 + LANCZOS_PASSES
+        return passes * size.n * m + 2 * m * m + rounding
+
+    def operations(self, size: ProblemSize, iterations: int) -> float:
+        return float(size.m) ** 3
+
+    def bytes_read(self, size: ProblemSize) -> float:
+        return 16 * float(size.m) ** 2

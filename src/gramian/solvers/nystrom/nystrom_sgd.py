@@ -1,0 +1,196 @@
+"""Nystrom SGD: stochastic gradients of the problem that FALKON solves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from ..._messages.checks import as_count, check_count_or_auto
+from ..._messages.errors import ParameterError
+from ...data import Batches
+from ...problems import NystromProblem
+from ..base import solvers
+from ..cost import ProblemSize
+from ..loop.metrics import BATCH_ERROR, EPOCH_KEY
+from ..loop.minibatches import BatchErrors, EpochPart, load_centers, relative_weights
+from ..loop.state import State, draw_seed
+from ..loop.verification import refuse_beyond
+from .base import NystromDescent
+from .coordinates import COORDINATE_FORMS, Coordinates
+from .state import StochasticState
+from .stochastic import STEP_ROWS, Setup
+
+AUTOMATIC_BATCH = 256
+"""Rows of an automatic batch."""
+
+MEAN_OF_LAST = 8
+"""The mean of iterates covers about the last eighth of them."""
+
+
+@solvers.register("nystromsgd")
+@dataclass(frozen=True)
+class NystromSGD(NystromDescent[StochasticState]):
+    r"""Stochastic gradient descent on the Nystrom problem, equation (8) of [1]_.
+
+    For each mini-batch B of b rows, with relative observation weights :math:`\Omega`,
+
+    .. math:: \alpha \leftarrow \alpha - \tau\, B_0 B_0^\top \left( K_{Bm}^\top \Omega_B (K_{Bm}
+        \alpha - y_B) / b + \lambda K_{mm} \alpha \right)
+
+    Use it as a baseline, or for a rough model after one or two passes over the rows.
+
+    Parameters
+    ----------
+    coordinates : {"functions", "coefficients"}, default="functions"
+        "functions": :math:`B_0 = T^{-1}` with :math:`T^\top T = K_{mm}`; with ``penalty=0`` this is
+        "NYTRO SGD" of figure 1 of [1]_. "coefficients": :math:`B_0` is the identity, "Nystrom SGD".
+    batch : int or "auto", default="auto"
+        Batch size b. "auto": 256.
+    average : bool, default=True
+        Whether `coef` is the mean of the iterates, in which late ones weigh more (the last eighth
+        about half). The mean is far below the noise floor of a constant step.
+    step_scale : float, default=1
+        Factor of the automatic step, :math:`\tau = 1 / (L + R^2 / b)`, with L the largest
+        eigenvalue of the Hessian and :math:`R^2` the largest trace of a row's, from 1,000 rows.
+    states_per_epoch : int, default=1
+        States per epoch; with several, time limits and callbacks act within an epoch.
+
+    Notes
+    -----
+    An iteration is an epoch: n m kernel evaluations, and in functions 2 m² operations per batch and
+    target. Setup: the factor T, m² kernel evaluations and m³ operations. Memory: 8 m² bytes, and a
+    block of b by m. Rows may come from any source. Coefficients are float64, kernel entries have
+    the dtype of the rows.
+
+    With a constant step the method does not converge to the solution, but to its neighbourhood:
+    `tol` does not stop it, and the number of epochs is a choice. If the batches have a hundred
+    times the error of the first epoch, the method ends as "diverged".
+
+    Departures: the papers state neither a step nor a mean of iterates.
+
+    References
+    ----------
+    .. [1] Rudi, Carratino, Rosasco, *FALKON: An optimal large scale kernel method*, NeurIPS 2017,
+       equation (8), figure 1.
+    .. [2] Dieuleveut & Bach, *Nonparametric stochastic approximation with large step-sizes*, Annals
+       of Statistics 44, 2016.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from gramian import KernelRidge
+    >>> from gramian.solvers import NystromSGD
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> est = KernelRidge("matern32", lengthscale=5.0, penalty=1e-3, landmarks=50, random_state=0)
+    >>> est = est.set_params(solver=NystromSGD(batch=16), max_iter=20).fit(X, y)
+    >>> est.score(X, y) > 0.45
+    True
+    """
+
+    coordinates: Literal["functions", "coefficients"] = "functions"
+    batch: Any = "auto"  # int or "auto", checked below
+    average: bool = True
+    states_per_epoch: int = 1
+    state_type: ClassVar[type] = StochasticState
+    allows_zero_penalty: ClassVar[bool] = True
+    dense_centers: ClassVar[bool] = True
+    solves_exactly: ClassVar[bool] = False
+
+    def run_(
+        self, S: Setup, beta: Tensor, mean: Tensor, count: int, batches: Iterable[Any]
+    ) -> BatchErrors:
+        """Run the loop over batches in place, with alpha = B_0 beta."""
+        errors = BatchErrors()
+        for B, rows in batches:
+            K_Bm, y_B = S.kernel_block(rows), S.C.problem.targets[B].double()
+            r = K_Bm @ S.C.to_coef(beta) - y_B
+            errors.add(r, y_B)
+            u = r if S.omega is None else S.omega[B, None] * r
+            g = S.C.pull_back(K_Bm.T @ u) / len(B) + S.C.ridge(beta)
+            beta -= S.tau * g
+            count += 1
+            mean.lerp_(beta, (MEAN_OF_LAST + 1) / (count + MEAN_OF_LAST))
+            del K_Bm  # frees the block before the next one is allocated
+        return errors
+
+    def next(self, S: Setup, s: StochasticState) -> StochasticState:
+        """Return the state after part of an epoch."""
+        part = EpochPart.after(s.iteration, len(S.batches), self.states_per_epoch)
+        # The loop works in place, and a yielded tensor must not change.
+        beta, mean = s.beta.clone(), s.mean.clone()
+        batches = S.batches.epoch(part.epoch, part.start, part.stop)
+        errors = self.run_(S, beta, mean, s.count, batches)
+        return StochasticState(
+            iteration=s.iteration + 1,
+            coef=S.C.to_coef(mean if self.average else beta),
+            metrics={EPOCH_KEY: part.done, BATCH_ERROR: errors.mse},
+            beta=beta,
+            mean=mean,
+            count=s.count + part.stop - part.start,
+            first=errors.mse if s.first < 0 else s.first,
+            lost=s.has_diverged(errors.mse, errors.relative),
+            seed=s.seed,
+            settings=s.settings,
+        )
+
+    def setup(self, problem: NystromProblem, seed: int) -> Setup:
+        """Return the coordinates, the batches and the step."""
+        C = self.build_coordinates(problem)
+        K, (n, m) = load_centers(problem.K), problem.K.shape
+        fits = max(1, K.memory_bytes // (4 * m * K.dtype.itemsize))
+        b = min(n, fits, AUTOMATIC_BATCH if self.batch == "auto" else int(self.batch))
+        batches = Batches(K.rows, b, seed, K.host_bytes // 4)
+        S = Setup(C, K, batches, relative_weights(problem), 0.0)
+        return replace(S, tau=self.step_scale * S.stable_step())
+
+    def iterate(
+        self,
+        problem: NystromProblem,
+        state: State | None = None,
+        *,
+        rng: torch.Generator | None = None,
+    ) -> Iterator[StochasticState]:
+        seed = state.seed if isinstance(state, StochasticState) else draw_seed(rng)
+        S = self.setup(problem, seed)
+        s = state if isinstance(state, StochasticState) else S.start(state)
+        yield s
+        while True:
+            s = self.next(S, s)
+            yield s
+
+    def build_coordinates(self, problem: NystromProblem) -> Coordinates:
+        return Coordinates.build(problem, self.coordinates)
+
+    def verify(self, problem: NystromProblem, state: StochasticState) -> None:
+        """Compare the coefficients with the iterates, and their errors with the last batches.
+
+        Cost: 2 n m kernel evaluations.
+        """
+        batch_error = state.metrics.get(BATCH_ERROR)
+        if batch_error is None:
+            return
+        C = self.build_coordinates(problem)
+        for coef in (C.to_coef(state.beta), C.to_coef(state.mean), state.coef):
+            r = problem.K @ coef - problem.targets.double()
+            refuse_beyond("an error", math.sqrt(batch_error), float(r.square().mean().sqrt()))
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_count_or_auto(self.batch, "batch")
+        as_count(self.states_per_epoch, "states_per_epoch")
+        if self.coordinates not in COORDINATE_FORMS[:2]:
+            raise ParameterError(
+                "coordinates", self.coordinates, f"one of {', '.join(COORDINATE_FORMS[:2])}"
+            )
+
+    def evaluations(self, size: ProblemSize, iterations: int) -> int:
+        return iterations * size.n * size.m + size.m * (2 * size.m + STEP_ROWS)
+
+    def steps(self, size: ProblemSize, iterations: int) -> int:
+        b = AUTOMATIC_BATCH if self.batch == "auto" else int(self.batch)
+        return iterations * math.ceil(size.n / min(b, size.n))

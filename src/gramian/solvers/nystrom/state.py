@@ -1,0 +1,106 @@
+"""States of the gradient methods on the Nystrom problem, enough to resume exactly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+
+from jaxtyping import Float
+from torch import Tensor
+
+from ..loop.state import State
+from ..loop.stopping import StopReason
+
+DIVERGED_ERROR = 100.0
+"""Error of the batches of a diverged run, relative to the targets and to the first error."""
+
+
+@dataclass(kw_only=True)
+class DescentState(State):
+    """State of a gradient method, in its own coordinates beta.
+
+    Attributes
+    ----------
+    beta : Tensor of shape (q, t)
+    gradient : Tensor of shape (q, t)
+        Gradient of half the objective at beta.
+    size : Tensor of shape (t,)
+        Norms of the gradient at zero.
+    settings : dict of str to float
+        Chosen settings: step, and least_eigenvalue, an estimate.
+    form : int
+        The coordinates: 0 for coefficients, 1 for functions, 2 after FALKON.
+    penalty : float
+        The penalty inside A, on which coordinates after FALKON depend.
+    stalled : bool
+        Whether the last step of a constant length did not shrink the gradient.
+    """
+
+    beta: Float[Tensor, "q t"]
+    gradient: Float[Tensor, "q t"]
+    size: Float[Tensor, " t"]
+    settings: dict[str, int | float] = field(default_factory=dict)
+    form: int = 1
+    penalty: float = 0.0
+    stalled: bool = False
+
+    @property
+    def verdict(self) -> StopReason | None:
+        """No progress if only rounding errors are left: exact steps shrink the gradient."""
+        return "no_progress" if self.stalled else None
+
+
+@dataclass(kw_only=True)
+class NytroState(DescentState):
+    """State of `Nytro`.
+
+    Attributes
+    ----------
+    direction : Tensor of shape (q, t)
+        Direction of conjugate gradient; minus the gradient otherwise.
+    """
+
+    direction: Float[Tensor, "q t"]
+
+    @classmethod
+    def along(cls, state: DescentState, direction: Float[Tensor, "q t"]) -> NytroState:
+        """Return a state with a direction."""
+        values = {f.name: getattr(state, f.name) for f in fields(DescentState)}
+        return cls(**values, direction=direction)
+
+
+@dataclass(kw_only=True)
+class StochasticState(State):
+    """State of `NystromSGD`.
+
+    Attributes
+    ----------
+    beta, mean : Tensor of shape (q, t)
+        The iterate and the mean of iterates, in the coordinates of the solver.
+    count : int
+        Number of iterates in the mean.
+    first : float
+        Mean squared error of the batches before the second state, -1 at first.
+    lost : bool
+        Whether the last batches had errors far above these.
+    seed : int
+    settings : dict of str to float
+        Chosen settings: batch, step.
+    """
+
+    beta: Float[Tensor, "q t"]
+    mean: Float[Tensor, "q t"]
+    count: int = 0
+    first: float = -1.0
+    lost: bool = False
+    seed: int = 0
+    settings: dict[str, int | float] = field(default_factory=dict)
+
+    def has_diverged(self, mse: float, relative: float) -> bool:
+        """Return whether errors of batches are far above the first ones and above the targets."""
+        # The negated comparison is also true for NaN.
+        grown = self.first >= 0 and not mse <= DIVERGED_ERROR**2 * self.first
+        return grown and not relative <= DIVERGED_ERROR
+
+    @property
+    def verdict(self) -> StopReason | None:
+        return "diverged" if self.lost else None

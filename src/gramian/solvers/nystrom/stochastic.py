@@ -1,0 +1,82 @@
+"""Setup: constants of the loop of NystromSGD, its step and its start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ...data import Batches, as_rows
+from ...lowrank import POWER_SAFETY, largest_eigenvalue
+from ...operators import DenseBlock, KernelOperator, materialize
+from ..loop.state import State, starting_coef
+from .coordinates import Coordinates
+from .state import StochasticState
+
+STEP_ROWS = 1000
+"""Rows from which the step length is estimated."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Constants of the loop of `NystromSGD`.
+
+    Attributes
+    ----------
+    C : Coordinates
+    K : KernelOperator of shape (n, m)
+        The landmarks in memory or in a memory-mapped file.
+    batches : Batches
+    omega : Tensor of shape (n,), or None
+        Observation weights relative to their mean.
+    tau : float
+        Step length.
+    """
+
+    C: Coordinates
+    K: KernelOperator
+    batches: Batches
+    omega: Float[Tensor, " n"] | None
+    tau: float = 0.0
+
+    def kernel_block(self, x: Tensor) -> KernelOperator | DenseBlock:
+        """Return the kernel of rows with the landmarks, stored if it fits half of the memory."""
+        return materialize(replace(self.K, rows=as_rows(x)), self.K.memory_bytes // 2)
+
+    def start(self, state: State | None) -> StochasticState:
+        """Return the state before the first step."""
+        problem = self.C.problem
+        m, t = self.K.shape[1], problem.targets.shape[1]
+        coef = starting_coef(state, problem.targets.new_zeros(m, t).double())
+        beta = self.C.from_coef(coef)
+        return StochasticState(
+            iteration=0 if state is None else state.iteration,
+            coef=coef,
+            beta=beta,
+            mean=beta,
+            seed=self.batches.seed,
+            settings={"batch": self.batches.size, "step": self.tau},
+        )
+
+    def stable_step(self) -> float:
+        """Return 1 / (L + R² / b), from the rows of the first batches.
+
+        Cost: 1,000 m kernel evaluations, and 1,000 m² operations.
+        """
+        sample = replace(self.batches, size=min(STEP_ROWS, self.K.shape[0]))
+        B, x = next(iter(sample.epoch(0)))
+        K_Bm = replace(self.K, rows=as_rows(x)).dense().double()
+        weight = K_Bm.new_ones(len(B)) if self.omega is None else self.omega[B].to(K_Bm)
+        features = self.C.pull_back(K_Bm.T.contiguous()) * weight.sqrt()
+
+        def hessian(v: Tensor) -> Tensor:
+            return features @ (features.T @ v) / len(B) + self.C.ridge(v)
+
+        rng = torch.Generator().manual_seed(self.batches.seed)
+        start = torch.randn(len(features), 1, dtype=torch.float64, generator=rng)
+        L = POWER_SAFETY * largest_eigenvalue(hessian, start.to(features))
+        trace = float(features.square().sum(dim=0).max())
+        # A kernel that vanishes at all rows leaves no curvature: any step serves.
+        return 1.0 / ((L + trace / self.batches.size) or 1.0)
