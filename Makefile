@@ -9,7 +9,7 @@ PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 8 --dist worksteal
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help $(VENV) demo quick test test-all test-torch test-paths campaign mutants faults sanitize lint format docs docs-text bench gpu-check clean
+.PHONY: help $(VENV) demo quick test test-all test-torch test-paths campaign mutants faults sanitize lint format docs docs-text bench papers gpu-check clean
 
 help:
 	@echo "make demo     train, evaluate, save and load a model on the shipped data, with a plot"
@@ -25,6 +25,7 @@ help:
 	@echo "make format   rewrite the sources in the project's format"
 	@echo "make docs     build the site into build/docs; docs-text: without running the gallery's pictures"
 	@echo "make bench    run the benchmarks       (make bench ARGS=--help lists them)"
+	@echo "make papers   figures, tables and theorems of five papers (make papers ARGS='falkon --quick')"
 	@echo "make faults       kill fits, damage files, fill disks, and count what is not right"
 	@echo "make gpu-check    contracts and benchmarks on the GPU of this machine"
 	@echo "make clean    remove the environment, caches and build products"
@@ -127,6 +128,9 @@ docs-text: $(DOCS_STAMP)
 
 bench: $(STAMP)
 	@$(BIN)/python -m benchmarks $(ARGS)
+
+papers: $(STAMP)
+	@OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks papers $(ARGS)
 
 faults: $(STAMP)
 	@OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks faults $(ARGS)

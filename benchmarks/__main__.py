@@ -1,4 +1,7 @@
-"""Run benchmarks by name; without a name, some of them; `data` checks the data sets."""
+"""Run benchmarks by name; without a name, some of them; `data` checks the data sets.
+
+`papers` compares figures, tables and theorems of five papers with ours.
+"""
 
 from __future__ import annotations
 
@@ -109,7 +112,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         prog="python -m benchmarks",
         description=__doc__,
         epilog=f"{listing()}\n\nWithout a name: {', '.join(WITHOUT_A_NAME)}.\n"
-        "Data sets: `python -m benchmarks data --help`.",
+        "`data --help`: the data sets; `papers --help`: five papers, item by item.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("name", nargs="*", help="one or more of those below")
@@ -144,6 +147,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 def main(arguments: list[str]) -> int:
     if arguments[:1] == ["data"]:
         return data.main(arguments[1:])
+    if arguments[:1] == ["papers"]:
+        papers = importlib.import_module(".papers.papers", __package__)
+        return int(papers.main(arguments[1:], str(data.FOLDER)))
     options = parse(arguments)
     for name in options.name or WITHOUT_A_NAME:
         print(f"# {name}: {GROUPS[FOLDER[name]][name]}", flush=True)

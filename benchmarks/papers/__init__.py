@@ -1,0 +1,1 @@
+"""The papers, item by item: the paper's value next to ours, with a verdict."""

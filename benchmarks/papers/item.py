@@ -1,0 +1,92 @@
+"""Item of a paper: a figure, table, theorem or claim, its value there, and how it is measured."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from ..lib.results import Row
+
+Verdict = Literal["reproduced", "in kind", "not reproduced", "not possible"]
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Size of a run.
+
+    Attributes
+    ----------
+    data : str
+        Folder of the data sets; sets that are not in it are replaced by generated rows.
+    quick : bool
+        Whether a paper takes seconds to a few minutes on one core.
+    """
+
+    data: str
+    quick: bool
+
+    def size(self, quick: int, full: int) -> int:
+        """Return one of two sizes."""
+        return quick if self.quick else full
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Result of an item.
+
+    Attributes
+    ----------
+    ours : str
+        Our value, with the scale at which it was measured.
+    verdict : str
+    why : str
+        The cause, unless the item is reproduced.
+    """
+
+    ours: str
+    verdict: Verdict
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Item:
+    """One line of a paper's page.
+
+    Attributes
+    ----------
+    name : str
+        Number in the paper, such as "figure 1", and what it shows.
+    paper : str
+        The paper's value.
+    measure : callable
+    """
+
+    name: str
+    paper: str
+    measure: Callable[[Scale], Outcome]
+
+    def record(self, paper: str, scale: Scale) -> Row:
+        """Measure the item and return its row."""
+        start = time.perf_counter()
+        outcome = self.measure(scale)
+        return {
+            "paper": paper,
+            "item": self.name,
+            "value of the paper": self.paper,
+            "our value": outcome.ours,
+            "verdict": outcome.verdict,
+            "why": outcome.why,
+            "seconds": round(time.perf_counter() - start, 1),
+        }
+
+
+def impossible(why: str) -> Callable[[Scale], Outcome]:
+    """Return the measurement of an item whose data or machine is not available."""
+    return lambda scale: Outcome("", "not possible", why)
+
+
+def judged(ours: str, holds: bool, scale: str, failed: str) -> Outcome:
+    """Return "in kind" at another scale than the paper's, or "not reproduced" with the cause."""
+    return Outcome(ours, "in kind", scale) if holds else Outcome(ours, "not reproduced", failed)
