@@ -80,6 +80,7 @@ __all__ = [
     "operators",
     "plots",
     "problems",
+    "report",
     "solve",
     "solvers",
 ]

@@ -10,7 +10,7 @@ from sklearn import metrics as sk
 
 from gramian import KernelModel
 from gramian.cli.outputs.confusion import confusion
-from gramian.cli.outputs.metrics import measure, named_metrics, remarks
+from gramian.scoring.comparison import measure, named_metrics, remarks
 from gramian.scoring.predictions import Predictions
 from gramian.scoring.table import metrics_of
 

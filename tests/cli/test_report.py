@@ -19,8 +19,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import gramian as library
-from gramian.cli.page.studies import landmark_numbers
 from gramian.data import as_rows
+from gramian.report.studies import landmark_numbers
 
 pytest.importorskip("matplotlib")
 
@@ -90,7 +90,8 @@ def test_numbers_are_those_of_the_estimator(files, fitted, report):
     assert found["learning_curve"][-1]["rmse"] < found["rmse_of_linear_ridge"]
     text = page.read_text("utf-8")
     assert f"{found['rmse']:.5g}" in text
-    assert f"{found['rmse_of_linear_ridge']:.5g}" in text
+    bars = pictures_of(text)["Errors of the model, linear ridge and a constant"]
+    assert f"{found['rmse_of_linear_ridge']:.5g}" in bars
 
 
 @pytest.mark.slow  # several fits for each page
@@ -130,7 +131,7 @@ def test_residual_is_not_claimed_for_other_rows(files, fitted, report):
     found = report("report", fitted(), test, "--out", out)
     assert found["rel_residual"] is None
     assert found["compared_on_rows"] == 30  # a fifth: linear ridge learns from the others
-    assert "give the training table by --train" in out.read_text("utf-8")
+    assert "give the training table (<code>--train</code>, in Python" in out.read_text("utf-8")
     model = fitted("--conformal", "split")
     found = report("report", model, test, "--train", train, "--out", out)
     assert found["rel_residual"] is None
@@ -147,17 +148,23 @@ def test_page_is_one_file_that_asks_nobody(files, fitted, report):
     assert "@import" not in text
     assert "<script" not in text
     loaded = re.findall(r'(?:src|href|url)\s*=?\s*[("\']+([^"\')]*)', text)
-    assert loaded
-    assert all(one.startswith(("#", "data:image/png;base64,")) for one in loaded)
-    for image in re.findall(r"data:image/png;base64,([^\"]+)", text):
-        assert base64.b64decode(re.sub(r"\s", "", image))[:4] == b"\x89PNG"
-    ids = re.findall(r' id="([^"]+)"', text)
-    inside = set(re.findall(r'(?:url\(|href=")#([^)"]+)', text))
-    assert inside <= set(ids)
-    pictures = re.findall(r"<svg.*?</svg>", text, re.S)
-    assert len(pictures) == 9
-    assert all(ET.fromstring(one).tag == "svg" for one in pictures)
+    assert all(address.startswith("data:image/svg+xml;base64,") for address in loaded)
+    assert len(pictures_of(text)) == 11
     Closed().feed(text)
+
+
+def pictures_of(text):
+    """Return the names and the SVG of the pictures of a page."""
+    pictures = {}
+    for alt, data in re.findall(
+        r'<img alt="([^"]+)" src="data:image/svg\+xml;base64,([^"]+)"', text
+    ):
+        svg = base64.b64decode(data).decode()
+        assert ET.fromstring(svg).tag == "{http://www.w3.org/2000/svg}svg"
+        loaded = re.findall(r'(?:href="|url\()([^")]*)', svg)
+        assert all(address.startswith(("#", "data:image/png;base64,")) for address in loaded)
+        pictures[alt] = svg
+    return pictures
 
 
 @pytest.mark.slow
@@ -165,7 +172,7 @@ def test_text_between_backticks_is_code(files, fitted, report):
     train, test, folder = files
     page = folder / "page.html"
     report("report", fitted(), test, "--train", train, "--out", page)
-    text = re.sub(r"<svg.*?</svg>", "", page.read_text("utf-8"), flags=re.S)
+    text = page.read_text("utf-8")
     assert "`" not in text
     assert "<code>gramian fit --conformal split</code>" in text
 
@@ -189,7 +196,7 @@ class Closed(html.parser.HTMLParser):
         self.open = []
 
     def handle_starttag(self, tag, attrs):
-        if tag != "meta":
+        if tag not in ("meta", "img"):
             self.open.append(tag)
 
     def handle_endtag(self, tag):
@@ -227,7 +234,14 @@ def test_classes_and_text_columns(files, gramian, report):
     assert 0 < found["error_of_linear_ridge"] < found["error_of_majority"]
     assert found["sets_of_0.9"]["coverage"] > 0.8
     text = (folder / "p.html").read_text("utf-8")
-    assert "probability of &#x27;low&#x27;" in text or "probability of 'low'" in text
+    pictures = pictures_of(text)
+    assert "probability of 'low'" in pictures["Reliability diagram"]
+    assert f"low: area {found['auc']:.3f}" in pictures["ROC curve"]
+    assert f"low: mean {found['average_precision']:.3f}" in pictures["Precision by recall"]
+    assert {"Lift", "Errors by kind", "Partial dependence on kind"} <= set(pictures)
+    truth, kinds = np.asarray(pq.read_table(test)["y"]), np.asarray(pq.read_table(test)["kind"])
+    errors = {k: np.mean((est.predict(pq.read_table(test)) != truth)[kinds == k]) for k in "abc"}
+    assert found["groups"]["kind"] == pytest.approx(errors)
 
 
 def test_refusals_are_in_words_and_leave_no_page(files, fitted, gramian):
@@ -240,9 +254,12 @@ def test_refusals_are_in_words_and_leave_no_page(files, fitted, gramian):
         assert not page.exists()
         return done.err
 
-    assert "must end in .html" in refused(test, "--out", folder / "p.pdf")
+    assert "--out must be a file that ends in .html, not" in refused(
+        test, "--out", folder / "p.pdf"
+    )
     assert "is a directory" in refused(test, "--out", folder)
     assert "price" in refused(test, "--out", page, "--target", "price")
+    assert "--groups must be a column of" in refused(test, "--out", page, "--groups", "colour")
     few, flat = folder / "few.parquet", folder / "flat.parquet"
     pq.write_table(made_table(300, 0).slice(0, 10), few)
     assert "must have at least 20 rows for a report, not 10" in refused(few, "--out", page)
@@ -255,12 +272,14 @@ def test_refusals_are_in_words_and_leave_no_page(files, fitted, gramian):
     )
 
 
-def test_without_matplotlib_the_extra_is_named(files, fitted, gramian, monkeypatch):
+@pytest.mark.parametrize("module", ["matplotlib.figure", "jinja2"])
+def test_without_a_package_the_extra_is_named(module, files, fitted, gramian, monkeypatch):
     _train, test, folder = files
     model = fitted()
-    monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
+    monkeypatch.setitem(__import__("sys").modules, module, None)
     done = gramian("report", model, test, "--out", folder / "p.html")
     assert done.code == 2
+    assert f"needs {module.split('.')[0]}" in done.err
     assert "pip install 'gramian[plots]'" in done.err
 
 
@@ -275,8 +294,8 @@ def test_a_browser_shows_it(files, fitted, report):
     command = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", page.as_uri()]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0
-    assert done.stdout.count("<svg") == 9
-    assert done.stdout.count("<section") == 8
+    assert done.stdout.count("<img") == 11
+    assert done.stdout.count("<section") == 9
     assert "y, predicted by y.model" in done.stdout
 
 
@@ -287,3 +306,34 @@ def test_the_optimism_of_a_search_is_stated(files, gramian, report):
     assert done.code == 0, done.err
     report("report", model, test, "--train", train, "--out", page)
     assert "optimistic, because these rows chose among the trials" in page.read_text("utf-8")
+
+
+def test_text_files_are_read_by_options(files, gramian, report):
+    """The marks of the training are known; another file may have others."""
+    _train, _test, folder = files
+    table = made_table(120, 4).to_pandas()
+    european, plain = folder / "european.csv", folder / "plain.csv"
+    table.iloc[:60].to_csv(european, sep=";", decimal=",", index=False)
+    table.iloc[60:].to_csv(plain, sep="|", index=False)
+    model, page = folder / "y.model", folder / "page.html"
+    done = gramian("fit", european, "--target", "y", "--kernel", "gaussian", "--decimal", ",",
+                   "--separator", ";", "--out", model)  # fmt: skip
+    assert done.code == 0, done.err
+    refused = gramian("report", model, plain, "--out", page)
+    assert refused.code == 2
+    marks = ("--separator", "|", "--decimal", ".")
+    found = report("report", model, plain, *marks, "--out", page)
+    expected = report("evaluate", model, plain, *marks)
+    assert found["rmse"] == pytest.approx(expected["rmse"])
+
+
+@pytest.mark.slow  # several fits for each page
+def test_rows_of_the_training_are_warned_of(files, fitted, report):
+    train, test, folder = files
+    page = folder / "page.html"
+    model = fitted("--landmarks", "50")
+    assert report("report", model, test, "--train", train, "--out", page)["remark"] is None
+    assert 'class="warning"' not in page.read_text("utf-8")
+    remark = report("report", model, train, "--out", page)["remark"]
+    assert remark.startswith("these are rows of the training")
+    assert remark in page.read_text("utf-8")

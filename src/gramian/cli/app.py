@@ -22,6 +22,7 @@ from .options.arguments import (
     FitCheckpoint,
     FitsDeviations,
     FloatType,
+    GroupColumn,
     HistoryFile,
     Json,
     KeptColumns,
@@ -194,20 +195,27 @@ def evaluate(
 
 
 @app.command(epilog="Example: " + COMMAND_EXAMPLES["report"])
+@options_from(ReadingOptions)
 def report(
     model: Model,
     data: Data,
+    options: ReadingOptions,
     out: PageFile,
     target: TruthColumn = None,
     train: TrainingTable = None,
+    groups: GroupColumn = None,
     memory_limit: Memory = "1GB",
     engine: Engine = "auto",
     as_json: Json = False,
 ) -> None:
-    """Write the performance of a model on a table as one HTML page. Needs matplotlib."""
-    from .page import report as run
+    """Write the performance of a model on a table as one HTML page. Needs gramian[plots]."""
+    from .commands.report import report as run
 
-    show(run(model, data, target, out, train, memory_limit, engine), as_json)
+    numbers = run(
+        model, data, out, train, options.read,
+        target=target, groups=groups, memory_limit=memory_limit, engine=engine,
+    )  # fmt: skip
+    show(numbers, as_json)
 
 
 @app.command(epilog="Example: " + COMMAND_EXAMPLES["info"])

@@ -6,6 +6,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ..data import Encoding
+from .base import Model
+
+MOST_IMPORTANT = 10
+"""Number of features in a report."""
 
 
 def sum_by_column(encoding: Encoding, shares: Float[Tensor, " d"]) -> dict[str, float]:
@@ -13,3 +17,28 @@ def sum_by_column(encoding: Encoding, shares: Float[Tensor, " d"]) -> dict[str, 
     widths = [len(column.features) for column in encoding.used_columns]
     sums = [float(part.sum()) for part in shares.split(widths)]
     return dict(zip(encoding.names, sums, strict=True))
+
+
+def largest_importances(model: Model, *, measured: bool = False) -> dict[str, float] | None:
+    """Return the largest importances; None if the model has none.
+
+    Parameters
+    ----------
+    model : Model
+    measured : bool, default=False
+        Whether to compute importances from gradients of predictions if the model has not learned
+        them with a metric.
+    """
+    if not measured and any(part.importances is None for part in model.parts):
+        return None
+    try:
+        shares = model.feature_importances()
+    except ValueError:  # a kernel without gradients, or a constant prediction
+        return None
+    if model.encoding is not None:
+        shares_by_name = sum_by_column(model.encoding, shares)
+    else:
+        names = model.feature_names or [f"feature {i}" for i in range(len(shares))]
+        shares_by_name = dict(zip(names, shares.tolist(), strict=True))
+    ordered = sorted(shares_by_name.items(), key=lambda item: -item[1])
+    return dict(ordered[:MOST_IMPORTANT])

@@ -24,14 +24,21 @@ else:
     Axes = Figure = Array = TwoColumns = Estimator = Any
 
 
+def check_installed(who: str, *modules: str) -> None:
+    """Raise ImportError with the name of the user if a module of the extra is not installed."""
+    for module in modules:
+        try:
+            importlib.import_module(module)
+        except ImportError as error:
+            package = module.split(".")[0]
+            raise ImportError(
+                f"{who} needs {package}, which is not installed: `pip install 'gramian[plots]'`"
+            ) from error
+
+
 def check_matplotlib(who: str) -> None:
     """Raise ImportError with the name of the display if matplotlib is not installed."""
-    try:
-        importlib.import_module("matplotlib.figure")
-    except ImportError as error:
-        raise ImportError(
-            f"{who} needs matplotlib, which is not installed: `pip install 'gramian[plots]'`"
-        ) from error
+    check_installed(who, "matplotlib.figure")
 
 
 class Display:

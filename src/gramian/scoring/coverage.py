@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
-from ..data import BlockReduction
+from .._messages.errors import TextWarning
+from ..conformal import ConformalPredictor
+from ..data import BlockReduction, RemoteColumns, RowSource, default_block_size, subset
+from ..model import Model
+from ..model.mapped_predictions import intervals_at, sets_at
 from .forms import Form
-from .ranks import MOST_BINS, Ranks
+from .predictions import class_numbers
+from .ranks import ALL_BINS, MOST_BINS, Ranks
 from .reductions import Means, RowMeans
+
+REPORTED_LEVEL = 0.9
+"""Level of the coverage that `gramian evaluate` reports."""
+
+ROUNDING_STEPS = 1 << 22
+"""Steps of float64 numbers, 1e-9 of the width, by which intervals of one width may differ."""
 
 
 class IntervalCoverage(Form):
@@ -62,3 +75,105 @@ class Covering(BlockReduction[tuple[Means, Ranks]]):
 
 
 INTERVAL_MEANS, SET_MEANS = RowMeans((IntervalCoverage(),)), RowMeans((SetCoverage(),))
+
+
+def conformal_of(model: Model) -> ConformalPredictor:
+    """Return the calibration of a model; `check_level` has refused models without one."""
+    assert model.conformal is not None  # checked by `check_level`
+    return model.conformal
+
+
+def warn_of_shortfalls(conformal: ConformalPredictor, level: float, rows: RowSource) -> None:
+    """Warn if scores, or these of groups, are too few for a level."""
+    for shortfall in conformal.shortfalls(level, rows):
+        warnings.warn(TextWarning("{}", shortfall), stacklevel=2)
+
+
+def coverage(
+    model: Model, rows: RowSource, y: np.ndarray | RemoteColumns, settings: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the coverage and mean size of intervals or sets at level 0.9.
+
+    Intervals of different widths also get the coverage by thirds of their widths, see
+    `Ranks.shares`. A cluster sends sums and the binned widths of `Ranks`: with more distinct widths
+    than bins, the thirds may be off by the rows of two bins.
+    """
+    conformal = model.conformal
+    # Infinite intervals contain every target: their coverage is no measurement.
+    if conformal is None or conformal.least_level() < REPORTED_LEVEL:
+        return {}
+    if model.outputs == 1 or model.classes is not None:
+        warn_of_shortfalls(conformal, REPORTED_LEVEL, rows)
+    if model.classes is not None:
+        means = _of_sets(model, conformal, rows, y, settings)
+        report = _entries(means, "coverage", "classes")
+        groups = _of_groups(model, conformal, rows, y, settings)
+        return {f"sets_of_{REPORTED_LEVEL:g}": {**report, **groups}}
+    if model.outputs > 1:
+        return {}
+    means, ranks = _of_intervals(model, conformal, rows, y, settings)
+    report = _entries(means, "coverage", "width")
+    # Equal widths have no thirds, and fewer than three rows have fewer thirds than names.
+    if int(ranks.bins[-1] - ranks.bins[0]) << ranks.dropped > ROUNDING_STEPS:
+        shares = zip(("narrow", "middle", "wide"), ranks.shares(3), strict=False)
+        report |= {f"coverage_of_{name}": share for name, share in shares}
+    groups = _of_groups(model, conformal, rows, y, settings)
+    return {f"intervals_of_{REPORTED_LEVEL:g}": {**report, **groups}}
+
+
+def _of_groups(
+    model: Model,
+    conformal: ConformalPredictor,
+    rows: RowSource,
+    y: np.ndarray | RemoteColumns,
+    settings: Mapping[str, Any],
+) -> dict[str, dict[str, float]]:
+    """Return the coverage of each group of local rows, if intervals are calibrated by groups."""
+    if conformal.groups is None or isinstance(y, RemoteColumns):
+        return {}
+    shares, codes = {}, conformal.groups.codes(rows)
+    for code, label in enumerate(conformal.groups.labels):
+        index = (codes == code).nonzero()[:, 0]
+        if len(index):
+            part = subset(rows, index), y[index.numpy()]
+            if model.classes is not None:
+                means = _of_sets(model, conformal, *part, settings)
+            else:
+                means, _ = _of_intervals(model, conformal, *part, settings)
+            shares[label] = _entries(means, "coverage")["coverage"]
+    return {"coverage_of_groups": shares}
+
+
+def _entries(means: Means, *names: str) -> dict[str, float]:
+    return dict(zip(names, means.states[0].tolist(), strict=False))
+
+
+def _of_intervals(
+    model: Model,
+    conformal: ConformalPredictor,
+    rows: RowSource,
+    y: np.ndarray | RemoteColumns,
+    settings: Mapping[str, Any],
+) -> tuple[Means, Ranks]:
+    if isinstance(y, RemoteColumns):
+        remote_ends = intervals_at(rows, model, conformal, REPORTED_LEVEL, **settings)
+        return remote_ends.fold(Covering(), y, size=default_block_size(rows))
+    ends = conformal.intervals(model, rows, REPORTED_LEVEL, **settings)[:, 0]
+    return Covering(ALL_BINS)(0, ends, torch.from_numpy(y.astype(np.float64)))
+
+
+def _of_sets(
+    model: Model,
+    conformal: ConformalPredictor,
+    rows: RowSource,
+    y: np.ndarray | RemoteColumns,
+    settings: Mapping[str, Any],
+) -> Means:
+    classes = np.asarray(model.classes)
+    if isinstance(y, RemoteColumns):
+        table = torch.arange(len(classes), dtype=torch.float64)[:, None]
+        truth = y.looked_up(classes, table, unknown=-1.0)
+        remote_sets = sets_at(rows, model, conformal, REPORTED_LEVEL, **settings)
+        return remote_sets.fold(SET_MEANS, truth, size=default_block_size(rows))
+    sets = conformal.sets(model, rows, REPORTED_LEVEL, **settings).double()
+    return SET_MEANS(0, sets, torch.from_numpy(class_numbers(y, classes)))

@@ -144,6 +144,11 @@ METRIC_TABLE: Mapping[str, Metric] = {
             higher_is_better=True, scorer="roc_auc",
         ),
         _classification(
+            "average_precision", "average precision", "sklearn.metrics:average_precision_score",
+            output="decision", higher_is_better=True, scorer="average_precision",
+            similar_names=("ap", "pr_auc", "auprc"),
+        ),
+        _classification(
             "log_loss", "log loss", "sklearn.metrics:log_loss", output="probabilities",
             merge="MeanOfRows", scorer="neg_log_loss", similar_names=("logloss", "cross_entropy"),
         ),

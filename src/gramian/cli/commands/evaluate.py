@@ -6,21 +6,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ..._messages.checks import as_bytes
-from ...data import RemoteColumns
 from ...model import Model, load_model
 from ...scoring.cluster import predictions_of
+from ...scoring.comparison import measure, measure_model, named_metrics
+from ...scoring.coverage import coverage
 from ...scoring.predictions import Predictions, best_constant
 from ...scoring.quantiles import LEVELS_KEY, quantile_errors
 from ...scoring.table import Metric, task_of
-from ..inputs.training_digest import training_remark
-from ..inputs.truth import truth_of
+from ...scoring.training_digest import training_remark
+from ...scoring.truth import truth_of
 from ..outputs.confusion import confusion
 from ..outputs.files import check_outputs
-from ..outputs.intervals import coverage
-from ..outputs.metrics import measure, named_metrics, remarks
 from ..outputs.reliability import check_picture, draw_reliability
 from ..outputs.report import Report
 
@@ -95,14 +92,3 @@ def _measure_targets(
         predictions = Predictions.of(truth.y, values[:, place : place + 1], None)
         report[name] = measure(predictions, best_constant(truth.y, False), metrics)
     return {"targets": report}
-
-
-def measure_model(
-    loaded: Model, predictions: Predictions, y: np.ndarray | RemoteColumns, metrics: list[Metric]
-) -> Report:
-    """Return the metrics of the model and of a constant prediction, with remarks."""
-    constant = loaded.info.get("baseline")
-    if constant is None:
-        constant = best_constant(y, loaded.classes is not None)
-    remark = "; ".join(remarks(predictions)) or None
-    return {**measure(predictions, constant, metrics), "remark": remark}

@@ -19,13 +19,14 @@ from ...callbacks.checkpoint_file import check_is_checkpoint
 from ...fitting import Fitted, Generators, InterruptedFit
 from ...fitting.uncertainty.refit import Refit
 from ...model import Label, Model, load_model
+from ...scoring.comparison import named_metrics
 from ...scoring.predictions import Predictions, best_constant
 from ...scoring.quantiles import LEVELS_KEY, levels_of
 from ...scoring.table import CONSTANT_OF_TASK, MAIN_METRIC, METRIC_TABLE, task_of
+from ...scoring.training_digest import DIGEST_KEY
 from ...solvers.loop.metrics import VALID_ERROR, VALID_RMSE
 from ..inputs import task
 from ..inputs.training import Prepared, Training, open_training
-from ..inputs.training_digest import DIGEST_KEY
 from ..options import parsing
 from ..options.options import FitOptions
 from ..options.settings import check, generators, settings_of
@@ -33,7 +34,6 @@ from ..outputs.files import check_outputs
 from ..outputs.held_out import EARLY_STOPPING_OPTIMISM, held_out_errors
 from ..outputs.intervals import NO_CALIBRATION, Calibration
 from ..outputs.messages import message, remark
-from ..outputs.metrics import named_metrics
 from ..outputs.progress import command_progress
 from ..outputs.report import Report, to_json
 from ..outputs.signals import reason

@@ -17,16 +17,15 @@ from ...data import RowSource, Table, check_kept, write_table, write_with_column
 from ...data.formats import WritableFormat, format_to_write
 from ...data.formats.base import is_table_name
 from ...model import Model, load_model
+from ...model.table_rows import open_for_model
 from ...model.uncertainty.probabilities import likeliest
-from ..inputs.model_rows import open_for_model
+from ...scoring.coverage import conformal_of, warn_of_shortfalls
 from ..options.reading import column_names
 from ..outputs.files import check_outputs
 from ..outputs.intervals import (
     check_level,
-    conformal_of,
     interval_columns,
     names_of_columns,
-    warn_of_shortfalls,
 )
 from ..outputs.report import Report
 from ..outputs.standard_deviations import std_columns

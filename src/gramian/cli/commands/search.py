@@ -21,18 +21,18 @@ from ...fitting.search.fit import Searched, search_fit
 from ...fitting.search.settings import SearchSettings
 from ...fitting.uncertainty.refit import Refit
 from ...model import Label, Model, load_model
+from ...scoring.comparison import measure
 from ...scoring.predictions import Predictions, best_constant, likeliest_classes
 from ...scoring.table import MAIN_METRIC, METRIC_TABLE, task_of
+from ...scoring.training_digest import DIGEST_KEY
 from ...search import Member, Recipe, Trial
 from ..inputs import task
 from ..inputs.training import Prepared, open_training
-from ..inputs.training_digest import DIGEST_KEY
 from ..options.options import FitOptions
 from ..options.settings import budget, check, settings_of
 from ..outputs.held_out import held_out_errors, optimism_of_search
 from ..outputs.intervals import NO_CALIBRATION, Calibration
 from ..outputs.messages import message, remark
-from ..outputs.metrics import measure
 from ..outputs.progress import command_progress
 from ..outputs.report import Report
 from ..outputs.signals import reason

@@ -9,12 +9,12 @@ from typing import Any
 
 from ..._messages.display import without_secrets
 from ...callbacks import Checkpoint
+from ...model.importances import largest_importances
 from ...search import Member, Trial
 from ...search.gains import gains
 from ..options.options import FitOptions, Task, TuneOptions
 from ..options.reading import READING_OPTIONS
 from ..options.settings import check
-from ..outputs.importances import importances
 from ..outputs.report import Report
 from .fit import check_files
 from .search import (
@@ -61,7 +61,7 @@ def tune(
         "ranking": ranking(outcome),
         "gains": gain_rows(outcome),
         **report(outcome, out, about),
-        "importances": importances(outcome.result.model, measured=True),
+        "importances": largest_importances(outcome.result.model, measured=True),
         "command": command(data, fit_options, main, len(outcome.prepared.training.y)),
     }
 

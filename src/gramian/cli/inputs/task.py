@@ -6,6 +6,7 @@ import numpy as np
 
 from ...data import RemoteColumns
 from ...data.formats.csv.columns.marks import are_marked_numbers
+from ...scoring.truth import kind_of
 from ..options.options import FitOptions, Task
 
 FEW_LABELS = 20
@@ -52,13 +53,6 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def kind_of(y: np.ndarray | RemoteColumns) -> str:
-    """Return the letter of the NumPy type of the target: U for text, b for booleans."""
-    if isinstance(y, RemoteColumns):
-        return y.kind.kind if y.labels is None else "U"
-    return y.dtype.kind
 
 
 def reason(y: np.ndarray | RemoteColumns, options: FitOptions) -> str | None:

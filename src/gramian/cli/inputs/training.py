@@ -31,11 +31,11 @@ from ...data.tables.target import number_column
 from ...fitting import DividedRows, FitSettings, Generators, TrainingData, Whole, whole_of
 from ...fitting.held_out.divide import hold_sequential
 from ...fitting.inputs.targets import class_codes, classes_of, target_tensor
+from ...scoring.training_digest import digest_rows
 from ..options import parsing
 from ..options.options import FitOptions
 from ..options.reading import column_names
 from . import task
-from .training_digest import digest_rows
 
 
 @dataclass(frozen=True)

@@ -170,6 +170,14 @@ TrainingTable = Annotated[
         "the residual of the model. Without it, these fits use rows of DATA."
     ),
 ]
+GroupColumn = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Column by whose values errors are divided; by default up to three categorical "
+        "columns of the model.",
+    ),
+]
 OptionalModel = Annotated[Path | None, typer.Argument(help="A model that `gramian fit` wrote.")]
 NewTable = Annotated[Path, typer.Argument(help=f"New file, {TABLE_FORMATS}")]
 FloatType = Annotated[

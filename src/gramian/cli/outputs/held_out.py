@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ...model import Label, Probabilities
+from ...scoring.comparison import measure, named_metrics
 from ...scoring.predictions import Predictions
-from .metrics import measure, named_metrics
 
 EARLY_STOPPING_OPTIMISM = (
     "optimistic, because these rows chose the iteration; for an unbiased error, use "

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ...data import RemoteColumns, Table
-from ...model import Model
+from ..data import RemoteColumns, Table
+from ..model import Model
 
 DIGEST_KEY = "training_digest"
 """Entry of `Model.info`."""

@@ -9,10 +9,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ..._sparse import dense
-from ...data import RowSource, as_rows
-from ...model import KernelPart
-from ..inputs.truth import Truth
+from .._sparse import dense
+from ..data import RowSource, as_rows
+from ..model import KernelPart
+from ..scoring.truth import Truth
 
 MOST_ROWS = 10_000
 """Most sampled rows; metrics use all rows."""

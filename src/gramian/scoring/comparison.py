@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from ...model import Label
-from ...scoring.predictions import Predictions
-from ...scoring.scorers import find_metric
-from ...scoring.table import CONSTANT_OF_TASK, Metric, metrics_of
+from ..data import RemoteColumns
+from ..model import Label, Model
+from .predictions import Predictions, best_constant
+from .scorers import find_metric
+from .table import CONSTANT_OF_TASK, Metric, metrics_of
 
 VISIBLE_ERROR = 5e-5
 """Least error of an area that is reported; a smaller one is below the digits shown."""
@@ -69,3 +71,14 @@ def remarks(predictions: Predictions) -> list[str]:
     if off >= VISIBLE_ERROR:
         notes.append(f"auc may be off by up to {off:.1g}, because values are counted in bins")
     return notes
+
+
+def measure_model(
+    loaded: Model, predictions: Predictions, y: np.ndarray | RemoteColumns, metrics: list[Metric]
+) -> dict[str, Any]:
+    """Return the metrics of the model and of a constant prediction, with remarks."""
+    constant = loaded.info.get("baseline")
+    if constant is None:
+        constant = best_constant(y, loaded.classes is not None)
+    remark = "; ".join(remarks(predictions)) or None
+    return {**measure(predictions, constant, metrics), "remark": remark}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..._messages.checks import it_has, join_words
-from ...data import RowSource, Table
-from ...model import Model
+from .._messages.checks import it_has, join_words
+from ..data import RowSource, Table
+from .base import Model
 
 
 def open_for_model(model: Model, table: Table, target: str | None = None) -> RowSource:
@@ -16,11 +16,14 @@ def open_for_model(model: Model, table: Table, target: str | None = None) -> Row
     """
     if model.encoding is not None:
         return model.encoding.rows(table)
-    columns = _columns(model, table, target)
+    columns = model_columns(model, table, target)
     return model.fill_gaps(table.rows(columns), columns, table.where)
 
 
-def _columns(model: Model, table: Table, target: str | None) -> tuple[str, ...]:
+def model_columns(model: Model, table: Table, target: str | None = None) -> tuple[str, ...]:
+    """Return the columns of a table that a model uses; see `open_for_model`."""
+    if model.encoding is not None:
+        return tuple(model.encoding.names)
     column_names = tuple(name for name in table.names if name != target)
     d = model.features
     if model.feature_names is not None and table.named:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...data.encoding.columns.target_means import TargetMeans
-from ...fitting.inputs.targets import class_codes, target_tensor
-from ...model import KernelPart, Model
-from ..inputs.truth import Truth
+from ..data.encoding.columns.target_means import TargetMeans
+from ..fitting.inputs.targets import class_codes, target_tensor
+from ..model import KernelPart, Model
+from ..scoring.truth import Truth
 from .studies import residual
 
 MOST_ENTRIES = 2_000_000_000
@@ -47,7 +47,9 @@ def certificate(
     """
     part = model.parts[0]
     if train is None:
-        return Certificate(None, "give the training table by --train to measure it")
+        return Certificate(
+            None, "give the training table (`--train`, in Python `train=`) to measure it"
+        )
     reason = _reason_unknown(model, part, train, penalty)
     if reason is not None:
         return Certificate(None, f"not measured: {reason}")
@@ -74,7 +76,8 @@ def _reason_unknown(
         "the model has cells": part.cells is not None,
         "its loss is not squared": part.link is not None or model.info.get("solver") == "newton",
         "the model file does not record the penalty": penalty is None,
-        f"the model was fitted to {learned} rows, but the table has {n}": learned != n,
+        "the model does not record its number of training rows": learned is None,
+        f"the model was fitted to {learned or 0:,} rows, but the table has {n:,}": learned != n,
         "category means of the target came from other folds in the training": means,
         "it would take too long": n * len(part.centers) > MOST_ENTRIES,
     }

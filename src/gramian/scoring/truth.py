@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ...data import RemoteColumns, RowSource, Table, target_column
-from ...data.tables.base import check_columns
-from ...model import Model
-from ...model.labels import match_labels
-from ...scoring.quantiles import LEVELS_KEY
-from .model_rows import open_for_model
-from .task import kind_of
+from .._messages.errors import TextError
+from ..data import RemoteColumns, RowSource, Table, target_column
+from ..data.tables.base import check_columns
+from ..model import Model
+from ..model.labels import match_labels
+from ..model.table_rows import open_for_model
+from .quantiles import LEVELS_KEY
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +39,8 @@ class Truth:
 
 def truth_of(
     loaded: Model,
-    model: Path,
-    data: Path,
+    model: object,
+    data: Any,
     target: str | None,
     read: Mapping[str, Any] | None = None,
 ) -> Truth:
@@ -50,8 +49,9 @@ def truth_of(
     Parameters
     ----------
     loaded : Model
-    model, data : Path
-        Files of the model and of the table.
+    model : object
+        Name of the model in errors.
+    data : path or table
     target : str or None
         The target of the training, if the model names it, by default.
     read : mapping, optional
@@ -59,7 +59,7 @@ def truth_of(
     """
     name = target or _target(loaded)
     if name is None:
-        raise ValueError(f"{model} does not record the name of its target; give --target")
+        raise TextError("{} does not record the name of its target; give {target}", model)
     table = loaded.table(data, read)
     check_columns(table.where, table.names, [name])
     y: Any = table.remote_columns([name]) if table.remote else target_column(table, [name])
@@ -67,6 +67,13 @@ def truth_of(
         y = match_labels(y, loaded.classes)
     _check_kind(y, name, loaded)
     return Truth(name, y, open_for_model(loaded, table, name), table)
+
+
+def kind_of(y: np.ndarray | RemoteColumns) -> str:
+    """Return the letter of the NumPy type of the target: U for text, b for booleans."""
+    if isinstance(y, RemoteColumns):
+        return y.kind.kind if y.labels is None else "U"
+    return y.dtype.kind
 
 
 def _target(loaded: Model) -> str | None:

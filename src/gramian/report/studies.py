@@ -12,12 +12,12 @@ from sklearn.linear_model import RidgeClassifierCV, RidgeCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ...data import RowSource, Subset
-from ...estimators import KernelRidge, KernelRidgeClassifier
-from ...model import KernelPart
-from ...operators import KernelOperator
-from ...scoring.predictions import Predictions
-from ...scoring.table import MAIN_METRIC, METRIC_TABLE
+from ..data import RowSource, Subset
+from ..estimators import KernelRidge, KernelRidgeClassifier
+from ..model import KernelPart
+from ..operators import KernelOperator
+from ..scoring.predictions import Predictions
+from ..scoring.table import MAIN_METRIC, METRIC_TABLE
 from .sample import Sample
 
 RIDGE_ALPHAS = np.geomspace(1e-3, 1e6, 19)

@@ -1,0 +1,14 @@
+"""Report: the performance of a model on a table, as one HTML page without links.
+
+    >>> from gramian.report import write_report
+    >>> # numbers = write_report(model, "test.parquet", "page.html", train="train.parquet")
+
+``pip install 'gramian[plots]'`` installs matplotlib, which draws the pictures, and jinja2, which
+fills the template of the page.
+"""
+
+from __future__ import annotations
+
+from .write import write_report
+
+__all__ = ["write_report"]

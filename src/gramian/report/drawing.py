@@ -1,0 +1,80 @@
+"""Style of the pictures, and their form in the page."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+else:
+    Axes = Any
+
+OURS, OTHERS, MARKED = "#1f6f8b", "#9aa5ad", "#c8553d"
+
+PICTURE_WIDTH = 4.4
+"""Inches of all pictures: texts have the same size in each, also on the screen of a phone."""
+
+PICTURE_STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none",  # text stays text
+    "svg.hashsalt": "gramian",  # the same picture has the same bytes
+    "font.family": "sans-serif",
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.prop_cycle": "cycler('color', ['1f6f8b', 'c8553d', '8a6fae', '6b8e3d', 'b5893b'])",
+}
+
+
+def as_image(draw: Callable[[Axes], object], height: float) -> str:
+    """Return a picture as the address of an image that contains its SVG.
+
+    Parameters
+    ----------
+    draw : callable
+        Draws on its argument, the axes.
+    height : float
+        Inches.
+    """
+    # Optional, and imported only to draw: other commands work without it. `Figure` instead of
+    # pyplot, which keeps each figure and may need a display.
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context(PICTURE_STYLE):
+        figure = Figure(figsize=(PICTURE_WIDTH, height), layout="constrained")
+        draw(figure.subplots())
+        written = io.BytesIO()
+        # Without dates and versions, the same report has the same bytes.
+        nobody = {"Date": None, "Creator": None, "Type": None, "Format": None}
+        figure.savefig(written, format="svg", dpi=150, metadata=nobody)
+    return f"data:image/svg+xml;base64,{base64.b64encode(written.getvalue()).decode()}"
+
+
+def readable(value: float) -> str:
+    """Format a number with about five digits, and commas for thousands: 54,311 and 0.78465."""
+    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e9 else f"{value:.5g}"
+
+
+def few_ticks(ax: Axes) -> None:
+    """Leave room between the numbers of the x axis."""
+    dates: Any = import_module("matplotlib.dates")
+    locator = ax.xaxis.get_major_locator()
+    if isinstance(locator, dates.AutoDateLocator):
+        ax.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))
+    else:
+        ax.locator_params(axis="x", nbins=5)
+
+
+def legend_above(ax: Axes, columns: int = 3) -> None:
+    """Draw the legend above the picture, where it covers nothing."""
+    ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=columns, frameon=False)
+
+
+def short(text: str, most: int = 24) -> str:
+    """Return a text of at most `most` characters, which leaves room for the picture."""
+    # Matplotlib reads formulas between dollars.
+    return (text if len(text) <= most else f"{text[: most - 3]}...").replace("$", r"\$")
