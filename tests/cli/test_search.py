@@ -15,7 +15,7 @@ import pytest
 import torch
 from clock import wait_until
 
-from gramian import KernelModel, load
+from gramian import KernelModel, KernelRidgeCV, load
 from gramian.callbacks import Progress
 from gramian.cli.commands.tune import command
 from gramian.cli.options.options import FitOptions
@@ -404,3 +404,44 @@ def test_the_command_has_the_inputs_of_the_recipe(report, train, tmp_path, monke
     assert (found.quantiles is None) == (inputs != "quantile")
     assert found.metric is not None
     assert float(found.target_scale) > 10
+
+
+class TestScoring:
+    """`--scoring` compares the fits as `scoring=` does."""
+
+    @pytest.mark.parametrize("name", ["mae", "neg_mean_absolute_percentage_error", "r2"])
+    @pytest.mark.parametrize("command", ["fit", "tune"])
+    def test_numbers(self, command, name, report, train, tmp_path):
+        out = tmp_path / "y.model"
+        said = report(command, train, "--target", "y", "--scoring", name, "--budget", FEW,
+                      "--out", out)  # fmt: skip
+        est = KernelRidgeCV(scoring=name, budget=FEW, random_state=0).fit(train, "y")
+        table = pq.read_table(train)
+        np.testing.assert_array_equal(load(out).predict(table), est.predict(table))
+        assert said["scoring"] == name
+        if name != "r2":  # a function of the squared error, which is reported as always
+            score = -est.best_score_ if name == "mae" else est.best_score_
+            assert said["chosen_by"][name] == pytest.approx(score)
+        if name == "mae":
+            assert said["chosen_by"]["mae_of_mean"] > 2 * said["chosen_by"]["mae"]
+        if command == "tune" and name == "mae":
+            steps = [row["step"] for row in said["ranking"]]
+            first = [row["mae"] for row in said["ranking"] if "mae" in row]
+            assert first == sorted(first)
+            assert all(step not in ("screen", "metric", "kernel") for step in steps[: len(first)])
+            assert said["gains"][-1]["mae"] == pytest.approx(first[0])
+
+    def test_classes_and_the_default_metric_of_validation(self, report, save, tmp_path):
+        table = pq.read_table(save("numbers.parquet", n=120)).to_pandas()
+        table["y"] = np.where(table["y"] > table["y"].median(), "high", "low")
+        table.to_parquet(data := tmp_path / "labels.parquet")
+
+        def fit(*more):
+            settings = ("--task", "classification", "--budget", FEW, "--out", tmp_path / "m")
+            return report("fit", data, "--target", "y", *settings, *more)
+
+        said = fit("--scoring", "log_loss", "--validation", 0.2)
+        assert 0 < said["chosen_by"]["log_loss"] < np.log(2)
+        assert said["validation"]["log_loss"] > 0
+        chosen = fit("--scoring", "accuracy")["chosen_by"]
+        assert chosen["accuracy"] > chosen["accuracy_of_majority"] > 0.4

@@ -16,6 +16,8 @@ import torch
 from ... import __version__
 from ..._files.atomic import write_atomically
 from ...callbacks import Checkpoint
+from ...estimators.search.results import SAMPLED_STEPS
+from ...estimators.search.scoring import Scoring, scoring_of
 from ...fitting import Generators
 from ...fitting.search.fit import Searched, search_fit
 from ...fitting.search.settings import SearchSettings
@@ -23,7 +25,8 @@ from ...fitting.uncertainty.refit import Refit
 from ...model import Label, Model, load_model
 from ...scoring.comparison import measure
 from ...scoring.predictions import Predictions, best_constant, likeliest_classes
-from ...scoring.table import MAIN_METRIC, METRIC_TABLE, task_of
+from ...scoring.scorers import find_metric
+from ...scoring.table import CONSTANT_OF_TASK, MAIN_METRIC, METRIC_TABLE, Metric, task_of
 from ...scoring.training_digest import DIGEST_KEY
 from ...search import Member, Recipe, Trial
 from ..inputs import task
@@ -49,6 +52,8 @@ class Outcome:
     prepared : Prepared
     result : Searched
     options : FitOptions
+    scoring : Scoring
+        The score that compares the fits.
     seconds : float
         Time since the table was opened.
     """
@@ -56,6 +61,7 @@ class Outcome:
     prepared: Prepared
     result: Searched
     options: FitOptions
+    scoring: Scoring
     seconds: float
 
     @property
@@ -86,9 +92,12 @@ class Outcome:
     def error(self, trial: Trial) -> dict[str, float]:
         """Return the error of a trial on the held-out rows of the search, and of a constant.
 
-        The error is the RMSE in units of the target. For classes it is the share of wrong labels
+        The error is the metric of `--scoring`, except of samples, or the RMSE in units of the
+        target. For classes it is the share of wrong labels
         if the trial has predictions, else the RMSE of the class codes.
         """
+        if self.scoring.loss is not None and trial.step not in SAMPLED_STEPS:
+            return self._scores(trial, self.scoring.loss.metric)
         if self.classes is None:
             unit, truth = self.result.unit, self.result.truth.double()
             mean = unit * float(truth.square().mean().sqrt())
@@ -98,6 +107,15 @@ class Outcome:
         constant = best_constant(self.prepared.training.y, True)
         return measure(self._predictions(trial), constant, [METRIC_TABLE["error"]])
 
+    def _scores(self, trial: Trial, metric: Metric) -> dict[str, float]:
+        """Return the metric of a trial, from its loss, and of the constant prediction."""
+        values = {metric.name: self.scoring.value(trial.loss, self.result.unit)}
+        if metric.is_of_constants and self.constant is not None and trial.values is not None:
+            always = self._predictions(trial).constant(self.constant)
+            name = f"{metric.name}_of_{CONSTANT_OF_TASK[always.task]}"
+            values[name] = always.measure(metric)
+        return values
+
     def _predictions(self, trial: Trial) -> Predictions:
         scale = self.result.targets
         values, truth = (
@@ -105,6 +123,8 @@ class Outcome:
             for part in (trial.values, self.result.truth)
             if part is not None
         )
+        if self.classes is None:
+            return Predictions.of(truth[:, 0], values)
         # The truth of a search is in class codes: decode it to labels as the predictions.
         labels = np.asarray(self.classes)[likeliest_classes(truth)]
         return Predictions.of(labels, values, self.classes)
@@ -158,6 +178,8 @@ def run_search(
     with command_progress(spent.seconds) as shown:
         training = open_training(data, options)
         check_metric(training, options)
+        if options.scoring is not None:
+            find_metric(options.scoring, task_of(training.classification), "--scoring")
         # The draws of `KernelRidgeCV` in the same order, so that both find the same model.
         seed = int(np.random.RandomState(options.seed).randint(2**31 - 1))
         generators = Generators.from_random_state(np.random.RandomState(seed))
@@ -170,15 +192,17 @@ def run_search(
         if std:
             check_std(fit_settings, prepared.data.coded)
         remark(task.reason(training.y, options))
+        scoring = scoring_of(options.scoring, prepared.data)
         settings = SearchSettings(
             budget=spent,
+            score=scoring.loss,
             engine=fit_settings.engine,
             memory_limit=fit_settings.limit,
             watchers=[shown],
             checkpoint=checkpoint,
         )
         searched_result = search_fit(prepared.data, settings, torch.Generator().manual_seed(seed))
-    return Outcome(prepared, searched_result, options, time.perf_counter() - start)
+    return Outcome(prepared, searched_result, options, scoring, time.perf_counter() - start)
 
 
 @contextlib.contextmanager
@@ -235,6 +259,7 @@ def _about(outcome: Outcome) -> dict[str, Any]:
         "features": prepared.data.rows.shape[1],
         "method": "search",
         "budget": outcome.options.budget,
+        "scoring": outcome.options.scoring,
         "trials": len([trial for trial in searched_result.trials if trial.step != "refit"]),
         "stop_reason": "interrupted" if searched_result.interrupted else "searched",
         "members": [member_row(member) for member in searched_result.members],
@@ -258,7 +283,8 @@ def _validation(outcome: Outcome) -> dict[str, Any] | None:
     model = outcome.result.model
     values = model.predict(prepared.held_out, engine=settings_of(outcome.options).engine).numpy()
     chances = None if model.classes is None else model.class_map
-    metric = outcome.options.metric or MAIN_METRIC[task_of(model.classes)]
+    names = outcome.options.metric, outcome.options.scoring
+    metric = next(filter(None, names), None) or MAIN_METRIC[task_of(model.classes)]
     return held_out_errors(y, values, outcome.classes, outcome.constant, metric, chances)
 
 

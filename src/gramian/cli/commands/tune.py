@@ -9,9 +9,10 @@ from typing import Any
 
 from ..._messages.display import without_secrets
 from ...callbacks import Checkpoint
+from ...estimators.search.results import SAMPLED_STEPS
 from ...model.importances import largest_importances
 from ...search import Member, Trial
-from ...search.gains import gains
+from ...search.gains import LARGER_SAMPLE_STEP, gains
 from ..options.options import FitOptions, Task, TuneOptions
 from ..options.reading import READING_OPTIONS
 from ..options.settings import check
@@ -69,7 +70,7 @@ def tune(
 def ranking(outcome: Outcome) -> list[dict[str, Any]]:
     """Return the best recipes, each as a row at the step of its least error."""
     rows: dict[tuple[Any, ...], tuple[float, dict[str, Any]]] = {}
-    for trial in sorted(_compare_trials(outcome), key=lambda trial: trial.loss):
+    for trial in sorted(_compare_trials(outcome), key=lambda trial: _rank(outcome, trial)):
         row = recipe_row(trial.recipe)
         key = ("average",) if trial.step == "average" else tuple(row.values())
         if key not in rows:
@@ -87,17 +88,27 @@ def _compare_trials(outcome: Outcome) -> list[Trial]:
     return [trial for trial in outcome.result.trials if trial.loss >= 0]
 
 
+def _rank(outcome: Outcome, trial: Trial) -> tuple[bool, float]:
+    # Squared errors of samples and scores of fits are not comparable: samples come last.
+    sampled = outcome.scoring.loss is not None and trial.step in SAMPLED_STEPS
+    return sampled, trial.loss
+
+
 def gain_rows(outcome: Outcome) -> list[dict[str, Any]]:
     """Return a row for each step, with its trials, the error after it and the relative gain."""
     name = "rmse" if outcome.classes is None else "rmse_of_codes"
-    return [
-        {
-            "step": gain.step, "trials": gain.trials, name: outcome.result.unit * gain.error,
-            "less": None if gain.gain is None else f"{100 * gain.gain:.1f} %",
+    scoring, unit = outcome.scoring, outcome.result.unit
+    rows = []
+    for gain in gains(outcome.result.trials):
+        error = {name: unit * gain.error}
+        if scoring.loss is not None and gain.step not in (*SAMPLED_STEPS, LARGER_SAMPLE_STEP):
+            error = {scoring.name: scoring.value(gain.error**2, unit)}
+        less = None if gain.gain is None else f"{100 * gain.gain:.1f} %"
+        rows.append({
+            "step": gain.step, "trials": gain.trials, **error, "less": less,
             "elapsed": gain.seconds,
-        }
-        for gain in gains(outcome.result.trials)
-    ]  # fmt: skip
+        })  # fmt: skip
+    return rows
 
 
 def command(data: Path, options: FitOptions, member: Member, rows: int) -> str:

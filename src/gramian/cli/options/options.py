@@ -99,6 +99,14 @@ Metric = Annotated[
         "scikit-learn.",
     ),
 ]
+Scoring = Annotated[
+    str | None,
+    _option(
+        SEARCH,
+        "Score that compares fits: a metric, such as mae, smape or auc, or a scorer of "
+        "scikit-learn, such as neg_mean_absolute_percentage_error; the squared error by default.",
+    ),
+]
 Spent = Annotated[
     str,
     _option(
@@ -140,6 +148,7 @@ class FitOptions(ReadingOptions):
     task: Kind = Task.AUTO
     validation: Validation = None
     metric: Metric = None
+    scoring: Scoring = None
     budget: Spent = "auto"
     learn_metric: Annotated[
         bool,
@@ -203,9 +212,14 @@ class FitOptions(ReadingOptions):
             )
         if self.features is not None and self.drop is not None:
             raise ValueError("--features and --drop cannot be combined; give one of them")
-        if self.budget != "auto" and self.of_a_model:
+        of_search = {
+            "--budget limits": self.budget != "auto",
+            "--scoring compares the fits of": self.scoring is not None,
+        }
+        what = next((text for text, is_given in of_search.items() if is_given), None)
+        if what is not None and self.of_a_model:
             raise ValueError(
-                f"--budget and {self.of_a_model[0]} cannot be combined: --budget limits a search, "
+                f"{what.split()[0]} and {self.of_a_model[0]} cannot be combined: {what} a search, "
                 f"{self.of_a_model[0]} requests a single fit"
             )
         for name in ("metric_rounds", "metric_power", "metric_kernel"):
@@ -233,6 +247,7 @@ class TuneOptions(ReadingOptions):
     task: Kind = Task.AUTO
     validation: Validation = None
     metric: Metric = None
+    scoring: Scoring = None
     budget: Spent = "auto"
     seed: Seed = 0
     parameters: Mapping[str, Any] = field(default_factory=dict)

@@ -30,6 +30,7 @@ OPTION_OF_PARAMETER = {
     "groups": "--groups",
     "out": "--out",
     "budget": "--budget",
+    "scoring": "--scoring",
     "conformal": "--conformal",
     "conformal_groups": "--conformal-groups",
     "interval": "--interval",

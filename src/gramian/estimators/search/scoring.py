@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from torch import Tensor
 
+from ..._messages.errors import TextError
 from ...fitting import TrainingData
 from ...fitting.search.fit import Searched
 from ...model import Label, Probabilities, Shares
@@ -71,10 +72,10 @@ class HeldOutLoss:
         rows = Predictions.of(y, values.double().numpy(), self.classes or None, probabilities, w)
         value = rows.measure(self.metric)
         if math.isnan(value):
-            raise ValueError(
-                f"scoring={self.metric.scorer or self.metric.name!r} requires held-out rows of at "
-                "least two classes, but the rows that cv holds out have only one; leave cv out, or "
-                "give another score"
+            raise TextError(
+                "{scoring=} requires held-out rows of at least two classes, but the rows that cv "
+                "holds out have only one; leave cv out, or give another score",
+                self.metric.scorer or self.metric.name,
             )
         return self.best - value if self.metric.higher_is_better else value - self.best
 
@@ -101,6 +102,11 @@ class Scoring:
         if self.name == "r2":
             return 1 - loss  # the variance of all targets is 1
         return -math.sqrt(loss) * unit if self.name == "rmse" else -loss * unit**2
+
+    def value(self, loss: float, unit: float) -> float:
+        """Return the metric of a loss: the score, or its negative if less is better."""
+        is_error = self.loss is not None and not self.loss.metric.higher_is_better
+        return -self.score(loss, unit) if is_error else self.score(loss, unit)
 
 
 def metric_of(scoring: object, *, is_classification: bool) -> Metric | None:
