@@ -6,8 +6,8 @@ time elapsed and the cycles of the calendar. The fitted encoding encodes the tra
 no row's features depend on its own target. Its ``encoding``, which a model stores, encodes all
 other rows. Both return `EncodedRows`, a row source.
 
-A new kind of column is one file with a `ColumnEncoding` and an `Observer` that learns it, one line
-in `observers` and one in `column_classes`.
+A new kind of column is one file with a `ColumnEncoding` and an `Observer` that learns it and names
+its types (`column_kind`), and one import line in `columns`.
 """
 
 from .file import load_encoding, save_encoding

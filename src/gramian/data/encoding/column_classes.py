@@ -1,4 +1,4 @@
-"""Classes of column encodings by their code in files, and columns rebuilt from files."""
+"""Columns of an encoding rebuilt from files."""
 
 from __future__ import annotations
 
@@ -9,20 +9,9 @@ import torch
 from torch import Tensor
 
 from ..tables.column_reading import ColumnReading
-from .columns.base import ColumnEncoding
-from .columns.boolean import Boolean
-from .columns.datetime import Date
-from .columns.left_out import LeftOut
-from .columns.numeric import Number
-from .columns.one_hot import OneHot
-from .columns.ordinal import Ordered
-from .columns.target_means import TargetMeans
+from .columns.base import ENCODING_OF_CODE, ColumnEncoding
 from .saved import Saved
 
-COLUMN_CLASSES: tuple[type[ColumnEncoding], ...] = (
-    Number, Boolean, OneHot, TargetMeans, Ordered, Date, LeftOut
-)  # fmt: skip
-BY_CODE = {column.code: column for column in COLUMN_CLASSES}
 DTYPE_OF_NAME = {"float32": torch.float32, "float64": torch.float64}
 
 
@@ -56,7 +45,7 @@ def readings_from_parts(fields: Mapping[str, Any]) -> dict[str, ColumnReading]:
 
 def _column(fields: Any, tensors: Mapping[str, Tensor]) -> ColumnEncoding:
     saved = Saved(fields, tensors)
-    encoding = BY_CODE[saved.one_of("code", tuple(BY_CODE))].from_saved(saved)
+    encoding = ENCODING_OF_CODE[saved.one_of("code", tuple(ENCODING_OF_CODE))].from_saved(saved)
     # A field that no class asked for is damage, or of a newer version: using the rest would be
     # wrong.
     saved.finish()

@@ -14,11 +14,9 @@ from ..._messages.checks import join_words
 from ..._messages.errors import TextWarning
 from ..tables.base import Table, check_columns
 from ..tables.column_reading import ColumnReading
-from .columns.folded_means import SMOOTHING_ROWS
 from .columns.left_out import TEXT_REASONS, LeftOut
-from .columns.numeric import Numbers
 from .learn import Training, learn
-from .settings import Settings
+from .settings import SMOOTHING_ROWS, Numbers, Settings
 from .table_encoding import EncodedRows, Encoding
 
 

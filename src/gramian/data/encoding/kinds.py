@@ -1,30 +1,54 @@
-"""Kinds of columns, by their type in Arrow, of any width."""
+"""Kinds of columns by their types in Arrow, of any width; each column file registers its own."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar
 
 import pyarrow as pa
 
 from ..._messages.checks import join_words
 from ..._messages.errors import Text
 
-Kind = Literal[
-    "number", "boolean", "category", "ordered", "date", "zoned date", "time", "duration", "nothing"
-]
+Kind: TypeAlias = str
+Cls = TypeVar("Cls", bound=type[Any])
 
-WORDS_OF_KIND: dict[Kind, str] = {
-    "number": "numbers",
-    "boolean": "booleans",
-    "category": "text or categories",
-    "ordered": "ordered categories",
-    "date": "dates without a time zone",
-    "zoned date": "times with a time zone",
-    "time": "times of day",
-    "duration": "durations",
-    "nothing": "nothing",
-}
+
+@dataclass(frozen=True)
+class ColumnKind:
+    """A kind of columns.
+
+    Attributes
+    ----------
+    words : str
+        Its values, in the plural, for sentences.
+    takes : callable
+        Whether a type of Arrow is of this kind.
+    observer : type of Observer
+        Class that learns the encoding.
+    """
+
+    words: str
+    takes: Callable[[pa.DataType], bool]
+    observer: Any
+
+
+COLUMN_KINDS: dict[Kind, ColumnKind] = {}
+"""Kinds of columns by name. Each type is of one kind at most."""
+
+
+def column_kind(
+    name: Kind, words: str, takes: Callable[[pa.DataType], bool]
+) -> Callable[[Cls], Cls]:
+    """Return a class decorator that registers an observer for a kind; see `ColumnKind`."""
+
+    def add(cls: Cls) -> Cls:
+        COLUMN_KINDS[name] = ColumnKind(words, takes, cls)
+        return cls
+
+    return add
+
 
 LEAVE_OUT = "leave it out with {columns=[...]}"
 """Advice about a column that cannot be used."""
@@ -32,28 +56,16 @@ LEAVE_OUT = "leave it out with {columns=[...]}"
 
 def kind_of(type_: pa.DataType) -> Kind | None:
     """Return the kind of a type; None if no encoding supports it."""
-    if pa.types.is_dictionary(type_):
-        # Categories may stand for values of any type; codes themselves are never numbers.
-        usable = kind_of(type_.value_type) in ("category", "number", "boolean", "date")
-        return ("ordered" if type_.ordered else "category") if usable else None
-    if is_text(type_):
-        return "category"
-    if pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_):
-        return "number"
-    return _rarer(type_)
+    return next((name for name, kind in COLUMN_KINDS.items() if kind.takes(type_)), None)
 
 
-def _rarer(type_: pa.DataType) -> Kind | None:
-    if pa.types.is_timestamp(type_):
-        return "date" if type_.tz is None else "zoned date"
-    tests: dict[Kind, bool] = {
-        "boolean": pa.types.is_boolean(type_),
-        "date": pa.types.is_date(type_),
-        "time": pa.types.is_time(type_),
-        "duration": pa.types.is_duration(type_),
-        "nothing": pa.types.is_null(type_),
-    }
-    return next((kind for kind, true in tests.items() if true), None)
+def are_categories(type_: pa.DataType) -> bool:
+    """Return whether a type is a dictionary of values that can be categories."""
+    # Categories may stand for values of any type; codes themselves are never numbers.
+    return bool(
+        pa.types.is_dictionary(type_)
+        and kind_of(type_.value_type) in ("category", "number", "boolean", "date")
+    )
 
 
 def is_text(type_: pa.DataType) -> bool:
@@ -81,10 +93,11 @@ def kinds_of(schema: pa.Schema, names: Sequence[str], where: str) -> list[Kind]:
         types = [f"{name} ({schema.field(name).type})" for name in bad]
         raise TypeError(
             Text(
-                "{} has columns that cannot be encoded as numbers: {}; expected numbers, booleans, "
-                f"text, categories, dates or times; {LEAVE_OUT}{{}}",
+                "{} has columns that cannot be encoded as numbers: {}; expected {}; "
+                f"{LEAVE_OUT}{{}}",
                 where,
                 join_words(types),
+                ", ".join(kind.words for name, kind in COLUMN_KINDS.items() if name != "nothing"),
                 about_lists(schema, bad),
             )
         )

@@ -15,11 +15,9 @@ from ..rows.arrow import float_of, to_numpy
 from ..rows.dtypes import common_float
 from ..tables.base import Table
 from .columns.base import ColumnEncoding, Observer, Part, Seen
-from .columns.category import CategoryObserver
 from .columns.tally import MEAN_FOLDS
-from .kinds import Kind, kinds_of
+from .kinds import COLUMN_KINDS, Kind, kinds_of
 from .moments import Moments, Summary, summaries
-from .observers import observer
 from .settings import Settings
 
 BATCH_NUMBERS = 1 << 20
@@ -190,7 +188,7 @@ def learn(
         if kind == "number"
     )
     watching = [
-        observer(field, kind, table.where, settings)
+        COLUMN_KINDS[kind].observer.of(field, kind, table.where, settings)
         for field, kind in zip(fields, kinds, strict=True)
     ]
     # One column of moments for each measurement of each observer, in their order.
@@ -203,11 +201,7 @@ def learn(
         # Each observer gets the summaries of its own measurements.
         columns.append(watcher.finish(summaries[start : start + watcher.measured]))
         start += watcher.measured
-    without = {
-        watcher.name: watcher.without
-        for watcher in watching
-        if isinstance(watcher, CategoryObserver) and watcher.without is not None
-    }
+    without = {watcher.name: watcher.without for watcher in watching if watcher.without is not None}
     return Learned(tuple(columns), dtype, without)
 
 

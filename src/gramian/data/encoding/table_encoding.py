@@ -24,7 +24,7 @@ from .column_classes import columns_from_parts, readings_from_parts
 from .columns.base import ColumnEncoding, Part
 from .columns.left_out import LeftOut
 from .columns.numeric import Number
-from .kinds import WORDS_OF_KIND, Kind, fits, kind_of
+from .kinds import COLUMN_KINDS, Kind, fits, kind_of
 
 ENCODED_NUMBERS = 1 << 18
 """Values that are encoded at a time, all columns together: 2 MB of float64."""
@@ -149,7 +149,7 @@ class Encoding:
             if not fits(column.kind, kind_of(type_)):
                 raise TypeError(
                     f"{table.where}: column '{column.name}' holds {type_}, but held "
-                    f"{WORDS_OF_KIND[column.kind]} in training; convert it first"
+                    f"{COLUMN_KINDS[column.kind].words} in training; convert it first"
                     + _describe_remedy(column.kind, type_)
                 )
 

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Collection
 
 from ..._messages.errors import TextError, TextWarning
-from ..encoding.kinds import WORDS_OF_KIND, kind_of
+from ..encoding.kinds import COLUMN_KINDS, kind_of
 from ..tables.base import Table
 
 SHOWN_COLUMNS = 5
@@ -73,7 +73,7 @@ def _count(table: Table, name: str) -> int:
 def _describe(table: Table, name: str) -> str:
     odd = table.column_readings[name].odd
     kind = kind_of(table.schema.field(name).type)
-    what = "values" if kind is None else WORDS_OF_KIND[kind]
+    what = "values" if kind is None else COLUMN_KINDS[kind].words
     noun = "value" if odd.count == 1 else "values"
     return (
         f"column '{name}' holds {what} but for {odd.count:,} {noun} of {table.num_rows:,}: "

@@ -16,6 +16,7 @@ from ...tables.new_values import NewValues
 from ..kinds import Kind
 from ..moments import Summary
 from ..saved import Saved
+from ..settings import Settings
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +44,10 @@ class Part:
     new_values: NewValues | None = None
 
 
+ENCODING_OF_CODE: dict[str, type[ColumnEncoding]] = {}
+"""Classes of encodings by their codes in files; each class adds itself."""
+
+
 class ColumnEncoding(ABC):
     """Encoding of one column; immutable.
 
@@ -53,6 +58,10 @@ class ColumnEncoding(ABC):
     name : str
         Name of the column.
     """
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        ENCODING_OF_CODE[cls.code] = cls
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]  # every subclass is a dataclass
 
@@ -121,10 +130,18 @@ class Observer(ABC):
     name : str
     measured : int
         Number of numeric columns whose moments the encoding needs.
+    without : ndarray or None
+        Means of the targets without each fold, after `finish`.
     """
 
     name: str
     measured: int = 0
+    without: np.ndarray | None = None
+
+    @classmethod
+    @abstractmethod
+    def of(cls, field: pa.Field, kind: Kind, where: str, settings: Settings) -> Observer:
+        """Return the observer of a column of one of its kinds, in a table named `where`."""
 
     @abstractmethod
     def see(self, column: pa.Array, seen: Seen) -> Sequence[np.ndarray]:

@@ -10,9 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from ...rows.arrow import to_numpy
-from ..kinds import Kind
+from ..kinds import Kind, column_kind
 from ..moments import Summary
 from ..saved import Saved
+from ..settings import Settings
 from .base import ColumnEncoding, Observer, Part, Seen
 from .gaps import Gaps
 from .left_out import CONSTANT_COLUMN, EMPTY_COLUMN, LeftOut
@@ -63,6 +64,7 @@ def _zero_or_one(column: pa.Array) -> np.ndarray:
     return to_numpy(column).astype(np.float64)
 
 
+@column_kind("boolean", "booleans", pa.types.is_boolean)
 class BooleanObserver(Observer):
     """Learns whether booleans vary, and what fills their gaps."""
 
@@ -70,6 +72,10 @@ class BooleanObserver(Observer):
 
     def __init__(self, name: str) -> None:
         self.name = name
+
+    @classmethod
+    def of(cls, field: pa.Field, kind: Kind, where: str, settings: Settings) -> BooleanObserver:
+        return cls(field.name)
 
     def see(self, column: pa.Array, seen: Seen) -> Sequence[np.ndarray]:
         return (_zero_or_one(column),)

@@ -8,8 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from ...._messages.errors import TextError
-from ..kinds import LEAVE_OUT
+from ..kinds import LEAVE_OUT, Kind, are_categories, column_kind, is_text
 from ..moments import Summary
+from ..settings import Settings
 from ..values import encode_levels
 from .base import ColumnEncoding, Observer, Seen
 from .folded_means import FoldedMeans
@@ -30,6 +31,11 @@ LONG_TEXT_CHARACTERS = 30
 """Characters of a text, on average, that nobody gives to a level."""
 
 
+def _is_category(type_: pa.DataType) -> bool:
+    return is_text(type_) or (are_categories(type_) and not type_.ordered)
+
+
+@column_kind("category", "text or categories", _is_category)
 class CategoryObserver(Observer):
     """Counts levels, and chooses between one column each and means.
 
@@ -52,7 +58,12 @@ class CategoryObserver(Observer):
         self._where, self._max_levels, self._smoothing = where, max_levels, smoothing
         self._is_kept = is_kept
         self._tally: Tally | None = Tally()
-        self.without: np.ndarray | None = None
+
+    @classmethod
+    def of(cls, field: pa.Field, kind: Kind, where: str, settings: Settings) -> CategoryObserver:
+        name = field.name
+        is_kept = name in settings.text_features
+        return cls(name, where, settings.max_levels, settings.smoothing, is_kept)
 
     def see(self, column: pa.Array, seen: Seen) -> Sequence[np.ndarray]:
         if self._tally is None:

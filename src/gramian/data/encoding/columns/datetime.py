@@ -11,9 +11,10 @@ import pyarrow as pa
 
 from ...._messages.errors import Text
 from ...rows import arrow_compute as pc
-from ..kinds import LEAVE_OUT, Kind
+from ..kinds import LEAVE_OUT, Kind, column_kind
 from ..moments import Summary
 from ..saved import Saved
+from ..settings import Settings
 from ..values import microseconds
 from .base import ColumnEncoding, Observer, Part, Seen, refuse
 from .gaps import Gaps
@@ -149,6 +150,19 @@ def _microseconds(column: pa.Array, name: str, part: Part) -> tuple[np.ndarray, 
         raise
 
 
+def _is_date(type_: pa.DataType) -> bool:
+    is_timestamp = pa.types.is_timestamp(type_)
+    return bool(pa.types.is_date(type_) or (is_timestamp and type_.tz is None))
+
+
+def _is_zoned(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(type_) and type_.tz is not None)
+
+
+@column_kind("date", "dates without a time zone", _is_date)
+@column_kind("zoned date", "times with a time zone", _is_zoned)
+@column_kind("time", "times of day", pa.types.is_time)
+@column_kind("duration", "durations", pa.types.is_duration)
 class DateObserver(Observer):
     """Observer of dates: mean and scale of elapsed time, and the calendar fields that vary."""
 
@@ -158,6 +172,10 @@ class DateObserver(Observer):
         self.measured = 2 if "date" in kind else 1
         self._low: dict[str, int] = {}
         self._high: dict[str, int] = {}
+
+    @classmethod
+    def of(cls, field: pa.Field, kind: Kind, where: str, settings: Settings) -> DateObserver:
+        return cls(field.name, kind, getattr(field.type, "tz", None) or "")
 
     def see(self, column: pa.Array, seen: Seen) -> Sequence[np.ndarray]:
         values, gaps = _microseconds(column, self.name, seen.part)

@@ -6,10 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-SMOOTHING_ROWS = 20.0
-"""Neither this nor the empirical Bayes of scikit-learn is better on all sets: see the benchmark
-`categories`."""
-
 
 @dataclass(frozen=True, eq=False)
 class FoldedMeans:

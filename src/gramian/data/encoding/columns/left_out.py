@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from ..kinds import Kind
+from ..kinds import Kind, column_kind
 from ..moments import Summary
 from ..saved import Saved
+from ..settings import Settings
 from .base import ColumnEncoding, Observer, Part, Seen
 
 EMPTY_COLUMN = "no value in the training rows"
@@ -64,11 +65,16 @@ class LeftOut(ColumnEncoding):
         return cls(saved.text("name"), saved.text("why"))
 
 
+@column_kind("nothing", "nothing", pa.types.is_null)
 class NothingObserver(Observer):
     """Observer of a column whose type is null: it has no values."""
 
     def __init__(self, name: str) -> None:
         self.name = name
+
+    @classmethod
+    def of(cls, field: pa.Field, kind: Kind, where: str, settings: Settings) -> NothingObserver:
+        return cls(field.name)
 
     def see(self, column: pa.Array, seen: Seen) -> Sequence[np.ndarray]:
         return ()

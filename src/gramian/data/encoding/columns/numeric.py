@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -13,15 +13,13 @@ from torch import Tensor
 
 from ...maps.quantiles import normal_scores, quantiles_of
 from ...rows.arrow import to_numpy
-from ..kinds import Kind
+from ..kinds import Kind, column_kind
 from ..moments import Summary
 from ..saved import Saved
+from ..settings import NUMBER_MAPS, Numbers, Settings
 from .base import ColumnEncoding, Observer, Part, Seen, refuse
 from .gaps import Gaps
 from .left_out import CONSTANT_NUMBER, EMPTY_COLUMN, LeftOut
-
-Numbers = Literal["standard", "quantile", "raw"]
-NUMBER_MAPS: tuple[Numbers, ...] = ("standard", "quantile", "raw")
 
 _MAP_TEXTS = {
     "standard": "standardised",
@@ -110,6 +108,12 @@ def finite(column: pa.Array, name: str, part: Part) -> np.ndarray:
     return x
 
 
+def _is_number(type_: pa.DataType) -> bool:
+    tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
+    return any(test(type_) for test in tests)
+
+
+@column_kind("number", "numbers", _is_number)
 class NumberObserver(Observer):
     """Observer of numbers."""
 
@@ -117,6 +121,10 @@ class NumberObserver(Observer):
 
     def __init__(self, name: str, numbers: Numbers) -> None:
         self.name, self._numbers = name, numbers
+
+    @classmethod
+    def of(cls, field: pa.Field, kind: Kind, where: str, settings: Settings) -> NumberObserver:
+        return cls(field.name, settings.numbers)
 
     def see(self, column: pa.Array, seen: Seen) -> Sequence[np.ndarray]:
         return (finite(column, self.name, seen.part),)

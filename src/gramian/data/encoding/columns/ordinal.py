@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from ..kinds import Kind
+from ..kinds import Kind, are_categories, column_kind
 from ..moments import Summary
 from ..saved import Saved
+from ..settings import Settings
 from ..values import encode_levels
 from .base import ColumnEncoding, Observer, Part, Seen, refuse
 from .gaps import Gaps
@@ -78,6 +79,7 @@ class Ordered(ColumnEncoding):
         return cls(saved.text("name"), levels, mean, scale, Gaps.from_saved(saved))
 
 
+@column_kind("ordered", "ordered categories", lambda type_: are_categories(type_) and type_.ordered)
 class OrderedObserver(Observer):
     """Learns the order of levels from the categories that the column declares."""
 
@@ -86,6 +88,10 @@ class OrderedObserver(Observer):
     def __init__(self, name: str, where: str) -> None:
         self.name, self._where = name, where
         self._levels = Levels(())
+
+    @classmethod
+    def of(cls, field: pa.Field, kind: Kind, where: str, settings: Settings) -> OrderedObserver:
+        return cls(field.name, where)
 
     def see(self, column: pa.Array, seen: Seen) -> Sequence[np.ndarray]:
         declared = tuple(text for text in _declared_categories(column) if text is not None)
