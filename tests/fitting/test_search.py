@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 from unittest.mock import MagicMock
 
 import pytest
+import torch
 
+from gramian.data import as_rows
+from gramian.fitting import TrainingData
 from gramian.fitting.search import fit as automatic
 from gramian.fitting.search import larger_fit
+from gramian.fitting.search.settings import SearchSettings
+from gramian.search import Budget
 
 
 class Told:
@@ -40,3 +46,35 @@ def test_cells_are_taken_where_their_error_is_below_that_of_the_sample(loss, cou
     by_cells = MagicMock(models=[MagicMock()], weights=[1.0])
     by_cells.squared_error.return_value, by_cells.search.best_stem.return_value.loss = loss, 1.0
     assert len(larger_fit.members_of_cells(by_cells)) == count
+
+
+class TestCpuTime:
+    @pytest.fixture
+    def search(self):
+        rng = torch.Generator().manual_seed(0)
+        X = torch.randn(60, 2, generator=rng).double()
+        data = TrainingData(as_rows(X), X[:, :1].sin())
+
+        def run(budget):
+            settings = SearchSettings(budget=Budget.of(budget))
+            return automatic.search_fit(data, settings, torch.Generator().manual_seed(0))
+
+        return run
+
+    def test_it_limits_a_search_and_the_wall_clock_does_not(self, search, monkeypatch):
+        # Each reading of the CPU takes a tenth of a second; the wall clock jumps.
+        cpu, wall = itertools.count(), itertools.count(step=1e6)
+        monkeypatch.setattr("time.monotonic", lambda: float(next(wall)))
+        monkeypatch.setattr("time.process_time", lambda: next(cpu) / 10)
+        short, long = search("3 cpu s"), search("1000 cpu s")
+        assert len(short.trials) < len(long.trials)
+        assert 2 < short.seconds < 6
+        assert long.seconds < 1000
+
+    def test_cells_stay_in_the_process(self, monkeypatch):
+        def apart(budget):
+            settings = SearchSettings(budget=Budget.of(budget))
+            return automatic._search(settings, MagicMock(), MagicMock(), MagicMock()).apart
+
+        assert not apart("3 cpu s")
+        assert apart("3 s")

@@ -12,7 +12,7 @@ import torch
 
 from gramian.data import LinearMap
 from gramian.operators import CostMeter
-from gramian.search import Budget, Clock, Effort, Material, Recipe, Space, clock
+from gramian.search import Budget, Clock, Effort, Material, Recipe, Space
 from gramian.search.all_rows.average import LEAST_WEIGHT, average_fits
 from gramian.search.cost import of_fit, of_refit, of_sample
 from gramian.search.material import random_folds, random_splits
@@ -31,13 +31,20 @@ class TestBudget:
     def test_kernel_evaluations(self, given):
         assert Budget.of(given) == Budget(evaluations=float(given))
 
+    @pytest.mark.parametrize(
+        ("given", "seconds"), [("30 cpu s", 30), ("2 CPU min", 120), ("1.5cpu  h", 5400)]
+    )
+    def test_cpu_time(self, given, seconds):
+        assert Budget.of(given) == Budget(seconds, is_cpu=True)
+
     @pytest.mark.parametrize("given", [None, "auto", Budget()])
     def test_neither(self, given):
         assert Budget.of(given) == Budget(math.inf, math.inf)
 
     @pytest.mark.parametrize(
         "wrong",
-        ["", "s", ". s", "30", "30 years", "-1 s", "0 s", "1.2.3 s", "٣ s", 0, -5, 0.5, math.nan,
+        ["", "s", ". s", "30", "30 years", "-1 s", "0 s", "1.2.3 s", "٣ s", "cpu s",
+         "30 cpu", "30 cpus", "30 cpu 5 s", 0, -5, 0.5, math.nan,
          True, [30], {"seconds": 30}],
     )  # fmt: skip
     def test_what_is_refused_is_named(self, wrong):
@@ -50,7 +57,7 @@ class TestClock:
     @pytest.fixture
     def now(self, monkeypatch) -> list[float]:
         now = [100.0]
-        monkeypatch.setattr(clock.time, "monotonic", lambda: now[0])
+        monkeypatch.setattr("time.monotonic", lambda: now[0])
         return now
 
     def test_time_is_spent(self, now):

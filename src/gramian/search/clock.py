@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-import time
 from dataclasses import dataclass, field
 
 from .._messages.checks import is_real
 from .._messages.errors import ParameterError
+from .._parallel.seconds import read_seconds
 from ..operators import CostMeter
 from .steps import Steps
 
@@ -21,22 +21,25 @@ SECONDS_PER_UNIT = {
 
 @dataclass(frozen=True)
 class Budget:
-    """A limit of a search: seconds, kernel evaluations, or neither.
+    """A limit of a search: seconds, CPU seconds, kernel evaluations, or none.
 
     Attributes
     ----------
     seconds : float
-        Wall-clock seconds, from the first row read to the last fit.
+        Seconds of the wall clock, or of the CPU, from the first row read to the last fit.
     evaluations : float
         Kernel evaluations, independent of the hardware: the same search on every machine.
+    is_cpu : bool, default=False
+        Whether seconds are CPU time, summed over the threads of the process.
     """
 
     seconds: int | float = math.inf
     evaluations: int | float = math.inf
+    is_cpu: bool = False
 
     @classmethod
     def of(cls, given: object) -> Budget:
-        """Return the budget of a setting: ``"30 s"``, ``"2 min"``, a whole number, or ``"auto"``.
+        """Return the budget of a setting: ``"30 s"``, ``"30 cpu s"``, a number, or ``"auto"``.
 
         Raises
         ------
@@ -51,12 +54,13 @@ class Budget:
             # `float` alone would also accept signs, "inf", "nan" and, like \d without `re.ASCII`,
             # the digits of other scripts.
             number = r"\d+\.?\d*(?:e\d+)?|\.\d+(?:e\d+)?"
-            match = re.fullmatch(rf"\s*({number})\s*([a-z]+)\s*", given.lower(), re.ASCII)
-            if match and match[2] in SECONDS_PER_UNIT and float(match[1]) > 0:
-                return cls(seconds=float(match[1]) * SECONDS_PER_UNIT[match[2]])
+            match = re.fullmatch(rf"\s*({number})\s*(cpu\s+)?([a-z]+)\s*", given.lower(), re.ASCII)
+            if match and match[3] in SECONDS_PER_UNIT and float(match[1]) > 0:
+                seconds = float(match[1]) * SECONDS_PER_UNIT[match[3]]
+                return cls(seconds, is_cpu=match[2] is not None)
         if is_real(given) and float(given) >= 1:
             return cls(evaluations=float(given))
-        expected = "a time such as '30 s' or '2 min', a number of kernel evaluations, or 'auto'"
+        expected = "a time such as '30 s' or '30 cpu s', a number of kernel evaluations, or 'auto'"
         raise ParameterError("budget", given, expected)
 
 
@@ -68,7 +72,7 @@ class Clock:
     ----------
     budget : Budget
     started : float
-        Start, by `time.monotonic`.
+        Start, by `read_seconds`.
     meter : CostMeter
         Meter of all kernel operators of the search.
     steps : Steps
@@ -76,8 +80,7 @@ class Clock:
     """
 
     budget: Budget = field(default_factory=Budget)
-    # A lambda finds `time.monotonic` at each call, so that tests can replace it.
-    started: float = field(default_factory=lambda: time.monotonic())
+    started: float = field(default_factory=read_seconds)
     meter: CostMeter = field(default_factory=CostMeter)
     steps: Steps = field(default_factory=Steps)
 

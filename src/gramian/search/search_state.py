@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -11,6 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from .._parallel.seconds import read_seconds
 from ..engines import Engine
 from ..paths.sample import squared_loss
 from .all_rows.full_fit import FullFit
@@ -133,7 +133,7 @@ class SearchState:
             # fits, the deadline has passed, and `refit` returns the fit of the first split.
             refit(
                 self.material, fit, weight, clock=self.clock, engine=self.engine,
-                ends=time.monotonic() + (self.clock.remaining_seconds if refits else 0.0),
+                ends=read_seconds() + (self.clock.remaining_seconds if refits else 0.0),
                 most=self.clock.budget.evaluations,
             )
             for fit, weight in zip(self.fits, self.shares(), strict=True)

@@ -7,7 +7,6 @@ three, so a resumed search decides as before, up to the step at which it was kil
 from __future__ import annotations
 
 import hashlib
-import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
@@ -16,6 +15,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 import torch
 from torch import Tensor
 
+from .._parallel.seconds import read_seconds
 from .._sparse import is_sparse
 from ..data import LinearMap
 from ..kernels import Kernel, from_dict
@@ -93,14 +93,14 @@ class Steps:
         return Steps().__dict__ | {"_offset": self._offset}
 
     def read_clock(self) -> float:
-        """Return the time of the search in seconds: `time.monotonic` without the pauses.
+        """Return the time of the search in seconds: `read_seconds` without the pauses.
 
         The journal keeps the readings between steps.
         """
         # Readings inside a step influence only its result, which is replayed as a whole.
         if self._replayed and not self._is_computing:
             return self._started + self._replayed.popleft()
-        seconds = time.monotonic() + self._offset
+        seconds = read_seconds() + self._offset
         if self.are_kept and not self._is_computing:
             self._readings.append(seconds - self._started)
         return seconds
@@ -216,7 +216,7 @@ class Steps:
                 self._store.warn_of_damage(self._next)
             return None
         # The clock continues from the end of the step: pauses between two runs do not count.
-        self._offset = self._started + ended - time.monotonic()
+        self._offset = self._started + ended - read_seconds()
         self._advance(name, tensors)
         return (result,)
 
@@ -225,7 +225,7 @@ class Steps:
         tensors = {GENERATOR_STATE: self._rng.get_state()}
         facts = {
             "step": name, "before": self._chain, "readings": self._readings,
-            "ended": time.monotonic() + self._offset - self._started, "evaluations": spent,
+            "ended": read_seconds() + self._offset - self._started, "evaluations": spent,
             "result": pack(result, tensors),
         }  # fmt: skip
         if self._store is not None:

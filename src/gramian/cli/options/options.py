@@ -111,8 +111,8 @@ Spent = Annotated[
     str,
     _option(
         SEARCH,
-        "Time for a search, as '30 s' or '2 min', or kernel evaluations, as 1e9; auto: all its "
-        "steps, up to a minute or two.",
+        "Time for a search, as '30 s', '2 min' or '30 cpu s', or kernel evaluations, as 1e9; auto: "
+        "all its steps, up to a minute or two.",
     ),
 ]
 Seed = Annotated[int, _option(COMPUTATION_PANEL, "For random landmarks and held-out rows.")]

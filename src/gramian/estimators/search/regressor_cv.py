@@ -55,9 +55,10 @@ class KernelRidgeCV(KernelRegressor, KernelRidgeSearch):
         with the predictions of held-out rows, in place of an estimator and X. Samples, and
         penalties of a fit, always use the squared error.
     budget : str, int or "auto", default="auto"
-        Wall-clock time, such as ``"30 s"`` or ``"2 min"``; or a number of kernel evaluations, which
-        makes the search the same on each machine. ``"auto"``: all steps, seconds for hundreds of
-        rows, minutes from 20,000 rows on; see `plan`.
+        Wall-clock time, such as ``"30 s"`` or ``"2 min"``; CPU time, such as ``"30 cpu s"``, summed
+        over threads, which other programs on the machine hardly change; or a number of kernel
+        evaluations, which makes the search the same on each machine. ``"auto"``: all steps, seconds
+        for hundreds of rows, minutes from 20,000 rows on; see `plan`.
     engine : str or Engine, default="auto"
         See `gramian.operators.choose_engine`.
     memory_limit : int, str or None, default=None

@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from ..._parallel.seconds import cpu_time
 from ...data import Standardizer
 from ...model import AverageModel, KernelModel, Model
 from ...search import CellSearch, Clock, Effort, Material, Member, Search, Trial, TrialCallback
@@ -79,6 +80,14 @@ def search_fit(data: TrainingData, settings: SearchSettings, rng: torch.Generato
     An interruption (Ctrl-C) ends the search, not the fit: the best model so far is returned. With a
     checkpoint, the same call resumes the search after the last finished step.
     """
+    with cpu_time(settings.budget.is_cpu):
+        return _search_and_fit(data, settings, rng)
+
+
+def _search_and_fit(
+    data: TrainingData, settings: SearchSettings, rng: torch.Generator
+) -> Searched:
+    """Search and fit, with the seconds of the budget."""
     clock = Clock(settings.budget)
     data = data.without_zero_weights()
     check_data(data)
@@ -135,7 +144,8 @@ def _search(
         settings.engine,
         Effort() if machine is None else Effort(machine=machine),
         score=score_of(settings, material, scaled.of_targets),
-        apart=settings.memory_limit is None,
+        # The CPU time of a process does not include its workers.
+        apart=settings.memory_limit is None and not settings.budget.is_cpu,
     )
 
 
@@ -233,7 +243,7 @@ def _warn_of_constant(members: list[Member]) -> None:
         warnings.warn(
             "nothing was learned: no trial predicts held-out rows better than the mean of the "
             "targets, which the model now predicts for all rows",
-            stacklevel=3,
+            stacklevel=4,
         )
 
 

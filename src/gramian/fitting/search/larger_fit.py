@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -11,6 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from ..._parallel.seconds import read_seconds
 from ...callbacks import Checkpoint
 from ...data import Complement, RowSource, as_rows
 from ...model import CellCenters
@@ -186,7 +186,7 @@ def _solve(
     """Solve by FALKON, and return the coefficients."""
     stop = [
         max_iterations(FALKON_ITERATIONS),
-        deadline(time.monotonic() + search.clock.remaining_seconds),
+        deadline(read_seconds() + search.clock.remaining_seconds),
     ]
     if checkpoint is None:
         return solve(problem, Falkon(), stop=stop, rng=search.material.rng).state.coef.double()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import torch
 
+from ..._parallel.seconds import read_seconds
 from ..cost import landmarks_within, of_fit, of_refit, of_sample, seconds_of_fit
 from ..recipe import Recipe, Trial
 from ..samples.sampled_fit import Stem, at_maps
@@ -230,7 +230,7 @@ def _fit(
             clock=search.clock,
             engine=search.engine,
             # Inside the lambda: the deadline counts from the start of the computation.
-            ends=time.monotonic() + seconds_left,
+            ends=read_seconds() + seconds_left,
             most=_evaluation_limit(search),
             small=small,
             shifts=shifts,

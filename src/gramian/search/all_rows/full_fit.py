@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -11,6 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ..._parallel.seconds import read_seconds
 from ...engines import Engine
 from ...kernels import Kernel
 from ...operators import KernelOperator
@@ -105,7 +105,7 @@ def full_fit(
     clock : Clock
     engine : str or Engine, default="auto"
     ends : float, default=inf
-        Deadline of the iterations, by `time.monotonic`.
+        Deadline of the iterations, by `read_seconds`.
     most : float, default=inf
         Limit on the kernel evaluations of the search, which also ends iterations.
     small : bool, default=False
@@ -113,7 +113,7 @@ def full_fit(
     shifts : sequence of float, optional
         N times the penalties, decreasing; chosen by default.
     """
-    started = time.monotonic()
+    started = read_seconds()
     recipe, until = replace(stem.recipe, multiple=multiple), (ends, most)
     kernels, runs, total = [], [], 0.0
     # The first split of each kind chooses: folds on both sides of `DIRECT_ROWS` are factorised in
@@ -172,7 +172,7 @@ def _best(
         tuple(point.coef for point in points),
         max(point.residual for point in points),
         max(point.iteration for point in points),
-        time.monotonic() - started,
+        read_seconds() - started,
     )
 
 

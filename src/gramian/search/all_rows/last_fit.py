@@ -93,7 +93,7 @@ def refit(
     clock : Clock
     engine : str or Engine, default="auto"
     ends : float
-        Deadline of the iterations, by `time.monotonic`.
+        Deadline of the iterations, by `read_seconds`.
     most : float, default=inf
         Limit on the kernel evaluations of the search, which also ends iterations.
     """

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor
 
+from ..._parallel.seconds import read_seconds
 from ...operators import KernelOperator
 from ...paths import FullPath, direct_path
 from ...paths.sample import Sample
@@ -27,7 +27,7 @@ UNSETTLED_RESIDUAL = 0.3
 iterates of a rough function predict the mean. The largest gains come at residuals below 0.1."""
 
 Ends = tuple[float, float]
-"""Deadline by `time.monotonic`, and limit on kernel evaluations, of iterations."""
+"""Deadline by `read_seconds`, and limit on kernel evaluations, of iterations."""
 
 LEAST_RELATIVE_GAIN = 1e-3
 """Least relative reduction of the loss that counts as a gain."""
@@ -129,7 +129,7 @@ def store_entries(clock: Clock) -> dict[str, Any]:
 
 def is_over(ends: Ends, evaluations: int | float) -> bool:
     """Return whether the deadline or the limit on evaluations has passed."""
-    return time.monotonic() >= ends[0] or evaluations > ends[1]
+    return read_seconds() >= ends[0] or evaluations > ends[1]
 
 
 def _held_operator(K: KernelOperator, sample: Sample) -> KernelOperator:

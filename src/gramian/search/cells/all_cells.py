@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,6 +14,7 @@ from torch import Tensor
 
 from ..._linalg.threads import one_thread_if_small
 from ..._parallel.processes import processes_pay, run_apart
+from ..._parallel.seconds import read_seconds
 from ..._parallel.workers import default_threads, run
 from ...cells import Cells, MedianSplits, divide_rows
 from ...data import LinearMap
@@ -222,7 +222,7 @@ class AllCells:
     ) -> CellFit:
         """Fit a cell within `left` seconds."""
         order = torch.arange(len(sample.X))
-        return self._solver(fit)(CellTask(sample, order, time.monotonic() + left, rng))
+        return self._solver(fit)(CellTask(sample, order, read_seconds() + left, rng))
 
     def _solver(self, fit: FullFit) -> CellSolver:
         return CellSolver(middle(fit.kernels), fit.shift, self.clock, self.engine)
@@ -291,7 +291,7 @@ class AllCells:
         order = torch.randperm(len(index), generator=rng)
         held_rows = self.material.splits[0].validation[seen]
         sample = self._sample(Z, index[order], held_rows)
-        return CellTask(sample, order, time.monotonic() + left, rng)
+        return CellTask(sample, order, read_seconds() + left, rng)
 
     def _route_rows(self, division: Division, Z: Float[Tensor, "n k"]) -> Routed:
         """Return the held-out rows of each cell, and their weights."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 import math
-import time
 from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ..._parallel.seconds import read_seconds
 from ...engines import Engine
 from ...kernels import Kernel
 from ...operators import KernelOperator
@@ -115,14 +115,14 @@ def fit_cell(
     prediction is finite, its coefficients are zero, and it predicts the mean of all targets. The
     log warns of each larger shift.
     """
-    tried, ends = [], time.monotonic() + min(left, clock.remaining_seconds)
+    tried, ends = [], read_seconds() + min(left, clock.remaining_seconds)
     for _ in range(MAX_TRIES):
         tried.append(_attempt(kernel, sample, shift, clock, ends, engine, rng))
         if not is_bad(tried[-1].values, sample):
             return tried[-1]
         if len(tried) > 1 and not sample.loss(tried[-1].values) < sample.loss(tried[-2].values):
             break  # a larger shift does not help
-        if time.monotonic() >= ends:
+        if read_seconds() >= ends:
             logger.warning(
                 "a cell of %d rows predicts worse than the mean of its targets, and no time is "
                 "left to try a larger shift",
@@ -156,7 +156,7 @@ def _attempt(
     full = _solve_cell(kernel, sample, shift, clock, ends, engine, rng)
     # Before the deadline the iterations ended by themselves; a factorisation has no iterate to
     # improve.
-    if time.monotonic() < ends or len(sample.X) <= DIRECT_ROWS:
+    if read_seconds() < ends or len(sample.X) <= DIRECT_ROWS:
         return full
     try:
         reduced = _with_landmarks(kernel, sample, shift, clock, engine)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from ..._parallel.seconds import read_seconds
 from ...engines import Engine
 from ...kernels import Kernel
 from ...operators import CostMeter
@@ -42,7 +42,7 @@ class CellSolver:
             self.kernel, task.sample, self.shift, clock=self.clock,
             # A deadline instead of a duration: a task may have waited for a worker, in another
             # process.
-            left=task.ends - time.monotonic(), engine=self.engine, rng=task.rng,
+            left=task.ends - read_seconds(), engine=self.engine, rng=task.rng,
         )  # fmt: skip
         # The inverse permutation.
         return CellFit(fit.coef[task.order.argsort()], fit.values, fit.shift)

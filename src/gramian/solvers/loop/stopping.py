@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from typing import Literal
 
+from ..._parallel.seconds import read_seconds
 from .metrics import PREDICTION_ERROR, RESIDUAL_KEY
 
 StopReason = Literal[
@@ -64,8 +64,8 @@ def time_limit(seconds: int | float) -> Stop:
 
 
 def deadline(at: int | float) -> Stop:
-    """Stop as "time_limit" once `time.monotonic` reaches `at`, including callbacks and setup."""
-    return lambda history: "time_limit" if time.monotonic() >= at else None
+    """Stop as "time_limit" once `read_seconds` reaches `at`, including callbacks and setup."""
+    return lambda history: "time_limit" if read_seconds() >= at else None
 
 
 def patience(metric: str, rounds: int = 5) -> Stop:

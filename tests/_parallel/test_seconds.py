@@ -1,0 +1,29 @@
+"""Seconds of deadlines are of the wall clock, or of the CPU."""
+
+from __future__ import annotations
+
+import pytest
+
+from gramian._parallel.seconds import cpu_time, read_seconds
+
+
+@pytest.fixture(autouse=True)
+def clocks(monkeypatch):
+    monkeypatch.setattr("time.monotonic", lambda: 1.0)
+    monkeypatch.setattr("time.process_time", lambda: 2.0)
+
+
+def test_cpu_time_counts_inside_the_context_only():
+    assert read_seconds() == 1
+    with cpu_time():
+        assert read_seconds() == 2
+        with cpu_time(False):
+            assert read_seconds() == 1
+        assert read_seconds() == 2
+    assert read_seconds() == 1
+
+
+def test_an_error_ends_the_context():
+    with pytest.raises(KeyError), cpu_time():
+        raise KeyError
+    assert read_seconds() == 1
