@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from unittest.mock import MagicMock
 
 import pytest
 import torch
+from trials import trial
 
 from gramian.data import as_rows
 from gramian.fitting import TrainingData
@@ -48,19 +50,20 @@ def test_cells_are_taken_where_their_error_is_below_that_of_the_sample(loss, cou
     assert len(larger_fit.members_of_cells(by_cells)) == count
 
 
+@pytest.fixture
+def search():
+    rng = torch.Generator().manual_seed(0)
+    X = torch.randn(60, 2, generator=rng).double()
+    data = TrainingData(as_rows(X), X[:, :1].sin())
+
+    def run(budget):
+        settings = SearchSettings(budget=Budget.of(budget))
+        return automatic.search_fit(data, settings, torch.Generator().manual_seed(0))
+
+    return run
+
+
 class TestCpuTime:
-    @pytest.fixture
-    def search(self):
-        rng = torch.Generator().manual_seed(0)
-        X = torch.randn(60, 2, generator=rng).double()
-        data = TrainingData(as_rows(X), X[:, :1].sin())
-
-        def run(budget):
-            settings = SearchSettings(budget=Budget.of(budget))
-            return automatic.search_fit(data, settings, torch.Generator().manual_seed(0))
-
-        return run
-
     def test_it_limits_a_search_and_the_wall_clock_does_not(self, search, monkeypatch):
         # Each reading of the CPU takes a tenth of a second; the wall clock jumps.
         cpu, wall = itertools.count(), itertools.count(step=1e6)
@@ -70,6 +73,8 @@ class TestCpuTime:
         assert len(short.trials) < len(long.trials)
         assert 2 < short.seconds < 6
         assert long.seconds < 1000
+        assert short.left_out
+        assert not long.left_out
 
     def test_cells_stay_in_the_process(self, monkeypatch):
         def apart(budget):
@@ -78,3 +83,42 @@ class TestCpuTime:
 
         assert not apart("3 cpu s")
         assert apart("3 s")
+
+
+class TestLeftOut:
+    @pytest.fixture
+    def log(self, caplog):
+        def run(gain, budget, left_out=("learned metrics",)):
+            caplog.clear()
+            search = MagicMock(left_out=left_out)
+            search.clock.budget = Budget.of(budget)
+            trials = [trial("screen", 1.0), replace(trial("fit", (1 - gain) ** 2), elapsed=4.0)]
+            with caplog.at_level("INFO"):
+                automatic._report_left_out(search, trials)
+            return [(record.levelname, record.getMessage()) for record in caplog.records]
+
+        return run
+
+    def test_a_line_names_the_steps_and_the_fall(self, log):
+        (line,) = log(0.25, "3 s", ("learned metrics", "kernels"))
+        assert line == (
+            "WARNING",
+            "the budget ended the search before planned steps: learned metrics, kernels; the "
+            "held-out error fell by 25.0 % in the second half of its time",
+        )
+
+    @pytest.mark.parametrize(("gain", "budget"), [(0.01, "3 s"), (0.25, 1000)])
+    def test_it_is_a_remark_without_a_fall_or_for_evaluations(self, log, gain, budget):
+        (line,) = log(gain, budget)
+        assert line[0] == "INFO"
+
+    def test_nothing_is_said_of_a_search_that_has_ended(self, log):
+        assert log(0.25, "3 s", ()) == []
+
+    @pytest.mark.parametrize(
+        ("budget", "step"),
+        [(1e3, "kernels and inputs"), (4e4, "learned metrics"), (2e5, "lengthscales and kernels")],
+    )
+    def test_steps_by_the_size_of_the_budget(self, search, budget, step):
+        left_out = search(budget).left_out
+        assert any(step in name for name in left_out)

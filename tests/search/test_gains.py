@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from trials import TRIALS, trial
 
 from gramian.search import Gain, gains
+from gramian.search.gains import late_gain
 
 
 class TestGains:
@@ -32,3 +34,23 @@ class TestGains:
 
     def test_a_loss_that_is_no_number_is_left_out(self):
         assert gains([trial("screen", math.inf)]) == []
+
+
+class TestLateGain:
+    def test_the_fall_in_the_second_half_of_the_time(self):
+        trials = [
+            replace(trial("screen", loss), elapsed=elapsed)
+            for loss, elapsed in ((4.0, 1.0), (1.0, 4.0), (2.0, 5.0), (0.25, 7.0), (0.3, 8.0))
+        ]
+        assert late_gain(trials) == pytest.approx(0.5)
+        assert late_gain(trials[:3]) == pytest.approx(0.5)
+        assert late_gain(trials[:1] + trials[2:3]) == pytest.approx(1 - math.sqrt(0.5))
+
+    def test_a_search_that_has_ended_falls_no_more(self):
+        trials = [replace(trial("fit", 1.0), elapsed=float(i)) for i in range(1, 5)]
+        assert late_gain(trials) == 0
+
+    def test_nothing_to_compare(self):
+        scored = trial("fit", 0.04, losses=((1e-3, 0.3), (1e-4, 0.2)))
+        for trials in ([], [trial("refit", math.nan)], [scored], [trial("fit", 0.5)]):
+            assert late_gain(trials) is None

@@ -1,4 +1,4 @@
-"""gains: reduction of the error by each step of a search."""
+"""gains: reduction of the error by each step of a search, and in the second half of its time."""
 
 from __future__ import annotations
 
@@ -74,6 +74,19 @@ def gains(trials: Iterable[Trial]) -> list[Gain]:
             Gain(step, len(tried), math.sqrt(max(least_loss, 0.0)), gain, tried[-1].elapsed)
         )
     return rows
+
+
+def late_gain(trials: Iterable[Trial]) -> float | None:
+    """Return by what share the least error fell in the second half of the seconds of a search.
+
+    None without trials in both halves, and if losses are scores of the user.
+    """
+    rated = [trial for trial in trials if math.isfinite(trial.loss)]
+    if not rated or not all(map(_squared_errors, rated)):
+        return None
+    half = rated[-1].elapsed / 2
+    early = min((trial.loss for trial in rated if trial.elapsed <= half), default=0.0)
+    return 1 - math.sqrt(min(trial.loss for trial in rated) / early) if early > 0 else None
 
 
 def _squared_errors(trial: Trial) -> bool:

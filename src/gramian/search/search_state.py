@@ -69,6 +69,8 @@ class SearchState:
     fits : list of FullFit
     weights : list of float
         Weights of the fits in the result.
+    left_out : list of str
+        Planned steps that the budget did not allow.
     """
 
     material: Material
@@ -84,6 +86,12 @@ class SearchState:
     stems: list[Stem] = field(default_factory=list)
     fits: list[FullFit] = field(default_factory=list)
     weights: list[float] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+
+    def leave_out(self, step: str) -> None:
+        """Record a planned step that the budget does not allow."""
+        if step not in self.left_out:
+            self.left_out.append(step)
 
     def in_order(self, stems: list[Stem]) -> list[tuple[str, ...]]:
         """Return the screened groups of kernels, best first."""

@@ -262,6 +262,7 @@ def _about(outcome: Outcome) -> dict[str, Any]:
         "scoring": outcome.options.scoring,
         "trials": len([trial for trial in searched_result.trials if trial.step != "refit"]),
         "stop_reason": "interrupted" if searched_result.interrupted else "searched",
+        "left_out": list(searched_result.left_out) or None,
         "members": [member_row(member) for member in searched_result.members],
         "kernel_evaluations": searched_result.evaluations,
         "seconds": outcome.seconds,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import warnings
 from collections.abc import Iterator, Sequence
@@ -15,6 +16,7 @@ from ..._parallel.seconds import cpu_time
 from ...data import Standardizer
 from ...model import AverageModel, KernelModel, Model
 from ...search import CellSearch, Clock, Effort, Material, Member, Search, Trial, TrialCallback
+from ...search.gains import late_gain
 from ..held_out.splits import given_splits
 from ..inputs.training_data import TrainingData
 from .data import ScaledData, check_data, material_of, score_of, search_journal
@@ -23,6 +25,11 @@ from .held_out import held_out
 from .larger_fit import cell_search, members_of_cells, with_landmarks
 from .plan import rows_by_cells
 from .settings import SearchSettings
+
+logger = logging.getLogger("gramian")
+
+STILL_FALLING = 0.05
+"""Share by which the error falls in the second half of a search that a larger budget improves."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +55,8 @@ class Searched:
         Targets of the held-out rows, scaled like the values of trials.
     targets : Standardizer
         Scaling of truth and values: ``values * scale + mean`` is in units of the target, or codes.
+    left_out : tuple of str
+        Planned steps that the budget did not allow.
     """
 
     model: Model
@@ -59,6 +68,7 @@ class Searched:
     unit: float
     truth: Float[Tensor, "v t"]
     targets: Standardizer
+    left_out: tuple[str, ...]
 
 
 def search_fit(data: TrainingData, settings: SearchSettings, rng: torch.Generator) -> Searched:
@@ -112,6 +122,9 @@ def _search_and_fit(
         clock.steps.end()
     # 3. Fit the result to all rows.
     members, interrupted = _last_fits(search, by_cells, scaled, index, interrupted, settings)
+    if any(not member.all_rows for member in members) and index is None and _varies(members):
+        search.leave_out("a last fit that includes held-out rows")
+    _report_left_out(search, trials)
     _warn_of_constant(members)
     models = [scaled.model(member, material) for member in members]
     model = _model(models, members)
@@ -128,7 +141,7 @@ def _search_and_fit(
     unit = float(scale[0]) if len(scale) == 1 else 1.0
     return Searched(
         model, trials + refits, members, clock.meter.evaluations, clock.seconds, interrupted, unit,
-        material.truth, scaled.of_targets,
+        material.truth, scaled.of_targets, tuple(search.left_out),
     )  # fmt: skip
 
 
@@ -235,6 +248,23 @@ def _last_fits(
         # Ctrl-C in a fit to all rows: the fits of the search are the result.
         return members or found.members(refits=False), True
     return members, False
+
+
+def _report_left_out(search: Search, trials: Sequence[Trial]) -> None:
+    """Log the planned steps that the budget did not allow, and how the error fell before."""
+    if not search.left_out:
+        return
+    gain = late_gain(trials)
+    # A number of kernel evaluations is set for equal results, not for a time.
+    is_early = math.isfinite(search.clock.budget.seconds) and (gain or 0.0) > STILL_FALLING
+    logger.log(
+        logging.WARNING if is_early else logging.INFO,
+        "the budget ended the search before planned steps: %s%s",
+        ", ".join(search.left_out),
+        ""
+        if gain is None
+        else f"; the held-out error fell by {100 * gain:.1f} % in the second half of its time",
+    )
 
 
 def _warn_of_constant(members: list[Member]) -> None:

@@ -54,13 +54,15 @@ def fits(search: SearchState) -> Iterator[Trial]:
     """Fit the best stems with all rows as centers, or one with the affordable landmarks."""
     walks, heads = _walks(search)
     if not _has_time(search, walks[0].stem):
+        search.leave_out("fits with all rows as centers")
         yield from _landmarks(search, search.best_stem())
         return
     if search.default_recipe is not None and _goes_on(search):
         yield search.fit_trial(_fit_default(search, search.default_recipe))
-    while _goes_on(search):
-        walk = _next(search, walks, heads)
-        if walk is None:
+    while (walk := _next(search, walks, heads)) is not None:
+        if not _goes_on(search):
+            if not _has_all_fits(search):
+                search.leave_out("lengthscales and kernels with all rows as centers")
             return
         step = walk.waiting.pop(0)
         fit = _fit(search, walk.stem, step.multiple, small=step.small)
@@ -258,12 +260,17 @@ def _goes_on(search: SearchState) -> bool:
     # the result is its fit of the first split.
     if not search.fits:
         return search.clock.allows(0.0, of_fit(search.material))
-    many = len(search.material.X) > MANY_ROWS
-    if len(search.fits) >= (search.space.fits // 2 if many else search.space.fits):
+    if _has_all_fits(search):
         return False
     seconds = max(fit.seconds for fit in search.fits)
     members = min(AVERAGE_MEMBERS, len(search.fits) + 1) if search.space.averages else 1
     return search.clock.allows(seconds + members * _refit_seconds(search), evaluations)
+
+
+def _has_all_fits(search: SearchState) -> bool:
+    """Return whether there are as many fits with all rows as centers as a search may have."""
+    many = len(search.material.X) > MANY_ROWS
+    return len(search.fits) >= (search.space.fits // 2 if many else search.space.fits)
 
 
 def _affordable_members(search: SearchState, weights: Sequence[float]) -> list[int]:

@@ -48,6 +48,7 @@ def screen(search: SearchState) -> Iterator[Trial]:
         for name in inputs:
             # One recipe is always tried, so that a search has a result.
             if search.stems and not search.clock.allows(0.2 * search.clock.seconds, cost):
+                search.leave_out("kernels and inputs")
                 return
             started = search.clock.steps.read_clock()
             recipe = Recipe(kernel, name, search.space.first(kernel))
@@ -113,6 +114,7 @@ def metrics(search: SearchState) -> Iterator[Trial]:
     )
     # A metric from fewer landmarks than the screen had would be a step back.
     if search.effort.machine.landmarks < least_landmarks:
+        search.leave_out("learned metrics")
         search.stems = screen
         return
     groups, evaluations_left = search.in_order(screen), METRIC_SHARE * search.clock.evaluations_left
@@ -130,6 +132,7 @@ def metrics(search: SearchState) -> Iterator[Trial]:
 
     for group in groups:
         if not search.clock.allows(0.0, METRIC_FITS * cost):
+            search.leave_out("learned metrics")
             # Metrics of earlier groups remain; before the first one, the screen is the result.
             search.stems = search.stems or screen
             return
@@ -182,7 +185,10 @@ def _other_kernels(search: SearchState, group: tuple[str, ...]) -> Iterator[Tria
     stem = search.best_of(search.stems, group)
     cost = _cost(search, search.effort.machine.landmarks, search.effort.machine.rows)
     for kernel in group:
-        if kernel == stem.recipe.kernel or not search.clock.allows(0.0, cost):
+        if kernel == stem.recipe.kernel:
+            continue
+        if not search.clock.allows(0.0, cost):
+            search.leave_out("kernels with the learned metric")
             continue
         started = search.clock.steps.read_clock()
         recipe = replace(stem.recipe, kernel=kernel, multiple=search.space.first(kernel))
