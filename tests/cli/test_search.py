@@ -219,9 +219,10 @@ def test_a_piped_search_says_what_it_tries_and_gains(gramian, train, tmp_path):
     assert last.endswith(" s")
 
 
-def test_a_short_search_says_nothing(gramian, train, tmp_path):
+def test_a_short_search_names_the_steps_that_it_left_out(gramian, train, tmp_path):
     options = ("--target", "y", "--budget", FEW, "--out", tmp_path / "y.model")
-    assert gramian("fit", train, *options).err == ""
+    (line,) = gramian("fit", train, *options).err.splitlines()
+    assert line.startswith("gramian: the budget ended the search before planned steps: learned")
 
 
 def test_a_terminal_has_a_bar_and_a_line_per_step(gramian, train, tmp_path, monkeypatch):

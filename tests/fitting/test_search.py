@@ -15,11 +15,16 @@ from gramian.fitting import TrainingData
 from gramian.fitting.search import fit as automatic
 from gramian.fitting.search import larger_fit
 from gramian.fitting.search.settings import SearchSettings
-from gramian.search import Budget
+from gramian.search import Budget, Space
 
 
 class Told:
     """A search that says which steps it makes."""
+
+    is_nothing = False
+
+    def is_noise(self):
+        return self.is_nothing
 
     def __init__(self, *names: str) -> None:
         self.names = names
@@ -39,6 +44,9 @@ def test_the_sample_is_fitted_whole_where_cells_are_no_better(wins, monkeypatch)
     monkeypatch.setattr(automatic, "members_of_cells", lambda _: ["a member"] if wins else [])
     found = list(automatic._by_cells(Told(), Told()))
     assert found == ["screen", "cells"] + ([] if wins else ["fit"])
+    noise = Told()
+    noise.is_nothing = True
+    assert list(automatic._by_cells(noise, Told())) == ["screen"]
 
 
 @pytest.mark.parametrize(("loss", "count"), [(0.9, 1), (1.0, 0), (float("nan"), 0)])
@@ -90,11 +98,11 @@ class TestLeftOut:
     def log(self, caplog):
         def run(gain, budget, left_out=("learned metrics",)):
             caplog.clear()
-            search = MagicMock(left_out=left_out)
+            search = MagicMock(left_out=left_out, fits=[])
             search.clock.budget = Budget.of(budget)
             trials = [trial("screen", 1.0), replace(trial("fit", (1 - gain) ** 2), elapsed=4.0)]
             with caplog.at_level("INFO"):
-                automatic._report_left_out(search, trials)
+                automatic._report_left_out(search, trials, [])
             return [(record.levelname, record.getMessage()) for record in caplog.records]
 
         return run
@@ -122,3 +130,38 @@ class TestLeftOut:
     def test_steps_by_the_size_of_the_budget(self, search, budget, step):
         left_out = search(budget).left_out
         assert any(step in name for name in left_out)
+
+
+class TestNothingToGain:
+    @staticmethod
+    def trials(y, **settings):
+        """Return the trials of a search without a budget, and whether the result is constant."""
+        rng = torch.Generator().manual_seed(1)
+        X = torch.randn(150, 3, generator=rng).double()
+        data = TrainingData(as_rows(X), y(X, torch.randn(150, 1, generator=rng).double()))
+        searched = automatic.search_fit(
+            data, SearchSettings(**settings), torch.Generator().manual_seed(0)
+        )
+        is_constant = not any(bool(part.coef.any()) for part in searched.model.parts)
+        return [trial.step for trial in searched.trials], is_constant
+
+    @pytest.mark.filterwarnings("ignore:nothing was learned")
+    def test_noise_ends_a_search_after_the_screen(self):
+        steps, is_constant = self.trials(lambda X, noise: noise)
+        assert set(steps) == {"screen", "refit"}
+        assert is_constant
+
+    def test_a_weak_signal_does_not(self):
+        steps, is_constant = self.trials(lambda X, noise: X[:, :1] + 1.5 * noise)
+        assert {"screen", "metric", "fit"} <= set(steps)
+        assert not is_constant
+
+    def test_an_exact_default_ends_a_search_at_once(self):
+        steps, is_constant = self.trials(lambda X, noise: X.sum(dim=1, keepdim=True))
+        assert steps == ["fit", "refit"]
+        assert not is_constant
+
+    def test_smooth_kernels_alone_show_no_noise(self):
+        space = Space(kernels=("gaussian",))
+        steps, _ = self.trials(lambda X, noise: (20 * X[:, :1]).sin(), space=space)
+        assert "fit" in steps

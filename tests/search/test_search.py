@@ -115,7 +115,8 @@ class TestDefaultRecipe:
         material = Material.of(X, Y, coded=coded, rng=torch.Generator().manual_seed(0))
         data = TrainingData(as_rows(X), Y, classes=(0, 1) if coded else None)
         rng = torch.Generator().manual_seed(0)
-        recipe = choose_default_recipe(material, data, SearchSettings(), rng)
+        recipe, loss = choose_default_recipe(material, data, SearchSettings(), rng)
+        assert 0 < loss < 1
         model = (KernelRidgeClassifier if coded else KernelRidge)(random_state=0)
         model.fit(X.numpy(), Y[:, 0].numpy())
         assert recipe is not None

@@ -7,6 +7,9 @@
     landmarks all rows, with the affordable landmarks, if there is no time for a fit
     average   weights of the fits, on held-out rows
 
+The search ends at once where there is nothing to gain: if the recipe of an estimator's defaults is
+exact, or if no recipe of the screen predicts held-out rows.
+
 Fits with landmarks choose inputs, metric and kernel, which do not depend on the number of
 landmarks. Fits with all rows as centers choose lengthscale and penalty, as few landmarks prefer
 wide kernels.
@@ -17,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .all_rows.fits import average, fits
+from .all_rows.fits import average, fit_exact_default, fits
 from .recipe import Trial
 from .samples.screen import metrics, screen
 from .search_state import SearchState
@@ -29,15 +32,21 @@ class Search(SearchState):
 
     def steps(self) -> Iterator[Trial]:
         """Run the steps, and yield each trial; a stopped search keeps its best fit so far."""
+        yield from fit_exact_default(self)
+        if self.fits:
+            return
         yield from self.sampled_steps()
         yield from self.whole_steps()
 
     def whole_steps(self) -> Iterator[Trial]:
         """Run the steps with all rows of the material."""
+        if self.is_noise():
+            return
         yield from fits(self)
         yield from average(self)
 
     def sampled_steps(self) -> Iterator[Trial]:
         """Run the steps on samples only."""
         yield from screen(self)
-        yield from metrics(self)
+        if not self.is_noise():
+            yield from metrics(self)

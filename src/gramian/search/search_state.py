@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from .all_rows.full_fit import FullFit
 from .all_rows.last_fit import Member, constant, refit, sampled_member
 from .clock import Clock
 from .material import Material
-from .recipe import Recipe, Trial
+from .recipe import RADIAL_KERNELS, Recipe, Trial
 from .samples.sampled_fit import Effort, Stem
 from .space import Space
 
@@ -26,6 +27,9 @@ SAMPLE_LOSS_FACTORS = {"gaussian": 1.05}
 
 HOPELESS_LOSS_RATIO = 2.0
 """Ratio to the least loss above which a distance gets no fit with all rows."""
+
+EXACT_LOSS = 2.5e-7
+"""Largest loss of a default that ends a search: its error is 1 / 2000 of the targets' deviation."""
 
 NOTHING_GAINED = 0.999
 """Ratio to the loss of the mean above which the result is the mean."""
@@ -62,6 +66,8 @@ class SearchState:
         Whether to try lower powers of the learned metrics too, in fits with all rows as centers.
     default_recipe : Recipe, optional
         Recipe of the defaults of an estimator, fitted before all others with all rows as centers.
+    default_loss : float
+        Leave-one-out loss of this recipe.
     screen : list of Stem
         Stems of the screen, with fewer landmarks than `stems`.
     stems : list of Stem
@@ -82,6 +88,7 @@ class SearchState:
     apart: bool = True
     flattens: bool = False
     default_recipe: Recipe | None = None
+    default_loss: float = math.inf
     screen: list[Stem] = field(default_factory=list)
     stems: list[Stem] = field(default_factory=list)
     fits: list[FullFit] = field(default_factory=list)
@@ -119,6 +126,20 @@ class SearchState:
         """Return the mean squared error of predictions of all held-out rows."""
         return squared_loss(values, self.material.truth, self.material.held_weights)
 
+    def is_noise(self) -> bool:
+        """Return whether a complete screen and all fits predict no better than the mean.
+
+        Measured with 300 and 1,000 rows of 20 features: the best gain of a screen is 0.5 and 0.9 of
+        its standard error for noise, 1.2 and 4.4 for sin(5 x y) with 18 features of noise, which
+        only a learned metric predicts, and 1.3 and 4.3 for a linear signal of R2 = 0.05.
+        """
+        # A search of smooth kernels only may need another lengthscale to see a signal.
+        if self.left_out or not set(RADIAL_KERNELS) <= set(self.space.kernels):
+            return False
+        of_stems = (torch.cat([f.values for f in s.fits]) for s in (*self.stems, *self.screen))
+        of_fits = (fit.values for fit in self.fits)
+        return not any(map(self.predicts, itertools.chain(of_fits, of_stems)))
+
     def members(self, *, refits: bool = True) -> list[Member]:
         """Return the functions of the result: the best fit or the average, fitted to all rows.
 
@@ -127,6 +148,8 @@ class SearchState:
         """
         # 1. A sample that is clearly better than all fits: these had no time to converge.
         best_sample = self.best_stem()
+        if self.is_noise():
+            return [constant(sampled_member(self.material, best_sample))]
         if best_sample.loss < SAMPLE_WINS * min((fit.loss for fit in self.fits), default=math.inf):
             return [self._or_constant(sampled_member(self.material, best_sample), best_sample.loss)]
         # 2. No fit at all: the mean of the targets.

@@ -17,8 +17,8 @@ from .settings import SearchSettings
 
 def choose_default_recipe(
     material: Material, data: TrainingData, settings: SearchSettings, rng: torch.Generator
-) -> Recipe | None:
-    """Return the recipe that the defaults of `KernelRidge` choose by leave-one-out.
+) -> tuple[Recipe, float] | None:
+    """Return the recipe that the defaults of `KernelRidge` choose by leave-one-out, and its loss.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def choose_default_recipe(
 
     Returns
     -------
-    Recipe or None
+    tuple of Recipe and float, or None
         None if the user has restricted the search, or there are more than 1,000 rows: defaults and
         search then compare the same recipes on the same kind of held-out rows.
 
@@ -48,4 +48,6 @@ def choose_default_recipe(
     )
     best, _ = compare_recipes(FitSettings(), training, landmarks=None, rng=rng)
     multiple = medians(lengthscale_of(best.kernel))
-    return None if multiple is None else Recipe(kernels.name_of(best.kernel), best.inputs, multiple)
+    if multiple is None:
+        return None
+    return Recipe(kernels.name_of(best.kernel), best.inputs, multiple), best.loss

@@ -94,9 +94,7 @@ def search_fit(data: TrainingData, settings: SearchSettings, rng: torch.Generato
         return _search_and_fit(data, settings, rng)
 
 
-def _search_and_fit(
-    data: TrainingData, settings: SearchSettings, rng: torch.Generator
-) -> Searched:
+def _search_and_fit(data: TrainingData, settings: SearchSettings, rng: torch.Generator) -> Searched:
     """Search and fit, with the seconds of the budget."""
     clock = Clock(settings.budget)
     data = data.without_zero_weights()
@@ -111,9 +109,11 @@ def _search_and_fit(
         clock.steps.keep(journal, started=clock.started, rng=rng, meter=clock.meter)
     search = _search(settings, material, scaled, clock)
     if index is None and math.isinf(settings.budget.evaluations):
-        search.default_recipe = clock.steps.run(
+        default = clock.steps.run(
             "default recipe", lambda: choose_default_recipe(material, data, settings, rng)
         )
+        if default is not None:
+            search.default_recipe, search.default_loss = default
     by_cells = _cell_search(settings, search, scaled, index)
     steps = search.steps() if by_cells is None else _by_cells(search, by_cells)
     trials, interrupted = _run_steps(steps, settings.watchers, search)
@@ -122,9 +122,8 @@ def _search_and_fit(
         clock.steps.end()
     # 3. Fit the result to all rows.
     members, interrupted = _last_fits(search, by_cells, scaled, index, interrupted, settings)
-    if any(not member.all_rows for member in members) and index is None and _varies(members):
-        search.leave_out("a last fit that includes held-out rows")
-    _report_left_out(search, trials)
+    if not interrupted:
+        _report_left_out(search, trials, members)
     _warn_of_constant(members)
     models = [scaled.model(member, material) for member in members]
     model = _model(models, members)
@@ -140,8 +139,8 @@ def _search_and_fit(
     # Several targets have several units, so that their common loss stays as scaled.
     unit = float(scale[0]) if len(scale) == 1 else 1.0
     return Searched(
-        model, trials + refits, members, clock.meter.evaluations, clock.seconds, interrupted, unit,
-        material.truth, scaled.of_targets, tuple(search.left_out),
+        model, trials + refits, members, clock.meter.evaluations, clock.seconds,
+        interrupted, unit, material.truth, scaled.of_targets, tuple(search.left_out),
     )  # fmt: skip
 
 
@@ -213,6 +212,8 @@ def _by_cells(found: Search, by_cells: CellSearch) -> Iterator[Trial]:
     If cells are no better than the sample, all rows of the sample become centers.
     """
     yield from found.sampled_steps()
+    if found.is_noise():
+        return
     yield from by_cells.steps()
     if not members_of_cells(by_cells):
         yield from found.whole_steps()
@@ -250,10 +251,12 @@ def _last_fits(
     return members, False
 
 
-def _report_left_out(search: Search, trials: Sequence[Trial]) -> None:
+def _report_left_out(search: Search, trials: Sequence[Trial], members: Sequence[Member]) -> None:
     """Log the planned steps that the budget did not allow, and how the error fell before."""
     if not search.left_out:
         return
+    if search.fits and not any(member.all_rows or member.cells for member in members):
+        search.leave_out("a last fit that includes held-out rows")
     gain = late_gain(trials)
     # A number of kernel evaluations is set for equal results, not for a time.
     is_early = math.isfinite(search.clock.budget.seconds) and (gain or 0.0) > STILL_FALLING

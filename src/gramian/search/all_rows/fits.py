@@ -13,7 +13,7 @@ from ..cost import landmarks_within, of_fit, of_refit, of_sample, seconds_of_fit
 from ..recipe import Recipe, Trial
 from ..samples.sampled_fit import Stem, at_maps
 from ..samples.screen import screen_recipe
-from ..search_state import SearchState, handicap_loss
+from ..search_state import EXACT_LOSS, SearchState, handicap_loss
 from .average import average_fits
 from .full_fit import FullFit, full_fit, penalties_around
 from .metric_rounds import flatter, next_round
@@ -77,6 +77,19 @@ def fits(search: SearchState) -> Iterator[Trial]:
 def _fit_default(search: SearchState, recipe: Recipe) -> FullFit:
     """Fit the recipe that the defaults of an estimator choose, as a competitor of the search."""
     return _fit(search, screen_recipe(search, recipe), recipe.multiple)
+
+
+def fit_exact_default(search: SearchState) -> Iterator[Trial]:
+    """Fit the recipe of the defaults first, if its leave-one-out error leaves nothing to gain."""
+    recipe = search.default_recipe
+    if recipe is not None and search.default_loss <= EXACT_LOSS and _goes_on(search):
+        stem = screen_recipe(search, recipe)
+        fit = _fit(search, stem, recipe.multiple)
+        if search.loss(fit) <= EXACT_LOSS:
+            search.stems.append(stem)
+            yield search.fit_trial(fit)
+        else:
+            search.fits.clear()
 
 
 def _has_time(search: SearchState, stem: Stem) -> bool:
