@@ -47,10 +47,10 @@ def gramian_default(labels: bool, seed: int) -> Any:
     return KernelRidgeClassifier(random_state=seed) if labels else KernelRidge(random_state=seed)
 
 
-def gramian_search(seconds: int) -> Callable[[bool, int], Any]:
+def gramian_search(seconds: int, blend: str | None = None) -> Callable[[bool, int], Any]:
     def make(labels: bool, seed: int) -> Any:
         model = KernelRidgeClassifierCV if labels else KernelRidgeCV
-        return model(budget=f"{seconds} s", random_state=seed)
+        return model(budget=f"{seconds} s", blend=blend, random_state=seed)
 
     return make
 
@@ -134,6 +134,7 @@ CONTENDERS: dict[str, Callable[[bool, int], Any]] = {
     "mean": lambda labels, seed: DummyClassifier() if labels else DummyRegressor(),
     "gramian": gramian_default,
     "gramian 10 s": gramian_search(10),
+    "gramian 10 s, blend": gramian_search(10, "lightgbm"),
     "gramian 30 s": gramian_search(30),
     "gramian 60 s": gramian_search(60),
     "lightgbm": lambda labels, seed: Trees(

@@ -131,8 +131,8 @@ class TestParameters:
         est = ridge(budget="3 s")
         assert clone(est).get_params() == est.get_params()
         assert list(est.get_params()) == [
-            "average", "budget", "callbacks", "conformal", "conformal_groups", "cv", "engine",
-            "kernel", "lengthscale", "memory_limit", "metric", "random_state",
+            "average", "blend", "budget", "callbacks", "conformal", "conformal_groups", "cv",
+            "engine", "kernel", "lengthscale", "memory_limit", "metric", "random_state",
             "scoring", "standardize", "test_fraction", "verbose",
         ]  # fmt: skip
 

@@ -349,8 +349,8 @@ class TestDamage:
             KernelModel.load(tmp_path / "file")
 
     def test_a_newer_format(self, path):
-        rewrite(path, lambda header, tensors: header.update(format=10, info={"version": "9.9"}))
-        with pytest.raises(ValueError, match=r"format 10, written by gramian 9\.9.*upgrade"):
+        rewrite(path, lambda header, tensors: header.update(format=11, info={"version": "9.9"}))
+        with pytest.raises(ValueError, match=r"format 11, written by gramian 9\.9.*upgrade"):
             KernelModel.load(path)
 
     def test_a_kernel_of_the_future(self, path):

@@ -15,6 +15,7 @@ STEP_TEXTS = {
     "kernel": "kernels with that metric",
     "landmarks": "fitting all rows with landmarks",
     "fit": "fitting all rows",
+    "blend": "averaging with trees",
     "average": "averaging fits",
     "cells": "fitting all cells",
     "refit": "fitting held-out rows, too",

@@ -1,9 +1,11 @@
-"""Models: predictors of one kernel or the mean of several, and their files."""
+"""Models: predictors of one kernel or the mean of several, blends with trees, and their files."""
 
 from __future__ import annotations
 
 from .average import AverageModel
 from .base import KernelPart, Label, Model
+from .blend.blend_model import BlendModel
+from .blend.trees import Trees
 from .cells import CellCenters
 from .file.checks import same_encoding
 from .importances import sum_by_column
@@ -14,6 +16,7 @@ from .uncertainty.variance import Variance
 
 __all__ = [
     "AverageModel",
+    "BlendModel",
     "CellCenters",
     "KernelModel",
     "KernelPart",
@@ -22,6 +25,7 @@ __all__ = [
     "Model",
     "Probabilities",
     "Shares",
+    "Trees",
     "Variance",
     "load_model",
     "same_encoding",

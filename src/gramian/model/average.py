@@ -16,7 +16,7 @@ from ..conformal import ConformalPredictor
 from ..data import Encoding, ReadOptions
 from ..engines import Engine
 from .base import KernelPart, Label, Model
-from .file.checks import check_average, check_parts, same_encoding
+from .file.checks import check_average, check_parts, refuse_blend, same_encoding
 from .file.conformal import conformal_of, register_builder
 from .file.read import read_model
 from .file.write import write_model
@@ -144,6 +144,7 @@ class AverageModel(Model):
     def load(cls, path: str | Path, *, verify: bool = True) -> AverageModel:
         """Read an average written by `save`; see `KernelModel.load`."""
         saved = read_model(Path(path), verify)
+        refuse_blend(path, saved.blend)
         if saved.weights is None:
             raise ValueError(
                 f"{path} holds a single model, not an average; read it with KernelModel.load or "

@@ -17,7 +17,7 @@ from ..losses.links import IDENTITY
 from ..operators import Engine, KernelOperator
 from .base import KernelPart
 from .cell_values import gradients_by_cell, values_by_cell
-from .file.checks import check_parts
+from .file.checks import check_parts, refuse_blend
 from .file.conformal import conformal_of, register_builder
 from .file.format import center_tensors
 from .file.read import read_model
@@ -341,6 +341,7 @@ class KernelModel(KernelPart):
         The digest detects damage, but not manipulation: a writer of the file can compute it again.
         """
         saved = read_model(Path(path), verify)
+        refuse_blend(path, saved.blend)
         if saved.weights is not None:
             raise ValueError(
                 f"{path} holds an average of {len(saved.members)} models: read it with "

@@ -16,6 +16,7 @@ from ..data import ArrayRows, RowSource
 from ..data.rows.transform import Blockwise
 from .average import AverageModel
 from .base import Model
+from .blend.blend_model import BlendModel
 from .kernel_model import KernelModel
 
 
@@ -111,4 +112,6 @@ def bare(model: Model) -> Model:
     if isinstance(model, AverageModel):
         models = tuple(replace(member, variance=None, info={}) for member in model.models)
         return replace(model, models=models, conformal=None, info={})
+    if isinstance(model, BlendModel):
+        return replace(model, kernel_model=bare(model.kernel_model), conformal=None, info={})
     return model

@@ -179,7 +179,7 @@ def _of_search(history: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     Fits of samples and of all rows have different held-out rows, so only fits of all rows count;
     without such fits, all steps count.
     """
-    last = [row for row in history if row["step"] in ("fit", "cells", "average")]
+    last = [row for row in history if row["step"] in ("fit", "cells", "average", "blend")]
     rows, least_error = [], np.inf
     for number, row in enumerate(last or history):
         if np.isfinite(row["error"]):

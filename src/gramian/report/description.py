@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..data import LinearMap
-from ..model import KernelPart, Model
+from ..model import BlendModel, KernelPart, Model
 from ..model.importances import largest_importances
 from ..scoring.training_digest import DIGEST_KEY
 
@@ -15,13 +15,14 @@ def describe_model(model: Model) -> dict[str, Any]:
     hidden = ("columns", DIGEST_KEY)
     about = {name: value for name, value in model.info.items() if name not in hidden}
     parts = [_about_part(part) for part in model.parts]
-    weights = getattr(model, "weights", None)
+    weights = model.shares if len(parts) > 1 else None
     if weights is None:
         (own,) = parts
     else:
         own = {"average": {f"model_{i + 1}": part for i, part in enumerate(parts)}}
     return {
         "weights": weights,
+        "blend": describe_blend(model),
         **own,
         "features": model.features,
         "feature_names": model.feature_names,
@@ -33,6 +34,17 @@ def describe_model(model: Model) -> dict[str, Any]:
         "importances": largest_importances(model),
         "columns": None if model.encoding is None else model.encoding.describe(),
         "trained": about,
+    }
+
+
+def describe_blend(model: Model) -> dict[str, Any] | None:
+    """Return the weights of a blend and the rounds of its trees; None for other models."""
+    if not isinstance(model, BlendModel):
+        return None
+    return {
+        "kernel_weight": model.weight,
+        "lightgbm_weight": round(1 - model.weight, 2),
+        "rounds": sum(model.trees.rounds),
     }
 
 

@@ -67,7 +67,7 @@ class Trial:
     step : str
         ``"screen"``, ``"metric"``, ``"kernel"`` (a sample and landmarks), ``"landmarks"`` (all
         rows, if time is short), ``"fit"`` (all rows as centers, or all rows of some cells),
-        ``"average"``, ``"cells"`` (all cells), ``"refit"``.
+        ``"average"``, ``"cells"`` (all cells), ``"blend"`` (with trees), ``"refit"``.
     recipe : Recipe
     penalty : float
         Best penalty of the path.

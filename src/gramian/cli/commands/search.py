@@ -23,6 +23,7 @@ from ...fitting.search.fit import Searched, search_fit
 from ...fitting.search.settings import SearchSettings
 from ...fitting.uncertainty.refit import Refit
 from ...model import Label, Model, load_model
+from ...report.description import describe_blend
 from ...scoring.comparison import measure
 from ...scoring.predictions import Predictions, best_constant, likeliest_classes
 from ...scoring.scorers import find_metric
@@ -80,6 +81,8 @@ class Outcome:
     def chosen_trial(self) -> Trial:
         """The trial that became the model."""
         trials = [trial for trial in self.result.trials if trial.step != "refit"]
+        if isinstance(self.result.model, BlendModel):
+            return trials[-1]
         if len(self.result.members) > 1:
             return next(trial for trial in trials if trial.step == "average")
         recipe = self.result.members[0].recipe
@@ -190,7 +193,7 @@ def run_search(
             lambda whole: calibration.divide(whole, options.seed),
         )
         if std:
-            check_std(fit_settings, prepared.data.coded)
+            check_std(fit_settings, prepared.data.coded, is_blend=options.blend is not None)
         remark(task.reason(training.y, options))
         scoring = scoring_of(options.scoring, prepared.data)
         settings = SearchSettings(
@@ -200,6 +203,7 @@ def run_search(
             memory_limit=fit_settings.limit,
             watchers=[shown],
             checkpoint=checkpoint,
+            blend=options.blend,
         )
         searched_result = search_fit(prepared.data, settings, torch.Generator().manual_seed(seed))
     return Outcome(prepared, searched_result, options, scoring, time.perf_counter() - start)
@@ -264,6 +268,7 @@ def _about(outcome: Outcome) -> dict[str, Any]:
         "stop_reason": "interrupted" if searched_result.interrupted else "searched",
         "left_out": list(searched_result.left_out) or None,
         "members": [member_row(member) for member in searched_result.members],
+        "blend": describe_blend(searched_result.model),
         "kernel_evaluations": searched_result.evaluations,
         "seconds": outcome.seconds,
         "baseline": outcome.constant,

@@ -38,6 +38,9 @@ INPUT_OPTIONS = {
 }
 """Options of a fit by the inputs of a recipe. Lengthscales in medians absorb a common scale."""
 
+COMBINED_STEPS = ("average", "blend")
+"""Steps of several models, which have rows of their own in a ranking."""
+
 DIRECT_ROWS = 3000
 """Rows above which the printed command sets the solver of the search."""
 
@@ -72,7 +75,7 @@ def ranking(outcome: Outcome) -> list[dict[str, Any]]:
     rows: dict[tuple[Any, ...], tuple[float, dict[str, Any]]] = {}
     for trial in sorted(_compare_trials(outcome), key=lambda trial: _rank(outcome, trial)):
         row = recipe_row(trial.recipe)
-        key = ("average",) if trial.step == "average" else tuple(row.values())
+        key = (trial.step,) if trial.step in COMBINED_STEPS else tuple(row.values())
         if key not in rows:
             # The errors of the constant, `_of_mean` and `_of_majority`, are the same in each row.
             error = {

@@ -115,6 +115,13 @@ Spent = Annotated[
         "all its steps, up to a minute or two.",
     ),
 ]
+Blend = Annotated[
+    str | None,
+    _option(
+        SEARCH,
+        "lightgbm: average the result with boosted trees, by held-out rows. Needs gramian[trees].",
+    ),
+]
 Seed = Annotated[int, _option(COMPUTATION_PANEL, "For random landmarks and held-out rows.")]
 
 
@@ -150,6 +157,7 @@ class FitOptions(ReadingOptions):
     metric: Metric = None
     scoring: Scoring = None
     budget: Spent = "auto"
+    blend: Blend = None
     learn_metric: Annotated[
         bool,
         _option(MODEL_PANEL, "Learn first, on a sample, which features and directions matter."),
@@ -191,7 +199,7 @@ class FitOptions(ReadingOptions):
         """The given options that describe a model or its fit, which a search would choose."""
         names = {option.name for option in fields(self)} - OPTIONS_OF_SEARCH
         names |= {option.name for option in option_parameters()} - SEARCH_PARAMETERS
-        if "budget" not in self.given_names:  # a search also takes a checkpoint
+        if not {"budget", "blend"} & self.given_names:  # a search also takes a checkpoint
             names |= {"checkpoint", "checkpoint_every"}
         return tuple(f"--{name.replace('_', '-')}" for name in sorted(names & self.given_names))
 
@@ -215,6 +223,7 @@ class FitOptions(ReadingOptions):
         of_search = {
             "--budget limits": self.budget != "auto",
             "--scoring compares the fits of": self.scoring is not None,
+            "--blend adds trees to": self.blend is not None,
         }
         what = next((text for text, is_given in of_search.items() if is_given), None)
         if what is not None and self.of_a_model:
@@ -222,6 +231,9 @@ class FitOptions(ReadingOptions):
                 f"{what.split()[0]} and {self.of_a_model[0]} cannot be combined: {what} a search, "
                 f"{self.of_a_model[0]} requests a single fit"
             )
+        self._check_metric()
+
+    def _check_metric(self) -> None:
         for name in ("metric_rounds", "metric_power", "metric_kernel"):
             if getattr(self, name) is not None and not self.learn_metric:
                 option = name.replace("_", "-")
@@ -249,6 +261,7 @@ class TuneOptions(ReadingOptions):
     metric: Metric = None
     scoring: Scoring = None
     budget: Spent = "auto"
+    blend: Blend = None
     seed: Seed = 0
     parameters: Mapping[str, Any] = field(default_factory=dict)
     given_names: frozenset[str] = frozenset()

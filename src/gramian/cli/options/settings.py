@@ -12,6 +12,7 @@ from ..._messages.checks import did_you_mean
 from ...fitting import FitSettings, Generators
 from ...metric import Metric
 from ...metric.base import metrics
+from ...model.blend.boosting import check_package
 from ...operators import choose_engine
 from ...search import Budget
 from . import parsing
@@ -61,6 +62,7 @@ def check(options: FitOptions) -> None:
     names = ("auto", *solvers.names())
     _check_name("solver", solver, names, did_you_mean(solver, names))
     budget(options)
+    check_package(options.blend)
     # Only for its errors, such as a missing GPU: the engine is chosen for the dtype of the data.
     choose_engine(settings.engine, dtype=torch.float32)
 

@@ -31,6 +31,7 @@ OPTION_OF_PARAMETER = {
     "out": "--out",
     "budget": "--budget",
     "scoring": "--scoring",
+    "blend": "--blend",
     "conformal": "--conformal",
     "conformal_groups": "--conformal-groups",
     "interval": "--interval",

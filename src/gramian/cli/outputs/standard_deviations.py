@@ -13,7 +13,7 @@ from ...fitting.uncertainty.standard_deviations import with_variance
 from ...model import Model
 
 
-def check_std(settings: FitSettings, classes: bool) -> None:
+def check_std(settings: FitSettings, classes: bool, *, is_blend: bool = False) -> None:
     """Raise ValueError, before any work, if a model cannot have standard deviations."""
     if classes:
         raise ValueError("--std requires a regression, but this is a classification; leave it out")
@@ -21,6 +21,7 @@ def check_std(settings: FitSettings, classes: bool) -> None:
         "--loss": settings.is_nonlinear,
         "--early-stopping": settings.early_stopping,
         "--cells": settings.cells is not None,
+        "--blend": is_blend,
     }
     for option, is_there in reasons.items():
         if is_there:

@@ -77,6 +77,20 @@ class Encoding:
         return len(self.feature_names)
 
     @property
+    def categories(self) -> tuple[tuple[int, int, int], ...]:
+        """Positions of the features of each category with columns of levels.
+
+        The first feature, the first column of a level, and one past the last.
+        """
+        positions, stop = [], 0
+        for column in self.used_columns:
+            first, stop = stop, stop + len(column.features)
+            # A single column is a number like any other.
+            if column.level_features > 1:
+                positions.append((first, stop - column.level_features, stop))
+        return tuple(positions)
+
+    @property
     def plain(self) -> bool:
         """Whether all columns are numbers without gaps, so that a `Standardizer` is equivalent.
 

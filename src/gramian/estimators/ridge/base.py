@@ -33,7 +33,7 @@ from ...fitting.uncertainty.left_out_predictions import LeftOut, left_out
 from ...fitting.uncertainty.refit import Refit
 from ...kernels import Kernel
 from ...metric import Metric
-from ...model import Model
+from ...model import BlendModel, Model
 from ...solvers import Solver, StopReason
 from .. import validation
 from ..base import (
@@ -325,6 +325,8 @@ class KernelRidgeModel(BaseEstimator):
                 f"{purpose} require the training rows, which copies, loaded models, partial_fit "
                 "and kernel='precomputed' do not keep; fit again, and compute them before saving"
             )
+        if isinstance(self.model_, BlendModel):
+            raise ValueError(f"{purpose} require a kernel model, but this is a blend with trees")
         if any(part.cells is not None for part in self.model_.parts):
             raise ValueError(f"{purpose} require a single system, but each cell has its own")
         return self._training, self._penalties()

@@ -11,6 +11,7 @@ import torch
 from sklearn.base import is_classifier
 
 from ..._messages.checks import as_bytes, as_count, as_share
+from ..._messages.errors import ParameterError
 from ..._parameters.types import (
     Callbacks,
     EngineLike,
@@ -33,6 +34,8 @@ from ...fitting.search.settings import SearchSettings
 from ...fitting.settings.settings import check_callbacks
 from ...fitting.uncertainty.conformal_calibration import find_groups, resolve_method
 from ...fitting.uncertainty.refit import Refit
+from ...model import BlendModel
+from ...model.blend.boosting import check_package
 from ...search import Budget, Space
 from .. import tables
 from ..ridge.base import KernelRidgeModel
@@ -61,6 +64,7 @@ class KernelRidgeSearch(KernelRidgeModel):
     metric: Any = AUTO_VALUE
     standardize: Any = AUTO_VALUE
     average: bool = True
+    blend: str | None = None
     cv: Folds = None
     test_fraction: OptionalNumber = None
     scoring: ScoringLike = None
@@ -123,6 +127,8 @@ class KernelRidgeSearch(KernelRidgeModel):
 
     def _check_sparse(self, rows: RowSource) -> None:
         """Raise ValueError if rows are sparse and parameters require a map of their features."""
+        if rows.sparse and self.blend is not None:
+            raise ParameterError("blend", self.blend, "None for sparse rows")
         if rows.sparse and self._maps:
             raise ValueError(
                 "standardize='quantile' and a learned metric map features, which would fill the "
@@ -136,6 +142,7 @@ class KernelRidgeSearch(KernelRidgeModel):
         check_callbacks(self.callbacks)
         metric_of(self.scoring, is_classification=classes)
         check_verbose(self.verbose)
+        check_package(self.blend)
         limit = None if self.memory_limit is None else as_bytes(self.memory_limit)
         return SearchSettings(
             budget=Budget.of(self.budget),
@@ -156,6 +163,7 @@ class KernelRidgeSearch(KernelRidgeModel):
                 callback for callback in self.callbacks if not isinstance(callback, Checkpoint)
             ),
             checkpoint=self._checkpoint(),
+            blend=self.blend,
         )
 
     def _checkpoint(self) -> Checkpoint | None:
@@ -201,6 +209,9 @@ class KernelRidgeSearch(KernelRidgeModel):
         self.members_ = [
             (member.weight, parameters(member, **as_is)) for member in searched.members
         ]
+        self.blend_weight_ = 1.0
+        if isinstance(searched.model, BlendModel):
+            self.blend_weight_ = searched.model.weight
         self.best_params_ = max(self.members_, key=lambda member: member[0])[1]
         self.kernel_evaluations_, self.interrupted_ = searched.evaluations, searched.interrupted
         self.cv_results_ = results(searched, scoring, **as_is)

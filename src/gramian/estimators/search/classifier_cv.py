@@ -24,7 +24,7 @@ class KernelRidgeClassifierCV(KernelClassifier, KernelRidgeSearch):
 
     Parameters
     ----------
-    kernel, lengthscale, metric, standardize, average, budget : as in `KernelRidgeCV`
+    kernel, lengthscale, metric, standardize, average, blend, budget : as in `KernelRidgeCV`
     cv : as in `KernelRidgeCV`
         Random parts have the same share of each class.
     test_fraction : float or None, default=None
@@ -44,7 +44,7 @@ class KernelRidgeClassifierCV(KernelClassifier, KernelRidgeSearch):
     ----------
     classes_ : ndarray of shape (k,)
     best_params_, best_score_, best_index_, test_score_ : as in `KernelRidgeCV`
-    cv_results_, history_, members_ : as in `KernelRidgeCV`
+    cv_results_, history_, members_, blend_weight_ : as in `KernelRidgeCV`
     model_, kernel_, dual_coef_, metric_, feature_importances_ : as in `KernelRidgeCV`
 
     Examples

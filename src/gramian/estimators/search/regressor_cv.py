@@ -38,6 +38,11 @@ class KernelRidgeCV(KernelRegressor, KernelRidgeSearch):
     average : bool, default=True
         Whether the result may be a weighted mean of several fits: usually more accurate, but each
         fit adds to the cost of predictions.
+    blend : None or "lightgbm", default=None
+        ``"lightgbm"``: the model is the mean of the result of the search and of boosted trees, with
+        the weight that is best on the held-out rows; at weight 1 without trees. Requires the extra
+        ``trees``. Trees see the rows as the kernel does, in a table its encoded columns, and have
+        the time that the search leaves, at least a twentieth of the budget.
     cv : None, int, splitter or iterable of pairs, default=None
         Held-out rows. None: five folds below 1,500 rows, else a random fifth, at most 2,000 rows.
         Beyond 20,000 rows it applies to the sample and to the cells that choose; the check of all
@@ -80,7 +85,7 @@ class KernelRidgeCV(KernelRegressor, KernelRidgeSearch):
 
     Attributes
     ----------
-    model_ : KernelModel or AverageModel
+    model_ : KernelModel, AverageModel or BlendModel
         Model that predicts without scikit-learn, and can be saved.
     best_params_ : dict
         Parameters of a `KernelRidge` that repeats the member of largest weight without a search,
@@ -104,6 +109,8 @@ class KernelRidgeCV(KernelRegressor, KernelRidgeSearch):
         Trials in order, with errors and gains over earlier trials.
     members_ : list of (weight, dict)
         Members of the mean; a single member of weight 1 if the model is not a mean.
+    blend_weight_ : float
+        Weight of the kernel model in a blend with trees; 1 without trees.
     kernel_evaluations_ : int
     interrupted_ : bool
         Whether Ctrl-C ended the search: the model is then the best so far.

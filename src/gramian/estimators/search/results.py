@@ -93,10 +93,10 @@ def results(result: Searched, scoring: Scoring, *, scaled: bool, coded: bool) ->
 
 
 def best_index(table: dict[str, Any]) -> int:
-    """Return the row of the best full fit or average; without full fits, of the best sample."""
-    scores, last = table["mean_test_score"], np.isin(table["step"], ("fit", "average"))
+    """Return the row of the best full fit or mean; without full fits, of the best sample."""
+    scores, last = table["mean_test_score"], np.isin(table["step"], ("fit", "average", "blend"))
     if "cells" in table["step"]:  # other fits have different held-out rows
-        last = table["step"] == "cells"
+        last = np.isin(table["step"], ("cells", "blend"))
     if not last.any():
         return int(np.argmin(table["squared_error"]))
     return int(np.argmax(np.where(last, scores, -np.inf)))

@@ -135,7 +135,9 @@ def search_journal(
         "held-out rows": " ".join(map(tensor_digest, parts)),
         "random_state": tensor_digest(rng.get_state()),
         "budget": repr(settings.budget),
-        "settings": repr((settings.space, settings.standardize, settings.memory_limit)),
+        "settings": repr(
+            (settings.space, settings.standardize, settings.memory_limit, settings.blend)
+        ),
         "scoring": repr(settings.score),
     }
     return Journal(checkpoint.path, about, resume=checkpoint.resume)

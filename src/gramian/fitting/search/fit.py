@@ -14,17 +14,18 @@ from torch import Tensor
 
 from ..._parallel.seconds import cpu_time
 from ...data import Standardizer
-from ...model import AverageModel, KernelModel, Model
+from ...model import AverageModel, BlendModel, KernelModel, Model
 from ...search import CellSearch, Clock, Effort, Material, Member, Search, Trial, TrialCallback
 from ...search.gains import late_gain
 from ..held_out.splits import given_splits
 from ..inputs.training_data import TrainingData
+from .blend import SearchTrees, blend_held_out, budget_without_trees, fit_trees
 from .data import ScaledData, check_data, material_of, score_of, search_journal
 from .default_recipe import choose_default_recipe
 from .held_out import held_out
 from .larger_fit import cell_search, members_of_cells, with_landmarks
 from .plan import rows_by_cells
-from .settings import SearchSettings
+from .settings import LossOf, SearchSettings
 
 logger = logging.getLogger("gramian")
 
@@ -96,7 +97,7 @@ def search_fit(data: TrainingData, settings: SearchSettings, rng: torch.Generato
 
 def _search_and_fit(data: TrainingData, settings: SearchSettings, rng: torch.Generator) -> Searched:
     """Search and fit, with the seconds of the budget."""
-    clock = Clock(settings.budget)
+    clock = Clock(budget_without_trees(settings))
     data = data.without_zero_weights()
     check_data(data)
     # 1. Scale the data, and take a sample of them to search on.
@@ -124,22 +125,21 @@ def _search_and_fit(data: TrainingData, settings: SearchSettings, rng: torch.Gen
     members, interrupted = _last_fits(search, by_cells, scaled, index, interrupted, settings)
     if not interrupted:
         _report_left_out(search, trials, members)
-    _warn_of_constant(members)
-    models = [scaled.model(member, material) for member in members]
-    model = _model(models, members)
-    # 4. Probabilities come from predictions of held-out rows, then enter each part of the model.
-    if data.coded:
-        held_values = held_out(search, by_cells, members, model, scaled, index)
-        probabilities = held_values.shares()
-        model = _model([replace(part, probabilities=probabilities) for part in models], members)
-    # 5. The last fits are trials, too.
+    # 4. Trees, in the time that is left.
+    clock.budget = settings.budget
+    trees = None if interrupted else fit_trees(settings, search, by_cells, scaled, index)
+    # 5. Probabilities and the weight of trees come from predictions of held-out rows.
+    model, blends = _final_model(search, by_cells, members, scaled, index, trees, settings.score)
+    if not blends:
+        _warn_of_constant(members)
+    # 6. The last fits are trials, too.
     refits = [search.record("refit", member) for member in members]
-    interrupted = not _were_shown(refits, settings.watchers) or interrupted
+    interrupted = not _were_shown(blends + refits, settings.watchers) or interrupted
     scale = scaled.of_targets.scale
     # Several targets have several units, so that their common loss stays as scaled.
     unit = float(scale[0]) if len(scale) == 1 else 1.0
     return Searched(
-        model, trials + refits, members, clock.meter.evaluations, clock.seconds,
+        model, trials + blends + refits, members, clock.meter.evaluations, clock.seconds,
         interrupted, unit, material.truth, scaled.of_targets, tuple(search.left_out),
     )  # fmt: skip
 
@@ -283,6 +283,40 @@ def _warn_of_constant(members: list[Member]) -> None:
 def _varies(members: list[Member]) -> bool:
     """Return whether a member is not just the mean of the targets."""
     return any(bool(member.coef.any()) for member in members)
+
+
+def _final_model(
+    search: Search,
+    by_cells: CellSearch | None,
+    members: list[Member],
+    scaled: ScaledData,
+    index: Int[Tensor, " s"] | None,
+    trees: SearchTrees | None,
+    score: LossOf | None,
+) -> tuple[Model, list[Trial]]:
+    """Return the model of the members, and the trial of a blend if trees have a weight."""
+    models = [scaled.model(member, search.material) for member in members]
+    model, blended, scale = _model(models, members), None, scaled.of_targets
+    if not scaled.data.coded and trees is None:
+        return model, []
+    held_values = held_out(search, by_cells, members, model, scaled, index)
+    if trees is not None:
+        blended = blend_held_out(held_values, trees, scale.scale, score)
+        held_values = held_values if blended is None else blended.held_values
+    if scaled.data.coded:
+        # Probabilities enter each part of the model.
+        probabilities = held_values.shares()
+        model = _model([replace(part, probabilities=probabilities) for part in models], members)
+    if blended is None or trees is None:
+        return model, []
+    main, count = max(members, key=lambda member: member.weight), len(search.material.truth)
+    values = scale.scale_numbers(held_values.values)
+    trial = search.trial(
+        "blend", main.recipe, main.penalty, blended.loss, (),
+        # The held-out rows of cells begin with these of the search; trials have all of these.
+        values[:count] if len(values) >= count else None, search.clock.steps.read_clock(),
+    )  # fmt: skip
+    return BlendModel(model, trees.trees, blended.weight), [trial]
 
 
 def _model(models: list[KernelModel], members: list[Member]) -> Model:

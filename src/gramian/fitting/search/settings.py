@@ -37,6 +37,8 @@ class SearchSettings:
         Called with each `Trial`; one that returns True ends the search.
     checkpoint : Checkpoint, optional
         Names the file of the journal that keeps the steps of the search.
+    blend : str, optional
+        Package whose trees are averaged with the result; None for no trees.
     """
 
     budget: Budget = field(default_factory=Budget)
@@ -48,6 +50,7 @@ class SearchSettings:
     memory_limit: int | None = None
     watchers: Sequence[TrialCallback] = ()
     checkpoint: Checkpoint | None = None
+    blend: str | None = None
 
     def of(self, rows: RowSource) -> SearchSettings:
         """Return the settings of a search on these rows; sparse rows are not mapped."""

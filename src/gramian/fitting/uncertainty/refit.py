@@ -13,7 +13,7 @@ from torch import Tensor
 from ..._parameters.types import SolverLike
 from ...data import as_rows, gather_rows
 from ...losses import Quantile
-from ...model import AverageModel, KernelPart, Model
+from ...model import AverageModel, BlendModel, KernelPart, Model
 from ...model.file.format import CENTER_BYTES
 from ..choice.choose import NOISY_TOLERANCE as NOISY
 from ..fit import fit
@@ -118,9 +118,15 @@ class Refit:
             self._part(part, shift / data.total, data, self.settings)
             for part, shift in zip(self.model.parts, self.shifts, strict=True)
         )
-        if isinstance(self.model, AverageModel):
-            return replace(self.model, models=parts, info={}, conformal=None)
-        return parts[0]
+        model = self.model.kernel_model if isinstance(self.model, BlendModel) else self.model
+        refitted: Model = parts[0]
+        if isinstance(model, AverageModel):
+            refitted = replace(model, models=parts, info={}, conformal=None)
+        if isinstance(self.model, BlendModel):
+            X = data.rows.take(torch.arange(len(data.rows)))
+            trees = self.model.trees.refit(X, data.targets, data.weights, coded=data.coded)
+            return replace(self.model, kernel_model=refitted, trees=trees, info={}, conformal=None)
+        return refitted
 
     def fit_targets(
         self, data: TrainingData, targets: Float[Tensor, "n t"], penalty: float

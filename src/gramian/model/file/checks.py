@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -12,6 +13,7 @@ from torch import Tensor
 
 from ...data import Encoding, RowSource
 from ...kernels import Kernel
+from ..blend.trees import Trees
 from ..cells import CellCenters
 
 
@@ -61,6 +63,24 @@ def check_average(weights: Sequence[Any], members: Sequence[Mapping[str, Any]]) 
         raise ValueError(
             "the models of an average must have the same numbers of features and targets, not "
             f"{sizes_text}"
+        )
+
+
+def refuse_blend(path: str | Path, blend: object) -> None:
+    """Raise ValueError if a file holds a blend, of which a kernel model is only a part."""
+    if blend is not None:
+        raise ValueError(
+            f"{path} holds a blend of a kernel model and trees: read it with gramian.load"
+        )
+
+
+def check_blend(trees: Trees, weight: float, outputs: int) -> None:
+    """Raise ValueError for a blend of incompatible models, or a weight that is not from 0 to 1."""
+    if not 0 <= weight <= 1:
+        raise ValueError(f"the weight of a blend must be from 0 to 1, not {weight!r}")
+    if len(trees.shift) != outputs:
+        raise ValueError(
+            f"trees of {len(trees.shift)} targets cannot be blended with a model of {outputs}"
         )
 
 

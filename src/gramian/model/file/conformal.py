@@ -10,11 +10,21 @@ from torch import Tensor
 from ...conformal import CalibratedPart, ConformalPredictor, RowGroups, make
 from ...conformal.protocols import Predictor
 from ..base import Model
-from .format import CENTER_TENSORS, member_header, member_tensors, with_prefix, without_prefix
+from .format import (
+    BLEND,
+    CENTER_TENSORS,
+    blend_header,
+    blend_tensors,
+    member_header,
+    member_tensors,
+    with_prefix,
+    without_prefix,
+)
 from .members import (
     Saved,
     SavedCalibration,
     SavedPart,
+    read_blend,
     read_members,
     refuse_unknown,
     with_centers,
@@ -33,7 +43,7 @@ _MODEL_BUILDERS: dict[str, Callable[..., Any]] = {}
 
 
 def register_builder(name: str, build: Callable[..., Any]) -> None:
-    """Register the constructor of a ``"model"`` or an ``"average"`` from saved parts."""
+    """Register the constructor of a ``"model"``, an ``"average"`` or a ``"blend"``."""
     _MODEL_BUILDERS[name] = build
 
 
@@ -55,6 +65,7 @@ def _function_header(function: Predictor, model: Model) -> dict[str, Any]:
         "members": [member_header(member) for member in function.parts],
         "centers_of": [_same_centers(member, model) for member in function.parts],
         "classes": function.classes is not None,
+        "blend": blend_header(function),
     }
 
 
@@ -75,6 +86,7 @@ def calibration_tensors(conformal: ConformalPredictor, model: Model) -> dict[str
                 if _same_centers(member, model) is not None:
                     of_member = {k: t for k, t in of_member.items() if k not in CENTER_TENSORS}
                 own |= with_prefix(f"{name}.{i}.", of_member)
+            own |= with_prefix(f"{name}.", blend_tensors(function))
         tensors |= with_prefix(f"{number}.", own)
     return tensors
 
@@ -123,7 +135,8 @@ def _read_function(
     # A spread predicts logarithms of errors, and has no classes even if the model has.
     if not entry["classes"]:
         shared = shared | {"classes": None, "probabilities": None}
-    members = entry["members"]
+    trees = read_blend(entry.get("blend"), without_prefix(BLEND, tensors))
+    members, tensors = entry["members"], without_tensors(BLEND, tensors)
     refuse_unknown(without_numbers(len(members), tensors))
     complete: dict[str, Tensor] = {}
     for i, number in enumerate(entry["centers_of"]):
@@ -133,7 +146,7 @@ def _read_function(
         )
     # A single member has the weight 1, but is no average.
     weights = entry["weights"] if len(members) > 1 else None
-    return Saved(read_members(members, complete, shared), weights)
+    return Saved(read_members(members, complete, shared), weights, blend=trees)
 
 
 def _from_format_7(
@@ -185,9 +198,9 @@ def conformal_of(saved: Saved) -> ConformalPredictor | None:
 
 def _build_function(saved: Saved) -> Predictor:
     models = tuple(_MODEL_BUILDERS["model"](**member) for member in saved.members)
-    if saved.weights is None:
-        (model,) = models
-        function: Predictor = model
-        return function
-    average: Predictor = _MODEL_BUILDERS["average"](tuple(saved.weights), models)
-    return average
+    function: Predictor = models[0]
+    if saved.weights is not None:
+        function = _MODEL_BUILDERS["average"](tuple(saved.weights), models)
+    if saved.blend is not None:
+        function = _MODEL_BUILDERS["blend"](function, *saved.blend)
+    return function

@@ -6,9 +6,11 @@ quantile map, a metric, cells, an encoding and a variance; in its metadata a JSO
 rest, and a digest of the file. An average has the tensors of each model, with its number before
 their names, and shared entries, such as the encoding, once.
 
-Older formats are read: format 8 has no options for reading text, format 7 has no medians and
-another header of a calibration, without its method, format 6 has neither a variance nor a
-calibration, format 5 no map to probabilities and no link, format 4 no cells, format 3 neither
+A blend has the tensors of its trees under the prefix ``blend.``.
+
+Older formats are read: format 9 has no blends, format 8 no options for reading text, format 7 no
+medians and another header of a calibration, without its method, format 6 has neither a variance nor
+a calibration, format 5 no map to probabilities and no link, format 4 no cells, format 3 neither
 quantiles nor metrics nor averages, format 2 no encoding and no names of targets, and format 1
 neither a digest nor the list of parts.
 """
@@ -24,8 +26,9 @@ from torch import Tensor
 from ...data import RowSource, gather_rows
 from ...data.rows.array import ArrayRows
 from ..base import KernelPart
+from ..blend.trees import Trees
 
-MODEL_FORMAT = 9
+MODEL_FORMAT = 10
 """Version of the file format. A reader refuses a newer one."""
 
 HEADER_KEY = "gramian"
@@ -38,12 +41,12 @@ Centers in an array are not copied.
 """
 
 ENCODING, QUANTILES, METRIC, CELLS = "encoding.", "quantiles.", "metric.", "cells."
-VARIANCE, CONFORMAL = "variance.", "conformal."
+VARIANCE, CONFORMAL, BLEND = "variance.", "conformal.", "blend."
 """Prefixes of the names of tensors."""
 
 SHARED_ENTRIES = (
     "feature_names", "classes", "encoding", "target", "probabilities", "conformal",
-    "reading",
+    "reading", "blend",
 )  # fmt: skip
 """Optional entries that the models of an average have in common."""
 
@@ -82,6 +85,18 @@ def member_tensors(model: KernelPart) -> dict[str, Tensor]:
     if model.variance is not None:
         tensors |= with_prefix(VARIANCE, model.variance.tensors())
     return tensors
+
+
+def blend_header(function: object) -> dict[str, Any] | None:
+    """Return the weight of the kernel model in a blend, for JSON; None of other models."""
+    weight = getattr(function, "weight", None)
+    return None if weight is None else {"weight": weight}
+
+
+def blend_tensors(function: object) -> dict[str, Tensor]:
+    """Return the tensors of the trees of a blend; none of other models."""
+    trees: Trees | None = getattr(function, "trees", None)
+    return {} if trees is None else with_prefix(BLEND, trees.tensors())
 
 
 def with_prefix(start: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

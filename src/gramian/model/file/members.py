@@ -12,6 +12,7 @@ from torch import Tensor
 from ...data import LinearMap, QuantileMap, RowSource, Standardizer, as_rows
 from ...kernels import from_dict
 from ...losses import link_of
+from ..blend.trees import Trees
 from ..cells import CellCenters
 from ..uncertainty.variance import Variance
 from .checks import check_floating
@@ -39,11 +40,14 @@ class Saved:
     weights : list of float, or None
         Weights of an average; None for a single model.
     conformal : SavedCalibration or None
+    blend : tuple of Trees and float, or None
+        Trees of a blend, and the weight of its kernel model.
     """
 
     members: list[dict[str, Any]]
     weights: list[float] | None
     conformal: SavedCalibration | None = None
+    blend: tuple[Trees, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,11 @@ class SavedCalibration:
     parts: list[SavedPart]
     groups: dict[str, Any] | None
     known_values: Tensor | None
+
+
+def read_blend(header: Any, tensors: dict[str, Tensor]) -> tuple[Trees, float] | None:
+    """Return the trees of a blend and the weight of its kernel model; None without a blend."""
+    return None if header is None else (Trees.from_tensors(tensors), float(header["weight"]))
 
 
 def read_members(

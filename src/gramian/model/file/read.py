@@ -12,9 +12,10 @@ from ..._files.tensors import DamagedFile, read_tensors
 from ..._messages.display import display_text
 from ...data import Encoding, ReadOptions, check_finite
 from ..uncertainty.probabilities import probabilities_from
-from .checks import check_average, check_parts
+from .checks import check_average, check_blend, check_parts
 from .conformal import read_calibration
 from .format import (
+    BLEND,
     CONFORMAL,
     ENCODING,
     HEADER_KEY,
@@ -26,6 +27,7 @@ from .format import (
 )
 from .members import (
     Saved,
+    read_blend,
     read_member,
     read_members,
     refuse_unknown,
@@ -35,7 +37,7 @@ from .members import (
 
 NEW_ENTRIES = {
     3: ("encoding", "target"), 4: ("quantiles",), 5: ("cells",), 6: ("probabilities", "link"),
-    7: ("variance", "conformal"), 9: ("reading",),
+    7: ("variance", "conformal"), 9: ("reading",), 10: ("blend",),
 }  # fmt: skip
 """Optional parts that a format was the first to have."""
 
@@ -97,6 +99,8 @@ def _check_members(saved: Saved, verify: bool) -> None:
             check_finite(parts["centers"], "centers")
     if saved.weights is not None:
         check_average(saved.weights, saved.members)
+    if saved.blend is not None:
+        check_blend(*saved.blend, saved.members[0]["coef"].shape[1])
 
 
 def _check_format(path: Path, header: Any) -> None:
@@ -145,7 +149,7 @@ def _check_fields(header: dict[str, Any], known: set[str]) -> None:
 def _assemble_model(header: dict[str, Any], tensors: dict[str, Tensor]) -> Saved:
     """Return the parts of all models; raise ValueError for unused tensors."""
     # 1. Entries that all models of the file share.
-    names, classes, encoding, target, chances, conformal, reading = (
+    names, classes, encoding, target, chances, conformal, reading, blend = (
         header[key] for key in SHARED_ENTRIES
     )
     shared = {
@@ -162,16 +166,17 @@ def _assemble_model(header: dict[str, Any], tensors: dict[str, Tensor]) -> Saved
     if encoding is not None:
         shared["encoding"] = Encoding.from_parts(encoding, without_prefix(ENCODING, tensors))
         own = without_tensors(ENCODING, tensors)
-    parts = None
+    of_trees, own = without_prefix(BLEND, own), without_tensors(BLEND, own)
+    trees, parts = read_blend(blend, of_trees), None
     if conformal is not None:
         of_parts, own = without_prefix(CONFORMAL, own), without_tensors(CONFORMAL, own)
         centers = [without_prefix(start, own) for start in _starts(header)]
         parts = read_calibration(conformal, of_parts, shared | {"info": {}}, centers)
     if "members" not in header:
-        return Saved([shared | read_member(header, own)], None, parts)
+        return Saved([shared | read_member(header, own)], None, parts, trees)
     members = read_members(header["members"], own, shared)
     refuse_unknown(without_numbers(len(members), own))
-    return Saved(members, header["weights"], parts)
+    return Saved(members, header["weights"], parts, trees)
 
 
 def _starts(header: dict[str, Any]) -> list[str]:

@@ -14,6 +14,8 @@ from .format import (
     ENCODING,
     HEADER_KEY,
     MODEL_FORMAT,
+    blend_header,
+    blend_tensors,
     member_header,
     member_tensors,
     parts_of,
@@ -31,6 +33,7 @@ def write_model(path: str | Path, model: Model, weights: tuple[float, ...] | Non
         "probabilities": model.probabilities and model.probabilities.to_dict(),
         "conformal": model.conformal and calibration_header(model.conformal, model),
         "reading": model.reading and (model.reading.to_dict() or None),
+        "blend": blend_header(model),
         "info": dict(model.info),
     }
     tensors = {} if model.encoding is None else with_prefix(ENCODING, model.encoding.tensors())
@@ -45,6 +48,7 @@ def write_model(path: str | Path, model: Model, weights: tuple[float, ...] | Non
         }
         for number, member in enumerate(model.parts):
             tensors |= with_prefix(f"{number}.", member_tensors(member))
+    tensors |= blend_tensors(model)
     if model.conformal is not None:
         tensors |= with_prefix(CONFORMAL, calibration_tensors(model.conformal, model))
     # Host memory in row order; a tensor that has it already is not copied.

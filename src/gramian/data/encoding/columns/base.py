@@ -78,6 +78,11 @@ class ColumnEncoding(ABC):
     def features(self) -> tuple[str, ...]:
         """Names of the features of the column."""
 
+    @property
+    def level_features(self) -> int:
+        """Number of features, the last ones, that are 1 in the rows of a level and else 0."""
+        return 0
+
     @abstractmethod
     def encode(self, column: pa.Array, part: Part) -> np.ndarray:
         """Return the features of some rows, of shape (b, k), in float64.

@@ -37,6 +37,10 @@ class OneHot(ColumnEncoding):
         gap = (f"{self.name} missing",) if self.levels.missing else ()
         return (*(f"{self.name}={text}" for text in self.levels.texts), *gap)
 
+    @property
+    def level_features(self) -> int:
+        return len(self.levels)
+
     def encode(self, column: pa.Array, part: Part) -> np.ndarray:
         k = len(self.levels)
         # The last row, -1, is for unknown levels.

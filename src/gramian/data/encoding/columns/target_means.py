@@ -103,6 +103,10 @@ class TargetMeans(ColumnEncoding):
         texts = [f"{self.name}={text}" for text in self.levels.texts] + [f"{self.name} missing"]
         return (*means, f"{self.name} (log count)", *(texts[k] for k in self.column_levels))
 
+    @property
+    def level_features(self) -> int:
+        return len(self.column_levels)
+
     def encode(self, column: pa.Array, part: Part) -> np.ndarray:
         codes = self.levels.codes(column, self.name, part.new_values)
         means = self.means.numpy()[codes]

@@ -1,0 +1,1 @@
+"""Blends of a kernel model with gradient-boosted trees of LightGBM."""

@@ -1,0 +1,120 @@
+"""BlendModel: the weighted mean of a kernel model and boosted trees."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, NoReturn
+
+from jaxtyping import Float
+from torch import Tensor
+
+from ...conformal import ConformalPredictor
+from ...data import Encoding, ReadOptions
+from ...engines import Engine
+from ..average import SHARED_FIELDS, AverageModel
+from ..base import KernelPart, Label, Model
+from ..file.checks import check_blend, check_parts
+from ..file.conformal import register_builder
+from ..file.write import write_model
+from ..uncertainty.probabilities import Probabilities
+from .trees import Trees
+
+
+@dataclass(frozen=True)
+class BlendModel(Model):
+    """The mean ``weight * kernel_model + (1 - weight) * trees`` of the values of two models.
+
+    Parameters
+    ----------
+    kernel_model : KernelModel or AverageModel
+        Its features, classes, encoding, targets and map to probabilities are these of the blend.
+    trees : Trees
+        Trees of the same features, in the same units.
+    weight : float
+        Weight of the kernel model, from 0 to 1.
+    info : mapping, optional
+        Facts about the blend that JSON can hold.
+    conformal : ConformalPredictor, optional
+        Calibration of prediction intervals, or of sets of classes, of the blend.
+
+    Raises
+    ------
+    ValueError
+        If the weight is not from 0 to 1, or the models differ in their targets.
+
+    Notes
+    -----
+    Trees are constant between their splits: a blend has no gradients, and no standard deviations.
+    """
+
+    kernel_model: Model
+    trees: Trees
+    weight: float
+    info: Mapping[str, Any] = field(default_factory=dict)
+    conformal: ConformalPredictor | None = None
+    feature_names: tuple[str, ...] | None = field(init=False)
+    classes: tuple[Label, ...] | None = field(init=False)
+    encoding: Encoding | None = field(init=False)
+    target: tuple[str, ...] | None = field(init=False)
+    probabilities: Probabilities | None = field(init=False)
+    reading: ReadOptions | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        check_blend(self.trees, self.weight, self.kernel_model.outputs)
+        for name in (*SHARED_FIELDS, "encoding"):
+            # A frozen dataclass refuses plain assignment, also in its own `__post_init__`.
+            object.__setattr__(self, name, getattr(self.kernel_model, name))
+
+    @property
+    def parts(self) -> tuple[KernelPart, ...]:
+        return self.kernel_model.parts
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        return self.kernel_model.shares
+
+    def predict(
+        self, X: Any, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
+    ) -> Float[Tensor, "n t"]:
+        """Return the mean of the values of kernel model and trees; see `Model.predict`."""
+        rows = self.rows(X)
+        values = self.kernel_model.predict(rows, engine=engine, memory_bytes=memory_bytes)
+        return self.weight * values + (1 - self.weight) * self.trees.predict(rows)
+
+    def feature_importances(
+        self, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
+    ) -> Float[Tensor, " d"]:
+        """Return the mean of the importances; of trees, shares in the gains of their splits."""
+        shares = self.kernel_model.feature_importances(engine=engine, memory_bytes=memory_bytes)
+        return self.weight * shares + (1 - self.weight) * self.trees.feature_importances()
+
+    def gradient(self, X: Any, **settings: Any) -> NoReturn:
+        """Raise ValueError: trees have no gradients."""
+        self._refuse("gradients")
+
+    def deviations(self, X: Any, **settings: Any) -> NoReturn:
+        """Raise ValueError: trees have no variance."""
+        self._refuse("standard deviations")
+
+    def out_of_range(self, X: Any, **settings: Any) -> NoReturn:
+        """Raise ValueError: trees have no variance."""
+        self._refuse("standard deviations")
+
+    @staticmethod
+    def _refuse(name: str) -> NoReturn:
+        raise ValueError(
+            f"a blend with trees has no {name}: use its kernel_model, or fit without blend"
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Write kernel model and trees to one file, trees in LightGBM's text format."""
+        for part in self.parts:
+            check_parts({f.name: getattr(part, f.name) for f in fields(part)})
+        model = self.kernel_model
+        write_model(path, self, model.weights if isinstance(model, AverageModel) else None)
+
+
+# `file.conformal` builds blends, but cannot import this module, which imports it.
+register_builder("blend", BlendModel)

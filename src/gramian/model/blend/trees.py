@@ -1,0 +1,218 @@
+"""Trees: gradient-boosted trees of LightGBM, the other half of a blend.
+
+Trees see the rows that the kernel model receives, before its own maps: numbers as they are, or the
+encoded columns of a table. All predictions have these rows, also the blocks that workers of a
+cluster predict, which know no table any more.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ..._parallel.seconds import read_seconds
+from ...data import RowSource
+from ...data.rows.base import default_block_size
+from .boosting import (
+    MOST_ROUNDS,
+    Boosting,
+    Categories,
+    Examples,
+    import_lightgbm,
+    positions_of,
+    tree_features,
+)
+
+BOOSTER, SHIFT, SCALE, FEATURES = "booster.", "shift", "scale", "features"
+"""Names of the tensors of a file; boosters are numbered."""
+
+
+@dataclass(frozen=True, eq=False)
+class Trees:
+    """Boosted trees that predict t targets, or the codes of classes, from rows of features.
+
+    Attributes
+    ----------
+    texts : tuple of str
+        Boosters in LightGBM's text format: one for each target, or a single one for all classes.
+    shift, scale : Tensor of shape (t,)
+        Predictions are ``shift + scale * boosters``. Codes of classes are linear functions of
+        probabilities: the prediction is the expected code of a row.
+    features : int
+        Number d of features that rows must have.
+    categories : tuple of (int, int, int)
+        Positions of the features that become native categories, see `Encoding.categories`.
+    """
+
+    texts: tuple[str, ...]
+    shift: Float[Tensor, " t"]
+    scale: Float[Tensor, " t"]
+    features: int
+    categories: Categories = ()
+
+    @classmethod
+    def fit(
+        cls,
+        X: Float[Tensor, "n d"],
+        Y: Float[Tensor, "n t"],
+        weights: Float[Tensor, " n"] | None = None,
+        *,
+        coded: bool,
+        categories: Categories = (),
+        rounds: Sequence[int] | None = None,
+        held_out: tuple[Tensor, Tensor, Tensor | None] | None = None,
+        ends: float = math.inf,
+    ) -> Trees:
+        """Fit trees to rows.
+
+        Parameters
+        ----------
+        X : Tensor of shape (n, d)
+        Y : Tensor of shape (n, t)
+        weights : Tensor of shape (n,), optional
+        coded : bool
+            Whether targets are codes of classes.
+        categories : tuple of (int, int, int), optional
+            Positions of the features of categories.
+        rounds : sequence of int, optional
+            Rounds of each booster; `MOST_ROUNDS` by default.
+        held_out : tuple of Tensor, optional
+            Rows, targets and weights on which the number of rounds minimises the loss.
+        ends : float, default=inf
+            Deadline of early stopping, by `read_seconds`.
+
+        Notes
+        -----
+        Losses: the squared error, or the log loss of classes. Nothing is random.
+        """
+        if coded:
+            shift, scale = code_map(Y.shape[1])
+        else:
+            # Labels of LightGBM are float32: without a shift, large targets lose digits.
+            shift, scale = Y.double().mean(dim=0), Y.double().std(dim=0, correction=0)
+            scale = torch.where(scale > 0, scale, 1.0)
+        boosting = Boosting(_objective(Y, coded), len(categories))
+
+        def examples(X: Tensor, Y: Tensor, w: Tensor | None) -> Examples:
+            labels = _labels(Y, coded, shift, scale)
+            weights = None if w is None else w.double().numpy()
+            return Examples(tree_features(X, categories), labels, weights)
+
+        train, texts = examples(X, Y, weights), []
+        held_examples = None if held_out is None else examples(*held_out)
+        seconds, count = ends - read_seconds(), train.labels.shape[1]
+        for j in range(count):
+            round_limit = MOST_ROUNDS if rounds is None else rounds[j]
+            deadline = read_seconds() + seconds / count
+            texts.append(boosting.fit(train, j, round_limit, held_examples, deadline))
+        return cls(tuple(texts), shift, scale, X.shape[1], categories)
+
+    @property
+    def rounds(self) -> tuple[int, ...]:
+        """Rounds of each booster."""
+        # A booster of several classes has a tree for each of them in a round.
+        per_round = len(self.shift) // len(self.texts)
+        return tuple(text.count("\nTree=") // per_round for text in self.texts)
+
+    @cached_property
+    def _boosters(self) -> list[Any]:
+        lightgbm = import_lightgbm()
+        try:
+            return [lightgbm.Booster(model_str=text) for text in self.texts]
+        except lightgbm.basic.LightGBMError as error:
+            raise ValueError(f"the trees of the model are damaged: {error}") from error
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields; boosters are read from their texts again."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore the fields of a frozen instance."""
+        self.__dict__.update(state)
+
+    def predict_array(self, X: Float[Tensor, "b d"]) -> Float[Tensor, "b t"]:
+        """Return the values of the targets at rows in memory, in float64."""
+        array, threads = tree_features(X, self.categories), torch.get_num_threads()
+        values = [booster.predict(array, num_threads=threads) for booster in self._boosters]
+        raw = np.column_stack(values).astype(np.float64).reshape(len(X), -1)
+        return self.shift + self.scale * torch.from_numpy(raw)
+
+    def predict(self, rows: RowSource) -> Float[Tensor, "n t"]:
+        """Return the values of the targets at rows, in float64."""
+        if rows.width != self.features:
+            raise ValueError(f"X must have {self.features} features, not {rows.width}")
+        return rows.map(self.predict_array, size=default_block_size(rows))
+
+    def feature_importances(self) -> Float[Tensor, " d"]:
+        """Return the share of each feature in the reduction of the loss by splits, with sum 1."""
+        gains = sum(booster.feature_importance("gain") for booster in self._boosters)
+        total = torch.zeros(self.features).double()
+        # The gain of a category goes to its first feature: columns of a table add up theirs.
+        kept_features, firsts = positions_of(self.features, self.categories)
+        total[[*kept_features, *firsts]] = torch.from_numpy(np.asarray(gains, np.float64))
+        return total / total.sum() if bool(total.any()) else total
+
+    def refit(
+        self,
+        X: Float[Tensor, "n d"],
+        Y: Float[Tensor, "n t"],
+        weights: Float[Tensor, " n"] | None,
+        *,
+        coded: bool,
+    ) -> Trees:
+        """Return trees fitted to other rows, with the same numbers of rounds."""
+        return Trees.fit(X, Y, weights, coded=coded, categories=self.categories, rounds=self.rounds)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return the tensors of a file: texts as bytes, shift and scale."""
+        texts = [np.frombuffer(text.encode(), np.uint8).copy() for text in self.texts]
+        boosters = {f"{BOOSTER}{j}": torch.from_numpy(text) for j, text in enumerate(texts)}
+        positions = [self.features, *(k for category in self.categories for k in category)]
+        return {
+            SHIFT: self.shift, SCALE: self.scale, FEATURES: torch.tensor(positions), **boosters
+        }  # fmt: skip
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Trees:
+        """Rebuild from the result of `tensors`; raise ValueError if it is damaged."""
+        boosters = dict(tensors)
+        shift, scale = boosters.pop(SHIFT), boosters.pop(SCALE)
+        d, *positions = boosters.pop(FEATURES).tolist()
+        flat = iter(positions)
+        categories = tuple(zip(flat, flat, flat, strict=True))
+        names = [f"{BOOSTER}{j}" for j in range(len(boosters))]
+        if sorted(names) != sorted(boosters) or not names or shift.shape != scale.shape:
+            raise ValueError("the trees of the model lack a tensor, or have an unknown one")
+        texts = tuple(boosters[name].numpy().tobytes().decode() for name in names)
+        return cls(texts, shift.double(), scale.double(), d, categories)
+
+
+def code_map(t: int) -> tuple[Float[Tensor, " t"], Float[Tensor, " t"]]:
+    """Return shift and scale of the linear map from probabilities to expected codes of classes."""
+    # Two classes have the codes -1 and 1; of k classes, the own one is 1, the others -1 / (k - 1).
+    low = -1.0 if t == 1 else -1 / (t - 1)
+    return torch.full((t,), low).double(), torch.full((t,), 1 - low).double()
+
+
+def _labels(Y: Float[Tensor, "n t"], coded: bool, shift: Tensor, scale: Tensor) -> np.ndarray:
+    """Return a column of labels for each booster."""
+    if not coded:
+        return ((Y.double() - shift) / scale).numpy()
+    # Several classes have one booster, of the numbers of the classes.
+    return ((Y > 0) if Y.shape[1] == 1 else Y.argmax(dim=1)[:, None]).double().numpy()
+
+
+def _objective(Y: Float[Tensor, "n t"], coded: bool) -> dict[str, Any]:
+    if not coded:
+        return {"objective": "regression"}
+    if Y.shape[1] == 1:
+        return {"objective": "binary"}
+    return {"objective": "multiclass", "num_class": Y.shape[1]}
