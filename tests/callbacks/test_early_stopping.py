@@ -15,7 +15,7 @@ from gramian.operators import KernelOperator
 from gramian.problems import NystromProblem
 from gramian.solvers import Direct, Falkon, Interrupted, State, deadline, max_iterations, solve
 
-N, D, M = 60, 2, 40
+N, D, M = 200, 2, 40
 
 
 def numbers(*shape: int, seed: int = 0) -> torch.Tensor:
@@ -25,7 +25,7 @@ def numbers(*shape: int, seed: int = 0) -> torch.Tensor:
 def problem_of(penalty: float = 1e-10) -> NystromProblem:
     """Return a noisy problem: what fits it well predicts other rows worse."""
     X, y = numbers(N, D), numbers(N, 1, seed=1)
-    return NystromProblem(KernelOperator(Gaussian(0.5), X, X[:M]), 3 * X[:, :1] + y, penalty)
+    return NystromProblem(KernelOperator(Gaussian(1.0), X, X[:M]), 3 * X[:, :1] + y, penalty)
 
 
 def validate(**more: Any) -> Validate:

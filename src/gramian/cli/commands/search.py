@@ -22,7 +22,7 @@ from ...fitting import Generators
 from ...fitting.search.fit import Searched, search_fit
 from ...fitting.search.settings import SearchSettings
 from ...fitting.uncertainty.refit import Refit
-from ...model import Label, Model, load_model
+from ...model import BlendModel, Label, Model, load_model
 from ...report.description import describe_blend
 from ...scoring.comparison import measure
 from ...scoring.predictions import Predictions, best_constant, likeliest_classes
