@@ -422,7 +422,7 @@ class TestFile:
         np.testing.assert_array_equal(again.predict(X)[:, 0], est.predict(X))
         with safe_open(tmp_path / "m", "pt") as file:
             header = json.loads(file.metadata()["gramian"])
-        assert header["format"] == 9
+        assert header["format"] == 10
         assert header["cells"]["kind"] in ("tree", "centers", "mean")
 
     def test_parts_that_do_not_fit_are_refused(self, tmp_path):

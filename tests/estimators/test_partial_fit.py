@@ -113,7 +113,8 @@ def test_fit_by_name_with_penalty_zero(settings, error):
         **({"kernel": "gaussian", "lengthscale": "median"} | settings),
     )
     if settings["solver"] == "sketchysaga":
-        est.set_params(penalty=1e-4, tol=0.1)  # a share of the deviation of the target
+        # The tolerance is a share of the deviation of the target.
+        est.set_params(penalty=1e-4, tol=0.2)
     est.fit(X[:500], y[:500])
     assert np.mean((est.predict(X[500:]) - y[500:]) ** 2) < error
     assert set(est.solver_settings_) >= {"batch", "step"}
