@@ -11,7 +11,7 @@ FOLDER = ROOT / "docs" / "papers"
 
 @dataclass(frozen=True)
 class Paper:
-    """What a page says besides its records.
+    """Texts of a page around its records.
 
     Attributes
     ----------

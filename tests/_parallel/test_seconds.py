@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gramian._parallel.seconds import cpu_time, read_seconds
+from gramian._parallel.workers import run
 
 
 @pytest.fixture(autouse=True)
@@ -27,3 +28,13 @@ def test_an_error_ends_the_context():
     with pytest.raises(KeyError), cpu_time():
         raise KeyError
     assert read_seconds() == 1
+
+
+def test_workers_read_the_clock_of_their_caller():
+    def seconds() -> list[float]:
+        return list(run(2, lambda _: read_seconds(), range(4)))
+
+    assert seconds() == [1, 1, 1, 1]
+    with cpu_time():
+        assert seconds() == [2, 2, 2, 2]
+    assert seconds() == [1, 1, 1, 1]

@@ -1,4 +1,4 @@
-"""What holds for each kind of columns, and for a kind that another file adds."""
+"""Contract of each kind of columns, and of a kind that another file adds."""
 
 from __future__ import annotations
 

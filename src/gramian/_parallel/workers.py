@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import functools
 import os
 import threading
@@ -127,12 +128,19 @@ def run(
     all current and future items, because the process cannot end before them.
 
     In a worker, the calling thread computes the items. It also computes `light` items, which take
-    less time than waking a worker; it does not flush denormals.
+    less time than waking a worker; it does not flush denormals. Context
+    variables have the values of the caller for each item.
     """
+    context = contextvars.copy_context()
+
+    def call(item: Item) -> Result:
+        # Only one thread can be inside a context: each item has a copy, at no cost.
+        return context.copy().run(function, item)
+
     computed = map if light or _is_worker() else _pool(threads).map
     with one_thread_each():
         try:
-            yield from computed(function, items)
+            yield from computed(call, items)
         # Not `Exception`: that includes neither Ctrl-C nor the
         # GeneratorExit of a caller that stops.
         except BaseException:

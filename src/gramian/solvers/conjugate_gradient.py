@@ -182,7 +182,7 @@ def _start(setup: _Setup, rhs: Tensor, state: State | None) -> CGState:
         metrics=metrics,
         residual=residual,
         direction=z,
-        energy=_dots(residual, z),
+        energy=dot_columns(residual, z),
         active=_norms(residual) > 0,
         checked=_norms(residual),
         lanczos=torch.empty(0, 2, dtype=torch.float64, device=rhs.device),
@@ -224,10 +224,10 @@ def _check_residual(setup: _Setup, rhs: Tensor, s: CGState) -> None:
 
 def _step(setup: _Setup, s: CGState) -> CGState:
     q = setup.apply(s.direction)
-    curvature = _dots(s.direction, q)
+    curvature = dot_columns(s.direction, q)
     # Rounding alone can make the curvature of a positive-definite matrix nonpositive.
     active = s.active & (curvature > 0)
-    alpha = _ratio(s.energy, curvature, active)
+    alpha = divide_active(s.energy, curvature, active)
     x = s.coef + alpha * s.direction
     residual = s.residual - alpha.to(q.dtype) * q
     # The true residual replaces the recursive one before norms are taken, so that they are true.
@@ -236,9 +236,9 @@ def _step(setup: _Setup, s: CGState) -> CGState:
     # A true residual may revive columns that the recursive one had frozen by mistake.
     active = moving if restarted else active & moving
     z = setup.precondition(residual)
-    energy = _dots(residual, z)
+    energy = dot_columns(residual, z)
     # After a replacement the old direction is no longer conjugate, and keeping it may diverge.
-    beta = torch.zeros_like(energy) if restarted else _ratio(energy, s.energy, active)
+    beta = torch.zeros_like(energy) if restarted else divide_active(energy, s.energy, active)
     lanczos = _append_step(s.lanczos, alpha[setup.watched], beta[setup.watched])
     metrics = setup.metrics(residual, lanczos)
     better = metrics[RESIDUAL_KEY] < s.least
@@ -290,16 +290,17 @@ def _append_step(lanczos: Tensor, alpha: Tensor, beta: Tensor) -> Tensor:
     return torch.cat([lanczos, row[None]])
 
 
-def _ratio(numerator: Tensor, denominator: Tensor, active: Tensor) -> Tensor:
+def divide_active(numerator: Tensor, denominator: Tensor, active: Tensor) -> Tensor:
     """Return the quotient in active columns, and zero in the others."""
     # Both branches of `where` are computed, so the divisor of a frozen column is 1.
     return torch.where(active, numerator / torch.where(active, denominator, 1.0), 0.0)
 
 
-def _dots(a: Tensor, b: Tensor) -> Tensor:
+def dot_columns(a: Tensor, b: Tensor) -> Tensor:
+    """Return the inner products of the columns of two matrices, in float64."""
     # Sums of float32 products over many rows would lose the digits that decide convergence.
     return (a.double() * b.double()).sum(dim=0)
 
 
 def _norms(a: Tensor) -> Tensor:
-    return _dots(a, a).sqrt()
+    return dot_columns(a, a).sqrt()

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..._messages.display import without_secrets
 from ...callbacks import Checkpoint
-from ...estimators.search.results import SAMPLED_STEPS
+from ...estimators.search.results import COMBINED_STEPS, SAMPLED_STEPS
 from ...model.importances import largest_importances
 from ...search import Member, Trial
 from ...search.gains import LARGER_SAMPLE_STEP, gains
@@ -38,8 +38,6 @@ INPUT_OPTIONS = {
 }
 """Options of a fit by the inputs of a recipe. Lengthscales in medians absorb a common scale."""
 
-COMBINED_STEPS = ("average", "blend")
-"""Steps of several models, which have rows of their own in a ranking."""
 
 DIRECT_ROWS = 3000
 """Rows above which the printed command sets the solver of the search."""

@@ -47,6 +47,9 @@ def _maps(recipe: Recipe, *, scaled: bool, coded: bool) -> dict[str, Any]:
     return {"standardize": standardize, **targets, "metric": machine}
 
 
+COMBINED_STEPS = ("average", "blend")
+"""Steps whose models are means of several."""
+
 SAMPLED_STEPS = ("screen", "metric", "kernel", "landmarks")
 """Steps on samples, which the squared error compares for any scoring."""
 
@@ -94,7 +97,7 @@ def results(result: Searched, scoring: Scoring, *, scaled: bool, coded: bool) ->
 
 def best_index(table: dict[str, Any]) -> int:
     """Return the row of the best full fit or mean; without full fits, of the best sample."""
-    scores, last = table["mean_test_score"], np.isin(table["step"], ("fit", "average", "blend"))
+    scores, last = table["mean_test_score"], np.isin(table["step"], ("fit", *COMBINED_STEPS))
     if "cells" in table["step"]:  # other fits have different held-out rows
         last = np.isin(table["step"], ("cells", "blend"))
     if not last.any():

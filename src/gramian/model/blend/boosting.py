@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from ..._messages.errors import ParameterError
 from ..._parallel.seconds import read_seconds
+from ..._parallel.workers import default_threads
 
 MOST_ROUNDS = 1000
 """Largest number of rounds of boosting; each adds a tree for each target or class."""
@@ -100,7 +100,7 @@ class Boosting:
         parameters = {
             **LIGHTGBM_PARAMETERS,
             **self.objective,
-            "num_threads": torch.get_num_threads(),
+            "num_threads": default_threads(),
         }
         data = self._dataset(train, j)
         if held_out is None:

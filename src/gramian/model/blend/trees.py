@@ -19,6 +19,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ..._parallel.seconds import read_seconds
+from ..._parallel.workers import default_threads
 from ...data import RowSource
 from ...data.rows.base import default_block_size
 from .boosting import (
@@ -140,7 +141,7 @@ class Trees:
 
     def predict_array(self, X: Float[Tensor, "b d"]) -> Float[Tensor, "b t"]:
         """Return the values of the targets at rows in memory, in float64."""
-        array, threads = tree_features(X, self.categories), torch.get_num_threads()
+        array, threads = tree_features(X, self.categories), default_threads()
         values = [booster.predict(array, num_threads=threads) for booster in self._boosters]
         raw = np.column_stack(values).astype(np.float64).reshape(len(X), -1)
         return self.shift + self.scale * torch.from_numpy(raw)

@@ -30,6 +30,9 @@ LANCZOS_PASSES = 10
 LANCZOS_SAFETY = 1.05
 """Factor of the estimate, which is a lower bound."""
 
+GRADIENT_TOLERANCE = 1e-4
+"""Largest difference, over the right-hand side, between a stored and a recomputed gradient."""
+
 
 @dataclass(frozen=True)
 class Coordinates:
@@ -223,7 +226,3 @@ class Coordinates:
 
     def _solve_A(self, beta: Tensor) -> Tensor:
         return beta if self.form == "functions" else self.factor.solve_A(beta)
-
-
-GRADIENT_TOLERANCE = 1e-4
-"""Largest difference, over the right-hand side, between a stored and a recomputed gradient."""

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import torch
-from torch import Tensor
 
 from ..._messages.errors import ParameterError
 from ...problems import NystromProblem
 from ..base import solvers
+from ..conjugate_gradient import divide_active, dot_columns
 from ..loop.state import State
 from .base import NystromDescent
 from .coordinates import Coordinates
@@ -94,11 +94,13 @@ class Nytro(NystromDescent[NytroState]):
                 s = NytroState.along(after, -after.gradient)
             else:
                 p, q = s.direction, C.hessian(s.direction)
-                energy = _dots(s.gradient, s.gradient)
-                step = _ratio(energy, _dots(p, q))
+                energy, curvature = dot_columns(s.gradient, s.gradient), dot_columns(p, q)
+                # Rounding or a zero gradient may leave no curvature: such a column stays.
+                step = divide_active(energy, curvature, curvature > 0)
                 g = s.gradient + step * q
                 after = C.move(s, s.beta + step * p, g)
-                s = NytroState.along(after, _ratio(_dots(g, g), energy) * p - g)
+                ratio = divide_active(dot_columns(g, g), energy, energy > 0)
+                s = NytroState.along(after, ratio * p - g)
             yield s
 
     def build_coordinates(self, problem: NystromProblem) -> Coordinates:
@@ -115,13 +117,3 @@ def _start(C: Coordinates, state: State | None, step_scale: float) -> NytroState
         return state
     first = C.start(state, step_scale)
     return NytroState.along(first, -first.gradient)
-
-
-def _dots(a: Tensor, b: Tensor) -> Tensor:
-    return (a * b).sum(dim=0)
-
-
-def _ratio(above: Tensor, below: Tensor) -> Tensor:
-    """Return the quotient, and zero where rounding or a zero gradient leaves no curvature."""
-    positive = below > 0
-    return torch.where(positive, above / torch.where(positive, below, 1.0), 0.0)
