@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ..._files.atomic import check_output, write_atomically
 from ..formats import WritableFormat, format_to_write
-from ..formats.csv.columns.conversion import SPELLED_BOOLEANS
+from ..formats.csv.columns.parsers import SPELLED_BOOLEANS
 from ..formats.object_store import is_uri
 from ..rows import arrow_compute as pc
 from ..tables import Table

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from ..._messages.checks import join_words
 from ..._messages.errors import TextError
-from ..formats.csv.columns.conversion import SPELLED_BOOLEANS
+from ..formats.csv.columns.parsers import SPELLED_BOOLEANS
 from ..tables import Table
 from ..tables.base import check_columns
 from ..tables.filtered import FilteredTable

@@ -116,7 +116,7 @@ def sniff(path: Path, options: ReadOptions = DEFAULT_OPTIONS) -> Dialect:
     remarks: list[str | Text] = [remark] if remark else []
     if layout.skipped_text:
         remarks.append(f"the lines above the header line are skipped: {layout.skipped_text!r:.60}")
-    if header_rows == 2:
+    if header_rows == 2 and not layout.has_rule:
         units = " ".join(text for text in layout.rows[1] if text.strip())
         remarks.append(f"the row below the header line is skipped, as units: {units!r:.60}")
     return Dialect(
@@ -180,7 +180,7 @@ def _header(path: Path, layout: Layout, options: ReadOptions) -> tuple[tuple[str
     if layout.has_row_names:
         # Arrow takes names for as many columns as the rows have: the line is skipped as it is.
         return ("", *names), 0, 1
-    return names, 2 if layout.has_units else 1, 0
+    return names, 2 if layout.has_units or layout.has_rule else 1, 0
 
 
 def _check_names(path: Path, names: Sequence[str], layout: Layout) -> None:

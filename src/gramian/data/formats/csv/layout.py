@@ -29,6 +29,9 @@ ALIKE_SHARE = 0.9
 SAMPLE_ROWS = 100
 
 NUMBER_PATTERN = re.compile(r"[+-]?(\d[\d.,]*|[.,]\d+)([eE][+-]?\d+)?")
+RULE_PATTERN = re.compile(":?[-=]+:?")
+"""Field of a line between names and values, as Markdown and databases write it."""
+
 _MISSING_KEYS = {text.lower() for text in MISSING_TEXTS}
 
 
@@ -125,6 +128,13 @@ class Layout:
             and any(texts[j] and texts[j].lower() not in _MISSING_KEYS for j in numeric)
             and not any(texts[j].lower() in _MISSING_KEYS - {"", "-", "--"} for j in numeric)
         )
+
+    @property
+    def has_rule(self) -> bool:
+        """Whether the row below the header is a line of dashes."""
+        texts = [text.strip() for text in self.rows[1]] if len(self.rows) > 2 else []
+        rules = [text for text in texts if text]
+        return bool(rules) and all(map(RULE_PATTERN.fullmatch, rules)) and "--" in "".join(rules)
 
     def _below(self) -> list[list[str]]:
         return [row for row in self.rows[1:] if len(row) == self.width]

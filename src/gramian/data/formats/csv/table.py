@@ -25,10 +25,12 @@ from ...tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from ...tables.sequential import PiecesTable
 from ..ipc_file import IpcFile, IpcWriter
 from .columns.conversion import LateError, TypedColumns, typed_columns, without_missing
+from .columns.dates import COMPACT_DAYS
 from .columns.declared import DeclaredColumn
 from .columns.infer_types import Inference
 from .columns.parsers import NOTHING_READING
 from .dialect import Dialect, sniff
+from .extra_rows import checked_names, refuse_total
 from .reader import NotOfThisDialectError, strings
 
 HELD_BYTES = 1 << 26
@@ -140,10 +142,12 @@ class _Text:
         if sum(batch.num_rows for batch in batches) == 0:
             raise ValueError(f"{self.where} has 0 rows: add rows below its header line")
         columns = self._columns(inference)
+        last_texts = [column[-1].as_py() for column in batches[-1].columns]
         # Each batch of texts is released once its values are read: both tables together would take
         # twice the memory.
         typed = [columns.read(batches.pop(0)) for _ in range(len(batches))]
         table = MemoryTable(pa.Table.from_batches(typed, columns.schema), self.where)
+        refuse_total(table, last_texts, self.dialect.first_row)
         return self._with_readings(table, columns)
 
     def _inference(self, batches: Iterable[pa.RecordBatch]) -> Inference:
@@ -167,7 +171,7 @@ class _Text:
     def _declared_column(self, name: str) -> DeclaredColumn:
         type_name = self.options.types.get(name)
         declared_type = type_name if type_name in ("number", "date", "boolean") else None
-        return DeclaredColumn(declared_type, self.options.date_format)
+        return DeclaredColumn(declared_type, self.options.date_format, self.options.is_stored)
 
     def _stored_table(self, held: list[pa.RecordBatch]) -> Table:
         """Rewrite the file, with the types of the held batches unless later values differ."""
@@ -217,6 +221,14 @@ class _Text:
         table.column_readings = columns.column_readings()
         table.reading = self._reading(columns)
         dialects = {} if self.options.is_stored else self.dialects
+        days = [name for name, r in table.column_readings.items() if r.name == COMPACT_DAYS]
+        if days and dialects:
+            text = (
+                "{}: column '{}' is read as days of eight digits, which frames hold as numbers; "
+                "give {types=} to keep numbers"
+            )
+            guess = Text(text, self.where, days[0], {days[0]: "number"})
+            warnings.warn(ReadWarning(guess), stacklevel=2)
         for path, dialect in dialects.items():
             for remark in dialect.remarks:
                 where = self.where if len(self.dialects) == 1 else path
@@ -266,10 +278,10 @@ class _Text:
         """Yield the texts of a file, in the order of the columns of the first one."""
         dialect, names = self.dialects[path], self.dialect.names
         if dialect.names == names:
-            yield from strings(path, dialect)
+            yield from checked_names(strings(path, dialect), path, dialect)
             return
         places = [str(dialect.names.index(name)) for name in names]
-        for batch in strings(path, dialect):
+        for batch in checked_names(strings(path, dialect), path, dialect):
             columns = batch.select(places).columns
             yield pa.record_batch(columns, names=[str(j) for j in range(len(names))])
 

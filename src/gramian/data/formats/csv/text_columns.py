@@ -13,11 +13,15 @@ from ...tables.base import Table
 from ...tables.in_memory import MemoryTable
 from ...tables.read_options import ReadOptions
 from .columns.conversion import TypedColumns, typed_columns, without_missing
+from .columns.dates import COMPACT_DAYS
 from .columns.declared import DeclaredColumn
 from .columns.infer_types import Inference
 from .columns.parsers import TEXT_READING, Reading
 
 FRAME_ROWS = "the first row is row 0"
+DIGITS_OF_READINGS = {COMPACT_DAYS: 8, "%H%M": 4}
+"""Readings of dates and times whose texts other libraries read as numbers, and their digits."""
+
 PLAIN_NUMBERS = ("integer", "1.5")
 """Readings of texts that every library reads as numbers: as text they were meant to be text."""
 
@@ -45,14 +49,15 @@ def read_text_columns(table: pa.Table, where: str, options: ReadOptions) -> Tabl
     """
     frame = MemoryTable(table, where)
     # Columns of a declared type are read by `DeclaredTable`.
-    names = [
-        field.name
+    texts_of_columns = {
+        field.name: _texts_of(frame, field, options)
         for field in frame.schema
-        if pa.types.is_string(field.type) and field.name not in options.types
-    ]
+        if field.name not in options.types
+    }
+    names = [name for name, texts in texts_of_columns.items() if texts is not None]
     if not names:
         return frame
-    texts = pa.record_batch([_whole_column(frame, name) for name in names], names=names)
+    texts = pa.record_batch([texts_of_columns[name] for name in names], names=names)
     if options.missing:
         (texts,) = without_missing([texts], options.missing)
     stored = {j: options.columns[name] for j, name in enumerate(names) if name in options.columns}
@@ -66,9 +71,24 @@ def read_text_columns(table: pa.Table, where: str, options: ReadOptions) -> Tabl
     return _replace_columns(frame, columns, texts)
 
 
-def _whole_column(frame: MemoryTable, name: str) -> pa.Array:
-    column = frame.column(name).combine_chunks()
-    return column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
+def _texts_of(frame: MemoryTable, field: pa.Field, options: ReadOptions) -> pa.Array | None:
+    """Return a column of texts, or of numbers that were texts in training; None for others."""
+    stored = options.columns.get(field.name)
+    digits = 0 if stored is None else DIGITS_OF_READINGS.get(stored.name, 0)
+    is_number = pa.types.is_integer(field.type) or pa.types.is_floating(field.type)
+    if not (pa.types.is_string(field.type) or (digits and is_number)):
+        return None
+    column = frame.column(field.name).combine_chunks()
+    whole = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
+    if not is_number:
+        return whole
+    try:
+        numbers = whole.cast(pa.float64(), safe=False)
+        gaps = pc.is_nan(numbers)
+        days = pc.if_else(gaps, pa.scalar(None, pa.float64()), numbers).cast(pa.int64())
+    except pa.ArrowInvalid:  # with decimals: no days
+        return None
+    return pc.utf8_lpad(days.cast(pa.string()), digits, "0")
 
 
 def _keep_numbers_as_text(

@@ -107,6 +107,8 @@ def clock_readings() -> Iterator[Reading]:
         r"(?P<H>\d+):(?P<M>[0-5]\d)(?::(?P<S>[0-5]\d(?:[.,]\d+)?))?"
     )
     yield _duration("hours:minutes", elapsed)
+    laps = r"(?P<n>[+-]?)(?P<D>)(?P<H>)(?P<M>\d+):(?P<S>[0-5]\d[.,]\d+)"
+    yield _duration("minutes:seconds", laps)
 
 
 def worded_durations() -> Iterator[Reading]:

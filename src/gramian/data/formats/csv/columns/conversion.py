@@ -14,11 +14,7 @@ from ....tables.column_reading import ColumnReading, OddValues
 from ....tables.read_options import ReadOptions
 from .infer_types import Inference
 from .odd_values import read_values
-from .parsers import Reading
-
-SPELLED_BOOLEANS = ("yes/no", "t/f", "y/n")
-"""Readings of booleans that stay as they are written where they are labels; true and false are
-booleans for every library."""
+from .parsers import SPELLED_BOOLEANS, Reading
 
 
 class LateError(Exception):

@@ -19,20 +19,28 @@ PIVOT_YEAR = 69
 """Years of two digits from here on are of the 20th century, others of the 21st, as in POSIX."""
 
 MONTH_NAMES = {
-    **dict.fromkeys(("january", "januar", "janvier", "jan", "janv", "jän", "jänner"), 1),
-    **dict.fromkeys(("february", "februar", "février", "fevrier", "feb", "févr", "fév"), 2),
-    **dict.fromkeys(("march", "märz", "maerz", "mars", "mar", "mär", "mrz"), 3),
-    **dict.fromkeys(("april", "avril", "apr", "avr"), 4),
-    **dict.fromkeys(("may", "mai"), 5),
-    **dict.fromkeys(("june", "juni", "juin", "jun"), 6),
-    **dict.fromkeys(("july", "juli", "juillet", "jul", "juil"), 7),
-    **dict.fromkeys(("august", "août", "aout", "aug"), 8),
-    **dict.fromkeys(("september", "septembre", "sep", "sept"), 9),
-    **dict.fromkeys(("october", "oktober", "octobre", "oct", "okt"), 10),
-    **dict.fromkeys(("november", "novembre", "nov"), 11),
-    **dict.fromkeys(("december", "dezember", "décembre", "decembre", "dec", "dez", "déc"), 12),
+    name: number
+    for number, names in enumerate(
+        (
+            "january januar janvier jan janv jän jänner enero ene gennaio januari janeiro",
+            "february februar février fevrier feb févr fév febrero febbraio februari fevereiro fev",
+            "march märz maerz mars mar mär mrz marzo maart mrt março",
+            "april avril apr avr abril abr aprile",
+            "may mai mayo maggio mei maio",
+            "june juni juin jun junio giugno giu junho",
+            "july juli juillet jul juil julio luglio lug julho",
+            "august août aout aug agosto ago augustus",
+            "september septembre sep sept septiembre setiembre settembre sett setembro",
+            "october oktober octobre oct okt octubre ottobre ott outubro",
+            "november novembre nov noviembre novembro",
+            "december dezember décembre decembre dec dez déc diciembre dic dicembre dezembro",
+        ),
+        start=1,
+    )
+    for name in names.split()
 }
-"""Names and abbreviations of months, in English, German and French."""
+"""Names and abbreviations of months, in English, German, French, Spanish, Italian, Dutch and
+Portuguese; not those that are usual words, such as set."""
 
 _WEEKDAY_PATTERN = (
     r"(?:(?:mon|tue|wed|thu|fri|sat|sun|mo|di|mi|do|fr|sa|so|lun|mar|mer|jeu|ven|sam|dim)"
@@ -50,7 +58,7 @@ _PART_PATTERNS = {
     "%W": r"(?P<W>0[1-9]|[1-4]\d|5[0-3])",
     "%w": r"(?P<w>[1-7])",
 }
-_WORD_BREAK = r"[ .\-/]{0,2}"
+_WORD_BREAK = r"(?:[ .\-/]{0,2}| del? )"
 _ORDINAL_SUFFIX = r"(?:st|nd|rd|th|er)?"
 
 _NUMERIC_ORDERS = {
@@ -77,8 +85,8 @@ _PART_ORDERS = {
     "%Y/%m": "%C/%m",
     "%b %Y": rf"%b,?{_WORD_BREAK}%C",
     "%b %y": r"%b(?:[\-/]| ?')%y",
-    "%Y Q%q": r"%C[ \-:.]?Q%q",
-    "Q%q %Y": r"(?:Q%q|%qQ|%q\. ?Quartal)[ /\-]?%C",
+    "%Y Q%q": r"%C[ \-:./]?[QT]%q",
+    "Q%q %Y": r"(?:[QT]%q|%q[QT]|%q\. ?Quartal)[ /\-]?%C",
     "Q%q %y": r"(?:Q%q[ '/\-]{1,2}|%qQ)%y",
     "%b %d %H:%M %Y": rf"{_WEEKDAY_PATTERN}%b +%d {CLOCK_PATTERN}(?: [A-Z]{{3,4}}| [+]0000)? %Y",
     "%Y-W%W": r"%C[ \-]?W%W(?:-?%w)?",
@@ -175,10 +183,15 @@ def _order_readings(order: str, template: str, group: str = "") -> Iterator[Read
         yield Reading(order + end, kind, shape, parse, contains, order=order, group=group)
 
 
-def dotted_months() -> Iterator[Reading]:
-    """Yield months such as 03.2019, which are numbers as well."""
-    shape = re.compile(r"(?P<m>0[1-9]|1[0-2])\.(?P<Y>(?:19|20)\d\d)", re.ASCII)
-    yield Reading("%m.%Y", pa.date32(), shape, _date_parser(shape, pa.date32()), order="%m.%Y")
+def dates_of_numbers() -> Iterator[Reading]:
+    """Yield months such as 03.2019 and days such as 20190103, which are numbers as well."""
+    year, month = r"(?P<Y>(?:19|20)\d\d)", "(?P<m>0[1-9]|1[0-2])"
+    for order, pattern in (
+        ("%m.%Y", rf"{month}\.{year}"),
+        (COMPACT_DAYS, rf"{year}{month}(?P<d>0[1-9]|[12]\d|3[01])"),
+    ):
+        shape = re.compile(pattern, re.ASCII)
+        yield Reading(order, pa.date32(), shape, _date_parser(shape, pa.date32()), order=order)
 
 
 def digit_dates() -> Iterator[Reading]:
@@ -235,6 +248,9 @@ def format_reading(template: str) -> Reading:
         f"{FORMAT_NAME}{template}", kind, shape, _date_parser(shape, kind), order=template
     )
 
+
+COMPACT_DAYS = "%Y%m%d"
+"""Reading of days of eight digits, which other libraries take for numbers."""
 
 FORMAT_NAME = "format "
 """Beginning of the names of readings of a format."""

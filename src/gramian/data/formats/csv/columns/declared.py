@@ -9,7 +9,7 @@ from functools import cache
 
 import pyarrow as pa
 
-from .dates import format_reading
+from .dates import COMPACT_DAYS, format_reading
 from .parsers import CODE_NUMBER_READING, Reading
 from .readings import ALL_READINGS
 
@@ -24,14 +24,19 @@ class DeclaredColumn:
         Any share of its values may then be odd.
     date_format : str or None
         In the codes of `datetime.datetime.strptime`, or an order such as ``"dmy"``.
+    is_new : bool
+        Whether a model stores its reading: numbers of training may look like days in a few rows.
     """
 
     type: str | None = None
     date_format: str | None = None
+    is_new: bool = False
 
     def allows(self, reading: Reading) -> bool:
         """Return whether a reading agrees with the type and the order of days."""
         kind = reading.type
+        if self.is_new and reading.name == COMPACT_DAYS:
+            return False
         if (
             self.type is not None
             and not {

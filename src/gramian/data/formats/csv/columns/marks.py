@@ -35,7 +35,8 @@ _NUMBER_PATTERN = (
 )
 _END_PATTERN = rf"[{_SPACE_MARKS}]*[-{_DASH_MARKS}]?\)?\)?"
 _MARKED_NUMBER = re.compile(
-    rf"\(?{_SIGN_PATTERN}(?P<before>{_CURRENCY_PATTERN})?[{_SPACE_MARKS}]*\(?{_SIGN_PATTERN}{_NUMBER_PATTERN}"
+    rf"\(?{_SIGN_PATTERN}(?P<before>{_CURRENCY_PATTERN}|%)?"
+    rf"[{_SPACE_MARKS}]*\(?{_SIGN_PATTERN}{_NUMBER_PATTERN}"
     rf"[{_SPACE_MARKS}]*(?P<after>{_CURRENCY_PATTERN}|{_UNIT_PATTERN})?{_END_PATTERN}"
 )
 MULTIPLE_EXPONENTS = {"[kK]": "E3", "(?:M|m|Mn|mn|Mio)": "E6", "(?:B|b|bn|Bn|Mrd)": "E9"}
@@ -70,7 +71,8 @@ class Mark:
     @property
     def shape(self) -> re.Pattern[str]:
         """Pattern of a number with this mark, in the syntax of Python and Arrow."""
-        before = f"(?:{_escape(self.before)})?[{_SPACE_MARKS}]*" if self.before else ""
+        before = f"(?:{_escape(self.before)})" + "?" * (self.before != "%") if self.before else ""
+        before += f"[{_SPACE_MARKS}]*" * bool(before)
         after = f"[{_SPACE_MARKS}]*{self._after}" + "?" * self.is_optional if self.after else ""
         zero = "|-+" if self.before else ""
         number = rf"(?:{_NUMBER_PATTERN}{after}|0{zero})"
@@ -100,7 +102,8 @@ class Mark:
         texts = _replace(texts, rf"[{_DASH_MARKS}]", "-")
         if self.before:
             pattern = rf"^(\(?[+-]?)[{_SPACE_MARKS}]*{_escape(self.before)}[{_SPACE_MARKS}]*"
-            texts = _replace(texts, pattern, r"\1")
+            bare = _replace(texts, pattern, r"\1")
+            texts = bare if self.before != "%" else _only_marked(texts, bare)
             texts = _replace(texts, "^-+$", "0")  # as accountants write it
         texts = _replace(texts, r"^\((.*)\)$", r"-\1")
         if self.after:
@@ -122,8 +125,13 @@ class Mark:
         stripped = _replace(texts, pattern, "")
         if self.is_currency:
             return stripped
-        is_marked = pc.or_(pc.match_substring_regex(texts, pattern), pc.equal(texts, "0"))
-        return pc.if_else(is_marked, stripped, pc.binary_join_element_wise(texts, "unmarked", " "))
+        return _only_marked(texts, stripped)
+
+
+def _only_marked(texts: pa.Array, stripped: pa.Array) -> pa.Array:
+    """Return texts without their mark; those that have none, other than 0, are no numbers."""
+    is_marked = pc.or_(pc.not_equal(texts, stripped), pc.equal(texts, "0"))
+    return pc.if_else(is_marked, stripped, pc.binary_join_element_wise(texts, "unmarked", " "))
 
 
 def _replace(texts: pa.Array, pattern: str, replacement: str) -> pa.Array:
@@ -159,7 +167,7 @@ def detect_mark(sample: Sequence[str]) -> Mark | None:
     if common.before:
         dashes = re.compile(f"{_escape(common.before)}[{_SPACE_MARKS}]*-+")
         count += sum(dashes.fullmatch(text) is not None for text in sample)
-    is_repeated = count > 1 or common.is_currency or common.after == "%"
+    is_repeated = count > 1 or common.is_currency or "%" in (common.before, common.after)
     return common if is_repeated and count >= MARKED_SHARE * len(sample) else None
 
 

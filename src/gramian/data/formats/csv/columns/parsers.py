@@ -16,7 +16,12 @@ MISSING_TEXTS = (
     *("null", "Null", "NULL", "none", "None", "NONE", "nil", "(null)", "NaT"),
     *("n.a.", "na", "n.d.", "n/d", "k.A.", "<NA>", r"\N", "–", "—", "-NaN", "-nan"),
     *("#N/A", "#N/A N/A", "#NA", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!"),
+    *("#NV", "#WERT!", "#BEZUG!", "#ZAHL!", "#N/D", "#VALEUR!", "#NOM?", "#NOMBRE!", "#¡VALOR!"),
+    *("#CALC!", "#SPILL!", "#FIELD!", "#BLOCKED!", "#CONNECT!", "#GETTING_DATA", "#UNKNOWN!"),
     *("1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
+    *("missing", "not available", "no data", "keine Angabe", "s/d", "n. a.", "n. d.", "k. A."),
+    *("0000-00-00", "0000-00-00 00:00:00", "00.00.0000", "00/00/0000"),
+    *("*" * stars for stars in range(5, 13)),  # a field of Fortran that is too narrow
 )
 """Texts that stand for a missing value in a column of numbers, dates or booleans, in letters of
 either case. In a column of text only the empty one does: there "?" or "None" may be a level, or "-"
@@ -101,7 +106,7 @@ def _nothing(texts: pa.Array) -> pa.Array:
 
 def _boolean(yes: str, no: str) -> Reading:
     def parse(texts: pa.Array) -> pa.Array:
-        low = pc.ascii_lower(texts)
+        low = pc.utf8_lower(texts)
         is_yes = pc.equal(low, yes)
         # `is False`, because it is None if all are null.
         if pc.all(pc.or_(is_yes, pc.equal(low, no))).as_py() is False:
@@ -198,8 +203,23 @@ TEXT_READING = Reading("text", pa.string(), re.compile(".*", re.DOTALL), _as_tex
 """Of any column."""
 
 BOOLEAN_READINGS = tuple(
-    _boolean(*pair) for pair in (("true", "false"), ("yes", "no"), ("t", "f"), ("y", "n"))
+    _boolean(*pair.split("/"))
+    for pair in (
+        *("true/false", "yes/no", "t/f", "y/n", "ja/nein", "ja/nee", "ja/nej", "oui/non", "sí/no"),
+        *(
+            "si/no",
+            "sim/não",
+            "да/нет",
+            "wahr/falsch",
+            "vrai/faux",
+            "verdadero/falso",
+            "vero/falso",
+        ),
+    )
 )
+SPELLED_BOOLEANS = tuple(reading.name for reading in BOOLEAN_READINGS[1:])
+"""Readings of booleans that stay as they are written where they are labels; true and false are
+booleans for every library."""
 NUMBER_READINGS = tuple(_numbers())
 
 CODE_NUMBER_READING = Reading(

@@ -12,8 +12,8 @@ from ....tables.column_reading import ColumnReading
 from .clocks import clock_readings, worded_durations
 from .dates import (
     FORMAT_NAME,
+    dates_of_numbers,
     digit_dates,
-    dotted_months,
     format_reading,
     iso_readings,
     worded_dates,
@@ -23,7 +23,7 @@ from .parsers import BOOLEAN_READINGS, CODE_NUMBER_READING, NUMBER_READINGS, Rea
 
 ALL_READINGS = (
     *BOOLEAN_READINGS,
-    *dotted_months(),
+    *dates_of_numbers(),
     *NUMBER_READINGS,
     *iso_readings(),
     *digit_dates(),
