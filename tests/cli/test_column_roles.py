@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -109,6 +111,33 @@ def test_rows_without_a_target(gramian, tmp_path):
     np.testing.assert_allclose(
         load(model).predict(TABLE), expected.predict(TABLE[["a", "b"]]), rtol=1e-6
     )
+
+
+@pytest.mark.parametrize(
+    ("gap", "words"),
+    [("", "first in row 5 "), ("n.d.", "'n.d.' in row 5;"), ("broken", "'broken' in row 5;")],
+)
+def test_evaluation_of_rows_without_a_target(gramian, report, data, tmp_path, gap, words):
+    model, holed = tmp_path / "m.model", tmp_path / "holed.csv"
+    report("fit", data, "--target", "y", "--target", "z", "--drop", "w", "--out", model, *ONE_FIT)
+    texts = TABLE.astype({"y": object, "z": object})
+    texts.loc[3, "y"], texts.loc[7, "z"] = gap, ""
+    texts.to_csv(holed, index=False)
+    done = gramian("evaluate", model, holed)
+    assert done.code == 2
+    assert f"the target 'y' is missing in some rows (empty or null): 1 of 90, {words}" in (
+        done.err.replace("first in row 5 (the header line is row 1); '", "'")
+    )
+    assert "--drop-missing-target" in done.err
+    done = gramian("evaluate", model, holed, "--drop-missing-target", "--json")
+    assert "2 of 90 rows without a target are left out" in done.err
+    complete = TABLE.drop(index=[3, 7])
+    predictions = load(model).predict(complete)
+    for j, name in enumerate(["y", "z"]):
+        rmse = np.sqrt(np.mean((complete[name] - predictions[:, j]) ** 2))
+        assert json.loads(done.out)["targets"][name]["rmse"] == pytest.approx(rmse, rel=1e-9)
+    one = gramian("evaluate", model, holed, "--target", "z", "--drop-missing-target")
+    assert "1 of 90 rows without a target are left out" in one.err
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])

@@ -66,10 +66,11 @@ def test_strict_fit_refuses_odd_values_of_its_columns(
 @pytest.mark.parametrize(
     ("change", "error"),
     [
-        (lambda i, y: "missing" if i == 3 else y, "'y' holds numbers .*'missing' in row 5 "),
+        (lambda i, y: "missing" if i == 3 else y, "1 of 200, first in row 5 .*'missing' in row 5"),
+        (lambda i, y: "unknown" if i == 3 else y, "'y' holds numbers .*'unknown' in row 5 "),
         (
             lambda i, y: "bad" if i % 8 == 0 else y,
-            "17[0-9] different texts in 200 .* as 'bad'",
+            r"x.csv: .* 17[0-9] different texts in 200 .* as 'bad' in row 2 ",
         ),
         (
             lambda i, y: f"${i % 7}" if i % 2 else f"€{i % 7}",

@@ -116,6 +116,8 @@ def test_share_of_odd_values(count: int, odd: int, kind: str, tmp_path: Path) ->
         ("percent", ("0.45", "0.5"), r"'v' was written as 1.5% in training, but row 2 .* '0.45'"),
         ("euros", ("1,234.50 €", "2 €"), r"written as 1.000,5€ in training, but row 2"),
         ("01/31/19", ("31/01/19", "30/01/19"), r"written as %m/%d/%y in training, but row 2"),
+        ("spaces and a comma", ("1 234.5", "7.25"), r"row 2 .* '1 234.5', .*1.5.*decimal='\.' for"),
+        ("01/31/19", ("31/01/19",), "'31/01/19', which is written as %d/%m/%y.*date_format='dmy'"),
         ("0945", ("9945", "0800"), "written as %H%M in training, but row 2 .* '9945'"),
     ],
 )

@@ -119,7 +119,7 @@ def test_targets_of_a_directory(tmp_path: Path) -> None:
         ([1.0, None, 2.0], "'t' is missing"),
         (["a", None, "b"], "'t' is missing"),
         (["a", "", "b"], "'t' is missing"),
-        ([1.0, np.nan, np.inf], r"in 2 rows, the first\s+of them row 1"),
+        ([1.0, np.nan, np.inf], r": 2 of 3, first in row 1 "),
         ([["a"], ["b"], ["c"]], "neither numbers nor text, but list"),
         ([None, None, None], "'t' is missing"),
     ],

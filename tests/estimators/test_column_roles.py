@@ -76,7 +76,7 @@ def test_weights_of_a_classifier_by_name() -> None:
     [
         ("q", "has no column q"),
         ("town", "the weight 'town' must hold numbers, but holds string"),
-        ("gaps", r"the weight 'gaps' is missing in 2 rows, the first of them row 3;"),
+        ("gaps", r"the weight 'gaps' is missing in 2 rows, the first of them row 3 "),
         ("y", "Negative values in data passed to `sample_weight`"),
     ],
 )

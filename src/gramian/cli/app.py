@@ -47,7 +47,7 @@ from .options.arguments import (
 )
 from .options.decorator import options_from
 from .options.help import COMMAND_EXAMPLES
-from .options.options import FitOptions, TuneOptions
+from .options.options import DropMissing, FitOptions, TuneOptions
 from .options.reading import ReadingOptions
 from .outputs.report import show
 from .outputs.standard_output import STANDARD_OUTPUT, write_standard_output
@@ -179,6 +179,7 @@ def evaluate(
     target: TruthColumn = None,
     metric: SingleMetric = None,
     reliability: ReliabilityPicture = None,
+    drop_missing_target: DropMissing = False,
     memory_limit: Memory = "1GB",
     engine: Engine = "auto",
     dask: Dask = None,
@@ -189,8 +190,9 @@ def evaluate(
 
     with on_cluster(dask, data):
         report = run(
-            model, data, target, memory_limit, engine, metric, reliability, read=options.read
-        )
+            model, data, target, memory_limit, engine, metric, reliability, options.read,
+            drop_missing_target,
+        )  # fmt: skip
     show(report, as_json)
 
 
@@ -204,6 +206,7 @@ def report(
     target: TruthColumn = None,
     train: TrainingTable = None,
     groups: GroupColumn = None,
+    drop_missing_target: DropMissing = False,
     memory_limit: Memory = "1GB",
     engine: Engine = "auto",
     as_json: Json = False,
@@ -213,7 +216,8 @@ def report(
 
     numbers = run(
         model, data, out, train, options.read,
-        target=target, groups=groups, memory_limit=memory_limit, engine=engine,
+        target=target, groups=groups, drop_missing_target=drop_missing_target,
+        memory_limit=memory_limit, engine=engine,
     )  # fmt: skip
     show(numbers, as_json)
 

@@ -26,7 +26,7 @@ from ..data import (
     needs_encoding,
     target_column,
 )
-from ..data.tables.target import number_column
+from ..data.tables.target import describe_odd_text, number_column
 from ..fitting import FitSettings, Generators, whole_of
 from ..fitting.inputs.targets import as_labels
 from ..model import Model
@@ -156,10 +156,12 @@ def check_numbers(table: TrainingTable) -> None:
     """Raise TypeError for text as the target of a regression."""
     texts = _texts(table.y)
     if texts is not None:
-        first = texts.flat[0]
+        is_local = table.target is not None and texts.ndim == 1 and not table.table.remote
+        first = repr(str(texts.flat[0]))
+        shown = describe_odd_text(table.table, texts) if is_local else first
         name = "y" if table.target is None else f"the target {join_words(table.target)}"
         raise TypeError(
-            f"{table.table.where}: {name} holds text, such as {str(first)!r}, but "
+            f"{table.table.where}: {name} holds text, such as {shown}, but "
             "KernelRidge predicts numbers; use KernelRidgeClassifier"
         )
 

@@ -6,6 +6,7 @@ import logging
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,7 @@ def write_report(
     train: Any = None,
     groups: str | None = None,
     read: Mapping[str, Any] | None = None,
+    drop_missing_target: bool = False,
     memory_limit: int | str = "1GB",
     engine: str = "auto",
 ) -> dict[str, Any]:
@@ -65,6 +67,8 @@ def write_report(
         the model.
     read : mapping, optional
         Options for reading text files that differ from the training, as in `KernelRidge.fit`.
+    drop_missing_target : bool, default=False
+        Whether to leave out rows without a target, with a warning, instead of refusing them.
     memory_limit : int or str, default="1GB"
         Bytes for blocks of predictions.
     engine : str, default="auto"
@@ -105,15 +109,19 @@ def write_report(
     # Output, packages and model are checked before the table is read.
     loaded = resolve_model(model)
     _check_model(loaded, name_of(model))
-    truth = truth_of(loaded, name_of(model), data, target, read)
+    read_truth = partial(
+        truth_of, loaded, name_of(model), read=read,
+        complete_targets=() if drop_missing_target else None,
+    )  # fmt: skip
+    truth = read_truth(data, target)
     _check_rows(truth, name_of(data, "the table"))
-    trained = None if train is None else truth_of(loaded, name_of(model), train, truth.name, read)
+    trained = None if train is None else read_truth(train, truth.name)
     settings: dict[str, Any] = {"engine": engine, "memory_bytes": as_bytes(memory_limit)}
-    names = {
-        "model": name_of(model),
+    other_names = {
         "data": name_of(data, "the table"),
         "train": name_of(train, "the training table"),
     }
+    names = {"model": name_of(model), **other_names}
     study = Measurements(
         names, loaded, truth, trained, groups, *_predict(loaded, truth, settings), settings
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from .._messages.errors import TextError
 from ..data import RemoteColumns, RowSource, Table, target_column
+from ..data.sources.training_table import drop_missing_target_rows
 from ..data.tables.base import check_columns
 from ..model import Model
 from ..model.labels import match_labels
@@ -43,6 +44,7 @@ def truth_of(
     data: Any,
     target: str | None,
     read: Mapping[str, Any] | None = None,
+    complete_targets: Sequence[str] | None = None,
 ) -> Truth:
     """Read the rows and the target of a table; raise ValueError if it has no such target.
 
@@ -56,12 +58,17 @@ def truth_of(
         The target of the training, if the model names it, by default.
     read : mapping, optional
         Options for reading that differ from the options of training.
+    complete_targets : sequence of str, optional
+        Targets whose gaps leave out their row, with a warning; empty for this target. Gaps are
+        refused by default.
     """
     name = target or _target(loaded)
     if name is None:
         raise TextError("{} does not record the name of its target; give {target}", model)
     table = loaded.table(data, read)
     check_columns(table.where, table.names, [name])
+    if complete_targets is not None:
+        table, _ = drop_missing_target_rows(table, tuple(complete_targets) or (name,))
     y: Any = table.remote_columns([name]) if table.remote else target_column(table, [name])
     if loaded.classes is not None and isinstance(y, np.ndarray):
         y = match_labels(y, loaded.classes)

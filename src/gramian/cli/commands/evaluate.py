@@ -31,27 +31,27 @@ def evaluate(
     metric: str | None = None,
     reliability: Path | None = None,
     read: Mapping[str, Any] | None = None,
+    drop_missing_target: bool = False,
 ) -> Report:
     """Report all metrics, or a single one, of the predictions for a table."""
     check_outputs({"reliability": reliability}, [model, data])
     check_picture(reliability)
     loaded = load_model(model)
     task = task_of(loaded.classes)
-    if reliability is not None and loaded.classes is None:
-        raise ValueError(f"--reliability requires a classifier, but {model} is a regression")
+    _check_reliability(reliability, loaded, model)
     metrics = named_metrics(metric, task)
-    truth = truth_of(loaded, model, data, target, read)
+    complete_targets = _targets(loaded, target) if drop_missing_target else None
+    truth = truth_of(loaded, model, data, target, read, complete_targets)
     name, y, rows = truth.name, truth.y, truth.rows
     settings = {"engine": engine, "memory_bytes": as_bytes(memory_limit)}
     about = {"model": model, "data": data, "target": name, "rows": len(y), "task": task}
-    levels = loaded.info.get(LEVELS_KEY)
-    if levels and metric is None:
+    if (levels := loaded.info.get(LEVELS_KEY)) and metric is None:
         return {**about, **quantile_errors(loaded, rows, y, levels, settings)}
-    if loaded.target is not None and len(loaded.target) == loaded.outputs > 1 and not levels:
-        targets = loaded.target if target is None else (target,)
-        return {**about, "target": list(targets),
-                **_measure_targets(
-                    loaded, model, data, targets, metrics, settings, read)}  # fmt: skip
+    if targets := _targets(loaded, target):
+        errors = _measure_targets(
+            loaded, model, data, targets, metrics, settings, read, complete_targets
+        )
+        return {**about, "target": list(targets), **errors}
     _check_one_output(loaded, model, "--metric" if levels else "evaluate")
     predictions = predictions_of(loaded, rows, y, metrics, settings)
     if reliability is not None:
@@ -63,6 +63,19 @@ def evaluate(
         return report
     mistakes = {"confusion": confusion(predictions)} if predictions.classes else {}
     return {**report, **mistakes, **coverage(loaded, rows, y, settings)}
+
+
+def _targets(loaded: Model, target: str | None) -> tuple[str, ...]:
+    """Return the targets of a model of several; none of other models."""
+    names = loaded.target or ()
+    if loaded.info.get(LEVELS_KEY) or not len(names) == loaded.outputs > 1:
+        return ()
+    return names if target is None else (target,)
+
+
+def _check_reliability(reliability: Path | None, loaded: Model, model: Path) -> None:
+    if reliability is not None and loaded.classes is None:
+        raise ValueError(f"--reliability requires a classifier, but {model} is a regression")
 
 
 def _check_one_output(loaded: Model, model: Path, command_name: str) -> None:
@@ -80,12 +93,13 @@ def _measure_targets(
     metrics: list[Metric],
     settings: Mapping[str, Any],
     read: Mapping[str, Any] | None = None,
+    complete_targets: Sequence[str] | None = None,
 ) -> Report:
     """Return the metrics of each of several targets."""
     report: dict[str, Any] = {}
     values = None
     for name in targets:
-        truth = truth_of(loaded, model, data, name, read)
+        truth = truth_of(loaded, model, data, name, read, complete_targets)
         if values is None:
             values = loaded.predict(truth.rows, **settings).numpy()
         place = (loaded.target or ()).index(name)

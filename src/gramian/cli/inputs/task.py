@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...data import RemoteColumns
+from ...data import RemoteColumns, Table, TrainingTable
 from ...data.formats.csv.columns.marks import are_marked_numbers
+from ...data.tables.target import describe_odd_text
 from ...scoring.truth import kind_of
 from ..options.options import FitOptions, Task
 
@@ -16,8 +17,9 @@ AT_ONCE = 1 << 16
 """Targets in a batch."""
 
 
-def is_classification(y: np.ndarray | RemoteColumns, options: FitOptions) -> bool:
+def is_classification(source: TrainingTable, options: FitOptions) -> bool:
     """Return whether to classify: as the option requires, or for text and booleans."""
+    y = source.y
     texts = y.labels if isinstance(y, RemoteColumns) else y if y.dtype.kind == "U" else None
     if options.task is Task.REGRESSION and texts is not None:
         raise ValueError(
@@ -26,33 +28,26 @@ def is_classification(y: np.ndarray | RemoteColumns, options: FitOptions) -> boo
         )
     if options.task is Task.AUTO:
         if texts is not None:
-            _check_labels(np.unique(texts), len(y), str(options.target))
+            _check_labels(source.table, texts, str(options.target))
         return kind_of(y) in "Ub"
     return options.task is Task.CLASSIFICATION
 
 
-def _check_labels(labels: np.ndarray, rows: int, target: str) -> None:
+def _check_labels(table: Table, texts: np.ndarray, target: str) -> None:
     """Refuse texts that are hardly labels: different in most rows, or numbers with a mark."""
-    what = None
+    what, labels, rows = None, np.unique(texts), len(table)
     if len(labels) > 2 and 2 * len(labels) > rows:
         what = f"{len(labels):,} different texts in {rows:,} rows"
     elif are_marked_numbers(labels.tolist()):
         what = "numbers that are not written alike"
     if what is not None:
-        texts = [text for text in labels.tolist() if not _is_number(text)] or labels.tolist()
+        # Labels on a cluster have no rows here.
+        shown = repr(str(texts[0])) if table.remote else describe_odd_text(table, texts)
         raise ValueError(
-            f"the target {target!r} has {what}, such as {texts[0]!r}: neither numbers nor classes; "
-            "correct the texts that are no numbers, choose another --target, or give --task "
-            "classification"
+            f"{table.where}: the target {target!r} has {what}, such as {shown}: neither numbers "
+            "nor classes; correct the texts that are no numbers, choose another --target, or give "
+            "--task classification"
         )
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def reason(y: np.ndarray | RemoteColumns, options: FitOptions) -> str | None:

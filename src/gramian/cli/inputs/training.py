@@ -216,7 +216,7 @@ def open_training(data: Path, options: FitOptions) -> Training:
     dropped = dropped if options.weight is None else (*dropped, options.weight)
     read = replace(read, strict=options.strict)
     table = _open(opened, options, features, dropped, read)
-    classification = task.is_classification(table.y, options)
+    classification = task.is_classification(table, options)
     weights = None if options.weight is None else _read_weights(table, options.weight)
     training = Training(table, classification, weights=weights)
     if options.validation is None:

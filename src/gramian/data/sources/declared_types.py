@@ -51,7 +51,7 @@ class DeclaredTable(Table):
             **{name: column.column_reading for name, column in columns.items()
                if column.reading is not None},
         }  # fmt: skip
-        self.reading, self.row_numbers = options.for_model, table.row_numbers
+        self.reading, self.first_row = options.for_model, table.first_row
 
     @classmethod
     def of(cls, table: Table, options: ReadOptions) -> DeclaredTable:

@@ -97,7 +97,7 @@ class TrainingTable:
         report_odd_values(table, chosen, strict=options.strict)
         has_target = None
         if drop_missing_target:
-            table, has_target = _drop_missing(table, target)
+            table, has_target = drop_missing_target_rows(table, target)
         values = y if target is None else target_column(table, target)
         values = np.asarray(values)
         if target is not None and values.dtype.kind == "U":
@@ -108,10 +108,26 @@ class TrainingTable:
         return cls(table, chosen, target, values, () if columns is None else chosen, has_target)
 
 
-def _drop_missing(table: Table, target: tuple[str, ...] | None) -> tuple[Table, np.ndarray | None]:
-    """Leave out rows without a target, and warn of their number."""
+def drop_missing_target_rows(
+    table: Table, target: Sequence[str] | None
+) -> tuple[Table, np.ndarray | None]:
+    """Leave out rows without a target, and warn of their number.
+
+    Returns
+    -------
+    Table
+    ndarray of bool of shape (n,), or None
+        Which rows have all targets; None if all have.
+
+    Raises
+    ------
+    ValueError
+        If no row has a target, or its name is not known.
+    """
     if target is None:
         raise TextError("{drop_missing_target=True} needs the name of the target, not its values")
+    if table.remote:
+        raise ValueError("--drop-missing-target cannot be combined with --dask: leave one out")
     has_target = has_values(table, target)
     if has_target.all():
         return table, None

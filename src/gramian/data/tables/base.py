@@ -43,8 +43,8 @@ class Table(ABC):
         True if its rows are read on other machines; see `RowSource`.
     column_readings : mapping of str to ColumnReading
         How columns of text were read.
-    row_numbers : str
-        Which row has which number in reports of these columns.
+    first_row : int
+        Number of the first row in messages: 0, or its place in a file with a header line.
     reading : ReadOptions or None
         Options with which new files are read alike.
     """
@@ -56,8 +56,13 @@ class Table(ABC):
     random_access: bool = True
     remote: bool = False
     column_readings: Mapping[str, ColumnReading] = MappingProxyType({})
-    row_numbers: str = "the header line is row 1"
+    first_row: int = 0
     reading: ReadOptions | None = None
+
+    @property
+    def row_numbers(self) -> str:
+        """Which row has which number in messages."""
+        return "the header line is row 1" if self.first_row else "the first row is row 0"
 
     @abstractmethod
     def batches(self, columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:

@@ -29,11 +29,15 @@ class OddValues:
         The first of them, by row; the header line is row 1.
     spellings : dict of str to None
         Different texts, in order.
+    written_gap : (int, str) or None
+        The first text of the column that usually stands for a gap, such as ``n.d.``, and its row;
+        it is not counted.
     """
 
     count: int = 0
     first: list[tuple[int, str]] = field(default_factory=list)
     spellings: dict[str, None] = field(default_factory=dict)
+    written_gap: tuple[int, str] | None = None
 
     def add(self, rows: Iterable[int], texts: Iterable[str]) -> None:
         """Count more of them."""

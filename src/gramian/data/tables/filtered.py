@@ -29,7 +29,7 @@ class FilteredTable(Table):
         self._table, self._is_kept, self._index = table, is_kept, np.flatnonzero(is_kept)
         self.where, self.schema, self.named = table.where, table.schema, table.named
         self.num_rows, self.random_access = len(self._index), table.random_access
-        self.column_readings, self.row_numbers = table.column_readings, table.row_numbers
+        self.column_readings, self.first_row = table.column_readings, table.first_row
         self.reading = table.reading
 
     def batches(self, columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:

@@ -35,7 +35,7 @@ class ListColumns(Table):
         self._table, self._lengths = table, dict(lengths)
         self.where, self.num_rows, self.named = table.where, table.num_rows, table.named
         self.random_access = table.random_access
-        self.column_readings, self.row_numbers = table.column_readings, table.row_numbers
+        self.column_readings, self.first_row = table.column_readings, table.first_row
         fields, self._place = [], {}
         for field in table.schema:
             k = self._lengths.get(field.name)

@@ -12,6 +12,7 @@ from ..._messages.errors import TextError
 from ..rows import arrow_compute as pc
 from ..rows.arrow import float_of, to_numpy
 from .base import Table, check_columns
+from .column_reading import OddValues
 
 _BATCH_ROWS = 1 << 16  # read at a time
 
@@ -33,7 +34,8 @@ def target_column(table: Table, columns: str | Sequence[str]) -> np.ndarray:
     Raises
     ------
     ValueError, TypeError
-        If a value is missing or infinite, or the column holds dates or lists.
+        If a value is missing or infinite, which the message shows with its row, or the column holds
+        dates or lists.
 
     Notes
     -----
@@ -71,6 +73,20 @@ def has_values(table: Table, columns: Sequence[str]) -> np.ndarray:
     return np.concatenate(parts)
 
 
+def describe_odd_text(table: Table, texts: np.ndarray) -> str:
+    """Return the first text of a target that is no number, and its row; else the first text."""
+    place = next((i for i, text in enumerate(texts) if not _is_number(text)), 0)
+    return f"{str(texts[place])!r:.60} in row {table.first_row + place:,} ({table.row_numbers})"
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def number_column(table: Table, name: str, role: str) -> np.ndarray:
     """Return a column of numbers for a role, such as the weights of rows, in float64.
 
@@ -89,30 +105,42 @@ def number_column(table: Table, name: str, role: str) -> np.ndarray:
     if (is_missing := np.isnan(values)).any():
         raise ValueError(
             f"{table.where}: the {role} '{name}' is missing in {is_missing.sum():,} rows, the "
-            f"first of them row {int(is_missing.argmax())}; fill the gaps, or drop these rows"
+            f"first of them row {table.first_row + int(is_missing.argmax()):,} "
+            f"({table.row_numbers}); fill the gaps, or drop these rows"
         )
     return values
 
 
 def _values(table: Table, name: str) -> np.ndarray:
-    batches = table.batches([name], _BATCH_ROWS)
-    values = collect_values(
-        (batch.column(0) for batch in batches), table.where, name, table.num_rows
-    )
+    parts = (batch.column(0) for batch in table.batches([name], _BATCH_ROWS))
+    try:
+        values = _collect_values(parts, table.where, name, table.num_rows)
+    except _MissingValueError:
+        raise _missing(table, name, ~has_values(table, [name]), "empty or null") from None
     if values.dtype.kind != "f" or np.isfinite(values).all():
         return values
-    bad = np.flatnonzero(~np.isfinite(values))
-    raise TextError(
-        "{}: the target '{}' is missing (NaN) or infinite in {} rows, the first of them row {}; "
-        "leave rows without a target out with {drop_missing_target=True}",
-        table.where,
-        name,
-        len(bad),
-        int(bad[0]),
-    )
+    raise _missing(table, name, ~np.isfinite(values), "NaN or infinite")
 
 
-def collect_values(parts: Iterable[pa.Array], where: str, name: str, length: int) -> np.ndarray:
+class _MissingValueError(ValueError):
+    """Error for a target with a null or an empty text."""
+
+
+def _missing(table: Table, name: str, is_missing: np.ndarray, what: str) -> TextError:
+    """Return the error for a target with gaps, which names the first of them."""
+    row = table.first_row + int(is_missing.argmax())
+    reading = table.column_readings.get(name)
+    odd = OddValues() if reading is None else reading.odd
+    texts = sorted([*odd.first, *([odd.written_gap] if odd.written_gap else [])])[:1]
+    shown = "".join(f"; {text!r:.60} in row {number:,}" for number, text in texts)
+    return TextError(
+        "{}: the target '{}' is missing in some rows ({}): {:,} of {:,}, first in row {:,} "
+        "({}){}; leave these rows out with {drop_missing_target=True}",
+        table.where, name, what, int(is_missing.sum()), len(table), row, table.row_numbers, shown,
+    )  # fmt: skip
+
+
+def _collect_values(parts: Iterable[pa.Array], where: str, name: str, length: int) -> np.ndarray:
     """Concatenate the parts of a column of numbers, booleans or text without missing values.
 
     Parameters
@@ -151,12 +179,7 @@ def _chunk_values(column: pa.Array, where: str, name: str) -> np.ndarray:
     values = np.asarray(column.to_pylist(), dtype=str) if text else None
     # A missing value in a text column of a CSV file is an empty text, not a null.
     if column.null_count or (values is not None and (values == "").any()):
-        raise TextError(
-            "{}: the target '{}' is missing in some rows (empty or null); leave these rows out "
-            "with {drop_missing_target=True}",
-            where,
-            name,
-        )
+        raise _MissingValueError
     if values is not None:
         return values
     if pa.types.is_boolean(kind):

@@ -219,7 +219,7 @@ class _Text:
     def _with_readings(self, table: Table, columns: TypedColumns) -> Table:
         """Attach the readings to a table, and warn of guesses."""
         table.column_readings = columns.column_readings()
-        table.reading = self._reading(columns)
+        table.reading, table.first_row = self._reading(columns), self.dialect.first_row
         dialects = {} if self.options.is_stored else self.dialects
         days = [name for name, r in table.column_readings.items() if r.name == COMPACT_DAYS]
         if days and dialects:

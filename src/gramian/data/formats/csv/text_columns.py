@@ -18,7 +18,6 @@ from .columns.declared import DeclaredColumn
 from .columns.infer_types import Inference
 from .columns.parsers import TEXT_READING, Reading
 
-FRAME_ROWS = "the first row is row 0"
 DIGITS_OF_READINGS = {COMPACT_DAYS: 8, "%H%M": 4}
 """Readings of dates and times whose texts other libraries read as numbers, and their digits."""
 
@@ -126,5 +125,4 @@ def _replace_columns(frame: MemoryTable, columns: TypedColumns, texts: pa.Record
     ]
     table = MemoryTable(pa.table(arrays, names=list(frame.names)), frame.where)
     table.column_readings = columns.column_readings()
-    table.row_numbers = FRAME_ROWS
     return table

@@ -6,15 +6,19 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass, field
 
+import numpy as np
 import pyarrow as pa
 
-from ....._messages.errors import TextError
+from ....._messages.errors import Text, TextError
 from ....rows import arrow_compute as pc
 from ....tables.column_reading import ColumnReading, OddValues
 from ....tables.read_options import ReadOptions
+from .declared import order_letters
 from .infer_types import Inference
+from .marks import Mark
 from .odd_values import read_values
 from .parsers import SPELLED_BOOLEANS, Reading
+from .readings import ALL_READINGS, marked_numbers
 
 
 class LateError(Exception):
@@ -41,6 +45,8 @@ class TypedColumn:
         """Return the values of texts, the first of which is in a row of the file."""
         values, places, odd_texts = read_values(self.reading, texts, self.gaps, limit)
         self.odd.add([row + place for place in places], odd_texts)
+        if self.odd.written_gap is None and values.null_count > texts.null_count + len(places):
+            self.odd.written_gap = _find_written_gap(texts, values, row, places)
         if self.is_label:
             null = pa.scalar(None, pa.string())
             return pc.if_else(values.is_valid(), pc.utf8_trim_whitespace(texts), null)
@@ -51,6 +57,16 @@ class TypedColumn:
         mark = None if self.reading.mark is None else astuple(self.reading.mark)
         gaps = dict.fromkeys((*self.gaps, *self.odd.spellings))
         return ColumnReading(self.reading.name, mark, tuple(gaps), self.odd)
+
+
+def _find_written_gap(
+    texts: pa.Array, values: pa.Array, row: int, odd: Sequence[int]
+) -> tuple[int, str] | None:
+    """Return the row and the text of the first value that is missing but has letters or signs."""
+    is_written = pc.and_(values.is_null(), pc.not_equal(pc.utf8_trim_whitespace(texts), ""))
+    written = np.flatnonzero(is_written.fill_null(False).to_numpy(zero_copy_only=False))
+    place = next((place for place in written.tolist() if place not in odd), None)
+    return None if place is None else (row + place, texts[place].as_py().strip())
 
 
 class TypedColumns:
@@ -135,11 +151,13 @@ def typed_columns(
                 "another type, or leave the value empty",
                 where, names[j], options.types[names[j]], {names[j]: "category"}, row, header, text,
             )  # fmt: skip
-        form = options.columns[names[j]].written_form
-        raise ValueError(
-            f"{where}: column '{names[j]}' was written as {form} in training, but row {row:,}"
-            f"{header} holds {text!r:.60}; write it as in training, or leave it empty"
-        )
+        stored = options.columns[names[j]]
+        other, remedy = _other_form(stored, text)
+        raise TextError(
+            "{}: column '{}' was written as {} in training, but row {:,}{} holds {}{}; write it "
+            "as in training or leave it empty{}",
+            where, names[j], stored.written_form, row, header, f"{text!r:.60}", other, remedy,
+        )  # fmt: skip
     columns = [
         TypedColumn(
             j,
@@ -152,6 +170,24 @@ def typed_columns(
         if name and options.types.get(name) != "ignore"
     ]
     return TypedColumns(columns, odd_limit, first_row)
+
+
+def _other_form(stored: ColumnReading, text: str) -> tuple[str, str | Text]:
+    """Return the form of a text that is not written as in training, and an option that reads it."""
+    texts = pa.array([text])
+    mark = () if stored.mark is None else marked_numbers(Mark(*stored.mark))
+    reading = next(
+        (r for r in (*mark, *ALL_READINGS) if r.shape.fullmatch(text) and r.holds(texts)), None
+    )
+    if reading is None:
+        return "", ""
+    form = f", which is written as {ColumnReading(reading.name, stored.mark).written_form}"
+    if reading.decimal:
+        return form, Text(", or give {decimal=} for this file", reading.decimal)
+    order = order_letters(reading.order)
+    if reading.group and len(order) == 3:
+        return form, Text(", or give {date_format=} for this file", order)
+    return form if reading.name != "integer" else "", ""
 
 
 def without_missing(
