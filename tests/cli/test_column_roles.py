@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gramian import KernelRidge, load
+from gramian import KernelRidge, KernelRidgeCV, load
 
 RNG = np.random.default_rng(0)
 N = 90
@@ -83,6 +83,39 @@ def test_weights_by_name(report, data, tmp_path):
     found = load(tmp_path / "m.model")
     assert found.feature_names_in_.tolist() == ["a", "b"]
     np.testing.assert_allclose(found.predict(TABLE), expected.predict(TABLE[["a", "b"]]), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("options", "settings", "roles"),
+    [
+        (("--groups", "w"), {}, {"groups": "w"}),
+        (("--groups", "w", "--folds", "2"), {"cv": 2}, {"groups": "w"}),
+        (("--order", "b"), {}, {"order": "b"}),
+        (("--folds", "4"), {"cv": 4}, {}),
+    ],
+)
+def test_folds_by_name(report, data, tmp_path, options, settings, roles):
+    model = tmp_path / "m.model"
+    report(
+        "fit", data, "--target", "y", "--drop", "z", "--budget", "1e6", *options, "--out", model
+    )  # fmt: skip
+    table = TABLE.drop(columns="z")
+    expected = KernelRidgeCV(budget=1e6, random_state=0, **settings).fit(table, "y", **roles)
+    found = load(model)
+    assert found.feature_names_in_.tolist() == expected.feature_names_in_.tolist()
+    np.testing.assert_allclose(found.predict(TABLE), expected.predict(TABLE), rtol=1e-6)
+    tuned = report("tune", data, "--target", "y", "--drop", "z", "--budget", "1e6", *options)
+    assert f"--kernel {found.model_.info['members'][0]['kernel']} " in tuned["command"]
+    assert ("--drop w" in tuned["command"]) == ("--groups" in options)
+
+
+def test_folds_are_of_a_search(gramian, data, tmp_path):
+    for option in ("--groups", "--order", "--folds"):
+        value = "2" if option == "--folds" else "w"
+        done = gramian("fit", data, "--target", "y", "--kernel", "gaussian", option, value,
+                       "--out", tmp_path / "m.model")  # fmt: skip
+        assert done.code == 2
+        assert f"{option} and --kernel cannot be combined" in done.err
 
 
 @pytest.mark.parametrize(

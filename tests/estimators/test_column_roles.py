@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from plain import PLAIN
-from sklearn.model_selection import GroupKFold
+from sklearn.model_selection import GroupKFold, TimeSeriesSplit
 
 from gramian import KernelRidge, KernelRidgeClassifier, KernelRidgeCV
 from gramian.data import as_table
@@ -146,13 +146,56 @@ def test_groups_by_name_make_the_folds_of_a_search() -> None:
     assert values.best_score_ == pytest.approx(found.best_score_, rel=1e-6)
 
 
-def test_groups_need_a_splitter() -> None:
-    with pytest.raises(ValueError, match=r"cv must be a splitter, such as GroupKFold\(5\)"):
-        KernelRidgeCV(budget=1_000_000).fit(FRAME, "y", groups="town")
-    with pytest.raises(ValueError, match="groups cannot be combined with test_fraction"):
-        KernelRidgeCV(budget=1_000_000, cv=GroupKFold(2), test_fraction=0.2).fit(
-            FRAME, "y", groups="town"
+@pytest.mark.parametrize("form", ["frame", "csv", "parquet"])
+def test_groups_and_order_by_name_need_no_splitter(form: str, tmp_path: Path) -> None:
+    days = pd.Timestamp("2020-01-01") + pd.to_timedelta(RNG.permutation(N), "D")
+    frame = FRAME[["size"]].assign(y=2 * FRAME["size"] + 0.1 * FRAME["y"], g=RNG.integers(0, 9, N))
+    frame["day"] = days.astype("datetime64[us]")
+    table = frame if form == "frame" else save(frame, tmp_path, form)
+    settings: dict[str, Any] = {"budget": 1_000_000, "random_state": 0}
+    found = KernelRidgeCV(**settings).fit(table, "y", groups="g")
+    pairs = list(GroupKFold(5).split(frame, groups=frame["g"]))
+    expected = KernelRidgeCV(cv=pairs, **settings).fit(table, "y", columns=["size", "day"])
+    assert found.feature_names_in_.tolist() == ["size", "day"]
+    assert found.best_score_ == expected.best_score_
+    place = np.argsort(frame["day"].to_numpy())
+    pairs = [(place[a], place[b]) for a, b in TimeSeriesSplit(3).split(frame)]
+    found = KernelRidgeCV(cv=3, **settings).fit(table, "y", order="day")
+    expected = KernelRidgeCV(cv=pairs, **settings).fit(table, "y")
+    assert found.feature_names_in_.tolist() == ["size", "g", "day"]
+    assert found.best_score_ == expected.best_score_
+
+
+def test_groups_beside_rows_without_a_target() -> None:
+    groups = np.arange(N) // 10
+    settings: dict[str, Any] = {"budget": 1_000_000, "random_state": 0}
+    with pytest.warns(UserWarning, match="without a target"):
+        found = KernelRidgeCV(**settings).fit(
+            HOLED[["size", "y"]], "y", groups=groups, drop_missing_target=True
         )
+    stays = HOLED["y"].notna().to_numpy()
+    expected = KernelRidgeCV(**settings).fit(COMPLETE[["size", "y"]], "y", groups=groups[stays])
+    assert found.best_score_ == expected.best_score_
+
+
+@pytest.mark.parametrize(
+    ("settings", "roles", "words"),
+    [
+        ({"cv": [([0], [1])]}, {"groups": "town"}, "cv must be None, a number or a splitter"),
+        ({"cv": GroupKFold(2), "test_fraction": 0.2}, {"groups": "town"}, "with test_fraction"),
+        ({}, {"groups": "town", "order": "w"}, "groups and order cannot be combined"),
+        ({}, {"groups": "one"}, "at least two different values"),
+        ({}, {"groups": "holed"}, r"the groups 'holed' is missing in 1 rows, .* row 3"),
+        ({}, {"order": [1, 2]}, "order must have one value for each of 120 rows"),
+        ({}, {"order": "q"}, "no column q"),
+    ],
+)
+def test_columns_that_make_no_folds(
+    settings: dict[str, Any], roles: dict[str, Any], words: str
+) -> None:
+    frame = FRAME.assign(one=1, holed=np.where(np.arange(N) == 3, np.nan, 1.0))
+    with pytest.raises(ValueError, match=words):
+        KernelRidgeCV(budget=1_000_000, **settings).fit(frame, "y", **roles)
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])

@@ -117,11 +117,8 @@ def write_report(
     _check_rows(truth, name_of(data, "the table"))
     trained = None if train is None else read_truth(train, truth.name)
     settings: dict[str, Any] = {"engine": engine, "memory_bytes": as_bytes(memory_limit)}
-    other_names = {
-        "data": name_of(data, "the table"),
-        "train": name_of(train, "the training table"),
-    }
-    names = {"model": name_of(model), **other_names}
+    names = {"model": name_of(model), "data": name_of(data, "the table"),
+             "train": name_of(train, "the training table")}  # fmt: skip
     study = Measurements(
         names, loaded, truth, trained, groups, *_predict(loaded, truth, settings), settings
     )

@@ -31,7 +31,7 @@ from ...scoring.table import CONSTANT_OF_TASK, MAIN_METRIC, METRIC_TABLE, Metric
 from ...scoring.training_digest import DIGEST_KEY
 from ...search import Member, Recipe, Trial
 from ..inputs import task
-from ..inputs.training import Prepared, open_training
+from ..inputs.training import Prepared, open_training, read_folds
 from ..options.options import FitOptions
 from ..options.settings import budget, check, settings_of
 from ..outputs.held_out import held_out_errors, optimism_of_search
@@ -199,6 +199,7 @@ def run_search(
         settings = SearchSettings(
             budget=spent,
             score=scoring.loss,
+            cv=read_folds(training.source, options),
             engine=fit_settings.engine,
             memory_limit=fit_settings.limit,
             watchers=[shown],

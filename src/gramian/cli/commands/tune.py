@@ -151,6 +151,7 @@ def _options_of_data(options: FitOptions) -> list[str]:
     targets = [target] if isinstance(target, str) else target
     words = [word for name in targets for word in ("--target", name)]
     words += ["--drop-missing-target"] if options.drop_missing_target else []
+    words += ["--drop", options.groups] if options.groups and not options.features else []
     names = ("features", "drop", "strict", "weight", "validation", "metric")
     for name in (*names, *sorted(READING_OPTIONS)):
         value, option = getattr(options, name), f"--{name.replace('_', '-')}"

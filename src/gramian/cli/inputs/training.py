@@ -27,10 +27,11 @@ from ...data import (
     subset,
 )
 from ...data.tables.read_options import DEFAULT_OPTIONS
-from ...data.tables.target import number_column
+from ...data.tables.target import number_column, role_column
 from ...fitting import DividedRows, FitSettings, Generators, TrainingData, Whole, whole_of
 from ...fitting.held_out.divide import hold_sequential
 from ...fitting.inputs.targets import class_codes, classes_of, target_tensor
+from ...fitting.settings.splitters import folds_by_column
 from ...scoring.training_digest import digest_rows
 from ..options import parsing
 from ..options.options import FitOptions
@@ -213,7 +214,7 @@ def open_training(data: Path, options: FitOptions) -> Training:
     opened = as_table(data, options=replace(read, labels=options.target))
     features = column_names(options.features, opened.names)
     dropped = column_names(options.drop, opened.names) or ()
-    dropped = dropped if options.weight is None else (*dropped, options.weight)
+    dropped = (*dropped, *(name for name in (options.weight, options.groups) if name is not None))
     read = replace(read, strict=options.strict)
     table = _open(opened, options, features, dropped, read)
     classification = task.is_classification(table, options)
@@ -228,6 +229,19 @@ def open_training(data: Path, options: FitOptions) -> Training:
             training, validation_table=_open(share, options, table.columns, options_of_text=read)
         )
     return replace(training, keep=_keep_mask(len(table.y), share, options.seed))
+
+
+def read_folds(source: TrainingTable, options: FitOptions) -> object:
+    """Return the folds of a search by its options: a number, pairs of row numbers, or None."""
+    if options.groups is None and options.order is None:
+        return options.folds
+    if source.table.remote:
+        raise ValueError("--groups and --order cannot be combined with --dask: leave them out")
+    values = [
+        None if name is None else role_column(source.table, name, role)
+        for role, name in (("groups", options.groups), ("order", options.order))
+    ]
+    return folds_by_column(options.folds, np.asarray(source.y), *values)
 
 
 def _read_weights(table: TrainingTable, name: str) -> Tensor:

@@ -115,6 +115,25 @@ Spent = Annotated[
         "all its steps, up to a minute or two.",
     ),
 ]
+FoldGroups = Annotated[
+    str | None,
+    _option(
+        SEARCH,
+        "Column whose values are groups: rows of a group are in one fold. It is no feature.",
+    ),
+]
+FoldOrder = Annotated[
+    str | None,
+    _option(
+        SEARCH,
+        "Column of the order of the rows, such as a day: each fold is predicted from the rows "
+        "before it.",
+    ),
+]
+FoldCount = Annotated[
+    int | None,
+    _option(SEARCH, "Number of folds; by default rows are held out, and groups have up to five."),
+]
 Blend = Annotated[
     str | None,
     _option(
@@ -158,6 +177,9 @@ class FitOptions(ReadingOptions):
     scoring: Scoring = None
     budget: Spent = "auto"
     blend: Blend = None
+    groups: FoldGroups = None
+    order: FoldOrder = None
+    folds: FoldCount = None
     learn_metric: Annotated[
         bool,
         _option(MODEL_PANEL, "Learn first, on a sample, which features and directions matter."),
@@ -224,6 +246,9 @@ class FitOptions(ReadingOptions):
             "--budget limits": self.budget != "auto",
             "--scoring compares the fits of": self.scoring is not None,
             "--blend adds trees to": self.blend is not None,
+            "--groups divides the rows of": self.groups is not None,
+            "--order divides the rows of": self.order is not None,
+            "--folds divides the rows of": self.folds is not None,
         }
         what = next((text for text, is_given in of_search.items() if is_given), None)
         if what is not None and self.of_a_model:
@@ -262,6 +287,9 @@ class TuneOptions(ReadingOptions):
     scoring: Scoring = None
     budget: Spent = "auto"
     blend: Blend = None
+    groups: FoldGroups = None
+    order: FoldOrder = None
+    folds: FoldCount = None
     seed: Seed = 0
     parameters: Mapping[str, Any] = field(default_factory=dict)
     given_names: frozenset[str] = frozenset()

@@ -28,6 +28,7 @@ OPTION_OF_PARAMETER = {
     "columns": "--features",
     "target": "--target",
     "groups": "--groups",
+    "order": "--order",
     "out": "--out",
     "budget": "--budget",
     "scoring": "--scoring",

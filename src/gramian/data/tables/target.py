@@ -111,6 +111,30 @@ def number_column(table: Table, name: str, role: str) -> np.ndarray:
     return values
 
 
+def role_column(table: Table, name: str, role: str) -> np.ndarray:
+    """Return a column of any type, such as the groups of rows; dates and times as numbers.
+
+    Raises
+    ------
+    ValueError
+        If there is no such column, or a value is missing.
+    """
+    check_columns(table.where, table.names, [name])
+    column = table.column(name)
+    is_present = has_values(table, [name])
+    if not is_present.all():
+        row = table.first_row + int((~is_present).argmax())
+        raise ValueError(
+            f"{table.where}: the {role} '{name}' is missing in {int((~is_present).sum()):,} rows, "
+            f"the first of them row {row:,} ({table.row_numbers}); fill the gaps, or drop these "
+            "rows"
+        )
+    if pa.types.is_temporal(column.type):
+        width = pa.int32() if column.type.bit_width == 32 else pa.int64()
+        column = column.cast(width)
+    return np.asarray(column.to_pylist())
+
+
 def _values(table: Table, name: str) -> np.ndarray:
     parts = (batch.column(0) for batch in table.batches([name], _BATCH_ROWS))
     try:

@@ -41,10 +41,11 @@ class KernelClassifier(ClassifierMixin, KernelRidgeModel):
         rng: Generators,
         groups: Groups = None,
         drop_missing_target: bool = False,
+        order: Groups = None,
     ) -> tuple[Whole, np.ndarray]:
         """Return all rows of a fit, before the calibration split, and the classes."""
         y = tables.named_targets(X, y)
-        is_named = tables.is_by_name(X, y, columns, sample_weight, groups)
+        is_named = tables.is_by_name(X, y, columns, sample_weight, groups, order)
         self._by_name = is_named and not is_function(self.kernel)
         if not self._by_name:
             rows, y = validation.training_rows(self, X, y, settings)

@@ -41,10 +41,11 @@ class KernelRegressor(RegressorMixin, KernelRidgeModel):
         rng: Generators,
         groups: Groups = None,
         drop_missing_target: bool = False,
+        order: Groups = None,
     ) -> Whole:
         """Return all rows of a fit, before the calibration split."""
         y = tables.named_targets(X, y)
-        is_named = tables.is_by_name(X, y, columns, sample_weight, groups)
+        is_named = tables.is_by_name(X, y, columns, sample_weight, groups, order)
         self._by_name = is_named and not is_function(self.kernel)
         if self._by_name:
             roles = (sample_weight, groups)

@@ -1,25 +1,29 @@
-"""Folds of a search that a splitter makes of groups of rows."""
+"""Folds of a search that groups of rows, or their order, define."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from ..._messages.errors import ParameterError, Text, TextError
+from ..._messages.errors import TextError
+from ...data.tables.target import role_column
 from ...fitting import Whole, WholeRows
 from ...fitting.search.settings import SearchSettings
-from ...fitting.settings.splitters import is_splitter
+from ...fitting.settings.splitters import folds_by_column
 from ...fitting.uncertainty.whole_rows import WholeTable
 from ..types import Groups
 from .base import KernelRidgeSearch
 
 
-def with_groups(
-    settings: SearchSettings, estimator: KernelRidgeSearch, dataset: Whole, groups: Groups
+def with_folds(
+    settings: SearchSettings,
+    estimator: KernelRidgeSearch,
+    dataset: Whole,
+    groups: Groups,
+    order: Groups,
 ) -> SearchSettings:
-    """Return the settings with the folds that the splitter of an estimator makes of groups.
+    """Return the settings with the folds that groups of rows, or their order, define.
 
     Parameters
     ----------
@@ -27,30 +31,31 @@ def with_groups(
     estimator : KernelRidgeSearch
     dataset : Whole
         All rows of the fit.
-    groups : str, array-like of shape (n,) or None
-        The name of a column of the table, or values; None leaves the settings as they are.
+    groups, order : str, array-like of shape (n,) or None
+        The name of a column of the table, or values; without both the settings stay as they are.
 
     Raises
     ------
     ValueError
-        If ``cv`` is no splitter, or other rows are held out, which the groups do not divide.
+        As in `folds_by_column`; or if other rows are held out, which the groups do not divide.
     """
-    if groups is None:
+    if groups is None and order is None:
         return settings
-    cv = estimator.cv
-    if not is_splitter(cv):
-        expected = "a splitter, such as GroupKFold(5), with groups"
-        raise ParameterError("cv", cv, expected, Text("or leave {groups} out"))
     if estimator.test_fraction is not None or estimator.conformal is not None:
         raise TextError(
-            "{groups} cannot be combined with {test_fraction} or {conformal}, which hold out rows "
-            "at random; leave these out"
+            "{groups} and {order} cannot be combined with {test_fraction} or {conformal}, which "
+            "hold out rows at random; leave these out"
         )
+    y = np.asarray(dataset.data.targets) if isinstance(dataset, WholeRows) else None
+    values = [groups, order]
     if isinstance(dataset, WholeTable):
-        y, table = dataset.table.y, dataset.table.table
-        values = table.column(groups).to_pylist() if isinstance(groups, str) else groups
-    elif isinstance(dataset, WholeRows):
-        y, values = np.asarray(dataset.data.targets), groups
-    splitter: Any = cv  # the protocol of splitters has no groups
-    placeholder: np.ndarray = np.zeros((len(y), 1))
-    return replace(settings, cv=list(splitter.split(placeholder, y, np.asarray(values))))
+        y, stays = dataset.table.y, dataset.table.has_target
+        values = [
+            role_column(dataset.table.table, value, role)
+            if isinstance(value, str)
+            else value
+            if value is None or stays is None
+            else np.asarray(value)[stays]
+            for role, value in (("groups", groups), ("order", order))
+        ]
+    return replace(settings, cv=folds_by_column(estimator.cv, np.asarray(y), *values))

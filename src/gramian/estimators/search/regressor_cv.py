@@ -12,7 +12,7 @@ from ..base import restore_on_error
 from ..ridge.regressor_methods import KernelRegressor
 from ..types import Columns, Groups, Read, RowsLike, TargetsLike, Weights
 from .base import KernelRidgeSearch, refuse_remote
-from .groups import with_groups
+from .groups import with_folds
 
 
 @dataclass(eq=False, repr=False)
@@ -161,6 +161,7 @@ class KernelRidgeCV(KernelRegressor, KernelRidgeSearch):
         *,
         columns: Columns = None,
         groups: Groups = None,
+        order: Groups = None,
         drop_missing_target: bool = False,
         read: Read = None,
     ) -> KernelRidgeCV:
@@ -169,7 +170,11 @@ class KernelRidgeCV(KernelRegressor, KernelRidgeSearch):
         Parameters
         ----------
         groups : str or array-like of shape (n,), optional
-            The name of a column of X, or values: groups for a splitter ``cv`` such as GroupKFold.
+            The name of a column of X, which is then no feature, or values: rows of a group are in
+            one fold. Folds are ``cv``, a number or a splitter, five at most by default.
+        order : str or array-like of shape (n,), optional
+            The name of a column of X, such as a day, or values: each of ``cv`` folds, five by
+            default, is predicted from the rows before it, as by TimeSeriesSplit.
         X, y, sample_weight, columns, drop_missing_target, read : as in `KernelRidge.fit`
 
         Returns
@@ -189,8 +194,9 @@ class KernelRidgeCV(KernelRegressor, KernelRidgeSearch):
             rng = Generators.from_random_state(np.random.RandomState(seed))
             X = tables.with_read_options(X, y, read)
             whole_rows = self._regression_data(
-                X, y, sample_weight, columns, self._settings(), rng, groups, drop_missing_target
-            )
-            settings = with_groups(settings, self, whole_rows, groups)
+                X, y, sample_weight, columns, self._settings(), rng, groups,
+                drop_missing_target, order,
+            )  # fmt: skip
+            settings = with_folds(settings, self, whole_rows, groups, order)
             self._search(settings, whole_rows, seed)
         return self
