@@ -8,10 +8,12 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 import torch
 import typer
+from plain import PLAIN
 
 import gramian
 from gramian import kernels, solvers
@@ -38,6 +40,29 @@ def test_plan_counts_the_targets_of_several_classes(report, save):
     one = report("plan", save(), *options)["memory_bytes"]
     four = report("plan", save(y=y), *options)["memory_bytes"]
     assert four > one
+
+
+def test_info_of_a_wide_model_has_two_screens(request, report, tmp_path):
+    command = request.getfixturevalue("gramian")
+    columns, rng = {}, np.random.default_rng(0)
+    for j in range(2000):
+        name = f"measurement number {j} of the station at the river"
+        levels = [f"level {i}" for i in range(2 + j % 25)]
+        is_text = j % 3 == 0
+        columns[name] = rng.choice(levels, 60) if is_text else rng.normal(size=60)
+    table = pd.DataFrame(columns)
+    table["y"] = 2 * table["measurement number 1 of the station at the river"]
+    model = tmp_path / "m.model"
+    gramian.KernelRidge(landmarks=10, random_state=0, **PLAIN).fit(table, "y").save(model)
+    shown = command("info", model).out
+    lines = [line[start : start + 80] for line in shown.splitlines()
+             for start in range(0, max(len(line), 1), 80)]  # fmt: skip
+    assert len(lines) <= 48
+    assert "columns (1,333) number, standardised" in shown
+    assert "--all shows all" in shown
+    everything = command("info", model, "--all").out
+    assert everything.count("\ncolumns measurement number") == 2000
+    assert len(report("info", model)["columns"]) == 2000
 
 
 def test_info_about_this_installation(report):

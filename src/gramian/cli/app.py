@@ -10,6 +10,7 @@ import typer
 
 from .inputs.cluster import on_cluster
 from .options.arguments import (
+    AllColumns,
     CheckpointSeconds,
     ConformalGroups,
     ConformalMethod,
@@ -225,12 +226,13 @@ def report(
 @app.command(epilog="Example: " + COMMAND_EXAMPLES["info"])
 def info(
     model: OptionalModel = None,
+    all_columns: AllColumns = False,
     as_json: Json = False,
 ) -> None:
     """Describe a model; without a model, describe this installation and machine."""
     from .commands.info import info as run
 
-    show(run(model), as_json)
+    show(run(model, is_short=not (all_columns or as_json)), as_json)
 
 
 @app.command(epilog="Example: " + COMMAND_EXAMPLES["convert"])

@@ -178,6 +178,9 @@ GroupColumn = Annotated[
         "columns of the model.",
     ),
 ]
+AllColumns = Annotated[
+    bool, typer.Option("--all", help="All columns and names; otherwise long lists are shortened.")
+]
 OptionalModel = Annotated[Path | None, typer.Argument(help="A model that `gramian fit` wrote.")]
 NewTable = Annotated[Path, typer.Argument(help=f"New file, {TABLE_FORMATS}")]
 FloatType = Annotated[
