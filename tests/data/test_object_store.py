@@ -45,7 +45,7 @@ def read(table: object) -> pa.Table:
 def test_parquet_is_read_in_pieces(bucket: Path, s3: Store) -> None:
     pq.write_table(WHOLE, bucket / "x.parquet", row_group_size=10_000, use_dictionary=["place"])
     table = as_table(s3.uri("houses/x.parquet"))
-    assert isinstance(table, PiecesTable)
+    assert isinstance(table.source, PiecesTable)
     assert table.where == "s3://houses/x.parquet"
     s3.asked.clear()
     assert read(table).equals(WHOLE)

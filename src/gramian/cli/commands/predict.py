@@ -16,6 +16,7 @@ from ..._messages.checks import as_bytes
 from ...data import RowSource, Table, check_kept, write_table, write_with_columns
 from ...data.formats import WritableFormat, format_to_write
 from ...data.formats.base import is_table_name
+from ...data.formats.csv.text_columns import TextColumnsTable
 from ...model import Model, load_model
 from ...model.table_rows import open_for_model
 from ...model.uncertainty.probabilities import likeliest
@@ -72,7 +73,9 @@ def predict(
         columns = predicted(rows)
         if proba and not output_format.named:
             del columns["prediction"]  # labels may be text, which the format cannot hold
-        write_kept = partial(write_with_columns, out, table, names)
+        # Kept texts are written as they are in the file.
+        kept_table = table.source if isinstance(table, TextColumnsTable) else table
+        write_kept = partial(write_with_columns, out, kept_table, names)
         write = write_kept if names else partial(write_table, out)
         write(columns, escape_formulas=escape_formulas)
     return {"predictions": out, "rows": len(rows), "seconds": time.perf_counter() - start}

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..._messages.display import display_text
 from ..encoding.table_encoding import Encoding
+from ..formats.csv.text_columns import stream_text_columns
 from ..formats.object_store import is_uri
 from ..local.table import local_table
 from ..remote.cluster import client_of
@@ -66,6 +67,8 @@ def as_table(x: Any, where: str | None = None, *, options: ReadOptions = DEFAULT
 
         return DaskTable(x, display_text(x) if where is None else where, client=client)
     table = local_table(x, where, options)
+    if isinstance(x, str | Path) and table.reading is None:
+        table = stream_text_columns(table, options)
     if (options.types or options.missing) and table.reading is None and not table.remote:
         table = DeclaredTable.of(table, options)
     if table.reading is None and not table.remote and options.to_dict():

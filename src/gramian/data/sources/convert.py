@@ -12,6 +12,7 @@ import pyarrow as pa
 from ..._files.atomic import check_output, write_atomically
 from ..formats import WritableFormat, format_to_write
 from ..formats.csv.columns.parsers import SPELLED_BOOLEANS
+from ..formats.csv.text_columns import TextColumnsTable
 from ..formats.object_store import is_uri
 from ..rows import arrow_compute as pc
 from ..tables import Table
@@ -73,10 +74,13 @@ def convert(
     check_output(target)
     options = ReadOptions.of(read)
     table = as_table(source, options=options)
+    kept_texts = table.texts if isinstance(table, TextColumnsTable) else ()
     if spelled_columns := [
         name
         for name, reading in table.column_readings.items()
-        if reading.name in SPELLED_BOOLEANS or (output_format.text and reading.name == "true/false")
+        if name in kept_texts
+        or reading.name in SPELLED_BOOLEANS
+        or (output_format.text and reading.name == "true/false")
     ]:
         # Once more, as texts: `Y` and `N` would become `true` and `false`.
         texts = dict.fromkeys(spelled_columns, TEXT_COLUMN)

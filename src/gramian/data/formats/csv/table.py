@@ -25,10 +25,10 @@ from ...tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from ...tables.sequential import PiecesTable
 from ..ipc_file import IpcFile, IpcWriter
 from .columns.conversion import LateError, TypedColumns, typed_columns, without_missing
-from .columns.dates import COMPACT_DAYS
 from .columns.declared import DeclaredColumn
 from .columns.infer_types import Inference
-from .columns.parsers import NOTHING_READING
+from .columns.parsers import NOTHING_READING, are_digits
+from .columns.readings import DIGIT_READINGS
 from .dialect import Dialect, sniff
 from .extra_rows import checked_names, refuse_total
 from .reader import NotOfThisDialectError, strings
@@ -221,19 +221,32 @@ class _Text:
         table.column_readings = columns.column_readings()
         table.reading, table.first_row = self._reading(columns), self.dialect.first_row
         dialects = {} if self.options.is_stored else self.dialects
-        days = [name for name, r in table.column_readings.items() if r.name == COMPACT_DAYS]
-        if days and dialects:
-            text = (
-                "{}: column '{}' is read as days of eight digits, which frames hold as numbers; "
-                "give {types=} to keep numbers"
-            )
-            guess = Text(text, self.where, days[0], {days[0]: "number"})
-            warnings.warn(ReadWarning(guess), stacklevel=2)
+        if self.options.labels is not None:
+            self._warn_of_digits(table)
         for path, dialect in dialects.items():
             for remark in dialect.remarks:
                 where = self.where if len(self.dialects) == 1 else path
                 warnings.warn(ReadWarning(Text("{}: {}", where, remark)), stacklevel=2)
         return table
+
+    def _warn_of_digits(self, table: Table) -> None:
+        """Warn of columns of digits that are no numbers here, but are for other libraries."""
+        untold = [name for name in table.names if name not in self.options.types]
+        dates = [name for name in untold if table.column_readings[name].name in DIGIT_READINGS]
+        texts = [name for name in untold if table.schema.field(name).type == pa.string()]
+        batch = next(iter(table.batches(texts, LOOKED_ROWS)), None) if texts else None
+        labels = self.options.labels or ()
+        codes = [n for n in texts if n not in labels and batch and are_digits(batch.column(n))]
+        for names, what in ((dates, "dates or times"), (codes, "codes")):
+            if names:
+                text = (
+                    "{}: digits are read as {} in {}; frames of other libraries have numbers: "
+                    "state the type, as {types=}"
+                )
+                kind = {names[0]: "number" if names is dates else "category"}
+                warnings.warn(
+                    ReadWarning(Text(text, self.where, what, join_words(names), kind)), stacklevel=2
+                )
 
     def _reading(self, columns: TypedColumns) -> ReadOptions:
         """Return the options for new files, without the usual ones."""
@@ -290,6 +303,10 @@ def _look(inference: Inference, batches: Iterable[pa.RecordBatch]) -> Inference:
     for batch in batches:
         inference.add(batch.columns)
     return inference
+
+
+LOOKED_ROWS = 1000
+"""Rows that tell whether a column has codes."""
 
 
 class ReadWarning(UserWarning):

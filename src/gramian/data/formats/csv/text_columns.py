@@ -1,10 +1,11 @@
-"""Columns of text of a frame, read as the same text in a file would be."""
+"""Columns of text of frames and Parquet, read as the same text in a file would be."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
+import numpy as np
 import pyarrow as pa
 
 from ...._messages.checks import join_words
@@ -13,13 +14,13 @@ from ...tables.base import Table
 from ...tables.in_memory import MemoryTable
 from ...tables.read_options import ReadOptions
 from .columns.conversion import TypedColumns, typed_columns, without_missing
-from .columns.dates import COMPACT_DAYS
 from .columns.declared import DeclaredColumn
 from .columns.infer_types import Inference
 from .columns.parsers import TEXT_READING, Reading
+from .columns.readings import DIGIT_READINGS
 
-DIGITS_OF_READINGS = {COMPACT_DAYS: 8, "%H%M": 4}
-"""Readings of dates and times whose texts other libraries read as numbers, and their digits."""
+LOOKED_ROWS = 1 << 16
+"""Rows of a batch while readings are inferred."""
 
 PLAIN_NUMBERS = ("integer", "1.5")
 """Readings of texts that every library reads as numbers: as text they were meant to be text."""
@@ -59,21 +60,143 @@ def read_text_columns(table: pa.Table, where: str, options: ReadOptions) -> Tabl
     texts = pa.record_batch([texts_of_columns[name] for name in names], names=names)
     if options.missing:
         (texts,) = without_missing([texts], options.missing)
-    stored = {j: options.columns[name] for j, name in enumerate(names) if name in options.columns}
-    declared = [DeclaredColumn(None, options.date_format)] * len(names)
-    inference = Inference(len(names), ",", stored, declared, options.decimal, first_row=0)
-    inference.add(texts.columns)
-    readings = inference.readings()
-    if options.labels is not None:
-        readings = _keep_numbers_as_text(readings, texts, where, options.labels)
-    columns = typed_columns(inference, readings, names, where, options, first_row=0)
+    columns, _ = _infer_columns(lambda _: iter([texts]), names, where, options)
     return _replace_columns(frame, columns, texts)
+
+
+def stream_text_columns(table: Table, options: ReadOptions) -> Table:
+    """Return a table of a file, such as Parquet, whose texts are read as in a file of text.
+
+    Parameters
+    ----------
+    table : Table
+    options : ReadOptions
+
+    Raises, warns
+    -------------
+    As `read_text_columns`.
+
+    Notes
+    -----
+    Cost: a pass over the columns of text, which ends early if they are levels; two more if they
+    have odd values or are plain numbers.
+    """
+    names = [
+        field.name
+        for field in table.schema
+        if pa.types.is_string(field.type) and field.name not in options.types
+    ]
+    if not names or table.remote:
+        return table
+
+    def batches(chosen: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        found = table.batches(chosen, LOOKED_ROWS)
+        try:
+            yield from without_missing(found, options.missing) if options.missing else found
+        except ValueError as error:
+            raise _UnreadableError(str(error)) from error
+
+    try:
+        columns, has_odd = _infer_columns(batches, names, table.where, options)
+    except _UnreadableError:
+        names = [name for name in names if _is_readable(batches, name)]
+        columns, has_odd = _infer_columns(batches, names, table.where, options)
+    if has_odd:  # their rows and spellings
+        for batch in batches(names):
+            columns.read(batch)
+    return TextColumnsTable(table, columns, options)
+
+
+class _UnreadableError(ValueError):
+    """Error for texts that cannot be read, such as very long ones."""
+
+
+def _is_readable(batches: Callable[[Sequence[str]], Iterator[pa.RecordBatch]], name: str) -> bool:
+    """Return whether a column can be read; a fit that leaves it out is not refused."""
+    try:
+        for _ in batches([name]):
+            pass
+    except _UnreadableError:
+        return False
+    return True
+
+
+def _infer_columns(
+    batches: Callable[[Sequence[str]], Iterator[pa.RecordBatch]],
+    names: Sequence[str],
+    where: str,
+    options: ReadOptions,
+) -> tuple[TypedColumns, bool]:
+    """Return how columns of text are read, and whether one has odd values."""
+    stored = {j: options.columns[name] for j, name in enumerate(names) if name in options.columns}
+    declared = [DeclaredColumn(None, options.date_format, options.is_stored)] * len(names)
+    inference = Inference(len(names), ",", stored, declared, options.decimal, first_row=0)
+    for batch in batches(names) if names else ():
+        inference.add(batch.columns)
+        if inference.is_text:
+            break
+    if (second_inference := inference.second_look()) is not None:
+        inference = second_inference
+        for batch in batches(names):
+            inference.add(batch.columns)
+    readings = inference.readings()
+    has_odd = inference.has_odd(readings)
+    if options.labels is not None:
+        readings = _keep_numbers_as_text(readings, batches, names, where, options.labels)
+    return typed_columns(inference, readings, names, where, options, first_row=0), has_odd
+
+
+class TextColumnsTable(Table):
+    """A table of a file whose columns of text are read as in a file of text.
+
+    Parameters
+    ----------
+    table : Table of n rows
+    columns : TypedColumns
+        Of its columns of text.
+    options : ReadOptions
+    """
+
+    def __init__(self, table: Table, columns: TypedColumns, options: ReadOptions) -> None:
+        self.source, self._columns, self._missing = table, columns, options.missing
+        types = dict(zip(columns.schema.names, columns.schema.types, strict=True))
+        self.schema = pa.schema([(f.name, types.get(f.name, f.type)) for f in table.schema])
+        self.where, self.num_rows, self.named = table.where, table.num_rows, table.named
+        self.random_access, self.first_row = table.random_access, table.first_row
+        self.column_readings, self.reading = columns.column_readings(), table.reading
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Names of the columns that are texts in the file."""
+        return tuple(self._columns.schema.names)
+
+    def batches(self, columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
+        """Read batches, and convert their texts; see `Table.batches`."""
+        yield from map(self._convert, self.source.batches(columns, size))
+
+    def take(self, columns: Sequence[str], index: np.ndarray) -> pa.RecordBatch:
+        """Gather rows, and convert their texts; see `Table.take`."""
+        return self._convert(self.source.take(columns, index))
+
+    def spread(self, names: Sequence[str]) -> tuple[str, ...]:
+        """See `Table.spread`."""
+        return self.source.spread(names)
+
+    def _convert(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if self._missing:
+            texts = [name for name in batch.schema.names if name in self.texts]
+            if texts:
+                (cleaned,) = without_missing([batch.select(texts)], self._missing)
+                for name in texts:
+                    place = batch.schema.get_field_index(name)
+                    batch = batch.set_column(place, name, cleaned.column(name))
+        return self._columns.convert(batch)
 
 
 def _texts_of(frame: MemoryTable, field: pa.Field, options: ReadOptions) -> pa.Array | None:
     """Return a column of texts, or of numbers that were texts in training; None for others."""
     stored = options.columns.get(field.name)
-    digits = 0 if stored is None else DIGITS_OF_READINGS.get(stored.name, 0)
+    digits = 0 if stored is None else DIGIT_READINGS.get(stored.name, 0)
     is_number = pa.types.is_integer(field.type) or pa.types.is_floating(field.type)
     if not (pa.types.is_string(field.type) or (digits and is_number)):
         return None
@@ -91,18 +214,30 @@ def _texts_of(frame: MemoryTable, field: pa.Field, options: ReadOptions) -> pa.A
 
 
 def _keep_numbers_as_text(
-    readings: Sequence[Reading], texts: pa.RecordBatch, where: str, labels: Collection[str]
+    readings: Sequence[Reading],
+    batches: Callable[[Sequence[str]], Iterator[pa.RecordBatch]],
+    names: Sequence[str],
+    where: str,
+    labels: Collection[str],
 ) -> list[Reading]:
     """Return the readings of a training table, in which texts of plain numbers stay text."""
-    pairs = zip(texts.schema.names, readings, texts.columns, strict=True)
-    numbers = [name for name, reading, column in pairs if _are_plain(reading, column)]
+    numbers = {
+        name: reading
+        for name, reading in zip(names, readings, strict=True)
+        if reading.name in PLAIN_NUMBERS and reading.mark is None
+    }
+    for batch in batches(list(numbers)) if numbers else ():
+        numbers = {
+            name: reading
+            for name, reading in numbers.items()
+            if _are_plain(reading, batch.column(name))
+        }
     if features := [name for name in numbers if name not in labels]:
         warnings.warn(
             f"{where}: columns of numbers that are text stay text: {join_words(features)}; make "
             "them numbers (pandas.to_numeric) to use their size, or categories if they are codes",
             stacklevel=2,
         )
-    names = texts.schema.names
     return [
         TEXT_READING if name in numbers else reading
         for name, reading in zip(names, readings, strict=True)
@@ -111,8 +246,6 @@ def _keep_numbers_as_text(
 
 def _are_plain(reading: Reading, texts: pa.Array) -> bool:
     """Return whether all texts are numbers as they are, without spaces and written gaps."""
-    if reading.name not in PLAIN_NUMBERS or reading.mark is not None:
-        return False
     has_spaces = pc.any(pc.not_equal(texts, pc.utf8_trim_whitespace(texts))).as_py()
     return not has_spaces and reading.holds(texts)
 

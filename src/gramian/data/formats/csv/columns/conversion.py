@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -100,6 +100,17 @@ class TypedColumns:
             raise LateError from error
         self._rows += batch.num_rows
         return pa.record_batch(values, schema=self.schema)
+
+    def convert(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return rows with values for the texts of these columns, whose odd values are known."""
+        columns = {column.name: column for column in self._columns}
+        arrays = [
+            replace(columns[name], odd=OddValues()).read(array, 0, len(array))
+            if name in columns
+            else array
+            for name, array in zip(batch.schema.names, batch.columns, strict=True)
+        ]
+        return pa.record_batch(arrays, names=batch.schema.names)
 
     def column_readings(self) -> dict[str, ColumnReading]:
         """Return the readings of columns, by name."""

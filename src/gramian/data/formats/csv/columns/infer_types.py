@@ -58,6 +58,16 @@ class Inference:
             column.look(texts, self._rows)
         self._rows += len(columns[0]) if len(columns) else 0
 
+    @property
+    def is_text(self) -> bool:
+        """Whether all columns are text, whatever follows."""
+        return not any(column.counts for column in self._columns)
+
+    def has_odd(self, readings: Sequence[Reading]) -> bool:
+        """Return whether a column has values that its reading cannot read."""
+        pairs = zip(self._columns, readings, strict=True)
+        return any(column.counts.get(reading, 0) > 0 for column, reading in pairs)
+
     def second_look(self) -> Inference | None:
         """Return an inference for a second pass; None if every reading saw every value."""
         if not any(column.is_late for column in self._columns):

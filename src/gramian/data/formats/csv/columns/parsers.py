@@ -129,6 +129,12 @@ def _check_codes(texts: pa.Array, values: pa.Array) -> None:
         raise pa.ArrowInvalid("a code")
 
 
+def are_digits(texts: pa.Array) -> bool:
+    """Return whether all texts that are not missing are digits, perhaps with a sign."""
+    values = clean_texts(texts).drop_null()
+    return len(values) > 0 and bool(pc.all(pc.match_substring_regex(values, r"^[+-]?\d+$")).as_py())
+
+
 def _integer(texts: pa.Array) -> pa.Array:
     values = texts.cast(pa.int64())
     _check_codes(texts, values)

@@ -11,6 +11,7 @@ import pyarrow as pa
 from ....tables.column_reading import ColumnReading
 from .clocks import clock_readings, worded_durations
 from .dates import (
+    COMPACT_DAYS,
     FORMAT_NAME,
     dates_of_numbers,
     digit_dates,
@@ -30,6 +31,10 @@ ALL_READINGS = (
     *clock_readings(),
 )
 """In the order of preference."""
+
+DIGIT_READINGS = {COMPACT_DAYS: 8, "%H%M": 4, "%m.%Y": 0}
+"""Readings of dates and times whose texts other libraries read as numbers, and how many digits such
+a number has; 0 if it cannot be a date again."""
 
 WORDED_DATES = tuple(worded_dates())
 WORDED_DURATIONS = tuple(worded_durations())
