@@ -229,6 +229,9 @@ NEIGHBOURS = {
     "the year first, two digits": column(
         "digits", "date", ("99-12-31", day(1999, 12, 31)), ("20-01-15", day(2020, 1, 15))
     ),
+    "the year first, two digits and points": column(
+        "digits", "date", ("90.01.01", day(1990, 1, 1)), ("91.12.31", day(1991, 12, 31))
+    ),
     "American, two digits and times": column(
         "digits",
         "moment",
@@ -418,6 +421,37 @@ NEIGHBOURS = {
             s=("text", *(f"so, then, {i}" for i in range(1, 9))),
             v=("number", *(i + 0.5 for i in range(1, 9))),
         ),
+    ),
+    "one name alone": Neighbour("sizes", "income", refused="has 0 rows"),
+    "names without a line end": Neighbour("sizes", "\ufeffa,b", refused="has 0 rows"),
+    "values above numbers": Neighbour(
+        "no names", "1|6370|371|p1\n10|214|465|p2\n100|2403|160|p3\n", refused="no header line"
+    ),
+    "one value above numbers": Neighbour(
+        "no names", "123|TEST|a\n345|TEST|b\n567|TRY|c\n", refused="no header line"
+    ),
+    "counts above numbers": Neighbour(
+        "names",
+        "town,0,1\nx,5,6\ny,7,8\n",
+        {"town": ("text", ["x", "y"]), "0": ("integer", [5, 7]), "1": ("integer", [6, 8])},
+    ),
+    "decades above numbers": Neighbour(
+        "names",
+        "town,10,20,30\nx,5,6,1\ny,7,8,2\n",
+        {
+            "town": ("text", ["x", "y"]),
+            "10": ("integer", [5, 7]),
+            "20": ("integer", [6, 8]),
+            "30": ("integer", [1, 2]),
+        },
+    ),
+    "quotes that are no marks": Neighbour(
+        "separators",
+        "k\ttitle\n" + "".join(f"{i}\t{'!' if i % 7 else chr(34)}{i}\n" for i in range(1, 31)),
+        refused="row 8 .*several lines in column 'title'",
+    ),
+    "commas and spaces": Neighbour(
+        "separators", 'a, b, c\n1, 2, "Hi, Mom!"\n3, 4, "x"\n', refused="row 2 .* has 4 fields"
     ),
     "names alone": Neighbour("sizes", "a,b,c\r\n", refused="has 0 rows"),
     "one row": Neighbour("sizes", "a;b\n1,5;x\n", columns(a=("number", 1.5), b=("text", "x"))),

@@ -113,6 +113,10 @@ def sniff(path: Path, options: ReadOptions = DEFAULT_OPTIONS) -> Dialect:
         raise TextError("{}: {}", path, error.args[0]) from error
     _check_rows(path, text, layout)
     names, header_rows, above = _header(path, layout, options)
+    # Without a line end, Arrow takes the only line for a part of a long one.
+    below = "".join(split_lines(text)[layout.skipped_lines + 1 :])
+    if is_whole and len(layout.rows) == 1 and (header_rows or above) and not below.strip():
+        raise ValueError(f"{path} has 0 rows: add rows below its header line")
     remarks: list[str | Text] = [remark] if remark else []
     if layout.skipped_text:
         remarks.append(f"the lines above the header line are skipped: {layout.skipped_text!r:.60}")

@@ -28,12 +28,14 @@ TOTAL_ACCURACY = 1e-3
 """Relative difference up to which a number is a sum: totals are rounded."""
 
 
-def checked_names(
+def checked_rows(
     batches: Iterable[pa.RecordBatch], path: Path, dialect: Dialect
 ) -> Iterator[pa.RecordBatch]:
-    """Yield batches; raise `ValueError` if a row of them repeats the header line.
+    """Yield batches; raise `ValueError` if a row repeats the header line, or has several lines.
 
-    Files that were joined without a look have one. A name that is a number may be a value as well.
+    Files that were joined without a look repeat it. A name that is a number may be a value as well.
+    Between tabs, a text with a line end and a tab is several rows: databases write quotes as they
+    are, and one at the beginning of a text goes with the next one.
     """
     named = [(str(j), name) for j, name in enumerate(dialect.names) if name]
     is_checked = len(named) > 1 and dialect.header_rows and not any(is_number(n) for _, n in named)
@@ -50,8 +52,22 @@ def checked_names(
                         f"header line: {', '.join(texts)!r:.60}; delete it, or give the files that "
                         "were joined: a folder, or a pattern such as 'days/*.csv'"
                     )
+        if dialect.separator == "\t":
+            _refuse_joined_rows(batch, path, dialect, row)
         row += batch.num_rows
         yield batch
+
+
+def _refuse_joined_rows(batch: pa.RecordBatch, path: Path, dialect: Dialect, row: int) -> None:
+    for column, name in zip(batch.columns, dialect.names, strict=True):
+        has_both = pc.and_(pc.match_substring(column, "\n"), pc.match_substring(column, "\t"))
+        if pc.any(has_both).as_py():
+            place = has_both.index(True).as_py()
+            raise ValueError(
+                f"{path}: row {row + place:,} (the header line is row 1) has several lines in "
+                f"column {name!r}: {column[place].as_py()!r:.60}; double or remove quotes at the "
+                "beginning of texts"
+            )
 
 
 def refuse_total(table: MemoryTable, last_texts: Sequence[str | None], first_row: int) -> None:

@@ -7,7 +7,7 @@ import io
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
 
 from ...._messages.errors import TextError
 from ...tables.read_options import WHITESPACE_SEPARATOR, ReadOptions
@@ -27,6 +27,9 @@ ALIKE_SHARE = 0.9
 """Share of rows that must have the fields of the header below a title, or between spaces."""
 
 SAMPLE_ROWS = 100
+
+YEARS = range(1500, 2200)
+"""Numbers that are often names of columns."""
 
 NUMBER_PATTERN = re.compile(r"[+-]?(\d[\d.,]*|[.,]\d+)([eE][+-]?\d+)?")
 RULE_PATTERN = re.compile(":?[-=]+:?")
@@ -82,8 +85,8 @@ class Layout:
     def is_nameless(self) -> bool:
         """Whether the first row has values instead of names.
 
-        It has if all columns of numbers have a number there, and one that no name is, or a text
-        that is also below.
+        It has if all columns of numbers have a number there, and these are no names such as years
+        or counts, or a text is also below.
         """
         rows, below = self.rows, self._below()
         if self.width < 2 or len(rows) < 2 or self.share < 1:
@@ -92,7 +95,7 @@ class Layout:
         first = [text.strip() for text in rows[0]]
         if not numeric or not all(is_number(first[j]) for j in numeric):
             return False
-        is_value = any(not first[j].isdigit() for j in numeric)
+        is_value = not _are_names([first[j] for j in numeric])
         is_repeated = any(
             first[j] and any(row[j].strip() == first[j] for row in below)
             for j in range(self.width)
@@ -138,6 +141,16 @@ class Layout:
 
     def _below(self) -> list[list[str]]:
         return [row for row in self.rows[1:] if len(row) == self.width]
+
+
+def _are_names(texts: Sequence[str]) -> bool:
+    """Return whether numbers may be names: years, or counts with equal steps."""
+    if not all(text.isdigit() for text in texts):
+        return False
+    numbers = [int(text) for text in texts]
+    steps = {after - before for before, after in pairwise(numbers)}
+    is_count = min(steps) > 0 and len(steps) == 1 if steps else numbers[0] in (0, 1)
+    return is_count or all(number in YEARS for number in numbers)
 
 
 def is_number(text: str) -> bool:
@@ -264,12 +277,19 @@ def _divide(text: str, options: ReadOptions, whole: bool) -> Layout:
         score = layout.share - 2 * (layout.width == 1)
         if score > best.share or not best.rows:
             best = Layout(separator, layout.rows, share=score)
-    if best.share < ALIKE_SHARE and len(separators) > 1:
-        spaced = _layout_by(text, WHITESPACE_SEPARATOR, whole)
-        has_table = spaced.is_table or (spaced.has_row_names and best.width == 1)
-        if has_table or (best.width == 1 and spaced.is_nameless):
-            return spaced
-    return best
+    is_divided = best.share >= ALIKE_SHARE or len(separators) == 1
+    return best if is_divided else _divide_by_spaces(text, best, whole)
+
+
+def _divide_by_spaces(text: str, best: Layout, whole: bool) -> Layout:
+    """Return the layout by spaces if it has a table, else the best one by another separator."""
+    spaced = _layout_by(text, WHITESPACE_SEPARATOR, whole)
+    # Spaces behind separators, in rows of unlike lengths, divide nothing.
+    ends = {name[-1:] for name in spaced.rows[0][:-1]} if spaced.rows else set()
+    if len(ends) == 1 and ends & set(FIELD_SEPARATORS):
+        return best
+    has_table = spaced.is_table or (spaced.has_row_names and best.width == 1)
+    return spaced if has_table or (best.width == 1 and spaced.is_nameless) else best
 
 
 def _layout_by(text: str, separator: str, whole: bool) -> Layout:

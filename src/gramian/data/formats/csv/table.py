@@ -30,7 +30,7 @@ from .columns.infer_types import Inference
 from .columns.parsers import NOTHING_READING, are_digits
 from .columns.readings import DIGIT_READINGS
 from .dialect import Dialect, sniff
-from .extra_rows import checked_names, refuse_total
+from .extra_rows import checked_rows, refuse_total
 from .reader import NotOfThisDialectError, strings
 
 HELD_BYTES = 1 << 26
@@ -291,10 +291,10 @@ class _Text:
         """Yield the texts of a file, in the order of the columns of the first one."""
         dialect, names = self.dialects[path], self.dialect.names
         if dialect.names == names:
-            yield from checked_names(strings(path, dialect), path, dialect)
+            yield from checked_rows(strings(path, dialect), path, dialect)
             return
         places = [str(dialect.names.index(name)) for name in names]
-        for batch in checked_names(strings(path, dialect), path, dialect):
+        for batch in checked_rows(strings(path, dialect), path, dialect):
             columns = batch.select(places).columns
             yield pa.record_batch(columns, names=[str(j) for j in range(len(names))])
 

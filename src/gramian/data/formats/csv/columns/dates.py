@@ -62,7 +62,7 @@ _WORD_BREAK = r"(?:[ .\-/]{0,2}| del? )"
 _ORDINAL_SUFFIX = r"(?:st|nd|rd|th|er)?"
 
 _NUMERIC_ORDERS = {
-    **{order: "" for order in ("%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%d.%m.%Y", "%d.%m.%y")},
+    **dict.fromkeys(("%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%d.%m.%Y", "%d.%m.%y", "%y.%m.%d"), ""),
     **{f"{order}{year}".replace("/", mark): f"{mark}{year}"
        for mark in "/-" for year in ("%Y", "%y") for order in ("%d/%m/", "%m/%d/")},
     **{f"%y{mark}%m{mark}%d": f"{mark}%y" for mark in "/-"},
