@@ -296,7 +296,10 @@ def test_missing_and_infinite_values_are_named(refused, save, more, value):
 def test_a_missing_target(refused, save):
     y = np.ones(61)
     y[[5, 8]] = np.nan
-    assert_says(refused(data=save(y=y)), r"target 'y' is missing \(NaN\) or infinite in 2 rows.*5")
+    assert_says(
+        refused(data=save(y=y)),
+        r"target 'y' is missing .*NaN or infinite\): 2 of 61, first in row 5 ",
+    )
 
 
 @pytest.mark.parametrize(

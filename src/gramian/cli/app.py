@@ -232,7 +232,7 @@ def info(
     """Describe a model; without a model, describe this installation and machine."""
     from .commands.info import info as run
 
-    show(run(model, is_short=not (all_columns or as_json)), as_json)
+    show(run(model, not (all_columns or as_json)), as_json)
 
 
 @app.command(epilog="Example: " + COMMAND_EXAMPLES["convert"])

@@ -26,7 +26,7 @@ SHOWN_LETTERS = 100
 """Letters of these names, beyond the first one."""
 
 
-def info(model: Path | None, *, is_short: bool = False) -> Report:
+def info(model: Path | None, is_short: bool = False) -> Report:
     """Describe a model, or this installation and machine.
 
     If `is_short`, long lists end after some names, and many columns are grouped by encoding.
@@ -64,8 +64,8 @@ def _group_columns(columns: Mapping[str, str]) -> dict[str, str]:
         f"({len(group):,}) {text}": ", ".join(map(str, _shorten(group)))
         for text, group in frequent_first[:SHOWN_NAMES]
     }
-    rest = sum(len(group) for _, group in frequent_first[SHOWN_NAMES:])
-    return shown | ({"others": f"{rest:,}; --all shows all"} if rest else {})
+    more_count = sum(len(group) for _, group in frequent_first[SHOWN_NAMES:])
+    return shown | ({"others": f"{more_count:,}; --all shows all"} if more_count else {})
 
 
 def _describe_installation() -> Report:

@@ -31,7 +31,6 @@ from ...data.tables.target import number_column, role_column
 from ...fitting import DividedRows, FitSettings, Generators, TrainingData, Whole, whole_of
 from ...fitting.held_out.divide import hold_sequential
 from ...fitting.inputs.targets import class_codes, classes_of, target_tensor
-from ...fitting.settings.splitters import folds_by_column
 from ...scoring.training_digest import digest_rows
 from ..options import parsing
 from ..options.options import FitOptions
@@ -241,6 +240,8 @@ def read_folds(source: TrainingTable, options: FitOptions) -> object:
         None if name is None else role_column(source.table, name, role)
         for role, name in (("groups", options.groups), ("order", options.order))
     ]
+    from ...estimators.search.groups import folds_by_column
+
     return folds_by_column(options.folds, np.asarray(source.y), *values)
 
 

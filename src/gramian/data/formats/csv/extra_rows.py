@@ -35,7 +35,7 @@ def checked_rows(
 
     Files that were joined without a look repeat it. A name that is a number may be a value as well.
     Between tabs, a text with a line end and a tab is several rows: databases write quotes as they
-    are, and one at the beginning of a text goes with the next one.
+    are, and a text that begins with one then ends at the next quote.
     """
     named = [(str(j), name) for j, name in enumerate(dialect.names) if name]
     is_checked = len(named) > 1 and dialect.header_rows and not any(is_number(n) for _, n in named)
@@ -45,7 +45,7 @@ def checked_rows(
             column, name = named[0]
             is_name = pc.equal(batch.column(column), name).fill_null(False)
             for place in np.flatnonzero(is_name.to_numpy(zero_copy_only=False)).tolist():
-                texts = [batch.column(other)[place].as_py() or "" for other, _ in named]
+                texts = [batch.column(j)[place].as_py() or "" for j, _ in named]
                 if [text.strip() for text in texts] == [name for _, name in named]:
                     raise ValueError(
                         f"{path}: row {row + place:,} (the header line is row 1) repeats the "

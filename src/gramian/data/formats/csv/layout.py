@@ -28,7 +28,7 @@ ALIKE_SHARE = 0.9
 
 SAMPLE_ROWS = 100
 
-YEARS = range(1500, 2200)
+NAME_YEARS = range(1500, 2200)
 """Numbers that are often names of columns."""
 
 NUMBER_PATTERN = re.compile(r"[+-]?(\d[\d.,]*|[.,]\d+)([eE][+-]?\d+)?")
@@ -150,7 +150,7 @@ def _are_names(texts: Sequence[str]) -> bool:
     numbers = [int(text) for text in texts]
     steps = {after - before for before, after in pairwise(numbers)}
     is_count = min(steps) > 0 and len(steps) == 1 if steps else numbers[0] in (0, 1)
-    return is_count or all(number in YEARS for number in numbers)
+    return is_count or all(number in NAME_YEARS for number in numbers)
 
 
 def is_number(text: str) -> bool:

@@ -90,9 +90,11 @@ def stream_text_columns(table: Table, options: ReadOptions) -> Table:
         return table
 
     def batches(chosen: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        found = table.batches(chosen, LOOKED_ROWS)
+        read_batches = table.batches(chosen, LOOKED_ROWS)
         try:
-            yield from without_missing(found, options.missing) if options.missing else found
+            yield from (
+                without_missing(read_batches, options.missing) if options.missing else read_batches
+            )
         except ValueError as error:
             raise _UnreadableError(str(error)) from error
 
@@ -201,11 +203,11 @@ def _texts_of(frame: MemoryTable, field: pa.Field, options: ReadOptions) -> pa.A
     if not (pa.types.is_string(field.type) or (digits and is_number)):
         return None
     column = frame.column(field.name).combine_chunks()
-    whole = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
+    values = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
     if not is_number:
-        return whole
+        return values
     try:
-        numbers = whole.cast(pa.float64(), safe=False)
+        numbers = values.cast(pa.float64(), safe=False)
         gaps = pc.is_nan(numbers)
         days = pc.if_else(gaps, pa.scalar(None, pa.float64()), numbers).cast(pa.int64())
     except pa.ArrowInvalid:  # with decimals: no days

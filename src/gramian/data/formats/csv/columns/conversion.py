@@ -163,11 +163,11 @@ def typed_columns(
                 where, names[j], options.types[names[j]], {names[j]: "category"}, row, header, text,
             )  # fmt: skip
         stored = options.columns[names[j]]
-        other, remedy = _other_form(stored, text)
+        written, remedy = _other_form(stored, text)
         raise TextError(
             "{}: column '{}' was written as {} in training, but row {:,}{} holds {}{}; write it "
             "as in training or leave it empty{}",
-            where, names[j], stored.written_form, row, header, f"{text!r:.60}", other, remedy,
+            where, names[j], stored.written_form, row, header, f"{text!r:.60}", written, remedy,
         )  # fmt: skip
     columns = [
         TypedColumn(
