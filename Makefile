@@ -9,14 +9,15 @@ PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 8 --dist worksteal
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help $(VENV) demo quick test test-all test-torch test-paths campaign mutants faults sanitize lint format docs docs-text bench papers gpu-check clean
+.PHONY: help $(VENV) demo quick test test-all test-plain test-torch test-paths campaign mutants faults sanitize lint format docs docs-text bench papers gpu-check clean
 
 help:
 	@echo "make demo     train, evaluate, save and load a model on the shipped data, with a plot"
 	@echo "make quick    run the contracts, and one fit of each estimator, in a minute"
 	@echo "make test     run the test suite       (make test ARGS='-k falkon' for a part of it)"
 	@echo "make test-all the same with the slow tests, as before a merge"
-	@echo "make test-torch   the same for an installation without compiled tiles"
+	@echo "make test-plain   run what concerns engines without compiled tiles"
+	@echo "make test-torch   run what concerns devices and tensors, with torch installed"
 	@echo "make test-paths   run the suite with the code paths of other processors, one after the other"
 	@echo "make sanitize     run the compiled tiles under ASan and UBSan (needs a C++ compiler, CMake)"
 	@echo "make campaign     random fits of all kinds against dense answers, for an hour"
@@ -32,7 +33,6 @@ help:
 
 $(VENV): $(STAMP)
 
-# torch comes first: it is the one large download, and everything else is resolved around it.
 # A lone `pip install` keeps what is there when the pins have not changed.
 $(STAMP): pyproject.toml constraints.txt $(wildcard src/native/*)
 	@command -v $(PYTHON) >/dev/null || { \
@@ -41,7 +41,6 @@ $(STAMP): pyproject.toml constraints.txt $(wildcard src/native/*)
 	  echo "make: gramian needs Python 3.11 or newer, and $(PYTHON) is not; try make PYTHON=python3.12" >&2; exit 1; }
 	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV)
 	@echo "Installing the pinned dependencies into $(VENV) (some minutes the first time)"
-	@$(PIP) install -c constraints.txt torch
 	@$(PIP) install -c constraints.txt -e '.[plots,dev]'
 	@touch $@
 
@@ -63,7 +62,7 @@ test test-all: $(STAMP)
 # What an installation without a C++ compiler has, beside the one that has compiled tiles: its own
 # gramian, the other packages of $(VENV). These tests look at engines and use the one that is there.
 PURE := build/pure
-test-torch: $(STAMP)
+test-plain: $(STAMP)
 	@test -x $(PURE)/bin/pip || $(PYTHON) -m venv $(PURE)
 	@$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
 	  > $$($(PURE)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/others.pth
@@ -72,12 +71,22 @@ test-torch: $(STAMP)
 	@OMP_NUM_THREADS=1 $(PURE)/bin/python -m pytest -n logical --maxprocesses 8 --dist worksteal \
 	  tests/contracts/test_operator.py tests/cli/test_commands.py tests/model/test_kernel_model.py $(ARGS)
 
-# What older processors and more threads compute: our tiles, and the code paths of torch, MKL and
-# OpenBLAS. Each library has a switch of its own, and those of other makers' processors do nothing.
-AVX2 := GRAMIAN_TEST_TILES=avx2 ATEN_CPU_CAPABILITY=avx2 MKL_CBWR=AVX2 \
-  MKL_ENABLE_INSTRUCTIONS=AVX2 OPENBLAS_CORETYPE=Haswell
-PLAIN := GRAMIAN_TEST_TILES=portable ATEN_CPU_CAPABILITY=default MKL_CBWR=COMPATIBLE \
-  MKL_ENABLE_INSTRUCTIONS=SSE4_2 OPENBLAS_CORETYPE=Prescott
+# What an installation with torch and triton has, the extra gpu: tensors that users pass, engines of
+# devices, on a simulated one, and programs for GPUs, interpreted. The other packages are in $(VENV).
+TORCH := build/torch
+test-torch: $(STAMP)
+	@test -x $(TORCH)/bin/pip || $(PYTHON) -m venv $(TORCH)
+	@$(TORCH)/bin/python -m pip --disable-pip-version-check --quiet install -c constraints.txt torch triton
+	@$(BIN)/python -c 'import sysconfig; print("import site; site.addsitedir(%r)" % sysconfig.get_path("purelib"))' \
+	  > $$($(TORCH)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/others.pth
+	@OMP_NUM_THREADS=1 $(TORCH)/bin/python -m pytest -n logical --maxprocesses 8 --dist worksteal \
+	  tests/_arrays tests/engines tests/contracts/test_engine.py tests/contracts/test_gradients.py \
+	  tests/contracts/test_rows.py tests/estimators/test_refusals.py tests/metric/test_objectives.py \
+	  tests/project/test_gpu_benchmark.py $(ARGS)
+
+# What older processors and more threads compute: our tiles, and the code paths of OpenBLAS.
+AVX2 := GRAMIAN_TEST_TILES=avx2 OPENBLAS_CORETYPE=Haswell
+PLAIN := GRAMIAN_TEST_TILES=portable OPENBLAS_CORETYPE=Prescott
 test-paths: $(STAMP)
 	@echo "AVX2" && OMP_NUM_THREADS=1 $(AVX2) $(PYTEST) $(ARGS)
 	@echo "without vectors" && OMP_NUM_THREADS=1 $(PLAIN) $(PYTEST) $(ARGS)

@@ -32,7 +32,6 @@ if os.environ.get("ONLINE"):
         "python": ("https://docs.python.org/3", None),
         "numpy": ("https://numpy.org/doc/stable", None),
         "sklearn": ("https://scikit-learn.org/stable", None),
-        "torch": ("https://docs.pytorch.org/docs/stable", None),
     }
 
 # The site includes MathJax, so that it needs no network.

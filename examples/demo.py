@@ -87,7 +87,7 @@ def gramian(command: str) -> Any:
 def check_in_python() -> None:
     """Load the model and predict again: the numbers must equal the output of the command line."""
     model = KernelModel.load(MODEL)
-    again = model.predict(as_rows(TEST, columns=model.feature_names)).numpy()[:, 0]
+    again = model.predict(as_rows(TEST, columns=model.feature_names))[:, 0]
     np.testing.assert_array_equal(again, pq.read_table(PREDICTIONS)["prediction"].to_numpy())
     print("In Python, KernelModel.load(...).predict(...) gives the same predictions.")
 

@@ -11,13 +11,16 @@ from collections.abc import Callable, Iterator
 
 import first_calls
 import jaxtyping
+import numpy as np
 import pytest
 import tiles
-import torch
 from clock import ManualClock
 
+from gramian import _arrays as xp
+from gramian._arrays import RandomStream
+
 # Read when triton is imported: without a GPU, its programs are interpreted.
-os.environ.setdefault("TRITON_INTERPRET", "0" if torch.cuda.is_available() else "1")
+os.environ.setdefault("TRITON_INTERPRET", "0" if os.path.exists("/dev/nvidiactl") else "1")
 
 BRIEF = 0.005
 """Seconds in which a test measures the speed of the machine."""
@@ -63,28 +66,28 @@ def measure_briefly() -> None:
     calibration._seconds = briefly
 
 
-@pytest.fixture(params=[torch.float32, torch.float64], ids=["float32", "float64"])
-def dtype(request: pytest.FixtureRequest) -> torch.dtype:
+@pytest.fixture(params=[np.float32, np.float64], ids=["float32", "float64"])
+def dtype(request: pytest.FixtureRequest) -> np.dtype:
     """Run the test in both precisions."""
     return request.param
 
 
 @pytest.fixture
-def rng() -> torch.Generator:
-    """Return a generator with a fixed seed: `torch.randn(n, d, generator=rng)`."""
-    return torch.Generator().manual_seed(0)
+def rng() -> RandomStream:
+    """Return a generator with a fixed seed: `rng.standard_normal((n, d))`."""
+    return RandomStream(0)
 
 
 @pytest.fixture(scope="session")
-def tol() -> Callable[[torch.dtype, float], float]:
+def tol() -> Callable[[np.dtype, float], float]:
     """Return `tol(dtype, factor) = factor * eps`, e.g. `atol=tol(dtype, 10 * n)`.
 
     The factor says where the error comes from (the length of a sum, a condition number), so that
     one line serves both precisions.
     """
 
-    def eps_times(dtype: torch.dtype, factor: float = 10.0) -> float:
-        return factor * torch.finfo(dtype).eps
+    def eps_times(dtype: np.dtype, factor: float = 10.0) -> float:
+        return factor * xp.finfo(dtype).eps
 
     return eps_times
 

@@ -6,12 +6,15 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
-from torch import Tensor
 
+from benchmarks.lib.timing import set_blas_threads
+from gramian import _arrays as xp
 from gramian import kernels
+from gramian._arrays import RandomStream
 from gramian.kernels import Kernel
-from gramian.operators import KernelOperator, NativeEngine, TorchEngine, compiled_tiles
+from gramian.operators import KernelOperator, NativeEngine, TiledEngine, compiled_tiles
 
 from ..lib.results import markdown, shown, write
 from ..lib.timing import interleaved
@@ -30,7 +33,7 @@ NOTES = f"""\
 Pairs per second, in 10^9, of the gradients of t predictors with {M:,} columns at n rows, x and z
 normal, float32, one thread, CPU seconds. Contenders take turns in one process; least of the rounds.
 
-- native, torch: `KernelOperator.gradients` with `NativeEngine` and with `TorchEngine`, whose tiles
+- native, torch: `KernelOperator.gradients` with `NativeEngine` and with `TiledEngine`, whose tiles
   of the Laplacian are in float64.
 - normal: K' (K v) with one v of the same kernel and rows by `NativeEngine`, and how much of its
   rate the gradients reach.
@@ -43,7 +46,9 @@ normal, float32, one thread, CPU seconds. Contenders take turns in one process; 
   gradient."""
 
 
-def operator(name: str, d: int, z: Tensor, engine: NativeEngine | TorchEngine) -> KernelOperator:
+def operator(
+    name: str, d: int, z: np.ndarray, engine: NativeEngine | TiledEngine
+) -> KernelOperator:
     kernel = kernels.make(name, lengthscale=LENGTHSCALES[name](d))
     return KernelOperator(kernel, z[:1], z, engine)
 
@@ -53,31 +58,31 @@ def operations(name: str, d: int, t: int) -> int:
     return (d + 2 * t * d if name == "l1_laplacian" else d + t * (d + 1)) + SLOPE[name]
 
 
-def by_autograd(kernel: Kernel, x: Tensor, z: Tensor, v: Tensor) -> Tensor:
+def by_autograd(kernel: Kernel, x: np.ndarray, z: np.ndarray, v: np.ndarray) -> np.ndarray:
     """Return gradients in float64 from all differences at once."""
-    x, z = x.double().requires_grad_(), z.double()
+    x, z = xp.to_float64(x).requires_grad_(), xp.to_float64(z)
     apart = (x[:, None] - z) / kernel.get_params()["lengthscale"]
     name = kernel.to_dict()["name"]
     if name == "l1_laplacian":
-        K = (-apart.abs().sum(dim=2)).exp()
+        K = np.exp(-np.abs(apart).sum(axis=2))
     else:
-        s = apart.square().sum(dim=2)
-        K = (-s / 2).exp() if name == "gaussian" else (-s.sqrt()).exp()
-    f = K @ v.double()
+        s = np.square(apart).sum(axis=2)
+        K = np.exp(-s / 2) if name == "gaussian" else np.exp(-np.sqrt(s))
+    f = K @ xp.to_float64(v)
     each = [torch.autograd.grad(f[:, c].sum(), x, retain_graph=True)[0] for c in range(v.shape[1])]
-    return torch.stack(each, dim=1)
+    return np.stack(each, axis=1)
 
 
 def measured(name: str, d: int, t: int, rounds: int, scale: int) -> dict[str, Any]:
-    rng = torch.Generator().manual_seed(0)
+    rng = RandomStream(0)
     n = ROWS[d] // scale
-    x, z, v = (torch.randn(*shape, generator=rng) for shape in ((n, d), (M, d), (M, t)))
+    x, z, v = (rng.standard_normal(shape, np.float32) for shape in ((n, d), (M, d), (M, t)))
     native, plain = (
         operator(name, d, z, NativeEngine(1)),
-        operator(name, d, z, TorchEngine(threads=1)),
+        operator(name, d, z, TiledEngine(threads=1)),
     )
     whole = KernelOperator(native.kernel, x, z, NativeEngine(1))
-    few, square = max(n // 8, 1), torch.randn(SIDE, SIDE, generator=rng)
+    few, square = max(n // 8, 1), rng.standard_normal((SIDE, SIDE), np.float32)
     works: dict[str, Callable[[], Any]] = {
         "native": lambda: native.gradients(x, v),
         "normal": lambda: whole.normal(v[:, :1]),
@@ -90,7 +95,7 @@ def measured(name: str, d: int, t: int, rounds: int, scale: int) -> dict[str, An
     limit = rates["square"] / operations(name, d, t)
     truth = by_autograd(native.kernel, x[:CHECKED], z, v)
     error = float(
-        (native.gradients(x[:CHECKED], v).double() - truth).abs().max() / truth.abs().max()
+        np.abs(xp.to_float64(native.gradients(x[:CHECKED], v)) - truth).max() / np.abs(truth).max()
     )
     return {
         "kernel": name, "d": d, "t": t, "native": rates["native"], "torch": rates["torch"],
@@ -105,7 +110,7 @@ def main(options: argparse.Namespace) -> None:
         print("skipped: the compiled tiles are not installed (see `gramian info`)")
         return
     rounds, scale = (2, 8) if options.quick else (7, 1)
-    torch.set_num_threads(1)
+    set_blas_threads(1)
     table = [
         shown(measured(name, d, t, rounds, scale))
         for t in (1, 8)

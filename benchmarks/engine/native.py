@@ -10,13 +10,14 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-import torch
 from sklearn.metrics import pairwise
 from threadpoolctl import threadpool_limits
-from torch import Tensor
 
+from benchmarks.lib.timing import set_blas_threads
+from gramian import _arrays as xp
 from gramian import kernels
-from gramian.operators import Engine, KernelOperator, NativeEngine, TorchEngine, compiled_tiles
+from gramian._arrays import RandomStream
+from gramian.operators import Engine, KernelOperator, NativeEngine, TiledEngine, compiled_tiles
 
 from ..lib.process import bytes_before_work, in_fresh_process, peak_bytes
 from ..lib.products import CHUNK, Case, M, exact, keops
@@ -32,7 +33,7 @@ Pairs per second, in 10^9, of one product with n x {M:,} kernel entries; x and z
 sqrt(d). `one core`: n {M:,} / CPU seconds with one thread. `two cores`: n {M:,} / wall seconds with
 two. Contenders take turns in one process; least of the rounds.
 
-- native: `NativeEngine`; torch: `TorchEngine`, both through `KernelOperator`.
+- native: `NativeEngine`; torch: `TiledEngine`, both through `KernelOperator`.
 - sklearn: `sklearn.metrics.pairwise`, {CHUNK:,} rows at a time, and `@`.
 - KeOps: `LazyTensor` of pykeops on the CPU, where it is installed; of fewer rows from d = 90 on.
 - study: float32 rates of the hand-written tiles that the compiled ones were modelled on, on an
@@ -50,19 +51,19 @@ PAIRWISE: dict[str, Callable[[Any, Any, float], Any]] = {
 }
 
 
-def ours(case: Case, engine: Engine) -> Tensor:
+def ours(case: Case, engine: Engine) -> np.ndarray:
     K = KernelOperator(case.kernel, case.x, case.z, engine)
     return K.normal(case.v, targets=case.y) if case.normal else K @ case.v
 
 
-def sklearn(case: Case, kernel: str) -> Tensor:
-    x, z, v, y = (a.numpy() for a in (case.x, case.z, case.v, case.y))
+def sklearn(case: Case, kernel: str) -> np.ndarray:
+    x, z, v, y = (a for a in (case.x, case.z, case.v, case.y))
     out = []
     for i in range(0, len(x), CHUNK):
         K = PAIRWISE[kernel](x[i : i + CHUNK], z, case.lengthscale)
         u = K @ v
-        out.append(torch.from_numpy(K.T @ (u - y[i : i + CHUNK]) if case.normal else u))
-    return sum(out[1:], out[0]) if case.normal else torch.cat(out)
+        out.append(K.T @ (u - y[i : i + CHUNK]) if case.normal else u)
+    return sum(out[1:], out[0]) if case.normal else np.concatenate(out)
 
 
 def rates(
@@ -72,7 +73,7 @@ def rates(
     row: dict[str, float] = {}
     for threads, what in ((1, "one core"), (2, "two cores")):
         native = NativeEngine(threads, isa, precision)
-        engines = {"native": native, "torch": TorchEngine(threads=threads)}
+        engines = {"native": native, "torch": TiledEngine(threads=threads)}
         works: dict[str, Callable[[], Any]] = {
             name: lambda engine=engine: ours(case, engine) for name, engine in engines.items()
         }
@@ -99,14 +100,14 @@ def few_rows(case: Case, most: int = KEOPS_PAIRS) -> Case:
     return replace(case, x=case.x[:n], y=case.y[:n])
 
 
-def keops_on(case: Case, threads: int) -> Tensor:
+def keops_on(case: Case, threads: int) -> np.ndarray:
     with threadpool_limits(threads, user_api="openmp"):
         return keops(case)
 
 
 def limit(case: Case) -> float:
     """Return 10^9 pairs per second that the arithmetic units of one core allow."""
-    lanes, profile = (16, 11) if case.x.dtype == torch.float32 else (8, 17)
+    lanes, profile = (16, 11) if case.x.dtype == np.float32 else (8, 17)
     d, t = case.x.shape[1], case.v.shape[1]
     return FMA_PER_SECOND * lanes / (d + profile + t * (1 + case.normal)) / 1e9
 
@@ -114,12 +115,12 @@ def limit(case: Case) -> float:
 def gaussian_table(dims: tuple[int, ...], rounds: int, scale: int) -> list[dict[str, Any]]:
     table = []
     for normal in (False, True):
-        for dtype in (torch.float32, torch.float64):
+        for dtype in (np.float32, np.float64):
             for t in (1, 10):
                 for d in dims:
                     case = Case.draw(ROWS[d] // scale, d, t, dtype, normal)
                     measured = rates(case, rounds, "gaussian")
-                    first = t == 1 and not normal and dtype == torch.float32
+                    first = t == 1 and not normal and dtype == np.float32
                     row = {
                         "product": "normal" if normal else "matvec",
                         "dtype": str(dtype).removeprefix("torch."),
@@ -137,7 +138,7 @@ def gaussian_table(dims: tuple[int, ...], rounds: int, scale: int) -> list[dict[
 def error(case: Case) -> float:
     few = Case(case.x[:500], case.z, case.v, case.y[:500], case.kernel, case.lengthscale, False)
     truth = exact(few)
-    return float((ours(few, NativeEngine(1)).double() - truth).norm() / truth.norm())
+    return float(xp.norm(xp.to_float64(ours(few, NativeEngine(1))) - truth) / xp.norm(truth))
 
 
 def kernel_table(dims: tuple[int, ...], rounds: int, scale: int) -> list[dict[str, Any]]:
@@ -146,7 +147,7 @@ def kernel_table(dims: tuple[int, ...], rounds: int, scale: int) -> list[dict[st
         if name in ("gaussian", "matern12", "linear"):
             continue
         for d in dims:
-            case = Case.draw(ROWS[d] // scale, d, 1, torch.float32, False, kernel=name)
+            case = Case.draw(ROWS[d] // scale, d, 1, np.float32, False, kernel=name)
             if name == "l1_laplacian":
                 case.lengthscale = float(d)
                 case.kernel = kernels.make(name, lengthscale=case.lengthscale)
@@ -158,7 +159,7 @@ def instruction_table(dims: tuple[int, ...], rounds: int, scale: int) -> list[di
     table = []
     for isa in compiled_tiles():
         for d in dims:
-            case = Case.draw(ROWS[d] // scale, d, 1, torch.float32, True)
+            case = Case.draw(ROWS[d] // scale, d, 1, np.float32, True)
             table.append(shown({"instructions": isa, "d": d, **rates(case, rounds, isa=isa)}))
     return table
 
@@ -169,7 +170,7 @@ def precision_table(dims: tuple[int, ...], rounds: int, scale: int) -> list[dict
     for normal in (False, True):
         for d in dims:
             for precision in ("exact", "auto", "fast"):
-                case = Case.draw(ROWS[d] // scale, d, 1, torch.float32, normal)
+                case = Case.draw(ROWS[d] // scale, d, 1, np.float32, normal)
                 row = {"product": "normal" if normal else "matvec", "d": d, "precision": precision}
                 table.append(shown(row | rates(case, rounds, precision=precision)))
     return table
@@ -180,7 +181,7 @@ def entry_table(n: int) -> list[dict[str, Any]]:
     table = []
     for what in ("normal", "offset 10,000", "near-duplicates", "one far row", "lengthscale / 100"):
         for d in (4, 90):
-            x = torch.randn(n, d, generator=torch.Generator().manual_seed(0))
+            x = RandomStream(0).standard_normal((n, d), np.float32)
             z = x[: n // 4] + (1e-3 if what == "near-duplicates" else 0.5)
             if what == "offset 10,000":
                 x, z = x + 1e4, z + 1e4
@@ -190,10 +191,10 @@ def entry_table(n: int) -> list[dict[str, Any]]:
             row: dict[str, Any] = {"rows": what, "d": d}
             for name in ("gaussian", "laplacian", "matern52"):
                 kernel = kernels.make(name, lengthscale=scale)
-                truth = kernel(x.double(), z.double())
-                for engine in (NativeEngine(1), TorchEngine(threads=1)):
+                truth = kernel(xp.to_float64(x), xp.to_float64(z))
+                for engine in (NativeEngine(1), TiledEngine(threads=1)):
                     who = type(engine).__name__.removesuffix("Engine").lower()
-                    worst = (engine.block(kernel, x, z).double() - truth).abs().max()
+                    worst = np.abs(xp.to_float64(engine.block(kernel, x, z)) - truth).max()
                     row[f"{name}, {who}"] = f"{float(worst):.1e}"
             table.append(shown(row))
     return table
@@ -201,17 +202,17 @@ def entry_table(n: int) -> list[dict[str, Any]]:
 
 def sum_table(n: int) -> list[dict[str, Any]]:
     """Measure what is lost of K' 1 over n equal rows, beside a plain float32 running sum."""
-    x, ones = torch.zeros(n, 1), torch.ones(n, 1)
+    x, ones = np.zeros((n, 1), np.float32), np.ones((n, 1), np.float32)
     table = []
     for z in (0.7, 1.3, 1.9):
-        column = torch.tensor([[z]])
+        column = np.array([[z]])
         kernel = kernels.make("gaussian")
-        expected = n * float(kernel(x[:1].double(), column.double()))
+        expected = n * float(kernel(xp.to_float64(x[:1]), xp.to_float64(column)))
         entry = float(NativeEngine(1).block(kernel, x[:1], column))
         running = float(np.cumsum(np.full(n, entry, np.float32))[-1])
         row: dict[str, Any] = {"rows": n, "entry": entry}
         row["running float32 sum"] = f"{abs(running / expected - 1):.1e}"
-        for engine in (NativeEngine(1), TorchEngine(threads=1)):
+        for engine in (NativeEngine(1), TiledEngine(threads=1)):
             total = float(engine.normal(kernel, x, column, None, targets=-ones))
             who = type(engine).__name__.removesuffix("Engine").lower()
             row[who] = f"{abs(total / expected - 1):.1e}"
@@ -235,7 +236,7 @@ def memory_table(scale: int) -> list[dict[str, Any]]:
 
 def peak_of(n: int, normal: bool) -> float:
     """Return the MB by which this process grows while it computes one product."""
-    case = Case.draw(n, 18, 1, torch.float32, normal)
+    case = Case.draw(n, 18, 1, np.float32, normal)
     case.z, case.v = case.z[:500], case.v[:500]
     ours(few_rows(case, 1), NativeEngine(2))  # which loads what is loaded once
     before = bytes_before_work()
@@ -248,7 +249,7 @@ def main(options: argparse.Namespace) -> None:
         print("skipped: the compiled tiles are not installed (see `gramian info`)")
         return
     rounds, scale = (2, 4) if options.quick else (7, 1)
-    torch.set_num_threads(1)
+    set_blas_threads(1)
     tables = {
         "Gaussian": gaussian_table((4, 18) if options.quick else tuple(ROWS), rounds, scale),
         "Other kernels: matvec, float32, t = 1": kernel_table((4, 18, 90), rounds, scale),

@@ -15,13 +15,14 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-import torch
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import Ridge
 from threadpoolctl import threadpool_limits
 
+from benchmarks.lib.timing import set_blas_threads
 from gramian import KernelRidge
+from gramian._arrays import RandomStream
 from gramian.landmarks import Uniform
 from gramian.solvers import Falkon
 
@@ -133,8 +134,8 @@ def _falkon(task: Task, X: np.ndarray, y: np.ndarray, **settings: Any) -> Any:
     model = falkon.Falkon(
         kernel=kernel, penalty=PENALTY, M=task.m, maxiter=ITERATIONS, seed=0, options=options
     )
-    model.fit(torch.from_numpy(X), torch.from_numpy(y)[:, None])
-    return lambda rows: model.predict(torch.from_numpy(rows))[:, 0].numpy()
+    model.fit(X, y[:, None])
+    return lambda rows: model.predict(rows)[:, 0]
 
 
 def falkon_stored(task: Task, X: np.ndarray, y: np.ndarray) -> Any:
@@ -156,15 +157,15 @@ def eigenpro3(task: Task, X: np.ndarray, y: np.ndarray) -> Any:
 
     eigh = svd.linalg.eigh
     svd.linalg.eigh = lambda a, eigvals: eigh(a, subset_by_index=eigvals)
-    rows, values = torch.from_numpy(X), torch.from_numpy(y)[:, None]
-    order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(0))
+    rows, values = X, y[:, None]
+    order = RandomStream(0).permutation(len(rows))
 
     def kernel(x: Any, z: Any) -> Any:
         return gaussian(x, z, task.lengthscale)
 
     model = KernelModel(1, rows[order[: task.m]], kernel, X=rows, y=values)
     model.fit(model.train_loaders, epochs=EPOCHS)
-    return lambda new: (kernel(torch.from_numpy(new), model.centers) @ model.weights)[:, 0].numpy()
+    return lambda new: (kernel(new, model.centers) @ model.weights)[:, 0]
 
 
 CONTENDERS: dict[str, tuple[Fit, str | None]] = {
@@ -186,7 +187,7 @@ BASELINE = {"EigenPro 3": "gramian, eigenpro3"}
 
 def measure(name: str, task: Task) -> dict[str, float]:
     """Fit and predict once, in this process."""
-    torch.set_num_threads(1)
+    set_blas_threads(1)
     resource.setrlimit(resource.RLIMIT_CPU, (LIMIT + 30, LIMIT + 30))
     X, y, X_test, y_test = task.rows()
     small = Task(500, task.d, 50)

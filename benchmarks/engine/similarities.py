@@ -15,16 +15,17 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import scipy.sparse
-import torch
 from scipy.spatial.distance import cdist
 from sklearn.metrics import pairwise
 from sklearn.metrics.pairwise import haversine_distances
-from torch import Tensor
 
+from benchmarks.lib.timing import set_blas_threads
 from gramian import KernelRidge, kernels
+from gramian import _arrays as xp
+from gramian._arrays import RandomStream
 from gramian.fitting.inputs.objects import Calls, cost_of
 from gramian.kernels import Kernel
-from gramian.operators import Engine, KernelOperator, NativeEngine, TorchEngine, compiled_tiles
+from gramian.operators import Engine, KernelOperator, NativeEngine, TiledEngine, compiled_tiles
 
 from ..lib.sets import data_set, errors
 from ..lib.tables import Tables
@@ -77,19 +78,19 @@ class Contender:
     kind: str = "counts"
     other: Callable[[Any, Any], Any] | None = None
 
-    def rows(self, n: int, d: int, seed: int) -> Tensor:
+    def rows(self, n: int, d: int, seed: int) -> np.ndarray:
         rng = np.random.default_rng(seed)
         if self.kind == "places":
-            return torch.from_numpy(rng.uniform((-90, -180), (90, 180), (n, 2))).float()
+            return xp.cast(rng.uniform((-90, -180), (90, 180), (n, 2)), np.float32)
         if self.kind == "hours":
-            return torch.from_numpy(rng.uniform(0, 24, (n, d))).float()
+            return xp.cast(rng.uniform(0, 24, (n, d)), np.float32)
         counts = (rng.random((n, d)) < 0.05) * rng.integers(1, 4, (n, d))
         if self.kind == "bits":
             counts = counts > 0
         if self.kind == "shares":
             counts = rng.random((n, d))
             counts = counts / counts.sum(axis=1, keepdims=True)
-        return torch.from_numpy(np.asarray(counts, dtype=np.float32))
+        return np.asarray(counts, dtype=np.float32)
 
 
 CONTENDERS = (
@@ -111,7 +112,7 @@ CONTENDERS = (
 SLOW = ("l1_laplacian", "tanimoto, minmax", "chi_squared", "periodic")
 
 
-def product(kernel: Kernel, x: Any, z: Tensor, v: Tensor, engine: Engine) -> Tensor:
+def product(kernel: Kernel, x: Any, z: np.ndarray, v: np.ndarray, engine: Engine) -> np.ndarray:
     return KernelOperator(kernel, x, z, engine) @ v
 
 
@@ -120,21 +121,21 @@ def rates(one: Contender, d: int, rounds: int, scale: int) -> dict[str, Any]:
     slow = one.name in SLOW
     n = max(int(PAIRS_TIMES_FEATURES * (1 if slow else 8) / (d + 16) / M) // scale, 50)
     x, z = one.rows(n, d, 0), one.rows(M, d, 1)
-    v = torch.randn(M, 1, generator=torch.Generator().manual_seed(0))
-    engines: dict[str, Engine] = {"torch": TorchEngine(threads=1)}
+    v = RandomStream(0).standard_normal((M, 1), np.float32)
+    engines: dict[str, Engine] = {"torch": TiledEngine(threads=1)}
     native = NativeEngine(1) if compiled_tiles() else None
-    if native is not None and native.covers(one.kernel, dtype=torch.float32, sparse=False):
+    if native is not None and native.covers(one.kernel, dtype=np.float32, sparse=False):
         engines["native"] = native
     works: dict[str, Callable[[], Any]] = {
         name: lambda engine=engine: product(one.kernel, x, z, v, engine)
         for name, engine in engines.items()
     }
     if one.kernel.sparse_ok and one.kind in ("counts", "bits"):
-        csr = scipy.sparse.csr_array(x.numpy())
+        csr = scipy.sparse.csr_array(x)
         works["sparse"] = lambda: product(one.kernel, csr, z, v, engines["torch"])
     if one.other is not None:
         few, other = x[: max(n // 8, 50)], one.other
-        works["others"] = lambda: other(few.numpy(), z.numpy()) @ v.numpy()
+        works["others"] = lambda: other(few, z) @ v
     counts = dict.fromkeys(works, n) | {"others": max(n // 8, 50)}
     found = interleaved(works, rounds=rounds, slow=("others",))
     row: dict[str, Any] = {"kernel": one.name, "features": x.shape[1]}
@@ -275,7 +276,7 @@ def measure_strings(tables: Tables, folder: str, quick: bool) -> None:
 
 def main(options: argparse.Namespace) -> None:
     rounds, scale = (2, 8) if options.quick else (5, 1)
-    torch.set_num_threads(1)
+    set_blas_threads(1)
     tables = Tables("similarities", ("Pairs", "Molecules", "Strings"), NOTES, options)
     measure_pairs(tables, rounds, scale)
     measure_strings(tables, options.data, options.quick)

@@ -18,12 +18,15 @@ from operator import matmul
 from pathlib import Path
 from typing import Any
 
-import torch
+import numpy as np
 
+from benchmarks.lib.timing import set_blas_threads
+from gramian import _arrays as xp
 from gramian import kernels
+from gramian._arrays import RandomStream
 from gramian.engines._compiled.kernels import NATIVE_MODULE
 from gramian.kernels import Kernel
-from gramian.operators import Engine, KernelOperator, NativeEngine, TorchEngine, compiled_tiles
+from gramian.operators import Engine, KernelOperator, NativeEngine, TiledEngine, compiled_tiles
 
 from ..lib.process import in_fresh_process
 from ..lib.results import Row, markdown, shown, write
@@ -77,9 +80,9 @@ class Cell:
 
     def works(self) -> tuple[Callable[[], Any], float]:
         n = max(int(SLOTS_PER_CELL * 16 / self.slots / M), 96)
-        rng = torch.Generator().manual_seed(0)
+        rng = RandomStream(0)
         x, z, v, y = (
-            torch.randn(*shape, generator=rng)
+            rng.standard_normal(shape, np.float32)
             for shape in ((n, self.d), (M, self.d), (M, self.t), (n, self.t))
         )
         K = KernelOperator(self.made, x, z, NativeEngine(1))
@@ -105,7 +108,7 @@ SHARED: dict[str, tuple[Kernel, str]] = {
 
 def rates_of(module: str | None, cells: list[Cell], rounds: int) -> list[float]:
     """Return 10^9 entries a second of each cell, in a process that has loaded this module."""
-    torch.set_num_threads(1)
+    set_blas_threads(1)
     if module is not None:
         spec = importlib.util.spec_from_file_location(NATIVE_MODULE, module)
         if spec is None or spec.loader is None:
@@ -164,13 +167,14 @@ def shared_table(rounds: int, scale: int) -> list[Row]:
     rows = []
     for name, (kernel, kind) in SHARED.items():
         for d in (16, 128, 1024):
-            for dtype in (torch.float32, torch.float64):
+            for dtype in (np.float32, np.float64):
                 x, z = (
-                    draw(n, d, kind).to(dtype) for n in (max(1_000_000 // d // scale, 96), 1_000)
+                    xp.cast(draw(n, d, kind), dtype)
+                    for n in (max(1_000_000 // d // scale, 96), 1_000)
                 )
-                v = torch.randn(len(z), 1, generator=torch.Generator().manual_seed(0)).to(dtype)
+                v = xp.cast(RandomStream(0).standard_normal((len(z), 1), np.float32), dtype)
                 sides: dict[str, Engine] = {}
-                sides |= {"torch": TorchEngine(threads=1), "native": NativeEngine(1)}
+                sides |= {"torch": TiledEngine(threads=1), "native": NativeEngine(1)}
                 row: Row = {"kernel": name, "d": d, "dtype": str(dtype).removeprefix("torch.")}
                 for engine, made in sides.items():
                     K = KernelOperator(kernel, x, z, made)
@@ -183,20 +187,20 @@ def shared_table(rounds: int, scale: int) -> list[Row]:
     return rows
 
 
-def draw(n: int, d: int, kind: str) -> torch.Tensor:
-    rng = torch.Generator().manual_seed(n)
+def draw(n: int, d: int, kind: str) -> np.ndarray:
+    rng = RandomStream(n)
     if kind == "shares":
-        shares = torch.rand(n, d, generator=rng)
-        return shares / shares.sum(dim=1, keepdim=True)
-    counts = torch.randint(1, 2 if kind == "bits" else 4, (n, d), generator=rng).float()
-    return counts * (torch.rand(n, d, generator=rng) < 0.05)
+        shares = rng.random((n, d), np.float32)
+        return shares / shares.sum(axis=1, keepdims=True)
+    counts = xp.cast(1 + rng.integers(2 if kind == "bits" else 4 - 1, size=(n, d)), np.float32)
+    return counts * (rng.random((n, d), np.float32) < 0.05)
 
 
 def main(options: argparse.Namespace) -> None:
     if not compiled_tiles():
         print("skipped: the compiled tiles are not installed (see `gramian info`)")
         return
-    torch.set_num_threads(1)
+    set_blas_threads(1)
     cells = [cell for cell in CELLS if cell.d in (4, 18)] if options.quick else CELLS
     turns, rounds = (1, 2) if options.quick else (2, 4)
     tables = {

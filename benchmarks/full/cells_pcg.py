@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 
 from gramian import KernelRidge, kernels
+from gramian._arrays import RandomStream
 from gramian.cells import MedianSplits
 from gramian.data import as_rows
 from gramian.operators import KernelOperator
@@ -69,10 +69,10 @@ def contenders(n: int) -> Iterator[tuple[str, PCG]]:
 def problems(split: Split, case: Case, n: int) -> Iterator[tuple[Row, FullProblem]]:
     """Yield what a row of a table begins with, and the problem."""
     X = split.X[:n]
-    rows, y = as_rows(X), torch.from_numpy(split.y[:n].astype(np.float64))[:, None]
+    rows, y = as_rows(X), split.y[:n].astype(np.float64)[:, None]
     for width in case.widths:
         kernel = kernels.make(case.kernel, lengthscale=f"{width} median")
-        K = KernelOperator(kernel.resolve(torch.from_numpy(X[:1000])), rows, rows)
+        K = KernelOperator(kernel.resolve(X[:1000]), rows, rows)
         for shift in (0.1, 1.0):
             about = {"set": case.name, "n": n, "kernel": case.kernel, "medians": width}
             yield about | {"shift": shift}, FullProblem(K, y, shift / n)
@@ -83,7 +83,7 @@ def measured(problem: FullProblem, solver: PCG, limit: float) -> tuple[Row, Row]
     count: Row = {}
     seconds: Row = {"setup": math.nan}
     start = time.process_time()
-    for state in solver.iterate(problem, rng=torch.Generator().manual_seed(0)):
+    for state in solver.iterate(problem, rng=RandomStream(0)):
         spent = time.process_time() - start
         if state.iteration == 0:
             seconds["setup"] = spent
@@ -120,7 +120,7 @@ def blended(split: Split, case: Case) -> Iterator[Row]:
     """Yield errors of test rows and seconds: the global solution by PCG, and cells."""
     n, X, X_test = BLENDED_ROWS, split.X[:BLENDED_ROWS], split.X_test
     width = f"{case.widths[-1]} median"
-    kernel = kernels.make(case.kernel, lengthscale=width).resolve(torch.from_numpy(X[:1000]))
+    kernel = kernels.make(case.kernel, lengthscale=width).resolve(X[:1000])
     given = {"penalty": 0.1 / n, "standardize": False, "random_state": 0}
     fits: dict[str, dict[str, Any]] = {
         f"global, to {tol:g}": {"solver": PCG("auto", memory_bytes=1 << 32), "tol": tol}

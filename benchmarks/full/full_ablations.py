@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
+from benchmarks.lib.timing import set_blas_threads
+from gramian import _arrays as xp
 from gramian import kernels
+from gramian._arrays import RandomStream
 from gramian.data import as_rows
 from gramian.operators import KernelOperator
 from gramian.problems import FullProblem
@@ -58,27 +60,25 @@ def variants(n: int) -> Iterator[tuple[str, str, Solver[Any, Any]]]:
 def task(split: Split, kernel: kernels.Kernel, penalty: float) -> Task:
     split = replace(split, X_test=split.X_test[:5000], y_test=split.y_test[:5000])
     rows, mean = as_rows(split.X), split.y.mean()
-    y = torch.from_numpy((split.y - mean).astype(np.float64))[:, None]
+    y = (split.y - mean).astype(np.float64)[:, None]
     K = StoredSquare.of(KernelOperator(kernel, rows, rows))
-    at_test = KernelOperator(kernel, torch.from_numpy(split.X_test), rows)
+    at_test = KernelOperator(kernel, split.X_test, rows)
     return FullProblem(K, y, penalty), at_test, split.y_test - mean
 
 
-def curve(
-    problem: FullProblem, at_test: torch.Tensor, y_test: np.ndarray, solver: Any
-) -> list[Row]:
+def curve(problem: FullProblem, at_test: np.ndarray, y_test: np.ndarray, solver: Any) -> list[Row]:
     """Return residual and test error by passes and CPU seconds, looking not counted."""
     n = len(problem.rhs)
     per_pass = n / solver.block_rows(n)
     step, rows = max(1, round(PASSES * per_pass / LOOKS)), []
     start = time.process_time()
-    for state in solver.iterate(problem, rng=torch.Generator().manual_seed(0)):
+    for state in solver.iterate(problem, rng=RandomStream(0)):
         if state.iteration % step == 0 and state.iteration:
             away = time.process_time()
-            left = problem.rhs - problem.apply(state.coef.double())
-            error = (at_test @ state.coef.float())[:, 0].numpy() - y_test
+            left = problem.rhs - problem.apply(xp.to_float64(state.coef))
+            error = (at_test @ xp.cast(state.coef, np.float32))[:, 0] - y_test
             row = {"passes": state.iteration / per_pass, "seconds": away - start}
-            row["residual"] = float(left.norm() / problem.rhs.norm())
+            row["residual"] = float(xp.norm(left) / xp.norm(problem.rhs))
             rows.append(row | {"error": float(np.sqrt(np.mean(error**2)))})
             start += time.process_time() - away
         if state.iteration >= PASSES * per_pass:
@@ -128,7 +128,7 @@ seconds are those of drawing, factorizing and applying blocks and of reading the
 
 def main(options: argparse.Namespace) -> None:
     n = 1000 if options.quick else ROWS
-    torch.set_num_threads(1)
+    set_blas_threads(1)
     names = ("nycflights", "qm9_gap_31k")
     tables = Tables("full_ablations", (SUMMARY, CURVES), NOTES, options, hidden=(CURVES,))
     for name in names:

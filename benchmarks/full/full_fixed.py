@@ -7,9 +7,11 @@ import math
 from itertools import islice
 from typing import Any
 
-import torch
-from torch import Tensor
+import numpy as np
 
+from benchmarks.lib.timing import set_blas_threads
+from gramian import _arrays as xp
+from gramian._arrays import RandomStream
 from gramian.problems import FullProblem
 from gramian.solvers import ASkotch, Direct, Skotch, Solver, solve
 from gramian.solvers.askotch.blocks import BlockRule
@@ -32,27 +34,27 @@ direction has the least eigenvalue mu of H A; the suboptimality falls by exp(-2 
   root, the error, is 1e-10 then) or {MOST_PASSES} passes; to {GOAL:.0e}: passes until there."""
 
 
-def mean_step(rule: BlockRule, blocks: int) -> Tensor:
+def mean_step(rule: BlockRule, blocks: int) -> np.ndarray:
     """Return H: of the blocks of a partition, or of so many random ones."""
     n = rule.blocks.n
-    H, none = torch.zeros(n, n, dtype=torch.float64), torch.empty(0)
+    H, none = np.zeros((n, n), np.float64), np.empty(0, np.float32)
     fixed = hasattr(rule, "partition")
     for k in range(BLOCKS if fixed else blocks):
         B = rule.block(k) if fixed else rule.draw(k, none)  # type: ignore[attr-defined]
-        inverse = (B.P @ torch.eye(len(B.index), dtype=torch.float64)) / B.L
+        inverse = (B.P @ np.eye(len(B.index), dtype=np.float64)) / B.L
         H[B.index[:, None], B.index] += inverse * (1 if fixed else BLOCKS / blocks)
     return H
 
 
-def least_eigenvalue(H: Tensor, C: Tensor) -> float:
+def least_eigenvalue(H: np.ndarray, C: np.ndarray) -> float:
     """Return that of H A, where A = C C'."""
-    return float(torch.linalg.eigvalsh(C.t() @ H @ C)[0])
+    return float(np.linalg.eigvalsh(C.T @ H @ C)[0])
 
 
-def measured(problem: FullProblem, solver: Solver[Any, Any], best: Tensor) -> tuple[str, str]:
+def measured(problem: FullProblem, solver: Solver[Any, Any], best: np.ndarray) -> tuple[str, str]:
     """Return passes for a factor of ten at the end, and passes to the goal."""
     least, curve = float((best * problem.rhs).sum()) / 2, []
-    states = solver.iterate(problem, rng=torch.Generator().manual_seed(0))
+    states = solver.iterate(problem, rng=RandomStream(0))
     for state in islice(states, 0, BLOCKS * MOST_PASSES + 1, BLOCKS * EVERY):
         away = state.coef - best
         curve.append(float((away * problem.apply(away)).sum()) / 2 / least)
@@ -65,14 +67,14 @@ def measured(problem: FullProblem, solver: Solver[Any, Any], best: Tensor) -> tu
 
 
 def main(options: argparse.Namespace) -> None:
-    torch.set_num_threads(1)
+    set_blas_threads(1)
     tables = Tables("full_fixed", (RATES,), NOTES, options)
     n = 500 if options.quick else ROWS
     problem, b = synthetic(n), n // BLOCKS
     best = solve(problem, Direct()).state.coef
     A = problem.K.double().dense()
-    A.diagonal().add_(float(problem.ridge))
-    C = torch.linalg.cholesky(A)
+    xp.add_(xp.diagonal(A), float(problem.ridge))
+    C = np.linalg.cholesky(A)
     for how, rank in (("nystrom", b // 10), ("nystrom", b // 2), ("exact", 1)):
         for blocks in ("fixed", "fresh"):
             name = "exact" if how == "exact" else f"rank {rank}"

@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
-import torch
 
+from benchmarks.lib.timing import set_blas_threads
+from gramian import _arrays as xp
 from gramian import kernels
+from gramian._arrays import RandomStream
 from gramian.data import as_rows
 from gramian.operators import KernelOperator
 from gramian.problems import FullProblem, NystromProblem, Problem
@@ -95,33 +97,33 @@ CASES = (
 
 def products(d: int, kernel: kernels.Kernel) -> Iterator[Row]:
     """Yield the seconds of each kind of product."""
-    rng = torch.Generator().manual_seed(0)
-    X = as_rows(torch.randn(ROWS, d, generator=rng))
+    rng = RandomStream(0)
+    X = as_rows(rng.standard_normal((ROWS, d), np.float32))
     K = KernelOperator(kernel, X, X, memory_bytes=WIDE)
     for t in (1, 7):
-        v = torch.randn(ROWS, t, generator=rng)
+        v = rng.standard_normal((ROWS, t), np.float32)
         yield {"product": "K v", "t": t} | _both(K, v, lambda K, v: K @ v, whole=False)
-    some, v = torch.randperm(ROWS, generator=rng)[:BLOCK], torch.randn(ROWS, 1, generator=rng)
+    some, v = rng.permutation(ROWS)[:BLOCK], rng.standard_normal((ROWS, 1), np.float32)
     yield {"product": f"{BLOCK} rows", "t": 1} | _both(K, v, lambda K, v: K[some] @ v)
-    X = as_rows(torch.randn(LANDMARK_ROWS, d, generator=rng))
-    K = KernelOperator(kernel, X, torch.randn(LANDMARKS, d, generator=rng))
+    X = as_rows(rng.standard_normal((LANDMARK_ROWS, d), np.float32))
+    K = KernelOperator(kernel, X, rng.standard_normal((LANDMARKS, d), np.float32))
     for t in (1, 7):
-        v = torch.randn(LANDMARKS, t, generator=rng, dtype=torch.float64)
+        v = rng.standard_normal((LANDMARKS, t), np.float64)
         yield {"product": "K'K v", "t": t} | _both(K, v, lambda K, v: K.normal(v))
 
 
 def _both(
     K: KernelOperator,
-    v: torch.Tensor,
-    work: Callable[[KernelOperator, torch.Tensor], torch.Tensor],
+    v: np.ndarray,
+    work: Callable[[KernelOperator, np.ndarray], np.ndarray],
     *,
     whole: bool = True,
 ) -> Row:
     start = time.process_time()
     kept = K.keeping(WIDE, whole=whole)
     first = time.process_time() - start
-    exact = work(K.double(), v.double())
-    off = float((work(kept, v).double() - exact).norm() / exact.norm())
+    exact = work(K.double(), xp.to_float64(v))
+    off = float(xp.norm(xp.to_float64(work(kept, v)) - exact) / xp.norm(exact))
     took = interleaved({"anew": lambda: work(K, v), "kept": lambda: work(kept, v)}, rounds=3)
     anew, read = took["anew"].cpu, took["kept"].cpu
     return {"anew": anew, "kept": read, "times": anew / read, "first": first, "error": f"{off:.0e}"}
@@ -136,12 +138,12 @@ def problem(case: Fit, path: Path) -> Problem:
     y = table["target"].to_numpy()[train].astype(np.float64)
     if case.name == "fashion_mnist":
         X, y = (X - X.mean(axis=0)) / X.std(axis=0).clip(1e-3), np.eye(10)[y.astype(int)]
-    y = torch.from_numpy(y - y.mean(axis=0)).reshape(len(y), -1)
+    y = (y - y.mean(axis=0)).reshape(len(y), -1)
     rows = as_rows(X)
     K = KernelOperator(case.kernel, rows, rows, memory_bytes=1 << 31)
     if case.landmarks is None:
         return FullProblem(K, y, case.penalty)
-    return NystromProblem.at(K, torch.arange(case.landmarks), y, case.penalty)
+    return NystromProblem.at(K, np.arange(case.landmarks), y, case.penalty)
 
 
 def fitted(case: Fit, path: Path) -> Row:
@@ -169,7 +171,7 @@ def fitted(case: Fit, path: Path) -> Row:
 
 def main(options: argparse.Namespace) -> None:
     tables = Tables("full_kept", (PRODUCTS, FITS), NOTES, options)
-    torch.set_num_threads(1)
+    set_blas_threads(1)
     for d in FEATURES[:1] if options.quick else FEATURES:
         for name, kernel in (
             ("gaussian", kernels.Gaussian(d**0.5)), ("l1_laplacian", kernels.L1Laplacian(float(d))),

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
-import torch
 
+from gramian import _arrays as xp
 from gramian import kernels
+from gramian._arrays import RandomStream
 from gramian.data import as_rows
 from gramian.landmarks import RecursiveRLS
 from gramian.operators import KernelOperator
@@ -46,13 +47,13 @@ class Task:
 
     case: Case
     K: KernelOperator
-    y: torch.Tensor
+    y: np.ndarray
     test: Any
     y_test: np.ndarray
     mean: float
 
-    def error(self, prediction: torch.Tensor) -> float:
-        values = prediction[:, 0].numpy() + self.mean
+    def error(self, prediction: np.ndarray) -> float:
+        values = prediction[:, 0] + self.mean
         if self.case.metric == "RMSE":
             return float(np.sqrt(np.mean((values - self.y_test) ** 2)))
         return 100 * float(np.mean((values > 0) != (self.y_test > 0)))
@@ -68,7 +69,7 @@ def task(case: Case, path: Path, quick: bool) -> Task:
     mean = float(y.mean()) if case.metric == "RMSE" else 0.0
     rows = as_rows(split.X)
     K = KernelOperator(case.kernel(rows.shape[1]), rows, rows)
-    return Task(case, K, torch.from_numpy(y - mean)[:, None], as_rows(split.X_test), y_test, mean)
+    return Task(case, K, (y - mean)[:, None], as_rows(split.X_test), y_test, mean)
 
 
 def molecules(path: Path) -> Split:
@@ -103,8 +104,8 @@ def measure(tables: Tables, t: Task) -> None:
     at_test = KernelOperator(t.K.kernel, t.test, t.K.rows)
     for name, solver in contenders(n):
         if not tables.has(SUMMARY, set=t.case.name, method=name):
-            states = solver.iterate(full, rng=torch.Generator().manual_seed(0))
-            curve = watched(full, states, t.case, lambda c: t.error(at_test @ c.double()))
+            states = solver.iterate(full, rng=RandomStream(0))
+            curve = watched(full, states, t.case, lambda c: t.error(at_test @ xp.to_float64(c)))
             record(tables, t, name, curve)
     name = f"FALKON, M = {min(most_landmarks(n), n):,}"
     if not tables.has(SUMMARY, set=t.case.name, method=name):
@@ -113,13 +114,13 @@ def measure(tables: Tables, t: Task) -> None:
 
 def falkon(t: Task, n: int) -> list[Row]:
     start = time.process_time()
-    rng = torch.Generator().manual_seed(0)
+    rng = RandomStream(0)
     chosen = RecursiveRLS(min(most_landmarks(n), n), accelerated=True).select(t.K, rng=rng)
     problem = NystromProblem(t.K.against(chosen.points), t.y, t.case.penalty, None, chosen.weight)
     at_test = KernelOperator(t.K.kernel, t.test, chosen.points)
     chosen_after = time.process_time() - start
     states = Falkon().iterate(problem, rng=rng)
-    curve = watched(problem, states, t.case, lambda c: t.error(at_test @ c.double()))
+    curve = watched(problem, states, t.case, lambda c: t.error(at_test @ xp.to_float64(c)))
     return [row | {"seconds": row["seconds"] + chosen_after} for row in curve]
 
 
@@ -165,10 +166,10 @@ def symmetric(tables: Tables, quick: bool) -> None:
     for d in (18, 90):
         if tables.has(PAIRS, d=d):
             continue
-        x = torch.randn(n, d, generator=torch.Generator().manual_seed(0))
+        x = RandomStream(0).standard_normal((n, d), np.float32)
         same = KernelOperator(kernels.Gaussian(d**0.5), rows := as_rows(x), rows)
-        plain = KernelOperator(kernels.Gaussian(d**0.5), rows, as_rows(x.clone()))
-        v = torch.ones(n, 1)
+        plain = KernelOperator(kernels.Gaussian(d**0.5), rows, as_rows(xp.copy(x)))
+        v = np.ones((n, 1), np.float32)
         works = {"once": partial(same.__matmul__, v), "plain": partial(plain.__matmul__, v)}
         least = interleaved(works, rounds=5)
         row: Row = {"n": n, "d": d}

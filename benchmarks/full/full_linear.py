@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
+from benchmarks.lib.timing import set_blas_threads
+from gramian import _arrays as xp
 from gramian import kernels
+from gramian._arrays import RandomStream
 from gramian.data import as_rows
 from gramian.operators import KernelOperator
 from gramian.problems import FullProblem
@@ -35,9 +37,9 @@ LINEAR, FLOAT32, CURVES = "Linear convergence", "Float32", "Curves"
 
 def synthetic(n: int) -> FullProblem:
     """Return the problem of C.2.2: y = sign(X w), lengthscale 1, ridge 0.1, float64."""
-    rng = torch.Generator().manual_seed(0)
-    X = torch.randn(n, 10, generator=rng, dtype=torch.float64)
-    y = torch.sign(X @ torch.randn(10, 1, generator=rng, dtype=torch.float64))
+    rng = RandomStream(0)
+    X = rng.standard_normal((n, 10), np.float64)
+    y = np.sign(X @ rng.standard_normal((10, 1), np.float64))
     rows = as_rows(X)
     K = StoredSquare.of(KernelOperator(kernels.Gaussian(1.0), rows, rows))
     return FullProblem(K, y, 0.1 / n)
@@ -52,11 +54,11 @@ def solvers_of(b: int) -> Iterator[tuple[str, str, Solver[Any, Any]]]:
             yield f"{name}, {blocks}", "exact", kind(b, 1, blocks, "exact")
 
 
-def suboptimality(problem: FullProblem, solver: Solver[Any, Any], best: torch.Tensor) -> list[Row]:
+def suboptimality(problem: FullProblem, solver: Solver[Any, Any], best: np.ndarray) -> list[Row]:
     """Return |f(w) - f*| / |f*| by passes, from (w - w*)' A (w - w*) / 2, without cancellation."""
     least = float((best * problem.rhs).sum()) / 2
     curve: list[Row] = []
-    states = solver.iterate(problem, rng=torch.Generator().manual_seed(0))
+    states = solver.iterate(problem, rng=RandomStream(0))
     for state in islice(states, 0, BLOCKS * PASSES + 1, BLOCKS * EVERY):
         away = state.coef - best
         value = float((away * problem.apply(away)).sum()) / 2 / least
@@ -103,7 +105,7 @@ def draw_linear(tables: Tables) -> None:
 
 def real(path: Path, n: int, penalty: float) -> FullProblem:
     split = load(path)
-    X, y = split.X[:n], torch.from_numpy(split.y[:n].astype(np.float32))[:, None]
+    X, y = split.X[:n], split.y[:n].astype(np.float32)[:, None]
     rows = as_rows(X)
     K = KernelOperator(kernels.Gaussian(median_distance(X)), rows, rows)
     return FullProblem(K, y, penalty)
@@ -111,7 +113,7 @@ def real(path: Path, n: int, penalty: float) -> FullProblem:
 
 def plain(problem: FullProblem) -> Iterator[Any]:
     """Yield the states of conjugate gradient all in float32, preconditioned as PCG is."""
-    P = PCG(rank=500).build(problem, torch.Generator().manual_seed(0))
+    P = PCG(rank=500).build(problem, RandomStream(0))
     assert P is not None
     return conjugate_gradient(problem.apply, problem.rhs, precondition=lambda r: P @ r)
 
@@ -122,10 +124,10 @@ def true_residuals(
     """Return the residual of the float64 system by passes."""
     exact, curve = problem.double(), []
     problem.K.meter.evaluations = 0
-    size = float(exact.rhs.norm())
+    size = float(xp.norm(exact.rhs))
     for state in islice(states, 0, count + 1, every):
         spent = problem.K.meter.evaluations
-        residual = float((exact.rhs - exact.apply(state.coef.double())).norm()) / size
+        residual = float(xp.norm(exact.rhs - exact.apply(xp.to_float64(state.coef)))) / size
         curve.append({"passes": spent / len(exact.rhs) ** 2, "residual": residual})
         problem.K.meter.evaluations = spent
     return curve
@@ -134,7 +136,7 @@ def true_residuals(
 def float32(tables: Tables, path: Path, n: int) -> None:
     for penalty in PENALTIES:
         problem = real(path, n, penalty)
-        rng = torch.Generator().manual_seed(0)
+        rng = RandomStream(0)
         b = ASkotch().block_rows(n)
         runs = {
             "CG, plain float32": (plain(problem), 300, 6),
@@ -177,7 +179,7 @@ rank 500); a product of all pairs counts half a pass, since each is evaluated on
 
 def main(options: argparse.Namespace) -> None:
     n = 1000 if options.quick else ROWS
-    torch.set_num_threads(1)
+    set_blas_threads(1)
     tables = Tables("full_linear", (LINEAR, FLOAT32, CURVES), NOTES, options, hidden=(CURVES,))
     if (path := data_set(options.data, "nycflights")) is not None:
         float32(tables, path, n)

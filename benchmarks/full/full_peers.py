@@ -11,7 +11,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from benchmarks.lib.timing import set_blas_threads
+from gramian import _arrays as xp
 from gramian import kernels
+from gramian._arrays import RandomStream
 from gramian.data import as_rows
 from gramian.operators import KernelOperator
 from gramian.problems import FullProblem
@@ -56,40 +59,40 @@ could be kept, need two to four times the passes (full_linear)."""
 def problem(split: Split, n: int) -> FullProblem:
     rows = as_rows(split.X[:n])
     kernel = kernels.make("l1_laplacian", lengthscale=f"{MEDIANS} median")
-    K = KernelOperator(kernel.resolve(torch.from_numpy(split.X[:1000])), rows, rows)
-    return FullProblem(K, torch.from_numpy(split.y[:n].astype(np.float64))[:, None], SHIFT / n)
+    K = KernelOperator(kernel.resolve(split.X[:1000]), rows, rows)
+    return FullProblem(K, split.y[:n].astype(np.float64)[:, None], SHIFT / n)
 
 
-def ours(solver: Any) -> Callable[[FullProblem], Iterator[torch.Tensor]]:
-    def iterates(full: FullProblem) -> Iterator[torch.Tensor]:
-        for state in solver.iterate(full, rng=torch.Generator().manual_seed(0)):
+def ours(solver: Any) -> Callable[[FullProblem], Iterator[np.ndarray]]:
+    def iterates(full: FullProblem) -> Iterator[np.ndarray]:
+        for state in solver.iterate(full, rng=RandomStream(0)):
             yield state.coef
 
     return iterates
 
 
-def theirs(full: FullProblem) -> Iterator[torch.Tensor]:
+def theirs(full: FullProblem) -> Iterator[np.ndarray]:
     """Yield the iterates of fast_krr's ASkotch."""
     from fast_krr.models import FullKRR
     from fast_krr.opts import ASkotchV2
 
     torch.manual_seed(0)
     n = full.K.shape[0]
-    X = full.K.rows.take(torch.arange(n))
+    X = full.K.rows.take(np.arange(n))
     about = {"type": "l1_laplace", "sigma": float(full.K.kernel.lengthscale)}
-    y, w = full.targets[:, 0].float(), torch.zeros(n)
+    y, w = xp.cast(full.targets[:, 0], np.float32), np.zeros(n, np.float32)
     model = FullKRR(X, y, None, None, about, False, full.shift, "regression", w, "cpu")
     precond = {"type": "nystrom", "r": 100, "rho": "damped"}
     steps = ASkotchV2(model, n // 100, precond_params=precond)
     while True:
         steps.step()
-        yield model.w.double()[:, None]
+        yield xp.to_float64(model.w)[:, None]
 
 
 METHODS = {"PCG auto": ours(PCG("auto")), "ASkotch": ours(ASkotch()), "fast_krr ASkotch": theirs}
 
 
-def curve(full: FullProblem, iterates: Iterator[torch.Tensor], split: Split, limit: int) -> list:
+def curve(full: FullProblem, iterates: Iterator[np.ndarray], split: Split, limit: int) -> list:
     """Return seconds, error and residual at some iterates."""
     at_test = KernelOperator(full.K.kernel, as_rows(split.X_test[:TEST]), full.K.rows)
     y, found, due = split.y_test[:TEST], [], FIRST * (full.K.shape[0] / min(SETS)) ** 2
@@ -100,7 +103,7 @@ def curve(full: FullProblem, iterates: Iterator[torch.Tensor], split: Split, lim
             continue
         away = time.process_time()
         row = {"seconds": spent, "iteration": number} | residual(full, coef)
-        found.append(row | {"RMSE": errors((at_test @ coef)[:, 0].numpy(), y)[0]})
+        found.append(row | {"RMSE": errors((at_test @ coef)[:, 0], y)[0]})
         start += time.process_time() - away
         due = max(due, spent) * GROWTH
         if spent >= limit:
@@ -129,7 +132,7 @@ def summary(tables: Tables) -> list[Row]:
 
 def main(options: argparse.Namespace) -> None:
     tables = Tables("full_peers", (SECONDS, CURVES), NOTES, options, hidden=(CURVES,))
-    torch.set_num_threads(1)
+    set_blas_threads(1)
     if options.quick:
         return
     for n, set_ in SETS.items():

@@ -14,12 +14,14 @@ from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
+import numpy as np
 import torch
 from sklearn.exceptions import ConvergenceWarning
-from torch import Tensor
 
 from gramian import KernelRidge
-from gramian.operators import Engine, KernelOperator, TorchEngine, TritonEngine
+from gramian import _arrays as xp
+from gramian._arrays import RandomStream
+from gramian.operators import Engine, KernelOperator, TiledEngine, TritonEngine
 from gramian.solvers import ASkotch, EigenPro3, Falkon
 
 from ..lib.process import peak_bytes, reset_peak
@@ -66,25 +68,27 @@ the first {CHECKED} rows."""
 # --- contenders -----------------------------------------------------------------------------------
 
 
-def fused(case: Case, engine: Engine) -> Tensor:
+def fused(case: Case, engine: Engine) -> np.ndarray:
     K = KernelOperator(case.kernel, case.x, case.z, engine, 1 << 34)
     return K.normal(case.v, targets=case.y) if case.normal else K @ case.v
 
 
-def unfused(case: Case) -> Tensor:
+def unfused(case: Case) -> np.ndarray:
     chunk = max((1 << 28) // len(case.z), 1)
     x, z = (points / case.lengthscale for points in (case.x, case.z))
-    norms = -(z * z).sum(dim=1) / 2
+    norms = -(z * z).sum(axis=1) / 2
     out = []
-    for rows, y in zip(x.split(chunk), case.y.split(chunk), strict=True):
-        K = torch.addmm(norms, rows, z.T).sub_((rows * rows).sum(dim=1, keepdim=True) / 2).exp_()
+    for rows, y in zip(xp.split(x, chunk), xp.split(case.y, chunk), strict=True):
+        K = xp.exp_(
+            xp.subtract_(xp.addmm(norms, rows, z.T), (rows * rows).sum(axis=1, keepdims=True) / 2)
+        )
         u = K @ case.v
         out.append(K.T @ (u - y) if case.normal else u)
-    return sum(out[1:], out[0]) if case.normal else torch.cat(out)
+    return sum(out[1:], out[0]) if case.normal else np.concatenate(out)
 
 
-def contenders(device: str) -> dict[str, Callable[[Case], Tensor]]:
-    works: dict[str, Callable[[Case], Tensor]] = {
+def contenders(device: str) -> dict[str, Callable[[Case], np.ndarray]]:
+    works: dict[str, Callable[[Case], np.ndarray]] = {
         precision: lambda case, precision=precision: fused(case, TritonEngine(device, precision))
         for precision in PRECISIONS
     }
@@ -98,8 +102,8 @@ def contenders(device: str) -> dict[str, Callable[[Case], Tensor]]:
 
 
 def placed(case: Case, device: str) -> Case:
-    x, v, y = (u.to(device) for u in (case.x, case.v, case.y))
-    z = x if is_symmetric(case) else case.z.to(device)
+    x, v, y = (xp.to_device(u, device) for u in (case.x, case.v, case.y))
+    z = x if is_symmetric(case) else xp.to_device(case.z, device)
     return Case(x, z, v, y, case.kernel, case.lengthscale, case.normal)
 
 
@@ -139,8 +143,8 @@ def rates(case: Case, device: str, rounds: int) -> dict[str, Any]:
     case, few = placed(case, device), placed(few, device)
     for name, work in works.items():
         whole = work(case)
-        told = (work(few) if case.normal else whole[:CHECKED]).cpu().double()
-        row[f"error {name}"] = float((told - truth).norm() / truth.norm())
+        told = xp.to_float64(xp.to_host(work(few) if case.normal else whole[:CHECKED]))
+        row[f"error {name}"] = float(xp.norm(told - truth) / xp.norm(truth))
     for _ in range(rounds):
         for name, work in works.items():
             least[name] = min(least[name], seconds(lambda work=work: work(case), device))
@@ -170,23 +174,25 @@ def rate_table(
 
 def drawn(product: str, n: int, m: int, d: int, t: int) -> Case:
     if product == "symmetric":
-        case = Case.draw(math.isqrt(n * m), d, t, torch.float32, False)
+        case = Case.draw(math.isqrt(n * m), d, t, np.float32, False)
         return Case(case.x, case.x, case.y, case.y, case.kernel, case.lengthscale, False)
     normal = product == "normal"
-    case = Case.draw(max(n, m), d, t, torch.float32, normal)
-    return Case(case.x[:n], case.x.flip(0)[:m] + 0.0, torch.randn(m, t), case.y[:n], case.kernel,
-                case.lengthscale, normal)  # fmt: skip
+    case = Case.draw(max(n, m), d, t, np.float32, normal)
+    v = RandomStream(0).standard_normal((m, t), np.float32)
+    return Case(
+        case.x[:n], xp.flip(case.x, 0)[:m], v, case.y[:n], case.kernel, case.lengthscale, normal
+    )
 
 
 # --- whole fits -----------------------------------------------------------------------------------
 
 
-def synthetic(n: int, d: int) -> tuple[Tensor, Tensor]:
+def synthetic(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
     """Return rows and targets: a smooth function of all features, and noise of a tenth."""
-    rng = torch.Generator().manual_seed(0)
-    X = torch.randn(n, d, generator=rng)
-    y = torch.sin(X @ torch.randn(d, generator=rng) / math.sqrt(d)) + X[:, 0] * X[:, 1] / 2
-    return X, y + 0.1 * torch.randn(n, generator=rng)
+    rng = RandomStream(0)
+    X = rng.standard_normal((n, d), np.float32)
+    y = np.sin(X @ rng.standard_normal(d, np.float32) / math.sqrt(d)) + X[:, 0] * X[:, 1] / 2
+    return X, y + 0.1 * rng.standard_normal(n, np.float32)
 
 
 def fits(scale: float, passes: int) -> dict[str, tuple[int, int, dict[str, Any]]]:
@@ -206,14 +212,14 @@ def fit_table(engine: Engine, scale: float, held_out: int, passes: int = 3) -> l
         X, y = synthetic(n + held_out, d)
         row, told = fitted(engine, X, y, n, settings)
         about = {"fit": name, "n": n, "centers": settings.get("landmarks", n)}
-        rmse = float((told - y[n:].double()).square().mean().sqrt())
+        rmse = float(np.sqrt(np.square(told - xp.to_float64(y[n:])).mean()))
         table.append(shown(about | row | {"RMSE": rmse, "noise": 0.1}))
     return table
 
 
 def fitted(
-    engine: Engine, X: Tensor, y: Tensor, n: int, settings: dict[str, Any]
-) -> tuple[dict[str, Any], Tensor]:
+    engine: Engine, X: np.ndarray, y: np.ndarray, n: int, settings: dict[str, Any]
+) -> tuple[dict[str, Any], np.ndarray]:
     """Fit the first n rows; return what that took, and predictions for the others."""
     model = KernelRidge(
         engine=engine, lengthscale=math.sqrt(X.shape[1]), tol=0.0, random_state=0, standardize=False
@@ -225,14 +231,14 @@ def fitted(
         torch.cuda.reset_peak_memory_stats()
     with clock() as spent, warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # it stops after so many on purpose
-        model.fit(X[:n].numpy(), y[:n].numpy())
+        model.fit(X[:n], y[:n])
     row = {
         "iterations": model.n_iter_,
         "seconds": spent.wall,
         "host GB": peak_bytes() / 1e9,
         "device GB": torch.cuda.max_memory_allocated() / 1e9 if on_card else None,
     }
-    return row, torch.from_numpy(model.predict(X[n:].numpy())).double()
+    return row, xp.to_float64(model.predict(X[n:]))
 
 
 def limit_table(
@@ -245,8 +251,8 @@ def limit_table(
     for most in (None, limit):
         row, told = fitted(replace(engine, memory_bytes=most), X, y, n, settings)
         first = told if first is None else first
-        apart = float((told - first).norm() / first.norm())
-        about = {"limit GB": None if most is None else most / 1e9, "rows GB": 4e-9 * X.numel()}
+        apart = float(xp.norm(told - first) / xp.norm(first))
+        about = {"limit GB": None if most is None else most / 1e9, "rows GB": 4e-9 * xp.size(X)}
         table.append(shown(about | row | {"distance of predictions": apart}))
     return table
 
@@ -287,7 +293,7 @@ def main(options: argparse.Namespace) -> None:
             TritonEngine(device), int(2e7 * scale), 64, 10_000, int(4e9 * scale), 10_000
         ),
         "Whole fits with torch tiles, a tenth of the rows": fit_table(
-            TorchEngine(device, tile_bytes=1 << 28), scale / 10, 10_000
+            TiledEngine(device, tile_bytes=1 << 28), scale / 10, 10_000
         ),
     }
     if options.quick:

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import torch
+import scipy.linalg
 from sklearn.metrics import roc_auc_score
-from torch import Tensor
 
+from benchmarks.lib.timing import set_blas_threads
+from gramian import _arrays as xp
 from gramian import kernels
+from gramian._arrays import RandomStream
 from gramian.approximations import FourierMap
 from gramian.data import as_rows
 from gramian.kernels import Kernel
@@ -49,7 +51,7 @@ one thread, other work on the machine.
 - 1 part is the kernel ridge regression of all rows that the others approximate; above
   10,000 rows it is left out."""
 
-Predictor = Callable[[Tensor], Tensor]
+Predictor = Callable[[np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -58,26 +60,26 @@ class Method:
 
     name: str
     size: int
-    path: Callable[[Kernel, Tensor, Tensor, int, Sequence[float]], Iterator[Predictor]]
+    path: Callable[[Kernel, np.ndarray, np.ndarray, int, Sequence[float]], Iterator[Predictor]]
 
 
 def falkon(
-    kernel: Kernel, X: Tensor, y: Tensor, size: int, penalties: Sequence[float]
+    kernel: Kernel, X: np.ndarray, y: np.ndarray, size: int, penalties: Sequence[float]
 ) -> Iterator[Predictor]:
-    Z = X[torch.randperm(len(X), generator=torch.Generator().manual_seed(SEED))[:size]]
+    Z = X[RandomStream(SEED).permutation(len(X))[:size]]
     K = KernelOperator(kernel, as_rows(X), as_rows(Z))
     for penalty in penalties:
         problem = NystromProblem(K, y, penalty)
-        rng = torch.Generator().manual_seed(SEED)
+        rng = RandomStream(SEED)
         coef = solve(problem, Falkon(), stop=[max_iterations(ITERATIONS)], rng=rng).state.coef
         yield lambda A, coef=coef: KernelOperator(kernel, as_rows(A), as_rows(Z)) @ coef
 
 
 def divided(
-    kernel: Kernel, X: Tensor, y: Tensor, size: int, penalties: Sequence[float]
+    kernel: Kernel, X: np.ndarray, y: np.ndarray, size: int, penalties: Sequence[float]
 ) -> Iterator[Predictor]:
-    order = torch.randperm(len(X), generator=torch.Generator().manual_seed(SEED))
-    parts = torch.tensor_split(order, size)
+    order = RandomStream(SEED).permutation(len(X))
+    parts = xp.array_split(order, size)
     paths = []
     for part in parts:
         rows = as_rows(X[part])
@@ -98,20 +100,25 @@ def divided(
 
 
 def fourier(
-    kernel: Kernel, X: Tensor, y: Tensor, size: int, penalties: Sequence[float]
+    kernel: Kernel, X: np.ndarray, y: np.ndarray, size: int, penalties: Sequence[float]
 ) -> Iterator[Predictor]:
-    rng = torch.Generator().manual_seed(SEED)
+    rng = RandomStream(SEED)
     features = FourierMap.build(kernel, X.shape[1], size, rng=rng)
-    gram, rhs = torch.zeros(size, size).double(), torch.zeros(size, 1).double()
-    for rows in torch.arange(len(X)).split(2000):
-        F = features.apply(X[rows]).double()
-        gram.addmm_(F.t(), F)
-        rhs += F.t() @ y[rows].double()
+    gram, rhs = (
+        xp.to_float64(np.zeros((size, size), np.float32)),
+        xp.to_float64(np.zeros((size, 1), np.float32)),
+    )
+    for rows in xp.split(np.arange(len(X)), 2000):
+        F = xp.to_float64(features.apply(X[rows]))
+        xp.addmm_(gram, F.T, F)
+        rhs += F.T @ xp.to_float64(y[rows])
     for penalty in penalties:
-        A = gram.clone()
-        A.diagonal().add_(len(X) * penalty)
-        w = torch.cholesky_solve(rhs, torch.linalg.cholesky(A))
-        yield lambda A, w=w: torch.cat([features.apply(b).double() @ w for b in A.split(2000)])
+        A = xp.copy(gram)
+        xp.add_(xp.diagonal(A), len(X) * penalty)
+        w = scipy.linalg.cho_solve((np.linalg.cholesky(A), True), rhs)
+        yield lambda A, w=w: np.concatenate(
+            [xp.to_float64(features.apply(b)) @ w for b in xp.split(A, 2000)]
+        )
 
 
 METHODS = (
@@ -124,16 +131,16 @@ METHODS = (
 def measured(method: Method, whole: Split, rows: int, classes: bool) -> Row:
     """Choose the penalty, fit once with it alone, and look at the test rows."""
     split = held_out(whole, rows)
-    X, held, test = (torch.from_numpy(x) for x in (split.X, split.X_test, whole.X_test))
-    y, y_held = (torch.from_numpy(v)[:, None] for v in (split.y, split.y_test))
+    X, held, test = (x for x in (split.X, split.X_test, whole.X_test))
+    y, y_held = (v[:, None] for v in (split.y, split.y_test))
     kernel = kernels.make("gaussian", lengthscale="median").resolve(X[:1000])
     path = zip(PENALTIES, method.path(kernel, X, y, method.size, PENALTIES), strict=False)
-    errors = {p: float((f(held).double() - y_held).square().mean()) for p, f in path}
+    errors = {p: float(np.square(xp.to_float64(f(held)) - y_held).mean()) for p, f in path}
     penalty = min(errors, key=lambda p: errors[p])
     began = time.process_time()
     fitted = next(iter(method.path(kernel, X, y, method.size, [penalty])))
     fit = time.process_time() - began
-    values = fitted(test).double().numpy()[:, 0]
+    values = xp.to_float64(fitted(test))[:, 0]
     seconds = time.process_time() - began - fit
     row: Row = {
         "penalty": f"{penalty:.0e}",
@@ -149,7 +156,7 @@ def measured(method: Method, whole: Split, rows: int, classes: bool) -> Row:
 
 
 def main(options: argparse.Namespace) -> None:
-    torch.set_num_threads(1)
+    set_blas_threads(1)
     tables = Tables("baselines", (RESULTS,), NOTES, options)
     for name in SETS:
         path: Path | None = data_set(options.data, name)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import torch
-from torch import Tensor
+import numpy as np
 
+from gramian import _arrays as xp
+from gramian._arrays import RandomStream
 from gramian.kernels import Gaussian
 from gramian.landmarks import (
     Bless,
@@ -53,27 +54,27 @@ SELECTORS: dict[str, Callable[[int], Selector]] = {
 }
 
 
-def points() -> tuple[Tensor, Tensor]:
+def points() -> tuple[np.ndarray, np.ndarray]:
     """Return the points and the number of the cluster of each."""
-    rng = torch.Generator().manual_seed(0)
-    corners = APART * torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.5, 0.75**0.5]], dtype=torch.float64)
-    label = torch.repeat_interleave(torch.arange(3), torch.tensor(SIZES))
-    label = label[torch.randperm(len(label), generator=rng)]
-    noise = torch.randn(len(label), 2, generator=rng, dtype=torch.float64)
+    rng = RandomStream(0)
+    corners = APART * np.array([[0.0, 0.0], [1.0, 0.0], [0.5, 0.75**0.5]], dtype=np.float64)
+    label = xp.repeat(np.arange(3), np.array(SIZES))
+    label = label[rng.permutation(len(label))]
+    noise = rng.standard_normal((len(label), 2), np.float64)
     return corners[label] + WIDTH * noise, label
 
 
-def nearest(chosen: Tensor, X: Tensor, label: Tensor) -> Tensor:
+def nearest(chosen: np.ndarray, X: np.ndarray, label: np.ndarray) -> np.ndarray:
     """Return the clusters that points, which may be means, belong to."""
-    return label[torch.cdist(chosen.double(), X).argmin(dim=1)]
+    return label[xp.cdist(xp.to_float64(chosen), X).argmin(axis=1)]
 
 
-def drawn_by(selector: Selector, K: KernelOperator) -> Callable[[torch.Generator], Tensor]:
+def drawn_by(selector: Selector, K: KernelOperator) -> Callable[[RandomStream], np.ndarray]:
     return lambda rng: selector.select(K, rng=rng).points
 
 
-def drawn_by_exact_scores(K: KernelOperator) -> Callable[[torch.Generator], Tensor]:
-    level = ExactRLS(M).sample_of_size(K, M, rng=torch.Generator().manual_seed(0))
+def drawn_by_exact_scores(K: KernelOperator) -> Callable[[RandomStream], np.ndarray]:
+    level = ExactRLS(M).sample_of_size(K, M, rng=RandomStream(0))
     rows = Candidates.all(K)
     scores = exact_scores(K, level.penalty)[rows.index]
     return lambda rng: K.rows.take(draw_exactly(rows, scores, M, rng).index)
@@ -89,8 +90,7 @@ def measure(tables: Tables, title: str, seeds: int) -> None:
         select = drawn_by_exact_scores(K) if name == "exact_rls" else drawn_by(make(M), K)
         with clock() as seconds:
             hit = [
-                set(nearest(select(torch.Generator().manual_seed(seed)), X, label).tolist())
-                for seed in range(seeds)
+                set(nearest(select(RandomStream(seed)), X, label).tolist()) for seed in range(seeds)
             ]
         row: dict[str, Any] = {"selector": name, "seeds": seeds}
         row["every cluster, %"] = 100 * sum(len(found) == 3 for found in hit) / seeds

@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from sklearn import decomposition
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 from sklearn.metrics.pairwise import rbf_kernel
 from threadpoolctl import threadpool_limits
 
+from benchmarks.lib.timing import set_blas_threads
 from gramian import KernelKMeans, KernelPCA, KernelRidgeClassifier, kernels
+from gramian import _arrays as xp
 from gramian.data import as_rows
 from gramian.landmarks import KMeans, Selector, Uniform
 from gramian.operators import KernelOperator
@@ -97,7 +98,7 @@ def centers_row(split: Split, name: str, p: int, bandwidth: float, seeds: tuple[
 
 def lengthscale(X: np.ndarray) -> float:
     """Return the median distance, the same for all methods and sizes."""
-    sample = torch.from_numpy(X[np.random.default_rng(0).permutation(len(X))[:1000]])
+    sample = X[np.random.default_rng(0).permutation(len(X))[:1000]]
     return float(kernels.Gaussian("median").resolve(sample).lengthscale)
 
 
@@ -107,7 +108,7 @@ def _finished(row: Row, before: int, seconds: Any) -> Row:
 
 
 def approximate_pca(path: Path, rows: int | None, m: int, scale: float) -> Row:
-    torch.set_num_threads(1)
+    set_blas_threads(1)
     split, before = pixels(path, rows), bytes_before_work()
     pca = KernelPCA(COMPONENTS, lengthscale=scale, landmarks=m, random_state=0)
     with threadpool_limits(1), clock() as seconds:
@@ -118,7 +119,7 @@ def approximate_pca(path: Path, rows: int | None, m: int, scale: float) -> Row:
 
 
 def exact_pca(path: Path, rows: int, solver: str, scale: float) -> Row:
-    torch.set_num_threads(1)
+    set_blas_threads(1)
     split, before = pixels(path, rows), bytes_before_work()
     gamma = 0.5 / scale**2
     pca = decomposition.KernelPCA(
@@ -169,9 +170,9 @@ def operator(X: np.ndarray, scale: float) -> KernelOperator:
 
 def objective(X: np.ndarray, labels: np.ndarray, scale: float) -> float:
     """Return the mean squared distance from the centers in the space of the exact kernel."""
-    members = torch.nn.functional.one_hot(torch.from_numpy(labels).long(), CLUSTERS).double()
-    inside = (members * (operator(X, scale) @ members)).sum(dim=0)
-    return float(len(X) - (inside / members.sum(dim=0).clamp(min=1)).sum()) / len(X)
+    members = xp.to_float64(np.eye(CLUSTERS, dtype=np.int64)[xp.cast(labels, np.int64)])
+    inside = (members * (operator(X, scale) @ members)).sum(axis=0)
+    return float(len(X) - (inside / members.sum(axis=0).clip(min=1)).sum()) / len(X)
 
 
 def _quality(row: Row, split: Split, labels: np.ndarray, scale: float) -> Row:
@@ -181,7 +182,7 @@ def _quality(row: Row, split: Split, labels: np.ndarray, scale: float) -> Row:
 
 
 def approximate_clusters(path: Path, rows: int | None, m: int, scale: float) -> Row:
-    torch.set_num_threads(1)
+    set_blas_threads(1)
     split, before = pixels(path, rows), bytes_before_work()
     est = KernelKMeans(CLUSTERS, lengthscale=scale, landmarks=m, n_init=STARTS, random_state=0)
     with threadpool_limits(1), clock() as seconds:
@@ -191,41 +192,41 @@ def approximate_clusters(path: Path, rows: int | None, m: int, scale: float) -> 
 
 
 def exact_clusters(path: Path, rows: int, scale: float) -> Row:
-    torch.set_num_threads(1)
+    set_blas_threads(1)
     split, before = pixels(path, rows), bytes_before_work()
     with threadpool_limits(1), clock() as seconds:
         matrix = operator(split.X, scale).dense()
         rng = np.random.default_rng(0)
         found = [_lloyd(matrix, _spread(matrix, rng)) for _ in range(STARTS)]
-        labels = min(found, key=lambda result: result[0])[1].numpy()
+        labels = min(found, key=lambda result: result[0])[1]
     row = {"n": len(split.X), "method": "dense kernel"}
     return _quality(_finished(row, before, seconds), split, labels, scale)
 
 
-def _spread(K: torch.Tensor, rng: np.random.Generator) -> torch.Tensor:
+def _spread(K: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Return labels by nearest of rows that k-means++ has chosen, greedily among four."""
     chosen = [int(rng.integers(len(K)))]
-    nearest = (2 - 2 * K[chosen[0]]).double().clamp(min=0)
+    nearest = xp.to_float64(2 - 2 * K[chosen[0]]).clip(min=0)
     while len(chosen) < CLUSTERS:
-        p = (nearest / nearest.sum()).numpy()
+        p = nearest / nearest.sum()
         tried = rng.choice(len(K), 4, p=p / p.sum())
-        closer = torch.minimum(nearest, (2 - 2 * K[tried]).double().clamp(min=0))
-        best = int(closer.sum(dim=1).argmin())
+        closer = np.minimum(nearest, xp.to_float64(2 - 2 * K[tried]).clip(min=0))
+        best = int(closer.sum(axis=1).argmin())
         chosen.append(int(tried[best]))
         nearest = closer[best]
-    return K[:, chosen].argmax(dim=1)
+    return K[:, chosen].argmax(axis=1)
 
 
-def _lloyd(K: torch.Tensor, labels: torch.Tensor) -> tuple[float, torch.Tensor]:
+def _lloyd(K: np.ndarray, labels: np.ndarray) -> tuple[float, np.ndarray]:
     for _ in range(300):
-        members = torch.nn.functional.one_hot(labels, CLUSTERS).to(K.dtype)
-        members = members / members.sum(dim=0).clamp(min=1)
+        members = xp.cast(np.eye(CLUSTERS, dtype=np.int64)[labels], K.dtype)
+        members = members / members.sum(axis=0).clip(min=1)
         to_center = K @ members
-        distance = (members * to_center).sum(dim=0) - 2 * to_center
+        distance = (members * to_center).sum(axis=0) - 2 * to_center
         before, (least, labels) = labels, distance.min(dim=1)
         if bool((labels == before).all()):
             break
-    return float(least.double().sum()), labels
+    return float(xp.to_float64(least).sum()), labels
 
 
 def cluster_rows(
@@ -267,7 +268,7 @@ def steps(path: Path, quick: bool) -> list[tuple[str, Callable[[], list[Row]]]]:
 
 
 def main(options: argparse.Namespace) -> None:
-    torch.set_num_threads(1)
+    set_blas_threads(1)
     tables: Tables = {name: [] for name in TABLES}
     if (path := data_set(options.data, "fashion_mnist")) is None:
         return

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from sklearn.metrics import roc_auc_score
-from torch import Tensor
 
+from benchmarks.lib.timing import set_blas_threads
+from gramian import _arrays as xp
 from gramian import kernels
+from gramian._arrays import RandomStream
 from gramian.data import as_rows
 from gramian.landmarks import Bless, BlessR, Landmarks, Selector, Uniform
 from gramian.operators import KernelOperator
@@ -73,12 +74,15 @@ class Stored(KernelOperator):
         return stored
 
     def normal(
-        self, v: Tensor | None, weights: Tensor | None = None, targets: Tensor | None = None
-    ) -> Tensor:
+        self,
+        v: np.ndarray | None,
+        weights: np.ndarray | None = None,
+        targets: np.ndarray | None = None,
+    ) -> np.ndarray:
         """Return K' (K v - y) from the stored matrix."""
-        matrix: Tensor = self.matrix  # type: ignore[attr-defined]
-        r = torch.zeros(()) if v is None else matrix @ v
-        out: Tensor = matrix.t() @ (r if targets is None else r - targets)
+        matrix: np.ndarray = self.matrix  # type: ignore[attr-defined]
+        r = np.zeros((), np.float32) if v is None else matrix @ v
+        out: np.ndarray = matrix.T @ (r if targets is None else r - targets)
         return out
 
 
@@ -87,11 +91,11 @@ class Setup:
     """Training rows with some landmarks, and test rows, as matrices."""
 
     problem: NystromProblem
-    test: Tensor
+    test: np.ndarray
     labels: np.ndarray
     chosen: Landmarks
 
-    def at(self, penalty: float, weight: Tensor | None = None) -> NystromProblem:
+    def at(self, penalty: float, weight: np.ndarray | None = None) -> NystromProblem:
         weight = self.problem.landmark_weight if weight is None else weight
         return replace(self.problem, penalty=penalty, landmark_weight=weight)
 
@@ -112,8 +116,8 @@ class Setup:
             row["condition"] = last["condition"]
         return rows
 
-    def quality(self, coef: Tensor, auc: bool) -> Row:
-        value = (self.test @ coef.double())[:, 0].numpy()
+    def quality(self, coef: np.ndarray, auc: bool) -> Row:
+        value = (self.test @ xp.to_float64(coef))[:, 0]
         if not np.isfinite(value).all():
             return {"error": 50.0, "AUC": 0.5}
         error = 100 * float(((value > 0) != self.labels).mean())
@@ -124,12 +128,12 @@ def setups(case: Case, path: Path, seed: int) -> Iterator[tuple[str, Setup]]:
     """Yield BLESS, then about as many landmarks of BLESS-R and as many uniform ones."""
     split = subsampled(load(path, "float64"), case.rows)
     rows, test = as_rows(split.X), as_rows(split.X_test)
-    y = torch.from_numpy(2.0 * split.y - 1)[:, None]
+    y = (2.0 * split.y - 1)[:, None]
     kernel = kernels.Gaussian(case.lengthscale)
     K = KernelOperator(kernel, rows, rows)
 
     def select(selector: Selector) -> Landmarks:
-        return selector.select(K, rng=torch.Generator().manual_seed(seed))
+        return selector.select(K, rng=RandomStream(seed))
 
     bless = select(Bless(penalty=case.choosing))
     m = len(bless.points)
@@ -146,28 +150,32 @@ def setups(case: Case, path: Path, seed: int) -> Iterator[tuple[str, Setup]]:
 # --- condition numbers -----------------------------------------------------------------------
 
 
-def explained(problem: NystromProblem) -> Tensor:
+def explained(problem: NystromProblem) -> np.ndarray:
     """Return T'^(-1) K_nm' K_nm T^(-1) / n, positive semidefinite whatever the rounding."""
-    matrix: Tensor = problem.K.matrix  # type: ignore[attr-defined]
-    features = FalkonFactor.build(problem).solve_Tt(matrix.t().contiguous())
-    return features @ features.t() / len(matrix)
+    matrix: np.ndarray = problem.K.matrix  # type: ignore[attr-defined]
+    features = FalkonFactor.build(problem).solve_Tt(xp.contiguous(matrix.T))
+    return features @ features.T / len(matrix)
 
 
-def condition(problem: NystromProblem, G: Tensor, choice: Any = None) -> float:
+def condition(problem: NystromProblem, G: np.ndarray, choice: Any = None) -> float:
     """Return that of B'HB, as Falkon applies it, from its eigenvalues."""
     B = FalkonFactor.build(problem, choice)
-    inner = G.clone()
-    inner.diagonal().add_(problem.penalty)
-    inner = B.solve_At(B.solve_At(inner).t())
-    values = torch.linalg.eigvalsh((inner + inner.t()) / 2)
+    inner = xp.copy(G)
+    xp.add_(xp.diagonal(inner), problem.penalty)
+    inner = B.solve_At(B.solve_At(inner).T)
+    values = np.linalg.eigvalsh((inner + inner.T) / 2)
     return float(values[-1] / values[0])
 
 
-def conditions(setup: Setup, penalty: float, G: Tensor) -> Row:
+def conditions(setup: Setup, penalty: float, G: np.ndarray) -> Row:
     """Return the condition numbers with each weight in A."""
     n, m = setup.problem.K.shape
-    ours = setup.chosen.weight.double()
-    weights = {"unweighted": torch.ones(m).double(), "ours": ours, "eq. 15 read literally": ours}
+    ours = xp.to_float64(setup.chosen.weight)
+    weights = {
+        "unweighted": xp.to_float64(np.ones(m, np.float32)),
+        "ours": ours,
+        "eq. 15 read literally": ours,
+    }
     weights["eq. 15 read literally"] = ours * (n / m)  # n/M on top of A = expected copies
     row = {name: condition(setup.at(penalty, w), G) for name, w in weights.items()}
     row["ours, auto"] = condition(setup.at(penalty), G, "auto")
@@ -417,7 +425,7 @@ def measure(case: Case, path: Path, tables: Tables, seeds: tuple[int, ...]) -> C
 
 
 def main(options: argparse.Namespace) -> None:
-    torch.set_num_threads(1)
+    set_blas_threads(1)
     tables: Tables = {name: [] for name in TABLES}
     results: dict[str, Curves] = {}
     cases = CASES

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import torch
-from torch import Tensor
 
+from gramian import _arrays as xp
 from gramian import kernels
+from gramian._arrays import RandomStream
 from gramian.data import as_rows
 from gramian.operators import KernelOperator
 from gramian.problems import NystromProblem
@@ -76,28 +76,26 @@ class Setup:
     """
 
     problem: NystromProblem
-    K: Tensor
-    root: Tensor
-    K_held: Tensor
-    y_held: Tensor
-    K_test: Tensor
-    y_test: Tensor
+    K: np.ndarray
+    root: np.ndarray
+    K_held: np.ndarray
+    y_held: np.ndarray
+    K_test: np.ndarray
+    y_test: np.ndarray
 
     @classmethod
     def of(cls, path: Path, rows: int, m: int) -> Setup:
         """Return that of a set."""
         whole = load(path, "float64")
         split = held_out(whole, rows)
-        X, held, test = (torch.from_numpy(x) for x in (split.X, split.X_test, whole.X_test))
-        y, y_held, y_test = (
-            torch.from_numpy(v)[:, None] for v in (split.y, split.y_test, whole.y_test)
-        )
+        X, held, test = (x for x in (split.X, split.X_test, whole.X_test))
+        y, y_held, y_test = (v[:, None] for v in (split.y, split.y_test, whole.y_test))
         kernel = kernels.make("gaussian", lengthscale="median").resolve(X[:1000])
-        some = torch.randperm(len(X), generator=torch.Generator().manual_seed(0))[:m]
-        Z = X[some].unique(dim=0)
+        some = RandomStream(0).permutation(len(X))[:m]
+        Z = np.unique(X[some], axis=0)
         K_mm = kernel(Z, Z)
-        K_mm.diagonal().add_(JITTER * len(Z))
-        root = torch.linalg.cholesky(K_mm, upper=True)
+        xp.add_(xp.diagonal(K_mm), JITTER * len(Z))
+        root = xp.cholesky(K_mm, upper=True)
         operator = KernelOperator(kernel, as_rows(X), as_rows(Z))
         return cls(
             NystromProblem(operator, y, 1.0), kernel(X, Z), root,
@@ -105,22 +103,22 @@ class Setup:
         )  # fmt: skip
 
     @property
-    def y(self) -> Tensor:
+    def y(self) -> np.ndarray:
         return self.problem.targets
 
-    def error(self, coef: Tensor, *, held: bool = False) -> float:
+    def error(self, coef: np.ndarray, *, held: bool = False) -> float:
         """Return the RMSE of the test rows, or of those that are held out."""
         K, y = (self.K_held, self.y_held) if held else (self.K_test, self.y_test)
-        error = float((K @ coef - y).square().mean().sqrt())
+        error = float(np.sqrt(np.square(K @ coef - y).mean()))
         return error if np.isfinite(error) else float("inf")
 
 
-Iterates = Iterator[Tensor]
+Iterates = Iterator[np.ndarray]
 
 
 def falkon(setup: Setup, penalty: float, most: int) -> Iterates:
     """Yield the coefficients of FALKON."""
-    found: list[Tensor] = []
+    found: list[np.ndarray] = []
     problem = NystromProblem(setup.problem.K, setup.y, penalty)
     stop = [max_iterations(most)]
     solve(problem, Falkon(), stop=stop, callbacks=[lambda _, state: found.append(state.coef)])
@@ -129,45 +127,47 @@ def falkon(setup: Setup, penalty: float, most: int) -> Iterates:
         yield found[-1]
 
 
-def descent(gradient: Callable[[Tensor], Tensor], step: float, m: int) -> Iterates:
+def descent(gradient: Callable[[np.ndarray], np.ndarray], step: float, m: int) -> Iterates:
     """Yield the iterates of gradient descent from zero."""
-    coef = torch.zeros(m, 1, dtype=torch.float64)
+    coef = np.zeros((m, 1), np.float64)
     while True:
         coef = coef - step * gradient(coef)
         yield coef
 
 
-def stochastic(A: Tensor, y: Tensor, step: float, decay: Callable[[Tensor], Tensor]) -> Iterates:
+def stochastic(
+    A: np.ndarray, y: np.ndarray, step: float, decay: Callable[[np.ndarray], np.ndarray]
+) -> Iterates:
     """Yield what passes of random batches come to, from zero."""
-    coef, rng = torch.zeros(A.shape[1], 1, dtype=torch.float64), torch.Generator().manual_seed(0)
-    step = step / float(A.square().sum(dim=1).mean())
+    coef, rng = np.zeros((A.shape[1], 1), np.float64), RandomStream(0)
+    step = step / float(np.square(A).sum(axis=1).mean())
     while True:
-        for rows in torch.randperm(len(A), generator=rng).split(BATCH):
+        for rows in xp.split(rng.permutation(len(A)), BATCH):
             part = A[rows]
-            coef = coef - step * (part.t() @ (part @ coef - y[rows]) / len(rows) + decay(coef))
+            coef = coef - step * (part.T @ (part @ coef - y[rows]) / len(rows) + decay(coef))
         yield coef
 
 
-def conjugate(A: Tensor, y: Tensor) -> Iterates:
+def conjugate(A: np.ndarray, y: np.ndarray) -> Iterates:
     """Yield the iterates of conjugate gradient on the normal equations, from zero."""
-    coef = torch.zeros(A.shape[1], 1, dtype=torch.float64)
-    r = A.t() @ y
-    p, rho = r.clone(), float(r.square().sum())
+    coef = np.zeros((A.shape[1], 1), np.float64)
+    r = A.T @ y
+    p, rho = xp.copy(r), float(np.square(r).sum())
     while True:
         q = A @ p
-        alpha = rho / float(q.square().sum())
-        coef, r = coef + alpha * p, r - alpha * (A.t() @ q)
-        rho, before = float(r.square().sum()), rho
+        alpha = rho / float(np.square(q).sum())
+        coef, r = coef + alpha * p, r - alpha * (A.T @ q)
+        rho, before = float(np.square(r).sum()), rho
         p = r + rho / before * p
         yield coef
 
 
-def largest(A: Tensor, times: int = 50) -> float:
+def largest(A: np.ndarray, times: int = 50) -> float:
     """Return the largest eigenvalue of A'A, by the power method."""
-    v = torch.ones(A.shape[1], 1, dtype=torch.float64)
+    v = np.ones((A.shape[1], 1), np.float64)
     for _ in range(times):
-        v = A.t() @ (A @ (v / v.norm()))
-    return 1.02 * float(v.norm())
+        v = A.T @ (A @ (v / xp.norm(v)))
+    return 1.02 * float(xp.norm(v))
 
 
 def methods(setup: Setup) -> Iterator[tuple[str, str, Iterates]]:
@@ -181,33 +181,33 @@ def methods(setup: Setup) -> Iterator[tuple[str, str, Iterates]]:
 
     penalty = min(PENALTIES, key=lambda lam: after(falkon(setup, lam, 20), 20))
     yield "FALKON", f"penalty {penalty:g}", falkon(setup, penalty, LOOKS[-1])
-    K_mm = setup.root.t() @ setup.root
+    K_mm = setup.root.T @ setup.root
 
-    def problem_8(coef: Tensor) -> Tensor:
-        return K.t() @ (K @ coef - y) / n + penalty * (K_mm @ coef)
+    def problem_8(coef: np.ndarray) -> np.ndarray:
+        return K.T @ (K @ coef - y) / n + penalty * (K_mm @ coef)
 
-    stacked = torch.cat([K, (n * penalty) ** 0.5 * setup.root])
-    zeros = torch.zeros(m, 1, dtype=torch.float64)
-    yield "Nystrom CG", f"penalty {penalty:g}", conjugate(stacked, torch.cat([y, zeros]))
+    stacked = np.concatenate([K, (n * penalty) ** 0.5 * setup.root])
+    zeros = np.zeros((m, 1), np.float64)
+    yield "Nystrom CG", f"penalty {penalty:g}", conjugate(stacked, np.concatenate([y, zeros]))
     step = n / largest(stacked)
     yield "Nystrom GD", f"penalty {penalty:g}", descent(problem_8, step, m)
 
-    def decay(coef: Tensor) -> Tensor:
+    def decay(coef: np.ndarray) -> np.ndarray:
         return penalty * (K_mm @ coef)
 
     best = min(STEPS, key=lambda times: after(stochastic(K, y, times, decay), 10))
     yield "Nystrom SGD", f"step {best:g}", stochastic(K, y, best, decay)
 
-    A = torch.linalg.solve_triangular(setup.root.t(), K.t(), upper=False).t().contiguous()
+    A = xp.contiguous(xp.solve_triangular(setup.root.T, K.T, upper=False).T)
 
     def back(iterates: Iterates) -> Iterates:
         for beta in iterates:
-            yield torch.linalg.solve_triangular(setup.root, beta, upper=True)
+            yield xp.solve_triangular(setup.root, beta, upper=True)
 
     step = n / largest(A)
-    yield "NYTRO GD", "", back(descent(lambda b: A.t() @ (A @ b - y) / n, step, m))
-    best = min(STEPS, key=lambda times: after(back(stochastic(A, y, times, torch.zeros_like)), 10))
-    yield "NYTRO SGD", f"step {best:g}", back(stochastic(A, y, best, torch.zeros_like))
+    yield "NYTRO GD", "", back(descent(lambda b: A.T @ (A @ b - y) / n, step, m))
+    best = min(STEPS, key=lambda times: after(back(stochastic(A, y, times, np.zeros_like)), 10))
+    yield "NYTRO SGD", f"step {best:g}", back(stochastic(A, y, best, np.zeros_like))
     yield "NYTRO CG", "", back(conjugate(A, y))
 
 

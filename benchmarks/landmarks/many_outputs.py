@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 
 import numpy as np
-import torch
 
+from benchmarks.lib.timing import set_blas_threads
 from gramian import KernelRidgeClassifier
 
 from ..lib.images import pixels
@@ -55,7 +55,7 @@ def labelled(split: Split, k: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def fitted(path: Path, k: int, m: int, limit: str, rows: int | None) -> Row:
-    torch.set_num_threads(1)
+    set_blas_threads(1)
     split = pixels(path, rows)
     y, y_test = labelled(split, k)
     model = KernelRidgeClassifier(

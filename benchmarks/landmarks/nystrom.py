@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from scipy.sparse.linalg import LinearOperator, eigsh
-from torch import Tensor
 
+from gramian import _arrays as xp
+from gramian._arrays import RandomStream
 from gramian.approximations import FourierMap, NystromMap
 from gramian.landmarks import (
     Bless,
@@ -94,14 +94,14 @@ def error(dense: np.ndarray, F: np.ndarray) -> float:
 class Formed:
     """Features of all rows, and what they have cost."""
 
-    F: Tensor
+    F: np.ndarray
     select: float
     factor: float
     evaluations: int
 
 
 def formed(K: KernelOperator, method: str, m: int, seed: int) -> Formed:
-    rng = torch.Generator().manual_seed(seed)
+    rng = RandomStream(seed)
     if method == "rff":
         with clock() as factor:
             F = FourierMap.build(K.kernel, K.rows.shape[1], m, rng=rng).features(K.rows)
@@ -117,10 +117,10 @@ def formed(K: KernelOperator, method: str, m: int, seed: int) -> Formed:
 
 def one_set(tables: Tables, name: str, X: np.ndarray, sizes: tuple[int, ...], seeds: int) -> None:
     K = operator(X.astype(np.float64), LENGTHSCALES[name])
-    dense = K.dense().numpy()
+    dense = K.dense()
     norm = spectral(lambda v: dense @ v, len(dense))
     if not tables.has(SETS, set=name):
-        scores = exact_scores(K, 1e-4).sort(descending=True).values
+        scores = xp.sort(exact_scores(K, 1e-4), descending=True)
         row = {"set": name, "d": X.shape[1], "lengthscale": LENGTHSCALES[name]}
         row |= {"effective dimension": float(scores.sum())}
         tables.add(SETS, row | {"1 % hold": float(scores[: len(X) // 100].sum() / scores.sum())})
@@ -131,7 +131,7 @@ def one_set(tables: Tables, name: str, X: np.ndarray, sizes: tuple[int, ...], se
                 if tables.has(RUNS, **key):
                     continue
                 got = formed(K, method, m, seed)
-                row = key | {"error": error(dense, got.F.numpy()) / norm}
+                row = key | {"error": error(dense, got.F) / norm}
                 row |= {"select": got.select, "factor": got.factor}
                 tables[RUNS].append(row | {"evaluations, 10^6": got.evaluations / 1e6})
         summarize(tables)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
+from gramian import _arrays as xp
+from gramian._arrays import RandomStream
 from gramian.kernels import Gaussian
 from gramian.landmarks import (
     Bless,
@@ -89,7 +89,7 @@ def subsample(X: np.ndarray, n: int) -> np.ndarray:
     return np.ascontiguousarray(X[np.random.default_rng(0).permutation(len(X))[:n]])
 
 
-def certified_scores(K: KernelOperator, penalty: float, d: float) -> tuple[Tensor, float, int]:
+def certified_scores(K: KernelOperator, penalty: float, d: float) -> tuple[np.ndarray, float, int]:
     """Return the scores of K_hat, a partial Cholesky factorization, as those of K.
 
     They are too small, by tr(K - K_hat) / (n penalty) in total at most, since K_hat <= K and
@@ -101,20 +101,20 @@ def certified_scores(K: KernelOperator, penalty: float, d: float) -> tuple[Tenso
     scores, bound on their total error, rank
     """
     n = K.shape[0]
-    rng = torch.Generator().manual_seed(0)
+    rng = RandomStream(0)
     found = pivoted_cholesky(K, target=CERTIFIED * d * n * penalty, rng=rng)
     F = found.factor
-    G = F.t() @ F
-    G.diagonal().add_(n * penalty)
-    R = torch.linalg.cholesky(G, upper=True)
-    scores = torch.empty(n, dtype=torch.float64)
-    for rows in torch.arange(n).split(8192):
-        x = torch.linalg.solve_triangular(R, F[rows], upper=True, left=False)
-        scores[rows] = x.square_().sum(dim=1)
+    G = F.T @ F
+    xp.add_(xp.diagonal(G), n * penalty)
+    R = xp.cholesky(G, upper=True)
+    scores = np.empty(n, np.float64)
+    for rows in xp.split(np.arange(n), 8192):
+        x = xp.solve_triangular(R, F[rows], upper=True, left=False)
+        scores[rows] = x.square_().sum(axis=1)
     return scores, found.residual_trace / (n * penalty), len(found.pivots)
 
 
-def truth(K: KernelOperator, exact: bool) -> tuple[Tensor, dict[str, Any]]:
+def truth(K: KernelOperator, exact: bool) -> tuple[np.ndarray, dict[str, Any]]:
     """Return the scores at PENALTY, and what is to be known about them."""
     n = K.shape[0]
     about: dict[str, Any] = {"n": n, "by": DEFINITION if exact else FACTOR}
@@ -122,45 +122,47 @@ def truth(K: KernelOperator, exact: bool) -> tuple[Tensor, dict[str, Any]]:
         if exact:
             scores = exact_scores(K, PENALTY)
         else:
-            rough = Bless(penalty=PENALTY).select(K, rng=torch.Generator().manual_seed(0))
+            rough = Bless(penalty=PENALTY).select(K, rng=RandomStream(0))
             d = rough.effective_dimension
             scores, bound, about["rank"] = certified_scores(K, PENALTY, d)
             about["deff at most"] = float(scores.sum()) + bound
     about |= {"effective dimension": float(scores.sum()), "CPU": seconds.cpu}
-    top = scores.sort(descending=True).values
+    top = xp.sort(scores, descending=True)
     about["held by 1 % of the rows"] = float(top[: n // 100].sum() / top.sum())
     about["largest / mean"] = float(top[0] / top.mean())
     return scores, about
 
 
-def ratios(K: KernelOperator, J: Dictionary, scores: Tensor, index: Tensor) -> tuple[float, ...]:
+def ratios(
+    K: KernelOperator, J: Dictionary, scores: np.ndarray, index: np.ndarray
+) -> tuple[float, ...]:
     """Return mean, 5 % and 95 % quantile of approximate over exact scores of some rows."""
     ratio = Scorer.build(K, J, PENALTY)(index) / scores[index]
-    low, high = ratio.quantile(torch.tensor([0.05, 0.95], dtype=torch.float64)).tolist()
+    low, high = ratio.quantile(np.array([0.05, 0.95], dtype=np.float64)).tolist()
     return float(ratio.mean()), low, high
 
 
 def measured(
-    K: KernelOperator, method: Method, m: int, scores: Tensor, runs: int, checked: int
+    K: KernelOperator, method: Method, m: int, scores: np.ndarray, runs: int, checked: int
 ) -> dict[str, Any]:
     n, found = K.shape[0], []
-    index = torch.randperm(n, generator=torch.Generator().manual_seed(99))[:checked]
+    index = RandomStream(99).permutation(n)[:checked]
     for seed in range(runs):
         before = K.meter.evaluations
         with clock() as seconds:
-            chosen = method.make(m).select(K, rng=torch.Generator().manual_seed(seed))
+            chosen = method.make(m).select(K, rng=RandomStream(seed))
         evaluations = K.meter.evaluations - before
         J = Dictionary.of(chosen, n)
         found.append((*ratios(K, J, scores, index), seconds.cpu, evaluations, len(J)))
     return _row(n, method, runs, np.array(found, dtype=float))
 
 
-def ideal(K: KernelOperator, scores: Tensor, runs: int, checked: int) -> dict[str, Any]:
+def ideal(K: KernelOperator, scores: np.ndarray, runs: int, checked: int) -> dict[str, Any]:
     """Sample by the true scores: what no other way to the same number of rows should surpass."""
     n, found, rows = K.shape[0], [], Candidates.all(K)
-    index = torch.randperm(n, generator=torch.Generator().manual_seed(99))[:checked]
+    index = RandomStream(99).permutation(n)[:checked]
     for seed in range(runs):
-        rng = torch.Generator().manual_seed(seed)
+        rng = RandomStream(seed)
         J = draw_independently(rows, scores[rows.index], OVERSAMPLING, rng)
         found.append((*ratios(K, J, scores, index), 0.0, 0, len(J)))
     method = Method("sampled by the true scores", Uniform, OVERSAMPLING)

@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-import torch
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
+from benchmarks.lib.timing import set_blas_threads
 from gramian import KernelRidge, KernelRidgeClassifier
+from gramian._arrays import RandomStream
 from gramian.landmarks import (
     Bless,
     KMeans,
@@ -69,7 +70,7 @@ class Timed(Selector):
     m: int
     seconds: list[Seconds] = field(default_factory=list, compare=False)
 
-    def select(self, K: KernelOperator, *, rng: torch.Generator) -> Landmarks:
+    def select(self, K: KernelOperator, *, rng: RandomStream) -> Landmarks:
         with clock() as seconds:
             found = self.inner.select(K, rng=rng)
         self.seconds.append(seconds)
@@ -156,7 +157,7 @@ def _is_best(row: Row, rows: list[Row]) -> bool:
 
 def main(options: argparse.Namespace) -> None:
     """Run all sets, or with --fresh only those of float64 rows, and keep the other table."""
-    torch.set_num_threads(1)
+    set_blas_threads(1)
     size, sizes, seeds = (1000, (50,), (0, 1)) if options.quick else (ROWS, SIZES, SEEDS)
     tables = read("selectors") if options.fresh else {}
     work = [("float64", name) for name in WIDE]

@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass
 
-import torch
+import numpy as np
 
+from benchmarks.lib.timing import set_blas_threads
 from gramian import kernels
+from gramian._arrays import RandomStream
 from gramian.data import as_rows, crop_flip
 from gramian.operators import KernelOperator
 from gramian.problems import NystromProblem
@@ -68,10 +70,12 @@ each epoch. One thread; CPU seconds, setup included; percent of right labels.
 
 def problem(images: Images, count: int, copies: int, how: Augmented) -> NystromProblem:
     """Return the regression on some images, with them and changed copies of them as centers."""
-    X, Y, rng = images.X[:count], images.Y[:count], torch.Generator().manual_seed(1)
+    X, Y, rng = images.X[:count], images.Y[:count], RandomStream(1)
     change = how.change
     more = [] if change is None else [change(X, Y, rng)[0] for _ in range(copies - 1)]
-    K = KernelOperator(kernels.Laplacian(BANDWIDTH), as_rows(X), as_rows(torch.cat([X, *more])))
+    K = KernelOperator(
+        kernels.Laplacian(BANDWIDTH), as_rows(X), as_rows(np.concatenate([X, *more]))
+    )
     return NystromProblem(K, Y, 0.0)
 
 
@@ -85,7 +89,7 @@ def run(images: Images, count: int, copies: int, rows: int, how: Augmented) -> R
 
 
 def main(options: argparse.Namespace) -> None:
-    torch.set_num_threads(1)
+    set_blas_threads(1)
     if (path := data_set(options.data, "fashion_mnist")) is None:
         return
     tables = Tables("large_augment", (CHOICE, GAIN), NOTES, options)

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
+from benchmarks.lib.timing import set_blas_threads
 from gramian import kernels
+from gramian._arrays import RandomStream
 from gramian.data import as_rows
 from gramian.operators import KernelOperator
 from gramian.problems import FullProblem, NystromProblem, Problem
@@ -36,21 +36,21 @@ MOST_EPOCHS, LEAST_EPOCHS, VISITS = 10, 3, 100_000
 class Images:
     """Training images in random order, targets of +1 and -1, and images to be told."""
 
-    X: Tensor
-    Y: Tensor
-    test: Tensor
+    X: np.ndarray
+    Y: np.ndarray
+    test: np.ndarray
     labels: np.ndarray
 
     @classmethod
     def of(cls, split: Split) -> Images:
         order = np.random.default_rng(0).permutation(len(split.X))
         Y = 2 * np.eye(10)[split.y[order]] - 1
-        X, test = torch.from_numpy(split.X[order]), torch.from_numpy(split.X_test)
-        return cls(X, torch.from_numpy(Y), test, split.y_test)
+        X, test = split.X[order], split.X_test
+        return cls(X, Y, test, split.y_test)
 
     def held_out(self, rows: int) -> Images:
         """Return training images only, the last ones to be told, so that no test image is seen."""
-        labels = self.Y[-rows:].argmax(dim=1).numpy()
+        labels = self.Y[-rows:].argmax(axis=1)
         return Images(self.X[:-rows], self.Y[:-rows], self.X[-rows:], labels)
 
     def problem(self, n: int, p: int | None = None) -> Problem:
@@ -59,24 +59,24 @@ class Images:
         K = KernelOperator(kernels.Laplacian(BANDWIDTH), rows, rows)
         if p is None:
             return FullProblem(K, self.Y[:n], 0.0)
-        return NystromProblem.at(K, torch.arange(p), self.Y[:n], 0.0)
+        return NystromProblem.at(K, np.arange(p), self.Y[:n], 0.0)
 
-    def accuracy(self, problem: Problem, coef: Tensor) -> float:
-        told = problem.model(coef).predict(self.test).argmax(dim=1).numpy()
+    def accuracy(self, problem: Problem, coef: np.ndarray) -> float:
+        told = problem.model(coef).predict(self.test).argmax(axis=1)
         return 100 * float((told == self.labels).mean())
 
 
-def trained(problem: Problem, solver: Any) -> Iterator[tuple[float, Tensor]]:
+def trained(problem: Problem, solver: Any) -> Iterator[tuple[float, np.ndarray]]:
     """Yield CPU seconds, setup included, and coefficients after each state."""
     spent, start = 0.0, time.process_time()
-    for state in solver.iterate(problem, rng=torch.Generator().manual_seed(0)):
+    for state in solver.iterate(problem, rng=RandomStream(0)):
         spent += time.process_time() - start
         if state.iteration:
             yield spent, state.coef
         start = time.process_time()
 
 
-def after(problem: Problem, solver: Any, states: int) -> tuple[float, Tensor]:
+def after(problem: Problem, solver: Any, states: int) -> tuple[float, np.ndarray]:
     return next(itertools.islice(trained(problem, solver), states - 1, None))
 
 
@@ -135,7 +135,7 @@ the end of the run.
 
 
 def main(options: argparse.Namespace) -> None:
-    torch.set_num_threads(1)
+    set_blas_threads(1)
     if (path := data_set(options.data, "fashion_mnist")) is None:
         return
     tables = Tables("large_models", (SCALING, BASELINE), NOTES, options)

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
-from torch import Tensor
 
+from benchmarks.lib.timing import set_blas_threads
 from gramian import KernelRidge, kernels
+from gramian import _arrays as xp
+from gramian._arrays import RandomStream
 from gramian.data import as_rows
 from gramian.kernels import Kernel
 from gramian.operators import KernelOperator
@@ -61,7 +62,7 @@ class Task:
     """A Nystrom problem and a way to measure coefficients on test rows."""
 
     problem: NystromProblem
-    error: Callable[[Tensor], float]
+    error: Callable[[np.ndarray], float]
 
 
 def task(name: str, path: Path, kernel: Kernel, penalty: float, p: int, quick: bool) -> Task:
@@ -70,13 +71,13 @@ def task(name: str, path: Path, kernel: Kernel, penalty: float, p: int, quick: b
     split = pixels(path) if images else sets.load(path)
     order = np.random.default_rng(0).permutation(len(split.X))[: 2000 if quick else None]
     y = split.y[order]
-    targets = torch.from_numpy(2 * np.eye(10)[y] - 1 if images else y[:, None].astype(np.float64))
+    targets = 2 * np.eye(10)[y] - 1 if images else y[:, None].astype(np.float64)
     rows = as_rows(split.X[order])
     K = KernelOperator(kernel, rows, rows)
-    problem = NystromProblem.at(K, torch.arange(min(p, len(order) // 4)), targets, penalty)
+    problem = NystromProblem.at(K, np.arange(min(p, len(order) // 4)), targets, penalty)
 
-    def error(coef: Tensor) -> float:
-        prediction = problem.model(coef.double()).predict(split.X_test).numpy()
+    def error(coef: np.ndarray) -> float:
+        prediction = problem.model(xp.to_float64(coef)).predict(split.X_test)
         if images:
             return 100 * float((prediction.argmax(axis=1) != split.y_test).mean())
         return sets.errors(prediction[:, 0], split.y_test)[0]
@@ -92,7 +93,7 @@ def race(tables: Tables, case: Case, path: Path, quick: bool) -> None:
     for name, solver in CONTENDERS.items():
         if tables.has(RACE, set=case.name, method=name):
             continue
-        states = solver().iterate(t.problem, rng=torch.Generator().manual_seed(0))
+        states = solver().iterate(t.problem, rng=RandomStream(0))
         curve = watched(t.problem, states, case, t.error)
         about: Row = {"set": case.name, "method": name}
         tables.rows[CURVES].append(about | {"curve": curve})
@@ -108,7 +109,7 @@ def race(tables: Tables, case: Case, path: Path, quick: bool) -> None:
 
 def limited(path: Path, solver: Any, rows: int, p: int) -> Row:
     """Fit one epoch within the memory limit."""
-    torch.set_num_threads(1)
+    set_blas_threads(1)
     split, before = sets.load(path), bytes_before_work()
     est = KernelRidge(
         standardize=False,
@@ -144,10 +145,12 @@ def bounded(tables: Tables, path: Path, rows: int, p: int) -> None:
 # --- the statistical level -------------------------------------------------------------------
 
 
-def timed(problem: NystromProblem, solver: Any, error: Callable[[Tensor], float]) -> Iterator[Row]:
+def timed(
+    problem: NystromProblem, solver: Any, error: Callable[[np.ndarray], float]
+) -> Iterator[Row]:
     """Yield iteration, CPU seconds with setup and error of each state but the first."""
     spent, start = 0.0, time.process_time()
-    for state in solver.iterate(problem, rng=torch.Generator().manual_seed(0)):
+    for state in solver.iterate(problem, rng=RandomStream(0)):
         spent += time.process_time() - start
         if state.iteration:
             done = state.metrics.get("epoch", state.iteration)
@@ -216,7 +219,7 @@ One thread, float32 rows, random rows as centers, the same for each method; CPU 
 
 
 def main(options: argparse.Namespace) -> None:
-    torch.set_num_threads(1)
+    set_blas_threads(1)
     quick = options.quick
     tables = Tables("large_rivals", (RACE, LIMIT, LEVEL, CURVES), NOTES, options, hidden=(CURVES,))
     for name, kernel, penalty in LEVELS:

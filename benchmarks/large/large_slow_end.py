@@ -6,9 +6,9 @@ import argparse
 import itertools
 
 import numpy as np
-import torch
-from torch import Tensor
 
+from benchmarks.lib.timing import set_blas_threads
+from gramian import _arrays as xp
 from gramian.data import as_rows
 from gramian.operators import KernelOperator
 from gramian.problems import NystromProblem
@@ -39,14 +39,14 @@ def problem_of(split: sets.Split) -> NystromProblem:
     """Return the problem, as `large_rivals` has it."""
     _, kernel, penalty = next(level for level in LEVELS if level[0] == NAME)
     order = np.random.default_rng(0).permutation(len(split.X))
-    y = torch.from_numpy(split.y[order].astype(np.float64))[:, None]
+    y = split.y[order].astype(np.float64)[:, None]
     rows = as_rows(split.X[order])
     K = KernelOperator(kernel, rows, rows)
-    return NystromProblem.at(K, torch.arange(min(LEVEL_CENTERS, len(y) // 4)), y, penalty)
+    return NystromProblem.at(K, np.arange(min(LEVEL_CENTERS, len(y) // 4)), y, penalty)
 
 
 def main(options: argparse.Namespace) -> None:
-    torch.set_num_threads(1)
+    set_blas_threads(1)
     tables = Tables("large_slow_end", (ENDS,), NOTES, options)
     if (path := data_set(options.data, NAME)) is None:
         return
@@ -60,9 +60,9 @@ def main(options: argparse.Namespace) -> None:
         problem = problem_of(split)
 
         def error(
-            coef: Tensor, problem: NystromProblem = problem, split: sets.Split = split
+            coef: np.ndarray, problem: NystromProblem = problem, split: sets.Split = split
         ) -> float:
-            prediction = problem.model(coef.double()).predict(split.X_test).numpy()
+            prediction = problem.model(xp.to_float64(coef)).predict(split.X_test)
             return errors(prediction[:, 0], split.y_test)[0]
 
         falkon = itertools.islice(timed(problem, Falkon(), error), FALKON_ITERATIONS)

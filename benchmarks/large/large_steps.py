@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
+from benchmarks.lib.timing import set_blas_threads
+from gramian import _arrays as xp
 from gramian import kernels
+from gramian._arrays import RandomStream
 from gramian.data import as_rows
 from gramian.kernels import Kernel
 from gramian.operators import KernelOperator
@@ -48,23 +49,23 @@ class Drawn:
 
     about: Row
     kernel: Kernel
-    X: Tensor
-    y: Tensor
-    fresh: Tensor
-    truth: Tensor
+    X: np.ndarray
+    y: np.ndarray
+    fresh: np.ndarray
+    truth: np.ndarray
 
     def problem(self, solver: str) -> Problem:
         rows = as_rows(self.X)
         K = KernelOperator(self.kernel, rows, rows)
         if solver == "EigenPro 2":
             return FullProblem(K, self.y, self.about["penalty"])
-        centers = torch.arange(len(self.X) // 5)
+        centers = np.arange(len(self.X) // 5)
         return NystromProblem.at(K, centers, self.y, self.about["penalty"])
 
-    def error(self, problem: Problem, coef: Tensor) -> float:
+    def error(self, problem: Problem, coef: np.ndarray) -> float:
         """Return the root mean square distance from the truth, relative to it, on fresh rows."""
         at_fresh = KernelOperator(self.kernel, as_rows(self.fresh), problem.K.cols)
-        return float((at_fresh @ coef - self.truth).norm() / self.truth.norm())
+        return float(xp.norm(at_fresh @ coef - self.truth) / xp.norm(self.truth))
 
 
 def drawn(seed: int, quick: bool) -> Drawn:
@@ -81,12 +82,12 @@ def drawn(seed: int, quick: bool) -> Drawn:
     scale = float(rng.choice((0.3, 1.0, 3.0))) * d**0.5
     noise = float(rng.choice((0.01, 0.1, 0.5)))
     kernel = kernels.make(name, lengthscale=scale)
-    points = torch.from_numpy(X.astype(np.float32))
-    some = as_rows(points[torch.from_numpy(rng.choice(len(X), 50, replace=False))])
-    weights = torch.from_numpy(rng.standard_normal((50, 1)))
+    points = X.astype(np.float32)
+    some = as_rows(points[rng.choice(len(X), 50, replace=False)])
+    weights = rng.standard_normal((50, 1))
     truth = KernelOperator(kernel, as_rows(points), some) @ weights
     truth /= truth.std()
-    y = truth + noise * torch.from_numpy(rng.standard_normal(truth.shape))
+    y = truth + noise * rng.standard_normal(truth.shape)
     about = {"problem": seed, "kernel": name, "d": d, "n": n, "clusters": clustered}
     about |= {"lengthscale": scale, "noise": noise, "penalty": penalty}
     return Drawn(about, kernel, points[:n], y[:n], points[n:], truth[n:])
@@ -97,7 +98,7 @@ def path(d: Drawn, solver: str, scale: float) -> Row:
     problem = d.problem(solver)
     kind = EigenPro2 if solver == "EigenPro 2" else EigenPro3
     chosen = kind(step_scale=scale, subsample=SUBSAMPLE, states_per_epoch=PER_EPOCH)
-    states = chosen.iterate(problem, rng=torch.Generator().manual_seed(0))
+    states = chosen.iterate(problem, rng=RandomStream(0))
     errors, seconds = [d.error(problem, next(states).coef)], 0.0
     for _ in range(EPOCHS * PER_EPOCH):
         start = time.process_time()
@@ -150,13 +151,13 @@ def summary(d: Drawn, solver: str, paths: dict[float, Row]) -> Row:
 
 def cost(tables: Tables, path: Path, quick: bool) -> None:
     split = sets.load(path)
-    rows, y = as_rows(split.X[: 2000 if quick else ROWS]), torch.from_numpy(split.y)[:, None]
+    rows, y = as_rows(split.X[: 2000 if quick else ROWS]), split.y[:, None]
     K = KernelOperator(kernels.Gaussian(2.68), rows, rows)
     sizes = CENTERS[:1] if quick else CENTERS
     for p, projection in itertools.product(sizes, SHARES):
         if tables.has(COST, p=p, projection=projection):
             continue
-        problem = NystromProblem.at(K, torch.arange(p), y[: len(rows)], 1e-7)
+        problem = NystromProblem.at(K, np.arange(p), y[: len(rows)], 1e-7)
         least = min(itertools.islice(epochs(problem, projection), 2))
         tables.add(COST, {"projection": projection, "p": p, "n": len(rows), "CPU s": least})
     if not quick:
@@ -167,7 +168,7 @@ def epochs(problem: NystromProblem, projection: str) -> Iterator[float]:
     """Yield CPU seconds per epoch, the setup left out."""
     share = SHARES[projection]
     solver: Solver[Any, Any] = EigenPro3(projection=projection, states_per_epoch=share)
-    states = solver.iterate(problem, rng=torch.Generator().manual_seed(0))
+    states = solver.iterate(problem, rng=RandomStream(0))
     next(states)
     while True:
         start = time.process_time()
@@ -215,7 +216,7 @@ the wall time only.
 
 
 def main(options: argparse.Namespace) -> None:
-    torch.set_num_threads(1)
+    set_blas_threads(1)
     titles = (SUMMARY, COST, EXPONENTS, STEPS)
     tables = Tables("large_steps", titles, NOTES, options, hidden=(STEPS,))
     if (path := data_set(options.data, "nycflights")) is not None:

@@ -7,8 +7,8 @@ import itertools
 from pathlib import Path
 
 import numpy as np
-import torch
 
+from benchmarks.lib.timing import set_blas_threads
 from gramian.data import noise
 from gramian.solvers import EigenPro3
 
@@ -46,7 +46,7 @@ def chosen_noise(tables: Tables, images: Images, quick: bool) -> float:
 
 def stream(path: Path, p: int, virtual: int, sigma: float, looks: int) -> list[Row]:
     """Return accuracy and memory along a run in which each image comes anew with each epoch."""
-    torch.set_num_threads(1)
+    set_blas_threads(1)
     images = Images.of(pixels(path))
     problem = images.problem(p, p)
     passes, rows, before = virtual // p, [], bytes_before_work()
@@ -104,7 +104,7 @@ penalty. One thread; CPU seconds, setup included; accuracy: percent of right lab
 
 
 def main(options: argparse.Namespace) -> None:
-    torch.set_num_threads(1)
+    set_blas_threads(1)
     if (path := data_set(options.data, "fashion_mnist")) is None:
         return
     titles = (SIGMA, VIRTUAL, STREAM)

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import scipy.sparse
-import torch
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.linear_model import RidgeClassifier, SGDClassifier
 from sklearn.svm import LinearSVC
+
+from benchmarks.lib.timing import set_blas_threads
 
 from ..lib.process import bytes_before_work, in_fresh_process, peak_bytes
 from ..lib.results import Row
@@ -179,7 +180,7 @@ def best(contender: Contender, learn: Reviews, held: Reviews) -> float:
 
 def measured(name: str, n: int, landmarks: tuple[int, ...], tuned: int, test: int) -> Row:
     """Fit one contender to generated reviews in this process."""
-    torch.set_num_threads(1)
+    set_blas_threads(1)
     contender = of_reviews(landmarks)[name]
     value = best(contender, drawn(tuned, 2), drawn(tuned, 3))
     return _fitted(name, contender[0](value), value, drawn(n, 1), drawn(test, 4))
@@ -187,7 +188,7 @@ def measured(name: str, n: int, landmarks: tuple[int, ...], tuned: int, test: in
 
 def measured_films(name: str, folder: str, landmarks: tuple[int, ...]) -> Row:
     """Fit one contender to reviews of films in this process."""
-    torch.set_num_threads(1)
+    set_blas_threads(1)
     contender, (data, other) = of_films(landmarks)[name], films(folder)
     parts = slice(FILM_TUNED), slice(FILM_TUNED, None)
     value = best(contender, *(Reviews(data.X[part], data.y[part]) for part in parts))

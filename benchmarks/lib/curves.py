@@ -6,8 +6,10 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-import torch
+import numpy as np
 
+from gramian import _arrays as xp
+from gramian._arrays import RandomStream
 from gramian.kernels import Kernel
 from gramian.problems import NystromProblem, Problem
 from gramian.solvers import State
@@ -33,7 +35,7 @@ class Case:
 
 
 def watched(
-    problem: Problem, states: Iterator[State], case: Case, test: Callable[[torch.Tensor], float]
+    problem: Problem, states: Iterator[State], case: Case, test: Callable[[np.ndarray], float]
 ) -> list[Row]:
     """Return error and residual by CPU seconds and kernel evaluations; looking costs nothing."""
     curve: list[Row] = []
@@ -56,12 +58,12 @@ def watched(
     return curve
 
 
-def residual(problem: Problem, coef: torch.Tensor) -> Row:
+def residual(problem: Problem, coef: np.ndarray) -> Row:
     """Return the relative residual on some rows: the whole one costs as much as an iteration."""
     if isinstance(problem, NystromProblem):
         return {}
     n = len(problem.rhs)
-    rows = torch.randperm(n, generator=torch.Generator().manual_seed(1))[:RESIDUAL_ROWS]
-    rhs, coef = problem.rhs[rows].double(), coef.double()
+    rows = RandomStream(1).permutation(n)[:RESIDUAL_ROWS]
+    rhs, coef = xp.to_float64(problem.rhs[rows]), xp.to_float64(coef)
     left = rhs - problem.K.double()[rows] @ coef - problem.ridge * coef[rows]
-    return {"residual": float(left.norm() / rhs.norm())}
+    return {"residual": float(xp.norm(left) / xp.norm(rhs))}

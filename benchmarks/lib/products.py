@@ -6,10 +6,11 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-from torch import Tensor
+import numpy as np
 
+from gramian import _arrays as xp
 from gramian import kernels
+from gramian._arrays import RandomStream
 from gramian.kernels import Kernel
 
 M = 5000
@@ -23,22 +24,22 @@ CHUNK = 10_000
 class Case:
     """One product to be computed by several contenders."""
 
-    x: Tensor
-    z: Tensor
-    v: Tensor
-    y: Tensor
+    x: np.ndarray
+    z: np.ndarray
+    v: np.ndarray
+    y: np.ndarray
     kernel: Kernel
     lengthscale: float
     normal: bool
 
     @classmethod
-    def draw(cls, n: int, d: int, t: int, dtype: torch.dtype, normal: bool, **change: Any) -> Case:
-        rng = torch.Generator().manual_seed(0)
-        x = torch.randn(n, d, generator=rng)
-        z = x[torch.randperm(n, generator=rng)[:M]] if change.get("near") else None
-        z = torch.randn(M, d, generator=rng) if z is None else z
-        x, z = ((a + change.get("offset", 0.0)).to(dtype) for a in (x, z))
-        v, y = (torch.randn(k, t, generator=rng).to(dtype) for k in (M, n))
+    def draw(cls, n: int, d: int, t: int, dtype: np.dtype, normal: bool, **change: Any) -> Case:
+        rng = RandomStream(0)
+        x = rng.standard_normal((n, d), np.float32)
+        z = x[rng.permutation(n)[:M]] if change.get("near") else None
+        z = rng.standard_normal((M, d), np.float32) if z is None else z
+        x, z = (xp.cast(a + change.get("offset", 0.0), dtype) for a in (x, z))
+        v, y = (xp.cast(rng.standard_normal((k, t), np.float32), dtype) for k in (M, n))
         scale = change.get("lengthscale", math.sqrt(d))
         name = change.get("kernel", "gaussian")
         return cls(x, z, v, y, kernels.make(name, lengthscale=scale), scale, normal)
@@ -48,22 +49,22 @@ class Case:
         return float(len(self.x)) * M
 
 
-def exact(case: Case) -> Tensor:
+def exact(case: Case) -> np.ndarray:
     """Compute the product in float64 from differences, or from float64 norms in many dimensions."""
     mode = "donot_use_mm_for_euclid_dist" if case.x.shape[1] <= 100 else "use_mm_for_euclid_dist"
-    out, z, v = [], case.z.double(), case.v.double()
+    out, z, v = [], xp.to_float64(case.z), xp.to_float64(case.v)
     for i in range(0, len(case.x), 2000):
-        s = torch.cdist(case.x[i : i + 2000].double(), z, compute_mode=mode) / case.lengthscale
-        K = torch.exp(-(s**2) / 2)
+        s = xp.cdist(xp.to_float64(case.x[i : i + 2000]), z, compute_mode=mode) / case.lengthscale
+        K = np.exp(-(s**2) / 2)
         u = K @ v
-        out.append(K.T @ (u - case.y[i : i + 2000].double()) if case.normal else u)
-    return sum(out[1:], out[0]) if case.normal else torch.cat(out)
+        out.append(K.T @ (u - xp.to_float64(case.y[i : i + 2000])) if case.normal else u)
+    return sum(out[1:], out[0]) if case.normal else np.concatenate(out)
 
 
-def keops(case: Case) -> Tensor:
+def keops(case: Case) -> np.ndarray:
     """Return a product by KeOps, which compiles a program for each number of features."""
     from pykeops.torch import LazyTensor
 
     x, z = (points / case.lengthscale for points in (case.x, case.z))
-    K = (-((LazyTensor(x[:, None]) - LazyTensor(z[None])) ** 2).sum(-1) / 2).exp()
+    K = np.exp(-((LazyTensor(x[:, None]) - LazyTensor(z[None])) ** 2).sum(-1) / 2)
     return K.T @ (K @ case.v - case.y) if case.normal else K @ case.v

@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
-from torch import Tensor
+import numpy as np
 
+from gramian import _arrays as xp
 from gramian.operators import DenseBlock, KernelOperator
 
 
@@ -23,14 +24,14 @@ class StoredSquare(KernelOperator):
 
     @cached_property
     def _wide(self) -> StoredSquare:
-        wide = super().double()
+        wide = xp.to_float64(super())
         return self if wide is self else StoredSquare.of(wide)
 
     def double(self) -> StoredSquare:
         return self._wide
 
-    def __matmul__(self, v: Any) -> Tensor:
-        return (self.stored @ v).to(v.dtype)
+    def __matmul__(self, v: Any) -> np.ndarray:
+        return xp.cast(self.stored @ v, v.dtype)
 
     def __getitem__(self, key: Any) -> Any:
         """Return some rows and columns, evaluated by the engine, or rows of what is kept."""

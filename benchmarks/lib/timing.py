@@ -8,6 +8,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from threadpoolctl import ThreadpoolController
+
+
+def set_blas_threads(count: int) -> None:
+    """Set the threads of the BLAS, and so of workers, for the rest of the process."""
+    for library in ThreadpoolController().select(user_api="blas").lib_controllers:
+        library.set_num_threads(count)
+
 
 @dataclass
 class Seconds:

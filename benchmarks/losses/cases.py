@@ -8,9 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
-import torch
-from torch import Tensor
 
+from gramian import _arrays as xp
 from gramian import kernels
 from gramian.data import as_rows
 from gramian.losses import Loss
@@ -81,13 +80,13 @@ class Case:
     def total(self) -> float:
         return float(len(self.split.X) if self.weights is None else self.weights.sum())
 
-    def problem(self, loss: Loss, y: Tensor, penalty: float, dtype: torch.dtype) -> LossProblem:
+    def problem(self, loss: Loss, y: np.ndarray, penalty: float, dtype: np.dtype) -> LossProblem:
         """Return the problem without a constant, as scikit-learn has it without an intercept."""
-        X = as_rows(torch.from_numpy(self.split.X).to(dtype))
-        w = None if self.weights is None else torch.from_numpy(self.weights)
+        X = as_rows(xp.cast(self.split.X, dtype))
+        w = None if self.weights is None else self.weights
         K = KernelOperator(self.kernel, X, X)
-        at = NystromProblem.at(K, torch.arange(self.m), y, penalty, w)
-        offset = torch.zeros(loss.outputs(y.shape[1]), dtype=torch.float64)
+        at = NystromProblem.at(K, np.arange(self.m), y, penalty, w)
+        offset = np.zeros(loss.outputs(y.shape[1]), np.float64)
         return LossProblem(
             at.K, y, penalty, w, at.landmark_weight, at.coverage, at.index, loss=loss, offset=offset
         )
@@ -95,13 +94,13 @@ class Case:
     @cached_property
     def features(self) -> Features:
         """The features of rows and test rows, in float64."""
-        X, X_test = (as_rows(torch.from_numpy(part)) for part in (self.split.X, self.split.X_test))
-        landmarks = as_rows(torch.from_numpy(self.split.X[: self.m]))
+        X, X_test = (as_rows(part) for part in (self.split.X, self.split.X_test))
+        landmarks = as_rows(self.split.X[: self.m])
         with clock() as took:
             K_mm = KernelOperator(self.kernel, landmarks, landmarks).dense()
-            values, vectors = torch.linalg.eigh(K_mm)
+            values, vectors = np.linalg.eigh(K_mm)
             kept = values > KEPT * values[-1]
-            to_coef = vectors[:, kept] / values[kept].sqrt()
+            to_coef = vectors[:, kept] / np.sqrt(values[kept])
             F = KernelOperator(self.kernel, X, landmarks).dense() @ to_coef
         F_test = KernelOperator(self.kernel, X_test, landmarks).dense() @ to_coef
         return Features(F, F_test, took.cpu)
@@ -118,8 +117,8 @@ class Features:
         Seconds to make F.
     """
 
-    F: Tensor
-    F_test: Tensor
+    F: np.ndarray
+    F_test: np.ndarray
     cpu: float
 
 
@@ -127,24 +126,24 @@ class Features:
 class Found:
     """A function: its values at rows and test rows, and the square of its norm."""
 
-    f: Tensor
-    f_test: Tensor
+    f: np.ndarray
+    f_test: np.ndarray
     norm2: float
 
 
-def of_features(case: Case, b: Tensor) -> Found:
+def of_features(case: Case, b: np.ndarray) -> Found:
     """Return the function F b."""
     features = case.features
-    return Found(features.F @ b, features.F_test @ b, float(b.square().sum()))
+    return Found(features.F @ b, features.F_test @ b, float(np.square(b).sum()))
 
 
-def of_coef(case: Case, coef: Tensor) -> Found:
+def of_coef(case: Case, coef: np.ndarray) -> Found:
     """Return the function of coefficients of the landmarks, in extended precision.
 
     Landmarks that are nearly the same have coefficients of 1e7 that cancel: float64 would lose the
     norm, and features, which leave out what float64 cannot tell in K_mm, a part of the function.
     """
-    c = coef.double().numpy().astype(np.longdouble)
+    c = xp.to_float64(coef).astype(np.longdouble)
     Z = case.split.X[: case.m].astype(np.longdouble)
 
     def values(X: np.ndarray) -> np.ndarray:
@@ -154,9 +153,7 @@ def of_coef(case: Case, coef: Tensor) -> Found:
         ]
         return np.concatenate([K @ c for K in found])
 
-    f, f_test = (
-        torch.from_numpy(values(X).astype(float)) for X in (case.split.X, case.split.X_test)
-    )
+    f, f_test = (values(X).astype(float) for X in (case.split.X, case.split.X_test))
     return Found(f, f_test, float((c * values(case.split.X[: case.m])).sum()))
 
 
@@ -165,8 +162,8 @@ def _squares(X: np.ndarray, Z: np.ndarray) -> np.ndarray:
     return total
 
 
-def objective(case: Case, loss: Loss, y: Tensor, penalty: float, found: Found) -> float:
+def objective(case: Case, loss: Loss, y: np.ndarray, penalty: float, found: Found) -> float:
     """Return the objective of a function."""
-    each = loss.values(found.f, y).sum(dim=1)
-    w = torch.ones(len(each)) if case.weights is None else torch.from_numpy(case.weights)
-    return float((w.double() * each).sum() / case.total) + penalty / 2 * found.norm2
+    each = loss.values(found.f, y).sum(axis=1)
+    w = np.ones(len(each), np.float32) if case.weights is None else case.weights
+    return float((xp.to_float64(w) * each).sum() / case.total) + penalty / 2 * found.norm2

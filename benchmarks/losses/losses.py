@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-import torch
+from benchmarks.lib.timing import set_blas_threads
 
 from ..lib.results import Row
 from ..lib.tables import Tables, asked
@@ -83,7 +83,7 @@ def minima(tables: Tables, options: argparse.Namespace) -> None:
 
 
 def main(options: argparse.Namespace) -> None:
-    torch.set_num_threads(1)
+    set_blas_threads(1)
     titles = [f"{title}: {what}" for title in PARTS.values() for what in FIGURES]
     shown = (*titles, CROSSING, HELD, STREAMED)
     tables = Tables(

@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-import torch
 from sklearn.linear_model import GammaRegressor, PoissonRegressor
-from torch import Tensor
 
+from gramian import _arrays as xp
 from gramian.losses import Expectile, Gamma, Huber, Logistic, Loss, Poisson, Quantile, Softmax
 
 from ..lib.results import Row
@@ -19,7 +18,7 @@ from .cases import Case, objective
 from .runs import Asked, Method, Run
 
 LOGISTIC, CLASSES, REGRESSION = "Two classes", "Several classes and weights", "Losses of numbers"
-F32, F64 = torch.float32, torch.float64
+F32, F64 = np.float32, np.float64
 PENALTIES, ENDS = (1e-3, 1e-5, 1e-7, 1e-9), (1e-5, 1e-9)
 LEVELS = (0.1, 0.5, 0.9)
 SMALL = 8_000
@@ -56,7 +55,7 @@ class Fit:
 
     name: str
     asked: Asked
-    y_test: Tensor
+    y_test: np.ndarray
     methods: dict[str, Method]
     found: dict[str, Run]
 
@@ -78,21 +77,21 @@ class Fit:
             row |= {"steps": run.steps, "passes": run.passes, "cpu_s": run.cpu}
             yield row | self._held_out(run.found.f_test)
 
-    def _held_out(self, f: Tensor) -> Row:
-        row = {"test loss": float(self.asked.loss.values(f, self.y_test).sum(dim=1).mean())}
+    def _held_out(self, f: np.ndarray) -> Row:
+        row = {"test loss": float(self.asked.loss.values(f, self.y_test).sum(axis=1).mean())}
         if not self.asked.loss.of_classes:
             return row
         right = (f > 0) == (self.y_test > 0)
         if f.shape[1] > 1:
-            right = f.argmax(dim=1) == self.y_test.argmax(dim=1)
-        return row | {"error": float((~right).double().mean())}
+            right = f.argmax(axis=1) == self.y_test.argmax(axis=1)
+        return row | {"error": float(xp.to_float64(~right).mean())}
 
 
-def codes(y: np.ndarray, classes: np.ndarray) -> Tensor:
+def codes(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
     """Return codes of classes: -1 and 1 of two, else a column for each."""
     if len(classes) == 2:
-        return torch.from_numpy(np.where(y == classes[1], 1.0, -1.0))[:, None]
-    return torch.from_numpy((y[:, None] == classes).astype(np.float64))
+        return np.where(y == classes[1], 1.0, -1.0)[:, None]
+    return (y[:, None] == classes).astype(np.float64)
 
 
 def _classified(case: Case, penalty: float, methods: dict[str, Method], name: str) -> Fit:
@@ -149,11 +148,11 @@ def regression(folder: str, quick: bool) -> Iterator[Fit]:
             yield maker(case, penalty)
 
 
-def _units(case: Case, loss: Loss) -> tuple[Tensor, Tensor]:
+def _units(case: Case, loss: Loss) -> tuple[np.ndarray, np.ndarray]:
     """Return targets less the best constant, in units of the loss."""
-    y, y_test = (torch.from_numpy(part)[:, None] for part in (case.split.y, case.split.y_test))
-    unit = loss.unit(y, torch.ones(len(y)).double())
-    return (y - y.median()) / unit, (y_test - y.median()) / unit
+    y, y_test = (part[:, None] for part in (case.split.y, case.split.y_test))
+    unit = loss.unit(y, xp.to_float64(np.ones(len(y), np.float32)))
+    return (y - xp.median(y)) / unit, (y_test - xp.median(y)) / unit
 
 
 def _huber(case: Case, penalty: float) -> Fit:
@@ -185,9 +184,9 @@ def _log_link(kind: type[PoissonRegressor] | type[GammaRegressor]) -> dict[str, 
     }  # fmt: skip
 
 
-def _means(case: Case) -> tuple[Tensor, Tensor]:
+def _means(case: Case) -> tuple[np.ndarray, np.ndarray]:
     """Return positive targets in units of their mean, so that the best constant is zero."""
-    y, y_test = (torch.from_numpy(part)[:, None] for part in (case.split.y, case.split.y_test))
+    y, y_test = (part[:, None] for part in (case.split.y, case.split.y_test))
     return y / y.mean(), y_test / y.mean()
 
 

@@ -11,15 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 from sklearn.linear_model import (
     GammaRegressor,
     HuberRegressor,
     LogisticRegression,
     PoissonRegressor,
 )
-from torch import Tensor
 
+from gramian import _arrays as xp
 from gramian.losses import Loss
 from gramian.solvers import Newton, max_iterations, solve, tolerance
 
@@ -50,7 +49,7 @@ class Asked:
 
     case: Case
     loss: Loss
-    y: Tensor
+    y: np.ndarray
     penalty: float
 
     @property
@@ -65,14 +64,16 @@ class Asked:
     @property
     def labels(self) -> np.ndarray:
         """Classes by number."""
-        column = (self.y[:, 0] > 0).long() if self.y.shape[1] == 1 else self.y.argmax(dim=1)
-        return column.numpy()
+        column = (
+            xp.cast(self.y[:, 0] > 0, np.int64) if self.y.shape[1] == 1 else self.y.argmax(axis=1)
+        )
+        return column
 
 
 Method = Callable[[Asked], Run]
 
 
-def ours(dtype: torch.dtype) -> Method:
+def ours(dtype: np.dtype) -> Method:
     """Return Newton's method with rows of that type."""
 
     def run(asked: Asked) -> Run:
@@ -92,7 +93,7 @@ def newton(asked: Asked) -> Run:
     with clock() as took:
         found = dense.newton(
             case.features.F, asked.loss, asked.y, asked.penalty, asked.outputs,
-            None if w is None else torch.from_numpy(w),
+            None if w is None else w,
         )  # fmt: skip
     return Run(of_features(case, found.b), found.steps, 1, took.cpu + case.features.cpu)
 
@@ -105,7 +106,7 @@ def interior(asked: Asked) -> Run:
         found = [
             dense.quantile(case.features.F, asked.y[:, 0], level, asked.penalty) for level in levels
         ]
-    b = torch.stack([each.b for each in found], dim=1)
+    b = np.stack([each.b for each in found], axis=1)
     return Run(
         of_features(case, b), sum(each.steps for each in found), 1, took.cpu + case.features.cpu
     )
@@ -113,11 +114,11 @@ def interior(asked: Asked) -> Run:
 
 def _fitted(asked: Asked, model: Any, y: np.ndarray) -> Run:
     """Fit a linear model of scikit-learn on features."""
-    F, w = asked.case.features.F.numpy(), asked.case.weights
+    F, w = asked.case.features.F, asked.case.weights
     with warnings.catch_warnings(), clock() as took:
         warnings.simplefilter("ignore")
         model.fit(F, y, sample_weight=w)
-    b = torch.from_numpy(np.atleast_2d(model.coef_)).double().T
+    b = xp.to_float64(np.atleast_2d(model.coef_)).T
     steps = int(np.max(model.n_iter_))
     return Run(of_features(asked.case, b), steps, 1, took.cpu + asked.case.features.cpu)
 
@@ -141,7 +142,7 @@ def generalized(kind: type[PoissonRegressor] | type[GammaRegressor], solver: str
         model = kind(
             alpha=asked.penalty, fit_intercept=False, solver=solver, tol=THEIRS, max_iter=MOST
         )
-        return _fitted(asked, model, asked.y[:, 0].numpy())
+        return _fitted(asked, model, asked.y[:, 0])
 
     return run
 
@@ -149,13 +150,13 @@ def generalized(kind: type[PoissonRegressor] | type[GammaRegressor], solver: str
 EPSILON = 1.35
 
 
-def huber_scale(case: Case, y: Tensor, alpha: float) -> tuple[Run, float]:
+def huber_scale(case: Case, y: np.ndarray, alpha: float) -> tuple[Run, float]:
     """Return scikit-learn's Huber regression, and the deviation of errors that it chose."""
     model = HuberRegressor(
         epsilon=EPSILON, alpha=alpha, fit_intercept=False, tol=THEIRS, max_iter=10 * MOST
     )
     asked = Asked(case, None, y, 0.0)  # type: ignore[arg-type]
-    run = _fitted(asked, model, y[:, 0].numpy())
+    run = _fitted(asked, model, y[:, 0])
     return run, float(model.scale_)
 
 
@@ -164,7 +165,7 @@ def has_falkon() -> bool:
     return importlib.util.find_spec("falkon") is not None
 
 
-def falkon(dtype: torch.dtype, last: int, iterations: int) -> Method:
+def falkon(dtype: np.dtype, last: int, iterations: int) -> Method:
     """Return falkon's LogisticFalkon: a path of penalties, then `last` steps at the one asked.
 
     Parameters
@@ -182,10 +183,10 @@ def falkon(dtype: torch.dtype, last: int, iterations: int) -> Method:
     return run
 
 
-def _falkon(asked: Asked, dtype: torch.dtype, last: int, iterations: int) -> Run:
+def _falkon(asked: Asked, dtype: np.dtype, last: int, iterations: int) -> Run:
     flk = importlib.import_module("falkon")
     case, m = asked.case, asked.case.m
-    X, y = torch.from_numpy(case.split.X).to(dtype), asked.y.to(dtype)
+    X, y = xp.cast(case.split.X, dtype), xp.cast(asked.y, dtype)
     options = flk.FalkonOptions(use_cpu=True, keops_active="no")
     kernel = flk.kernels.GaussianKernel(case.lengthscale, opt=options)
     pairs = _counted(kernel)
@@ -196,7 +197,7 @@ def _falkon(asked: Asked, dtype: torch.dtype, last: int, iterations: int) -> Run
         iter_list=[3] * len(path) + [iterations] * last,
         loss=flk.gsc_losses.LogisticLoss(kernel),
         M=m,
-        center_selection=flk.center_selection.FixedSelector(X[:m].clone(), y[:m].clone()),
+        center_selection=flk.center_selection.FixedSelector(xp.copy(X[:m]), xp.copy(y[:m])),
         options=options,
     )
     with contextlib.redirect_stdout(io.StringIO()), clock() as took:
@@ -209,7 +210,7 @@ def _counted(kernel: Any) -> list[int]:
     pairs: list[int] = []
     plain = kernel.mmv
 
-    def counted(X1: Tensor, X2: Tensor, *others: Any, **options: Any) -> Tensor:
+    def counted(X1: np.ndarray, X2: np.ndarray, *others: Any, **options: Any) -> np.ndarray:
         pairs.append(len(X1) * len(X2))
         return plain(X1, X2, *others, **options)
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import torch
 
 from gramian import KernelRidge
+from gramian import _arrays as xp
 from gramian.losses import Expectile, Gamma, Huber, Loss, Poisson, Quantile
 
 from ..lib.results import Row
@@ -37,7 +37,7 @@ def crossing(folder: str, quick: bool, known: set[str]) -> Iterator[Row]:
         with clock() as took:
             model = _model(loss=Quantile(LEVELS), landmarks=FEW).fit(split.X, split.y)
         found = model.predict(split.X_test)
-        values = replace(model.model_, link=None).predict(split.X_test).numpy()
+        values = replace(model.model_, link=None).predict(split.X_test)
         low, high = found[:, 0] <= split.y_test, split.y_test <= found[:, -1]
         row: Row = {"set": name, "rows": len(split.X), "test rows": len(found)}
         row |= {"levels": len(LEVELS), "rows that cross": crossed(found)}
@@ -83,8 +83,8 @@ class Question:
 
 
 def _expectile(errors: np.ndarray, level: float = 0.9) -> float:
-    y = torch.from_numpy(errors)[:, None]
-    return float(Expectile(level).constant(y, torch.ones(len(y), dtype=torch.float64))[0])
+    y = errors[:, None]
+    return float(Expectile(level).constant(y, np.ones(len(y), np.float64))[0])
 
 
 def _at_least(floor: float) -> Callable[[np.ndarray], np.ndarray]:
@@ -149,10 +149,10 @@ def _squared(question: Question, X: np.ndarray, y: np.ndarray, X_test: np.ndarra
 
 def _mean_loss(loss: Loss, prediction: np.ndarray, split: Split) -> float:
     """Return the mean loss in units of the loss; of a log link the mean deviance."""
-    y = torch.from_numpy(split.y_test)[:, None]
-    f = torch.from_numpy(np.asarray(prediction, np.float64)).reshape(-1, 1)
+    y = split.y_test[:, None]
+    f = np.asarray(prediction, np.float64).reshape(-1, 1)
     if isinstance(loss, Poisson | Gamma):
-        best = loss.values(y.log(), y)
-        return float(2 * (loss.values(f.log(), y) - best).mean())
-    unit = loss.unit(torch.from_numpy(split.y)[:, None], torch.ones(len(split.y)).double())
+        best = loss.values(np.log(y), y)
+        return float(2 * (loss.values(np.log(f), y) - best).mean())
+    unit = loss.unit(split.y[:, None], xp.to_float64(np.ones(len(split.y), np.float32)))
     return float(loss.for_unit(unit).values(f / unit, y / unit).mean())

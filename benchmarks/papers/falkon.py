@@ -116,15 +116,15 @@ def auc_learned_widths(scale: Scale) -> Outcome:
 
     n, m = scale.size(2000, 8000), scale.size(200, 1000)
     X, y, X_test, y_test, name = sample_rows(scale, "higgs_11k", n)
-    labels = (y_test[:, 0] > 0).numpy()
+    labels = y_test[:, 0] > 0
     found = {}
     for key, metric in (("one width", None), ("learned widths", "gradients")):
         est = KernelRidge(
             "gaussian", lengthscale="median", penalty=1e-4, landmarks=m, metric=metric,
             random_state=0,
         )  # fmt: skip
-        est.fit(X.numpy(), y[:, 0].numpy())
-        found[key] = float(roc_auc_score(labels, est.predict(X_test.numpy())))
+        est.fit(X, y[:, 0])
+        found[key] = float(roc_auc_score(labels, est.predict(X_test)))
     shown = ", ".join(f"{key} {value:.3f}" for key, value in found.items())
     return judged(
         f"AUC: {shown}",

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import torch
-from torch import Tensor
 
+from gramian._arrays import RandomStream
 from gramian.approximations import NystromMap
 from gramian.data import as_rows
 from gramian.kernels import Gaussian
@@ -32,9 +31,9 @@ def kernel_of_rows(scale: Scale, name: str, n: int) -> tuple[KernelOperator, str
     return KernelOperator(Gaussian(nystrom.LENGTHSCALES.get(name, 3.0)), rows, rows), label
 
 
-def features_of(K: KernelOperator, points: Tensor) -> np.ndarray:
+def features_of(K: KernelOperator, points: np.ndarray) -> np.ndarray:
     """Return F with F F' = K̃, the Nystrom approximation by these landmarks."""
-    return NystromMap.build(K.kernel, points).features(K.rows).numpy()
+    return NystromMap.build(K.kernel, points).features(K.rows)
 
 
 def figure_1(scale: Scale) -> Outcome:
@@ -46,7 +45,7 @@ def figure_1(scale: Scale) -> Outcome:
     for name, selector in (("uniform", Uniform(clusters.M)), ("RLS", RecursiveRLS(clusters.M))):
         hit = 0
         for seed in range(seeds):
-            chosen = selector.select(K, rng=torch.Generator().manual_seed(seed)).points
+            chosen = selector.select(K, rng=RandomStream(seed)).points
             hit += len(set(clusters.nearest(chosen, X, label).tolist())) == len(clusters.SIZES)
         share[name] = 100 * hit / seeds
     return judged(
@@ -81,10 +80,10 @@ def _measured_ratios(scale: Scale) -> tuple[dict[str, float], float, str]:
     ratios, rff, n, m = {}, math.inf, 1000, 100
     for name in SETS[:2]:
         K, label = kernel_of_rows(scale, name, n)
-        dense = K.dense().numpy()
+        dense = K.dense()
         errors = {
             method: np.median(
-                [nystrom.error(dense, nystrom.formed(K, method, m, s).F.numpy()) for s in range(5)]
+                [nystrom.error(dense, nystrom.formed(K, method, m, s).F) for s in range(5)]
             )
             for method in ("uniform", "recursive_rls", "rff")
         }
@@ -129,10 +128,10 @@ def spectral_bound(scale: Scale) -> Outcome:
     """Theorem 3 and 7: K̃ <= K <= K̃ + lambda I, for landmarks drawn with lambda."""
     n, seeds, lam = scale.size(1000, 3000), scale.size(5, 20), 1e-3
     K, name = kernel_of_rows(scale, "nycflights", n)
-    dense, n = K.dense().numpy(), K.shape[0]
+    dense, n = K.dense(), K.shape[0]
     largest, least, sizes = 0.0, 0.0, []
     for seed in range(seeds):
-        rng = torch.Generator().manual_seed(seed)
+        rng = RandomStream(seed)
         chosen = RecursiveRLS(penalty=lam).select(K, rng=rng)
         F = features_of(K, chosen.points)
         values = np.linalg.eigvalsh(dense - F @ F.T)
@@ -155,7 +154,7 @@ def evaluations(scale: Scale) -> Outcome:
     for n in (1000, 4000) if scale.quick else (5000, 20_000):
         K, _ = kernel_of_rows(scale, "nycflights", n)
         before = K.meter.evaluations
-        RecursiveRLS(100).select(K, rng=torch.Generator().manual_seed(0))
+        RecursiveRLS(100).select(K, rng=RandomStream(0))
         found[K.shape[0]] = (K.meter.evaluations - before) / (100 * K.shape[0])
     shown = ", ".join(f"n = {n:,}: {value:.2f} n s" for n, value in found.items())
     return Outcome(
@@ -174,11 +173,11 @@ def projection_cost(scale: Scale) -> Outcome:
     """
     n, seeds, k, epsilon = scale.size(1000, 3000), scale.size(3, 10), 10, 0.5
     K, name = kernel_of_rows(scale, "nycflights", n)
-    dense = K.dense().numpy()
+    dense = K.dense()
     tail = float(np.linalg.eigvalsh(dense)[:-k].sum())
     lam, found, sizes = epsilon * tail / k, [], []
     for seed in range(seeds):
-        rng = torch.Generator().manual_seed(seed)
+        rng = RandomStream(seed)
         chosen = RecursiveRLS(penalty=lam / len(dense)).select(K, rng=rng)
         F = features_of(K, chosen.points)
         found.append(float(np.linalg.eigvalsh(dense - F @ F.T)[-k:].sum() / tail))
@@ -199,13 +198,13 @@ def regression_risk(scale: Scale) -> Outcome:
     rows = as_rows(X)
     K = KernelOperator(Gaussian(2.68), rows, rows)
     signal = K @ solve(FullProblem(K, y, penalty), Direct()).state.coef
-    noise = torch.randn(len(X), 1, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    noise = RandomStream(0).standard_normal((len(X), 1), np.float64)
     targets = signal + float((y - signal).std()) * noise
     exact = K @ solve(FullProblem(K, targets, penalty), Direct()).state.coef
-    chosen = RecursiveRLS(penalty=penalty).select(K, rng=torch.Generator().manual_seed(0))
+    chosen = RecursiveRLS(penalty=penalty).select(K, rng=RandomStream(0))
     problem = NystromProblem.at(K, chosen.index, targets, penalty)
     ours = problem.K @ solve(problem, Direct()).state.coef
-    risks = [float((f - signal).square().mean()) for f in (ours, exact)]
+    risks = [float(np.square(f - signal).mean()) for f in (ours, exact)]
     return judged(
         f"risk relative to exact KRR {risks[0] / risks[1]:.3f}, {len(chosen.points)} landmarks",
         risks[0] <= 1.1 * risks[1],

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import torch
 
 from gramian import KernelModel, kernels
+from gramian._arrays import RandomStream
 from gramian.cells import TreeCells
 from gramian.model.cells import CellCenters
 
@@ -51,15 +51,15 @@ def write_texts(folder: Path) -> tuple[Path, list[str]]:
 def write_cells(folder: Path, splits: int = 1023) -> tuple[Path, list[str]]:
     """Write a model of cells to all of which each of 4,000 rows belongs."""
     path, data = folder / "cells.model", folder / "rows.npy"
-    child = torch.arange(1, 2 * splits + 1).reshape(splits, 2)
-    child = torch.where(child < splits, child, splits - 1 - child)
-    bands = torch.full((splits,), 9.0)
-    direction = torch.full((splits, 2), 0.5**0.5)
-    cells = CellCenters(TreeCells(direction, -bands, bands, child), torch.arange(splits + 2))
-    rng = torch.Generator().manual_seed(0)
-    centers, coef = (torch.randn(splits + 1, k, generator=rng) for k in (2, 1))
+    child = np.arange(1, 2 * splits + 1).reshape(splits, 2)
+    child = np.where(child < splits, child, splits - 1 - child)
+    bands = np.full((splits,), 9.0, dtype=np.float32)
+    direction = np.full((splits, 2), 0.5**0.5, dtype=np.float32)
+    cells = CellCenters(TreeCells(direction, -bands, bands, child), np.arange(splits + 2))
+    rng = RandomStream(0)
+    centers, coef = (rng.standard_normal((splits + 1, k), np.float32) for k in (2, 1))
     KernelModel(kernels.Gaussian(1.0), centers, coef, cells=cells).save(path)
-    np.save(data, torch.randn(4000, 2, generator=rng).numpy())
+    np.save(data, rng.standard_normal((4000, 2), np.float32))
     return path, ["predict", str(path), str(data), "--out", str(folder / "predicted.npy")]
 
 

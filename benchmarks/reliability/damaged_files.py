@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from safetensors import safe_open
-from torch import Tensor
 
+from gramian import _arrays as xp
 from gramian._files.tensors import write_tensors
 from gramian.cli.main import BUG, explain_error
 
-Edit = Callable[[dict[str, Any], dict[str, Tensor]], Any]
+Edit = Callable[[dict[str, Any], dict[str, np.ndarray]], Any]
 OUTCOMES = ("refused", "same", "silently other", "bug")
 
 
@@ -56,9 +55,9 @@ def damage_of_ends(whole: bytes, rng: random.Random) -> bytes:
 
 def edited(whole: Path, out: Path, key: str, edit: Edit) -> None:
     """Write a file of tensors once more, edited, with the digest that then is right."""
-    with safe_open(whole, framework="pt") as file:
+    with safe_open(whole, framework="np") as file:
         header = json.loads(file.metadata()[key])
-        tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
+        tensors = {name: xp.copy(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118
     edit(header, tensors)
     write_tensors(out, tensors, {key: json.dumps(header)})
 
@@ -66,20 +65,20 @@ def edited(whole: Path, out: Path, key: str, edit: Edit) -> None:
 def edits(name: str) -> list[Edit]:
     """Return edits of a tensor called `name`, and of the header, that nobody may believe."""
 
-    def tensor(change: Callable[[Tensor], Tensor]) -> Edit:
-        return lambda header, tensors: tensors.update({name: change(tensors[name]).contiguous()})
+    def tensor(change: Callable[[np.ndarray], np.ndarray]) -> Edit:
+        return lambda header, tensors: tensors.update({name: xp.contiguous(change(tensors[name]))})
 
     return [
-        tensor(lambda x: x * torch.nan),
-        tensor(lambda x: x.index_fill(0, torch.tensor([0]), torch.inf)),
-        tensor(lambda x: x.int()),
-        tensor(lambda x: x.bool()),
+        tensor(lambda x: x * np.nan),
+        tensor(lambda x: np.where(np.arange(len(x))[:, None] == 0, np.inf, x)),
+        tensor(lambda x: xp.cast(x, np.int32)),
+        tensor(lambda x: xp.cast(x, np.bool_)),
         tensor(lambda x: x[:-1]),
-        tensor(lambda x: torch.cat([x, x])),
+        tensor(lambda x: np.concatenate([x, x])),
         tensor(lambda x: x[:, 0]),
         tensor(lambda x: x[None]),
         tensor(lambda x: x[:0]),
-        tensor(lambda x: x.flatten()[0]),
+        tensor(lambda x: x.reshape(-1)[0]),
         lambda header, tensors: tensors.pop(name),
         lambda header, tensors: tensors.update({name + "2": tensors[name]}),
         lambda header, tensors: header.update(format=10**9),
@@ -98,7 +97,7 @@ def _without(number: int) -> Edit:
 
 
 def _replaced(number: int, value: Any) -> Edit:
-    def replace(header: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+    def replace(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> None:
         # what may be null, or says nothing about the numbers, may also be replaced
         fields = sorted(set(header) - {"classes", "feature_names", "about", "info"})
         header[fields[number % len(fields)]] = value

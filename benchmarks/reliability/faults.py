@@ -23,9 +23,10 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.ipc
 import pyarrow.parquet as pq
-import torch
 
+from benchmarks.lib.timing import set_blas_threads
 from gramian import AverageModel, KernelModel, KernelRidge, estimators, kernels, landmarks, solvers
+from gramian._arrays import RandomStream
 from gramian._files.atomic import LEFTOVER_AGE_SECONDS
 from gramian.callbacks import Checkpoint, load_state, save_state
 from gramian.callbacks.journal import Journal
@@ -84,13 +85,13 @@ size after 5 and after 40 fits in one process."""
 
 
 def problem_for(name: str) -> Any:
-    rng = torch.Generator().manual_seed(0)
-    X = torch.randn(N, D, generator=rng)
-    y = torch.stack([X[:, 0].sin(), X[:, 1] * X[:, 2]], dim=1)
+    rng = RandomStream(0)
+    X = rng.standard_normal((N, D), np.float32)
+    y = np.stack([np.sin(X[:, 0]), X[:, 1] * X[:, 2]], axis=1)
     K = KernelOperator(kernels.Gaussian(1.5), X, X)
     if FullProblem in solvers.make(name).problem_types:
         return FullProblem(K, y, 1e-4)
-    return NystromProblem.at(K, torch.arange(M), y, 1e-4)
+    return NystromProblem.at(K, np.arange(M), y, 1e-4)
 
 
 def fitted(name: str, path: Path) -> np.ndarray:
@@ -103,7 +104,7 @@ def fitted(name: str, path: Path) -> np.ndarray:
     state = checkpoint.restore(problem, solver)
     stop = [max_iterations(iterations)]
     result = solve(problem, solver, stop=stop, callbacks=[checkpoint], state=state)
-    coef: np.ndarray = result.state.coef.numpy().copy()
+    coef: np.ndarray = result.state.coef.copy()
     return coef
 
 
@@ -158,7 +159,7 @@ def iteration_of(path: Path) -> int:
 def mid_write(count: int, folder: Path) -> Row:
     """Kill a process that does nothing but write a state of 2 MB."""
     path, rng = folder / "state", random.Random(1)
-    states = [State(i, torch.full((1 << 18, 1), float(i), dtype=torch.float64)) for i in (1, 2)]
+    states = [State(i, np.full((1 << 18, 1), float(i), dtype=np.float64)) for i in (1, 2)]
     save_state(path, states[0])
 
     def write() -> None:
@@ -224,7 +225,7 @@ def damage(kind: str, count: int, folder: Path) -> Row:
     new = np.random.default_rng(1).standard_normal((50, D))
 
     def predicted(path: Path) -> np.ndarray:
-        return load_model(path).predict(new).numpy()
+        return load_model(path).predict(new)
 
     def resumed(path: Path) -> np.ndarray:
         return fitted("sketchysaga", path)
@@ -232,7 +233,7 @@ def damage(kind: str, count: int, folder: Path) -> Row:
     def applied(path: Path) -> np.ndarray:
         rows = open_rows(path)
         check_finite(rows)
-        return model.predict(rows).numpy()
+        return model.predict(rows)
 
     def applied_to_table(path: Path) -> np.ndarray:
         predictions: np.ndarray = est.predict(path)
@@ -475,7 +476,7 @@ class Campaign:
 
 def main(options: argparse.Namespace) -> None:
     warnings.simplefilter("ignore")
-    torch.set_num_threads(1)  # a child has none of its parent's threads
+    set_blas_threads(1)  # a child has none of its parent's threads
     campaign = Campaign(options)
     try:
         campaign.kills()

@@ -64,7 +64,7 @@ SEARCHES: dict[str, Callable[[Path], str]] = {
 
 def record_of(facts: Any, model: Any) -> str:
     """Return facts without their times, and kernels and coefficients to the bit, as a text."""
-    coefficients = [part.coef.numpy().tobytes().hex() for part in model.parts]
+    coefficients = [part.coef.tobytes().hex() for part in model.parts]
     return repr([_timeless(facts), [part.kernel for part in model.parts], coefficients])
 
 

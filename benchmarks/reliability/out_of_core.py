@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import torch
 from sklearn.exceptions import ConvergenceWarning
 
 from gramian import KernelModel, KernelRidge
+from gramian import _arrays as xp
 from gramian.data import Standardizer, as_rows
 
 from ..lib.results import shown, write
@@ -120,7 +120,7 @@ def fit(data: Path, out: Path, limit: str) -> tuple[Ended, dict[str, Any]]:
 def test_error(model: Path) -> float:
     X, _ = rows(np.random.default_rng(1), 20_000)
     truth = target(X)
-    prediction = KernelModel.load(model).predict(X)[:, 0].numpy()
+    prediction = KernelModel.load(model).predict(X)[:, 0]
     return float(np.sqrt(((prediction - truth) ** 2).mean()) / truth.std())
 
 
@@ -163,7 +163,7 @@ def equal(work: Path, n: int, limit: str, kind: str) -> dict[str, Any]:
     here = replace(model, target_shift=None, target_scale=None).predict(fresh)
     row = {"rows": n, "type": kind, "MB on disk": round(size / 1e6), "memory limit": limit}
     row |= {"peak MB": round(ended.peak / 1e6)}
-    row |= {"landmarks equal": torch.equal(_points(model), _points(est.model_))}
+    row |= {"landmarks equal": np.array_equal(_points(model), _points(est.model_))}
     row |= {"relative difference of coefficients": _far(model.coef, est.model_.coef)}
     return shown(row | {"of predictions": _far(here, there)})
 
@@ -174,15 +174,15 @@ def in_memory(data: Path, model: KernelModel) -> tuple[np.ndarray, np.ndarray]:
     X = np.stack([table[f"x{j}"].to_numpy() for j in range(FEATURES)], axis=1)
     y = as_rows(table["y"].to_numpy()[:, None])
     X, y = model.standardizer.apply(as_rows(X)), Standardizer.fit(y).apply(y)
-    return tuple(part.take(torch.arange(len(part))).numpy() for part in (X, y))
+    return tuple(part.take(np.arange(len(part))) for part in (X, y))
 
 
-def _far(a: torch.Tensor, b: torch.Tensor) -> float:
-    return float((a - b).norm() / b.norm())
+def _far(a: np.ndarray, b: np.ndarray) -> float:
+    return float(xp.norm(a - b) / xp.norm(b))
 
 
-def _points(model: KernelModel) -> torch.Tensor:
-    return model.centers.take(torch.arange(len(model.centers)))
+def _points(model: KernelModel) -> np.ndarray:
+    return model.centers.take(np.arange(len(model.centers)))
 
 
 def main(options: argparse.Namespace) -> None:

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
+
+from gramian import _arrays as xp
+from gramian._arrays import RandomStream
 
 from ..lib.process import THREADS, in_fresh_process
 from ..lib.results import Row
@@ -119,15 +121,15 @@ def stretched(rows: int, overlap: float, seed: int) -> Any:
         def __init__(self) -> None:
             self.rows, self.plain = rows, MedianSplits(rows, overlap)
 
-        def grow(self, sample: torch.Tensor, n: int, *, rng: torch.Generator) -> TreeCells:
-            own, d = torch.Generator().manual_seed(seed), sample.shape[1]
-            Q, _ = torch.linalg.qr(torch.randn(d, d, generator=own))
-            factors = torch.exp(2 * torch.rand(d, generator=own) - 1)
-            A = (Q * factors).to(sample.dtype) @ Q.T.to(sample.dtype)
+        def grow(self, sample: np.ndarray, n: int, *, rng: RandomStream) -> TreeCells:
+            own, d = RandomStream(seed), sample.shape[1]
+            Q, _ = np.linalg.qr(own.standard_normal((d, d), np.float32))
+            factors = np.exp(2 * own.random(d, np.float32) - 1)
+            A = xp.cast(Q * factors, sample.dtype) @ xp.cast(Q.T, sample.dtype)
             found = self.plain.grow(sample @ A, n, rng=rng)
             along = found.direction @ A
-            norm = along.norm(dim=1, keepdim=True)
-            size = norm[:, 0].double()
+            norm = xp.norm(along, axis=1, keepdims=True)
+            size = xp.to_float64(norm[:, 0])
             return TreeCells(along / norm, found.low / size, found.high / size, found.child)
 
     return Stretched()
@@ -181,11 +183,11 @@ def by_ridges(data: Data, rows: int, how: str) -> np.ndarray:
     """Return the blended predictions of cells, each with a ridge that is chosen, or given."""
     from gramian.cells import MedianSplits, divide_rows
 
-    X, rng = torch.from_numpy(data.X), torch.Generator().manual_seed(0)
+    X, rng = data.X, RandomStream(0)
     cells, members = divide_rows(MedianSplits(rows, 0.1), X, rng=rng)
     losses = np.zeros((len(members), len(GRID)))
     for cell, index in enumerate(members if how != "one ridge" else []):
-        order = index[torch.randperm(len(index), generator=rng)].numpy()
+        order = index[rng.permutation(len(index))]
         held, fit = np.split(order, [len(order) // HELD_BACK])
         for at, ridge in enumerate(GRID):
             model = data.model(len(fit), ridge=ridge, solver="direct").fit(data.X[fit], data.y[fit])
@@ -194,11 +196,11 @@ def by_ridges(data: Data, rows: int, how: str) -> np.ndarray:
     if how != "own ridge":
         best[:] = GRID.index(1.0) if how == "one ridge" else losses.sum(axis=0).argmin()
     found = np.zeros(len(data.X_test))
-    for share in cells.route(torch.from_numpy(data.X_test)):
-        index, at = members[share.cell].numpy(), share.index.numpy()
+    for share in cells.route(data.X_test):
+        index, at = members[share.cell], share.index
         model = data.model(len(index), ridge=GRID[best[share.cell]], solver="direct")
         model.fit(data.X[index], data.y[index])
-        found[at] += share.weight.numpy() * model.predict(data.X_test[at])
+        found[at] += share.weight * model.predict(data.X_test[at])
     return found
 
 

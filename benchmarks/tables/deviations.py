@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from scipy.stats import spearmanr
 
+from benchmarks.lib.timing import set_blas_threads
 from gramian import KernelRidge
 from gramian.model.uncertainty.deviations import residual_variance
 
@@ -51,7 +51,7 @@ NOTES = f"""\
 
 
 def main(options: argparse.Namespace) -> None:
-    torch.set_num_threads(1)
+    set_blas_threads(1)
     titles = (WORTH, UNCALIBRATED, FLAGGED, AWAY, BY_LANDMARKS, SECONDS)
     tables = Tables("deviations", titles, NOTES, options)
     for name in SETS[:1] if options.quick else SETS:
@@ -134,7 +134,7 @@ def raw(est: KernelRidge, X: np.ndarray, n: int) -> np.ndarray:
     (part,) = est.model_.parts
     _, v = residual_variance(part, part.rows(X), "auto", 1 << 30)
     scale = 1.0 if part.target_scale is None else float(part.target_scale[0])
-    found: np.ndarray = scale * (v + n * est.penalty_).sqrt().numpy()
+    found: np.ndarray = scale * np.sqrt(v + n * est.penalty_)
     return found
 
 

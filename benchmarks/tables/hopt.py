@@ -11,9 +11,10 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
-import torch
-from torch import Tensor
 
+from benchmarks.lib.timing import set_blas_threads
+from gramian import _arrays as xp
+from gramian._arrays import RandomStream
 from gramian.data import LinearMap
 from gramian.kernels import make
 from gramian.metric import LengthscaleDescent, RecursiveFeatureMachine
@@ -101,28 +102,30 @@ class Data:
     """A set: the rows to learn from and to choose with, and the test rows."""
 
     sample: Sample
-    X_test: Tensor
-    Y_test: Tensor
+    X_test: np.ndarray
+    Y_test: np.ndarray
 
     @classmethod
     def of(cls, path: Path, rows: int) -> Data:
-        table, rng = load(path), torch.Generator().manual_seed(0)
+        table, rng = load(path), RandomStream(0)
         X = table.X.astype(np.float64)
         mean, scale = X.mean(axis=0), X.std(axis=0)
         scale = np.where(scale > 0, scale, 1.0)
-        X, X_test = (torch.from_numpy((x - mean) / scale).float() for x in (X, table.X_test))
+        X, X_test = (xp.cast(((x - mean) / scale), np.float32) for x in (X, table.X_test))
         middle, size = table.y.mean(), table.y.std()
-        Y, Y_test = (
-            torch.from_numpy((v - middle) / size)[:, None] for v in (table.y, table.y_test)
-        )
-        order = torch.randperm(len(X), generator=rng)
+        Y, Y_test = (((v - middle) / size)[:, None] for v in (table.y, table.y_test))
+        order = rng.permutation(len(X))
         held = min(HELD, len(X) // 5)
         give, take = order[held:][:rows], order[:held]
-        return cls(Sample(X[give], Y[give].float(), X[take], Y[take].float()), X_test, Y_test)
+        return cls(
+            Sample(X[give], xp.cast(Y[give], np.float32), X[take], xp.cast(Y[take], np.float32)),
+            X_test,
+            Y_test,
+        )
 
-    def error(self, values: Tensor) -> float:
+    def error(self, values: np.ndarray) -> float:
         """Return the RMSE of predictions of the test rows."""
-        return float((values.double() - self.Y_test).square().mean().sqrt())
+        return float(np.sqrt(np.square(xp.to_float64(values) - self.Y_test).mean()))
 
 
 Learned = tuple[LinearMap | None, Row]
@@ -145,14 +148,14 @@ def machine(data: Data, size: Size) -> Learned:
 def descent(objective: str) -> Callable[[Data, Size], Learned]:
     def learned(data: Data, size: Size) -> Learned:
         began, looks = time.process_time(), []
-        how, rng = replace(size.descent, objective=objective), torch.Generator().manual_seed(0)
+        how, rng = replace(size.descent, objective=objective), RandomStream(0)
         for look in how.descend(data.sample, make(LEARNER, lengthscale="median"), rng=rng):
             looks.append(look)
             if time.process_time() - began > size.learning:
                 break
         best = min(looks, key=lambda look: look.error)
         map_ = LinearMap(scales=best.scales)
-        own = nystrom(data, map_, best.landmarks.float(), [best.penalty])
+        own = nystrom(data, map_, xp.cast(best.landmarks, np.float32), [best.penalty])
         rows = data.sample.X[: len(best.landmarks)]
         random = nystrom(data, map_, rows, [10.0**-k for k in range(1, 9)])
         facts: Row = {"steps": looks[-1].steps, "best step": best.steps}
@@ -161,11 +164,11 @@ def descent(objective: str) -> Callable[[Data, Size], Learned]:
     return learned
 
 
-def nystrom(data: Data, map_: LinearMap, Z: Tensor, penalties: list[float]) -> Iterator[float]:
+def nystrom(data: Data, map_: LinearMap, Z: np.ndarray, penalties: list[float]) -> Iterator[float]:
     """Yield test errors of landmarks at penalties, the learner's kernel at lengthscale 1."""
     kernel, forth = make(LEARNER, lengthscale=1.0), map_.forth
     K = KernelOperator(kernel, forth(data.sample.X), forth(Z))
-    K_test = kernel(forth(data.X_test), forth(Z)).double()
+    K_test = xp.to_float64(kernel(forth(data.X_test), forth(Z)))
     for _, coef in nystrom_path(NystromProblem(K, data.sample.Y, 0.0), penalties):
         yield data.error(K_test @ coef)
 
@@ -203,7 +206,7 @@ def measured(path: Path, name: str, size: Size) -> Row:
     row["learning s"] = learned
     row |= {
         "held-out RMSE": math.sqrt(fit.loss),
-        "test RMSE": data.error(fit.kernel(X, fit.centers).double() @ fit.coef),
+        "test RMSE": data.error(xp.to_float64(fit.kernel(X, fit.centers)) @ fit.coef),
     }
     return row | {"kernel": which, "penalty": f"{fit.penalty:.0e}"} | facts
 
@@ -218,7 +221,7 @@ def summary(runs: list[Row]) -> Iterator[Row]:
 
 
 def main(options: argparse.Namespace) -> None:
-    torch.set_num_threads(1)
+    set_blas_threads(1)
     tables = Tables("hopt", (ERRORS, RUNS), NOTES, options)
     for size, name in product((QUICK,) if options.quick else SIZES, SETS):
         path = path_of(options.data, name)

@@ -67,7 +67,7 @@ def measured(data: tuple[np.ndarray, np.ndarray], choice: dict[str, Any], seed: 
     model = KernelRidge(**choice, conformal="split", random_state=seed)
     with clock() as took:
         model.fit(X, y)
-    learn, held = (index.numpy() for index in hold_out(len(y), model._draws()))
+    learn, held = (index for index in hold_out(len(y), model._draws()))
     error = np.sort(np.abs(y[held] - model.predict(X[held])))
     values, spread = model.predict(X_test), np.diff(model.predict_interval(X_test, 0.9))[:, 0]
     thirds = np.array_split(np.argsort(spread, kind="stable"), 3)

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-import torch
 from matplotlib.ticker import MaxNLocator
 
+from benchmarks.lib.timing import set_blas_threads
+from gramian import _arrays as xp
+from gramian._arrays import RandomStream
 from gramian.data import QuantileMap, Standardizer, as_rows, sample_path
 from gramian.kernels import Matern32
 from gramian.metric import LearnedMetric, RecursiveFeatureMachine
@@ -27,7 +29,7 @@ COLOR = plots.COLORS["bless"]
 
 
 def main(options: argparse.Namespace) -> None:
-    torch.set_num_threads(1)
+    set_blas_threads(1)
     figure, axes = plots.subplots(len(SETS), 3, width=13, height=7)
     for row, (name, title) in zip(axes, SETS.items(), strict=True):
         names, found = learned(name, 500 if options.quick else None)
@@ -48,14 +50,14 @@ def learned(name: str, most: int | None) -> tuple[list[str], LearnedMetric]:
     X, y = np.column_stack([table[each] for each in names]), table["target"].to_numpy()
     rows = as_rows(X.astype(np.float64))
     rows = Standardizer.fit(rows).apply(rows)
-    rng = torch.Generator().manual_seed(0)
+    rng = RandomStream(0)
     rows = QuantileMap.fit(rows, rng=rng).apply(rows)
-    targets = torch.from_numpy((y - y.mean()) / y.std())[:, None].double()
+    targets = xp.to_float64(((y - y.mean()) / y.std())[:, None])
     return names, RecursiveFeatureMachine().learn(Matern32("median"), rows, targets, rng=rng)
 
 
 def bars(axis: Any, names: list[str], found: LearnedMetric, title: str) -> None:
-    shares = found.importances.numpy()
+    shares = found.importances
     order = np.argsort(shares)
     axis.barh([names[i] for i in order], shares[order], color=COLOR)
     axis.set(xlabel="importance: share in the diagonal of M", title=title)
@@ -63,7 +65,7 @@ def bars(axis: Any, names: list[str], found: LearnedMetric, title: str) -> None:
 
 
 def matrix(axis: Any, names: list[str], found: LearnedMetric) -> None:
-    M = found.matrix.numpy()
+    M = found.matrix
     most = float(np.abs(M).max())
     image = axis.imshow(M, cmap="RdBu_r", vmin=-most, vmax=most)
     axis.set_xticks(range(len(names)), names, rotation=60, ha="right")

@@ -15,7 +15,6 @@ import time
 import matplotlib.pyplot as plt
 import numpy as np
 import pyarrow.parquet as pq
-import torch
 from sklearn import kernel_ridge
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.pipeline import make_pipeline
@@ -50,7 +49,7 @@ def timed(model, rows=None):
 # ``alpha / n``, and its lengthscale of this kernel is 1 / ``gamma``. All methods use one core.
 rows_at_random = np.random.default_rng(0).permutation(len(X_train))
 X_train, y_train = X_train[rows_at_random], y_train[rows_at_random]
-torch.set_num_threads(1)
+threadpool_limits(1)
 one_core = threadpool_limits(1)
 
 exact = make_pipeline(StandardScaler(), kernel_ridge.KernelRidge(kernel="laplacian", alpha=0.05))

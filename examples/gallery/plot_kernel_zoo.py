@@ -10,9 +10,9 @@ Middle: random functions under this assumption. Bottom: the fit to the same eigh
 # All kernels have one lengthscale, and the periodic kernel also has a period.
 import matplotlib.pyplot as plt
 import numpy as np
-import torch
 
 from gramian import KernelRidge
+from gramian._arrays import RandomStream
 from gramian.kernels import (
     Gaussian,
     Laplacian,
@@ -40,15 +40,15 @@ y = np.sin(2 * np.pi * x[:, 0] / 3) + 0.2 * x[:, 0]
 # %%
 # Random functions are samples of the Gaussian process of the kernel: a square root of its matrix,
 # times normal numbers, which are the same for each kernel.
-normal = torch.randn(301, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
+normal = RandomStream(3).standard_normal((301, 3), np.float64)
 figure, all_axes = plt.subplots(
     3, len(zoo), figsize=(14, 6), sharex=True, sharey="row", layout="constrained"
 )
 for (name, kernel), (above, middle, below) in zip(zoo.items(), all_axes.T, strict=True):
     K = KernelOperator(kernel, grid, grid).dense()
     above.plot(grid, K[150], color="C1")
-    values, vectors = torch.linalg.eigh(K)
-    middle.plot(grid, vectors @ (values.clamp(min=0).sqrt()[:, None] * normal), linewidth=1)
+    values, vectors = np.linalg.eigh(K)
+    middle.plot(grid, vectors @ (np.sqrt(values.clip(min=0))[:, None] * normal), linewidth=1)
     fit = KernelRidge(kernel, penalty=3e-3, standardize=False).fit(x, y)
     below.plot(grid, fit.predict(grid), color="C0")
     below.scatter(x, y, s=14, color="0.3", zorder=3)

@@ -12,8 +12,8 @@ dimension. A model needs several times as many landmarks.
 import matplotlib.pyplot as plt
 import numpy as np
 import pyarrow.parquet as pq
-import torch
 
+from gramian import _arrays as xp
 from gramian import effective_dimension, kernels
 from gramian.data import sample_path
 from gramian.operators import KernelOperator
@@ -31,7 +31,7 @@ spectra = {}
 for name in names:
     kernel = kernels.make(name, lengthscale=median)
     K = KernelOperator(kernel, X, X).dense() / len(X)
-    spectra[name] = torch.linalg.eigvalsh(K).flip(0).clamp(min=1e-17).numpy()
+    spectra[name] = xp.flip(np.linalg.eigvalsh(K), 0).clip(min=1e-17)
 
 # %%
 # ``effective_dimension`` needs only a sample of the rows, and no eigenvalues. The crosses are from

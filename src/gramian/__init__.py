@@ -11,10 +11,6 @@ rows to models, are public too: `gramian.data`, `gramian.kernels`, `gramian.oper
 
 from __future__ import annotations
 
-import gc
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -51,7 +47,6 @@ if TYPE_CHECKING:
     from .model import AverageModel, KernelModel
     from .solvers import solve
 
-__version__ = version("gramian")
 
 __all__ = [
     "AverageModel",
@@ -65,6 +60,7 @@ __all__ = [
     "KernelRidgeClassifierCV",
     "NystromTransformer",
     "RandomFourierFeatures",
+    "RandomStream",
     "RecursiveFeatureMachine",
     "TableEncoder",
     "approximations",
@@ -98,6 +94,7 @@ _HOME_OF_NAME = {
     "RecursiveFeatureMachine": "metric",
     "NystromTransformer": "estimators",
     "RandomFourierFeatures": "estimators",
+    "RandomStream": "_arrays",
     "TableEncoder": "estimators",
     "effective_dimension": "estimators",
     "leverage_scores": "estimators",
@@ -108,28 +105,15 @@ _HOME_OF_NAME = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name at its first use: importing torch and scikit-learn takes seconds."""
+    """Import a public name at its first use: importing scikit-learn takes a second."""
+    if name == "__version__":  # reading the metadata takes 30 ms
+        return version("gramian")
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     home = f"{__name__}.{_HOME_OF_NAME.get(name, name)}"
-    if home not in sys.modules:
-        with _collection_paused():
-            import_module(home)
     module = import_module(home)
     return getattr(module, name) if name in _HOME_OF_NAME else module
 
 
-@contextmanager
-def _collection_paused() -> Iterator[None]:
-    """Keep the garbage collector from walking through all of torch again and again."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-
-
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted({name for name in globals() if name.startswith("__")} | {"__version__", *__all__})

@@ -18,10 +18,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Self
 
-import torch
+import numpy as np
 from jaxtyping import Float, Int
-from torch import Tensor
 
+from . import _arrays as xp
+from ._arrays import Array
 from ._messages.errors import ParameterError
 from .data import RowNumbers, RowWeights, Standardizer, Targets, as_remote_columns, range_of
 from .losses import Loss
@@ -49,7 +50,7 @@ class _Ridge:
             # Problems are frozen for their users, and their parts must be on one device.
             object.__setattr__(self, "K", replace(self.K, device=device))
         if self.weights is not None:
-            object.__setattr__(self, "weights", self.weights.to(device))
+            object.__setattr__(self, "weights", xp.to_device(self.weights, device))
         if not (math.isfinite(self.penalty) and self.penalty >= 0):
             remedy = "it is the ridge per sample: scikit-learn's alpha / n"
             raise ParameterError("penalty", self.penalty, "finite and at least 0", remedy)
@@ -62,20 +63,20 @@ class _Ridge:
             _check_penalties(self.penalties, shape[1])
 
     @property
-    def penalty_per_target(self) -> float | Float[Tensor, " t"]:
+    def penalty_per_target(self) -> float | Float[Array, " t"]:
         """The penalty of each target, as one number if they share it."""
         if self.penalties is None:
             return self.penalty
-        return torch.tensor(self.penalties, dtype=torch.float64, device=self.targets.device)
+        return xp.array(self.penalties, dtype=xp.float64, like=self.targets)
 
-    def by_penalty(self) -> Iterator[tuple[Int[Tensor, " k"], Self]]:
+    def by_penalty(self) -> Iterator[tuple[Int[Array, " k"], Self]]:
         """Yield each distinct penalty's problem, with the index of its targets."""
         t = self.targets.shape[1]
         penalties = (self.penalty,) * t if self.penalties is None else self.penalties
         # Targets of equal penalties share a factorisation.
         for penalty in sorted(set(penalties)):
-            columns = torch.tensor([k for k in range(t) if penalties[k] == penalty])
-            targets = self.targets[:, columns.to(self.targets.device)]
+            columns = xp.array([k for k in range(t) if penalties[k] == penalty], xp.int64)
+            targets = self.targets[:, xp.to_device(columns, self.targets.device)]
             yield columns, replace(self, targets=targets, penalty=penalty, penalties=None)
 
     @property
@@ -83,10 +84,10 @@ class _Ridge:
         """N, the sum of the weights, or the number of rows without weights."""
         if self.weights is None:
             return float(self.K.shape[0])
-        return float(self.weights.sum(dtype=torch.float64))
+        return float(xp.sum_float64(self.weights))
 
     @property
-    def spread(self) -> Float[Tensor, " t"]:
+    def spread(self) -> Float[Array, " t"]:
         """Weighted standard deviation of each target.
 
         For a constant target it is the root mean square, or 1 if the target is zero. Cost: a pass
@@ -98,30 +99,34 @@ class _Ridge:
     def relative_mean(self) -> float:
         """The largest mean of a target in units of its spread. Cost: as for `spread`."""
         mean, spread = self._moments
-        return float((mean.abs() / spread).max())
+        return float((xp.abs(mean) / spread).max())
 
     @functools.cached_property
-    def _moments(self) -> tuple[Float[Tensor, " t"], Float[Tensor, " t"]]:
+    def _moments(self) -> tuple[Float[Array, " t"], Float[Array, " t"]]:
         """The mean and the spread of each target."""
         remote = as_remote_columns(self.targets)
         if remote is not None:
             moments = Standardizer.fit(remote.rows, weights=self.weights)
-            mean, scale, constant = moments.mean, moments.scale.clone(), list(moments.constant)
+            mean, scale, constant = moments.mean, xp.copy(moments.scale), list(moments.constant)
             # The scale of a constant column is 1 in a standardizer, where it only must not be zero.
-            scale[constant] = mean[constant].abs()
-            return mean, torch.where(scale > 0, scale, 1.0)
-        y = self.targets.double()
-        w = y.new_ones(len(y), 1) if self.weights is None else self.weights.double()[:, None]
-        mean = (w * y).sum(dim=0) / self.total
-        scale = ((w * (y - mean).square()).sum(dim=0) / self.total).sqrt()
+            scale[constant] = xp.abs(mean[constant])
+            return mean, xp.where(scale > 0, scale, 1.0)
+        y = xp.to_float64(self.targets)
+        w = (
+            xp.ones((len(y), 1), like=y)
+            if self.weights is None
+            else xp.to_float64(self.weights)[:, None]
+        )
+        mean = (w * y).sum(axis=0) / self.total
+        scale = xp.sqrt((w * xp.square(y - mean)).sum(axis=0) / self.total)
         # A constant target has a deviation of rounding, in whose units every error would be huge.
-        rounding = torch.finfo(self.targets.dtype).eps * mean.abs()
-        scale = torch.where(scale > rounding, scale, mean.abs())
-        return mean, torch.where(scale > 0, scale, 1.0)
+        rounding = xp.finfo(self.targets.dtype).eps * xp.abs(mean)
+        scale = xp.where(scale > rounding, scale, xp.abs(mean))
+        return mean, xp.where(scale > 0, scale, 1.0)
 
-    def relative_error(self, errors: Float[Tensor, " t"]) -> float:
+    def relative_error(self, errors: Float[Array, " t"]) -> float:
         """Return the largest root mean square error of a target, in units of its spread."""
-        return float((errors.to(self.spread) / self.spread).max())
+        return float((xp.cast_like(errors, self.spread) / self.spread).max())
 
     @property
     def shift(self) -> float:
@@ -150,10 +155,10 @@ class FullProblem(_Ridge):
     Parameters
     ----------
     K : KernelOperator of shape (n, n)
-    targets : Tensor of shape (n, t)
+    targets : Array of shape (n, t)
     penalty : float
         The penalty, at least 0; `Solver.allows_zero_penalty` tells which solvers allow 0.
-    weights : Tensor of shape (n,), optional
+    weights : Array of shape (n,), optional
         Positive observation weights; ones if None.
     penalties : tuple of t float, optional
         One penalty for each target. Preconditioners are still built for `penalty`;
@@ -170,38 +175,38 @@ class FullProblem(_Ridge):
             )
 
     @property
-    def rhs(self) -> Float[Tensor, "n t"]:
+    def rhs(self) -> Float[Array, "n t"]:
         """The right-hand side."""
         return self.targets
 
     @property
-    def ridge(self) -> Tensor:
+    def ridge(self) -> Array:
         """The diagonal that is added to K: (n, 1), or one number if there are no weights.
 
         With penalties of targets: (n, t), or (t,).
         """
-        shift = torch.as_tensor(self.total * self.penalty_per_target, dtype=torch.float64)
-        shift = shift.to(self.targets.device)
-        return shift if self.weights is None else shift / self.weights.double()[:, None]
+        shift = xp.asarray(self.total * self.penalty_per_target, dtype=xp.float64)
+        shift = xp.to_device(shift, self.targets.device)
+        return shift if self.weights is None else shift / xp.to_float64(self.weights)[:, None]
 
-    def apply(self, coef: Float[Tensor, "n t"]) -> Float[Tensor, "n t"]:
+    def apply(self, coef: Float[Array, "n t"]) -> Float[Array, "n t"]:
         """Return (K + N penalty W⁻¹) coef in the dtype of `coef`. Cost: n² kernel evaluations."""
-        return self.K @ coef + (self.ridge * coef).to(coef.dtype)
+        return self.K @ coef + xp.cast(self.ridge * coef, coef.dtype)
 
-    def error_bound(self, residual: Float[Tensor, "n t"]) -> float:
+    def error_bound(self, residual: Float[Array, "n t"]) -> float:
         """Bound the error of predictions on the rows, `relative_error`, by the residual.
 
         With S = W^(1/2) K W^(1/2) the weighted errors are S (S + N penalty)^(-1) W^(1/2) residual,
         and no eigenvalue of that matrix exceeds 1.
         """
-        square = residual.double().square()
+        square = xp.square(xp.to_float64(residual))
         if self.weights is not None:
-            square = self.weights.double()[:, None] * square
-        return self.relative_error((square.sum(dim=0) / self.total).sqrt())
+            square = xp.to_float64(self.weights)[:, None] * square
+        return self.relative_error(xp.sqrt(square.sum(axis=0) / self.total))
 
     def double(self) -> FullProblem:
         """Return the same problem with kernel entries computed in float64."""
-        return replace(self, K=self.K.double(), targets=self.targets.double())
+        return replace(self, K=self.K.double(), targets=xp.to_float64(self.targets))
 
     @property
     def needs_float64(self) -> bool:
@@ -212,12 +217,12 @@ class FullProblem(_Ridge):
         entries, conjugate gradient with refinement converges if the ridge is at least twice this
         limit, and fails below half of it.
         """
-        if self.K.dtype == torch.float64:
+        if self.K.dtype == xp.float64:
             return False
-        error = torch.finfo(self.K.dtype).eps * math.sqrt(self.K.shape[0])
+        error = xp.finfo(self.K.dtype).eps * math.sqrt(self.K.shape[0])
         return float(self.ridge.min()) < 10 * error * largest_diagonal(self.K)
 
-    def model(self, coef: Float[Tensor, "n t"]) -> KernelModel:
+    def model(self, coef: Float[Array, "n t"]) -> KernelModel:
         """Return the model with coefficients `coef`, a tensor on the device of the problem."""
         return KernelModel(self.K.kernel, self.K.cols, coef)
 
@@ -226,9 +231,9 @@ class FullProblem(_Ridge):
 class _AtLandmarks(_Ridge):
     """Base of the problems with m landmarks as centers; `NystromProblem` has the parameters."""
 
-    landmark_weight: Float[Tensor, " m"] | None = None
+    landmark_weight: Float[Array, " m"] | None = None
     coverage: float | None = None
-    index: Int[Tensor, " m"] | None = None
+    index: Int[Array, " m"] | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -236,7 +241,7 @@ class _AtLandmarks(_Ridge):
         if self.coverage is not None and not self.coverage >= 0:
             raise ValueError(f"coverage must be at least 0, not {self.coverage!r}")
         if self.landmark_weight is not None:
-            weight = self.landmark_weight.to(self.targets.device)
+            weight = xp.to_device(self.landmark_weight, self.targets.device)
             object.__setattr__(self, "landmark_weight", weight)
         if self.index is not None and tuple(self.index.shape) != (m,):
             raise ValueError(f"index must have shape ({m},), not {tuple(self.index.shape)}")
@@ -262,7 +267,7 @@ class _AtLandmarks(_Ridge):
         """The landmarks against themselves."""
         return replace(self.K, rows=self.K.cols)
 
-    def model(self, coef: Float[Tensor, "m t"]) -> KernelModel:
+    def model(self, coef: Float[Array, "m t"]) -> KernelModel:
         """Return the model with coefficients `coef`, a tensor on the device of the problem."""
         return KernelModel(self.K.kernel, self.K.cols, coef)
 
@@ -275,12 +280,12 @@ class NystromProblem(_AtLandmarks):
     ----------
     K : KernelOperator of shape (n, m)
         Rows against landmarks.
-    targets : Tensor of shape (n, t)
+    targets : Array of shape (n, t)
     penalty : float
         The penalty, at least 0; `Solver.allows_zero_penalty` tells which solvers allow 0.
-    weights : Tensor of shape (n,), optional
+    weights : Array of shape (n,), optional
         Observation weights, at least zero; ones if None.
-    landmark_weight : Tensor of shape (m,), optional
+    landmark_weight : Array of shape (m,), optional
         Share of the rows that each landmark represents, relative to 1/m: 1 / (n p), with p its
         probability of being drawn, times its observation weight over the mean weight. Only
         preconditioners use it; the solution does not depend on it.
@@ -288,7 +293,7 @@ class NystromProblem(_AtLandmarks):
         The fraction of the rows that equal a landmark; by default m / n with `index`, else 0. If it
         is 1, the landmarks with their weights are the data, and a preconditioner built from them is
         exact.
-    index : Tensor of shape (m,), optional
+    index : Array of shape (m,), optional
         Row numbers of the landmarks, if they are rows: the penalty is then also a sum over rows,
         see `SketchySAGA`.
     penalties : as in `FullProblem`
@@ -298,31 +303,34 @@ class NystromProblem(_AtLandmarks):
     def at(
         cls,
         K: KernelOperator,
-        index: Int[Tensor, " m"],
+        index: Int[Array, " m"],
         targets: Targets,
         penalty: float,
         weights: RowWeights | None = None,
-        landmark_weight: Float[Tensor, " m"] | None = None,
+        landmark_weight: Float[Array, " m"] | None = None,
     ) -> NystromProblem:
         """Return the problem whose landmarks are rows `index` of an (n, n) operator."""
-        weight = torch.ones(len(index)) if landmark_weight is None else landmark_weight
+        weight = xp.ones(len(index), xp.float32) if landmark_weight is None else landmark_weight
         if weights is not None:
             # A landmark with a large observation weight represents more of the objective.
-            weight = weight.to(weights.device) * (weights[index] / weights.mean())
+            # Weights that are not finite are refused below.
+            with np.errstate(invalid="ignore"):
+                relative_weight = weights[index] / weights.mean()
+            weight = xp.to_device(weight, weights.device) * relative_weight
         K = replace(K, device=targets.device)
         against = K.against(K.points(index))
-        return cls(against, targets, penalty, weights, weight.double(), index=index)
+        return cls(against, targets, penalty, weights, xp.to_float64(weight), index=index)
 
     @property
-    def rhs(self) -> Float[Tensor, "m t"]:
+    def rhs(self) -> Float[Array, "m t"]:
         """The right-hand side, in float64. Cost: n m kernel evaluations."""
         # Without v the normal product is -K' W y.
         return -self.K.normal(None, self.weights, self.targets)
 
-    def apply(self, coef: Float[Tensor, "m t"]) -> Float[Tensor, "m t"]:
+    def apply(self, coef: Float[Array, "m t"]) -> Float[Array, "m t"]:
         """Return the matrix of the system times `coef`, float64. Cost: n m kernel evaluations."""
         ridge = self.total * self.penalty_per_target * (self.K_mm @ coef)
-        return self.K.normal(coef.double(), self.weights) + ridge
+        return self.K.normal(xp.to_float64(coef), self.weights) + ridge
 
     def double(self) -> NystromProblem:
         """Return the same problem with kernel entries computed in float64.
@@ -345,34 +353,34 @@ class LossProblem(_AtLandmarks):
     K, targets, penalty, weights, landmark_weight, coverage, index : as in `NystromProblem`
         Targets divided by the unit of the loss, or codes of classes.
     loss : Loss
-    offset : Tensor of shape (q,)
+    offset : Array of shape (q,)
         The constant b.
     """
 
     loss: Loss = field(kw_only=True)
-    offset: Float[Tensor, " q"] = field(kw_only=True)
+    offset: Float[Array, " q"] = field(kw_only=True)
 
     @property
     def outputs(self) -> int:
         """The number q of predicted values of a row."""
         return len(self.offset)
 
-    def values(self, coef: Float[Tensor, "m q"]) -> Float[Tensor, "n q"]:
+    def values(self, coef: Float[Array, "m q"]) -> Float[Array, "n q"]:
         """Return f at the rows, in float64. Cost: n m kernel evaluations."""
-        return self.K @ coef.double() + self.offset
+        return self.K @ xp.to_float64(coef) + self.offset
 
-    def mean_loss(self, f: Float[Tensor, "n q"]) -> Float[Tensor, " c"]:
+    def mean_loss(self, f: Float[Array, "n q"]) -> Float[Array, " c"]:
         """Return the weighted mean loss of each output, or of all together if they are coupled."""
-        losses = self.loss.values(f, self.targets.double())
+        losses = self.loss.values(f, xp.to_float64(self.targets))
         if self.weights is None:
-            return losses.mean(dim=0)
-        return (self.weights.double()[:, None] * losses).sum(dim=0) / self.total
+            return losses.mean(axis=0)
+        return (xp.to_float64(self.weights)[:, None] * losses).sum(axis=0) / self.total
 
     def double(self) -> LossProblem:
         """Return the same problem with kernel entries computed in float64."""
-        return replace(self, K=self.K.double(), targets=self.targets.double())
+        return replace(self, K=self.K.double(), targets=xp.to_float64(self.targets))
 
-    def model(self, coef: Float[Tensor, "m q"]) -> KernelModel:
+    def model(self, coef: Float[Array, "m q"]) -> KernelModel:
         """Return the model with coefficients `coef`, a tensor on the device of the problem."""
         return KernelModel(self.K.kernel, self.K.cols, coef, target_shift=self.offset)
 

@@ -414,6 +414,28 @@ class Columns {
   gramian::Numbers numbers_;
 };
 
+// Lets what is too small be zero in this thread from now on, also outside this module.
+void flush_denormals() {
+#if defined(__x86_64__)
+  _mm_setcsr(_mm_getcsr() | 0x8040);
+#elif defined(__aarch64__)
+  unsigned long flags;
+  asm volatile("mrs %0, fpcr" : "=r"(flags));
+  asm volatile("msr fpcr, %0" ::"r"(flags | (1ul << 24)));
+#endif
+}
+
+// Exchanges number i with number i + offset[i], one after the other, as Fisher and Yates do.
+void permute(const Indices& offset, const IndexOutput& out) {
+  const long steps = length(offset, "offset"), n = length(out, "out");
+  int64_t* order = out.data();
+  for (long i = 0; i < steps; ++i) {
+    const long other = offset.data()[i];
+    expect(other >= 0 && i < n && other < n - i, "offset", "of numbers that exist");
+    std::swap(order[i], order[i + other]);
+  }
+}
+
 }  // namespace
 
 NB_MODULE(_native, m) {
@@ -425,6 +447,8 @@ NB_MODULE(_native, m) {
   m.def("slopes", slope_names, "Return the names of those of them that have gradients.");
   m.def("splits", splits, "Return whether products of bfloat16 pieces are among these.");
   m.def("reach", reach, "Return the largest sum of the powers of the coordinates of a row, scaled.");
+  m.def("flush_denormals", flush_denormals, "Set numbers that are too small to 0 in this thread.");
+  m.def("permute_", permute, nb::arg("offset"), OUT, "Exchange number i with number i + offset[i].");
   m.def("multiply_stored", multiply_stored, nb::arg("instructions"), nb::arg("entries"),
         nb::arg("numbers").none(), nb::arg("start"), nb::arg("stop"), nb::arg("v").none(),
         nb::arg("weights").none(), nb::arg("targets").none(), nb::arg("products").none().noconvert(),

@@ -13,11 +13,11 @@ pytestmark = pytest.mark.slow  # a process of its own
 SCRIPT = """
 import os, sys, threading, time, warnings
 import numpy as np
-import torch
+import threadpoolctl
 from gramian import KernelRidge
 
 warnings.simplefilter("ignore")
-torch.set_num_threads(2)
+threadpoolctl.threadpool_limits(2, "blas")
 X = np.random.default_rng(0).standard_normal((300, 3))
 y = np.sin(X[:, 0])
 
@@ -29,7 +29,7 @@ def for_ever():
     while True:
         fit(60)
 
-expected = fit(200)  # with the threads of OpenMP: the 200 landmarks' matrix is large enough
+expected = fit(200)  # with the threads of the BLAS: the 200 landmarks' matrix is large enough
 threading.Thread(target=for_ever, daemon=True).start()
 codes = []
 for _ in range(4):

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from gramian import KernelModel, KernelRidge, kernels, landmarks, solvers
 from gramian._registries.plugins import plugins
@@ -22,6 +21,8 @@ from gramian.solvers.base import solvers as all_solvers
 
 SOURCE = """
 from dataclasses import dataclass
+
+import numpy as np
 
 from gramian.kernels import Matern32, Radial
 from gramian.landmarks import Uniform
@@ -35,7 +36,7 @@ class Bump(Radial):
         return 0.5
 
     def profile(self, s, *, underflow=True):
-        return s.clamp_(min=0.0).neg_().exp_()
+        return np.exp(-s.clip(min=0.0))
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ def test_a_kernel_is_imported_when_it_is_asked_for():
     kernel = kernels.make("bump", lengthscale=2.0)
     x = np.random.default_rng(1).standard_normal((5, 3))
     expected = np.exp(-((x[:, None] - x) ** 2).sum(axis=2) / 8)
-    np.testing.assert_allclose(kernel(torch.from_numpy(x), torch.from_numpy(x)), expected)
+    np.testing.assert_allclose(kernel(x, x), expected)
 
 
 @pytest.mark.usefixtures("package")

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
-import torch
-from torch import Tensor
 
+from gramian import _arrays as xp
 from gramian import kernels
+from gramian._arrays import RandomStream
 from gramian.approximations import FourierMap, Moments, NystromMap
 from gramian.data import as_rows
 
@@ -39,15 +39,15 @@ MIXED = [
 ]
 
 
-def points(n: int = N, d: int = D, dtype: torch.dtype = torch.float64) -> Tensor:
-    return torch.randn(n, d, generator=torch.Generator().manual_seed(0), dtype=dtype)
+def points(n: int = N, d: int = D, dtype: np.dtype = np.float64) -> np.ndarray:
+    return RandomStream(0).standard_normal((n, d), dtype)
 
 
-def projected(kernel: kernels.Kernel, X: Tensor, Z: Tensor) -> Tensor:
+def projected(kernel: kernels.Kernel, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
     """K_nm K_mm^+ K_mn, by a pseudo-inverse with a cut of its own."""
-    K = kernel(X.double(), Z.double())
-    inverse = torch.linalg.pinv(kernel(Z.double(), Z.double()), rtol=1e-11, hermitian=True)
-    return K @ inverse @ K.t()
+    K = kernel(xp.to_float64(X), xp.to_float64(Z))
+    inverse = np.linalg.pinv(kernel(xp.to_float64(Z), xp.to_float64(Z)), rtol=1e-11, hermitian=True)
+    return K @ inverse @ K.T
 
 
 # --- Nystrom ---------------------------------------------------------------------------------
@@ -65,17 +65,17 @@ def test_inner_products_are_the_nystrom_approximation(kernel, m, dtype):
     assert F.dtype == dtype
     assert F.shape[0] == N
     assert F.shape[1] <= m
-    F = F.double()
+    F = xp.to_float64(F)
     scale = float(kernel.diag(X).max())
-    atol = (2e-4 if dtype == torch.float32 else 1e-7) * scale  # smooth kernels are cut at eps · m
-    assert torch.allclose(F @ F.t(), projected(kernel, X, X[:m]), atol=atol, rtol=0)
+    atol = (2e-4 if dtype == np.float32 else 1e-7) * scale  # smooth kernels are cut at eps · m
+    assert np.allclose(F @ F.T, projected(kernel, X, X[:m]), atol=atol, rtol=0)
 
 
 def test_features_of_the_landmarks_give_their_kernel_matrix():
     X = points(M)
     kernel = kernels.Laplacian(1.0)  # well conditioned
     F = NystromMap.build(kernel, X).features(as_rows(X))
-    assert torch.allclose(F @ F.t(), kernel(X, X), atol=1e-13)
+    assert np.allclose(F @ F.T, kernel(X, X), atol=1e-13)
 
 
 def test_a_rank_keeps_the_leading_eigenpairs_of_the_landmarks():
@@ -84,34 +84,34 @@ def test_a_rank_keeps_the_leading_eigenpairs_of_the_landmarks():
     whole = NystromMap.build(kernel, X[:M])
     part = NystromMap.build(kernel, X[:M], rank=5)
     assert part.width == 5
-    assert torch.allclose(part.features(as_rows(X)), whole.features(as_rows(X))[:, :5])
-    values = torch.linalg.eigvalsh(kernel(X[:M], X[:M])).flip(0)[:5]
+    assert np.allclose(part.features(as_rows(X)), whole.features(as_rows(X))[:, :5])
+    values = xp.flip(np.linalg.eigvalsh(kernel(X[:M], X[:M])), 0)[:5]
     own = part.features(as_rows(X[:M]))
-    assert torch.allclose(own.t() @ own, torch.diag(values), atol=1e-12)
+    assert np.allclose(own.T @ own, np.diag(values), atol=1e-12)
 
 
 def test_repeated_landmarks_add_no_features(dtype):
     X = points(dtype=dtype)
-    twice = NystromMap.build(kernels.Laplacian(1.0), torch.cat([X[:M], X[:M]]))
+    twice = NystromMap.build(kernels.Laplacian(1.0), np.concatenate([X[:M], X[:M]]))
     once = NystromMap.build(kernels.Laplacian(1.0), X[:M])
     assert twice.width == once.width == M
-    F, G = (f.features(as_rows(X)).double() for f in (twice, once))
-    eps = torch.finfo(dtype).eps
-    assert torch.allclose(F @ F.t(), G @ G.t(), atol=1e3 * eps)
+    F, G = (xp.to_float64(f.features(as_rows(X))) for f in (twice, once))
+    eps = xp.finfo(dtype).eps
+    assert np.allclose(F @ F.T, G @ G.T, atol=1e3 * eps)
 
 
 def test_a_kernel_that_is_zero_at_the_landmarks_has_zero_features():
     X = points()
-    features = NystromMap.build(kernels.Linear(), torch.zeros(3, D, dtype=torch.float64))
-    assert torch.equal(features.features(as_rows(X)), torch.zeros(N, 1, dtype=torch.float64))
+    features = NystromMap.build(kernels.Linear(), np.zeros((3, D), np.float64))
+    assert np.array_equal(features.features(as_rows(X)), np.zeros((N, 1), np.float64))
 
 
 def test_float32_features_stay_accurate_where_the_landmarks_are_dependent():
     # Neighbours at 1e-3 lengthscales: without a cut, rounding errors come back a thousandfold.
-    X = torch.linspace(0, 1, 200, dtype=torch.float32)[:, None]
+    X = np.linspace(0, 1, 200, dtype=np.float32)[:, None]
     kernel = kernels.Gaussian(0.3)
-    F = NystromMap.build(kernel, X).features(as_rows(X)).double()
-    assert float((F @ F.t() - kernel(X.double(), X.double())).abs().max()) < 1e-4
+    F = xp.to_float64(NystromMap.build(kernel, X).features(as_rows(X)))
+    assert float(np.abs(F @ F.T - kernel(xp.to_float64(X), xp.to_float64(X))).max()) < 1e-4
 
 
 @pytest.mark.parametrize("memory", [1 << 20, 1 << 28])
@@ -119,9 +119,9 @@ def test_blocks_do_not_change_the_features(memory):
     X = points(2000, 5)
     features = NystromMap.build(kernels.Gaussian(2.0), X[:30], engine="torch")
     whole = features.apply(X)
-    assert torch.allclose(features.features(as_rows(X), memory_bytes=1 << 28), whole)
+    assert np.allclose(features.features(as_rows(X), memory_bytes=1 << 28), whole)
     parts = [F for _, _, F in features.strips(as_rows(X), memory_bytes=1 << 28)]
-    assert torch.allclose(torch.cat(parts), whole)
+    assert np.allclose(np.concatenate(parts), whole)
 
 
 # --- Fourier ---------------------------------------------------------------------------------
@@ -134,18 +134,18 @@ def test_random_waves_have_the_kernel_as_their_mean(kernel):
     draws = 40
     errors = []
     for size in (100, 10_000):
-        mean = torch.zeros_like(K)
+        mean = np.zeros_like(K)
         square = 0.0
         for seed in range(draws):
-            rng = torch.Generator().manual_seed(seed)
+            rng = RandomStream(seed)
             F = FourierMap.build(kernel, D, size, rng=rng).features(as_rows(X))
-            difference = F @ F.t() - K
-            square += float(difference.square().mean()) / draws
+            difference = F @ F.T - K
+            square += float(np.square(difference).mean()) / draws
             mean += difference / draws
         scale = float(K.max())
         # A wave's product is within the scale, so that s / 2 of them average to sqrt(2 / s) of it.
         assert square**0.5 < scale * (2 / size) ** 0.5
-        assert float(mean.abs().max()) < 5 * scale * (2 / (size * draws)) ** 0.5
+        assert float(np.abs(mean).max()) < 5 * scale * (2 / (size * draws)) ** 0.5
         errors.append(square**0.5)
     assert 7 < errors[0] / errors[1] < 14  # like the root of the size, 10
 
@@ -154,29 +154,29 @@ def test_random_waves_have_the_kernel_as_their_mean(kernel):
 def test_an_odd_number_of_waves_is_unbiased_too(size):
     X = points(4)
     kernel = kernels.Gaussian(1.0)
-    total = torch.zeros(4, 4, dtype=torch.float64)
+    total = np.zeros((4, 4), np.float64)
     draws = 800
     for seed in range(draws):
-        rng = torch.Generator().manual_seed(seed)
+        rng = RandomStream(seed)
         F = FourierMap.build(kernel, D, size, rng=rng).features(as_rows(X))
         assert F.shape == (4, size)
-        total += F @ F.t()
-    assert torch.allclose(total / draws, kernel(X, X), atol=5 * (2 / draws) ** 0.5)
+        total += F @ F.T
+    assert np.allclose(total / draws, kernel(X, X), atol=5 * (2 / draws) ** 0.5)
 
 
 def test_far_from_the_origin_float32_waves_keep_their_angles():
-    X = points(20, dtype=torch.float32) + 1000
+    X = points(20, dtype=np.float32) + 1000
     kernel = kernels.Gaussian(1.0)
-    waves = FourierMap.build(kernel, D, 4000, rng=torch.Generator().manual_seed(1))
-    F = waves.features(as_rows(X)).double()
-    exact = waves.features(as_rows(X.double()))
-    assert torch.allclose(F, exact, atol=1e-6)
+    waves = FourierMap.build(kernel, D, 4000, rng=RandomStream(1))
+    F = xp.to_float64(waves.features(as_rows(X)))
+    exact = waves.features(as_rows(xp.to_float64(X)))
+    assert np.allclose(F, exact, atol=1e-6)
 
 
 @pytest.mark.parametrize("kernel", [kernels.Polynomial(), kernels.Gaussian() + kernels.Linear()])
 def test_an_unknown_spectral_density_is_refused_in_words(kernel):
     with pytest.raises(ValueError, match="NystromTransformer works with any kernel"):
-        FourierMap.build(kernel, D, 4, rng=torch.Generator())
+        FourierMap.build(kernel, D, 4, rng=RandomStream(0))
 
 
 # --- both ------------------------------------------------------------------------------------
@@ -185,25 +185,25 @@ def test_an_unknown_spectral_density_is_refused_in_words(kernel):
 @pytest.mark.parametrize("which", ["nystrom", "fourier"])
 def test_every_source_gives_the_same_features(which, tmp_path, dtype):
     X = points(dtype=dtype)
-    X[X.abs() < 0.5] = 0.0
+    X[np.abs(X) < 0.5] = 0.0
     kernel = kernels.Gaussian(1.0)
     if which == "nystrom":
         features = NystromMap.build(kernel, X[:M])
     else:
-        features = FourierMap.build(kernel, D, 10, rng=torch.Generator().manual_seed(0))
+        features = FourierMap.build(kernel, D, 10, rng=RandomStream(0))
     expected = features.features(as_rows(X))
-    pd.DataFrame(X.numpy(), columns=list("abc")).to_parquet(tmp_path / "x.parquet")
-    np.save(tmp_path / "x.npy", X.numpy())
+    pd.DataFrame(X, columns=list("abc")).to_parquet(tmp_path / "x.parquet")
+    np.save(tmp_path / "x.npy", X)
     for source in (
         tmp_path / "x.parquet",
         np.load(tmp_path / "x.npy", mmap_mode="r"),
-        scipy.sparse.csr_matrix(X.numpy()),
+        scipy.sparse.csr_matrix(X),
     ):
         found = features.features(as_rows(source))
         assert found.dtype == dtype
-        eps = torch.finfo(dtype).eps
+        eps = xp.finfo(dtype).eps
         # an entry of the kernel is off by eps, a feature by that over the root of an eigenvalue
-        assert torch.allclose(found @ found.t(), expected @ expected.t(), atol=1e4 * eps)
+        assert np.allclose(found @ found.T, expected @ expected.T, atol=1e4 * eps)
 
 
 @pytest.mark.parametrize("size", [1, 7, N])
@@ -211,5 +211,5 @@ def test_moments_of_blocks_are_those_of_all(size):
     X = points() + 1e4  # far from the origin: squares would lose half of the digits
     moments = Moments.of(X[i : i + size] for i in range(0, N, size))
     assert moments.count == N
-    assert torch.allclose(moments.mean, X.mean(dim=0))
-    assert torch.allclose(moments.scatter, torch.cov(X.t()) * (N - 1), rtol=1e-9)
+    assert np.allclose(moments.mean, X.mean(axis=0))
+    assert np.allclose(moments.scatter, np.cov(X.T) * (N - 1), rtol=1e-9)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import safetensors.torch
-import torch
+import safetensors.numpy
 
 from gramian import KernelRidge
+from gramian._arrays import RandomStream
 from gramian.callbacks import Checkpoint, journal
 from gramian.callbacks.journal import (
     FILE_HEADER,
@@ -27,8 +27,8 @@ SETTINGS = {"kernel": "gaussian", "penalty": 1e-3, "random_state": 0}
 START = HEADER_COPIES * len(FILE_HEADER)
 
 
-def coef(number: int) -> torch.Tensor:
-    return torch.full((4, 2), float(number), dtype=torch.float64)
+def coef(number: int) -> np.ndarray:
+    return np.full((4, 2), float(number), dtype=np.float64)
 
 
 def filled(path: Path, parts: int = 3) -> Path:
@@ -49,7 +49,7 @@ def kept(path: Path, parts: int = 3) -> list[int]:
         part = saved.part(number)
         if part is not None:
             assert part[0] == {"ridge": 0.5}
-            assert torch.equal(part[1]["coef"], coef(number))
+            assert np.array_equal(part[1]["coef"], coef(number))
             numbers.append(number)
     return numbers
 
@@ -64,7 +64,7 @@ def test_parts_are_read_again(path):
     saved = opened(path)
     assert len(saved) == 3
     assert saved.part(3) is None
-    saved.append(3, {"ridge": 1.0}, {"coef": torch.ones(1, 2), "rows": torch.arange(3)})
+    saved.append(3, {"ridge": 1.0}, {"coef": np.ones((1, 2), np.float32), "rows": np.arange(3)})
     saved = opened(path)
     assert len(saved) == 4
     facts, tensors = saved.part(3)
@@ -128,9 +128,9 @@ def forged(path: Path, payload: bytes) -> None:
         b"",
         b"\xff" * 8,
         (1 << 62).to_bytes(8, "little") + b"{}",
-        safetensors.torch.save({"coef": torch.ones(2)}),
-        safetensors.torch.save({}, {"gramian_state": "[]"}),
-        safetensors.torch.save({}, {"gramian_state": '{"about": 1, "facts": 2}'}),
+        safetensors.numpy.save({"coef": np.ones(2, np.float32)}),
+        safetensors.numpy.save({}, {"gramian_state": "[]"}),
+        safetensors.numpy.save({}, {"gramian_state": '{"about": 1, "facts": 2}'}),
         b'\x4c\0\0\0\0\0\0\0{"coef":{"dtype":"F64","shape":[-1,-1],"data_offsets":[0,8]}}'.ljust(
             92
         ),
@@ -192,7 +192,7 @@ def test_each_part_is_flushed_to_the_disk(path, monkeypatch):
 
 
 def test_checkpoints_of_other_fits_are_not_confused(path, tmp_path):
-    X = torch.randn(50, 2, generator=torch.Generator().manual_seed(0)).numpy()
+    X = RandomStream(0).standard_normal((50, 2), np.float32)
     settings = SETTINGS | {"solver": "pcg", "landmarks": None}
     saved = tmp_path / "plain"
     KernelRidge(callbacks=[Checkpoint(saved)], **settings).fit(X, X[:, 0])

@@ -13,7 +13,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import torch
 from clock import wait_until
 from sklearn.base import clone
 from trials import TRIALS, trial
@@ -32,9 +31,9 @@ PLAIN = {"kernel": "gaussian", "lengthscale": 1.0, "penalty": 1e-3, "random_stat
 
 
 def run_falkon(progress: Progress, iterations: int) -> None:
-    x = torch.from_numpy(X)
+    x = X
     operator = KernelOperator(kernels.Gaussian(1.0), x, x[:20])
-    problem = NystromProblem(operator, torch.from_numpy(Y)[:, None], 1e-3)
+    problem = NystromProblem(operator, Y[:, None], 1e-3)
     solve(problem, Falkon(), stop=[max_iterations(iterations)], callbacks=[progress])
 
 

@@ -17,7 +17,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-import torch
+from threadpoolctl import threadpool_limits
 
 sys.path.append(str(Path(__file__).parents[1] / "shared"))
 from configuration import draw
@@ -35,7 +35,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="only this configuration")
     parser.add_argument("--largest", type=int, default=1200, help="rows at most")
     given = parser.parse_args()
-    torch.set_num_threads(1)
+    threadpool_limits(1)
     if given.seed is not None:
         c = draw(given.seed, given.largest)
         print(c, judge(c), sep="\n")

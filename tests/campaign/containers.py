@@ -10,7 +10,6 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import scipy.sparse
-import torch
 
 SEQUENTIAL = ("parquet", "parts")
 
@@ -55,7 +54,6 @@ IN_MEMORY = {
     "whole": lambda X: X.astype(np.int32),
     "frame": _frame,
     "arrow": _arrow,
-    "tensor": torch.from_numpy,
     "csr": scipy.sparse.csr_array,
 }
 CONTAINERS = (*IN_MEMORY, "npy", *SEQUENTIAL)

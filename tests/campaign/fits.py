@@ -11,13 +11,13 @@ from typing import Any
 import configuration
 import dense
 import numpy as np
-import torch
 from configuration import Configuration, Data
 from containers import contained
 from verdict import NOISE, REFUSED, WRONG, Verdict, compared, early, precision, within
 
 import gramian
 from gramian import KernelModel
+from gramian import _arrays as xp
 
 HARMLESS = ("landmarks were asked for but there are", "keeping")
 """Warnings that say nothing of the accuracy."""
@@ -70,7 +70,7 @@ def _ridge(c: Configuration, data: Data, folder: Path) -> Judged:
         again = KernelModel.load(folder / "saved.model").predict(
             _in(c, data.X_test, folder / "test"), engine=est.engine_
         )
-        if dense.relative(again.numpy() - values, codes) > 1e-6:
+        if dense.relative(again - values, codes) > 1e-6:
             return lambda said: Verdict(WRONG, np.inf, note="a loaded model predicts otherwise")
     answer = _answer(c, data, codes, est)
     reported = _reported(est)
@@ -92,8 +92,8 @@ def _answer(c: Configuration, data: Data, y: np.ndarray, est: Any) -> dense.Answ
     if est.landmarks is None:
         Z = X
     else:
-        centers = est.model_.centers.take(torch.arange(len(est.dual_coef_)))
-        Z = (centers.to_dense() if centers.is_sparse_csr else centers).double().numpy()
+        centers = est.model_.centers.take(np.arange(len(est.dual_coef_)))
+        Z = xp.to_float64(xp.to_dense(centers))
         if est.landmark_index_ is not None and not np.array_equal(X[est.landmark_index_], Z):
             raise AssertionError("landmark_index_ are not the rows that are centers")
     kernel = est.kernel_
@@ -114,7 +114,7 @@ def _features(c: Configuration, data: Data, folder: Path) -> Judged:
 def _pca(c: Configuration, data: Data, folder: Path) -> Judged:
     est = gramian.KernelPCA(**_common(c, data)).fit(_in(c, data.X, folder / "train"))
     F = est.transform(_in(c, data.X_test, folder / "test")).astype(float)
-    Z = est.map_.points.double().numpy()
+    Z = xp.to_float64(est.map_.points)
     return _products(c, F @ F.T, est.kernel_, data.X_test.astype(float), Z, data.X.astype(float))
 
 
@@ -145,7 +145,7 @@ def _cca(c: Configuration, data: Data, folder: Path) -> Judged:
     est.fit(_in(c, data.X, folder / "train"), data.y)
     sides = ((est.kernel_, est.map_, data.X), (est.kernel_y_, est.map_y_, data.y))
     F, G = (
-        dense.matrix(kernel, X.astype(float), (Z := mapping.points.double().numpy()))
+        dense.matrix(kernel, X.astype(float), (Z := xp.to_float64(mapping.points)))
         @ dense.root(dense.matrix(kernel, Z, Z), 1e-15)
         for kernel, mapping, X in sides
     )

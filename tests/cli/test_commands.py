@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-import torch
 import typer
 from plain import PLAIN
 
@@ -68,8 +68,8 @@ def test_info_of_a_wide_model_has_two_screens(request, report, tmp_path):
 def test_info_about_this_installation(report):
     said = report("info")
     assert said["version"] == gramian.__version__
-    assert said["torch"] == torch.__version__
-    assert "torch:cpu" in said["engines"]
+    assert (said["torch"] is None) == (find_spec("torch") is None)
+    assert "numpy" in said["engines"]
     assert ("native" in said["engines"]) == bool(compiled_tiles())
     assert said["compiled_tiles"] == compiled_tiles() or "not installed" in said["compiled_tiles"]
     assert said["kernels"] == list(kernels.names())
@@ -77,7 +77,7 @@ def test_info_about_this_installation(report):
 
 
 def test_info_names_the_devices_one_by_one_and_together(report, monkeypatch):
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr("gramian.cli.commands.info.count_devices", lambda: 2)
     cuda = [name for name in report("info")["engines"] if name.startswith("torch:cuda")]
     assert cuda == ["torch:cuda:0", "torch:cuda:1", "torch:cuda:0,1"]
 

@@ -48,7 +48,7 @@ class AbsoluteErrors(HeldOutMethod):
 
     def score_rows(self, refit, learned, held_data, draws):
         # Divided, so that the scores have more digits than errors of float32 predictions.
-        return RowScores(held_data.rows, errors_of(refit, held_data).abs() / 3)
+        return RowScores(held_data.rows, np.abs(errors_of(refit, held_data)) / 3)
 
 
 @pytest.mark.parametrize("method", ["split", "cv+", "cqr", "absolute"])

@@ -158,7 +158,7 @@ def test_scorers_of_scikit_learn(report, fit, train, fresh, name):
     table = pq.read_table(fresh)
     predicted = KernelModel.load(model).predict(np.column_stack(table.select(list("abc"))))[:, 0]
     y, function = table["y"].to_numpy(), sk.get_scorer(name)
-    assert found[name] == pytest.approx(function._sign * function._score_func(y, predicted.numpy()))
+    assert found[name] == pytest.approx(function._sign * function._score_func(y, predicted))
 
 
 def test_the_name_of_a_scorer_is_the_metric(report, fit, train, fresh):

@@ -9,7 +9,6 @@ from types import ModuleType
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-import torch
 from plain import PLAIN
 
 from gramian import KernelRidge
@@ -73,8 +72,8 @@ def test_columns_targets_and_landmarks(tables, tmp_path):
     ridge = KernelRidge(landmarks=str(tmp_path / "points.rowl"), standardize=False, **PLAIN).fit(
         rows, y
     )
-    centers = ridge.model_.centers.take(torch.arange(9))
-    np.testing.assert_array_equal(centers.numpy(), points)
+    centers = ridge.model_.centers.take(np.arange(9))
+    np.testing.assert_array_equal(centers, points)
 
 
 def test_errors_and_info_name_it(jsonl, error, report, train, tmp_path):

@@ -36,7 +36,7 @@ def classifier(fit, labelled) -> Path:
 @pytest.fixture
 def chances(classifier, labelled) -> np.ndarray:
     X = np.asarray(pq.read_table(labelled).select(["a", "b", "c"]))
-    return load_model(classifier).predict_proba(X).numpy()
+    return load_model(classifier).predict_proba(X)
 
 
 def read(path: Path) -> dict[str, list[Any]]:

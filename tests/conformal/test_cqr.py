@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-import torch
 
 import gramian
 from gramian import KernelRidge, KernelRidgeClassifier
@@ -43,13 +42,13 @@ class Value:
         self.value = value
 
     def predict(self, rows, **settings):
-        return torch.full((len(rows), 1), self.value, dtype=torch.float64)
+        return np.full((len(rows), 1), self.value, dtype=np.float64)
 
 
 def of_values(low: float, high: float, scores: list[float], level: float) -> np.ndarray:
-    column = torch.tensor(scores, dtype=torch.float64)[:, None]
+    column = np.array(scores, dtype=np.float64)[:, None]
     part = CalibratedPart(column, {"low": Value(low), "high": Value(high)})
-    return ConformalQuantiles().intervals([part], Value(0.0), range(2), level, {})[0, 0].numpy()
+    return ConformalQuantiles().intervals([part], Value(0.0), range(2), level, {})[0, 0]
 
 
 def test_ends_are_moved_by_the_quantile_of_scores():
@@ -65,13 +64,13 @@ def test_crossed_ends_are_a_point_and_crossed_quantiles_change_places():
 
 def test_scores_are_of_held_out_rows(model):
     """The larger distance out of the quantiles; negative within."""
-    held = hold_out(500, model._draws())[1].numpy()
+    held = hold_out(500, model._draws())[1]
     (part,) = model.model_.conformal.parts
-    low, high = (part.functions[name].predict(X[held])[:, 0].numpy() for name in ("low", "high"))
+    low, high = (part.functions[name].predict(X[held])[:, 0] for name in ("low", "high"))
     expected = np.sort(np.maximum(low - Y[held], Y[held] - high))
     np.testing.assert_allclose(part.scores[:, 0], expected, rtol=1e-9)
     k = math.ceil(101 * 0.8) - 1
-    low, high = (part.functions[name].predict(NEW)[:, 0].numpy() for name in ("low", "high"))
+    low, high = (part.functions[name].predict(NEW)[:, 0] for name in ("low", "high"))
     ends = np.column_stack([low - expected[k], high + expected[k]])
     crossed = ends[:, 0] > ends[:, 1]
     ends[crossed] = ends[crossed].mean(axis=1, keepdims=True)
@@ -80,19 +79,19 @@ def test_scores_are_of_held_out_rows(model):
 
 def test_held_out_rows_do_not_change_the_quantiles(model):
     far = Y.copy()
-    far[hold_out(500, model._draws())[1].numpy()] += 1e3
+    far[hold_out(500, model._draws())[1]] += 1e3
     other = KernelRidge(**PLAIN, conformal="cqr").fit(X, far)
     for name in ("low", "high"):
         one, two = (
             est.model_.conformal.parts[0].functions[name].predict(NEW) for est in (model, other)
         )
-        assert torch.equal(one, two)
+        assert np.array_equal(one, two)
 
 
 def test_quantiles_are_below_and_above_a_share_of_the_targets(model):
     (part,) = model.model_.conformal.parts
     for name, share in (("low", 0.05), ("high", 0.95)):
-        below = part.functions[name].predict(NEW)[:, 0].numpy() > TRUTH
+        below = part.functions[name].predict(NEW)[:, 0] > TRUTH
         assert below.mean() == pytest.approx(share, abs=0.04)
 
 
@@ -111,7 +110,7 @@ def test_intervals_are_skewed_as_the_noise(model):
 
 def test_quantiles_have_the_level_of_the_method():
     est = KernelRidge(**PLAIN, conformal=ConformalQuantiles(0.5)).fit(X, Y)
-    below = est.model_.conformal.parts[0].functions["low"].predict(NEW)[:, 0].numpy() > TRUTH
+    below = est.model_.conformal.parts[0].functions["low"].predict(NEW)[:, 0] > TRUTH
     assert below.mean() == pytest.approx(0.25, abs=0.05)
 
 

@@ -7,21 +7,20 @@ from dataclasses import dataclass
 
 import first_calls
 import jaxtyping
+import numpy as np
 import pytest
-import torch
 from beartype import beartype
 from jaxtyping import Float, TypeCheckError
-from torch import Tensor
 
 from gramian.kernels import Gaussian
 from gramian.landmarks import Landmarks
 
-WRONG = torch.zeros(3)
+WRONG = np.zeros(3, np.float32)
 
 
-def checked() -> Callable[[Tensor], int]:
+def checked() -> Callable[[np.ndarray], int]:
     @jaxtyping.jaxtyped(typechecker=beartype)
-    def width(x: Float[Tensor, "n d"]) -> int:
+    def width(x: Float[np.ndarray, "n d"]) -> int:
         return x.shape[-1]
 
     return width
@@ -47,13 +46,13 @@ def test_each_case_checks_first_calls_again(case):
 @jaxtyping.jaxtyped(typechecker=beartype)
 @dataclass
 class One:
-    x: Float[Tensor, "n d"]
+    x: Float[np.ndarray, "n d"]
 
 
 @jaxtyping.jaxtyped(typechecker=beartype)
 @dataclass
 class Other:
-    x: Float[Tensor, "n d"]
+    x: Float[np.ndarray, "n d"]
 
 
 def test_dataclasses_that_read_alike_are_counted_apart():
@@ -72,14 +71,14 @@ def test_what_is_in_the_package_is_checked():
 
 
 def test_functions_that_one_line_makes_share_what_checks_them_and_nothing_else():
-    def adding(k: int) -> Callable[[Tensor], Tensor]:
+    def adding(k: int) -> Callable[[np.ndarray], np.ndarray]:
         @jaxtyping.jaxtyped(typechecker=beartype)
-        def add(x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
+        def add(x: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
             return x + k if k < 2 else add_one(x) + k - 1
 
         return add
 
     add_one, add_two = adding(1), adding(2)
-    assert add_two(torch.zeros(1, 1)) == 2.0  # and one call inside the other
+    assert add_two(np.zeros((1, 1), np.float32)) == 2.0  # and one call inside the other
     with pytest.raises(TypeCheckError, match="add"):
         add_one(WRONG)

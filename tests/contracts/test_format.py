@@ -102,10 +102,10 @@ def test_rows_and_targets(name: str, path: Path) -> None:
     a, b, y = named(name)
     assert feature_columns(path, [y]) == (a, b)
     every = open_rows(path)
-    np.testing.assert_array_equal(every.map(lambda block: block, size=5).numpy(), X)
+    np.testing.assert_array_equal(every.map(lambda block: block, size=5), X)
     assert every.feature_names == (NAMES if formats[name].named else None)
     two = open_rows(path, [b, a]).map(lambda block: block, size=5)
-    np.testing.assert_array_equal(two.numpy(), X[:, [1, 0]])
+    np.testing.assert_array_equal(two, X[:, [1, 0]])
     np.testing.assert_array_equal(read_targets(path, y), X[:, 2])
     np.testing.assert_array_equal(read_targets(path, [y, a]), X[:, [2, 0]])
     with pytest.raises(ValueError, match="no column price"):
@@ -117,7 +117,7 @@ def test_rows_and_targets(name: str, path: Path) -> None:
 def test_conversion_from_and_to_every_other(name: str, other: str, path: Path) -> None:
     target = path.with_name(f"other{formats[other].suffixes[0]}")
     assert convert(path, target, dtype="float64") == N
-    np.testing.assert_array_equal(open_rows(target).map(lambda b: b, size=9).numpy(), X)
+    np.testing.assert_array_equal(open_rows(target).map(lambda b: b, size=9), X)
 
 
 @pytest.mark.parametrize("name", WRITABLE)

@@ -8,14 +8,16 @@ import numpy as np
 import pytest
 import scipy.sparse
 import slopes
-import torch
+from close import assert_close
 from formulas import exact, suited
-from torch import Tensor
+from tensors import fused_engines
 
+from gramian import _arrays as xp
 from gramian import kernels
+from gramian._arrays import RandomStream
 from gramian.data import SparseRows
 from gramian.engines._compiled.kernels import instructions
-from gramian.engines.triton_engine import is_installed as triton_installed
+from gramian.engines._devices import count_devices
 from gramian.kernels import (
     Gaussian,
     Kernel,
@@ -33,11 +35,10 @@ from gramian.operators import (
     KernelOperator,
     MultiDeviceEngine,
     NativeEngine,
-    TorchEngine,
-    TritonEngine,
+    TiledEngine,
 )
 
-GPU = "cuda" if torch.cuda.is_available() else None
+GPU = "cuda" if count_devices() else None
 
 SIMPLE = [kernels.make(name, lengthscale=1.7) for name in slopes.KERNELS]
 COMPOSITE = [
@@ -52,13 +53,13 @@ KERNELS = SIMPLE + COMPOSITE + PARAMETERS
 SHARP = [Laplacian(1.7), L1Laplacian(1.7)]
 
 ROW_BY_ROW = "tiles of one row"
-TRITON = {"triton": TritonEngine(GPU or "cpu", tuned=False)} if triton_installed() else {}
+TRITON = fused_engines(GPU)
 ENGINES: dict[str, Engine] = (
     {
-        "default": TorchEngine(),
-        ROW_BY_ROW: TorchEngine(tile_bytes=1, threads=1),
-        "small tiles": TorchEngine(tile_bytes=1 << 10, threads=3),
-        "two engines": MultiDeviceEngine((TorchEngine(threads=1), TorchEngine(threads=2))),
+        "default": TiledEngine(),
+        ROW_BY_ROW: TiledEngine(tile_bytes=1, threads=1),
+        "small tiles": TiledEngine(tile_bytes=1 << 10, threads=3),
+        "two engines": MultiDeviceEngine((TiledEngine(threads=1), TiledEngine(threads=2))),
     }
     | {f"native {isa}": NativeEngine(threads=2, instructions=isa) for isa in instructions()}
     | TRITON
@@ -87,32 +88,34 @@ def each_engine_with(
             marks=[pytest.mark.slow] if title == ROW_BY_ROW and kernel != SIMPLE[0] else [],
         )
         for title, engine in engines.items()
-        for dtype in (torch.float32, torch.float64)
+        for dtype in (np.float32, np.float64)
         for kernel in kernels
         if engine.covers(kernel, dtype=dtype, sparse=False)
     ]
     return pytest.mark.parametrize(("engine", "kernel", "dtype"), cases)
 
 
-def draw(rng: torch.Generator, *shapes: tuple[int, ...], dtype=torch.float64) -> list[Tensor]:
-    return [torch.randn(shape, generator=rng, dtype=torch.float64).to(dtype) for shape in shapes]
+def draw(rng: RandomStream, *shapes: tuple[int, ...], dtype=np.float64) -> list[np.ndarray]:
+    return [xp.cast(rng.standard_normal(shape, np.float64), dtype) for shape in shapes]
 
 
-def precision(kernel: Kernel, dtype: torch.dtype) -> float:
+def precision(kernel: Kernel, dtype: np.dtype) -> float:
     """Return what a term may be off by: rounding, or what is promised next to a kink."""
-    if dtype == torch.float64:
+    if dtype == np.float64:
         return 1e-7 if kernel.kinked else 1e-13
     return 5e-6
 
 
-def check(engine: Engine, kernel: Kernel, x: Tensor, z: Tensor, v: Tensor, most: float) -> None:
+def check(
+    engine: Engine, kernel: Kernel, x: np.ndarray, z: np.ndarray, v: np.ndarray, most: float
+) -> None:
     """Compare with autograd in float64: errors relative to the terms of each gradient."""
     x, z = suited(kernel, x, z)
     actual = engine.gradients(kernel, x, z, v)
-    expected = slopes.gradients(kernel, x.double(), z.double(), v.double())
-    assert actual.dtype == torch.float64
+    expected = slopes.gradients(kernel, xp.to_float64(x), xp.to_float64(z), xp.to_float64(v))
+    assert actual.dtype == np.float64
     assert actual.shape == expected.shape
-    error = (actual - expected).abs() / slopes.sizes(kernel, x, z, v)
+    error = np.abs(actual - expected) / slopes.sizes(kernel, x, z, v)
     assert float(error.max()) <= most
 
 
@@ -159,12 +162,12 @@ def test_a_kink_has_the_mean_of_its_slopes(engine, kernel, dtype, rng):
 def test_rows_next_to_each_other_keep_their_slope(engine, kernel, dtype, apart, rng):
     """Its size is that of the kernel at a kink, however near, and its direction is right."""
     for d in (2, 20):
-        z, v, step = draw(rng, (29, d), (29, 2), (53, d), dtype=torch.float64)
-        z = z.to(dtype)
-        x = (z[torch.arange(53) % 29].double() + apart * step).to(dtype)
+        z, v, step = draw(rng, (29, d), (29, 2), (53, d), dtype=np.float64)
+        z = xp.cast(z, dtype)
+        x = xp.cast(xp.to_float64(z[np.arange(53) % 29]) + apart * step, dtype)
         if isinstance(kernel, L1Laplacian):  # coordinates are rounded once they are centered
-            x = torch.where((x - z[torch.arange(53) % 29]).abs() < 1e-6, x + 1e-3, x)
-        check(engine, kernel, x, z, v.to(dtype), precision(kernel, dtype))
+            x = np.where(np.abs(x - z[np.arange(53) % 29]) < 1e-6, x + 1e-3, x)
+        check(engine, kernel, x, z, xp.cast(v, dtype), precision(kernel, dtype))
 
 
 @each_engine_with(
@@ -178,15 +181,15 @@ def test_lengthscales_that_are_tiny_or_flat(engine, kernel, dtype, scale, rng):
     for d in (2, 12):
         x, z, v = draw(rng, (53, d), (29, d), (29, 2), dtype=dtype)
         x[::3] = z[0] + 0.5 * scale * x[::3]
-        check(engine, scaled, x, z, v, 1e-5 if dtype == torch.float32 else 1e-9)
+        check(engine, scaled, x, z, v, 1e-5 if dtype == np.float32 else 1e-9)
 
 
 @each_engine_with([*SHARP, Gaussian(1.7), Matern32(1.7)], FEW)
 def test_rows_far_from_the_origin(engine, kernel, dtype, rng):
     x, z, v = draw(rng, (53, 3), (29, 3), (29, 2), dtype=dtype)
-    check(engine, kernel, x + 1000, z + 1000, v, 1e-5 if dtype == torch.float32 else 1e-9)
+    check(engine, kernel, x + 1000, z + 1000, v, 1e-5 if dtype == np.float32 else 1e-9)
     z[0] += 300  # which moves the center, too
-    check(engine, kernel, x, z, v, 1e-5 if dtype == torch.float32 else 1e-9)
+    check(engine, kernel, x, z, v, 1e-5 if dtype == np.float32 else 1e-9)
 
 
 @each_engine_with([Gaussian(), Laplacian(), L1Laplacian(), Linear()])
@@ -198,33 +201,33 @@ def test_no_rows_columns_or_targets_give_zeros_of_their_shape(engine, kernel, dt
         (engine.gradients(kernel, x, x, v[:, :0]), (5, 0, 3)),
     ]:
         assert got.shape == shape
-        assert got.dtype == torch.float64
+        assert got.dtype == np.float64
         assert not got.any()
 
 
-def strided(x: Tensor) -> Tensor:
-    room = x.new_full((3 * x.shape[1], 2 * x.shape[0]), torch.nan)
+def strided(x: np.ndarray) -> np.ndarray:
+    room = np.full((3 * x.shape[1], 2 * x.shape[0]), np.nan, dtype=x.dtype)
     view = room[::3, ::2].T
-    view.copy_(x)
+    xp.assign_(view, x)
     return view
 
 
 @each_engine_with([Gaussian(), Laplacian(), L1Laplacian(), Linear()])
 def test_arguments_of_any_layout_are_left_alone(engine, kernel, dtype, rng, tol):
     x, z, v = draw(rng, (23, 3), (17, 3), (17, 2), dtype=dtype)
-    before = [u.clone() for u in (x, z, v)]
+    before = [xp.copy(u) for u in (x, z, v)]
     expected = engine.gradients(kernel, x, z, v)
-    assert all(map(torch.equal, (x, z, v), before))
+    assert all(map(np.array_equal, (x, z, v), before))
     again = engine.gradients(kernel, strided(x), strided(z), strided(v))
-    torch.testing.assert_close(again, expected, rtol=0, atol=tol(dtype, 100))
+    assert_close(again, expected, rtol=0, atol=tol(dtype, 100))
 
 
 @each_engine_with([Gaussian(), Laplacian(), L1Laplacian()])
 def test_a_nan_is_not_hidden(engine, kernel, dtype, rng):
     x, z, v = draw(rng, (5, 3), (4, 3), (4, 2), dtype=dtype)
-    x[1, 0] = torch.nan
+    x[1, 0] = np.nan
     got = engine.gradients(kernel, x, z, v)
-    assert torch.equal(got.isnan().flatten(1).any(dim=1), x.isnan().any(dim=1))
+    assert np.array_equal(np.isnan(got).any(axis=(1, 2)), np.isnan(x).any(axis=1))
 
 
 @pytest.mark.parametrize("engine", ENGINES.values(), ids=ENGINES.keys())
@@ -235,15 +238,15 @@ def test_what_has_no_gradients_is_refused(engine, rng):
         def scale(self) -> float:
             return 1.0
 
-        def profile(self, s: Tensor, *, underflow: bool = True) -> Tensor:
-            return s.fill_(1.0)
+        def profile(self, s: np.ndarray, *, underflow: bool = True) -> np.ndarray:
+            return xp.fill_(s, 1.0)
 
-    x, v = draw(rng, (9, 4), (9, 2), dtype=torch.float32)
+    x, v = draw(rng, (9, 4), (9, 2), dtype=np.float32)
     for kernel in (Flat(), 2.0 * Flat(), Flat() + Gaussian(), Gaussian() * Flat()):
         assert not kernel.differentiable
         with pytest.raises(ValueError, match=r"Flat.* has no gradients; .*`derivative`"):
             engine.gradients(kernel, x, x, v)
-    csr = SparseRows(scipy.sparse.csr_matrix(x.numpy())).take(torch.arange(9))
+    csr = SparseRows(scipy.sparse.csr_matrix(x)).take(np.arange(9))
     with pytest.raises(ValueError, match="gradients need dense rows"):
         engine.gradients(Gaussian(), csr, x, v)
 
@@ -261,22 +264,22 @@ def test_gradients_are_limits_of_differences(name, rng):
     if not kernel.differentiable:
         pytest.fail(f"{name} has no gradients; if it cannot have any, say so here")
     x, z, v = draw(rng, (23, 3), (17, 3), (17, 2))
-    x, z, v = (u.numpy() for u in (*suited(kernel, x, z), v))
+    x, z, v = (u for u in (*suited(kernel, x, z), v))
     step, expected = 1e-5, np.empty((23, 2, 3))
     for k, along in enumerate(step * np.eye(3)):
         ahead, behind = (exact(kernel, x + sign * along, z) @ v for sign in (1, -1))
         expected[:, :, k] = (ahead - behind) / (2 * step)
-    actual = TorchEngine().gradients(kernel, *map(torch.from_numpy, (x, z, v)))
-    np.testing.assert_allclose(actual.numpy(), expected, rtol=1e-5, atol=1e-7)
+    actual = TiledEngine().gradients(kernel, *map(np.asarray, (x, z, v)))
+    np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-7)
 
 
 def test_rows_closer_than_rounding_count_as_equal(rng):
     """A slope of 1e13 times a difference of which nothing is left would be noise."""
     z, v, step = draw(rng, (29, 3), (29, 2), (29, 3))
-    engine = TorchEngine()
+    engine = TiledEngine()
     expected = engine.gradients(Laplacian(), z, z, v)
     actual = engine.gradients(Laplacian(), z + 1e-13 * step, z, v)
-    torch.testing.assert_close(actual, expected, rtol=0, atol=1e-10)
+    assert_close(actual, expected, rtol=0, atol=1e-10)
 
 
 @each_kernel
@@ -285,10 +288,10 @@ def test_weights_multiply_what_is_differentiated(kernel, rng):
     x, z, v, w = draw(rng, (11, 3), (7, 3), (7, 2), (11, 7))
     x, z = suited(kernel, x, z)
     left, right = kernel.prepare(x, "left"), kernel.prepare(z, "right")
-    actual = kernel.gradients(left, right, v, w.clone())
+    actual = kernel.gradients(left, right, v, xp.copy(w))
     for i in range(11):
         expected = slopes.gradients(kernel, x[i : i + 1], z, w[i][:, None] * v)[0]
-        torch.testing.assert_close(actual[i], expected, rtol=1e-10, atol=1e-10)
+        assert_close(actual[i], expected, rtol=1e-10, atol=1e-10)
 
 
 # --- operators ----------------------------------------------------------------------------------
@@ -296,25 +299,25 @@ def test_weights_multiply_what_is_differentiated(kernel, rng):
 
 def test_an_operator_gives_gradients_at_other_rows(dtype, rng, tol):
     x, z, v = draw(rng, (37, 3), (29, 3), (29, 2), dtype=dtype)
-    rows = torch.zeros(5, 3, dtype=dtype)  # those of the operator do not matter
+    rows = np.zeros((5, 3), dtype)  # those of the operator do not matter
     K = KernelOperator(Matern32(1.3), rows, z)
-    expected = slopes.gradients(K.kernel, x.double(), z.double(), v.double())
+    expected = slopes.gradients(K.kernel, xp.to_float64(x), xp.to_float64(z), xp.to_float64(v))
     before = K.meter.evaluations
     actual = K.gradients(x, v)
     assert K.meter.evaluations - before == 37 * 29
     assert actual.dtype == dtype
-    torch.testing.assert_close(actual.double(), expected, rtol=0, atol=tol(dtype, 1000))
-    torch.testing.assert_close(K.gradients(x.numpy(), v[:, 1].numpy()), actual[:, 1])
-    whole = K.gradients(x, torch.ones(29, 1, dtype=torch.int64))
-    assert whole.dtype == torch.float64
+    assert_close(xp.to_float64(actual), expected, rtol=0, atol=tol(dtype, 1000))
+    assert_close(K.gradients(x, v[:, 1]), actual[:, 1])
+    whole = K.gradients(x, np.ones((29, 1), np.int64))
+    assert whole.dtype == np.float64
 
 
 def test_rows_come_in_blocks_that_fit_the_budget(rng):
-    x, z, v = draw(rng, (4001, 3), (29, 3), (29, 2), dtype=torch.float32)
+    x, z, v = draw(rng, (4001, 3), (29, 3), (29, 2), dtype=np.float32)
     expected = KernelOperator(Laplacian(), x[:1], z).gradients(x, v)
     sizes = []
 
-    class Watched(TorchEngine):
+    class Watched(TiledEngine):
         def gradients(self, kernel, x, z, v):
             sizes.append(len(x))
             return super().gradients(kernel, x, z, v)
@@ -322,7 +325,7 @@ def test_rows_come_in_blocks_that_fit_the_budget(rng):
     engine = Watched(threads=1, tile_bytes=1 << 12)
     least = engine.workspace_bytes(29, 3, 2, 4)
     K = KernelOperator(Laplacian(), x[:1], z, engine, memory_bytes=least + (1 << 17))
-    torch.testing.assert_close(K.gradients(x, v), expected)
+    assert_close(K.gradients(x, v), expected)
     assert max(sizes) * (engine.row_bytes(3, 2, 4) + 2 * 3 * 8) <= 1 << 17
     assert sum(sizes) == 4001
     tight = KernelOperator(Laplacian(), x[:1], z, engine, memory_bytes=least // 2)
@@ -338,6 +341,6 @@ def test_an_operator_refuses_what_does_not_fit(rng):
     with pytest.raises(ValueError, match="number of features, not 2 and 3"):
         K.gradients(x[:, :2], v)
     with pytest.raises(ValueError, match="gradients need dense rows"):
-        KernelOperator(Gaussian(), x, x, "torch").gradients(scipy.sparse.csr_matrix(x.numpy()), v)
+        KernelOperator(Gaussian(), x, x, "torch").gradients(scipy.sparse.csr_matrix(x), v)
     with pytest.raises(TypeError, match="multiplied by real vectors"):
         K.gradients(x, v + 1j)

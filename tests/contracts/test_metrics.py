@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from remote import Remote
 
 from gramian import KernelModel
@@ -111,7 +110,7 @@ def test_blocks_of_numbers(metric: Metric, targets: int, weighted: bool, size: i
     if form is None:
         return  # predictions are gathered
     reduction = RowMeans((form,))
-    beside = [torch.from_numpy(part) for part in (given.y, weights) if part is not None]
+    beside = [part for part in (given.y, weights) if part is not None]
     means = as_rows(given.predicted.reshape(N, -1)).fold(reduction, *beside, size=size)
     assert reduction.values(means) == pytest.approx([given.measure(metric)], rel=1e-12)
 
@@ -144,7 +143,7 @@ def test_remote_rows(k: int, parts: int) -> None:
     coef = rng.normal(size=(N, k if k > 2 else 1))
     classes = ("bird", "cat", "dog", "eel")[:k] if k > 1 else None
     info: dict[str, Any] = {"baseline": 0.5 if classes is None else "cat"}
-    model = KernelModel(Gaussian(1.0), torch.from_numpy(X), torch.from_numpy(coef), info=info)
+    model = KernelModel(Gaussian(1.0), X, coef, info=info)
     model = replace(model, classes=classes)
     rows, numbers = Remote.of(X, parts=parts), rng.integers(0, max(k, 2), N).astype(float)
     labels = None if classes is None else np.array(classes)

@@ -16,9 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse
-import torch
-from torch import Tensor
 
+from gramian import _arrays as xp
 from gramian.data import (
     Cast,
     Complement,
@@ -55,6 +54,11 @@ def memmap(tmp: Path) -> np.ndarray:
 def npy_path(tmp: Path) -> Path:
     memmap(tmp)
     return tmp / "x.npy"
+
+
+def tensor(x: np.ndarray, dtype: str) -> Any:
+    torch = pytest.importorskip("torch")
+    return torch.tensor(x, dtype=getattr(torch, dtype))
 
 
 def frozen() -> np.ndarray:
@@ -125,7 +129,7 @@ def untidy_csr() -> Any:
 
 
 def standardized(x: Any) -> RowSource:
-    mean, scale = torch.zeros(D, dtype=torch.float64), torch.full((D,), 0.5, dtype=torch.float64)
+    mean, scale = np.zeros(D, np.float64), np.full((D,), 0.5, dtype=np.float64)
     return Standardized(as_rows(x), mean, scale)
 
 
@@ -156,12 +160,12 @@ def padded() -> np.ndarray:
     return np.insert(X.astype(np.float32), [0, 4, 4, N], 121, axis=0)
 
 
-EXTRA = torch.tensor([0, 5, 6, N + 3])
-EVERY = torch.arange(N)
-F32, F64 = torch.float32, torch.float64
+EXTRA = np.array([0, 5, 6, N + 3])
+EVERY = np.arange(N)
+F32, F64 = np.float32, np.float64
 
 # name: (how to make it, the type it delivers, whether it knows names)
-SOURCES: dict[str, tuple[Callable[[Path], Any], torch.dtype, bool]] = {
+SOURCES: dict[str, tuple[Callable[[Path], Any], np.dtype, bool]] = {
     "float32": (lambda tmp: X.astype(np.float32), F32, False),
     "float64": (lambda tmp: X.astype(np.float64), F64, False),
     "float16": (lambda tmp: X.astype(np.float16), F32, False),
@@ -184,11 +188,11 @@ SOURCES: dict[str, tuple[Callable[[Path], Any], torch.dtype, bool]] = {
     "memmap": (memmap, F32, False),
     "npy path": (npy_path, F32, False),
     "list": (lambda tmp: X.astype(float).tolist(), F64, False),
-    "torch float32": (lambda tmp: torch.tensor(X, dtype=F32), F32, False),
-    "torch transposed": (lambda tmp: torch.tensor(X.T.copy(), dtype=F64).T, F64, False),
-    "torch gradient": (lambda tmp: torch.tensor(X, dtype=F32, requires_grad=True), F32, False),
-    "torch bfloat16": (lambda tmp: torch.tensor(X).to(torch.bfloat16), F32, False),
-    "torch int64": (lambda tmp: torch.tensor(X), F64, False),
+    "torch float32": (lambda tmp: tensor(X, "float32"), F32, False),
+    "torch transposed": (lambda tmp: tensor(X.T.copy(), "float64").T, F64, False),
+    "torch gradient": (lambda tmp: tensor(X, "float32").requires_grad_(), F32, False),
+    "torch bfloat16": (lambda tmp: tensor(X, "bfloat16"), F32, False),
+    "torch int64": (lambda tmp: tensor(X, "int64"), F64, False),
     "pandas mixed": (lambda tmp: frame(a="float32", b="int8", c="uint16"), F32, True),
     "pandas nullable": (lambda tmp: frame(a="Int16", b="Int64", c="Float32"), F64, True),
     "pandas arrow": (lambda tmp: frame(a="int8[pyarrow]", b="float", c="float32"), F64, True),
@@ -233,7 +237,11 @@ SOURCES: dict[str, tuple[Callable[[Path], Any], torch.dtype, bool]] = {
     "cast": (lambda tmp: Cast(as_rows(X.astype(np.float64)), F32), F32, False),
     "cast parquet": (lambda tmp: Cast(as_rows(one_file(tmp)), F64), F64, True),
     "cast sparse": (lambda tmp: Cast(as_rows(sparse("csr", np.uint8)), F64), F64, False),
-    "subset": (lambda tmp: Subset(as_rows(X[::-1].astype(np.float32)), EVERY.flip(0)), F32, False),
+    "subset": (
+        lambda tmp: Subset(as_rows(X[::-1].astype(np.float32)), xp.flip(EVERY, 0)),
+        F32,
+        False,
+    ),
     "subset parquet": (lambda tmp: Subset(as_rows(one_file(tmp)), EVERY), F32, True),
     "subset sparse": (lambda tmp: Subset(as_rows(sparse("csr", np.uint8)), EVERY), F32, False),
     "complement": (lambda tmp: Complement(as_rows(padded()), EXTRA), F32, False),
@@ -278,12 +286,12 @@ def source(request: pytest.FixtureRequest, tmp_path: Path) -> RowSource:
     return as_rows(SOURCES[request.param][0](tmp_path))
 
 
-def dense(block: Tensor) -> Tensor:
-    return block.to_dense() if block.layout == torch.sparse_csr else block
+def dense(block: np.ndarray) -> np.ndarray:
+    return xp.to_dense(block) if xp.is_sparse(block) else block
 
 
-def truth(source: RowSource) -> Tensor:
-    return torch.tensor(X, dtype=source.dtype)
+def truth(source: RowSource) -> np.ndarray:
+    return np.array(X, dtype=source.dtype)
 
 
 @pytest.mark.parametrize("name", SOURCES)
@@ -311,65 +319,64 @@ def check_tiles(source: RowSource, size: int) -> None:
         stop = part.stop
         assert 1 <= len(block) == part.stop - part.start <= size
         assert block.dtype == source.dtype
-        assert not block.requires_grad
-        assert (block.layout == torch.sparse_csr) == source.sparse
-        assert source.sparse or block.is_contiguous()
-        assert torch.equal(dense(block), truth(source)[part])
+        assert (xp.is_sparse(block)) == source.sparse
+        assert source.sparse or xp.is_contiguous(block)
+        assert np.array_equal(dense(block), truth(source)[part])
     assert stop == N
 
 
 def test_take_is_indexing(source: RowSource) -> None:
     for index in ([0], [N - 1, 0, N - 1, 5, 5, 6], list(range(N))[::-1], [], list(range(N))):
-        picked = source.take(torch.tensor(index, dtype=torch.int64))
+        picked = source.take(np.array(index, dtype=np.int64))
         assert picked.dtype == source.dtype
-        assert torch.equal(dense(picked), truth(source)[index])
+        assert np.array_equal(dense(picked), truth(source)[index])
 
 
 def test_take_gives_a_new_tensor(source: RowSource) -> None:
-    taken = source.take(torch.arange(N))
-    (taken.values() if source.sparse else taken).zero_()
-    assert torch.equal(dense(source.take(torch.arange(N))), truth(source))
+    taken = source.take(np.arange(N))
+    (xp.entries(taken) if source.sparse else taken)[...] = 0
+    assert np.array_equal(dense(source.take(np.arange(N))), truth(source))
 
 
 def test_take_refuses_rows_that_are_not_there(source: RowSource) -> None:
     for index in ([N], [-1], [0, N + 5]):
         with pytest.raises(IndexError, match=rf"0 \.\. {N - 1}"):
-            source.take(torch.tensor(index))
+            source.take(np.array(index))
 
 
 def test_map_concatenates(source: RowSource) -> None:
-    u = torch.arange(N, dtype=source.dtype)
+    u = np.arange(N, dtype=source.dtype)
     for size in SIZES:
         out = source.map(lambda block, w: dense(block) * w[:, None], u, size=size)
-        assert torch.equal(out, truth(source) * u[:, None])
-        flat = source.map(lambda block: dense(block).sum(dim=1).double(), size=size)
-        assert flat.dtype == torch.float64
-        assert torch.equal(flat, truth(source).sum(dim=1).double())
+        assert np.array_equal(out, truth(source) * u[:, None])
+        flat = source.map(lambda block: xp.to_float64(dense(block).sum(axis=1)), size=size)
+        assert flat.dtype == np.float64
+        assert np.array_equal(flat, xp.to_float64(truth(source).sum(axis=1)))
 
 
 def test_sum_adds_up(source: RowSource) -> None:
-    u, w = torch.arange(N, dtype=source.dtype), torch.arange(2 * N, dtype=source.dtype).view(N, 2)
+    u, w = np.arange(N, dtype=source.dtype), np.arange(2 * N, dtype=source.dtype).reshape(N, 2)
     for size in SIZES:
         total = source.sum(lambda block, p, q: dense(block).T @ (p[:, None] * q), u, w, size=size)
-        assert torch.equal(total, truth(source).T @ (u[:, None] * w))  # integers: exact
+        assert np.array_equal(total, truth(source).T @ (u[:, None] * w))  # integers: exact
 
 
 def test_sum_and_map_bear_a_reused_buffer(source: RowSource) -> None:
-    buffer = torch.empty(5, D, dtype=source.dtype)
+    buffer = np.empty((5, D), source.dtype)
 
-    def total(block: Tensor) -> Tensor:
-        return torch.sum(dense(block), dim=0, out=buffer[0])
+    def total(block: np.ndarray) -> np.ndarray:
+        return np.sum(dense(block), axis=0, out=buffer[0])
 
-    def copy(block: Tensor) -> Tensor:
-        return buffer[: len(block)].copy_(dense(block))
+    def copy(block: np.ndarray) -> np.ndarray:
+        return xp.assign_(buffer[: len(block)], dense(block))
 
-    assert torch.equal(source.sum(total, size=5), truth(source).sum(dim=0))
-    assert torch.equal(source.map(copy, size=5), truth(source))
+    assert np.array_equal(source.sum(total, size=5), truth(source).sum(axis=0))
+    assert np.array_equal(source.map(copy, size=5), truth(source))
 
 
 def test_two_walks_at_once(source: RowSource) -> None:
     for (_, one), (_, two) in zip(source.blocks(3), source.blocks(3), strict=True):
-        assert torch.equal(dense(one), dense(two))
+        assert np.array_equal(dense(one), dense(two))
 
 
 def test_a_walk_may_stop_early(source: RowSource) -> None:
@@ -377,7 +384,7 @@ def test_a_walk_may_stop_early(source: RowSource) -> None:
     next(walk)
     next(walk)
     del walk
-    assert torch.equal(dense(source.take(torch.arange(N))), truth(source))
+    assert np.array_equal(dense(source.take(np.arange(N))), truth(source))
 
 
 def test_blocks_need_a_row(source: RowSource) -> None:
@@ -390,4 +397,4 @@ def test_copies_and_pickles(source: RowSource) -> None:
     for other in (pickle.loads(pickle.dumps(source)), copy.deepcopy(source)):
         assert other.shape == source.shape
         assert other.feature_names == source.feature_names
-        assert torch.equal(dense(other.take(torch.arange(N))), truth(source))
+        assert np.array_equal(dense(other.take(np.arange(N))), truth(source))

@@ -14,10 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse
-import torch
-from torch import Tensor
+from close import assert_close
 
+from gramian import _arrays as xp
 from gramian import kernels, landmarks
+from gramian._arrays import RandomStream
 from gramian.data import as_rows
 from gramian.landmarks import Landmarks, Uniform
 from gramian.landmarks.base import selectors
@@ -27,8 +28,8 @@ N, D = 90, 3
 every_selector = pytest.mark.parametrize("name", list(selectors))
 
 
-def points(n: int = N, d: int = D) -> Tensor:
-    return torch.randn(n, d, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+def points(n: int = N, d: int = D) -> np.ndarray:
+    return RandomStream(0).standard_normal((n, d), np.float64)
 
 
 def operator(X: Any) -> KernelOperator:
@@ -36,12 +37,12 @@ def operator(X: Any) -> KernelOperator:
     return KernelOperator(kernels.Gaussian(1.0), rows, rows)
 
 
-def in_order(X: Tensor) -> Tensor:
-    return X[X[:, 0].argsort()]
+def in_order(X: np.ndarray) -> np.ndarray:
+    return X[X[:, 0].argsort(stable=True)]
 
 
 def select(name: str, X: Any, m: int, seed: int = 0) -> Landmarks:
-    rng = torch.Generator().manual_seed(seed)
+    rng = RandomStream(seed)
     return landmarks.make(name, m=m).select(operator(X), rng=rng)
 
 
@@ -51,9 +52,9 @@ def test_distinct_rows_with_positive_weights(name, n, m):
     X = points(n)
     chosen = select(name, X, m)
     if chosen.index is not None:
-        assert len(chosen.index.unique()) == len(chosen.index) == m
-        assert torch.equal(chosen.points, X[chosen.index])
-    assert len(chosen.points.unique(dim=0)) == len(chosen.points) == m
+        assert len(np.unique(chosen.index)) == len(chosen.index) == m
+        assert np.array_equal(chosen.points, X[chosen.index])
+    assert len(np.unique(chosen.points, axis=0)) == len(chosen.points) == m
     assert chosen.weight.shape == (m,)
     assert bool((chosen.weight > 0).all())
 
@@ -63,7 +64,7 @@ def test_distinct_rows_with_positive_weights(name, n, m):
 def test_landmarks_that_are_rows_are_numbered(name, m):
     X = points()
     chosen = select(name, X, m)
-    are_rows = bool((chosen.points[:, None] == X).all(dim=2).any(dim=1).all())
+    are_rows = bool((chosen.points[:, None] == X).all(axis=2).any(axis=1).all())
     assert (chosen.index is not None) == are_rows
 
 
@@ -72,7 +73,7 @@ def test_landmarks_that_are_rows_are_numbered(name, m):
 def test_the_same_seed_the_same_landmarks(name, m):
     X = points()
     first, again = (select(name, X, m, seed=3) for _ in range(2))
-    assert torch.equal(first.points, again.points)
+    assert np.array_equal(first.points, again.points)
 
 
 @every_selector
@@ -81,7 +82,7 @@ def test_other_seeds_other_landmarks(name, m):
     """Among a few seeds: rows at equal distances are the same ones from several starts."""
     X = points()
     first, *others = (in_order(select(name, X, m, seed).points) for seed in (3, 4, 5, 6))
-    assert not all(torch.equal(first, other) for other in others)
+    assert not all(np.array_equal(first, other) for other in others)
 
 
 def parquet(X: np.ndarray, folder: Path) -> Path:
@@ -105,20 +106,20 @@ SOURCES: dict[str, Callable[[np.ndarray, Path], Any]] = {
 @every_selector
 @pytest.mark.parametrize("source", SOURCES)
 def test_it_does_not_matter_where_rows_live(name, source, tmp_path):
-    X = points().numpy() * (points().numpy() > 0)  # half of it zeros
+    X = points() * (points() > 0)  # half of it zeros
     here, there = select(name, X, 11), select(name, SOURCES[source](X, tmp_path), 11)
     if here.index is None:  # means are computed, and not in the same order
-        torch.testing.assert_close(here.points, there.points)
+        assert_close(here.points, there.points)
         return
-    assert torch.equal(here.index, there.index)
-    assert torch.equal(here.points, there.points.to_dense())
+    assert np.array_equal(here.index, there.index)
+    assert np.array_equal(here.points, xp.to_dense(there.points))
 
 
 @every_selector
 def test_more_landmarks_than_rows_is_a_warning_then_all_rows(name):
     with pytest.warns(UserWarning, match="91 landmarks were asked for but there are 90 rows"):
         chosen = select(name, points(), N + 1)
-    assert torch.equal(in_order(chosen.points), in_order(points()))
+    assert np.array_equal(in_order(chosen.points), in_order(points()))
 
 
 @every_selector
@@ -129,7 +130,7 @@ def test_more_landmarks_approximate_better(name):
     def error(m: int) -> float:
         z = select(name, X, m).points
         K_nm, K_mm = kernels.Gaussian(1.0)(X, z), kernels.Gaussian(1.0)(z, z)
-        return float((K - K_nm @ torch.linalg.pinv(K_mm, rtol=1e-12) @ K_nm.T).trace())
+        return float((K - K_nm @ np.linalg.pinv(K_mm, rtol=1e-12) @ K_nm.T).trace())
 
     errors = [error(m) for m in (2, 20, 60, N)]
     assert errors == sorted(errors, reverse=True)
@@ -151,38 +152,40 @@ def test_an_unknown_selector_is_told_the_names():
 class TestUniform:
     def test_no_kernel_evaluations(self):
         K = operator(points())
-        Uniform(9).select(K, rng=torch.Generator())
+        Uniform(9).select(K, rng=RandomStream(0))
         assert K.meter.evaluations == 0
 
     def test_all_rows_are_equally_likely(self):
         # n = 20 is drawn from a permutation, n = 60 from row numbers with repeats left out
         draws, m = 1500, 5
         for n in (20, 60):
-            K, rng = operator(points(n)), torch.Generator().manual_seed(0)
-            counts = torch.zeros(n)
+            K, rng = operator(points(n)), RandomStream(0)
+            counts = np.zeros(n, np.float32)
             for _ in range(draws):
                 counts[Uniform(m).select(K, rng=rng).index] += 1
             p = m / n
             deviations = (counts - draws * p) / (draws * p * (1 - p)) ** 0.5
-            assert deviations.abs().max() < 4.5  # of 80 normal numbers: once in 2000 times
+            assert np.abs(deviations).max() < 4.5  # of 80 normal numbers: once in 2000 times
 
     def test_weights_are_one(self):
-        assert torch.equal(select("uniform", points(), 9).weight, torch.ones(9).double())
+        assert np.array_equal(
+            select("uniform", points(), 9).weight, xp.to_float64(np.ones(9, np.float32))
+        )
 
     @pytest.mark.parametrize("copies", [2, 40])
     def test_repeated_rows_are_chosen_once_and_weigh_more(self, copies):
-        X = points(6).repeat(copies, 1)
-        X = torch.cat([X, X[:1]])  # the first one once more
+        X = np.tile(points(6), (copies, 1))
+        X = np.concatenate([X, X[:1]])  # the first one once more
         chosen = select("uniform", X, 10)
-        assert len(chosen.points.unique(dim=0)) == len(chosen.points) == 6
+        assert len(np.unique(chosen.points, axis=0)) == len(chosen.points) == 6
         assert chosen.coverage == 1
-        first = (chosen.points == X[0]).all(dim=1)
+        first = (chosen.points == X[0]).all(axis=1)
         # a weight is the share of the rows, relative to 1 / m
-        share = torch.where(first, copies + 1, copies) / len(X)
-        torch.testing.assert_close(chosen.weight, 6 * share.double())
+        share = np.where(first, copies + 1, copies) / len(X)
+        assert_close(chosen.weight, 6 * xp.to_float64(share))
 
     def test_zeros_of_either_sign_are_equal(self):
-        X = torch.tensor([[0.0, 1.0], [-0.0, 1.0], [2.0, 0.0]], dtype=torch.float64)
+        X = np.array([[0.0, 1.0], [-0.0, 1.0], [2.0, 0.0]], dtype=np.float64)
         assert len(select("uniform", X, 3).index) == 2
         stored = scipy.sparse.csr_array(([1.0, 0.0, 1.0, 2.0], ([0, 1, 1, 2], [1, 0, 1, 0])))
         assert stored.nnz == 4  # a zero is stored
@@ -191,18 +194,18 @@ class TestUniform:
     def test_repeated_sparse_rows(self):
         X = points(6)
         X[:, 1:] = 0
-        chosen = select("uniform", scipy.sparse.csr_array(X.repeat(5, 1).numpy()), 10)
-        assert len(chosen.points.to_dense().unique(dim=0)) == 6
+        chosen = select("uniform", scipy.sparse.csr_array(np.tile(X, (5, 1))), 10)
+        assert len(np.unique(xp.to_dense(chosen.points), axis=0)) == 6
 
     def test_coverage_is_the_share_of_rows_if_not_all_were_seen(self):
         assert select("uniform", points(), 9).coverage == pytest.approx(9 / N)
 
     def test_all_rows_equal(self):
-        chosen = select("uniform", torch.ones(30, 2), 4)
+        chosen = select("uniform", np.ones((30, 2), np.float32), 4)
         assert chosen.points.tolist() == [[1.0, 1.0]]
         assert chosen.weight.tolist() == [1.0]
 
 
 def test_what_has_a_field_is_refused_among_what_else_was_learned():
     with pytest.raises(ValueError, match="info holds coverage"):
-        Landmarks(torch.zeros(1, 1), torch.ones(1), info={"coverage": 1.0})
+        Landmarks(np.zeros((1, 1), np.float32), np.ones(1, np.float32), info={"coverage": 1.0})

@@ -17,14 +17,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse
-import torch
 from scipy.spatial.distance import cdist
 from squares import with_squares
-from torch import Tensor
 
+from gramian import _arrays as xp
 from gramian import kernels, solvers
+from gramian._arrays import RandomStream
 from gramian.data import RowSource, as_rows
-from gramian.engines.torch_engine import TorchEngine
+from gramian.engines.tiled_engine import TiledEngine
 from gramian.operators import KernelOperator
 from gramian.problems import FullProblem, LossProblem, NystromProblem
 from gramian.solvers import ProblemSize, Solver, State, max_iterations, solve, tolerance
@@ -73,11 +73,11 @@ class Data:
     weights: np.ndarray | None = None
 
     @classmethod
-    def draw(cls, dtype: torch.dtype = torch.float64) -> Data:
+    def draw(cls, dtype: np.dtype = np.float64) -> Data:
         rng = np.random.default_rng(0)
         X = rng.standard_normal((N + 20, D))
         y = np.stack([np.sin(X[:, 0]), X[:, 1] ** 2, X[:, 2] - X[:, 3]], axis=1)
-        narrow = np.float32 if dtype == torch.float32 else np.float64
+        narrow = np.float32 if dtype == np.float32 else np.float64
         X = X.astype(narrow).astype(np.float64)
         return cls(X[:N], y[:N], X[N:])
 
@@ -103,29 +103,29 @@ def problem_of(
     data: Data,
     kernel: kernels.Kernel = KERNELS["gaussian"][0],
     *,
-    dtype: torch.dtype = torch.float64,
+    dtype: np.dtype = np.float64,
     rows: RowSource | None = None,
     columns: slice = slice(None),
     **operator: Any,
 ) -> FullProblem | NystromProblem | LossProblem:
-    rows = as_rows(torch.from_numpy(data.X).to(dtype)) if rows is None else rows
+    rows = as_rows(xp.cast(data.X, dtype)) if rows is None else rows
     K = KernelOperator(kernel, rows, rows, **operator)
-    targets = torch.from_numpy(np.ascontiguousarray(data.y[:, columns]))
-    weights = None if data.weights is None else torch.from_numpy(data.weights)
+    targets = np.ascontiguousarray(data.y[:, columns])
+    weights = None if data.weights is None else data.weights
     if kind is FullProblem:
         return FullProblem(K, targets, PENALTY, weights)
-    at = NystromProblem.at(K, torch.arange(M), targets, PENALTY, weights)
+    at = NystromProblem.at(K, np.arange(M), targets, PENALTY, weights)
     return at if kind is NystromProblem else with_squares(at)
 
 
-def converged(problem: Any, name: str) -> Tensor:
-    tol = 1e-12 if problem.K.dtype == torch.float64 else 1e-6
+def converged(problem: Any, name: str) -> np.ndarray:
+    tol = 1e-12 if problem.K.dtype == np.float64 else 1e-6
     result = solve(problem, solvers.make(name), stop=[tolerance(tol), max_iterations(300)])
     return result.state.coef
 
 
-def predicted(problem: Any, coef: Tensor, new: np.ndarray) -> np.ndarray:
-    return problem.model(coef).predict(new).numpy()
+def predicted(problem: Any, coef: np.ndarray, new: np.ndarray) -> np.ndarray:
+    return problem.model(coef).predict(new)
 
 
 def assert_same_function(actual: np.ndarray, expected: np.ndarray, rtol: float) -> None:
@@ -134,8 +134,8 @@ def assert_same_function(actual: np.ndarray, expected: np.ndarray, rtol: float) 
 
 # Systems with this penalty have a condition number of at most some hundred, and an error of the
 # solution of that times the rounding unit: sqrt(eps) leaves a margin in both precisions.
-def accuracy(dtype: torch.dtype) -> float:
-    return torch.finfo(dtype).eps ** 0.5
+def accuracy(dtype: np.dtype) -> float:
+    return xp.finfo(dtype).eps ** 0.5
 
 
 @exact_solver
@@ -206,7 +206,7 @@ def test_a_plain_state_is_a_starting_point(name, kind):
         assert first.metrics["rel_residual"] < 1e-8
     if not solver.closed_form:
         with pytest.raises(ValueError, match="starting coefficients must have shape"):
-            next(solver.iterate(problem, State(0, solution[:, :1].clone())))
+            next(solver.iterate(problem, State(0, xp.copy(solution[:, :1]))))
 
 
 @every_solver
@@ -297,22 +297,22 @@ def test_it_does_not_matter_where_rows_live(name, kind, source, kernel, tmp_path
         return
     actual = predicted(problem, converged(problem, name), data.new)
     expected = data.closed_form(KERNELS[kernel][1], kind)
-    assert_same_function(actual, expected, accuracy(torch.float64))
+    assert_same_function(actual, expected, accuracy(np.float64))
 
 
 class InPieces(RowSource):
     """Rows that come in smaller blocks than was asked for, as those of a file may."""
 
-    def __init__(self, X: Tensor, size: int) -> None:
+    def __init__(self, X: np.ndarray, size: int) -> None:
         self.X, self.size = X, size
         self.shape, self.dtype = (X.shape[0], X.shape[1]), X.dtype
 
-    def blocks(self, size: int) -> Iterator[tuple[slice, Tensor]]:
+    def blocks(self, size: int) -> Iterator[tuple[slice, np.ndarray]]:
         for start in range(0, len(self.X), min(size, self.size)):
             part = slice(start, min(start + min(size, self.size), len(self.X)))
             yield part, self.X[part]
 
-    def take(self, index: Tensor) -> Tensor:
+    def take(self, index: np.ndarray) -> np.ndarray:
         return self.X[index]
 
 
@@ -320,8 +320,8 @@ class InPieces(RowSource):
 @pytest.mark.parametrize(("size", "tile_bytes"), [(7, 512), (N - 1, 1 << 22)])
 def test_block_sizes_do_not_matter(name, kind, size, tile_bytes, dtype):
     data = Data.draw(dtype)
-    rows = InPieces(torch.from_numpy(data.X).to(dtype), size)
-    problem = problem_of(kind, data, rows=rows, engine=TorchEngine(tile_bytes=tile_bytes))
+    rows = InPieces(xp.cast(data.X, dtype), size)
+    problem = problem_of(kind, data, rows=rows, engine=TiledEngine(tile_bytes=tile_bytes))
     actual = predicted(problem, converged(problem, name), data.new)
     expected = data.closed_form(KERNELS["gaussian"][1], kind)
     assert_same_function(actual, expected, accuracy(dtype))
@@ -338,9 +338,9 @@ def test_a_whole_weight_is_a_repeated_row(name, kind):
     for version in (weighted, repeated):
         problem = problem_of(kind, version)
         functions.append(predicted(problem, converged(problem, name), data.new))
-    assert_same_function(*functions, accuracy(torch.float64))
+    assert_same_function(*functions, accuracy(np.float64))
     expected = repeated.closed_form(KERNELS["gaussian"][1], kind)
-    assert_same_function(functions[0], expected, accuracy(torch.float64))
+    assert_same_function(functions[0], expected, accuracy(np.float64))
 
 
 @exact_solver
@@ -381,9 +381,9 @@ class Jumping(Solver[Any, State]):
     needs_random_access: ClassVar[bool] = True
 
     def iterate(
-        self, problem: Any, state: State | None = None, *, rng: torch.Generator | None = None
+        self, problem: Any, state: State | None = None, *, rng: RandomStream | None = None
     ) -> Iterator[State]:
-        yield State(0, torch.zeros(problem.K.shape[1], problem.targets.shape[1]))
+        yield State(0, np.zeros((problem.K.shape[1], problem.targets.shape[1]), np.float32))
 
     def peak_bytes(self, size: ProblemSize, *, mapped: bool = False) -> int:
         return size.vector_bytes
@@ -426,7 +426,7 @@ def test_a_solver_that_does_not_state_its_cost_is_none():
         problem_types: ClassVar[tuple[type, ...]] = (FullProblem,)
 
         def iterate(self, problem: Any, state: Any = None, *, rng: Any = None) -> Iterator[State]:
-            yield State(0, torch.zeros(1, 1))
+            yield State(0, np.zeros((1, 1), np.float32))
 
     with pytest.raises(TypeError, match="evaluations"):
         Silent()
@@ -449,9 +449,9 @@ def assert_bitwise(a: Any, b: Any) -> None:
     assert type(a) is type(b)
     for f in fields(a):
         x, y = getattr(a, f.name), getattr(b, f.name)
-        if isinstance(x, Tensor):
+        if isinstance(x, np.ndarray):
             assert x.dtype == y.dtype
-            assert torch.equal(x, y), f.name
+            assert np.array_equal(x, y), f.name
         elif is_dataclass(x):
             assert_bitwise(x, y)
         elif f.name != "metrics":

@@ -18,7 +18,6 @@ import pyarrow.ipc
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse
-import torch
 
 from gramian.data import Table, as_table, convert, is_table, target_column, write_with_columns
 from gramian.data.formats import format_to_write
@@ -94,7 +93,7 @@ def test_is_table_reads_and_computes_nothing() -> None:
     "x",
     [
         np.zeros((3, 2)),
-        torch.zeros(3, 2),
+        np.zeros((3, 2), np.float32),
         scipy.sparse.eye_array(3),
         [[1.0]],
         None,

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
-import torch
+from close import assert_close
 from plain import PLAIN
-from torch import Tensor
 
 from gramian import KernelRidge, kernels
+from gramian import _arrays as xp
 from gramian.engines._compiled.kernels import NATIVE_MODULE, distances
 from gramian.engines._tiles.kernels import unscale_kernel
 from gramian.kernels import Gaussian, Kernel, L1Laplacian, Laplacian, Linear, RationalQuadratic
@@ -23,17 +23,17 @@ from gramian.operators import (
     KernelOperator,
     MultiDeviceEngine,
     NativeEngine,
-    TorchEngine,
+    TiledEngine,
     choose_engine,
     compiled_tiles,
 )
 
 pytestmark = pytest.mark.skipif(not compiled_tiles(), reason="the compiled tiles are not installed")
 
-ENTRY = {torch.float32: 1e-5, torch.float64: 1e-7}
+ENTRY = {np.float32: 1e-5, np.float64: 1e-7}
 """What an entry may be off by, relative to sqrt(k(x, x) k(z, z)): see test_precision.py."""
 
-SUM = {torch.float32: 5e-6, torch.float64: 1e-13}
+SUM = {np.float32: 5e-6, np.float64: 1e-13}
 """What a sum of terms may be off by beside them, relative to the sum of their sizes."""
 
 ALWAYS = (
@@ -55,7 +55,7 @@ COMPILED = [
     name
     for name in kernels.names()
     if compiled_tiles()
-    and NativeEngine().covers(kernels.make(name), dtype=torch.float32, sparse=False)
+    and NativeEngine().covers(kernels.make(name), dtype=np.float32, sparse=False)
 ]
 
 
@@ -69,7 +69,7 @@ class Draw:
 
     def __init__(self, seed: int) -> None:
         self.random = random = np.random.default_rng(seed)
-        self.dtype = (torch.float32, torch.float64)[seed % 2]
+        self.dtype = (np.float32, np.float64)[seed % 2]
         self.n, self.m = (int(random.choice([1, 2, 7, 8, 47, 49, 130, 411])) for _ in range(2))
         self.d = int(random.choice([1, 2, 3, 8, 9, 31, 32, 33, 90, 300, 2000]))
         self.t = int(random.choice([1, 2, 3, 4, 5, 6, 9, 16, 23, 64]))
@@ -81,7 +81,7 @@ class Draw:
         near = min(self.n, self.m) // 2
         self.z[:near] = self.x[:near] + 1e-4 * self.points(near, 0.0)
         self.v, self.y = self.rows(self.m, 0.0, self.t), self.rows(self.n, 0.0, self.t)
-        self.weights = self.rows(self.n, 0.0, 1)[:, 0].abs()
+        self.weights = np.abs(self.rows(self.n, 0.0, 1)[:, 0])
         self.diagonal = int(random.integers(-self.n, self.m)) if random.random() < 0.5 else None
 
     def _kernel(self) -> Kernel:
@@ -97,25 +97,25 @@ class Draw:
             kernel = RationalQuadratic(kernel.lengthscale, alpha=alpha)
         return 2.5 * kernel if self.random.random() < 0.3 else kernel
 
-    def points(self, n: int, offset: float) -> Tensor:
+    def points(self, n: int, offset: float) -> np.ndarray:
         rows = self.rows(n, offset)
-        return rows.clamp_(min=0.0) if self.kernel.nonnegative else rows
+        return xp.clip_(rows, min=0.0) if self.kernel.nonnegative else rows
 
-    def rows(self, n: int, offset: float, d: int | None = None) -> Tensor:
-        values = torch.from_numpy(self.random.standard_normal((n, d or self.d)) + offset)
-        values = values.to(self.dtype)
+    def rows(self, n: int, offset: float, d: int | None = None) -> np.ndarray:
+        values = self.random.standard_normal((n, d or self.d)) + offset
+        values = xp.cast(values, self.dtype)
         layout = self.random.integers(3)
         if layout == 0:
             return values
-        return values.t().contiguous().t() if layout == 1 else torch.stack([values] * 2, 2)[..., 1]
+        return xp.contiguous(values.T).T if layout == 1 else np.stack([values] * 2, axis=-1)[..., 1]
 
-    def matrix(self) -> Tensor:
-        K = self.kernel(self.x.double(), self.z.double())
+    def matrix(self) -> np.ndarray:
+        K = self.kernel(xp.to_float64(self.x), xp.to_float64(self.z))
         if self.diagonal is not None:
-            i = torch.arange(self.n)
+            i = np.arange(self.n)
             inside = (i + self.diagonal >= 0) & (i + self.diagonal < self.m)
             j = i[inside] + self.diagonal
-            K[i[inside], j] = self.kernel.diag(self.z.double())[j]
+            K[i[inside], j] = self.kernel.diag(xp.to_float64(self.z))[j]
         return K
 
 
@@ -123,24 +123,24 @@ class Draw:
 def test_fuzz(seed, isa):
     case, engine = Draw(seed), NativeEngine(threads=1 + seed % 3, instructions=isa)
     kernel, x, z, v = case.kernel, case.x, case.z, case.v
-    K, v64, y64 = case.matrix(), v.double(), case.y.double()
-    B = kernel.diag(x.double()).outer(kernel.diag(z.double())).sqrt()
+    K, v64, y64 = case.matrix(), xp.to_float64(v), xp.to_float64(case.y)
+    B = np.sqrt(np.outer(kernel.diag(xp.to_float64(x)), kernel.diag(xp.to_float64(z))))
     entry, total = ENTRY[case.dtype], SUM[case.dtype]
 
-    block = engine.block(kernel, x, z, diagonal=case.diagonal).double()
-    assert float(((block - K).abs() / B).max()) <= entry
+    block = xp.to_float64(engine.block(kernel, x, z, diagonal=case.diagonal))
+    assert float((np.abs(block - K) / B).max()) <= entry
     product = engine.matvec(kernel, x, z, v, diagonal=case.diagonal)
-    close(product, block @ v64, B @ v64.abs(), total)
+    close(product, block @ v64, B @ np.abs(v64), total)
     normal = engine.normal(
         kernel, x, z, v, weights=case.weights, targets=case.y, diagonal=case.diagonal
     )
-    w = case.weights.double()[:, None]
-    size = B @ v64.abs() + y64.abs()
+    w = xp.to_float64(case.weights)[:, None]
+    size = B @ np.abs(v64) + np.abs(y64)
     close(normal, block.T @ (w * (block @ v64 - y64)), B.T @ (w * size), 3 * total)
-    square = engine.block(kernel, z, z, diagonal=0).double()
-    B = kernel.diag(z.double()).outer(kernel.diag(z.double())).sqrt()
+    square = xp.to_float64(engine.block(kernel, z, z, diagonal=0))
+    B = np.sqrt(np.outer(kernel.diag(xp.to_float64(z)), kernel.diag(xp.to_float64(z))))
     # the two triangles of a block differ by the rounding of one entry; the product uses one of them
-    close(engine.symmetric(kernel, z, v), square @ v64, B @ v64.abs(), total + entry)
+    close(engine.symmetric(kernel, z, v), square @ v64, B @ np.abs(v64), total + entry)
 
 
 @pytest.mark.parametrize("d", [1, 5, 31, 40])
@@ -148,59 +148,62 @@ def test_fuzz(seed, isa):
 def test_sums_over_the_rows_of_several_strips(d, diagonal, isa, dtype, rng):
     """Entries of a strip are added as those of the next take their place, but for a last one."""
     shapes = (1200, d), (130, d), (130, 1), (1200, 1), (1100, d), (1100, 1)
-    x, z, v, y, square, u = (torch.randn(*s, generator=rng, dtype=dtype) for s in shapes)
-    w, engine = torch.rand(1200, generator=rng, dtype=dtype), NativeEngine(1, instructions=isa)
+    x, z, v, y, square, u = (rng.standard_normal(s, dtype) for s in shapes)
+    w, engine = rng.random(1200, dtype), NativeEngine(1, instructions=isa)
     for kernel in (Gaussian(d**0.5), kernels.Matern52(d**0.5), L1Laplacian(float(d))):
-        K = engine.block(kernel, x, z, diagonal=diagonal).double()
+        K = xp.to_float64(engine.block(kernel, x, z, diagonal=diagonal))
         found = engine.normal(kernel, x, z, v, weights=w, targets=y, diagonal=diagonal)
-        expected = K.T @ (w.double()[:, None] * (K @ v.double() - y.double()))
-        close(found, expected, K.T @ (K @ v.double().abs() + y.double().abs()), SUM[dtype])
-        K = engine.block(kernel, square, square, diagonal=0).double()
+        expected = K.T @ (xp.to_float64(w)[:, None] * (K @ xp.to_float64(v) - xp.to_float64(y)))
+        close(
+            found,
+            expected,
+            K.T @ (K @ np.abs(xp.to_float64(v)) + np.abs(xp.to_float64(y))),
+            SUM[dtype],
+        )
+        K = xp.to_float64(engine.block(kernel, square, square, diagonal=0))
         # an entry and the one across differ by rounding, and the product uses one of them
         found = engine.symmetric(kernel, square, u)
-        close(found, K @ u.double(), K @ u.double().abs(), SUM[dtype] + ENTRY[dtype])
+        close(found, K @ xp.to_float64(u), K @ np.abs(xp.to_float64(u)), SUM[dtype] + ENTRY[dtype])
 
 
-def close(actual: Tensor, expected: Tensor, size: Tensor, precision: float) -> None:
+def close(actual: np.ndarray, expected: np.ndarray, size: np.ndarray, precision: float) -> None:
     assert actual.shape == expected.shape
-    assert float(((actual - expected).abs() / size.clamp(min=1e-30)).max()) <= precision
+    assert float((np.abs(actual - expected) / size.clip(min=1e-30)).max()) <= precision
 
 
 def test_the_instruction_sets_agree_with_torch(isa, dtype, rng):
     x, z = (
-        torch.randn(300, 40, generator=rng, dtype=dtype),
-        torch.randn(70, 40, generator=rng).to(dtype),
+        rng.standard_normal((300, 40), dtype),
+        xp.cast(rng.standard_normal((70, 40), np.float32), dtype),
     )
     for name in COMPILED:
         kernel = kernels.make(name, lengthscale=6.0)
         if kernel.nonnegative:
-            x, z = x.abs(), z.abs()
+            x, z = np.abs(x), np.abs(z)
         mine = NativeEngine(instructions=isa).block(kernel, x, z)
-        theirs = TorchEngine().block(kernel, x, z)
-        torch.testing.assert_close(
-            mine, theirs, rtol=1e3 * torch.finfo(dtype).eps, atol=ENTRY[dtype] / 10
-        )
+        theirs = TiledEngine().block(kernel, x, z)
+        assert_close(mine, theirs, rtol=1e3 * xp.finfo(dtype).eps, atol=ENTRY[dtype] / 10)
 
 
 def test_denormal_entries_are_as_fast_to_zero_as_others(isa, dtype):
     """Entries next to the smallest normal number are zero, or it, and products stay finite."""
-    x = torch.linspace(0, 60, 500, dtype=dtype)[:, None]
+    x = np.linspace(0, 60, 500, dtype=dtype)[:, None]
     for kernel in (Gaussian(), Laplacian(0.5), L1Laplacian(0.4)):
         engine = NativeEngine(instructions=isa)
         K = engine.block(kernel, x, x)
-        smallest = torch.finfo(dtype).tiny
+        smallest = xp.finfo(dtype).tiny
         assert bool(((smallest / 2 >= K) | (smallest <= K)).all())
-        assert bool(torch.isfinite(engine.matvec(kernel, x, x, x)).all())
+        assert bool(np.isfinite(engine.matvec(kernel, x, x, x)).all())
 
 
 def test_sums_over_a_million_rows_keep_their_digits(isa):
     """Added one after the other in float32, entries lose 3 to 5 digits; here none."""
     n = 1 << 20
-    x, z = torch.zeros(n, 1), torch.tensor([[0.7], [1.3], [1.9]])
-    K = Gaussian()(x[:1].double(), z.double())
+    x, z = np.zeros((n, 1), np.float32), np.array([[0.7], [1.3], [1.9]], dtype=np.float32)
+    K = Gaussian()(xp.to_float64(x[:1]), xp.to_float64(z))
     engine = NativeEngine(instructions=isa)
-    sums = engine.normal(Gaussian(), x, z, None, targets=-torch.ones(n, 1))[:, 0]
-    assert float((sums / (n * K[0]) - 1).abs().max()) <= 1e-6
+    sums = engine.normal(Gaussian(), x, z, None, targets=-np.ones((n, 1), np.float32))[:, 0]
+    assert float(np.abs(sums / (n * K[0]) - 1).max()) <= 1e-6
     running = [np.cumsum(np.full(n, float(k), np.float32))[-1] / (n * float(k)) for k in K[0]]
     assert np.abs(np.array(running) - 1).min() > 1e-4
 
@@ -209,20 +212,20 @@ def test_sums_over_a_million_rows_keep_their_digits(isa):
 @pytest.mark.parametrize("d", [1, 20, 1024])
 def test_shares_of_bits_and_counts_are_those_of_torch(how, d, isa, dtype, rng):
     """Of rows without anything, too, and exactly 1 of equal ones."""
-    x = torch.randint(0, 4, (61, d), generator=rng).to(dtype)
-    x[torch.rand(61, d, generator=rng) < 0.6] = 0.0
+    x = xp.cast(0 + rng.integers(4 - 0, size=(61, d)), dtype)
+    x[rng.random((61, d), np.float32) < 0.6] = 0.0
     x[3], x[17], x[-1] = 0.0, 0.0, x[-2]
     kernel, engine = kernels.Tanimoto(counts=how), NativeEngine(1, isa)
     K = engine.block(kernel, x, x[:50])
-    torch.testing.assert_close(K, kernel(x, x[:50]), rtol=0, atol=4 * torch.finfo(dtype).eps)
+    assert_close(K, kernel(x, x[:50]), rtol=0, atol=4 * xp.finfo(dtype).eps)
     assert bool((K[[3, 17]][:, [3, 17]] == 1).all())
-    assert bool((K.diagonal() == 1).all())
+    assert bool((xp.diagonal(K) == 1).all())
 
 
 @pytest.mark.parametrize("kernel", [kernels.Tanimoto(), kernels.ChiSquared(2.0)], ids=str)
 def test_compiled_tiles_refuse_negative_features_by_their_number(kernel):
-    x = torch.ones(60, 4)
-    bad = x.clone()
+    x = np.ones((60, 4), np.float32)
+    bad = xp.copy(x)
     bad[51, 2] = -0.5
     for left, right in ((x, bad), (bad, x)):
         with pytest.raises(ValueError, match=r"at least 0.* feature 2 has -0\.5"):
@@ -237,7 +240,7 @@ def test_these_kernels_have_compiled_tiles():
 
 
 def test_products_of_rows_are_used_where_they_keep_the_digits():
-    f32, f64 = torch.float32, torch.float64
+    f32, f64 = np.float32, np.float64
     assert distances(Gaussian(), 2.0, 4, f32) == (False, f32)
     assert distances(Gaussian(), 50.0, 4, f32) == (True, f32)
     assert distances(Gaussian(), 2.0, 90, f32) == (False, f32)
@@ -258,7 +261,9 @@ def test_which_kernels_have_compiled_tiles(dtype):
     for kernel in (Gaussian() + Linear(), Gaussian() * Laplacian()):
         assert not engine.covers(kernel, dtype=dtype, sparse=False)
         with pytest.raises(ValueError, match="engine=NativeEngine has no tiles for"):
-            KernelOperator(kernel, torch.zeros(3, 2), torch.zeros(3, 2), engine)
+            KernelOperator(
+                kernel, np.zeros((3, 2), np.float32), np.zeros((3, 2), np.float32), engine
+            )
     for name in COMPILED:
         assert engine.covers(2.0 * (3.0 * kernels.make(name)), dtype=dtype, sparse=False)
         assert not engine.covers(kernels.make(name), dtype=dtype, sparse=True)
@@ -266,7 +271,7 @@ def test_which_kernels_have_compiled_tiles(dtype):
 
 def test_what_is_not_covered_is_refused_without_rows_too(dtype):
     engine, kernel = NativeEngine(threads=1), Gaussian() + Linear()
-    x, v = torch.zeros(3, 2, dtype=dtype), torch.zeros(3, 1, dtype=dtype)
+    x, v = np.zeros((3, 2), dtype), np.zeros((3, 1), dtype)
     for call in (
         lambda: engine.matvec(kernel, x[:0], x, v),
         lambda: engine.normal(kernel, x[:0], x, v),
@@ -290,7 +295,7 @@ def test_what_has_no_compiled_tiles_is_refused_or_computed_with_another_engine(
     kernel, sparse, what, dtype
 ):
     asked = {"dtype": dtype, "kernel": kernel, "sparse": sparse}
-    assert choose_engine("auto", **asked) == TorchEngine()
+    assert choose_engine("auto", **asked) == TiledEngine()
     for spec in ("native", NativeEngine(), MultiDeviceEngine((NativeEngine(),) * 2)):
         with pytest.raises(ValueError, match=f"has no tiles for {what}.*engine='auto'"):
             choose_engine(spec, **asked)
@@ -303,8 +308,8 @@ def test_what_has_no_compiled_tiles_is_refused_or_computed_with_another_engine(
     est = KernelRidge(
         kernel=kernel, landmarks=20, random_state=0, lengthscale="median", penalty=1e-6
     ).fit(rows, X[:, 0])
-    assert est.engine_ == TorchEngine()
-    assert KernelOperator(kernel, rows, rows).engine == TorchEngine()
+    assert est.engine_ == TiledEngine()
+    assert KernelOperator(kernel, rows, rows).engine == TiledEngine()
 
 
 def test_a_model_of_dense_rows_predicts_sparse_ones():
@@ -327,7 +332,7 @@ def test_a_kernel_of_another_package_is_not_taken_for_one_of_ours():
         pass
 
     Other.__module__ = "other"
-    assert not NativeEngine().covers(Other(), dtype=torch.float32, sparse=False)
+    assert not NativeEngine().covers(Other(), dtype=np.float32, sparse=False)
 
 
 @pytest.mark.parametrize(
@@ -337,7 +342,7 @@ def test_a_kernel_that_does_not_fit_is_refused(kernel):
     with pytest.raises(
         ValueError, match=r"has no value yet|has 2 lengthscales but the rows have 3"
     ):
-        NativeEngine().block(kernel, torch.zeros(4, 3), torch.zeros(5, 3))
+        NativeEngine().block(kernel, np.zeros((4, 3), np.float32), np.zeros((5, 3), np.float32))
 
 
 # --- two at once ---------------------------------------------------------------------------------
@@ -357,6 +362,7 @@ def test_two_fits_at_once_give_what_each_gives_alone():
             random_state=0,
             kernel="gaussian",
             penalty=1e-6,
+            max_iter=200,
         )
         return model.fit(X, y).predict(X)
 

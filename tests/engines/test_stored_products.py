@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from importlib import import_module
 
+import numpy as np
 import pytest
-import torch
 
 from gramian import KernelRidge
+from gramian import _arrays as xp
+from gramian._arrays import RandomStream
 from gramian.data import Complement, as_rows
 from gramian.kernels import Gaussian, L1Laplacian
 from gramian.operators import KernelOperator, compiled_tiles, kept, triangle_entries
@@ -29,8 +31,8 @@ MANY = 1 << 40
 KERNELS = [Gaussian(2.0), L1Laplacian(4.0)]
 
 
-def rows(n: int, d: int = 5, dtype: torch.dtype = torch.float32, seed: int = 0) -> torch.Tensor:
-    return torch.randn(n, d, dtype=dtype, generator=torch.Generator().manual_seed(seed))
+def rows(n: int, d: int = 5, dtype: np.dtype = np.float32, seed: int = 0) -> np.ndarray:
+    return RandomStream(seed).standard_normal((n, d), dtype)
 
 
 def square(n: int = 700, **given) -> KernelOperator:
@@ -38,13 +40,13 @@ def square(n: int = 700, **given) -> KernelOperator:
     return KernelOperator(L1Laplacian(4.0), X, X)
 
 
-def close(found: torch.Tensor, expected: torch.Tensor, dtype: torch.dtype) -> None:
-    off = (found.double() - expected.double()).norm() / expected.double().norm()
-    assert off <= (1e-5 if dtype == torch.float32 else 1e-12)
+def close(found: np.ndarray, expected: np.ndarray, dtype: np.dtype) -> None:
+    off = xp.norm(xp.to_float64(found) - xp.to_float64(expected)) / xp.norm(xp.to_float64(expected))
+    assert off <= (1e-5 if dtype == np.float32 else 1e-12)
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: type(k).__name__)
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n", [1, 30, 256, 257, 1700])
 @pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize("t", [1, 3])
@@ -55,49 +57,54 @@ def test_products_of_rows_with_themselves(kernel, dtype, n, whole, t):
     held = K.keeping(MANY, whole=whole)
     assert K.meter.evaluations == (n * n if whole else triangle_entries(n))
     if not whole:
-        assert triangle_entries(n) == sum(strip.numel() for strip in held.stored_entries.strips)
-    found, u = held @ v, held.normal(v, torch.rand(n), rows(n, t, dtype, seed=1))
+        assert triangle_entries(n) == sum(xp.size(strip) for strip in held.stored_entries.strips)
+    found, u = (
+        held @ v,
+        held.normal(
+            v, np.random.default_rng(0).random(n).astype(np.float32), rows(n, t, dtype, seed=1)
+        ),
+    )
     assert K.meter.evaluations == (n * n if whole else triangle_entries(n))
     assert found.dtype == dtype
-    close(found, K.double().dense() @ v.double(), dtype)
+    close(found, K.double().dense() @ xp.to_float64(v), dtype)
     assert u.shape == (n, t)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("m", [1, 40, 1500])
 def test_normal_with_weights_and_targets(dtype, m):
     n = 600
     K = KernelOperator(Gaussian(2.0), rows(n, dtype=dtype), rows(m, dtype=dtype, seed=1))
-    held, w, y = K.keeping(MANY), torch.rand(n, dtype=torch.float64), rows(n, 2, dtype, seed=2)
-    v = rows(m, 2, torch.float64, seed=3)
+    held, w, y = K.keeping(MANY), np.random.default_rng(0).random(n), rows(n, 2, dtype, seed=2)
+    v = rows(m, 2, np.float64, seed=3)
     for given in ((v, None, None), (v, w, None), (v, w, y), (None, w, y), (None, None, y)):
         close(held.normal(*given), K.double().normal(*given), dtype)
     close(held @ v, K.double() @ v, dtype)
-    close(held.T @ y, K.double().T @ y.double(), dtype)
-    close(held.T.normal(y.double()), K.double().T.normal(y.double()), dtype)
+    close(held.T @ y, K.double().T @ xp.to_float64(y), dtype)
+    close(held.T.normal(xp.to_float64(y)), K.double().T.normal(xp.to_float64(y)), dtype)
 
 
 def test_some_rows_and_rows_that_are_left_out():
     K = square()
-    some = torch.randperm(700, generator=torch.Generator().manual_seed(1))[:90]
+    some = RandomStream(1).permutation(700)[:90]
     held, v = K.keeping(MANY), rows(700, 2)
     before = K.meter.evaluations
     plain = K.double().dense()
     before = K.meter.evaluations
-    close(held[some] @ v, plain[some] @ v.double(), torch.float32)
-    close(held[some][5:9] @ v, plain[some[5:9]] @ v.double(), torch.float32)
-    close(held[some].T @ v[:90], plain[:, some] @ v[:90].double(), torch.float32)
-    left = held.at(torch.arange(0, 700, 2))
-    close(left @ v, plain[::2] @ v.double(), torch.float32)
-    out = replace(held, rows=Complement(held.rows, some.sort().values))
-    stays = torch.ones(700, dtype=torch.bool)
+    close(held[some] @ v, plain[some] @ xp.to_float64(v), np.float32)
+    close(held[some][5:9] @ v, plain[some[5:9]] @ xp.to_float64(v), np.float32)
+    close(held[some].T @ v[:90], plain[:, some] @ xp.to_float64(v[:90]), np.float32)
+    left = held.at(np.arange(0, 700, 2))
+    close(left @ v, plain[::2] @ xp.to_float64(v), np.float32)
+    out = replace(held, rows=Complement(held.rows, xp.sort(some)))
+    stays = np.ones(700, np.bool_)
     stays[some] = False
-    close(out @ v, plain[stays] @ v.double(), torch.float32)
+    close(out @ v, plain[stays] @ xp.to_float64(v), np.float32)
     assert K.meter.evaluations == before
 
 
 @pytest.mark.parametrize("compiled", [False, True])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(("n", "m"), [(1, 1), (9, 15), (700, 17), (41, 4200), (530, 128)])
 @pytest.mark.parametrize("t", [1, 3])
 def test_compiled_products_and_those_of_torch(compiled, dtype, n, m, t):
@@ -106,15 +113,22 @@ def test_compiled_products_and_those_of_torch(compiled, dtype, n, m, t):
         pytest.skip("the compiled tiles are not installed")
     E, far = rows(n, m, dtype), as_rows(rows(n))
     held = kept.KeptMatrix(Gaussian(1.0), far, as_rows(rows(m)), E, compiled=compiled)
-    v, y = rows(m, t, torch.float64, seed=1), rows(n, t, dtype, seed=2)
-    some = torch.randperm(n, generator=torch.Generator().manual_seed(3))[: n // 2 + 1]
-    for one, F in ((held, E.double()), (replace(held, row_index=some), E.double()[some])):
-        w, u = torch.rand(len(F), generator=torch.Generator().manual_seed(4)), y[: len(F)]
+    v, y = rows(m, t, np.float64, seed=1), rows(n, t, dtype, seed=2)
+    some = RandomStream(3).permutation(n)[: n // 2 + 1]
+    for one, F in (
+        (held, xp.to_float64(E)),
+        (replace(held, row_index=some), xp.to_float64(E)[some]),
+    ):
+        w, u = RandomStream(4).random(len(F), np.float32), y[: len(F)]
         close(one.product(v), F @ v, dtype)
-        close(one.normal(v, w, u), F.t() @ (w.double()[:, None] * (F @ v - u.double())), dtype)
-        close(one.normal(None, None, u), -(F.t() @ u.double()), dtype)
+        close(
+            one.normal(v, w, u),
+            F.T @ (xp.to_float64(w)[:, None] * (F @ v - xp.to_float64(u))),
+            dtype,
+        )
+        close(one.normal(None, None, u), -(F.T @ xp.to_float64(u)), dtype)
         turned = replace(one, turned=True)
-        close(turned.product(u.double()), F.t() @ u.double(), dtype)
+        close(turned.product(xp.to_float64(u)), F.T @ xp.to_float64(u), dtype)
 
 
 @pytest.mark.parametrize("compiled", [False, True])
@@ -122,9 +136,9 @@ def test_compiled_products_and_those_of_torch(compiled, dtype, n, m, t):
 def test_a_triangle_compiled_and_by_torch(compiled, n):
     if compiled and not compiled_tiles():
         pytest.skip("the compiled tiles are not installed")
-    K, v = square(n), rows(n, 3, torch.float64)
+    K, v = square(n), rows(n, 3, np.float64)
     triangle = K.keeping(MANY, whole=False).stored_entries
-    close(replace(triangle, compiled=compiled).product(v), K.double() @ v, torch.float32)
+    close(replace(triangle, compiled=compiled).product(v), K.double() @ v, np.float32)
 
 
 @pytest.mark.parametrize("compiled", [None, True, False])
@@ -132,10 +146,12 @@ def test_no_vectors_have_no_products(compiled):
     X, Z = rows(30), rows(7)
     held = KernelOperator(Gaussian(2.0), X, Z).keeping(MANY).stored_entries
     held = replace(held, compiled=compiled)
-    assert held.product(X.new_empty(7, 0)).shape == (30, 0)
-    assert held.normal(X.new_empty(7, 0), None, X.new_empty(30, 0)).shape == (7, 0)
+    assert held.product(np.empty((7, 0), dtype=X.dtype)).shape == (30, 0)
+    assert held.normal(
+        np.empty((7, 0), dtype=X.dtype), None, np.empty((30, 0), dtype=X.dtype)
+    ).shape == (7, 0)
     triangle = replace(square(300).keeping(MANY, whole=False).stored_entries, compiled=compiled)
-    assert triangle.product(X.new_empty(300, 0)).shape == (300, 0)
+    assert triangle.product(np.empty((300, 0), dtype=X.dtype)).shape == (300, 0)
 
 
 @pytest.mark.skipif(not compiled_tiles(), reason="the compiled tiles are not installed")
@@ -143,24 +159,26 @@ def test_no_vectors_have_no_products(compiled):
     ("bad", "words"),
     [
         ({"start": -1}, "a range of rows"), ({"stop": 7}, "a range of rows"),
-        ({"v": None}, "v must be there"), ({"v": torch.ones(1, 4)}, "as long as their rows"),
-        ({"v": torch.ones(1, 3).double()}, "of the dtype of the entries"),
-        ({"numbers": torch.tensor([0, 6])}, "numbers must be those of rows"),
-        ({"numbers": torch.tensor([-1, 2])}, "numbers must be those of rows"),
-        ({"weights": torch.ones(6)}, "weights must be float64"),
-        ({"targets": torch.ones(5, 1).double()}, "of the right shape"),
-        ({"products": torch.ones(6, 2).double()}, "products must be float64, of the right shape"),
-        ({"sums": torch.ones(1, 4).double()}, "columns of the entries"),
+        ({"v": None}, "v must be there"),
+        ({"v": np.ones((1, 4), np.float32)}, "as long as their rows"),
+        ({"v": np.ones((1, 3))}, "of the dtype of the entries"),
+        ({"numbers": np.array([0, 6])}, "numbers must be those of rows"),
+        ({"numbers": np.array([-1, 2])}, "numbers must be those of rows"),
+        ({"weights": np.ones(6, np.float32)}, "weights must be float64"),
+        ({"targets": np.ones((5, 1))}, "of the right shape"),
+        ({"products": np.ones((6, 2))}, "products must be float64, of the right shape"),
+        ({"sums": np.ones((1, 4))}, "columns of the entries"),
     ],
 )  # fmt: skip
 def test_compiled_products_refuse_what_does_not_fit(bad, words):
     given = {
-        "entries": torch.ones(6, 3), "numbers": None, "start": 0, "stop": 6, "v": torch.ones(1, 3),
-        "weights": None, "targets": None, "products": torch.empty(6, 1).double(), "sums": None,
+        "entries": np.ones((6, 3), np.float32), "numbers": None, "start": 0, "stop": 6,
+        "v": np.ones((1, 3), np.float32),
+        "weights": None, "targets": None, "products": np.empty((6, 1)), "sums": None,
         "t": 1, "chained": False,
     }  # fmt: skip
     if "numbers" in bad:
-        given |= {"stop": 2, "products": torch.empty(2, 1).double()}
+        given |= {"stop": 2, "products": np.empty((2, 1))}
     multiply = import_module("gramian.engines._native").multiply_stored
     multiply("best", **given)
     with pytest.raises(ValueError, match=words):
@@ -173,12 +191,12 @@ def test_other_matrices_are_evaluated():
     for held in (K.keeping(MANY), K.keeping(MANY, whole=False)):
         for other in (
             held.double(), held.against(rows(700)), replace(held, kernel=L1Laplacian(3.0)),
-            replace(held, rows=as_rows(rows(9))), held[:, torch.arange(700).flip(0)],
+            replace(held, rows=as_rows(rows(9))), held[:, xp.flip(np.arange(700), 0)],
         ):  # fmt: skip
             assert other.stored_entries is None
-        close(replace(held, kernel=L1Laplacian(3.0)) @ v,
-              replace(K, kernel=L1Laplacian(3.0)).double() @ v.double(), torch.float32)  # fmt: skip
-    assert K.keeping(MANY, whole=False)[torch.arange(5)].stored_entries is None
+        sharp = replace(K, kernel=L1Laplacian(3.0)).double()
+        close(replace(held, kernel=L1Laplacian(3.0)) @ v, sharp @ xp.to_float64(v), np.float32)
+    assert K.keeping(MANY, whole=False)[np.arange(5)].stored_entries is None
 
 
 def test_only_what_fits_is_kept():
@@ -194,7 +212,7 @@ def test_only_what_fits_is_kept():
 def test_numbers_of_rows_of_another_source_are_not_known():
     X = as_rows(rows(9))
     assert kept.numbers_in(X, as_rows(rows(9))) is None
-    assert kept.numbers_in(X, Complement(as_rows(rows(9)), torch.tensor([1]))) is None
+    assert kept.numbers_in(X, Complement(as_rows(rows(9)), np.array([1]))) is None
 
 
 SOLVERS = {
@@ -204,14 +222,14 @@ SOLVERS = {
 
 
 @pytest.mark.parametrize("name", [*SOLVERS, "falkon"])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_solvers_reach_the_same_from_fewer_evaluations(name, dtype):
     found, counts, n = [], [], 500
-    y = rows(n, 2, torch.float64, seed=5)
+    y = rows(n, 2, np.float64, seed=5)
     for most in (0, MANY):
         K = square(n, dtype=dtype)
         if name == "falkon":
-            problem = NystromProblem.at(K, torch.arange(80), y, 1e-3)
+            problem = NystromProblem.at(K, np.arange(80), y, 1e-3)
             solver = Falkon(store_bytes=most)
         else:
             make, given = SOLVERS[name]
@@ -220,8 +238,8 @@ def test_solvers_reach_the_same_from_fewer_evaluations(name, dtype):
         found.append(solve(problem, solver, stop=stop).state.coef)
         counts.append(K.meter.evaluations)
     assert counts[1] < (1.0 if name.startswith("eigenpro") else 0.6) * counts[0]
-    off = (found[0] - found[1]).norm() / found[0].norm()
-    assert off < (1e-3 if dtype == torch.float32 else 1e-8)
+    off = xp.norm(found[0] - found[1]) / xp.norm(found[0])
+    assert off < (1e-3 if dtype == np.float32 else 1e-8)
 
 
 @pytest.mark.parametrize("make", [PCG, ASkotch, EigenPro2, EigenPro1, Falkon])
@@ -242,7 +260,7 @@ def test_where_it_pays_and_there_is_memory(make):
 
 @pytest.mark.parametrize("kernel", ["linear", "gaussian"])
 def test_kernels_with_thin_factors_keep_no_entries(kernel):
-    X = rows(3000, 64).numpy()
+    X = rows(3000, 64)
     given: dict = {"landmarks": 200, "penalty": 1e-3, "random_state": 0}
     est = KernelRidge(kernel, lengthscale=8.0, **given).fit(X, X[:, 0])
     evaluations = est.history_[-1]["kernel_evaluations"]

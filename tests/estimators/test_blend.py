@@ -42,7 +42,7 @@ def test_predictions_are_of_both(blended):
     assert isinstance(model, BlendModel)
     assert model.weight == blended.blend_weight_
     kernel, trees = model.kernel_model.predict(X), model.trees.predict(gramian.data.as_rows(X))
-    expected = (model.weight * kernel + (1 - model.weight) * trees).numpy()[:, 0]
+    expected = (model.weight * kernel + (1 - model.weight) * trees)[:, 0]
     np.testing.assert_allclose(blended.predict(X), expected, rtol=1e-12)
     alone = KernelRidgeCV(budget=EVALUATIONS, random_state=0).fit(X[:400], STEPS[:400])
     assert alone.blend_weight_ == 1

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from plain import PLAIN
 from scipy.spatial.distance import cdist
 from sklearn.datasets import load_iris
@@ -181,7 +180,7 @@ class TestValidation:
 
     def test_two_classes(self):
         y: Any = np.where(PLACE > 0, "yes", "no")
-        validate = Validate(torch.from_numpy(NEW), np.where(NEW_PLACE > 0, "yes", "no"))
+        validate = Validate(NEW, np.where(NEW_PLACE > 0, "yes", "no"))
         est = KernelRidgeClassifier(callbacks=[validate], **PLAIN).fit(X, y)
         error = np.mean(est.predict(NEW) != validate.y)
         assert est.history_[-1]["valid_error"] == pytest.approx(error)
@@ -204,6 +203,6 @@ def test_warm_start():
         X, PLACE
     )
     expected = est.decision_function(NEW)
-    assert est.fit(X, PLACE).n_iter_ == 1
+    assert est.fit(X, PLACE).n_iter_ <= 2  # the second where the start is just beyond tol
     np.testing.assert_allclose(est.decision_function(NEW), expected, atol=1e-4)
     assert est.fit(X, PLACE > 0).decision_function(NEW).ndim == 1  # other classes: from the start

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from plain import PLAIN
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
@@ -15,6 +14,7 @@ from sklearn.model_selection import cross_val_score
 
 import gramian
 from gramian import KernelRidgeClassifier, KernelRidgeClassifierCV
+from gramian import _arrays as xp
 from gramian.callbacks import Validate
 from gramian.fitting.held_out.values import HeldValues
 from gramian.fitting.inputs.targets import class_codes
@@ -49,8 +49,8 @@ def plain(**settings: Any) -> KernelRidgeClassifier:
     return KernelRidgeClassifier(**(PLAIN | {"penalty": 1e-3, "random_state": 0} | settings))
 
 
-def codes(y: np.ndarray) -> torch.Tensor:
-    return class_codes(y, np.unique(y), torch.float64)
+def codes(y: np.ndarray) -> np.ndarray:
+    return class_codes(y, np.unique(y), np.float64)
 
 
 def power(est: Any) -> float | None:
@@ -88,7 +88,7 @@ class TestRows:
         est.save(tmp_path / "m")
         again = gramian.load(tmp_path / "m")
         np.testing.assert_array_equal(again.predict_proba(X), est.predict_proba(X))
-        np.testing.assert_array_equal(est.model_.predict_proba(X).numpy(), est.predict_proba(X))
+        np.testing.assert_array_equal(est.model_.predict_proba(X), est.predict_proba(X))
 
     def test_scores_of_scikit_learn_take_them(self):
         est = KernelRidgeClassifierCV(**SEARCH).fit(X[:160], THREE[:160])
@@ -118,9 +118,9 @@ class TestPower:
     def test_rows_of_early_stopping(self, y, weights):
         given = {"lengthscale": 0.5, "penalty": 1e-9, "landmarks": 60, "standardize": False}
         est = plain(early_stopping=True, validation_fraction=0.3, **given).fit(X, y, weights)
-        held = est._fitted.held_out.numpy()
-        values = torch.from_numpy(est.decision_function(X[held])).reshape(len(held), -1)
-        w = None if weights is None else torch.from_numpy(weights[held])
+        held = est._fitted.held_out
+        values = est.decision_function(X[held]).reshape(len(held), -1)
+        w = None if weights is None else weights[held]
         expected = Shares.fit(values, codes(y)[held], w).power
         assert power(est) == pytest.approx(expected, rel=1e-6)
         assert expected != 1
@@ -129,7 +129,7 @@ class TestPower:
         look = Validate(X[160:], THREE[160:])
         est = plain(early_stopping=True, callbacks=[look], standardize=False)
         est.fit(X[:160], THREE[:160])
-        values = torch.from_numpy(est.decision_function(X[160:]))
+        values = est.decision_function(X[160:])
         expected = Shares.fit(values, codes(THREE)[160:]).power
         assert power(est) == pytest.approx(expected, rel=1e-6)
 
@@ -149,8 +149,8 @@ class TestPower:
             values.append(
                 one.fit(X[:n][rest], y[:n][rest], w[rest]).decision_function(X[i : i + 1])
             )
-        found = torch.from_numpy(np.concatenate(values)).reshape(n, -1)
-        expected = Shares.fit(found, codes(y)[:n], torch.from_numpy(w)).power
+        found = np.concatenate(values).reshape(n, -1)
+        expected = Shares.fit(found, codes(y)[:n], w).power
         assert power(est) == pytest.approx(expected, rel=1e-4)
 
     @pytest.mark.parametrize("y", [TWO, MANY], ids=["two", "ten"])
@@ -165,7 +165,7 @@ class TestPower:
         other = KernelRidgeClassifier(**given, penalty=share, solver="direct")
         other.fit(X[learn], y[learn])
         assert np.array_equal(other.classes_, est.classes_)
-        values = torch.from_numpy(other.decision_function(X[held])).reshape(len(held), -1)
+        values = other.decision_function(X[held]).reshape(len(held), -1)
         expected = Shares.fit(values, codes(y)[held]).power
         assert power(est) == pytest.approx(expected, rel=1e-3)
         assert abs(expected - 1) > 0.02
@@ -182,8 +182,8 @@ class TestPower:
             one = plain(**given, penalty=est.penalty_, landmarks=X[est.landmark_index_])
             values.append(one.fit(X[learn], THREE[learn], WEIGHT[learn]).decision_function(X[held]))
         index = np.concatenate([held for _, held in cv])
-        found = torch.from_numpy(np.concatenate(values))
-        expected = Shares.fit(found, codes(THREE)[index], torch.from_numpy(WEIGHT[index])).power
+        found = np.concatenate(values)
+        expected = Shares.fit(found, codes(THREE)[index], WEIGHT[index]).power
         assert power(est) == pytest.approx(expected, rel=1e-3)
         assert abs(expected - 1) > 0.02
 
@@ -209,12 +209,12 @@ class TestSearch:
             **SEARCH, cv=[(learn, held)], scoring=scoring, callbacks=[seen.append]
         ).fit(X, y, WEIGHT)
         best = min((one for one in seen if one.step == "fit"), key=lambda one: one.loss)
-        truth, w = codes(y), torch.from_numpy(WEIGHT)
-        values = best.values.double() + (w @ truth) / w.sum()
+        truth, w = codes(y), WEIGHT
+        values = xp.to_float64(best.values) + (w @ truth) / w.sum()
         shares = Shares.fit(values, truth[held], w[held])
         assert power(est) == pytest.approx(shares.power, rel=1e-6)
         if scoring is not None:
-            p = shares(values).numpy()
+            p = shares(values)
             score = -log_loss(y[held], p, labels=est.classes_, sample_weight=WEIGHT[held])
             assert est.best_score_ == pytest.approx(score)
 
@@ -262,7 +262,7 @@ class TestManyRows:
         """Return the numbers of the held-out rows, which the model has predicted so."""
         (one,) = held
         values = est.decision_function(self.X)
-        near = np.abs(values[:, None] - one.values.numpy()[None]).max(axis=2)
+        near = np.abs(values[:, None] - one.values[None]).max(axis=2)
         rows = near.argmin(axis=0)
         np.testing.assert_allclose(near.min(axis=0), 0, atol=1e-4)
         np.testing.assert_allclose(one.truth, codes(self.Y)[rows], atol=1e-6)

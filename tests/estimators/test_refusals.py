@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse
-import torch
 from plain import PLAIN
+from tensors import as_tensor
 
 from gramian import KernelRidge, KernelRidgeClassifier, kernels
 from gramian.data import ParquetRows, Standardizer, as_rows
@@ -48,7 +48,7 @@ def with_target(kind: str, y: np.ndarray, folder: Path) -> Any:
         "mixed frame": pd.DataFrame(dict(zip("abcy", [*X.T, y], strict=True))),
         "npy": folder / "x.npy",
         "array": whole,
-        "tensor": torch.from_numpy(whole),
+        "tensor": whole,
     }[kind]
 
 
@@ -99,10 +99,10 @@ def test_a_target_that_does_not_vary_equals_nothing(tmp_path):
 
 
 def test_a_standardised_feature_may_equal_a_standardised_target(tmp_path):
-    x = torch.linspace(-1, 1, 40)
-    pq.write_table(pa.table({"a": x.numpy()}), tmp_path / "x.parquet")
+    x = np.linspace(-1, 1, 40, dtype=np.float32)
+    pq.write_table(pa.table({"a": x}), tmp_path / "x.parquet")
     rows = Standardizer.fit(as_rows(tmp_path / "x.parquet")).apply(as_rows(tmp_path / "x.parquet"))
-    assert KernelRidge(**PLAIN).fit(rows, rows.take(torch.arange(40)).numpy()).n_features_in_ == 1
+    assert KernelRidge(**PLAIN).fit(rows, rows.take(np.arange(40))).n_features_in_ == 1
 
 
 def test_looking_for_the_target_is_no_pass_of_its_own(tmp_path, monkeypatch):
@@ -131,7 +131,7 @@ class TestRows:
         pq.write_table(table, tmp_path / "x.parquet")
         np.save(tmp_path / "x.npy", x)
         inputs = {
-            "tensor": torch.from_numpy(x),
+            "tensor": x,
             "Arrow": table,
             "Parquet": tmp_path / "x.parquet",
             "npy": tmp_path / "x.npy",
@@ -144,19 +144,19 @@ class TestRows:
         with pytest.raises(ValueError, match=message):
             est.predict(inputs[kind])
 
-    @pytest.mark.parametrize("as_input", [np.asarray, torch.from_numpy])
+    @pytest.mark.parametrize("as_input", [np.asarray, as_tensor])
     def test_empty(self, estimator, as_input):
         with pytest.raises(ValueError, match=r"(?i)0 (sample|rows)"):
             estimator(**PLAIN).fit(as_input(np.empty((0, 3))), np.empty(0))
         with pytest.raises(ValueError, match=r"(?i)0 (feature|columns)"):
             estimator(**PLAIN).fit(as_input(np.empty((40, 0))), target(estimator))
 
-    @pytest.mark.parametrize("as_input", [np.asarray, torch.from_numpy, list])
+    @pytest.mark.parametrize("as_input", [np.asarray, as_tensor, list])
     def test_one_dimension(self, estimator, as_input):
         with pytest.raises(ValueError, match=r"(?i)reshape.*\(-1, 1\)"):
             estimator(**PLAIN).fit(as_input(X[:, 0]), target(estimator))
 
-    @pytest.mark.parametrize("as_input", [np.asarray, torch.from_numpy, scipy.sparse.csr_array])
+    @pytest.mark.parametrize("as_input", [np.asarray, as_tensor, scipy.sparse.csr_array])
     def test_other_features_at_predict(self, estimator, as_input):
         est = estimator(**PLAIN).fit(X, target(estimator))
         for d in (1, 2, 4):
@@ -178,7 +178,7 @@ class TestRows:
         with pytest.raises(ValueError, match=r"y cannot be None|requires y"):
             estimator(**PLAIN).fit(X, None)
 
-    @pytest.mark.parametrize("as_input", [np.asarray, torch.from_numpy])
+    @pytest.mark.parametrize("as_input", [np.asarray, as_tensor])
     def test_another_number_of_targets(self, estimator, as_input):
         with pytest.raises(ValueError, match=r"inconsistent numbers of samples: \[40, 39\]"):
             estimator(**PLAIN).fit(as_input(X), target(estimator)[:-1])
@@ -209,14 +209,14 @@ class TestRows:
 
 class TestTargets:
     @pytest.mark.parametrize("value", [np.nan, np.inf])
-    @pytest.mark.parametrize("as_input", [np.asarray, torch.from_numpy])
+    @pytest.mark.parametrize("as_input", [np.asarray, as_tensor])
     def test_not_finite(self, value, as_input):
         y = Y.copy()
         y[3] = value
         with pytest.raises(ValueError, match="Input y contains"):
             KernelRidge(**PLAIN).fit(as_input(X), y)
 
-    @pytest.mark.parametrize("as_input", [np.asarray, torch.from_numpy])
+    @pytest.mark.parametrize("as_input", [np.asarray, as_tensor])
     def test_text(self, as_input):
         with pytest.raises(ValueError, match="could not convert string to float"):
             KernelRidge(**PLAIN).fit(as_input(X), ["a"] * 40)
@@ -320,7 +320,7 @@ SETTINGS: list[tuple[dict[str, Any], str]] = [
     ({"tol": np.nan}, "tol must be a finite number"),
     ({"tol": np.inf}, "tol must be a finite number"),
     ({"tol": None}, "tol must be a finite number"),
-    ({"engine": "abacus"}, "unknown engine 'abacus'; known: auto, torch"),
+    ({"engine": "abacus"}, "unknown engine 'abacus'; known: auto, native"),
     ({"memory_limit": "some"}, "memory_limit='some' is not a size"),
     ({"callbacks": None}, "callbacks must be a list of callables"),
     ({"callbacks": print}, "callbacks must be a list of callables"),
@@ -435,7 +435,7 @@ class TestOddButUsable:
     def test_features_far_from_zero(self, offset, dtype):
         # exact in both precisions: a shift changes nothing for a kernel of the distance
         x = np.round(X * 4) / 4
-        wide = (x + offset).astype(np.float32 if dtype == torch.float32 else np.float64)
+        wide = (x + offset).astype(np.float32 if dtype == np.float32 else np.float64)
         expected = (
             KernelRidge(penalty=1e-2, kernel="gaussian", lengthscale="median").fit(x, Y).predict(x)
         )

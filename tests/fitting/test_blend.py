@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
-import torch
 
+from gramian import _arrays as xp
+from gramian._arrays import RandomStream
 from gramian.fitting.held_out.values import HeldValues
 from gramian.fitting.search.blend import KERNEL_WEIGHTS, SearchTrees, blend_held_out
 from gramian.model import Trees
 
-NO_TREES = Trees(("",), torch.zeros(1), torch.ones(1), features=1)
-SCALE = torch.ones(1).double()
-TRUTH = torch.randn(400, 1, generator=torch.Generator().manual_seed(0)).double()
-NOISE = torch.randn(400, 1, generator=torch.Generator().manual_seed(1)).double()
+NO_TREES = Trees(("",), np.zeros(1, np.float32), np.ones(1, np.float32), features=1)
+SCALE = xp.to_float64(np.ones(1, np.float32))
+TRUTH = xp.to_float64(RandomStream(0).standard_normal((400, 1), np.float32))
+NOISE = xp.to_float64(RandomStream(1).standard_normal((400, 1), np.float32))
 
 
 def weight_of(kernel_values, tree_values, **changes):
@@ -25,7 +27,7 @@ def test_the_right_one_has_all_weight():
     assert weight_of(TRUTH, NOISE) is None
     best = weight_of(NOISE, TRUTH)
     assert (best.weight, best.loss) == (0, 0)
-    assert torch.equal(best.held_values.values, TRUTH)
+    assert np.array_equal(best.held_values.values, TRUTH)
 
 
 def test_equal_ones_need_no_trees():
@@ -34,11 +36,11 @@ def test_equal_ones_need_no_trees():
 
 def test_weights_of_independent_errors():
     # Errors of variances 1 and 4: the best weights are 4 / 5 and 1 / 5.
-    other = torch.randn(400, 1, generator=torch.Generator().manual_seed(2)).double()
+    other = xp.to_float64(RandomStream(2).standard_normal((400, 1), np.float32))
     best = weight_of(TRUTH + NOISE, TRUTH + 2 * other)
     assert best.weight == pytest.approx(0.8, abs=0.1)
     expected = best.weight * NOISE + (1 - best.weight) * 2 * other
-    assert best.loss == pytest.approx(float(expected.square().mean()))
+    assert best.loss == pytest.approx(float(np.square(expected).mean()))
 
 
 def test_small_weights_of_trees_are_left_out():
@@ -54,7 +56,7 @@ def test_only_rows_of_both_choose():
 
 def test_a_score_of_the_user_chooses():
     def far(values, truth, weights):
-        return -float((values - truth).abs().mean())
+        return -float(np.abs(values - truth).mean())
 
     assert weight_of(TRUTH, NOISE, score=far).weight == 0
 
@@ -63,11 +65,11 @@ def test_a_gain_below_its_standard_error_is_none():
     # One row of 400 has all of the difference.
     outlier = TRUTH + 0.1 * NOISE
     outlier[7] += 30
-    trees = TRUTH + 0.2 * NOISE.roll(1)
+    trees = TRUTH + 0.2 * np.roll(NOISE, 1)
     assert weight_of(outlier, trees) is None
 
     def score(values, truth, weights):
-        return float((values - truth).square().mean())
+        return float(np.square(values - truth).mean())
 
     assert weight_of(outlier, trees, score=score).weight < 0.1
     outlier[::20] += 7

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from plain import PLAIN
 
 from gramian import KernelRidge, KernelRidgeClassifier
+from gramian import _arrays as xp
 from gramian.data import as_rows
 from gramian.fitting import FitSettings, Fitted, Generators, TrainingData, fit
 from gramian.fitting.inputs.targets import classes_of, coded_data
@@ -55,7 +55,7 @@ def settings(**changes: Any) -> FitSettings:
 
 
 def data(X: np.ndarray = X, y: np.ndarray = Y) -> TrainingData:
-    return TrainingData(as_rows(X), torch.from_numpy(y)[:, None])
+    return TrainingData(as_rows(X), y[:, None])
 
 
 def rng(seed: int = 0) -> Generators:
@@ -63,7 +63,7 @@ def rng(seed: int = 0) -> Generators:
 
 
 def centers(found: Fitted) -> np.ndarray:
-    rows: np.ndarray = found.model.centers.take(torch.arange(len(found.model.coef))).numpy()
+    rows: np.ndarray = found.model.centers.take(np.arange(len(found.model.coef)))
     return rows
 
 
@@ -94,7 +94,7 @@ def test_a_fit_is_that_of_the_estimator(changes: dict[str, Any], dtype: type) ->
         random_state=0,
     ).fit(X.astype(dtype), Y)
     found = fitted(settings(**changes), data(X.astype(dtype)))
-    assert np.array_equal(found.model.coef[:, 0].numpy(), est.dual_coef_)
+    assert np.array_equal(found.model.coef[:, 0], est.dual_coef_)
     assert found.penalty == est.penalty_
     assert (found.reason, max(found.iteration, 1)) == (est.stop_reason_, est.n_iter_)
 
@@ -112,11 +112,11 @@ def test_classes_are_coded_and_kept() -> None:
         kernel="gaussian",
     ).fit(X, LABELS)
     assert found.model.classes == ("a", "b", "c")
-    assert np.array_equal(found.model.coef.numpy(), est.dual_coef_)
+    assert np.array_equal(found.model.coef, est.dual_coef_)
 
 
 def test_one_class_is_refused() -> None:
-    weights = torch.from_numpy((LABELS == "a").astype(float))
+    weights = (LABELS == "a").astype(float)
     with pytest.raises(ValueError, match="one class only, \\['a'\\]"):
         classes_of(LABELS, weights)
 
@@ -145,11 +145,11 @@ class TestTrainingData:
     @pytest.mark.parametrize(
         ("changes", "message"),
         [
-            ({"targets": torch.ones(119, 1)}, "120 rows, but 119 targets"),
-            ({"targets": torch.full((120, 1), torch.nan)}, "targets must be finite"),
-            ({"weights": torch.ones(121)}, "120 rows, but 121 weights"),
-            ({"weights": torch.full((120,), -1.0)}, "finite and not negative"),
-            ({"weights": torch.full((120,), torch.inf)}, "finite and not negative"),
+            ({"targets": np.ones((119, 1), np.float32)}, "120 rows, but 119 targets"),
+            ({"targets": np.full((120, 1), np.nan)}, "targets must be finite"),
+            ({"weights": np.ones(121, np.float32)}, "120 rows, but 121 weights"),
+            ({"weights": np.full((120,), -1.0, dtype=np.float32)}, "finite and not negative"),
+            ({"weights": np.full((120,), np.inf)}, "finite and not negative"),
         ],
     )
     def test_is_checked(self, changes: dict[str, Any], message: str) -> None:
@@ -158,11 +158,11 @@ class TestTrainingData:
 
     @pytest.mark.parametrize("landmarks", [None, 20])
     def test_rows_of_weight_zero_are_left_out(self, landmarks: int | None) -> None:
-        weights = torch.arange(120).double().clamp(max=1)  # the first row counts nothing
+        weights = xp.to_float64(np.arange(120)).clip(max=1)  # the first row counts nothing
         given = replace(data(), weights=weights)
         found = fitted(settings(landmarks=landmarks), given)
         alone = fitted(settings(landmarks=landmarks), replace(data(X[1:], Y[1:])))
-        assert torch.allclose(found.model.coef, alone.model.coef, rtol=1e-6)
+        assert np.allclose(found.model.coef, alone.model.coef, rtol=1e-6)
         streaming = settings(solver="eigenpro3", penalty=0, landmarks=119)
         rows = partial_fit(streaming, given, rng=rng()).index
         assert rows is not None
@@ -176,7 +176,7 @@ def test_data_that_had_to_move_are_not_held(monkeypatch: pytest.MonkeyPatch) -> 
 
     def elsewhere(*arguments: Any) -> PlacedData:
         placed = place(*arguments)
-        copied = replace(placed.data, targets=placed.data.targets.clone())
+        copied = replace(placed.data, targets=xp.copy(placed.data.targets))
         first.append(weakref.ref(copied.targets))
         return replace(placed, data=copied)
 
@@ -204,14 +204,14 @@ class TestAnEarlierFit:
     def test_has_no_say_unless_it_is_asked_for(self) -> None:
         first = fitted(settings(landmarks=20))
         alone, after = fitted(settings()), fitted(settings(), before=first)
-        assert torch.equal(after.model.coef, alone.model.coef)
+        assert np.array_equal(after.model.coef, alone.model.coef)
 
     @pytest.mark.parametrize("changes", [{"landmarks": 10}, {"landmarks": "auto"}])
     def test_with_other_landmarks_is_not(self, changes: dict[str, Any]) -> None:
         first = fitted(settings())
         alone = fitted(settings(**changes))
         after = fitted(settings(**changes, warm_start=True), before=first)
-        assert torch.equal(after.model.coef, alone.model.coef)
+        assert np.array_equal(after.model.coef, alone.model.coef)
 
     def test_keeps_no_callbacks(self) -> None:
         class Large:
@@ -233,7 +233,7 @@ class TestGoingOn:
     def test_refuses_other_targets(self) -> None:
         given = settings(solver="eigenpro3", penalty=0)
         first = partial_fit(given, data(), rng=rng())
-        two = TrainingData(as_rows(X), torch.from_numpy(np.c_[Y, Y]))
+        two = TrainingData(as_rows(X), np.c_[Y, Y])
         with pytest.raises(ValueError, match="2 columns, but the first call had 1"):
             partial_fit(given, two, rng=rng(), before=first)
 

@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse
-import torch
 from plain import PLAIN
 from sklearn.exceptions import ConvergenceWarning
 
 from gramian import KernelRidge, KernelRidgeClassifier, kernels
+from gramian import _arrays as xp
 from gramian.data import ArrayRows
 from gramian.fitting.plans import calibration
 from gramian.landmarks import RPCholesky
@@ -130,7 +130,7 @@ class TestFields:
         pq.write_table(pa.table(dict(zip("abc", X.T, strict=True))), tmp_path / "x.parquet")
         inputs = [
             X.tolist(),
-            torch.from_numpy(X),
+            X,
             scipy.sparse.csr_array(X),
             tmp_path / "x.parquet",
         ]
@@ -177,7 +177,9 @@ class Hungry(Solver[NystromProblem, State]):
     problem_types: ClassVar[tuple[type, ...]] = (NystromProblem,)
 
     def iterate(self, problem: Any, state: Any = None, *, rng: Any = None) -> Iterator[State]:
-        yield State(0, torch.zeros(problem.K.shape[1], problem.targets.shape[1]).double())
+        yield State(
+            0, xp.to_float64(np.zeros((problem.K.shape[1], problem.targets.shape[1]), np.float32))
+        )
 
     def peak_bytes(self, size: ProblemSize, *, mapped: bool = False) -> int:
         return size.vector_bytes + 24 * size.n * size.m

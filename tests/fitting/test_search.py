@@ -6,10 +6,12 @@ import itertools
 from dataclasses import replace
 from unittest.mock import MagicMock
 
+import numpy as np
 import pytest
-import torch
 from trials import trial
 
+from gramian import _arrays as xp
+from gramian._arrays import RandomStream
 from gramian.data import as_rows
 from gramian.fitting import TrainingData
 from gramian.fitting.search import fit as automatic
@@ -60,13 +62,13 @@ def test_cells_are_taken_where_their_error_is_below_that_of_the_sample(loss, cou
 
 @pytest.fixture
 def search():
-    rng = torch.Generator().manual_seed(0)
-    X = torch.randn(60, 2, generator=rng).double()
-    data = TrainingData(as_rows(X), X[:, :1].sin())
+    rng = RandomStream(0)
+    X = xp.to_float64(rng.standard_normal((60, 2), np.float32))
+    data = TrainingData(as_rows(X), np.sin(X[:, :1]))
 
     def run(budget):
         settings = SearchSettings(budget=Budget.of(budget))
-        return automatic.search_fit(data, settings, torch.Generator().manual_seed(0))
+        return automatic.search_fit(data, settings, RandomStream(0))
 
     return run
 
@@ -136,12 +138,12 @@ class TestNothingToGain:
     @staticmethod
     def trials(y, **settings):
         """Return the trials of a search without a budget, and whether the result is constant."""
-        rng = torch.Generator().manual_seed(1)
-        X = torch.randn(150, 3, generator=rng).double()
-        data = TrainingData(as_rows(X), y(X, torch.randn(150, 1, generator=rng).double()))
-        searched = automatic.search_fit(
-            data, SearchSettings(**settings), torch.Generator().manual_seed(0)
+        rng = RandomStream(1)
+        X = xp.to_float64(rng.standard_normal((150, 3), np.float32))
+        data = TrainingData(
+            as_rows(X), y(X, xp.to_float64(rng.standard_normal((150, 1), np.float32)))
         )
+        searched = automatic.search_fit(data, SearchSettings(**settings), RandomStream(0))
         is_constant = not any(bool(part.coef.any()) for part in searched.model.parts)
         return [trial.step for trial in searched.trials], is_constant
 
@@ -157,11 +159,11 @@ class TestNothingToGain:
         assert not is_constant
 
     def test_an_exact_default_ends_a_search_at_once(self):
-        steps, is_constant = self.trials(lambda X, noise: X.sum(dim=1, keepdim=True))
+        steps, is_constant = self.trials(lambda X, noise: X.sum(axis=1, keepdims=True))
         assert steps == ["fit", "refit"]
         assert not is_constant
 
     def test_smooth_kernels_alone_show_no_noise(self):
         space = Space(kernels=("gaussian",))
-        steps, _ = self.trials(lambda X, noise: (20 * X[:, :1]).sin(), space=space)
+        steps, _ = self.trials(lambda X, noise: np.sin(20 * X[:, :1]), space=space)
         assert "fit" in steps

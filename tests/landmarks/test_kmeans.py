@@ -12,11 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.sparse
 import sklearn.cluster
-import torch
+from close import assert_close
 from sklearn.exceptions import ConvergenceWarning
-from torch import Tensor
 
+from gramian import _arrays as xp
 from gramian import kernels
+from gramian._arrays import RandomStream
 from gramian.data import as_rows
 from gramian.landmarks import KMeans, Landmarks
 from gramian.landmarks.kmeans import assign, lloyd
@@ -25,8 +26,8 @@ from gramian.operators import KernelOperator
 N = 300
 
 
-def points(n: int = N, d: int = 3, seed: int = 0) -> Tensor:
-    return torch.randn(n, d, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+def points(n: int = N, d: int = 3, seed: int = 0) -> np.ndarray:
+    return RandomStream(seed).standard_normal((n, d), np.float64)
 
 
 def operator(X: Any) -> KernelOperator:
@@ -35,7 +36,7 @@ def operator(X: Any) -> KernelOperator:
 
 
 def select(X: Any, m: int | None = None, seed: int = 0, **settings: Any) -> Landmarks:
-    rng = torch.Generator().manual_seed(seed)
+    rng = RandomStream(seed)
     return KMeans(m, **settings).select(operator(X), rng=rng)
 
 
@@ -46,9 +47,9 @@ def test_lloyds_algorithm_is_that_of_scikit_learn(steps):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         theirs = sklearn.cluster.KMeans(
-            12, init=start.numpy(), n_init=1, max_iter=steps, tol=0, algorithm="lloyd"
-        ).fit(X.numpy())
-    torch.testing.assert_close(ours.centers, torch.from_numpy(theirs.cluster_centers_))
+            12, init=start, n_init=1, max_iter=steps, tol=0, algorithm="lloyd"
+        ).fit(X)
+    assert_close(ours.centers, theirs.cluster_centers_)
     if steps == 50:  # scikit-learn counts rows after the last step
         assert ours.inertia == pytest.approx(theirs.inertia_)
         assert ours.sizes.tolist() == np.bincount(theirs.labels_).tolist()
@@ -56,62 +57,68 @@ def test_lloyds_algorithm_is_that_of_scikit_learn(steps):
 
 def test_distances_and_sums_are_those_of_the_nearest_center():
     for offset in (0.0, 1e4):
-        X, Z = points().float() + offset, points(20, seed=1) + offset
+        X, Z = xp.cast(points(), np.float32) + offset, points(20, seed=1) + offset
         found = assign(as_rows(X), Z)
-        distance, label = (torch.cdist(X.double(), Z) ** 2).min(dim=1)
-        onehot = torch.nn.functional.one_hot(label, 20).double()
+        distance, label = xp.min_with_index(xp.cdist(xp.to_float64(X), Z) ** 2, 1)
+        onehot = xp.to_float64(np.eye(20, dtype=np.int64)[label])
         doubts = 0.01 * len(X)  # that float32 has
-        assert (found.sizes - onehot.sum(dim=0)).abs().sum() < doubts
+        assert np.abs(found.sizes - onehot.sum(axis=0)).sum() < doubts
         assert found.inertia == pytest.approx(float(distance.sum()), rel=1e-3)
-        wide = assign(as_rows(X.double()), Z)
-        assert wide.sizes.tolist() == onehot.sum(dim=0).tolist()
-        torch.testing.assert_close(wide.sums, onehot.T @ X.double())
-        far = distance.topk(20)
-        torch.testing.assert_close(found.farthest, far.values, rtol=1e-3, atol=1e-2)
-        torch.testing.assert_close(distance[found.where], far.values, rtol=1e-3, atol=1e-2)
+        wide = assign(as_rows(xp.to_float64(X)), Z)
+        assert wide.sizes.tolist() == onehot.sum(axis=0).tolist()
+        assert_close(wide.sums, onehot.T @ xp.to_float64(X))
+        far, _ = xp.topk(distance, 20)
+        assert_close(found.farthest, far, rtol=1e-3, atol=1e-2)
+        assert_close(distance[found.where], far, rtol=1e-3, atol=1e-2)
 
 
 def test_a_center_is_the_mean_of_what_it_stands_for():
     chosen = select(points(), 10, iterations=100)
-    label = torch.cdist(points(), chosen.points).argmin(dim=1)
-    onehot = torch.nn.functional.one_hot(label, 10).double()
-    torch.testing.assert_close(chosen.points, onehot.T @ points() / onehot.sum(dim=0)[:, None])
-    torch.testing.assert_close(chosen.weight, 10 * onehot.mean(dim=0))
+    label = xp.cdist(points(), chosen.points).argmin(axis=1)
+    onehot = xp.to_float64(np.eye(10, dtype=np.int64)[label])
+    assert_close(chosen.points, onehot.T @ points() / onehot.sum(axis=0)[:, None])
+    assert_close(chosen.weight, 10 * onehot.mean(axis=0))
     assert chosen.index is None
 
 
 def test_separated_clusters_are_found():
-    X = torch.cat([0.01 * points(size) + 10 * k for k, size in enumerate((50, 150, 100))])
+    X = np.concatenate([0.01 * points(size) + 10 * k for k, size in enumerate((50, 150, 100))])
     for seed in range(20):  # by k-means++: random starts miss one in half of the cases
         chosen = select(X, 3, seed)
         assert sorted((chosen.weight * 100).round().tolist()) == [50, 100, 150]
 
 
 def test_a_cluster_without_rows_moves_to_the_farthest_row():
-    X = torch.cat([points(), torch.full((1, 3), 50.0)])
-    start = torch.cat([points(4), torch.full((1, 3), -100.0)])  # the last one is nobody's nearest
+    X = np.concatenate([points(), np.full((1, 3), 50.0, dtype=np.float32)])
+    start = np.concatenate(
+        [points(4), np.full((1, 3), -100.0, dtype=np.float32)]
+    )  # the last one is nobody's nearest
     found = lloyd(as_rows(X), start, 5)
     assert len(found.centers) == 5
-    assert bool((found.centers == 50).all(dim=1).any())
+    assert bool((found.centers == 50).all(axis=1).any())
 
 
 def test_clusters_without_rows_move_to_different_rows_the_farthest_of_all():
     """In order of the distance: a center that stayed where it was would be left out at the end."""
-    X = torch.cat([points() / 100, torch.tensor([[50.0, 0, 0], [0, 40.0, 0], [0, 0, 3.0]])])
-    start = torch.cat([points(2) / 100, torch.full((2, 3), -100.0)])  # nobody's nearest
-    found = lloyd(as_rows(X.double()), start.double(), 2)
-    torch.testing.assert_close(found.centers[2:], X[-3:-1].double())
+    X = np.concatenate(
+        [points() / 100, np.array([[50.0, 0, 0], [0, 40.0, 0], [0, 0, 3.0]], dtype=np.float32)]
+    )
+    start = np.concatenate(
+        [points(2) / 100, np.full((2, 3), -100.0, dtype=np.float32)]
+    )  # nobody's nearest
+    found = lloyd(as_rows(xp.to_float64(X)), xp.to_float64(start), 2)
+    assert_close(found.centers[2:], xp.to_float64(X[-3:-1]))
     assert found.sizes[2:].tolist() == [1, 1]
 
 
 def test_fewer_distinct_rows_than_centers():
-    X = points(6).repeat(20, 1)
-    for same in (X, X.float(), X.float() + 1000):
+    X = np.tile(points(6), (20, 1))
+    for same in (X, xp.cast(X, np.float32), xp.cast(X, np.float32) + 1000):
         chosen = select(same, 10)
         assert len(chosen.points) == 6
-        torch.testing.assert_close(chosen.weight, torch.ones(6).double())
-    one = select(torch.full((30, 2), 0.1), 4)
-    torch.testing.assert_close(one.points, torch.full((1, 2), 0.1))
+        assert_close(chosen.weight, xp.to_float64(np.ones(6, np.float32)))
+    one = select(np.full((30, 2), 0.1, dtype=np.float32), 4)
+    assert_close(one.points, np.full((1, 2), 0.1, dtype=np.float32))
 
 
 def test_many_centers_start_from_random_rows():
@@ -128,26 +135,26 @@ def parquet(X: np.ndarray, folder: Path) -> Path:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_parquet_and_sparse_rows(dtype, tmp_path):
-    X = torch.where(points(seed=1) > 0, points(), 0).numpy().astype(dtype)
+    X = np.where(points(seed=1) > 0, points(), 0).astype(dtype)
     here = select(X, 20)
     assert here.points.dtype == as_rows(X).dtype
     for source in (parquet(X, tmp_path), scipy.sparse.csr_array(X)):
         there = select(source, 20)
-        torch.testing.assert_close(here.points, there.points)
-        torch.testing.assert_close(here.weight, there.weight)
+        assert_close(here.points, there.points)
+        assert_close(here.weight, there.weight)
 
 
 def test_the_penalty_is_where_the_effective_dimension_is_a_third_of_the_size():
     chosen = select(points(), 60)
     K = operator(points()).dense()
-    values = torch.linalg.eigvalsh(K).clamp(min=0)
+    values = np.linalg.eigvalsh(K).clip(min=0)
     dimension = float((values / (values + N * chosen.penalty)).sum())
     assert dimension == pytest.approx(20, rel=0.3)
 
 
 def test_a_penalty_gives_the_size():
     K = operator(points()).dense()
-    values = torch.linalg.eigvalsh(K).clamp(min=0)
+    values = np.linalg.eigvalsh(K).clip(min=0)
     dimension = float((values / (values + N * 1e-2)).sum())
     chosen = select(points(), penalty=1e-2)
     assert len(chosen.points) == pytest.approx(3 * dimension, rel=0.3)
@@ -156,7 +163,7 @@ def test_a_penalty_gives_the_size():
 
 def test_kernel_evaluations_are_those_of_the_penalty():
     K = operator(points())
-    KMeans(20).select(K, rng=torch.Generator())
+    KMeans(20).select(K, rng=RandomStream(0))
     assert K.meter.evaluations == 20 * 20
 
 

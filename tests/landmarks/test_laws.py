@@ -9,10 +9,11 @@ import math
 
 import numpy as np
 import pytest
-import torch
-from torch import Tensor
+from close import assert_close
 
+from gramian import _arrays as xp
 from gramian import kernels
+from gramian._arrays import RandomStream
 from gramian.data import as_rows
 from gramian.landmarks import Bless, BlessR, RecursiveRLS, Squeak
 from gramian.landmarks.leverage.bless import PathSelector
@@ -22,19 +23,19 @@ from gramian.operators import KernelOperator
 GAUSSIAN = kernels.Gaussian(1.0)
 
 
-def points(n: int) -> Tensor:
-    X = torch.randn(n, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+def points(n: int) -> np.ndarray:
+    X = RandomStream(0).standard_normal((n, 2), np.float64)
     X[: n // 10] *= 4
     return X
 
 
-def operator(X: Tensor, kernel: kernels.Kernel = GAUSSIAN) -> KernelOperator:
+def operator(X: np.ndarray, kernel: kernels.Kernel = GAUSSIAN) -> KernelOperator:
     rows = as_rows(X)
     return KernelOperator(kernel, rows, rows)
 
 
-def seeded(seed: int) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
+def seeded(seed: int) -> RandomStream:
+    return RandomStream(seed)
 
 
 def scores(X: np.ndarray, J: np.ndarray, copies: np.ndarray, penalty: float) -> np.ndarray:
@@ -48,10 +49,10 @@ def scores(X: np.ndarray, J: np.ndarray, copies: np.ndarray, penalty: float) -> 
     return (1 - (K * inner.T).sum(axis=1)) / shift
 
 
-def mean_is(samples: Tensor, expected: float | Tensor) -> bool:
+def mean_is(samples: np.ndarray, expected: float | np.ndarray) -> bool:
     """Return whether means over the first dimension are as expected, to 4.5 standard errors."""
-    error = samples.std(dim=0) / len(samples) ** 0.5
-    return bool(((samples.mean(dim=0) - expected).abs() <= 4.5 * error + 1e-12).all())
+    error = samples.std(axis=0) / len(samples) ** 0.5
+    return bool((np.abs(samples.mean(axis=0) - expected) <= 4.5 * error + 1e-12).all())
 
 
 class TestBlessWithReplacement:
@@ -59,10 +60,10 @@ class TestBlessWithReplacement:
 
     N, R, M, PENALTY = 20, 17, 10, 0.3  # 5 / 0.3 candidates, 2.9 / 0.3 draws, both rounded up
 
-    def draws(self, X: Tensor, kernel: kernels.Kernel, count: int) -> Tensor:
+    def draws(self, X: np.ndarray, kernel: kernels.Kernel, count: int) -> np.ndarray:
         """Return 1 / copies of each row, zero if it was not drawn."""
         K, kappa2 = operator(X, kernel), 1.0
-        out = torch.zeros(count, len(X), dtype=torch.float64)
+        out = np.zeros((count, len(X)), np.float64)
         for seed in range(count):
             level = Bless(penalty=self.PENALTY, oversampling=2.9).level(
                 K, kappa2, Dictionary.empty(), self.PENALTY, 1, seeded(seed)
@@ -78,38 +79,40 @@ class TestBlessWithReplacement:
         likely = likely * (1 - 1 / self.N) ** (self.R - t)
         kept = 1 - (1 - t / self.R) ** self.M
         size = self.N * float(likely @ kept)
-        assert mean_is((drawn > 0).double().sum(dim=1), size)
+        assert mean_is(xp.to_float64(drawn > 0).sum(axis=1), size)
         assert mean_is(drawn, 1.0)
         # and a weight is 1 / (R / n · probability / t) for some t
         weights = t[1:] * self.N / self.R / kept[1:]
-        gap = (drawn[drawn > 0][:, None] - torch.from_numpy(weights)).abs().min(dim=1).values
+        gap = np.abs(drawn[drawn > 0][:, None] - weights).min(axis=1)
         assert float(gap.max()) < 1e-9
         assert bool((drawn > 1.01 * weights[0]).any())  # some were candidates twice
 
     def test_unequal_scores(self):
-        X = torch.linspace(0.2, 1.0, self.N, dtype=torch.float64)[:, None]
+        X = np.linspace(0.2, 1.0, self.N, dtype=np.float64)[:, None]
         assert mean_is(self.draws(X, kernels.Linear(), 400), 1.0)
 
 
 @pytest.mark.parametrize("kind", [Bless, BlessR])
 class TestPathOfScores:
-    def exact(self, X: Tensor, penalty: float) -> float:
-        values = torch.linalg.eigvalsh(GAUSSIAN(X, X)).clamp(min=0)
+    def exact(self, X: np.ndarray, penalty: float) -> float:
+        values = np.linalg.eigvalsh(GAUSSIAN(X, X)).clip(min=0)
         return float((values / (values + len(X) * penalty)).sum())
 
     def test_weights_with_m_count_all_rows_where_few_are_candidates(self, kind):
         X = points(3000)
-        K, norms, sums = operator(X), X.square().sum(dim=1), []
-        some = Dictionary.uniform(torch.arange(0, 3000, 100), 0.01)
+        K, norms, sums = operator(X), np.square(X).sum(axis=1), []
+        some = Dictionary.uniform(np.arange(0, 3000, 100), 0.01)
         for seed in range(40):
             J = kind(m=12)._exactly(K, 1.0, some, 0.1, 12, seeded(seed)).dictionary
             assert len(J) == 12
-            sums.append(torch.stack([(1 / J.copies).sum(), (norms[J.index] / J.copies).sum()]))
+            sums.append(np.stack([(1 / J.copies).sum(), (norms[J.index] / J.copies).sum()]))
         assert K.meter.evaluations < 40 * 30 * 3000 / 2  # about 1,024 rows are scored by 30
-        assert mean_is(torch.stack(sums), torch.tensor([3000.0, float(norms.sum())]).double())
+        assert mean_is(
+            np.stack(sums), xp.to_float64(np.array([3000.0, float(norms.sum())], dtype=np.float32))
+        )
 
     def test_scores_of_a_level_are_at_its_own_penalty(self, kind):
-        X, every = points(150), Dictionary.uniform(torch.arange(150))
+        X, every = points(150), Dictionary.uniform(np.arange(150))
         K, path = operator(X), kind(penalty=1e-2, oversampling=4)
         level = path.level(K, 1.0, every, 1e-2, 1, seeded(0))
         assert level.effective_dimension == pytest.approx(self.exact(X, 1e-2), rel=1e-9)
@@ -139,11 +142,11 @@ class TestRecursion:
         chosen = RecursiveRLS(penalty=penalty, oversampling=1.5, delta=0.9).select(
             operator(X), rng=seeded(4)
         )
-        half = torch.randperm(40, generator=seeded(4))[:20].sort().values.numpy()
-        by_half = np.clip(scores(X.numpy(), half, np.ones(20), penalty), 0, 1)
+        half = xp.sort(seeded(4).permutation(40)[:20])
+        by_half = np.clip(scores(X, half, np.ones(20), penalty), 0, 1)
         p = np.minimum(1, 1.5 * np.minimum(1, 1.5 * by_half))
         copies = Dictionary.of(chosen, 40).copies
-        torch.testing.assert_close(copies, torch.from_numpy(p)[chosen.index], rtol=1e-8, atol=0)
+        assert_close(copies, p[chosen.index], rtol=1e-8, atol=0)
         assert bool((copies < 1).any())
         assert chosen.effective_dimension == pytest.approx(by_half.sum())
 
@@ -160,7 +163,7 @@ class TestSqueak:
             wanted = self.FACTOR * scores(X, J, p, self.PENALTY)[J]
             mattered |= bool(((wanted > 1.01 * p) & (p < 1)).any())
             smaller = np.minimum(p, wanted)
-            u = torch.rand(len(J), generator=rng, dtype=torch.float64).numpy()
+            u = rng.random(len(J), np.float64)
             J, p = J[u < smaller / p], smaller[u < smaller / p]
         return J, p, mattered
 
@@ -168,9 +171,9 @@ class TestSqueak:
         X, mattered = points(100), False
         squeak = Squeak(penalty=self.PENALTY, oversampling=self.FACTOR, chunk=self.CHUNK)
         for seed in range(3):
-            J, p, here = self.reference(X.numpy(), seed)
+            J, p, here = self.reference(X, seed)
             found = squeak.sample(operator(X), self.PENALTY, rng=seeded(seed)).dictionary
             assert found.index.tolist() == J.tolist()
-            torch.testing.assert_close(found.copies, torch.from_numpy(p), rtol=1e-8, atol=0)
+            assert_close(found.copies, p, rtol=1e-8, atol=0)
             mattered |= here
         assert mattered

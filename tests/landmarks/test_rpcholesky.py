@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 import scipy.sparse
-import torch
-from torch import Tensor
+from close import assert_close
 
+from gramian import _arrays as xp
 from gramian import kernels
+from gramian._arrays import RandomStream
 from gramian.data import as_rows
 from gramian.landmarks import Landmarks, RPCholesky
 from gramian.operators import KernelOperator
@@ -18,8 +20,8 @@ N = 200
 METHODS = ("accelerated", "simple", "block", "greedy")
 
 
-def points(n: int = N, d: int = 3, seed: int = 0) -> Tensor:
-    return torch.randn(n, d, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+def points(n: int = N, d: int = 3, seed: int = 0) -> np.ndarray:
+    return RandomStream(seed).standard_normal((n, d), np.float64)
 
 
 def operator(X: Any, kernel: kernels.Kernel | None = None) -> KernelOperator:
@@ -30,14 +32,14 @@ def operator(X: Any, kernel: kernels.Kernel | None = None) -> KernelOperator:
 def select(
     X: Any, kernel: kernels.Kernel | None = None, seed: int = 0, **settings: Any
 ) -> Landmarks:
-    rng = torch.Generator().manual_seed(seed)
+    rng = RandomStream(seed)
     return RPCholesky(**settings).select(operator(X, kernel), rng=rng)
 
 
-def left_by(K: Tensor, index: Tensor) -> Tensor:
+def left_by(K: np.ndarray, index: np.ndarray) -> np.ndarray:
     """K minus its Nystrom approximation; by Cholesky, which is stable where an inverse is not."""
-    L = torch.linalg.cholesky(K[index][:, index])
-    half = torch.linalg.solve_triangular(L, K[index], upper=False)
+    L = np.linalg.cholesky(K[index][:, index])
+    half = xp.solve_triangular(L, K[index], upper=False)
     return K - half.T @ half
 
 
@@ -46,7 +48,7 @@ def left_by(K: Tensor, index: Tensor) -> Tensor:
 def test_a_penalty_is_certified(method, penalty):
     chosen = select(points(), penalty=penalty, method=method)
     left = left_by(operator(points()).dense(), chosen.index)
-    values = torch.linalg.eigvalsh(left)
+    values = np.linalg.eigvalsh(left)
     assert values[0] > -1e-11
     assert values[-1] <= N * penalty + 1e-11
     assert chosen.info["residual_trace"] == pytest.approx(float(left.trace()), abs=1e-9)
@@ -60,7 +62,7 @@ def test_a_size_gives_the_penalty_back():
     by_size = select(points(), m=40, method="simple")
     assert by_size.penalty == pytest.approx(by_size.info["residual_trace"] / N)
     by_penalty = select(points(), penalty=by_size.penalty * (1 + 1e-9), method="simple")
-    assert torch.equal(by_size.index, by_penalty.index)
+    assert np.array_equal(by_size.index, by_penalty.index)
 
 
 def test_a_tolerance_leaves_landmarks_out():
@@ -76,43 +78,45 @@ def test_a_weight_counts_the_rows_nearest_in_the_metric_of_the_kernel(settings, 
     for seed in range(4):
         chosen = select(points(), kernel, seed, **settings)
         K, J, m = operator(points(), kernel).dense(), chosen.index, len(chosen.index)
-        distance = K.diagonal()[:, None] + K.diagonal()[J] - 2 * K[:, J]
-        count = torch.bincount(distance.argmin(dim=1), minlength=m)
-        torch.testing.assert_close(chosen.weight, count.double() * (m / N))
+        distance = xp.diagonal(K)[:, None] + xp.diagonal(K)[J] - 2 * K[:, J]
+        count = xp.bincount(distance.argmin(axis=1), minlength=m)
+        assert_close(chosen.weight, xp.to_float64(count) * (m / N))
 
 
 def test_weights_of_one():
-    assert torch.equal(select(points(), m=9, weights="ones").weight, torch.ones(9).double())
+    assert np.array_equal(
+        select(points(), m=9, weights="ones").weight, xp.to_float64(np.ones(9, np.float32))
+    )
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_repeated_rows_are_chosen_once_and_weigh_more(method):
-    X = torch.cat([points(6).repeat(20, 1), points(6)[:1].repeat(30, 1)])
+    X = np.concatenate([np.tile(points(6), (20, 1)), np.tile(points(6)[:1], (30, 1))])
     chosen = select(X, m=10, method=method)
-    assert len(chosen.points.unique(dim=0)) == len(chosen.points) == 6
-    first = (chosen.points == X[0]).all(dim=1)
-    torch.testing.assert_close(chosen.weight, torch.where(first, 50, 20).double() * 6 / 150)
+    assert len(np.unique(chosen.points, axis=0)) == len(chosen.points) == 6
+    first = (chosen.points == X[0]).all(axis=1)
+    assert_close(chosen.weight, xp.to_float64(np.where(first, 50, 20)) * 6 / 150)
 
 
 def test_a_matrix_of_low_rank_is_filled_with_rows_that_differ():
-    X = points(40).repeat(5, 1)
+    X = np.tile(points(40), (5, 1))
     for m, distinct in ((25, 25), (60, 40)):
         chosen = select(X, kernels.Linear(), m=m)
         assert chosen.info["rank"] == 3
         assert chosen.info["residual_trace"] == 0
         assert 0 < chosen.penalty < 1e-10
-        assert len(chosen.points.unique(dim=0)) == len(chosen.index) == distinct
+        assert len(np.unique(chosen.points, axis=0)) == len(chosen.index) == distinct
         assert bool((chosen.weight > 0).all())
         assert float(chosen.weight.sum()) == pytest.approx(distinct)
         # and the weights are those of cells
-        distance = torch.cdist(X, chosen.points)
-        count = torch.bincount(distance.argmin(dim=1), minlength=distinct)
-        torch.testing.assert_close(chosen.weight, count.double() * (distinct / len(X)))
+        distance = xp.cdist(X, chosen.points)
+        count = xp.bincount(distance.argmin(axis=1), minlength=distinct)
+        assert_close(chosen.weight, xp.to_float64(count) * (distinct / len(X)))
 
 
 def test_fill_is_random_and_uniform():
-    X = torch.cat([torch.zeros(1, 1), torch.arange(1, 9.0)[:, None]])
-    counts = torch.zeros(9)
+    X = np.concatenate([np.zeros((1, 1), np.float32), np.arange(1, 9.0, dtype=np.float32)[:, None]])
+    counts = np.zeros(9, np.float32)
     for seed in range(120):
         counts[select(X, kernels.Linear(), seed, m=3).index] += 1
     assert bool((counts > 0).all())
@@ -120,33 +124,33 @@ def test_fill_is_random_and_uniform():
 
 def test_rows_that_are_all_zero_have_one_landmark():
     for settings in ({"m": 4}, {"penalty": 1e-3}):
-        chosen = select(torch.zeros(9, 2), kernels.Linear(), **settings)
+        chosen = select(np.zeros((9, 2), np.float32), kernels.Linear(), **settings)
         assert chosen.points.tolist() == [[0.0, 0.0]]
         assert chosen.weight.tolist() == [1.0]
 
 
 def test_small_clusters_are_hit():
-    X = torch.cat([points(1000) * 0.1, points(10, seed=1) * 0.1 + 9, points(990) * 0.1 - 9])
+    X = np.concatenate([points(1000) * 0.1, points(10, seed=1) * 0.1 + 9, points(990) * 0.1 - 9])
     for seed in range(20):
-        near = select(X, kernels.Gaussian(2.0), seed, m=10).points.sum(dim=1)
+        near = select(X, kernels.Gaussian(2.0), seed, m=10).points.sum(axis=1)
         assert bool((near > 15).any())
 
 
 def test_float32_and_sparse_rows():
-    X = (points() * (points(seed=1) > 0)).float()
-    dense, double = select(X, m=30), select(X.double(), m=30)
-    assert dense.points.dtype == torch.float32
-    assert dense.weight.dtype == torch.float64
-    assert torch.equal(dense.index, double.index)
-    sparse = select(scipy.sparse.csr_array(X.numpy()), m=30)
-    assert sparse.points.layout == torch.sparse_csr
-    assert torch.equal(sparse.index, dense.index)
-    torch.testing.assert_close(sparse.weight, dense.weight)
+    X = xp.cast(points() * (points(seed=1) > 0), np.float32)
+    dense, double = select(X, m=30), select(xp.to_float64(X), m=30)
+    assert dense.points.dtype == np.float32
+    assert dense.weight.dtype == np.float64
+    assert np.array_equal(dense.index, double.index)
+    sparse = select(scipy.sparse.csr_array(X), m=30)
+    assert xp.is_sparse(sparse.points)
+    assert np.array_equal(sparse.index, dense.index)
+    assert_close(sparse.weight, dense.weight)
 
 
 def test_cost_is_counted():
     K = operator(points())
-    RPCholesky(20, method="simple").select(K, rng=torch.Generator())
+    RPCholesky(20, method="simple").select(K, rng=RandomStream(0))
     assert K.meter.evaluations == 20 * (N + 1)
 
 

@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import torch
+from close import assert_close
 from plain import PLAIN
-from safetensors.torch import safe_open
-from torch import Tensor
+from safetensors.numpy import safe_open
 
 import gramian
 from gramian import AverageModel, KernelModel, KernelRidge, KernelRidgeClassifier, kernels
+from gramian import _arrays as xp
+from gramian._arrays import RandomStream
 from gramian._files.tensors import write_tensors
 from gramian.data import LinearMap, as_rows
 from gramian.model import load_model
@@ -25,7 +26,7 @@ from gramian.model import load_model
 X = np.random.default_rng(0).standard_normal((120, 3))
 Y = np.sin(X[:, 0]) + X[:, 1] ** 2
 WEIGHTS = (0.3, 0.7)
-METRIC = LinearMap(matrix=torch.randn(3, 2, generator=torch.Generator().manual_seed(0)))
+METRIC = LinearMap(matrix=RandomStream(0).standard_normal((3, 2), np.float32))
 
 
 def fitted(kind: type = KernelRidge, y: Any = Y, X: Any = X, **settings: Any) -> KernelModel:
@@ -49,7 +50,7 @@ class TestMean:
             (both.gradient(X), one.gradient(X), two.gradient(X)),
             (both.feature_importances(), one.feature_importances(), two.feature_importances()),
         ):
-            torch.testing.assert_close(found, 0.3 * first + 0.7 * second)
+            assert_close(found, 0.3 * first + 0.7 * second)
         assert (both.features, both.outputs, both.parts) == (3, 1, (one, two))
 
     def test_of_classes(self):
@@ -91,7 +92,7 @@ class TestFile:
         both = average()
         both.save(tmp_path / "m")
         for found in (AverageModel.load(tmp_path / "m"), load_model(tmp_path / "m")):
-            assert torch.equal(found.predict(X), both.predict(X))
+            assert np.array_equal(found.predict(X), both.predict(X))
             assert found.weights == both.weights
             assert found.info == {"rows": 120}
         found.save(tmp_path / "again")
@@ -102,13 +103,13 @@ class TestFile:
         models = tuple(fitted(X=frame, y="y", kernel=k) for k in ("gaussian", "laplacian"))
         both = AverageModel(WEIGHTS, models)
         both.save(tmp_path / "m")
-        with safe_open(tmp_path / "m", "pt") as file:
+        with safe_open(tmp_path / "m", "np") as file:
             names = [name for name in file.keys() if "encoding" in name]  # noqa: SIM118
             assert names
             assert all(name.startswith("encoding.") for name in names)
         found = AverageModel.load(tmp_path / "m")
         assert found.models[0].encoding is found.models[1].encoding
-        assert torch.equal(found.predict(frame), both.predict(frame))
+        assert np.array_equal(found.predict(frame), both.predict(frame))
         again = gramian.load(tmp_path / "m")
         assert again.score(frame) == pytest.approx(again.score(frame, Y))
         assert again.gradient(frame).shape == (120, found.encoding.width)
@@ -144,10 +145,10 @@ class TestFile:
             lambda header, tensors: header.update(classes=["a"]),
             lambda header, tensors: tensors.pop("1.coef"),
             lambda header, tensors: tensors.pop("0.metric.matrix"),
-            lambda header, tensors: tensors["1.coef"].fill_(np.nan),
-            lambda header, tensors: tensors["0.centers"][0, 0].fill_(np.nan),
+            lambda header, tensors: xp.fill_(tensors["1.coef"], np.nan),
+            lambda header, tensors: tensors["0.centers"].__setitem__((0, 0), np.nan),
             lambda header, tensors: (
-                tensors.update({"2.coef": torch.ones(1)}),
+                tensors.update({"2.coef": np.ones(1, np.float32)}),
                 header["parts"].append("2.coef"),
             ),
         ],
@@ -208,9 +209,9 @@ class TestEstimators:
         assert est._engine_of_prediction(as_rows(X)) is engine
 
 
-def rewrite(path: Path, change: Callable[[dict[str, Any], dict[str, Tensor]], Any]) -> None:
-    with safe_open(path, framework="pt") as file:
+def rewrite(path: Path, change: Callable[[dict[str, Any], dict[str, np.ndarray]], Any]) -> None:
+    with safe_open(path, framework="np") as file:
         header = json.loads(file.metadata()["gramian"])
-        tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
+        tensors = {name: xp.copy(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118
     change(header, tensors)
     write_tensors(path, tensors, {"gramian": json.dumps(header)})

@@ -8,10 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
+from close import assert_close
 from plain import PLAIN
 
 from gramian import AverageModel, KernelModel, KernelRidge, KernelRidgeClassifier
+from gramian import _arrays as xp
 from gramian.data import as_rows
 from gramian.model import BlendModel, Trees, load_model
 from gramian.model.blend.boosting import tree_features
@@ -19,11 +20,11 @@ from gramian.model.blend.boosting import tree_features
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (150, 3))
 Y = np.sign(X[:, 0]) + X[:, 1]
-ROWS = torch.from_numpy(X)
+ROWS = X
 
 
 def trees(y: np.ndarray = Y, coded: bool = False, rounds: int = 8) -> Trees:
-    targets = torch.from_numpy(np.atleast_2d(y.T).T.astype(float))
+    targets = np.atleast_2d(y.T).T.astype(float)
     boosters = 1 if coded else targets.shape[1]
     return Trees.fit(ROWS, targets, coded=coded, rounds=(rounds,) * boosters)
 
@@ -38,9 +39,9 @@ def test_values_and_importances_are_weighted_means(weight):
     both = blend(weight)
     kernel, own = both.kernel_model, both.trees
     expected = weight * kernel.predict(X) + (1 - weight) * own.predict(as_rows(X))
-    torch.testing.assert_close(both.predict(X), expected)
+    assert_close(both.predict(X), expected)
     shares = weight * kernel.feature_importances() + (1 - weight) * own.feature_importances()
-    torch.testing.assert_close(both.feature_importances(), shares)
+    assert_close(both.feature_importances(), shares)
     assert float(own.feature_importances().sum()) == pytest.approx(1)
 
 
@@ -49,8 +50,10 @@ def test_trees_of_several_targets_are_trees_of_each():
     assert pair.rounds == (8, 8)
     values = pair.predict(as_rows(X))
     for j, y in enumerate((Y, 1e6 + X[:, 2])):
-        torch.testing.assert_close(values[:, j : j + 1], trees(y).predict(as_rows(X)))
-    torch.testing.assert_close(values.mean(dim=0)[1], torch.tensor(1e6).double(), rtol=1e-6, atol=0)
+        assert_close(values[:, j : j + 1], trees(y).predict(as_rows(X)))
+    assert_close(
+        values.mean(axis=0)[1], xp.to_float64(np.array(1e6, dtype=np.float32)), rtol=1e-6, atol=0
+    )
 
 
 @pytest.mark.parametrize("count", [2, 3])
@@ -63,11 +66,11 @@ def test_values_of_classes_are_expected_codes(count):
     values = own.predict(as_rows(X))
     # Codes are linear in probabilities: the codes of probabilities that sum to one sum to zero.
     if count == 3:
-        torch.testing.assert_close(values.sum(dim=1), torch.zeros(150).double())
-    assert float(values.abs().max()) <= 1
+        assert_close(values.sum(axis=1), xp.to_float64(np.zeros(150, np.float32)))
+    assert float(np.abs(values).max()) <= 1
     both = BlendModel(data.model_, own, 0.5)
     assert np.mean(np.array(both.predict_labels(X)) == labels) > 0.95
-    torch.testing.assert_close(both.predict_proba(X).sum(dim=1), torch.ones(150).double())
+    assert_close(both.predict_proba(X).sum(axis=1), xp.to_float64(np.ones(150, np.float32)))
 
 
 def test_columns_of_levels_are_one_category():
@@ -75,8 +78,8 @@ def test_columns_of_levels_are_one_category():
     levels = np.arange(900) % 10
     means = RNG.permutation(10.0 * (np.arange(10) % 2))
     columns = np.eye(10)[levels]
-    encoded = torch.from_numpy(np.column_stack([means[levels] + 5, columns, np.tile(X[:, 0], 6)]))
-    y = torch.from_numpy(means[levels])[:, None]
+    encoded = np.column_stack([means[levels] + 5, columns, np.tile(X[:, 0], 6)])
+    y = means[levels][:, None]
     own = Trees.fit(encoded, y, coded=False, categories=((0, 1, 11),), rounds=(9,))
     assert (own.features, own.rounds) == (12, (9,))
     assert "num_cat=0" not in own.texts[0]
@@ -87,14 +90,14 @@ def test_columns_of_levels_are_one_category():
     assert not own.feature_importances()[1:11].any()
     again = Trees.from_tensors(own.tensors())
     assert again.categories == own.categories
-    unknown = encoded.clone()
+    unknown = xp.copy(encoded)
     unknown[:, 1:11] = 0
     assert np.isnan(tree_features(unknown, own.categories)[:, 1]).all()
-    assert torch.equal(again.predict(as_rows(encoded)), own.predict(as_rows(encoded)))
+    assert np.array_equal(again.predict(as_rows(encoded)), own.predict(as_rows(encoded)))
 
 
 def test_rounds_end_where_the_held_out_loss_is_least():
-    y = torch.from_numpy(Y[:, None] + RNG.standard_normal((150, 1)))
+    y = Y[:, None] + RNG.standard_normal((150, 1))
     held_out = ROWS[100:], y[100:], None
     own = Trees.fit(ROWS[:100], y[:100], coded=False, held_out=held_out)
     (rounds,) = own.rounds
@@ -102,7 +105,7 @@ def test_rounds_end_where_the_held_out_loss_is_least():
 
     def loss(count: int) -> float:
         other = Trees.fit(ROWS[:100], y[:100], coded=False, rounds=(count,))
-        return float((other.predict(as_rows(X[100:])) - y[100:]).square().mean())
+        return float(np.square(other.predict(as_rows(X[100:])) - y[100:]).mean())
 
     assert loss(rounds) <= min(loss(max(1, rounds - 1)), loss(rounds + 1), loss(rounds + 40))
     late = Trees.fit(ROWS[:100], y[:100], coded=False, held_out=held_out, ends=0.0)
@@ -110,12 +113,12 @@ def test_rounds_end_where_the_held_out_loss_is_least():
 
 
 def test_a_constant_is_the_weighted_mean():
-    weights = torch.ones(150).double()
+    weights = xp.to_float64(np.ones(150, np.float32))
     weights[:75] = 3
-    targets = torch.arange(150)[:, None].double() // 75
-    own = Trees.fit(torch.zeros(150, 1), targets, weights, coded=False, rounds=(5,))
-    torch.testing.assert_close(
-        own.predict(as_rows(np.zeros((1, 1)))), torch.tensor([[0.25]]).double()
+    targets = xp.to_float64(np.arange(150)[:, None]) // 75
+    own = Trees.fit(np.zeros((150, 1), np.float32), targets, weights, coded=False, rounds=(5,))
+    assert_close(
+        own.predict(as_rows(np.zeros((1, 1)))), xp.to_float64(np.array([[0.25]], dtype=np.float32))
     )
 
 
@@ -128,7 +131,7 @@ class TestFile:
             both = replace(both, kernel_model=average)
         both.save(tmp_path / "m")
         loaded = load_model(tmp_path / "m")
-        assert torch.equal(loaded.predict(X), both.predict(X))
+        assert np.array_equal(loaded.predict(X), both.predict(X))
         assert (loaded.weight, loaded.info) == (0.3, {"rows": 150})
         loaded.save(tmp_path / "again")
         assert (tmp_path / "again").read_bytes() == (tmp_path / "m").read_bytes()
@@ -150,7 +153,11 @@ class TestFile:
             ).tensors(),
         }.items():
             changed = replace(both)
-            shift = {"shift": torch.zeros(1), "scale": torch.ones(1), "features": torch.tensor([3])}
+            shift = {
+                "shift": np.zeros(1, np.float32),
+                "scale": np.ones(1, np.float32),
+                "features": np.array([3]),
+            }
             object.__setattr__(changed, "trees", _Stored(tensors or shift))
             changed.save(tmp_path / "m")
             with pytest.raises(ValueError, match=f"damaged gramian model: .*{name}"):
@@ -171,17 +178,17 @@ class TestFile:
 class _Stored:
     """Trees that store given tensors."""
 
-    def __init__(self, tensors: dict[str, torch.Tensor]) -> None:
+    def __init__(self, tensors: dict[str, np.ndarray]) -> None:
         self._tensors = tensors
 
-    def tensors(self) -> dict[str, torch.Tensor]:
+    def tensors(self) -> dict[str, np.ndarray]:
         return self._tensors
 
 
 def test_pickled_trees_predict_the_same():
     own = trees()
     expected = own.predict(as_rows(X))
-    assert torch.equal(pickle.loads(pickle.dumps(own)).predict(as_rows(X)), expected)
+    assert np.array_equal(pickle.loads(pickle.dumps(own)).predict(as_rows(X)), expected)
 
 
 def test_refusals():

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 from safetensors import safe_open
-from torch import Tensor
 
 import gramian
 from gramian import KernelRidge, KernelRidgeClassifier
+from gramian import _arrays as xp
 from gramian._files.tensors import write_tensors
 
 PLAIN = {"kernel": "matern32", "lengthscale": "median", "penalty": 1e-2, "random_state": 0}
@@ -21,13 +21,13 @@ X, NEW = RNG.uniform(-1, 1, (200, 2)), RNG.uniform(-1, 1, (50, 2))
 Y = np.sin(3 * X[:, 0]) + (0.1 + (X[:, 1] > 0)) * RNG.normal(size=200)
 
 
-def read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    with safe_open(path, framework="pt") as file:
+def read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    with safe_open(path, framework="np") as file:
         header = json.loads(file.metadata()["gramian"])
-        return header, {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
+        return header, {name: xp.copy(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118
 
 
-def write(path: Path, header: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+def write(path: Path, header: dict[str, Any], tensors: dict[str, np.ndarray]) -> None:
     entries = {name for name in header["parts"] if not name.startswith("conformal.")}
     names = [name for name in tensors if name.startswith("conformal.")]
     header["parts"] = sorted([*entries, *names])

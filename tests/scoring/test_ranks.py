@@ -4,7 +4,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-import torch
 from sklearn import metrics as sk
 
 from gramian.scoring.cluster import _measure_ranks
@@ -24,8 +23,7 @@ class TestRanks:
         """Merge those of parts, as on a cluster."""
         cuts = [0, 70, 71, 300, len(values)]
         parts = [
-            Ranks.of(torch.tensor(values[a:b]), torch.tensor(marked[a:b]), most)
-            for a, b in pairwise(cuts)
+            Ranks.of(np.array(values[a:b]), np.array(marked[a:b]), most) for a, b in pairwise(cuts)
         ]
         found = parts[0]
         for part in parts[1:]:
@@ -62,20 +60,20 @@ class TestRanks:
     @pytest.mark.parametrize("n", [1, 2, 7, 301])
     def test_shares_of_parts(self, n):
         values, marked = RNG.permutation(n) - 3.5, RNG.random(n) < 0.5
-        found = Ranks.of(torch.tensor(values), torch.tensor(marked)).shares(3)
+        found = Ranks.of(np.array(values), np.array(marked)).shares(3)
         thirds = [part for part in np.array_split(np.argsort(values), 3) if len(part)]
         assert found == pytest.approx([marked[part].mean() for part in thirds])
 
     def test_equal_values_go_to_both_sides_in_proportion(self):
-        marked = torch.tensor([True, False, True, False, True, True])
-        found = Ranks.of(torch.tensor([1.0, 2, 2, 2, 2, 3]), marked).shares(3)
+        marked = np.array([True, False, True, False, True, True])
+        found = Ranks.of(np.array([1.0, 2, 2, 2, 2, 3], dtype=np.float32), marked).shares(3)
         assert found == [pytest.approx((1 + 0.5) / 2), 0.5, pytest.approx((0.5 + 1) / 2)]
 
 
 def test_thirds_by_bins_are_near_those_of_all_widths():
-    y = torch.tensor(RNG.standard_normal(20_000))
-    half = torch.tensor(RNG.gamma(2, 1, 20_000))
-    ends = torch.stack([-half, half], dim=1)
+    y = np.array(RNG.standard_normal(20_000))
+    half = np.array(RNG.gamma(2, 1, 20_000))
+    ends = np.stack([-half, half], axis=1)
     exact, few = Covering(ALL_BINS)(0, ends, y), Covering(500)(0, ends, y)
     assert len(few[1].bins) <= 500
     assert few[1].shares(3) == pytest.approx(exact[1].shares(3), abs=3e-3)

@@ -6,9 +6,12 @@ import math
 import time
 from dataclasses import replace
 
+import numpy as np
 import pytest
-import torch
+from close import assert_close
 
+from gramian import _arrays as xp
+from gramian._arrays import RandomStream
 from gramian.kernels import Gaussian, Laplacian, Matern32
 from gramian.metric import RecursiveFeatureMachine
 from gramian.paths.sample import Sample
@@ -29,34 +32,34 @@ from gramian.search.cells.cell_sizes import inflated_rows
 SPACE = Space(("laplacian",), ("standard",), (0.25, 1.0), None, averages=False)
 
 
-def rows(n: int, d: int = 2) -> torch.Tensor:
-    return torch.randn(n, d, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+def rows(n: int, d: int = 2) -> np.ndarray:
+    return RandomStream(0).standard_normal((n, d), np.float64)
 
 
-def smooth(X: torch.Tensor) -> torch.Tensor:
-    return (3 * X[:, :1]).sin() + X[:, 1:2]
+def smooth(X: np.ndarray) -> np.ndarray:
+    return np.sin(3 * X[:, :1]) + X[:, 1:2]
 
 
-def noisy(X: torch.Tensor) -> torch.Tensor:
+def noisy(X: np.ndarray) -> np.ndarray:
     """Return a function for either distance, with noise that a mean of two fits has less of."""
-    noise = torch.randn(len(X), 1, generator=torch.Generator().manual_seed(1)).double()
-    return (2 * X.norm(dim=1, keepdim=True)).sin() + (3 * X[:, :1]).sin() + 0.3 * noise
+    noise = xp.to_float64(RandomStream(1).standard_normal((len(X), 1), np.float32))
+    return np.sin(2 * xp.norm(X, axis=1, keepdims=True)) + np.sin(3 * X[:, :1]) + 0.3 * noise
 
 
 def by_sample(n: int = 1200, *, t: int = 1, weighted: bool = False, **how: object) -> CellSearch:
     """Return a search by cells, after one on a quarter of the rows."""
-    X, rng = rows(n), torch.Generator().manual_seed(0)
-    Y = how.get("target", smooth)(X).repeat(1, t) * torch.arange(1.0, t + 1)
-    w = torch.rand(n, generator=rng).double() + 0.5 if weighted else None
-    index = torch.randperm(n, generator=rng)[: n // 4].sort().values
+    X, rng = rows(n), RandomStream(0)
+    Y = how.get("target", smooth)(X) * np.ones(t) * np.arange(1.0, t + 1, dtype=np.float32)
+    w = xp.to_float64(rng.random(n, np.float32)) + 0.5 if weighted else None
+    index = xp.sort(rng.permutation(n)[: n // 4])
     some = None if w is None else w[index]
     sample = Material.of(X[index], Y[index], some, rng=rng)
     found = Search(sample, how.get("space", SPACE), how.get("clock", Clock()))
     list(found.sampled_steps())
     held = index[sample.splits[0].validation]
-    learn = torch.ones(n, dtype=torch.bool)
+    learn = np.ones(n, np.bool_)
     learn[held] = False
-    whole = Material.of(X, Y, w, splits=[Split(learn.nonzero()[:, 0], held)], rng=rng)
+    whole = Material.of(X, Y, w, splits=[Split(np.flatnonzero(learn), held)], rng=rng)
     return CellSearch(found, whole, how.get("folds", ()))
 
 
@@ -79,10 +82,10 @@ class TestAllCells:
             rows_of = learn[index]
             a, b = found.starts[number], found.starts[number + 1]
             X, Y = search.material.X[rows_of], search.material.Y[rows_of]
-            assert torch.equal(found.centers[a:b], X)
-            ridge = torch.ones(len(X)).double() if w is None else 1 / w[rows_of]
-            K = found.kernel(X, X) + found.shifts[number] * torch.diag(ridge)
-            assert torch.allclose(K @ found.coef[a:b], Y, atol=1e-6)
+            assert np.array_equal(found.centers[a:b], X)
+            ridge = xp.to_float64(np.ones(len(X), np.float32)) if w is None else 1 / w[rows_of]
+            K = found.kernel(X, X) + found.shifts[number] * np.diag(ridge)
+            assert np.allclose(K @ found.coef[a:b], Y, atol=1e-6)
             total += len(X)
         assert total == len(found.centers)
         assert [trial.step for trial in trials][-1] == "cells"
@@ -115,20 +118,20 @@ class TestAllCells:
             found.append((search.models[0], search.search.clock.meter.evaluations))
         (one, spent), (other, expected) = found
         assert len(cells) == one.cells.count - 1 > 2
-        assert torch.equal(one.coef, other.coef)
-        assert torch.equal(one.values, other.values)
+        assert np.array_equal(one.coef, other.coef)
+        assert np.array_equal(one.values, other.values)
         assert spent == expected
 
     def test_values_are_those_of_the_held_out_rows(self):
         search = by_sample()
         list(search.steps())
         found, held = search.models[0], search.material.splits[0].validation
-        Z, values = search.material.X[held], torch.zeros(len(held), 1, dtype=torch.float64)
+        Z, values = search.material.X[held], np.zeros((len(held), 1), np.float64)
         for share in found.cells.route(Z):
             a, b = found.starts[share.cell], found.starts[share.cell + 1]
             K = found.kernel(Z[share.index], found.centers[a:b])
             values[share.index] += share.weight[:, None] * (K @ found.coef[a:b])
-        assert torch.allclose(values, found.values, atol=1e-8)
+        assert np.allclose(values, found.values, atol=1e-8)
 
     def test_there_is_time_for_some_of_the_rows(self, monkeypatch):
         search = by_sample()
@@ -136,7 +139,7 @@ class TestAllCells:
         search.search.clock = Clock(Budget(1000.0))
         list(search.steps())
         found = search.models[0]
-        distinct = len(torch.unique(found.centers, dim=0))
+        distinct = len(np.unique(found.centers, axis=0))
         assert distinct == 400
         assert found.cells.count >= 4
         assert found.loss < 0.5
@@ -164,9 +167,7 @@ class TestAllCells:
 class TestFolds:
     """Cells that choose hold out what the folds that were given hold out."""
 
-    def groups(
-        self, n: int, pilot: SearchState, X: torch.Tensor
-    ) -> list[tuple[set[int], set[int]]]:
+    def groups(self, n: int, pilot: SearchState, X: np.ndarray) -> list[tuple[set[int], set[int]]]:
         """Return the groups of the rows that each cell is fitted to, and of those held out."""
         number = {tuple(row): i % 10 for i, row in enumerate(X.tolist())}
         return [
@@ -177,9 +178,9 @@ class TestFolds:
 
     def test_they_take_turns(self):
         n = 1200
-        group = torch.arange(n) % 10
+        group = np.arange(n) % 10
         folds = [
-            Split((group // 2 != k).nonzero()[:, 0], (group // 2 == k).nonzero()[:, 0])
+            Split(np.flatnonzero(group // 2 != k), np.flatnonzero(group // 2 == k))
             for k in range(5)
         ]
         search = by_sample(n, folds=folds)
@@ -190,8 +191,8 @@ class TestFolds:
         assert all(not learn & held for learn, held in found)
 
     def test_one_without_enough_rows_leaves_it_to_chance(self):
-        some = torch.arange(20)
-        search = by_sample(1200, folds=[Split(torch.arange(20, 1200), some)])
+        some = np.arange(20)
+        search = by_sample(1200, folds=[Split(np.arange(20, 1200), some)])
         list(search.steps())
         for split in search.pilot.material.splits:
             total = len(split.train) + len(split.validation)
@@ -220,7 +221,7 @@ class TestSeveral:
         assert all(0 < w < 1 for w in search.weights)
         first, second = (model.values for model in search.models)
         w = search.weights[0]
-        torch.testing.assert_close(search.predict_held_out(), w * first + (1 - w) * second)
+        assert_close(search.predict_held_out(), w * first + (1 - w) * second)
         assert search.squared_error() < min(model.loss for model in search.models)
         assert [trial.step for trial in trials][-3:] == ["cells", "cells", "average"]
         assert trials[-1].loss == pytest.approx(search.squared_error())
@@ -276,7 +277,7 @@ class TestTime:
     def test_larger_budgets_have_larger_cells(self, evaluations):
         search = by_sample(clock=Clock(Budget(evaluations=evaluations)))
         list(search.steps())
-        sizes = [] if not search.models else search.models[0].starts.diff().tolist()
+        sizes = [] if not search.models else xp.diff(search.models[0].starts).tolist()
         assert search.search.clock.meter.evaluations <= 1.1 * evaluations
         if evaluations == 4e7:
             assert max(sizes) > 300
@@ -295,19 +296,19 @@ class TestTime:
 
 
 class TestBadCells:
-    def sample(self, Y: torch.Tensor) -> Sample:
+    def sample(self, Y: np.ndarray) -> Sample:
         X = rows(400)
         return Sample(X[:300], Y[:300], X[300:], Y[300:])
 
     def fit(self, sample: Sample, shift: float, kernel=None) -> cell_fit.CellFit:
         kernel = Laplacian(1.0) if kernel is None else kernel
-        return cell_fit.fit_cell(kernel, sample, shift, clock=Clock(), rng=torch.Generator())
+        return cell_fit.fit_cell(kernel, sample, shift, clock=Clock(), rng=RandomStream(0))
 
     def test_a_good_one_keeps_its_shift(self):
         assert self.fit(self.sample(smooth(rows(400))), 0.01).shift == 0.01
 
     def test_noise_that_is_interpolated_has_a_larger_shift(self):
-        noise = torch.randn(400, 1, generator=torch.Generator().manual_seed(3)).double()
+        noise = xp.to_float64(RandomStream(3).standard_normal((400, 1), np.float32))
         found = self.fit(self.sample(noise), 1e-10, Gaussian(3.0))
         assert found.shift > 1e-10
         assert not cell_fit.is_bad(found.values, self.sample(noise))
@@ -323,16 +324,16 @@ class TestBadCells:
         monkeypatch.setattr(cell_fit, "LATE_LANDMARKS", 200)
         X = rows(700)
         Y = smooth(X)
-        w = torch.linspace(0.5, 1.5, 600) if weighted else None
+        w = np.linspace(0.5, 1.5, 600, dtype=np.float32) if weighted else None
         sample = Sample(X[:600], Y[:600], X[600:], Y[600:], w)
         kernel = Matern32(0.7)
         found = cell_fit.fit_cell(
-            kernel, sample, 1e-3, clock=Clock(), left=0.0, rng=torch.Generator()
+            kernel, sample, 1e-3, clock=Clock(), left=0.0, rng=RandomStream(0)
         )
-        assert sample.loss(found.values) < 0.2 * sample.loss(torch.zeros_like(found.values))
-        assert int(found.coef.any(dim=1).sum()) <= 200
-        said = kernel(sample.held_X, sample.X).double() @ found.coef
-        torch.testing.assert_close(said, found.values)
+        assert sample.loss(found.values) < 0.2 * sample.loss(np.zeros_like(found.values))
+        assert int(found.coef.any(axis=1).sum()) <= 200
+        said = xp.to_float64(kernel(sample.held_X, sample.X)) @ found.coef
+        assert_close(said, found.values)
 
     def test_one_that_is_solved_is_left_alone(self, monkeypatch):
         monkeypatch.setattr(cell_fit, "DIRECT_ROWS", 100)
@@ -354,14 +355,14 @@ class TestBadCells:
 
     def test_numbers_that_are_none_are_bad(self):
         sample = self.sample(smooth(rows(400)))
-        assert cell_fit.is_bad(torch.full((100, 1), math.nan).double(), sample)
+        assert cell_fit.is_bad(xp.to_float64(np.full((100, 1), math.nan)), sample)
         assert not cell_fit.is_bad(sample.held_Y, sample)
 
     def test_rows_that_cannot_be_divided_are_drawn_from(self):
         search = by_sample()
         search.material.X[:900] = 0.5
         list(search.steps())
-        assert max(search.models[0].starts.diff().tolist()) <= 450
+        assert max(xp.diff(search.models[0].starts).tolist()) <= 450
 
     def test_few_held_out_rows_do_not_condemn_a_cell(self):
         sample = self.sample(smooth(rows(400)))
@@ -370,21 +371,25 @@ class TestBadCells:
         assert cell_fit.is_bad(sample.held_Y[:3] + 300.0, few)
 
     def test_a_cell_of_one_class_is_not_bad_for_a_small_error(self):
-        sample = self.sample(torch.ones(400, 1).double())
-        assert not cell_fit.is_bad(0.99 * torch.ones(100, 1).double(), sample)
-        assert cell_fit.is_bad(0.5 * torch.ones(100, 1).double(), sample)
-        assert cell_fit.is_bad(torch.full((100, 1), 12.0).double(), sample)
+        sample = self.sample(xp.to_float64(np.ones((400, 1), np.float32)))
+        assert not cell_fit.is_bad(0.99 * xp.to_float64(np.ones((100, 1), np.float32)), sample)
+        assert cell_fit.is_bad(0.5 * xp.to_float64(np.ones((100, 1), np.float32)), sample)
+        assert cell_fit.is_bad(xp.to_float64(np.full((100, 1), 12.0, dtype=np.float32)), sample)
 
     @pytest.mark.parametrize("shift", [1e-3, 0.01, 1.0])
     def test_float32_and_many_rows(self, shift, monkeypatch):
         monkeypatch.setattr(cell_fit, "DIRECT_ROWS", 50)
-        Y = smooth(rows(400)) + 0.1 * torch.randn(400, 1).double()
+        Y = smooth(rows(400)) + 0.1 * xp.to_float64(
+            np.random.default_rng(0).standard_normal((400, 1)).astype(np.float32)
+        )
         exact = self.fit(self.sample(Y), shift)
         sample = self.sample(Y)
-        single = Sample(*(x.float() for x in (sample.X, sample.Y, sample.held_X, sample.held_Y)))
+        single = Sample(
+            *(xp.cast(x, np.float32) for x in (sample.X, sample.Y, sample.held_X, sample.held_Y))
+        )
         found = self.fit(single, shift)
         assert found.shift == shift
-        assert float((found.values - exact.values).abs().max()) < 0.05
+        assert float(np.abs(found.values - exact.values).max()) < 0.05
 
 
 class TestSizes:
@@ -428,7 +433,9 @@ class TestMeasured:
 
         def fit_cell(kernel, sample, shift, **more):
             now[0] += next(took, 1.0)
-            return cell_fit.CellFit(sample.Y.double(), torch.zeros(len(sample.held_X), 1), shift)
+            return cell_fit.CellFit(
+                xp.to_float64(sample.Y), np.zeros((len(sample.held_X), 1), np.float32), shift
+            )
 
         monkeypatch.setattr(all_cells.AllCells, "divide", divided)
         monkeypatch.setattr(cell_solver, "fit_cell", fit_cell)
@@ -459,6 +466,6 @@ def test_a_cell_without_time_is_not_tried_again(monkeypatch):
     sample = Sample(X, smooth(X), X, smooth(X))
     for left, count in ((0.0, 1), (math.inf, 2)):
         tries.clear()
-        rng = torch.Generator()
+        rng = RandomStream(0)
         cell_fit.fit_cell(Gaussian(1.0), sample, 1e-3, clock=Clock(), left=left, rng=rng)
         assert len(tries) == count  # a larger shift does not help here

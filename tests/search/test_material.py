@@ -8,8 +8,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-import torch
+from close import assert_close
 
+from gramian import _arrays as xp
+from gramian._arrays import RandomStream
 from gramian.data import LinearMap
 from gramian.operators import CostMeter
 from gramian.search import Budget, Clock, Effort, Material, Recipe, Space
@@ -87,47 +89,59 @@ class TestClock:
         assert Clock().allows(1e9, 1e30)
 
 
-def label(n: int, rng: torch.Generator) -> torch.Tensor:
-    return torch.arange(n).remainder(10).clamp(max=2)[torch.randperm(n, generator=rng)]
+def label(n: int, rng: RandomStream) -> np.ndarray:
+    return (np.arange(n) % 10).clip(max=2)[rng.permutation(n)]
 
 
 class TestSplits:
     @pytest.mark.parametrize("n", [5, 6, 29, 1499])
     @pytest.mark.parametrize("coded", [False, True])
     def test_each_of_few_rows_is_held_out_once(self, n, coded, rng):
-        found = random_splits(torch.eye(3)[label(n, rng)], coded, rng)
+        found = random_splits(np.eye(3, dtype=np.float32)[label(n, rng)], coded, rng)
         assert len(found) == 5
-        assert torch.equal(torch.cat([s.validation for s in found]).sort().values, torch.arange(n))
+        assert np.array_equal(xp.sort(np.concatenate([s.validation for s in found])), np.arange(n))
         for split in found:
-            both = torch.cat([split.train, split.validation])
-            assert torch.equal(both.sort().values, torch.arange(n))
+            both = np.concatenate([split.train, split.validation])
+            assert np.array_equal(xp.sort(both), np.arange(n))
 
     @pytest.mark.parametrize(("n", "held"), [(1500, 300), (30_000, 2000)])
     def test_a_part_of_many_rows_is(self, n, held, rng):
-        (found,) = random_splits(torch.randn(n, 1, generator=rng), False, rng)
+        (found,) = random_splits(rng.standard_normal((n, 1), np.float32), False, rng)
         assert len(found.validation) == held
-        both = torch.cat([found.train, found.validation])
-        assert torch.equal(both.sort().values, torch.arange(n))
+        both = np.concatenate([found.train, found.validation])
+        assert np.array_equal(xp.sort(both), np.arange(n))
 
     @pytest.mark.parametrize("n", [100, 2000])
     @pytest.mark.parametrize("classes", [2, 3])
     def test_classes_have_their_share(self, n, classes, rng):
-        place = label(n, rng).clamp(max=classes - 1)
-        codes = torch.eye(3)[place] if classes == 3 else 2.0 * place[:, None] - 1
+        place = label(n, rng).clip(max=classes - 1)
+        codes = np.eye(3, dtype=np.float32)[place] if classes == 3 else 2.0 * place[:, None] - 1
         for split in random_splits(codes, True, rng):
-            share = place[split.validation].bincount() / len(split.validation)
-            torch.testing.assert_close(share, place.bincount() / n, atol=0.021, rtol=0)
+            share = xp.bincount(place[split.validation]) / len(split.validation)
+            assert_close(share, xp.bincount(place) / n, atol=0.021, rtol=0)
 
     def test_rows_to_learn_from_are_in_random_order(self, rng):
         for n in (100, 2000):
-            for split in random_splits(torch.randn(n, 1), False, rng):
-                assert not torch.equal(split.train, split.train.sort().values)
+            for split in random_splits(
+                np.random.default_rng(0).standard_normal((n, 1)).astype(np.float32), False, rng
+            ):
+                assert not np.array_equal(split.train, xp.sort(split.train))
 
     def test_no_more_folds_than_rows(self, rng):
-        assert len(random_folds(torch.randn(3, 1), False, 5, rng)) == 3
+        assert (
+            len(
+                random_folds(
+                    np.random.default_rng(0).standard_normal((3, 1)).astype(np.float32),
+                    False,
+                    5,
+                    rng,
+                )
+            )
+            == 3
+        )
 
     def test_a_class_of_one_row(self, rng):
-        place = torch.zeros(40, dtype=torch.int64)
+        place = np.zeros(40, np.int64)
         place[7] = 1
         found = random_splits(2.0 * place[:, None] - 1, True, rng)
         assert sum(7 in split.validation for split in found) == 1
@@ -136,51 +150,59 @@ class TestSplits:
 class TestMaterial:
     @pytest.fixture
     def material(self, rng) -> Material:
-        X = torch.randn(50, 3, generator=rng).exp()
-        X = (X - X.mean(dim=0)) / X.std(dim=0)
-        w, scales = torch.arange(50.0) + 1, torch.tensor([1.0, 2.0, 4.0], dtype=torch.float64)
-        Y = torch.arange(50.0)[:, None]
+        X = np.exp(rng.standard_normal((50, 3), np.float32))
+        X = (X - X.mean(axis=0)) / X.std(axis=0)
+        w, scales = (
+            np.arange(50.0, dtype=np.float32) + 1,
+            np.array([1.0, 2.0, 4.0], dtype=np.float64),
+        )
+        Y = np.arange(50.0, dtype=np.float32)[:, None]
         return Material.of(X, Y, w, rng=rng, scales=scales)
 
     def test_a_sample_keeps_rows_together(self, material):
         for split in material.splits:
             found = material.sample("standard", split)
-            assert torch.equal(found.X, material.X[split.train])
-            assert torch.equal(found.Y[:, 0] + 1, found.weights)
-            assert torch.equal(found.held_Y[:, 0] + 1, found.held_weights)
+            assert np.array_equal(found.X, material.X[split.train])
+            assert np.array_equal(found.Y[:, 0] + 1, found.weights)
+            assert np.array_equal(found.held_Y[:, 0] + 1, found.held_weights)
 
     def test_what_is_held_out(self, material):
-        assert torch.equal(material.truth[:, 0].long(), material.held_out_index)
-        assert torch.equal(material.held_weights, material.truth[:, 0] + 1)
+        assert np.array_equal(xp.cast(material.truth[:, 0], np.int64), material.held_out_index)
+        assert np.array_equal(material.held_weights, material.truth[:, 0] + 1)
 
     def test_quantiles_are_normal(self, material):
         X = material.inputs("quantile")
         assert X is material.inputs("quantile")
-        assert float(X.abs().max()) < 3.5
-        torch.testing.assert_close(X.median(dim=0).values, torch.zeros(3), atol=0.15, rtol=0)
+        assert float(np.abs(X).max()) < 3.5
+        assert_close(np.median(X, axis=0), np.zeros(3, X.dtype), atol=0.15, rtol=0)
 
     def test_one_scale_for_all(self, material):
-        torch.testing.assert_close(
+        assert_close(
             material.inputs("common"),
-            material.X * torch.tensor([1.0, 2.0, 4.0]) / 7**0.5,
+            material.X * np.array([1.0, 2.0, 4.0], dtype=np.float32) / 7**0.5,
         )
 
     @pytest.mark.parametrize("scales", [None, [2.0, 2.0, 2.0], [1.0, 1.0, 1e4]])
     def test_there_is_none_where_it_is_no_other(self, material, scales):
-        scales = None if scales is None else torch.tensor(scales, dtype=torch.float64)
+        scales = None if scales is None else np.array(scales, dtype=np.float64)
         found = replace(material, scales=scales)
         assert found.common is None
         assert found.inputs("common") is found.X
 
     @pytest.mark.parametrize(
-        "map_", [None, LinearMap(scales=[1.0, 2, 3]), LinearMap(torch.arange(6.0).reshape(3, 2))]
+        "map_",
+        [
+            None,
+            LinearMap(scales=[1.0, 2, 3]),
+            LinearMap(np.arange(6.0, dtype=np.float32).reshape(3, 2)),
+        ],
     )
     @pytest.mark.parametrize("inputs", ["standard", "common"])
     def test_inputs_and_a_metric_are_one_map(self, material, map_, inputs):
         X = material.inputs(inputs)
         expected = X if map_ is None else map_.forth(X)
         one = material.compose(inputs, map_)
-        torch.testing.assert_close(material.X if one is None else one.forth(material.X), expected)
+        assert_close(material.X if one is None else one.forth(material.X), expected)
 
 
 class TestSpace:
@@ -214,7 +236,11 @@ class TestSpace:
 
 class TestCosts:
     def test_samples_shrink_with_the_budget(self, rng):
-        material = Material.of(torch.randn(3000, 2), torch.randn(3000, 1), rng=rng)
+        material = Material.of(
+            np.random.default_rng(0).standard_normal((3000, 2)).astype(np.float32),
+            np.random.default_rng(0).standard_normal((3000, 1)).astype(np.float32),
+            rng=rng,
+        )
 
         def cost(landmarks: int, rows: int) -> float:
             return of_sample(material, landmarks, rows)
@@ -228,22 +254,26 @@ class TestCosts:
             assert small.machine.rounds == effort.machine.rounds
 
     def test_those_of_few_rows_are_counted(self, rng):
-        material = Material.of(torch.randn(100, 2), torch.randn(100, 1), rng=rng)
+        material = Material.of(
+            np.random.default_rng(0).standard_normal((100, 2)).astype(np.float32),
+            np.random.default_rng(0).standard_normal((100, 1)).astype(np.float32),
+            rng=rng,
+        )
         assert of_sample(material, 10, 40) == 5 * (40 + 10 + 20) * 10
         assert of_fit(material) == 5 * (80 * 80 + 20 * 80)
         assert of_refit(material) == 100 * 100
 
 
 class TestAveraged:
-    def squared(self, truth: torch.Tensor):
-        return lambda values: float((values - truth).square().mean())
+    def squared(self, truth: np.ndarray):
+        return lambda values: float(np.square(values - truth).mean())
 
     @pytest.mark.parametrize("seed", range(30))
     def test_never_worse_than_the_best_alone(self, seed):
-        rng = torch.Generator().manual_seed(seed)
-        truth = torch.randn(20, 1, generator=rng)
-        noise = torch.rand(6, generator=rng) ** 3
-        values = [truth + s * torch.randn(20, 1, generator=rng) for s in noise]
+        rng = RandomStream(seed)
+        truth = rng.standard_normal((20, 1), np.float32)
+        noise = rng.random(6, np.float32) ** 3
+        values = [truth + s * rng.standard_normal((20, 1), np.float32) for s in noise]
         loss = self.squared(truth)
         weights = average_fits(values, loss)
         mean = sum(w * v for w, v in zip(weights, values, strict=True))
@@ -252,25 +282,25 @@ class TestAveraged:
         assert all(w == 0 or w >= LEAST_WEIGHT / 2 for w in weights)
 
     def test_opposite_errors_cancel(self):
-        truth, error = torch.zeros(9, 1), torch.arange(9.0)[:, None]
+        truth, error = np.zeros((9, 1), np.float32), np.arange(9.0, dtype=np.float32)[:, None]
         weights = average_fits([error, -error, error + 5], self.squared(truth))
         assert weights == [0.5, 0.5, 0.0]
 
     def test_a_member_that_was_needed_and_is_too_small(self):
         """The mean of 1 and 19 parts is best, and neither of them is without the first."""
-        values = [torch.full((1, 1), 10.0), torch.full((1, 1), 1.0)]
+        values = [np.full((1, 1), 10.0, dtype=np.float32), np.full((1, 1), 1.0, dtype=np.float32)]
 
-        def loss(value: torch.Tensor) -> float:
-            x = float(value)
+        def loss(value: np.ndarray) -> float:
+            x = value.item()
             return {10.0: 1.0, 1.0: 2.0}.get(x, x / 100)
 
         assert average_fits(values, loss) == [1.0, 0.0]
 
     def test_what_is_no_number_is_left_out(self):
-        truth = torch.zeros(4, 1)
-        bad = torch.full((4, 1), float("nan"))
+        truth = np.zeros((4, 1), np.float32)
+        bad = np.full((4, 1), float("nan"))
 
-        def loss(values: torch.Tensor) -> float:
+        def loss(values: np.ndarray) -> float:
             value = self.squared(truth)(values)
             return value if math.isfinite(value) else math.inf
 

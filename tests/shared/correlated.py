@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import torch
+import numpy as np
 
+from gramian import _arrays as xp
 from gramian.data import LinearMap, RowSource
 from gramian.metric import LearnedMetric, Metric, Round
 
@@ -20,10 +21,10 @@ class Correlated(Metric):
     def learn(
         self, kernel: Any, rows: RowSource, targets: Any, weights: Any = None, **given: Any
     ) -> LearnedMetric:
-        x = rows.take(torch.arange(len(rows)))
-        w = torch.ones(len(rows)) if weights is None else weights
-        y = (targets * w[:, None]).double()
-        drawn = self.chance * torch.rand(rows.shape[1], generator=given["rng"]).double()
-        found = (x.double().T @ y).abs().sum(dim=1) / w.sum() + drawn
+        x = rows.take(np.arange(len(rows)))
+        w = np.ones(len(rows), np.float32) if weights is None else weights
+        y = xp.to_float64(targets * w[:, None])
+        drawn = self.chance * xp.to_float64(given["rng"].random(rows.shape[1], np.float32))
+        found = np.abs(xp.to_float64(x).T @ y).sum(axis=1) / w.sum() + drawn
         shares = found / found.sum()
         return LearnedMetric(LinearMap(scales=found), shares, found**2, (Round(0, 1.0, 0.1),))

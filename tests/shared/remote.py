@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-import torch
-from torch import Tensor
+import numpy as np
 
+from gramian import _arrays as xp
 from gramian.data import ArrayRows, RemoteColumns, RemoteDescription, RowSource, Shifted
 
 ENVELOPE = 4096
-"""Bytes that a value may weigh beside its tensors, of which it may add a tenth."""
+"""Bytes that a value may weigh beside its arrays, of which it may add a tenth."""
 
 
 @dataclass
@@ -31,18 +31,13 @@ class Traffic:
 
 
 class _Weigher(pickle.Pickler):
-    """Plain pickle, which adds up the bytes of the tensors on their way."""
+    """Plain pickle, which adds up the bytes of the arrays on their way."""
 
-    tensors = 0
+    arrays = 0
 
     def reducer_override(self, value: Any) -> Any:
-        if isinstance(value, Tensor):
-            parts = (
-                (value.values(), value.col_indices(), value.crow_indices())
-                if (value.layout == torch.sparse_csr)
-                else (value,)
-            )
-            self.tensors += sum(part.numel() * part.itemsize for part in parts)
+        if isinstance(value, np.ndarray):
+            self.arrays += value.nbytes
         return NotImplemented
 
 
@@ -52,8 +47,8 @@ def delivered(value: Any, traffic: Traffic) -> Any:
     weigher = _Weigher(file)
     weigher.dump(value)
     size = file.tell()
-    assert size < 1.1 * weigher.tensors + ENVELOPE, (
-        f"{value!r:.100} weighs {size} bytes, its tensors {weigher.tensors}"
+    assert size < 1.1 * weigher.arrays + ENVELOPE, (
+        f"{value!r:.100} weighs {size} bytes, its arrays {weigher.arrays}"
     )
     traffic.sent += size
     return pickle.loads(file.getvalue())
@@ -77,34 +72,34 @@ class Remote(RowSource):
     @classmethod
     def of(cls, X: Any, parts: int = 3, names: tuple[str, ...] | None = None) -> Remote:
         """Divide an array into parts of different lengths."""
-        X = torch.as_tensor(X)
+        X = np.asarray(X)
         cuts = [0, *(len(X) * (2 * i + 1) // (2 * parts) for i in range(1, parts)), len(X)]
-        return cls([ArrayRows(X[a:b].clone(), feature_names=names) for a, b in pairwise(cuts)])
+        return cls([ArrayRows(xp.copy(X[a:b]), feature_names=names) for a, b in pairwise(cuts)])
 
     def beside(self, y: Any) -> RemoteColumns:
         """Return numbers that go with these rows: what is taken of them counts."""
-        y = torch.as_tensor(y)
+        y = np.asarray(y)
         table = y[:, None] if y.ndim == 1 else y
-        if not table.is_floating_point():
-            table = table.double()
+        if not xp.is_floating(table):
+            table = xp.to_float64(table)
         parts: list[RowSource] = [
-            ArrayRows(table[start : start + len(part)].clone()) for start, part in self._starts()
+            ArrayRows(xp.copy(table[start : start + len(part)])) for start, part in self._starts()
         ]
-        kind = y.numpy().dtype
+        kind = y.dtype
         return RemoteColumns(Remote(parts, self.traffic), flat=y.ndim == 1, kind=kind)
 
-    def blocks(self, size: int) -> Iterator[tuple[slice, Tensor]]:
+    def blocks(self, size: int) -> Iterator[tuple[slice, np.ndarray]]:
         assert self.streams, "a pass over remote rows read them here"
         for start, part in self._starts():
             for rows, block in part.blocks(size):
                 self.traffic.streamed += len(block)
                 yield slice(start + rows.start, start + rows.stop), block
 
-    def take(self, index: Tensor) -> Tensor:
+    def take(self, index: np.ndarray) -> np.ndarray:
         self.traffic.taken += len(index)
-        out = torch.empty(len(index), self.shape[1], dtype=self.dtype)
+        out = np.empty((len(index), self.shape[1]), self.dtype)
         for start, part in self._starts():
-            inside = ((index >= start) & (index < start + len(part))).nonzero()[:, 0]
+            inside = np.flatnonzero((index >= start) & (index < start + len(part)))
             if len(inside):
                 out[inside] = part.take(index[inside] - start)
         return out
@@ -120,9 +115,9 @@ class Remote(RowSource):
         self.traffic.passes += 1
         return found
 
-    def map(self, fn: Any, *rowwise: Any, size: int) -> Tensor:
+    def map(self, fn: Any, *rowwise: Any, size: int) -> np.ndarray:
         self.traffic.passes += 1
-        return torch.cat(
+        return np.concatenate(
             [
                 RowSource.map(
                     part,
@@ -145,7 +140,7 @@ class Remote(RowSource):
                 for group, index in enumerate(here(start + rows.start, block)):
                     found[group].append([one[index] for one in (block, *(a[rows] for a in along))])
         for group, parts in enumerate(found):
-            whole = [torch.cat(some) for some in zip(*parts, strict=True)]
+            whole = [np.concatenate(some) for some in zip(*parts, strict=True)]
             result = delivered(solve, self.traffic)(group, *whole)
             self.traffic.groups += 1
             yield pickle.loads(pickle.dumps(result))
@@ -154,14 +149,14 @@ class Remote(RowSource):
         self.traffic.questions += 1
         return pickle.loads(pickle.dumps(delivered(ask, self.traffic)()))
 
-    def map_rows(self, change: Callable[..., Any], index: Tensor | None = None) -> Remote:
+    def map_rows(self, change: Callable[..., Any], index: np.ndarray | None = None) -> Remote:
         change = delivered(change, self.traffic)
         parts = []
         for start, part in self._starts():
             if index is None:
                 args: tuple[Any, ...] = ()
             else:
-                low, high = torch.searchsorted(index, torch.tensor([start, start + len(part)]))
+                low, high = xp.find_insertions(index, np.array([start, start + len(part)]))
                 args = (index[low:high] - start,)
             told, changed = change(RemoteDescription(part), *args), change(part, *args)
             assert (told is None) == (changed is None)
@@ -187,9 +182,9 @@ class Remote(RowSource):
         ]
 
 
-def there(numbers: RemoteColumns, number: int, length: int) -> Tensor:
+def there(numbers: RemoteColumns, number: int, length: int) -> np.ndarray:
     """Return the numbers of a part, where they are: nothing of them is sent."""
     part = numbers.rows.parts[number]
     assert len(part) == length
-    found = part.take(torch.arange(length))
+    found = part.take(np.arange(length))
     return found[:, 0] if numbers.flat else found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import torch
+import numpy as np
 
 from gramian.losses import Expectile
 from gramian.problems import LossProblem, NystromProblem
@@ -12,5 +12,5 @@ def with_squares(at: NystromProblem) -> LossProblem:
     """Return the same problem as one with a loss: a fourth of the square, and half the penalty."""
     return LossProblem(
         at.K, at.targets, at.penalty / 2, at.weights, at.landmark_weight, at.coverage, at.index,
-        loss=Expectile(0.5), offset=torch.zeros(at.targets.shape[1], dtype=torch.float64),
+        loss=Expectile(0.5), offset=np.zeros(at.targets.shape[1], np.float64),
     )  # fmt: skip

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
+from close import assert_close
 from extended import ridge_on_squares
 from sklearn.exceptions import ConvergenceWarning
-from torch import Tensor
 
 from gramian import KernelRidge, kernels
+from gramian import _arrays as xp
 from gramian import _linalg as la
 from gramian.data import as_rows
 from gramian.kernels import Polynomial
@@ -21,7 +21,7 @@ from gramian.problems import FullProblem, NystromProblem
 from gramian.solvers import Direct, ProblemSize, direct, solve
 
 
-def predictions(problem: NystromProblem, X: Tensor) -> Tensor:
+def predictions(problem: NystromProblem, X: np.ndarray) -> np.ndarray:
     return problem.model(solve(problem, Direct()).state.coef).predict(X)
 
 
@@ -29,47 +29,47 @@ def predictions(problem: NystromProblem, X: Tensor) -> Tensor:
 def test_landmarks_beyond_the_rank_of_the_kernel_add_nothing(repeated, rng):
     # 40 landmarks, of a kernel of rank 2 and with a ridge far below rounding: what is kept of the
     # 38 eigenvalues that are rounding would be fitted to the noise
-    X, new = (torch.randn(n, 2, generator=rng, dtype=torch.float64) for n in (60, 20))
-    y = torch.randn(60, 1, generator=rng, dtype=torch.float64)
-    Z = X[:2].repeat(20, 1) if repeated else X[:40]
+    X, new = (rng.standard_normal((n, 2), np.float64) for n in (60, 20))
+    y = rng.standard_normal((60, 1), np.float64)
+    Z = np.tile(X[:2], (20, 1)) if repeated else X[:40]
     problem = NystromProblem(KernelOperator(kernels.Linear(1.0), X, Z), y, 1e-22)
-    least_squares = torch.linalg.lstsq(X, y).solution
-    torch.testing.assert_close(predictions(problem, new), new @ least_squares, rtol=0, atol=1e-9)
+    least_squares = np.linalg.lstsq(X, y)[0]
+    assert_close(predictions(problem, new), new @ least_squares, rtol=0, atol=1e-9)
 
 
 def test_small_eigenvalues_above_rounding_are_kept():
-    X = torch.linspace(0, 3, 12, dtype=torch.float64)[:, None]
+    X = np.linspace(0, 3, 12, dtype=np.float64)[:, None]
     K = KernelOperator(kernels.Gaussian(1.0), X, X)
-    values, vectors = torch.linalg.eigh(K.dense())
-    i = int((values > 1e-11 * values[-1]).nonzero()[0])
+    values, vectors = np.linalg.eigh(K.dense())
+    i = int(np.flatnonzero(values > 1e-11 * values[-1])[0])
     assert values[i] < 1e-9 * values[-1]
     # the target is an eigenvector: it shrinks by lambda_i / (lambda_i + n penalty), here a half
     problem = NystromProblem(K.against(X), vectors[:, i : i + 1], float(values[i]) / 12)
     found = predictions(problem, X)
-    torch.testing.assert_close(found, vectors[:, i : i + 1] / 2, rtol=0, atol=1e-4)
+    assert_close(found, vectors[:, i : i + 1] / 2, rtol=0, atol=1e-4)
 
 
 def test_float32_rows_are_solved_in_float64(rng):
     # a float32 matrix of normal equations, or of entries, would lose the sixth digit
-    X = torch.randn(80, 4, generator=rng)
-    y = torch.randn(80, 1, generator=rng, dtype=torch.float64)
+    X = rng.standard_normal((80, 4), np.float32)
+    y = rng.standard_normal((80, 1), np.float64)
     narrow, wide = (
         NystromProblem(KernelOperator(kernels.Gaussian(2.0), rows, rows[:30]), y, 1e-7)
-        for rows in (X, X.double())
+        for rows in (X, xp.to_float64(X))
     )
     coef, exact = (solve(problem, Direct()).state.coef for problem in (narrow, wide))
-    assert coef.dtype == torch.float64
-    torch.testing.assert_close(coef, exact, rtol=0, atol=1e-9 * float(exact.abs().max()))
+    assert coef.dtype == np.float64
+    assert_close(coef, exact, rtol=0, atol=1e-9 * float(np.abs(exact).max()))
 
 
 @pytest.mark.parametrize("penalty", [1e-3, 1e-12])  # float32 can tell, and it cannot
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_factor_in_float32_gives_the_same_solution(penalty, weighted, rng, monkeypatch):
     monkeypatch.setattr(direct, "REFINED_ROWS", 1)
-    X = torch.randn(150, 3, generator=rng)
-    y = torch.randn(150, 2, generator=rng, dtype=torch.float64)
+    X = rng.standard_normal((150, 3), np.float32)
+    y = rng.standard_normal((150, 2), np.float64)
     K = KernelOperator(kernels.Matern32(2.0), (rows := as_rows(X)), rows)
-    w = torch.rand(150, generator=rng) + 0.5 if weighted else None
+    w = rng.random(150, np.float32) + 0.5 if weighted else None
     refined: list[bool] = []
     solve_refined = la.solve_refined
 
@@ -87,9 +87,9 @@ def test_a_factor_in_float32_gives_the_same_solution(penalty, weighted, rng, mon
         assert refined == [one == 1e-3 or one == 2e-3 for one in sorted(penalties or (penalty,))]
         refined.clear()
         values = problem.double().apply
-        torch.testing.assert_close(values(found), values(exact), rtol=1e-9, atol=1e-9)
+        assert_close(values(found), values(exact), rtol=1e-9, atol=1e-9)
         if penalty == 1e-3 and penalties is None:
-            torch.testing.assert_close(found, exact, rtol=0, atol=1e-9 * float(exact.abs().max()))
+            assert_close(found, exact, rtol=0, atol=1e-9 * float(np.abs(exact).max()))
 
 
 def test_room_for_a_factor_in_float32_is_taken_where_it_pays():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import mmap
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -12,19 +13,20 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import torch
+import numpy as np
 from safetensors import safe_open
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array
 from .atomic import write_atomically
 
 DTYPE_NAMES = {
-    torch.bool: "BOOL",
-    torch.uint8: "U8",
-    torch.int32: "I32",
-    torch.int64: "I64",
-    torch.float32: "F32",
-    torch.float64: "F64",
+    xp.bool: "BOOL",
+    xp.uint8: "U8",
+    xp.int32: "I32",
+    xp.int64: "I64",
+    xp.float32: "F32",
+    xp.float64: "F64",
 }
 """Names of the data types in the safetensors format."""
 
@@ -55,18 +57,18 @@ class Contents:
     ----------
     metadata : dict of str to str
         Without the digest.
-    tensors : dict of str to Tensor
+    tensors : dict of str to Array
     digest : str or None
         None in old files without a digest.
     """
 
     metadata: dict[str, str]
-    tensors: dict[str, Tensor]
+    tensors: dict[str, Array]
     digest: str | None
 
 
 def write_tensors(
-    path: str | Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]
+    path: str | Path, tensors: Mapping[str, Array], metadata: Mapping[str, str]
 ) -> None:
     """Write a safetensors file atomically; OSError as in `write_atomically`.
 
@@ -81,7 +83,7 @@ def write_tensors(
     header: dict[str, object] = {"__metadata__": {DIGEST_KEY: BLANK_DIGEST, **metadata}}
     start = 0
     for name, tensor in ordered:
-        stop = start + tensor.numel() * tensor.itemsize
+        stop = start + xp.size(tensor) * tensor.itemsize
         shape = list(tensor.shape)
         header[name] = {
             "dtype": DTYPE_NAMES[tensor.dtype], "shape": shape, "data_offsets": [start, stop],
@@ -161,7 +163,7 @@ def _contents(path: Path, file: BufferedReader, verify: bool, most: int) -> Cont
     if os.fstat(file.fileno()).st_size <= most:
         tensors = _read(file, layout, hasher)
     else:
-        tensors = _map_tensors(path)
+        tensors = _map_tensors(file, layout, len(header))
         # The header was read and digested before; the file continues at its data.
         while verify and (piece := file.read(WRITE_BYTES)):
             hasher.update(piece)
@@ -182,7 +184,7 @@ def _header(file: BinaryIO) -> bytes:
 
 def _layout(path: Path, header: bytes) -> dict[str, Any]:
     """Parse the header, after the safetensors library has checked it."""
-    with _damage(), safe_open(path, framework="pt") as file:
+    with _damage(), safe_open(path, framework="np") as file:
         # The library checks offsets, shapes and types, but does not return the offsets: the header
         # is parsed a second time for these.
         layout: dict[str, Any] = json.loads(header[8:])
@@ -200,33 +202,39 @@ def _blank(header: bytes, digest: str) -> bytes:
     return header.replace(digits, BLANK_DIGEST.encode())
 
 
-def _read(file: BufferedReader, layout: dict[str, Any], found: Any) -> dict[str, Tensor]:
+def _read(file: BufferedReader, layout: dict[str, Any], found: Any) -> dict[str, Array]:
     """Read tensors into new memory, with the alignment of new tensors."""
     tensors = {}
     # In the order of the file, so that it is read once, from front to back, and digested on the
     # way.
     for name, about in sorted(layout.items(), key=lambda item: item[1]["data_offsets"]):
         with _damage():
-            tensor = torch.empty(about["shape"], dtype=_dtype(name, about["dtype"]))
+            tensor = xp.empty(about["shape"], _dtype(name, about["dtype"]))
             data = _bytes(tensor)
             if file.readinto(data) < len(data):
                 raise ValueError("it was truncated while it was being read")
-            # torch takes for granted that a boolean is a byte 0 or 1: results of other bytes are
-            # undefined.
-            if tensor.dtype == torch.bool and max(data, default=0) > 1:
+            # A boolean must be a byte 0 or 1: results of other bytes are undefined.
+            if tensor.dtype == xp.bool and max(data, default=0) > 1:
                 raise ValueError(f"the booleans of {name} must be bytes 0 or 1, got {max(data)}")
         found.update(data)
         tensors[name] = tensor
     return tensors
 
 
-def _map_tensors(path: Path) -> dict[str, Tensor]:
-    with _damage(), safe_open(path, framework="pt") as file:
-        names: list[str] = file.keys()
-        return {name: file.get_tensor(name) for name in names}
+def _map_tensors(file: BinaryIO, layout: dict[str, Any], start: int) -> dict[str, Array]:
+    """Return tensors in the memory of the file, whose data begin at a byte."""
+    # Unlike `np.memmap`, this leaves the position in the file, at which reading continues.
+    memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    data = np.frombuffer(memory, np.uint8)[start:]
+    tensors = {}
+    for name, about in layout.items():
+        first, last = about["data_offsets"]
+        values = data[first:last].view(_dtype(name, about["dtype"]))
+        tensors[name] = values.reshape(about["shape"])
+    return tensors
 
 
-def _dtype(name: str, called: str) -> torch.dtype:
+def _dtype(name: str, called: str) -> xp.DType:
     for dtype, name_in_file in DTYPE_NAMES.items():
         if name_in_file == called:
             return dtype
@@ -235,12 +243,12 @@ def _dtype(name: str, called: str) -> torch.dtype:
     )
 
 
-def _bytes(tensor: Tensor) -> memoryview:
+def _bytes(tensor: Array) -> memoryview:
     flat = tensor.reshape(-1)
     # A single number counts as contiguous with any stride, but `view` as bytes needs stride 1.
-    if flat.stride(0) != 1:
-        flat = flat.clone(memory_format=torch.contiguous_format).as_strided(flat.shape, (1,))
-    return flat.view(torch.uint8).numpy().data
+    if flat.strides[0] != flat.itemsize:
+        flat = flat.copy()
+    return flat.view(np.uint8).data
 
 
 @contextlib.contextmanager

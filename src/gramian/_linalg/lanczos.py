@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import scipy.linalg
 from jaxtyping import Float
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array
 from .dense import FLOAT64_EPS
 
 
-def condition_of_lanczos(alpha: Float[Tensor, " k"], beta: Float[Tensor, " k"]) -> float:
+def condition_of_lanczos(alpha: Float[Array, " k"], beta: Float[Array, " k"]) -> float:
     """Return the condition number of the tridiagonal matrix behind k steps of CG.
 
     Parameters
     ----------
-    alpha, beta : Tensor of shape (k,)
+    alpha, beta : Array of shape (k,)
         Step lengths, and ratios of successive residuals. The estimate grows with k towards the
         condition number of the (preconditioned) matrix, or 1 / eps if that is larger.
 
@@ -26,9 +27,7 @@ def condition_of_lanczos(alpha: Float[Tensor, " k"], beta: Float[Tensor, " k"]) 
     return largest / smallest
 
 
-def extremes_of_lanczos(
-    alpha: Float[Tensor, " k"], beta: Float[Tensor, " k"]
-) -> tuple[float, float]:
+def extremes_of_lanczos(alpha: Float[Array, " k"], beta: Float[Array, " k"]) -> tuple[float, float]:
     """Return the extreme eigenvalues of the tridiagonal matrix behind k steps of CG.
 
     The smaller one is at least eps times the larger one. Without steps: (1, 1). With ratios that
@@ -38,12 +37,15 @@ def extremes_of_lanczos(
         return 1.0, 1.0
     diagonal = 1 / alpha
     diagonal[1:] += beta[:-1] / alpha[:-1]
-    off = beta[:-1].sqrt() / alpha[:-1]
-    if not bool(diagonal.isfinite().all() and off.isfinite().all()):
+    off = xp.sqrt(beta[:-1]) / alpha[:-1]
+    if not bool(xp.isfinite(diagonal).all() and xp.isfinite(off).all()):
         # A ratio below zero or without bound: rounding dominates.
         return FLOAT64_EPS, 1.0
     # `sterf` takes k² operations on one thread, which matters because each iteration calls this.
     values = scipy.linalg.eigvalsh_tridiagonal(
-        diagonal.cpu().numpy(), off.cpu().numpy(), lapack_driver="sterf", check_finite=False
+        xp.to_host(diagonal),
+        xp.to_host(off),
+        lapack_driver="sterf",
+        check_finite=False,
     )
     return float(max(values[0], FLOAT64_EPS * values[-1])), float(values[-1])

@@ -6,15 +6,15 @@ import math
 from dataclasses import dataclass
 
 import scipy.linalg.lapack
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array
 from . import device as on_device
 from .dense import FLOAT64_EPS, by_blocks
 from .threads import one_thread_if_small
 
-HALF_EPS = float(torch.finfo(torch.float32).eps)
+HALF_EPS = float(xp.finfo(xp.float32).eps)
 
 MOST_STEPS = 30
 """Most steps of refinement, as in LAPACK's `dsposv`."""
@@ -35,52 +35,52 @@ class HalfFactor:
 
     Attributes
     ----------
-    R : Tensor of shape (m, m)
+    R : Array of shape (m, m)
         The upper triangle is the factor, stored by columns; the lower one is not used.
     unit : float
         The power of two just above the largest diagonal entry of A: dividing by it does not round.
     """
 
-    R: Float[Tensor, "m m"]
+    R: Float[Array, "m m"]
     unit: float
 
     @classmethod
-    def of(cls, A: Float[Tensor, "m m"], least: float) -> HalfFactor | None:
+    def of(cls, A: Float[Array, "m m"], least: float) -> HalfFactor | None:
         """Factorise; return None if `least`, a lower bound of the eigenvalues, is lost in rounding.
 
         The limit is ten times the rounding error sqrt(m) eps, as in `FullProblem.needs_float64`.
         """
-        largest = float(A.diagonal().max())
+        largest = float(xp.diagonal(A).max())
         if not least > 10 * HALF_EPS * math.sqrt(len(A)) * largest:
             return None
         # A power of two, so that the division does not round.
         unit = 2.0 ** math.frexp(largest)[1]
-        R = torch.empty(A.t().shape, dtype=torch.float32)
+        R = xp.empty(A.T.shape, xp.float32)
         # A is symmetric and stored by columns, so its transpose is read row by row.
         for start in range(0, len(A), 256):
             part = R[start : start + 256]
-            part.copy_(A.t()[start : start + 256] / unit)
-            part.masked_fill_(part.abs() < NEGLIGIBLE_ENTRY, 0.0)
-        R = R.t()
+            xp.assign_(part, A.T[start : start + 256] / unit)
+            xp.fill_where_(part, xp.abs(part) < NEGLIGIBLE_ENTRY, 0.0)
+        R = R.T
         if by_blocks(R):
             info = on_device.cholesky_(R)
         else:
             with one_thread_if_small(len(A) ** 3 / 3):
-                _, info = scipy.linalg.lapack.spotrf(R.numpy(), lower=0, overwrite_a=1, clean=0)
+                _, info = scipy.linalg.lapack.spotrf(R, lower=0, overwrite_a=1, clean=0)
         return cls(R, unit) if info == 0 else None
 
-    def solve(self, b: Float[Tensor, "m t"]) -> Float[Tensor, "m t"]:
+    def solve(self, b: Float[Array, "m t"]) -> Float[Array, "m t"]:
         """Return A⁻¹ b in float64, to about float32 accuracy."""
         # Each side is scaled to 1, or small residuals would underflow in float32.
-        size = b.abs().amax(dim=0).clamp(min=1e-300)
-        with one_thread_if_small(2 * len(self.R) * b.numel()):
-            x, _ = scipy.linalg.lapack.spotrs(self.R.numpy(), (b / size).float().numpy(), lower=0)
-        return torch.from_numpy(x).double() * (size / self.unit)
+        size = xp.max(xp.abs(b), axis=0).clip(min=1e-300)
+        with one_thread_if_small(2 * len(self.R) * xp.size(b)):
+            x, _ = scipy.linalg.lapack.spotrs(self.R, xp.cast(b / size, xp.float32), lower=0)
+        return xp.to_float64(x) * (size / self.unit)
 
 
 def solve_refined(
-    A: Float[Tensor, "m m"], b: Float[Tensor, "m t"], least: float
-) -> Float[Tensor, "m t"] | None:
+    A: Float[Array, "m m"], b: Float[Array, "m t"], least: float
+) -> Float[Array, "m t"] | None:
     r"""Solve A x = b as exactly as with a factor in float64; None if that fails.
 
     The factor in float32 gives a correction for the residual in float64, until
@@ -88,9 +88,9 @@ def solve_refined(
 
     Parameters
     ----------
-    A : Tensor of shape (m, m)
+    A : Array of shape (m, m)
         Symmetric, both triangles, float64, by columns, on the host; unchanged.
-    b : Tensor of shape (m, t)
+    b : Array of shape (m, t)
     least : float
         Lower bound of the eigenvalues, such as a ridge.
 
@@ -107,18 +107,18 @@ def solve_refined(
     factor = HalfFactor.of(A, least)
     if factor is None:
         return None
-    size = ROUNDING_UNITS * FLOAT64_EPS * float(A.norm())
+    size = ROUNDING_UNITS * FLOAT64_EPS * float(xp.norm(A))
     x = factor.solve(b)
     r = b - A @ x
     for _ in range(MOST_STEPS):
-        before = r.norm(dim=0)
-        is_unfinished = before > size * x.norm(dim=0)
+        before = xp.norm(r, axis=0)
+        is_unfinished = before > size * xp.norm(x, axis=0)
         # One more correction is free of products with A.
         if not bool(is_unfinished.any()):
             return x + factor.solve(r)
         step = factor.solve(r)
         r = b - A @ (x + step)
-        if bool((r.norm(dim=0) > LEAST_GAIN * before)[is_unfinished].any()):
+        if bool((xp.norm(r, axis=0) > LEAST_GAIN * before)[is_unfinished].any()):
             return None
         x += step
     return None

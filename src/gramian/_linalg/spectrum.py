@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
+
+from .. import _arrays as xp
+from .._arrays import Array, RandomStream
 
 LANCZOS_STEPS = 20
 LANCZOS_PROBES = 4
@@ -27,19 +28,19 @@ class Spectrum:
        SIAM J. Matrix Anal. Appl. 38, 2017, algorithm 1.
     """
 
-    nodes: Float[Tensor, " k"]
-    weights: Float[Tensor, " k"]
+    nodes: Float[Array, " k"]
+    weights: Float[Array, " k"]
 
     @classmethod
     def build(
-        cls, apply: Callable[[Tensor], Tensor], m: int, device: str | torch.device = "cpu"
+        cls, apply: Callable[[Array], Array], m: int, device: str | xp.Device = "cpu"
     ) -> Spectrum:
         """Return the spectrum of a positive semidefinite matrix given by its products.
 
         Parameters
         ----------
         apply : callable
-            Products with a Tensor of shape (m, 4), float64.
+            Products with a Array of shape (m, 4), float64.
         m : int
         device : str or torch.device, default="cpu"
             Device of the products.
@@ -49,15 +50,15 @@ class Spectrum:
         Cost: 20 products, and memory for 20 vectors of each probe.
         """
         # A fixed seed: a resumed solver must make the same choices.
-        rng = torch.Generator().manual_seed(0)
-        signs = torch.randint(2, (m, LANCZOS_PROBES), generator=rng).double() * 2 - 1
-        start = (signs / m**0.5).to(device)
-        diagonal, off = (part.cpu() for part in _lanczos(apply, start, min(LANCZOS_STEPS, m)))
-        matrices = torch.diag_embed(diagonal.t())
-        matrices += torch.diag_embed(off.t(), 1) + torch.diag_embed(off.t(), -1)
-        nodes, vectors = torch.linalg.eigh(matrices)
+        rng = RandomStream(0)
+        signs = xp.to_float64(rng.integers(2, size=(m, LANCZOS_PROBES))) * 2 - 1
+        start = xp.to_device(signs / m**0.5, device)
+        diagonal, off = (xp.to_host(part) for part in _lanczos(apply, start, min(LANCZOS_STEPS, m)))
+        matrices = xp.diag_embed(diagonal.T)
+        matrices += xp.diag_embed(off.T, 1) + xp.diag_embed(off.T, -1)
+        nodes, vectors = xp.eigh(matrices)
         weights = vectors[:, 0, :] ** 2 * (m / LANCZOS_PROBES)
-        return cls(nodes.clamp(min=0).flatten(), weights.flatten())
+        return cls(nodes.clip(min=0).reshape(-1), weights.reshape(-1))
 
     def effective_dimension(self, penalty: float) -> float:
         """Return tr C (C + penalty I)⁻¹."""
@@ -77,22 +78,22 @@ class Spectrum:
         return high
 
 
-def _lanczos(apply: Callable[[Tensor], Tensor], start: Tensor, steps: int) -> tuple[Tensor, Tensor]:
+def _lanczos(apply: Callable[[Array], Array], start: Array, steps: int) -> tuple[Array, Array]:
     """Return diagonals (k, p) and off-diagonals (k - 1, p), one column per starting vector."""
     basis = [start]
     diagonal, off = [], []
     for _ in range(steps):
         q = basis[-1]
         r = apply(q)
-        diagonal.append((q * r).sum(dim=0))
+        diagonal.append((q * r).sum(axis=0))
         # Two passes keep the basis orthogonal to rounding.
         for _ in range(2):
             for vector in basis:
-                r = r - vector * (vector * r).sum(dim=0)
-        norm = r.norm(dim=0)
-        if len(basis) == steps or bool((norm <= 1e-12 * start.norm(dim=0)).any()):
+                r = r - vector * (vector * r).sum(axis=0)
+        norm = xp.norm(r, axis=0)
+        if len(basis) == steps or bool((norm <= 1e-12 * xp.norm(start, axis=0)).any()):
             break
         off.append(norm)
         basis.append(r / norm)
-    empty = start.new_empty(0, start.shape[1])
-    return torch.stack(diagonal), torch.stack(off) if off else empty
+    empty = xp.empty((0, start.shape[1]), like=start)
+    return xp.stack(diagonal), xp.stack(off) if off else empty

@@ -63,7 +63,7 @@ def as_count(value: object, name: str) -> int:
     """Return a whole number of at least 1; raise ValueError for another `value` of `name`."""
     if not is_integer(value) or value < 1:
         raise ParameterError(name, value, "a whole number of at least 1")
-    # torch and NumPy store sizes in 64 bits: their OverflowError would not name the parameter.
+    # NumPy stores sizes in 64 bits: their OverflowError would not name the parameter.
     if value >= 2**63:
         raise ParameterError(name, value, "below 2**63")
     return int(value)

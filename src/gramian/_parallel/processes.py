@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-import torch
-
+from .blas import one_blas_thread
 from .workers import become_worker
 
 Item = TypeVar("Item")
@@ -84,9 +83,8 @@ def _call_recorded(
     function: Callable[[Item], Result], item: Item, name: str, level: int
 ) -> tuple[Result, list[logging.LogRecord]]:
     """Call the function, and return its result and log records."""
-    torch.set_num_threads(1)
     become_worker()
-    with _record_logs(logging.getLogger(name), level) as records:
+    with one_blas_thread(), _record_logs(logging.getLogger(name), level) as records:
         return function(item), records
 
 

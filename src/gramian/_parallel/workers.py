@@ -1,8 +1,7 @@
-"""Pool of worker threads, in which torch uses one thread and flushes denormals."""
+"""Pool of worker threads, in which the BLAS uses one thread and denormals are flushed."""
 
 from __future__ import annotations
 
-import contextlib
 import contextvars
 import functools
 import os
@@ -11,7 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-import torch
+from .._arrays.compiled import load_compiled
+from .blas import one_blas_thread
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -23,8 +23,10 @@ _thread = threading.local()
 def become_worker() -> None:
     """Mark this thread as a worker, which starts no workers of its own."""
     # The flag belongs to the thread, not the process. Without it, kernel entries that underflow
-    # are 20 to 40 times slower.
-    torch.set_flush_denormal(True)
+    # are 20 to 40 times slower. Without compiled code there is no way to set it.
+    native = load_compiled()
+    if native is not None:
+        native.flush_denormals()
     _thread.works = True
 
 
@@ -40,56 +42,9 @@ def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, "gramian", initializer=become_worker)
 
 
-class _OneThreadEach:
-    """Context manager that sets torch's own threads to one.
-
-    torch keeps the number twice: for the process (its BLAS and future threads) and for each thread.
-    So callers share the number to restore, and each restores it in its own thread.
-    """
-
-    def __init__(self) -> None:
-        self.forget()
-
-    def forget(self) -> None:
-        """Forget all callers, as in a forked child, where none of them continues."""
-        self._lock = threading.Lock()
-        self._inside = 0
-        self._before = 1
-
-    @contextlib.contextmanager
-    def __call__(self) -> Iterator[None]:
-        with self._lock:
-            # Only the first caller sees the number to restore: for later
-            # ones the process has one thread.
-            if self._inside == 0:
-                self._before = torch.get_num_threads()
-            self._inside += 1
-            # Every caller sets it: each thread has a number of its own.
-            torch.set_num_threads(1)
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._inside -= 1
-                torch.set_num_threads(self._before)
-
-    def outside(self) -> int:
-        """Return the number of threads that torch has when no caller is inside."""
-        with self._lock:
-            # While a caller is inside, torch would answer one.
-            return self._before if self._inside else torch.get_num_threads()
-
-
-one_thread_each = _OneThreadEach()
-
-
 def _start_afresh() -> None:
     # A forked child has the executors of its parent but not their threads.
     _pool.cache_clear()
-    one_thread_each.forget()
-    # It also lacks the threads of OpenMP. If the forking thread used GCC's OpenMP, the first torch
-    # operation that needs it waits for ever. torch's own workers set one thread, too.
-    torch.set_num_threads(1)
 
 
 os.register_at_fork(after_in_child=_start_afresh)
@@ -121,7 +76,7 @@ def run(
 ) -> Iterator[Result]:
     """Yield ``function(item)`` for each item, in order, computed by `threads` workers.
 
-    An outer pool over rows beats torch's inner threads, which meet at a barrier after every
+    An outer pool over rows beats the inner threads of a BLAS, which meet at a barrier after every
     operation and so slow down on a busy machine.
 
     On Ctrl-C, or if the caller stops iterating or an item fails, `stop` is called. It should end
@@ -138,7 +93,7 @@ def run(
         return context.copy().run(function, item)
 
     computed = map if light or _is_worker() else _pool(threads).map
-    with one_thread_each():
+    with one_blas_thread():
         try:
             yield from computed(call, items)
         # Not `Exception`: that includes neither Ctrl-C nor the
@@ -150,6 +105,6 @@ def run(
 
 
 def default_threads() -> int:
-    """Return the number of threads of torch; in a worker, one."""
+    """Return the number of threads of the BLAS; in a worker, one."""
     # Workers that start workers would have the square of the number of threads.
-    return 1 if _is_worker() else max(one_thread_each.outside(), 1)
+    return 1 if _is_worker() else max(one_blas_thread.outside(), 1)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-# These types import torch, for which the help of the command line does not wait.
+# These types import NumPy, for which the help of the command line does not wait.
 if TYPE_CHECKING:
     from .types import (
         Callbacks,

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
-from torch import Tensor
 
+from .._arrays import Array
 from ..cells import Partition
 from ..data import LinearMap, RowSource
 from ..kernels import Kernel
@@ -73,7 +73,7 @@ class SupportsArray(Protocol):
 KernelLike: TypeAlias = str | Kernel | Callable[[Any, Any], float]
 Lengthscale: TypeAlias = float | Sequence[float] | np.ndarray | str
 Penalty: TypeAlias = float | Sequence[float] | np.ndarray | Literal["auto"]
-Points: TypeAlias = SupportsArray | Sequence[Sequence[float]] | Tensor | RowSource
+Points: TypeAlias = SupportsArray | Sequence[Sequence[float]] | Array | RowSource
 LandmarksLike: TypeAlias = int | str | Path | Points | Selector | None
 CellsLike: TypeAlias = int | str | Partition | None
 LossLike: TypeAlias = str | Loss

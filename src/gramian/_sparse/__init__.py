@@ -1,4 +1,4 @@
-"""Compressed sparse rows of torch: operations that torch lacks, and products."""
+"""Compressed sparse rows: their operations and products."""
 
 from .kept import Kept
 from .products import Columns, normal, product, times, transpose_sparse, transposed_times
@@ -16,6 +16,7 @@ from .rows import (
     scale_columns,
     scale_rows,
     slice_rows,
+    sparse_rows,
     squared_norms,
     take_columns,
     take_rows,
@@ -39,6 +40,7 @@ __all__ = [
     "scale_columns",
     "scale_rows",
     "slice_rows",
+    "sparse_rows",
     "squared_norms",
     "take_columns",
     "take_rows",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import scipy.sparse
-import torch
 from jaxtyping import Float
-from torch import Tensor
+
+from .. import _arrays as xp
+from .._arrays import Array
 
 
 class Kept:
@@ -13,7 +14,7 @@ class Kept:
 
     Parameters
     ----------
-    x : Tensor of shape (b, u)
+    x : Array of shape (b, u)
         Sparse rows, which are copied.
 
     Attributes
@@ -24,21 +25,25 @@ class Kept:
 
     ENTRY_BYTES = 12
 
-    def __init__(self, x: Tensor) -> None:
+    def __init__(self, x: Array) -> None:
         self.shape = x.shape[0], x.shape[1]
         # SciPy converts operands of other types in each product. With float64 values and 32-bit
         # indices it works in this memory, and indices take half the bandwidth.
-        parts = (x.values().double(), x.col_indices().int(), x.crow_indices().int())
-        arrays = tuple(part.numpy() for part in parts)
+        parts = (
+            xp.to_float64(xp.entries(x)),
+            xp.cast(xp.indices(x), xp.int32),
+            xp.cast(xp.indptr(x), xp.int32),
+        )
+        arrays = tuple(part for part in parts)
         self.nbytes: int = sum(array.nbytes for array in arrays)
         self._rows = scipy.sparse.csr_array(arrays, shape=self.shape)
         # The transpose is a view by columns, without a copy.
         self._columns = self._rows.T
 
-    def times(self, v: Float[Tensor, "u t"]) -> Float[Tensor, "b t"]:
+    def times(self, v: Float[Array, "u t"]) -> Float[Array, "b t"]:
         """Return x v, for v in float64."""
-        return torch.from_numpy(self._rows @ v.numpy())
+        return self._rows @ v
 
-    def transposed_times(self, v: Float[Tensor, "b t"]) -> Float[Tensor, "u t"]:
+    def transposed_times(self, v: Float[Array, "b t"]) -> Float[Array, "u t"]:
         """Return x' v, for v in float64."""
-        return torch.from_numpy(self._columns @ v.numpy())
+        return self._columns @ v

@@ -1,14 +1,16 @@
-"""Compressed sparse rows: slices, columns, scales and norms, which torch lacks."""
+"""Compressed sparse rows: slices, columns, scales and norms."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
 
+import numpy as np
 import scipy.sparse
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+
+from .. import _arrays as xp
+from .._arrays import Array
 
 WIDE_FEATURES = 1 << 14
 """Features beyond which points stay sparse that are made dense otherwise, such as landmarks.
@@ -18,97 +20,104 @@ have no room.
 """
 
 
-def is_wide(x: Tensor) -> bool:
+def is_wide(x: Array) -> bool:
     """Return whether points are sparse, with more features than are made dense."""
     return is_sparse(x) and x.shape[1] > WIDE_FEATURES
 
 
-def dense(x: Tensor) -> Tensor:
+def dense(x: Array) -> Array:
     """Return points as a dense tensor; wide sparse points are returned unchanged."""
-    return x.to_dense() if is_sparse(x) and not is_wide(x) else x
+    return xp.to_dense(x) if is_sparse(x) and not is_wide(x) else x
 
 
-def is_sparse(x: Tensor) -> bool:
+def is_sparse(x: Array) -> bool:
     """Return whether `x` is a matrix in compressed sparse row form."""
-    return x.layout == torch.sparse_csr
+    return xp.is_sparse(x)
 
 
-def csr(crow: Tensor, col: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
+def csr(crow: Array, col: Array, values: Array, shape: tuple[int, int]) -> Array:
     """Build a sparse matrix from the three parts of `stored_parts`, without checks."""
     # Checks of the invariants would read all indices in each slice. The parts come from a valid
     # matrix.
-    return torch.sparse_csr_tensor(crow, col, values, size=shape, check_invariants=False)
+    return xp.csr(crow, col, values, shape)
 
 
-def slice_rows(x: Tensor, start: int, stop: int) -> Tensor:
+def slice_rows(x: Array, start: int, stop: int) -> Array:
     """Return rows `start` to `stop` of `x`, (n, d), dense or sparse; values are not copied."""
     if not is_sparse(x):
         return x[start:stop]
-    # torch has no slices of sparse rows. Only the row starts are new memory.
-    crow = x.crow_indices()[start : stop + 1]
+    # Only the row starts are new memory.
+    crow = xp.indptr(x)[start : stop + 1]
     lo, hi = int(crow[0]), int(crow[-1])
     shape = (len(crow) - 1, x.shape[1])
-    return csr(crow - crow[0], x.col_indices()[lo:hi], x.values()[lo:hi], shape)
+    return csr(crow - crow[0], xp.indices(x)[lo:hi], xp.entries(x)[lo:hi], shape)
 
 
-def take_rows(x: Tensor, index: Int[Tensor, " k"]) -> Tensor:
+def sparse_rows(x: Array) -> Array:
+    """Return dense rows in compressed sparse row form."""
+    return of_scipy(scipy.sparse.csr_array(x))
+
+
+def take_rows(x: Array, index: Int[Array, " k"]) -> Array:
     """Return rows of `x`, (n, d), dense or sparse, by their numbers, as new memory."""
-    # torch lacks indexing of sparse rows by a tensor; SciPy has it, on the same memory.
-    return of_scipy(as_scipy(x)[index.numpy()]) if is_sparse(x) else x[index]
+    # SciPy selects rows, on the same memory.
+    return of_scipy(as_scipy(x)[index]) if is_sparse(x) else x[index]
 
 
-def take_columns(x: Tensor, columns: Sequence[int]) -> Float[Tensor, "n k"]:
+def take_columns(x: Array, columns: Sequence[int]) -> Float[Array, "n k"]:
     """Return some columns of `x`, (n, d), dense or sparse, as a dense tensor."""
     chosen = list(columns)
     if not is_sparse(x):
-        return x[:, chosen]
-    return torch.from_numpy(as_scipy(x)[:, chosen].toarray()).to(x.device)
+        return xp.take_columns(x, chosen)
+    return xp.to_device(as_scipy(x)[:, chosen].toarray(), xp.device_of(x))
 
 
-def scale_columns(x: Tensor, factor: Tensor) -> Tensor:
+def scale_columns(x: Array, factor: Array) -> Array:
     """Return x diag(factor) for one factor, or one per column."""
     if not is_sparse(x):
         return x * factor
     # A diagonal matrix scales each entry by the factor of its column: the pattern stays.
-    scale = factor if factor.ndim == 0 else factor[x.col_indices()]
-    return csr(x.crow_indices(), x.col_indices(), x.values() * scale, (x.shape[0], x.shape[1]))
+    scale = factor if factor.ndim == 0 else factor[xp.indices(x)]
+    return csr(xp.indptr(x), xp.indices(x), xp.entries(x) * scale, (x.shape[0], x.shape[1]))
 
 
-def scale_rows(x: Tensor, factor: Tensor) -> Tensor:
+def scale_rows(x: Array, factor: Array) -> Array:
     """Return diag(factor) x for one factor per row."""
     if not is_sparse(x):
         return x * factor[:, None]
-    values = x.values() * factor[_row_of_entry(x)]
-    return csr(x.crow_indices(), x.col_indices(), values, (x.shape[0], x.shape[1]))
+    values = xp.entries(x) * factor[_row_of_entry(x)]
+    return csr(xp.indptr(x), xp.indices(x), values, (x.shape[0], x.shape[1]))
 
 
-def squared_norms(x: Tensor) -> Tensor:
+def squared_norms(x: Array) -> Array:
     """Return the squared norm of each row of `x`, (n, d), as (n,)."""
     if not is_sparse(x):
-        return (x * x).sum(dim=1)
+        # Infinity is a result: checks of kernel matrices refuse it in words.
+        with np.errstate(over="ignore"):
+            return (x * x).sum(axis=1)
     # Entries are added up by row; rows without entries keep the zero.
-    out = torch.zeros(x.shape[0], dtype=x.dtype, device=x.device)
-    return out.index_add_(0, _row_of_entry(x), x.values() ** 2)
+    out = xp.zeros(x.shape[0], x.dtype, like=x)
+    return xp.add_at(out, _row_of_entry(x), xp.entries(x) ** 2)
 
 
-def _row_of_entry(x: Tensor) -> Tensor:
-    counts = x.crow_indices().diff()
-    return torch.repeat_interleave(torch.arange(x.shape[0], device=x.device), counts)
+def _row_of_entry(x: Array) -> Array:
+    counts = xp.diff(xp.indptr(x))
+    return xp.repeat(xp.arange(x.shape[0], like=x), counts)
 
 
-def append_columns(x: Tensor, *columns: Tensor) -> Tensor:
+def append_columns(x: Array, *columns: Array) -> Array:
     """Return [x, columns...], (n, d + k), in the layout of `x`."""
     if not is_sparse(x):
-        return torch.cat([x, *(column[:, None] for column in columns)], dim=1)
+        return xp.concat([x, *(column[:, None] for column in columns)], axis=1)
     (n, d), k = x.shape, len(columns)
-    crow = x.crow_indices()
+    crow = xp.indptr(x)
     # 1. Each row grows by k entries, so that row i starts k i places later.
-    new_crow = crow + k * torch.arange(n + 1, device=x.device)
-    col = torch.empty(len(x.values()) + n * k, dtype=crow.dtype, device=x.device)
-    values = torch.empty(len(col), dtype=x.dtype, device=x.device)
+    new_crow = crow + k * xp.arange(n + 1, like=x)
+    col = xp.empty(len(xp.entries(x)) + n * k, crow.dtype, like=x)
+    values = xp.empty(len(col), x.dtype, like=x)
     # 2. Old entries move by k places for each row before theirs.
-    old = torch.arange(len(x.values()), device=x.device) + k * _row_of_entry(x)
-    col[old], values[old] = x.col_indices(), x.values()
+    old = xp.arange(len(xp.entries(x)), like=x) + k * _row_of_entry(x)
+    col[old], values[old] = xp.indices(x), xp.entries(x)
     # 3. New entries fill the k places at the end of each row: column numbers stay sorted.
     for i, column in enumerate(columns):
         at = new_crow[1:] - k + i
@@ -116,61 +125,61 @@ def append_columns(x: Tensor, *columns: Tensor) -> Tensor:
     return csr(new_crow, col, values, (n, d + k))
 
 
-def cast(x: Tensor, dtype: torch.dtype) -> Tensor:
+def cast(x: Array, dtype: xp.DType) -> Array:
     """Return `x` with entries of `dtype`, in the layout of `x`."""
-    if x.dtype == dtype or not is_sparse(x):
-        return x.to(dtype)
-    return csr(x.crow_indices(), x.col_indices(), x.values().to(dtype), (x.shape[0], x.shape[1]))
+    if xp.dtype_of(x) == dtype or not is_sparse(x):
+        return xp.cast(x, dtype)
+    return csr(xp.indptr(x), xp.indices(x), xp.cast(xp.entries(x), dtype), (x.shape[0], x.shape[1]))
 
 
-def are_equal(x: Tensor, z: Tensor) -> bool:
+def are_equal(x: Array, z: Array) -> bool:
     """Return whether points are the same, sparse ones entry by entry as they are stored."""
     if not (is_sparse(x) and is_sparse(z)):
         # A dense and a sparse matrix of equal numbers count as the same.
-        return torch.equal(dense(x), dense(z))
+        return xp.array_equal(dense(x), dense(z))
     return x.shape == z.shape and all(
-        torch.equal(a, b) for a, b in zip(stored_parts(x), stored_parts(z), strict=True)
+        xp.array_equal(a, b) for a, b in zip(stored_parts(x), stored_parts(z), strict=True)
     )
 
 
-def stored_parts(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def stored_parts(x: Array) -> tuple[Array, Array, Array]:
     """Return the three parts of sparse rows: starts of rows, and columns and values of entries."""
-    return x.crow_indices(), x.col_indices(), x.values()
+    return xp.indptr(x), xp.indices(x), xp.entries(x)
 
 
-def as_scipy(x: Tensor) -> scipy.sparse.csr_array:
+def as_scipy(x: Array) -> scipy.sparse.csr_array:
     """Return sparse rows as a matrix of SciPy."""
-    parts = (x.values(), x.col_indices(), x.crow_indices())
+    parts = (xp.entries(x), xp.indices(x), xp.indptr(x))
     return scipy.sparse.csr_array(
-        tuple(part.cpu().numpy() for part in parts), shape=(x.shape[0], x.shape[1])
+        tuple(xp.to_host(part) for part in parts), shape=(x.shape[0], x.shape[1])
     )
 
 
-def of_scipy(x: scipy.sparse.csr_array) -> Tensor:
+def of_scipy(x: scipy.sparse.csr_array) -> Array:
     """Return sparse rows of SciPy, in its memory where the types allow that."""
-    crow, col = (torch.from_numpy(part.astype("int64")) for part in (x.indptr, x.indices))
-    return csr(crow, col, torch.from_numpy(x.data), (x.shape[0], x.shape[1]))
+    crow, col = (part.astype("int64") for part in (x.indptr, x.indices))
+    return csr(crow, col, x.data, (x.shape[0], x.shape[1]))
 
 
-def distances(x: Float[Tensor, "s d"]) -> Float[Tensor, " p"]:
+def distances(x: Float[Array, "s d"]) -> Float[Array, " p"]:
     """Return the Euclidean distances of all pairs of distinct sparse rows, in float64.
 
     They are computed from inner products, so that the distance of nearly equal rows is rounding.
     Cost: s² inner products for s rows.
     """
     # Equal rows are left out beforehand: their distance of 0 would come out as rounding.
-    rows = as_scipy(cast(x, torch.float64))[_distinct(x)]
-    G = torch.from_numpy((rows @ rows.T).toarray())
-    squares = G.diagonal()
-    i, j = torch.triu_indices(len(G), len(G), offset=1)
+    rows = as_scipy(cast(x, xp.float64))[_distinct(x)]
+    G = (rows @ rows.T).toarray()
+    squares = xp.diagonal(G)
+    i, j = xp.triu_indices(len(G), len(G), offset=1)
     # Cancellation can leave a small negative number for nearly equal rows, which has no root.
-    return (squares[i] + squares[j] - 2 * G[i, j]).clamp(min=0).sqrt()
+    return xp.sqrt((squares[i] + squares[j] - 2 * G[i, j]).clip(min=0))
 
 
-def _distinct(x: Tensor) -> list[int]:
+def _distinct(x: Array) -> list[int]:
     """Return the numbers of the distinct rows: the first of each group of equal rows."""
-    crow = x.crow_indices().tolist()
-    col, values = x.col_indices().numpy(), x.values().numpy()
+    crow = xp.indptr(x).tolist()
+    col, values = xp.indices(x), xp.entries(x)
     first: dict[bytes, int] = {}
     for i, (start, stop) in enumerate(itertools.pairwise(crow)):
         # A dictionary keeps the order of insertion, so that the numbers are increasing.

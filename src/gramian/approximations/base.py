@@ -6,11 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import ClassVar
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from .. import _arrays as xp
 from .. import _linalg as la
+from .._arrays import Array
 from ..data import RowSource
 from ..kernels import Kernel
 
@@ -47,7 +47,7 @@ class FeatureMap(ABC):
         """Number d of features in a row."""
 
     @abstractmethod
-    def apply(self, block: Float[Tensor, "b d"]) -> Float[Tensor, "b s"]:
+    def apply(self, block: Float[Array, "b d"]) -> Float[Array, "b s"]:
         """Return the features of a few rows, dense or sparse, in their dtype."""
 
     @abstractmethod
@@ -56,7 +56,7 @@ class FeatureMap(ABC):
 
     def features(
         self, rows: RowSource, *, memory_bytes: int = DEFAULT_BLOCK_BYTES
-    ) -> Float[Tensor, "n {self.width}"]:
+    ) -> Float[Array, "n {self.width}"]:
         """Return the features of all rows, in their dtype.
 
         Parameters
@@ -67,21 +67,21 @@ class FeatureMap(ABC):
 
         Returns
         -------
-        Tensor of shape (n, s)
+        Array of shape (n, s)
         """
         return rows.map(self.apply, size=self.block_size(rows, memory_bytes))
 
     def strips(
         self, rows: RowSource, *, memory_bytes: int = DEFAULT_BLOCK_BYTES
-    ) -> Iterator[tuple[slice, Tensor, Tensor]]:
+    ) -> Iterator[tuple[slice, Array, Array]]:
         """Yield the slice, the rows (b, d) and the features (b, s) of each block, in order."""
         for part, block in rows.blocks(self.block_size(rows, memory_bytes)):
             yield part, block, self.apply(block)
 
 
 def largest_first(
-    A: Float[Tensor, "m m"], cut: float, most: int | None = None
-) -> tuple[Float[Tensor, " s"], Float[Tensor, "m s"]]:
+    A: Float[Array, "m m"], cut: float, most: int | None = None
+) -> tuple[Float[Array, " s"], Float[Array, "m s"]]:
     """Return at most `most` eigenvalues above `cut` of a symmetric matrix, with eigenvectors.
 
     At least one eigenvalue is returned, even if none is above `cut`. The largest entry of each
@@ -99,7 +99,7 @@ def largest_first(
         )
     count = max(int((values > cut).sum()), 1)
     count = min(count, most or count)
-    values, vectors = values.flip(0)[:count], vectors.flip(1)[:, :count]
+    values, vectors = xp.flip(values, 0)[:count], xp.flip(vectors, 1)[:, :count]
     # LAPACK may return either sign of an eigenvector, depending on the processor.
-    largest = vectors.gather(0, vectors.abs().argmax(dim=0, keepdim=True))
-    return values, vectors * torch.where(largest < 0, -1.0, 1.0)
+    largest = xp.take_along(vectors, xp.abs(vectors).argmax(axis=0, keepdims=True), axis=0)
+    return values, vectors * xp.where(largest < 0, -1.0, 1.0)

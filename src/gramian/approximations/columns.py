@@ -5,29 +5,30 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from jaxtyping import Float, Int
-from torch import Tensor
 
-from ..data import RowSource, Value
+from .. import _arrays as xp
+from .._arrays import Array
+from ..data import RowSource
 from ..kernels import Kernel
 from .base import FeatureMap
 
 
 @dataclass(frozen=True, eq=False)
-class KernelColumns(Value, FeatureMap):
+class KernelColumns(FeatureMap):
     """Features of `NystromMap`, from rows of a kernel matrix instead of rows of features.
 
     Attributes
     ----------
-    index : Tensor of shape (m,)
+    index : Array of shape (m,)
         Columns of the landmarks.
-    normalizer : Tensor of shape (m, s)
+    normalizer : Array of shape (m, s)
         Matrix that turns kernel values into features, as in `NystromMap`.
     count : int
         Columns of a row, one per training row.
     """
 
-    index: Int[Tensor, " m"]
-    normalizer: Float[Tensor, "m s"]
+    index: Int[Array, " m"]
+    normalizer: Float[Array, "m s"]
     count: int
 
     @property
@@ -43,10 +44,10 @@ class KernelColumns(Value, FeatureMap):
     def dim(self) -> int:
         return self.count
 
-    def apply(self, block: Float[Tensor, "b n"]) -> Float[Tensor, "b s"]:
+    def apply(self, block: Float[Array, "b n"]) -> Float[Array, "b s"]:
         # In float64: the normalizer is large where eigenvalues are small, and its products
         # cancel.
-        return (block[:, self.index].double() @ self.normalizer).to(block.dtype)
+        return xp.cast(xp.to_float64(block[:, self.index]) @ self.normalizer, block.dtype)
 
     def block_size(self, rows: RowSource, memory_bytes: int) -> int:
         m, s = self.normalizer.shape

@@ -6,24 +6,24 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from .. import _arrays as xp
 from .. import _linalg as la
+from .._arrays import Array, RandomStream
 from .._messages.checks import readable_bytes
 from ..operators import KernelOperator
 from .base import FeatureMap
 
 Norm = Literal["spectral", "frobenius", "trace"]
-Strips = Callable[[], Iterator[tuple[slice, Tensor]]]
+Strips = Callable[[], Iterator[tuple[slice, Array]]]
 
 
 def spectral_error(
     K: KernelOperator,
     features: FeatureMap,
     *,
-    rng: torch.Generator,
+    rng: RandomStream,
     tol: float = 1e-3,
     max_products: int = 100,
 ) -> float:
@@ -33,7 +33,7 @@ def spectral_error(
     ----------
     K : KernelOperator of shape (n, n)
     features : FeatureMap
-    rng : torch.Generator
+    rng : RandomStream
         Draws the first vector.
     tol : float
         Stop when the residual of the largest eigenvalue is below this share of it. The result is
@@ -55,10 +55,10 @@ def spectral_error(
     """
     difference = _Difference.of(K, features)
     n = K.shape[0]
-    q = torch.randn(n, generator=rng, dtype=torch.float64)
-    basis = [q / q.norm()]
-    diagonal: list[Tensor] = []
-    off: list[Tensor] = []
+    q = rng.standard_normal(n, xp.float64)
+    basis = [q / xp.norm(q)]
+    diagonal: list[Array] = []
+    off: list[Array] = []
     value = 0.0
     for _ in range(min(max_products, n)):
         r = difference.matvec(basis[-1])
@@ -67,7 +67,7 @@ def spectral_error(
         for _ in range(2):
             for vector in basis:
                 r -= vector * (vector @ r)
-        norm = r.norm()
+        norm = xp.norm(r)
         value, last = _largest(diagonal, off)
         # The residual of a Ritz pair is the norm of r times the last entry of its vector.
         if float(norm) * last <= tol * value:
@@ -77,15 +77,15 @@ def spectral_error(
     return value
 
 
-def _largest(diagonal: list[Tensor], off: list[Tensor]) -> tuple[float, float]:
+def _largest(diagonal: list[Array], off: list[Array]) -> tuple[float, float]:
     """Return the largest |eigenvalue| of the tridiagonal matrix, and its vector's last entry."""
-    T = torch.diag(torch.stack(diagonal))
+    T = xp.diag_embed(xp.stack(diagonal))
     if off:
-        T += torch.diag(torch.stack(off), 1) + torch.diag(torch.stack(off), -1)
-    values, vectors = torch.linalg.eigh(T)
+        T += xp.diag_embed(xp.stack(off), 1) + xp.diag_embed(xp.stack(off), -1)
+    values, vectors = xp.eigh(T)
     # The difference has negative eigenvalues, too, unless the features are a projection.
-    at = int(values.abs().argmax())
-    return float(values[at].abs()), float(vectors[-1, at].abs())
+    at = int(xp.abs(values).argmax())
+    return float(xp.abs(values[at])), float(xp.abs(vectors[-1, at]))
 
 
 def frobenius_error(K: KernelOperator, features: FeatureMap) -> float:
@@ -104,14 +104,14 @@ def frobenius_error(K: KernelOperator, features: FeatureMap) -> float:
     n² s operations, but loses all digits for errors below 1e-8 of K.
     """
     difference = _Difference.of(K, features)
-    total = torch.zeros((), dtype=torch.float64)
+    total = xp.zeros((), xp.float64)
     for rows, strip in difference.K.strips():
-        residual = strip.cpu()
+        residual = xp.to_host(strip)
         F_rows = difference.rows_of(rows)
         for columns, F_columns in difference.strips():
-            residual[:, columns].addmm_(F_rows, F_columns.t(), alpha=-1.0)
-        total += residual.square().sum()
-    return float(total.sqrt())
+            xp.addmm_(residual[:, columns], F_rows, F_columns.T, alpha=-1.0)
+        total += xp.square(residual).sum()
+    return float(xp.sqrt(total))
 
 
 def trace_error(K: KernelOperator, features: FeatureMap) -> float:
@@ -144,12 +144,12 @@ def trace_error(K: KernelOperator, features: FeatureMap) -> float:
     K = K.double()
     total = 0.0
     for _, block, F in features.strips(K.rows, memory_bytes=K.memory_bytes):
-        total += float((K.kernel.diag(block) - F.square().sum(dim=1)).sum())
+        total += float((K.kernel.diag(block) - xp.square(F).sum(axis=1)).sum())
     return total
 
 
 def sampled_error(
-    K: KernelOperator, features: FeatureMap, norm: Norm, size: int, *, rng: torch.Generator
+    K: KernelOperator, features: FeatureMap, norm: Norm, size: int, *, rng: RandomStream
 ) -> float:
     """Return the norm of a random square part of K - F F', computed as a dense matrix.
 
@@ -162,7 +162,7 @@ def sampled_error(
     size : int
         Number of distinct rows; all rows if there are no more. The result is the norm of the size x
         size matrix, without scaling: at most the norm for all rows.
-    rng : torch.Generator
+    rng : RandomStream
 
     Raises
     ------
@@ -183,15 +183,15 @@ def sampled_error(
             "which forms no matrix"
         )
     # Increasing numbers, because files are read in their order.
-    index = torch.randperm(n, generator=rng)[:size].sort().values
+    index = xp.sort(rng.permutation(n)[:size])
     K = K.double()
     # Indexing by one tensor twice keeps the diagonal exact.
     K = K[index, index]
     F = features.features(K.rows, memory_bytes=K.memory_bytes)
-    difference = K.dense().cpu().addmm_(F, F.t(), alpha=-1.0)
+    difference = xp.addmm_(xp.to_host(K.dense()), F, F.T, alpha=-1.0)
     if norm == "frobenius":
-        return float(difference.norm())
-    values = la.eigenvalues(difference).abs()
+        return float(xp.norm(difference))
+    values = xp.abs(la.eigenvalues(difference))
     return float(values.max() if norm == "spectral" else values.sum())
 
 
@@ -201,7 +201,7 @@ class _Difference:
 
     K: KernelOperator
     features: FeatureMap
-    stored: Tensor | None
+    stored: Array | None
 
     @classmethod
     def of(cls, K: KernelOperator, features: FeatureMap) -> _Difference:
@@ -211,7 +211,7 @@ class _Difference:
         stored = features.features(K.rows, memory_bytes=K.memory_bytes // 2) if fits else None
         return cls(K, features, stored)
 
-    def strips(self) -> Iterator[tuple[slice, Tensor]]:
+    def strips(self) -> Iterator[tuple[slice, Array]]:
         """Yield the features of all rows in blocks."""
         if self.stored is not None:
             yield slice(0, len(self.stored)), self.stored
@@ -219,20 +219,20 @@ class _Difference:
         for rows, _, F in self.features.strips(self.K.rows, memory_bytes=self.K.memory_bytes // 4):
             yield rows, F
 
-    def rows_of(self, rows: slice) -> Tensor:
+    def rows_of(self, rows: slice) -> Array:
         """Return the features of consecutive rows."""
         if self.stored is not None:
             return self.stored[rows]
-        return self.features.apply(self.K.rows.take(torch.arange(rows.start, rows.stop)))
+        return self.features.apply(self.K.rows.take(xp.arange(rows.start, rows.stop)))
 
-    def matvec(self, v: Float[Tensor, " n"]) -> Float[Tensor, " n"]:
+    def matvec(self, v: Float[Array, " n"]) -> Float[Array, " n"]:
         """Return (K - F F') v."""
-        product: Tensor = (self.K @ v).cpu()
+        product: Array = xp.to_host(self.K @ v)
         # All rows contribute to F'v before the first row of F (F'v): two passes over the
         # features.
-        inner = torch.zeros(self.features.width, dtype=v.dtype)
+        inner = xp.zeros(self.features.width, v.dtype)
         for rows, F in self.strips():
-            inner += F.t() @ v[rows]
+            inner += F.T @ v[rows]
         for rows, F in self.strips():
             product[rows] -= F @ inner
         return product

@@ -5,19 +5,19 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array, RandomStream
 from .._sparse import cast
-from ..data import RowSource, Value
+from ..data import RowSource
 from ..kernels import Kernel
 from .base import FeatureMap
 from .spectra import draw_frequencies
 
 
 @dataclass(frozen=True)
-class FourierMap(Value, FeatureMap):
+class FourierMap(FeatureMap):
     r"""Features :math:`\sqrt{2c/s}\,[\cos(w_i^\top x + b_i), \sin(w_i^\top x + b_i)]_i`.
 
     The frequencies w are drawn from the spectral density of the kernel, whose value at equal rows
@@ -27,9 +27,9 @@ class FourierMap(Value, FeatureMap):
     Attributes
     ----------
     kernel : Kernel
-    frequencies : Tensor of shape (d, ceil(s / 2))
+    frequencies : Array of shape (d, ceil(s / 2))
         Frequencies w in units of 1 / feature; float64.
-    phases : Tensor of shape (ceil(s / 2),)
+    phases : Array of shape (ceil(s / 2),)
         Phases b, which matter only for an odd s, whose last cosine has no sine.
     scale : float
         Factor of the waves, :math:`\sqrt{2c/s}`.
@@ -52,13 +52,13 @@ class FourierMap(Value, FeatureMap):
     """
 
     kernel: Kernel
-    frequencies: Float[Tensor, "d q"]
-    phases: Float[Tensor, " q"]
+    frequencies: Float[Array, "d q"]
+    phases: Float[Array, " q"]
     scale: float
     size: int
 
     @classmethod
-    def build(cls, kernel: Kernel, d: int, size: int, *, rng: torch.Generator) -> FourierMap:
+    def build(cls, kernel: Kernel, d: int, size: int, *, rng: RandomStream) -> FourierMap:
         """Draw the frequencies and phases.
 
         Parameters
@@ -70,7 +70,7 @@ class FourierMap(Value, FeatureMap):
             Features of a row.
         size : int
             Number of features s.
-        rng : torch.Generator
+        rng : RandomStream
 
         Raises
         ------
@@ -79,7 +79,7 @@ class FourierMap(Value, FeatureMap):
         """
         count = math.ceil(size / 2)
         constant, waves = draw_frequencies(kernel, d, count, rng)
-        phases = 2 * math.pi * torch.rand(count, generator=rng, dtype=torch.float64)
+        phases = 2 * math.pi * rng.random(count, xp.float64)
         return cls(kernel, waves, phases, math.sqrt(2 * constant / size), size)
 
     @property
@@ -90,16 +90,16 @@ class FourierMap(Value, FeatureMap):
     def dim(self) -> int:
         return self.frequencies.shape[0]
 
-    def apply(self, block: Float[Tensor, "b d"]) -> Float[Tensor, "b s"]:
+    def apply(self, block: Float[Array, "b d"]) -> Float[Array, "b s"]:
         # Angles are large and only their fraction counts, which float32 would lose.
-        x = cast(block, torch.float64)
-        angles = torch.remainder(x @ self.frequencies + self.phases, 2 * math.pi).to(block.dtype)
-        out = torch.empty(len(angles), self.size, dtype=block.dtype)
+        x = cast(block, xp.float64)
+        angles = xp.cast(xp.remainder(x @ self.frequencies + self.phases, 2 * math.pi), block.dtype)
+        out = xp.empty((len(angles), self.size), block.dtype)
         q = angles.shape[1]
-        torch.cos(angles, out=out[:, :q])
+        xp.cos(angles, out=out[:, :q])
         # An odd number of features leaves the last frequency without its sine.
-        torch.sin(angles[:, : self.size - q], out=out[:, q:])
-        return out.mul_(self.scale)
+        xp.sin(angles[:, : self.size - q], out=out[:, q:])
+        return xp.multiply_(out, self.scale)
 
     def block_size(self, rows: RowSource, memory_bytes: int) -> int:
         per_row = 24 * rows.shape[1] + 16 * self.size

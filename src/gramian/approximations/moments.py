@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
+
+from .. import _arrays as xp
+from .._arrays import Array
 
 
 @dataclass(frozen=True)
@@ -17,16 +18,16 @@ class Moments:
     Attributes
     ----------
     count : int
-    mean : Tensor of shape (s,)
-    scatter : Tensor of shape (s, s)
+    mean : Array of shape (s,)
+    scatter : Array of shape (s, s)
     """
 
     count: int
-    mean: Float[Tensor, " s"]
-    scatter: Float[Tensor, "s s"]
+    mean: Float[Array, " s"]
+    scatter: Float[Array, "s s"]
 
     @classmethod
-    def of(cls, blocks: Iterable[Float[Tensor, "_ s"]]) -> Moments:
+    def of(cls, blocks: Iterable[Float[Array, "_ s"]]) -> Moments:
         """Return the moments of all rows of at least one block.
 
         Notes
@@ -45,21 +46,21 @@ class RunningMoments:
 
     def __init__(self) -> None:
         self.count = 0
-        self.origin = self.total = self.scatter = torch.empty(0)
+        self.origin = self.total = self.scatter = xp.empty(0, xp.float32)
 
-    def add(self, block: Float[Tensor, "b s"]) -> None:
+    def add(self, block: Float[Array, "b s"]) -> None:
         """Add the rows of a block."""
-        values = block.double()
+        values = xp.to_float64(block)
         if self.count == 0:
-            self.origin = values.mean(dim=0)
-            self.total = torch.zeros_like(self.origin)
-            self.scatter = torch.zeros(len(self.origin), len(self.origin), dtype=torch.float64)
+            self.origin = values.mean(axis=0)
+            self.total = xp.zeros_like(self.origin)
+            self.scatter = xp.zeros((len(self.origin), len(self.origin)), xp.float64)
         # Sums of squares far from the origin would cancel. Any near origin serves, and `finish`
         # corrects for it.
         values = values - self.origin
         self.count += len(values)
-        self.total += values.sum(dim=0)
-        self.scatter.addmm_(values.t(), values)
+        self.total += values.sum(axis=0)
+        xp.addmm_(self.scatter, values.T, values)
 
     def merge(self, other: RunningMoments) -> None:
         """Add the sums of other, nonempty moments, whose values are relative to their origin."""
@@ -67,8 +68,8 @@ class RunningMoments:
         # delta' + count delta delta'. The total changes last, as the terms need the old one.
         delta = other.origin - self.origin
         self.scatter += other.scatter
-        self.scatter.addr_(delta, other.total).addr_(other.total, delta)
-        self.scatter.addr_(delta, delta, alpha=other.count)
+        self.scatter += delta[:, None] * other.total + other.total[:, None] * delta
+        self.scatter += other.count * delta[:, None] * delta
         self.total += other.total + other.count * delta
         self.count += other.count
 
@@ -76,5 +77,5 @@ class RunningMoments:
         """Return the moments of at least one row, and overwrite the sums."""
         shift = self.total / self.count
         # sum (f - shift)(f - shift)' = scatter - shift total'.
-        scatter = self.scatter.addr_(shift, self.total, alpha=-1.0)
+        scatter = self.scatter - shift[:, None] * self.total
         return Moments(self.count, self.origin + shift, scatter)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from .. import _arrays as xp
 from .. import _linalg as la
+from .._arrays import Array
 from .._sparse import cast, dense, is_sparse
-from ..data import RowSource, Value, as_rows
+from ..data import RowSource, as_rows
 from ..engines import Engine, choose_covering
 from ..kernels import Kernel
 from ..operators import KernelOperator
@@ -20,7 +20,7 @@ from .base import DEFAULT_BLOCK_BYTES, FeatureMap, largest_first
 
 
 @dataclass(frozen=True)
-class NystromMap(Value, FeatureMap):
+class NystromMap(FeatureMap):
     r"""Features :math:`f(x) = \Lambda^{-1/2} U^\top k(Z, x)` of m landmarks Z.
 
     With :math:`k(Z, Z) = U \Lambda U^\top`, their inner products are
@@ -30,9 +30,9 @@ class NystromMap(Value, FeatureMap):
     Attributes
     ----------
     kernel : Kernel
-    points : Tensor of shape (m, d)
+    points : Array of shape (m, d)
         The landmarks, dense.
-    normalizer : Tensor of shape (m, s)
+    normalizer : Array of shape (m, s)
         :math:`U \Lambda^{-1/2}` in float64, largest eigenvalue first.
     engine : Engine
 
@@ -47,8 +47,8 @@ class NystromMap(Value, FeatureMap):
     """
 
     kernel: Kernel
-    points: Float[Tensor, "m d"]
-    normalizer: Float[Tensor, "m s"]
+    points: Float[Array, "m d"]
+    normalizer: Float[Array, "m s"]
     engine: Engine
 
     projects: ClassVar[bool] = True
@@ -88,15 +88,15 @@ class NystromMap(Value, FeatureMap):
         """
         source = as_rows(points)
         K = KernelOperator(kernel, source, source, engine, memory_bytes)
-        A = K.double().dense().cpu()
+        A = xp.to_host(K.double().dense())
         # Denormal entries would slow down LAPACK 30 times; entries that are not finite are an
         # error.
         la.prepare_(A)
         values, vectors = largest_first(A, _cut(A, source.dtype), rank)
         # A kernel that vanishes at all landmarks has features of zero.
-        scale = torch.where(values > 0, values, torch.inf)
-        normalizer = vectors / scale.sqrt()
-        landmarks = source.take(torch.arange(len(source)))
+        scale = xp.where(values > 0, values, xp.inf)
+        normalizer = vectors / xp.sqrt(scale)
+        landmarks = source.take(xp.arange(len(source)))
         return cls(kernel, dense(landmarks), normalizer, K.engine)
 
     @property
@@ -107,13 +107,13 @@ class NystromMap(Value, FeatureMap):
     def dim(self) -> int:
         return self.points.shape[1]
 
-    def apply(self, block: Float[Tensor, "b d"]) -> Float[Tensor, "b s"]:
+    def apply(self, block: Float[Array, "b d"]) -> Float[Array, "b s"]:
         # Entries are computed in the wider dtype of both sides, as in `KernelOperator`.
-        dtype = torch.promote_types(block.dtype, self.points.dtype)
+        dtype = xp.promote_types(block.dtype, self.points.dtype)
         x, z = cast(block, dtype), cast(self.points, dtype)
         sparse = is_sparse(x) or is_sparse(z)
         engine = choose_covering(self.engine, self.kernel, dtype=dtype, sparse=sparse)
-        return engine.matvec(self.kernel, x, z, self.normalizer).to("cpu", block.dtype)
+        return xp.cast(xp.to_host(engine.matvec(self.kernel, x, z, self.normalizer)), block.dtype)
 
     def block_size(self, rows: RowSource, memory_bytes: int) -> int:
         m, s = self.normalizer.shape
@@ -123,6 +123,6 @@ class NystromMap(Value, FeatureMap):
         return budget.rows_per_pass(m, result=8 * s)
 
 
-def _cut(A: Tensor, dtype: torch.dtype) -> float:
-    trace = float(A.diagonal().sum())
-    return max(la.FLOAT64_EPS * trace, 4 * torch.finfo(dtype).eps * trace / len(A))
+def _cut(A: Array, dtype: xp.DType) -> float:
+    trace = float(xp.diagonal(A).sum())
+    return max(la.FLOAT64_EPS * trace, 4 * xp.finfo(dtype).eps * trace / len(A))

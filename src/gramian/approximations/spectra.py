@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array, RandomStream
 from ..kernels import (
     Columns,
     Gaussian,
@@ -23,12 +23,12 @@ from ..kernels import (
     Sum,
 )
 
-Draw = Callable[[int, int, torch.Generator], Tensor]
+Draw = Callable[[int, int, RandomStream], Array]
 
 
 def draw_frequencies(
-    kernel: Kernel, d: int, count: int, rng: torch.Generator
-) -> tuple[float, Float[Tensor, "d q"]]:
+    kernel: Kernel, d: int, count: int, rng: RandomStream
+) -> tuple[float, Float[Array, "d q"]]:
     r"""Return k(x, x), and random frequencies w with mean cos(w'(x - z)) = k(x, z) / k(x, x).
 
     They follow from Bochner's theorem. A sum draws from one of its two densities, with
@@ -43,11 +43,11 @@ def draw_frequencies(
         Features of a row.
     count : int
         Number of frequencies q.
-    rng : torch.Generator
+    rng : RandomStream
 
     Returns
     -------
-    float, and Tensor of shape (d, count)
+    float, and Array of shape (d, count)
         k(x, x), and the frequencies in units of 1 / feature; float64.
 
     Raises
@@ -60,7 +60,7 @@ def draw_frequencies(
         return kernel.factor * constant, waves
     if isinstance(kernel, Columns):
         constant, used = draw_frequencies(kernel.kernel, len(kernel.columns), count, rng)
-        waves = used.new_zeros(d, count)
+        waves = xp.zeros((d, count), like=used)
         waves[list(kernel.columns)] = used
         return constant, waves
     if isinstance(kernel, Sum | Product):
@@ -69,18 +69,18 @@ def draw_frequencies(
         if isinstance(kernel, Product):
             return constant * constant_2, waves + waves_2
         # Each frequency is from the first kernel with probability proportional to its k(x, x).
-        level = torch.rand(count, generator=rng, dtype=torch.float64) * (constant + constant_2)
-        return constant + constant_2, torch.where(level < constant, waves, waves_2)
+        level = rng.random(count, xp.float64) * (constant + constant_2)
+        return constant + constant_2, xp.where(level < constant, waves, waves_2)
     waves = _density(kernel)(d, count, rng)
     # Frequencies are inverse lengths, so they are divided by the lengthscale as rows are.
-    return 1.0, kernel.scaled(waves.t()).t().contiguous()  # type: ignore[attr-defined]
+    return 1.0, xp.contiguous(kernel.scaled(waves.T).T)  # type: ignore[attr-defined]
 
 
-def _normal(d: int, count: int, rng: torch.Generator) -> Tensor:
-    return torch.randn(d, count, generator=rng, dtype=torch.float64)
+def _normal(d: int, count: int, rng: RandomStream) -> Array:
+    return rng.standard_normal((d, count), xp.float64)
 
 
-def _cauchy(d: int, count: int, rng: torch.Generator) -> Tensor:
+def _cauchy(d: int, count: int, rng: RandomStream) -> Array:
     """Draw independent Cauchy numbers: the quotient of two normal numbers."""
     return _normal(d, count, rng) / _normal(d, count, rng)
 
@@ -88,10 +88,10 @@ def _cauchy(d: int, count: int, rng: torch.Generator) -> Tensor:
 def _student(freedom: int) -> Draw:
     """Return a function that draws from the multivariate t distribution: normal over chi."""
 
-    def draw(d: int, count: int, rng: torch.Generator) -> Tensor:
+    def draw(d: int, count: int, rng: RandomStream) -> Array:
         # One chi for all features of a frequency: the density depends on the norm alone.
-        chi_squared = _normal(freedom, count, rng).square().sum(dim=0)
-        return _normal(d, count, rng) * (freedom / chi_squared).sqrt()
+        chi_squared = xp.square(_normal(freedom, count, rng)).sum(axis=0)
+        return _normal(d, count, rng) * xp.sqrt(freedom / chi_squared)
 
     return draw
 
@@ -99,12 +99,10 @@ def _student(freedom: int) -> Draw:
 def _gamma_mixture(alpha: float) -> Draw:
     """Return a function that draws normal numbers whose precision is Gamma with mean 1."""
 
-    def draw(d: int, count: int, rng: torch.Generator) -> Tensor:
-        shape = torch.full((count,), alpha, dtype=torch.float64)
-        # `torch.distributions.Gamma` draws from the global generator; only this function takes
-        # another.
-        precision = torch._standard_gamma(shape, generator=rng) / alpha
-        return _normal(d, count, rng) * precision.sqrt()
+    def draw(d: int, count: int, rng: RandomStream) -> Array:
+        shape = xp.full((count,), alpha, dtype=xp.float64)
+        precision = rng.standard_gamma(shape) / alpha
+        return _normal(d, count, rng) * xp.sqrt(precision)
 
     return draw
 

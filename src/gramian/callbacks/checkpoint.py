@@ -8,6 +8,7 @@ import weakref
 from pathlib import Path
 from typing import Any
 
+from .. import _arrays as xp
 from .._files.atomic import check_local, check_output
 from .._messages.checks import as_count, as_positive
 from .._messages.errors import TextError
@@ -133,7 +134,7 @@ class Checkpoint:
         # A write that fails is not repeated for the same state.
         (problem, state), self._waiting = self._waiting, None
         # A state that is not finite must not replace one from which a fit can resume.
-        if not bool(state.coef.isfinite().all()):
+        if not bool(xp.isfinite(state.coef).all()):
             return
         about = self._fingerprint(problem)
         try:

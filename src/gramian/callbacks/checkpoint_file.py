@@ -14,8 +14,8 @@ from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from torch import Tensor
-
+from .. import _arrays as xp
+from .._arrays import Array
 from .._files.atomic import check_local
 from .._files.tensors import DamagedFile, read_tensors, write_tensors
 from ..problems import Problem
@@ -63,7 +63,7 @@ def save_state(
     best: State | None = None,
 ) -> None:
     """Write a state, and the best one, to a file atomically; see `load_state`."""
-    tensors: dict[str, Tensor] = {}
+    tensors: dict[str, Array] = {}
     values = _flatten(state, "", tensors)
     header: dict[str, Any] = {"format": WITHOUT_BEST, "type": type(state).__name__}
     header |= {"values": values, "about": about}
@@ -156,7 +156,7 @@ def _check_fields(state: Any, sizes: dict[str, int]) -> None:
     hints = get_type_hints(type(state))
     for f in fields(state):
         value = getattr(state, f.name)
-        if isinstance(value, Tensor):
+        if xp.is_array(value):
             _check_tensor(f.name, value, hints[f.name], sizes)
         elif is_dataclass(value):
             # A nested state may be in coordinates of its own, with other sizes than the problem.
@@ -165,14 +165,14 @@ def _check_fields(state: Any, sizes: dict[str, int]) -> None:
             _check_value(f.name, value, hints[f.name])
 
 
-def _check_tensor(name: str, value: Tensor, hint: Any, sizes: dict[str, int]) -> None:
+def _check_tensor(name: str, value: Array, hint: Any, sizes: dict[str, int]) -> None:
     if not isinstance(value, hint):
         raise ValueError(f"{name} must be {hint.__name__}, not {value.dtype} {tuple(value.shape)}")
     # The first tensor with a letter sets its size, and the later ones must agree.
     for letter, size in zip(hint.dim_str.split(), value.shape, strict=True):
         if size != sizes.setdefault(letter, size):
             raise ValueError(f"{name} has shape {tuple(value.shape)}, but {letter} must be {size}")
-    if not bool(value.isfinite().all()):
+    if not bool(xp.isfinite(value).all()):
         raise ValueError(f"{name} has numbers that are not finite")
 
 
@@ -190,12 +190,12 @@ def _check_value(name: str, value: Any, hint: Any) -> None:
         raise ValueError(f"{name} cannot be {value!r}")
 
 
-def _flatten(state: Any, prefix: str, tensors: dict[str, Tensor]) -> dict[str, Any]:
+def _flatten(state: Any, prefix: str, tensors: dict[str, Array]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for f in fields(state):
         value = getattr(state, f.name)
-        if isinstance(value, Tensor):
-            tensors[prefix + f.name] = value.detach().cpu()
+        if xp.is_array(value):
+            tensors[prefix + f.name] = xp.to_host(xp.detach(value))
         elif is_dataclass(value):
             values[f.name] = _flatten(value, f"{prefix}{f.name}.", tensors)
         else:
@@ -203,7 +203,7 @@ def _flatten(state: Any, prefix: str, tensors: dict[str, Tensor]) -> dict[str, A
     return values
 
 
-def _restore(cls: type, values: dict[str, Any], tensors: dict[str, Tensor], prefix: str) -> Any:
+def _restore(cls: type, values: dict[str, Any], tensors: dict[str, Array], prefix: str) -> Any:
     """Return a state from its parts, and remove them from `values` and `tensors`."""
     hints = get_type_hints(cls)
     restored = {}

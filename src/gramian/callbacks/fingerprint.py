@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 
-from torch import Tensor
+import numpy as np
 
+from .. import _arrays as xp
+from .._arrays import Array
 from ..data import RowNumbers, as_remote_columns
 from ..data.rows.digest import digest, tensor_digest
 from ..problems import LossProblem, Problem
@@ -26,7 +28,7 @@ def fingerprint(problem: Problem) -> dict[str, str]:
     rows = digest(K.rows)
     digests = {
         "kernel": json.dumps(K.kernel.to_dict()),
-        "shape": str((*K.shape, problem.targets.shape[1], str(K.dtype))),
+        "shape": str((*K.shape, problem.targets.shape[1], xp.file_dtype_name(K.dtype))),
         "penalty": repr(problem.penalties or problem.penalty),
         # The digest of all rows costs a pass; rows that are also centers are read once.
         "rows": rows,
@@ -47,7 +49,7 @@ def _numbers(x: RowNumbers | None) -> str:
     return tensor_digest(x) if remote is None else digest(remote.rows)
 
 
-def _round_digits(x: Tensor | None) -> Tensor | None:
+def _round_digits(x: Array | None) -> Array | None:
     """Return landmark weights rounded to three digits: further digits depend on the processor.
 
     The weights come from leverage scores. Only preconditioners use them, and none depends on the
@@ -55,5 +57,5 @@ def _round_digits(x: Tensor | None) -> Tensor | None:
     """
     if x is None:
         return None
-    unit = 10 ** (x.double().abs().clamp(min=1e-300).log10().floor() - 2)
-    return (x / unit).round() * unit
+    unit = 10 ** (np.floor(np.log10(abs(xp.to_float64(xp.to_host(x))).clip(min=1e-300))) - 2)
+    return (xp.to_host(x) / unit).round() * unit

@@ -22,10 +22,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import safetensors.torch
-import torch
-from torch import Tensor
+import safetensors.numpy
 
+from .. import _arrays as xp
+from .._arrays import Array
 from .._files.atomic import write_atomically
 from .._messages.errors import TextError
 from .checkpoint_file import JOURNAL_START, KEY_WITHIN_BYTES, STATE_KEY, check_is_checkpoint
@@ -64,7 +64,7 @@ RECORD_MARK = bytes.fromhex("8f6772616d69616ed1a5f03e9b7c42e6")
 RECORD_FIELDS = struct.Struct("<qQ32s")
 """Fields after the mark: number of the part, bytes of the payload, digest of all three."""
 
-Part = tuple[dict[str, Any], dict[str, Tensor]]
+Part = tuple[dict[str, Any], dict[str, Array]]
 """The facts of a part, which JSON can hold, and its tensors."""
 
 
@@ -138,7 +138,7 @@ class Journal:
         """Log that a part cannot be used."""
         logger.warning("%s: part %d is damaged and will be computed again", self.path, number)
 
-    def append(self, number: int, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
+    def append(self, number: int, facts: Mapping[str, Any], tensors: Mapping[str, Array]) -> None:
         """Write a part, and wait until it is on the disk.
 
         If the disk is full or missing, log a warning: the fit is worth more than its journal, and a
@@ -146,11 +146,8 @@ class Journal:
         """
         text = json.dumps({"about": self._about, "facts": facts})
         # safetensors refuses tensors that share memory.
-        own = {
-            name: tensor.cpu().clone(memory_format=torch.contiguous_format)
-            for name, tensor in tensors.items()
-        }
-        payload = safetensors.torch.save(own, {STATE_KEY: text})
+        own = {name: xp.copy_by_rows(xp.to_host(tensor)) for name, tensor in tensors.items()}
+        payload = safetensors.numpy.save(own, {STATE_KEY: text})
         digest = _digest(number, payload)
         fields = RECORD_FIELDS.pack(number, len(payload), digest)
         record = memoryview(RECORD_MARK + fields + payload)
@@ -233,10 +230,10 @@ def _digest(number: int, payload: bytes) -> bytes:
     return hashlib.sha256(struct.pack("<qQ", number, len(payload)) + payload).digest()
 
 
-def _unpack(payload: bytes) -> tuple[dict[str, Any], dict[str, Any], dict[str, Tensor]] | None:
+def _unpack(payload: bytes) -> tuple[dict[str, Any], dict[str, Any], dict[str, Array]] | None:
     """Return the contents of a payload with a valid digest; None if it was forged."""
     try:
-        tensors = safetensors.torch.load(payload)
+        tensors = safetensors.numpy.load(payload)
         end = 8 + int.from_bytes(payload[:8], "little")
         header = json.loads(json.loads(payload[8:end])["__metadata__"][STATE_KEY])
         return dict(header["about"]), dict(header["facts"]), tensors

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array
 from .._messages.checks import as_count
 from ..data import as_rows
 from ..engines import choose_within_memory
@@ -36,9 +36,9 @@ class Validate:
     coded : bool, default=False
         Whether `y` contains class codes: ``valid_error`` is then the fraction of rows whose largest
         value belongs to the wrong class, or whose sign is wrong if there is one target.
-    scale : float or Tensor of shape (t,), default=1
+    scale : float or Array of shape (t,), default=1
         Units of standardised targets, by which errors are multiplied.
-    weights : Tensor of shape (n,), optional
+    weights : Array of shape (n,), optional
         Weights of the rows, in the mean of the squares and in the fraction of wrong classes.
 
     Notes
@@ -62,7 +62,7 @@ class Validate:
     every: int = 1
     coded: bool = False
     scale: Any = 1.0
-    weights: Float[Tensor, " _"] | None = None
+    weights: Float[Array, " _"] | None = None
 
     def __post_init__(self) -> None:
         as_count(self.every, "every")
@@ -72,18 +72,18 @@ class Validate:
         if state.iteration % self.every:
             return
         predicted, y = self.predict_state(problem, state)
-        weights = None if self.weights is None else self.weights.to("cpu", torch.float64)
-        truth, values = ((part * self.scale).reshape(-1).numpy() for part in (y, predicted))
-        of_entries = None if weights is None else weights.repeat_interleave(y.shape[1]).numpy()
+        weights = None if self.weights is None else xp.cast(xp.to_host(self.weights), xp.float64)
+        truth, values = ((part * self.scale).reshape(-1) for part in (y, predicted))
+        of_entries = None if weights is None else xp.repeat(weights, y.shape[1])
         state.metrics[VALID_RMSE] = float(METRIC_TABLE["rmse"](truth, values, of_entries))
         if self.coded:
-            truth, labels = (likeliest(part).numpy() for part in (y, predicted))
-            of_rows = None if weights is None else weights.numpy()
+            truth, labels = (likeliest(part) for part in (y, predicted))
+            of_rows = None if weights is None else weights
             state.metrics[VALID_ERROR] = float(METRIC_TABLE["error"](truth, labels, of_rows))
 
     def predict_state(
         self, problem: Problem, state: State
-    ) -> tuple[Float[Tensor, "n t"], Float[Tensor, "n t"]]:
+    ) -> tuple[Float[Array, "n t"], Float[Array, "n t"]]:
         """Return the predictions of a state, and the targets.
 
         Raises
@@ -95,20 +95,20 @@ class Validate:
         model, rows = problem.model(state.coef), as_rows(self.X)
         # Held-out rows may have another dtype than the centers, for which the engine may have no
         # tiles.
-        dtype = torch.promote_types(rows.dtype, model.centers.dtype)
+        dtype = xp.promote_types(rows.dtype, model.centers.dtype)
         engine, memory = choose_within_memory(
             K.engine, model.kernel, K.host_bytes, dtype=dtype, sparse=rows.sparse
         )
-        predicted = model.predict(rows, engine=engine, memory_bytes=memory).cpu()
-        y = torch.as_tensor(self.y, dtype=torch.float64)
+        predicted = xp.to_host(model.predict(rows, engine=engine, memory_bytes=memory))
+        y = xp.asarray(self.y, dtype=xp.float64)
         # Targets of shape (n,) are accepted for a model of shape (n, 1).
-        if y.numel() != predicted.numel():
+        if xp.size(y) != xp.size(predicted):
             raise ValueError(
                 f"y of Validate must have shape {tuple(predicted.shape)}, rows by targets, not "
                 f"{tuple(y.shape)}"
             )
         return predicted, y.reshape(predicted.shape)
 
-    def with_targets(self, y: Float[Tensor, "n t"], coded: bool) -> Validate:
+    def with_targets(self, y: Float[Array, "n t"], coded: bool) -> Validate:
         """Return this callback with the targets of an estimator, in its scale or code."""
         return replace(self, y=y, coded=coded)

@@ -6,11 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
-from .._parallel.workers import one_thread_each
+from .. import _arrays as xp
+from .._arrays import Array, RandomStream
+from .._parallel.blas import one_blas_thread
 from .._registries.registry import Registry
 
 
@@ -21,18 +21,18 @@ class Share:
     Attributes
     ----------
     cell : int
-    index : Tensor of shape (k,)
+    index : Array of shape (k,)
         Row numbers, increasing.
-    weight : Tensor of shape (k,)
+    weight : Array of shape (k,)
         Positive, in float64; the weights of a row in all of its cells have the sum 1.
-    slope : Tensor of shape (k, d), or None
+    slope : Array of shape (k, d), or None
         Gradients of the weights, if requested.
     """
 
     cell: int
-    index: Int[Tensor, " k"]
-    weight: Float[Tensor, " k"]
-    slope: Float[Tensor, "k d"] | None = None
+    index: Int[Array, " k"]
+    weight: Float[Array, " k"]
+    slope: Float[Array, "k d"] | None = None
 
 
 class Cells(ABC):
@@ -54,44 +54,44 @@ class Cells(ABC):
         """Number of features that rows must have; None if cells do not depend on features."""
 
     @abstractmethod
-    def route(self, X: Float[Tensor, "n d"], *, slopes: bool = False) -> Iterator[Share]:
+    def route(self, X: Float[Array, "n d"], *, slopes: bool = False) -> Iterator[Share]:
         """Yield the share of each nonempty cell, in the order of the cells.
 
         Parameters
         ----------
-        X : Tensor of shape (n, d)
+        X : Array of shape (n, d)
         slopes : bool, default=False
             Whether to compute gradients of the weights.
         """
 
-    def route_in_parts(self, X: Float[Tensor, "n d"], *, slopes: bool = False) -> Iterator[Share]:
+    def route_in_parts(self, X: Float[Array, "n d"], *, slopes: bool = False) -> Iterator[Share]:
         """Yield shares as `route` does, for parts of the rows if memory requires it.
 
         It is for cells from a file, in which a row may belong to any number of cells.
         """
         yield from self.route(X, slopes=slopes)
 
-    def members(self, X: Float[Tensor, "n d"], *, rng: torch.Generator) -> list[Tensor]:
+    def members(self, X: Float[Array, "n d"], *, rng: RandomStream) -> list[Array]:
         """Return the row numbers to which each cell is fitted, increasing; all of its rows.
 
         Parameters
         ----------
-        X : Tensor of shape (n, d)
-        rng : torch.Generator
+        X : Array of shape (n, d)
+        rng : RandomStream
             Generator for random cells.
         """
-        index_of_cell = [torch.empty(0, dtype=torch.int64)] * self.count
+        index_of_cell = [xp.empty(0, xp.int64)] * self.count
         for share in self.route(X):
             index_of_cell[share.cell] = share.index
         return index_of_cell
 
     @abstractmethod
-    def tensors(self) -> dict[str, Tensor]:
+    def tensors(self) -> dict[str, Array]:
         """Return the tensors to save in a file."""
 
     @classmethod
     @abstractmethod
-    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Cells:
+    def from_tensors(cls, tensors: Mapping[str, Array]) -> Cells:
         """Return the cells of saved tensors; raise ValueError if they are damaged."""
 
 
@@ -116,35 +116,35 @@ class Partition(ABC):
         return float(n)
 
     @abstractmethod
-    def grow(self, sample: Float[Tensor, "s d"], n: int, *, rng: torch.Generator) -> Cells:
+    def grow(self, sample: Float[Array, "s d"], n: int, *, rng: RandomStream) -> Cells:
         """Return cells of n rows, grown from a random sample of them.
 
         Parameters
         ----------
-        sample : Tensor of shape (s, d)
+        sample : Array of shape (s, d)
             Random rows of the n mapped rows. Cells are not divided along a feature that is constant
             in the sample, even if other rows differ in it.
         n : int
-        rng : torch.Generator
+        rng : RandomStream
         """
 
 
 def divide_rows(
     partition: Partition,
-    X: Float[Tensor, "n d"],
+    X: Float[Array, "n d"],
     *,
     most: int = 100_000,
-    rng: torch.Generator,
-) -> tuple[Cells, list[Tensor]]:
+    rng: RandomStream,
+) -> tuple[Cells, list[Array]]:
     """Return cells, grown from a sample of the rows, and the row numbers of each cell.
 
     Parameters
     ----------
     partition : Partition
-    X : Tensor of shape (n, d)
+    X : Array of shape (n, d)
     most : int, default=100_000
         Largest number of rows of the sample.
-    rng : torch.Generator
+    rng : RandomStream
 
     Notes
     -----
@@ -153,17 +153,17 @@ def divide_rows(
     """
     n = len(X)
     # All rows need no random numbers.
-    sampled = torch.randperm(n, generator=rng)[:most] if n > most else torch.arange(n)
+    sampled = rng.permutation(n)[:most] if n > most else xp.arange(n)
     # Growing cells consists of many small operations, which more threads would slow down.
-    with one_thread_each():
+    with one_blas_thread():
         cells = partition.grow(X[sampled], n, rng=rng)
-    members: list[Tensor] = []
+    members: list[Array] = []
     for index in cells.members(X, rng=rng):
         if len(index) > partition.largest_cell_rows:
             # A cell this large could not be divided, as its rows are equal: a random part of them
             # represents the others.
-            index = index[torch.randperm(len(index), generator=rng)[: partition.rows]]
-        members.append(index.sort().values)
+            index = index[rng.permutation(len(index))[: partition.rows]]
+        members.append(xp.sort(index))
     for number, index in enumerate(members):
         if not len(index):
             # The nearest cell with rows before it, or the first one after it. Earlier cells have
@@ -181,7 +181,7 @@ kinds: Registry[Cells] = Registry("kind of cells")
 """Classes of cells, by their names in files."""
 
 
-def cells_from_parts(kind: object, tensors: Mapping[str, Tensor]) -> Cells:
+def cells_from_parts(kind: object, tensors: Mapping[str, Array]) -> Cells:
     """Return the cells of a kind from their saved tensors.
 
     Raises
@@ -192,12 +192,12 @@ def cells_from_parts(kind: object, tensors: Mapping[str, Tensor]) -> Cells:
     return kinds[str(kind)].from_tensors(tensors)
 
 
-def check_names(tensors: Mapping[str, Tensor], names: tuple[str, ...]) -> None:
+def check_names(tensors: Mapping[str, Array], names: tuple[str, ...]) -> None:
     """Raise ValueError unless the tensors have these names and finite numbers."""
     if set(tensors) != set(names):
         raise ValueError(
             f"cells must have the tensors {', '.join(names)}, not {', '.join(tensors)}"
         )
     for name, tensor in tensors.items():
-        if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
+        if xp.is_floating(tensor) and not bool(xp.isfinite(tensor).all()):
             raise ValueError(f"{name} of the cells has numbers that are not finite")

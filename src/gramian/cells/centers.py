@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array, RandomStream
 from .._messages.checks import as_count
 from .base import Cells, Partition, Share, check_names, kinds, partitions
 
@@ -21,7 +21,7 @@ AT_ONCE = 1 << 22
 """Numbers in the largest tensor of a block: rows, distances, or slopes if all centers are near."""
 
 QUANTILE_ROWS = 1_000_000
-"""Rows that determine the width of bands: `torch.quantile` supports at most 16 million."""
+"""Rows that determine the width of bands."""
 
 TENSOR_NAMES = ("centers", "width")
 
@@ -33,15 +33,15 @@ class CenterCells(Cells):
 
     Attributes
     ----------
-    centers : Tensor of shape (c, d)
-    width : Tensor of shape ()
+    centers : Array of shape (c, d)
+    width : Array of shape ()
         The weight of a cell falls linearly with the difference between the distances to its center
         and to the nearest center, and is zero from this difference on; weights are then divided by
         their sum. 0: each row has one cell.
     """
 
-    centers: Float[Tensor, "c d"]
-    width: Float[Tensor, ""]
+    centers: Float[Array, "c d"]
+    width: Float[Array, ""]
 
     @property
     def count(self) -> int:
@@ -51,59 +51,59 @@ class CenterCells(Cells):
     def features(self) -> int | None:
         return self.centers.shape[1]
 
-    def route(self, X: Float[Tensor, "n d"], *, slopes: bool = False) -> Iterator[Share]:
+    def route(self, X: Float[Array, "n d"], *, slopes: bool = False) -> Iterator[Share]:
         slope_columns = X.shape[1] if slopes else 1
         pairs = [
             self._pairs(block, distances, start, slopes)
             for start, block, distances in _distances(X, self.centers, slope_columns)
         ]
-        row, cell, weight, slope = (torch.cat(parts) for parts in zip(*pairs, strict=True))
+        row, cell, weight, slope = (xp.concat(parts) for parts in zip(*pairs, strict=True))
         # The sort is stable, so the rows of a cell stay increasing.
         order = cell.argsort(stable=True)
-        sizes = torch.bincount(cell, minlength=self.count).tolist()
-        for number, at in enumerate(order.split(sizes)):
+        sizes = xp.bincount(cell, minlength=self.count).tolist()
+        for number, at in enumerate(xp.split(order, sizes)):
             if len(at):
                 yield Share(number, row[at], weight[at], slope[at] if slopes else None)
 
     def _pairs(
-        self, X: Float[Tensor, "b d"], distances: Float[Tensor, "b c"], start: int, slopes: bool
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        self, X: Float[Array, "b d"], distances: Float[Array, "b c"], start: int, slopes: bool
+    ) -> tuple[Array, Array, Array, Array]:
         """Return rows, cells, weights and slopes of the pairs of rows of a block and their cells.
 
         Rows increase, and are counted from the first block. Slopes are empty unless requested.
         """
-        nearest, first = distances.min(dim=1)
+        nearest, first = xp.min_with_index(distances, 1)
         width = float(self.width)
         # Without bands each row has one cell, and the division by the width is left out.
         if width == 0:
-            row, slope = torch.arange(len(X)), X.new_zeros(X.shape if slopes else 0)
-            return start + row, first, torch.ones_like(nearest), slope
-        raw = (1.0 - (distances - nearest[:, None]) / width).clamp(min=0.0)
+            row, slope = xp.arange(len(X)), xp.zeros(X.shape if slopes else 0, like=X)
+            return start + row, first, xp.ones_like(nearest), slope
+        raw = (1.0 - (distances - nearest[:, None]) / width).clip(min=0.0)
         # The nearest center has the raw weight 1, so the total is never zero.
-        total = raw.sum(dim=1)
-        row, cell = (raw > 0).nonzero(as_tuple=True)
-        weight, slope = raw[row, cell] / total[row], X.new_zeros(0)
+        total = raw.sum(axis=1)
+        row, cell = xp.nonzero(raw > 0)
+        weight, slope = raw[row, cell] / total[row], xp.zeros(0, like=X)
         if slopes:
             units = self._units(X[row], cell, distances[row, cell])
             of_nearest = self._units(X, first, nearest)[row]
             # The weight of the nearest center is 1 before the division, whatever the distance:
             # its raw gradient is zero, and only the total changes.
             inside = (raw[row, cell] < 1)[:, None]
-            gradient = torch.where(inside, (of_nearest - units) / width, 0.0)
-            total_gradient = torch.zeros_like(X).index_add_(0, row, gradient)
+            gradient = xp.where(inside, (of_nearest - units) / width, 0.0)
+            total_gradient = xp.add_at(xp.zeros_like(X), row, gradient)
             # The quotient rule for raw weight over total.
             slope = (gradient - weight[:, None] * total_gradient[row]) / total[row, None]
         return start + row, cell, weight, slope
 
-    def _units(self, X: Tensor, cell: Tensor, distance: Tensor) -> Tensor:
+    def _units(self, X: Array, cell: Array, distance: Array) -> Array:
         """Return the gradient of the distance of each row to its center."""
-        return (X - self.centers[cell].double()) / distance.clamp(min=TINY_DISTANCE)[:, None]
+        return (X - xp.to_float64(self.centers[cell])) / distance.clip(min=TINY_DISTANCE)[:, None]
 
-    def tensors(self) -> dict[str, Tensor]:
+    def tensors(self) -> dict[str, Array]:
         return {name: getattr(self, name) for name in TENSOR_NAMES}
 
     @classmethod
-    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> CenterCells:
+    def from_tensors(cls, tensors: Mapping[str, Array]) -> CenterCells:
         check_names(tensors, TENSOR_NAMES)
         centers, width = (tensors[name] for name in TENSOR_NAMES)
         if centers.ndim != 2 or not len(centers) or width.ndim or float(width) < 0:
@@ -166,45 +166,44 @@ class KMeansCells(Partition):
     def total_cell_rows(self, n: int) -> float:
         return float(n * (1 + self.overlap)) if n > self.rows else float(n)
 
-    def grow(self, sample: Float[Tensor, "s d"], n: int, *, rng: torch.Generator) -> CenterCells:
+    def grow(self, sample: Float[Array, "s d"], n: int, *, rng: RandomStream) -> CenterCells:
         # Two equal centers would leave one of their cells without rows.
-        distinct = torch.unique(sample, dim=0)
+        distinct = xp.unique(sample, axis=0)
         c = min(-(-n // self.rows), len(distinct))
-        centers = distinct[torch.randperm(len(distinct), generator=rng)[:c]].double()
-        X = sample.double()
+        centers = xp.to_float64(distinct[rng.permutation(len(distinct))[:c]])
+        X = xp.to_float64(sample)
         for _ in range(LLOYD_ITERATIONS):
-            nearest = torch.cat([D.argmin(dim=1) for _, _, D in _distances(X, centers)])
-            sums = torch.zeros_like(centers).index_add_(0, nearest, X)
-            sizes = torch.bincount(nearest, minlength=c)
+            nearest = xp.concat([D.argmin(axis=1) for _, _, D in _distances(X, centers)])
+            sums = xp.add_at(xp.zeros_like(centers), nearest, X)
+            sizes = xp.bincount(nearest, minlength=c)
             # A center that has lost all of its rows stays in place.
-            centers = torch.where(
-                (sizes > 0)[:, None], sums / sizes.clamp(min=1)[:, None].double(), centers
+            centers = xp.where(
+                (sizes > 0)[:, None], sums / xp.to_float64(sizes.clip(min=1)[:, None]), centers
             )
         if c < 2 or self.overlap == 0:
-            return CenterCells(centers, torch.zeros((), dtype=torch.float64))
+            return CenterCells(centers, xp.zeros((), xp.float64))
         distances = _distances(X[:QUANTILE_ROWS], centers)
         # The width is the quantile of the difference between the two smallest distances: a share
         # `overlap` of the rows then has a second cell.
-        near = torch.cat([D.topk(2, dim=1, largest=False).values for _, _, D in distances])
-        return CenterCells(centers, torch.quantile(near.diff(dim=1), self.overlap))
+        near = xp.concat([xp.topk(D, 2, axis=1, largest=False)[0] for _, _, D in distances])
+        return CenterCells(centers, xp.quantile(xp.diff(near), self.overlap))
 
 
 def _distances(
-    X: Float[Tensor, "n d"], centers: Float[Tensor, "c d"], held: int = 1
-) -> Iterator[tuple[int, Float[Tensor, "b d"], Float[Tensor, "b c"]]]:
+    X: Float[Array, "n d"], centers: Float[Array, "c d"], held: int = 1
+) -> Iterator[tuple[int, Float[Array, "b d"], Float[Array, "b c"]]]:
     """Yield the number of the first row, the rows and the distances of each block, in float64.
 
-    Memory suffices for `held` numbers for each distance. Blocks have nearly equal sizes, because
-    `torch.cdist` uses another formula for few rows. Features that are equal in all centers do not
-    divide cells: rows get the value of the centers.
+    Memory suffices for `held` numbers for each distance. Features that are equal in all
+    centers do not divide cells: rows get the value of the centers.
     """
     n, d = X.shape
     size = max(1, AT_ONCE // max(len(centers) * held, d))
-    centers, start = centers.double(), 0
-    differs = (centers != centers[0]).any(dim=0)
-    for block in X.tensor_split(max(1, -(-n // size))):
+    centers, start = xp.to_float64(centers), 0
+    differs = (centers != centers[0]).any(axis=0)
+    for block in xp.array_split(X, max(1, -(-n // size))):
         # A feature without differences among the centers would add the same number to all squared
         # distances, and its rounding would hide small differences.
-        rows = torch.where(differs, block.double(), centers[0])
-        yield start, rows, torch.cdist(rows, centers)
+        rows = xp.where(differs, xp.to_float64(block), centers[0])
+        yield start, rows, xp.cdist(rows, centers)
         start += len(rows)

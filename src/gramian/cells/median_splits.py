@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array, RandomStream
 from .._messages.checks import as_count
 from .base import Partition, partitions
 from .tree import TreeCells
@@ -24,7 +24,7 @@ LEAST_SAMPLE_ROWS = 2
 
 TINY_WIDTH = 1e-300
 
-_Waiting = tuple[Tensor, int, tuple[int, int] | None]
+_Waiting = tuple[Array, int, tuple[int, int] | None]
 
 
 @partitions.register("median_splits")
@@ -88,10 +88,10 @@ class MedianSplits(Partition):
     def total_cell_rows(self, n: int) -> float:
         return float(n * (1 + self.overlap) ** math.log2(self.number_of_cells(n)))
 
-    def grow(self, sample: Float[Tensor, "s d"], n: int, *, rng: torch.Generator) -> TreeCells:
-        splits: list[tuple[Tensor, float, float]] = []
+    def grow(self, sample: Float[Array, "s d"], n: int, *, rng: RandomStream) -> TreeCells:
+        splits: list[tuple[Array, float, float]] = []
         children: list[list[int]] = []
-        cells, members = 0, torch.arange(len(sample))
+        cells, members = 0, xp.arange(len(sample))
         waiting: list[_Waiting] = [(members, self.number_of_cells(n), None)]
         while waiting:
             index, leaves, parent = waiting.pop(0)
@@ -117,30 +117,30 @@ class MedianSplits(Partition):
                 children[parent[0]][parent[1]] = number
         d = sample.shape[1]
         return TreeCells(
-            torch.stack([s[0] for s in splits]) if splits else sample.new_zeros(0, d),
-            torch.tensor([s[1] for s in splits], dtype=torch.float64),
-            torch.tensor([s[2] for s in splits], dtype=torch.float64),
-            torch.tensor(children, dtype=torch.int64).reshape(-1, 2),
+            xp.stack([s[0] for s in splits]) if splits else xp.zeros((0, d), like=sample),
+            xp.array([s[1] for s in splits], dtype=xp.float64),
+            xp.array([s[2] for s in splits], dtype=xp.float64),
+            xp.array(children, dtype=xp.int64).reshape(-1, 2),
         )
 
 
 def _split(
-    X: Float[Tensor, "s d"], share: float, overlap: float, rng: torch.Generator
-) -> tuple[Tensor, float, float] | None:
+    X: Float[Array, "s d"], share: float, overlap: float, rng: RandomStream
+) -> tuple[Array, float, float] | None:
     """Return direction and band of a split with a fraction `share` of the rows on its first side.
 
     Return None if all rows are equal.
     """
-    spread = X.amax(dim=0) - X.amin(dim=0)
+    spread = xp.max(X, axis=0) - xp.min(X, axis=0)
     if not bool((spread > 0).any()):
         return None
     direction = _principal(X, rng)
-    at = (X @ direction).double().sort().values
+    at = xp.sort(xp.to_float64(X @ direction))
     # Along the direction the rows differ by less than rounding.
     if not bool(at[-1] > at[0]):
-        direction = torch.zeros_like(direction)
+        direction = xp.zeros_like(direction)
         direction[int(spread.argmax())] = 1.0
-        at = (X @ direction).double().sort().values
+        at = xp.sort(xp.to_float64(X @ direction))
     s = len(at)
     # Each side keeps at least one row of the sample.
     middle, half = min(max(1, round(share * s)), s - 1), overlap * s / 2
@@ -152,7 +152,7 @@ def _split(
     return direction, low, high
 
 
-def _between(at: Float[Tensor, " s"], middle: int) -> float:
+def _between(at: Float[Array, " s"], middle: int) -> float:
     """Return a value near the middle that separates the sorted values.
 
     It is half way between two values, so that rounding moves no row to the other side.
@@ -166,15 +166,15 @@ def _between(at: Float[Tensor, " s"], middle: int) -> float:
     return half if float(value) <= half < float(above) else float(value)
 
 
-def _principal(X: Float[Tensor, "s d"], rng: torch.Generator) -> Float[Tensor, " d"]:
+def _principal(X: Float[Array, "s d"], rng: RandomStream) -> Float[Array, " d"]:
     """Return the approximate first principal direction of some rows."""
     step = max(1, len(X) // DIRECTION_ROWS)
-    sampled = X[::step].double()
-    sampled = sampled - sampled.mean(dim=0)
+    sampled = xp.to_float64(X[::step])
+    sampled = sampled - sampled.mean(axis=0)
     # Products of huge features would overflow; the direction does not depend on the scale.
-    sampled = sampled / sampled.abs().max().clamp(min=TINY_WIDTH)
-    v = torch.randn(X.shape[1], dtype=torch.float64, generator=rng)
+    sampled = sampled / xp.abs(sampled).max().clip(min=TINY_WIDTH)
+    v = rng.standard_normal(X.shape[1], xp.float64)
     for _ in range(POWER_ITERATIONS):
         v = sampled.T @ (sampled @ v)
-        v = v / v.norm().clamp(min=TINY_WIDTH)
-    return v.to(X.dtype)
+        v = v / xp.norm(v).clip(min=TINY_WIDTH)
+    return xp.cast(v, X.dtype)

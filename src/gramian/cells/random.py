@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array, RandomStream
 from .._messages.checks import as_count
 from .base import Cells, Partition, Share, check_names, kinds, partitions
 
@@ -22,11 +22,11 @@ class MeanCells(Cells):
 
     Attributes
     ----------
-    number : Tensor of shape ()
+    number : Array of shape ()
         Number of cells.
     """
 
-    number: Tensor
+    number: Array
 
     @property
     def count(self) -> int:
@@ -36,27 +36,27 @@ class MeanCells(Cells):
     def features(self) -> int | None:
         return None
 
-    def route(self, X: Float[Tensor, "n d"], *, slopes: bool = False) -> Iterator[Share]:
-        n, index = len(X), torch.arange(len(X))
-        weight = torch.full((n,), 1.0 / self.count, dtype=torch.float64)
-        slope = X.new_zeros(X.shape, dtype=torch.float64) if slopes else None
+    def route(self, X: Float[Array, "n d"], *, slopes: bool = False) -> Iterator[Share]:
+        n, index = len(X), xp.arange(len(X))
+        weight = xp.full((n,), 1.0 / self.count, dtype=xp.float64)
+        slope = xp.zeros(X.shape, xp.float64, like=X) if slopes else None
         # Shares without rows are left out, as in the other kinds of cells.
         for cell in range(self.count if n else 0):
             yield Share(cell, index, weight, slope)
 
-    def members(self, X: Float[Tensor, "n d"], *, rng: torch.Generator) -> list[Tensor]:
+    def members(self, X: Float[Array, "n d"], *, rng: RandomStream) -> list[Array]:
         """Return random parts of the rows, whose sizes differ by at most one row."""
-        parts = torch.randperm(len(X), generator=rng).tensor_split(self.count)
-        return [part.sort().values for part in parts]
+        parts = xp.array_split(rng.permutation(len(X)), self.count)
+        return [xp.sort(part) for part in parts]
 
-    def tensors(self) -> dict[str, Tensor]:
+    def tensors(self) -> dict[str, Array]:
         return {"number": self.number}
 
     @classmethod
-    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> MeanCells:
+    def from_tensors(cls, tensors: Mapping[str, Array]) -> MeanCells:
         check_names(tensors, TENSOR_NAMES)
         number = tensors["number"]
-        if number.ndim or number.is_floating_point() or int(number) < 1:
+        if number.ndim or xp.is_floating(number) or int(number) < 1:
             raise ValueError("the number of cells must be a positive whole number")
         return cls(number)
 
@@ -102,5 +102,5 @@ class RandomCells(Partition):
     def __post_init__(self) -> None:
         as_count(self.rows, "rows")
 
-    def grow(self, sample: Float[Tensor, "s d"], n: int, *, rng: torch.Generator) -> MeanCells:
-        return MeanCells(torch.tensor(-(-n // self.rows)))
+    def grow(self, sample: Float[Array, "s d"], n: int, *, rng: RandomStream) -> MeanCells:
+        return MeanCells(xp.array(-(-n // self.rows), xp.int64))

@@ -6,10 +6,11 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-import torch
+import numpy as np
 from jaxtyping import Float, Int
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array, RandomStream
 from .._parallel.workers import default_threads, run
 from .base import Cells, Share, check_names, kinds
 
@@ -30,20 +31,20 @@ class TreeCells(Cells):
 
     Attributes
     ----------
-    direction : Tensor of shape (p, d)
+    direction : Array of shape (p, d)
         Directions of the splits, of norm 1.
-    low, high : Tensor of shape (p,)
+    low, high : Array of shape (p,)
         Start and end of the band of each split, along its direction: the weight of the second side
         grows linearly from 0 to 1 within. If they are equal, rows up to this value belong to the
         first side.
-    child : Tensor of shape (p, 2)
+    child : Array of shape (p, 2)
         Number of a later split, or -1 - c for the cell c.
     """
 
-    direction: Float[Tensor, "p d"]
-    low: Float[Tensor, " p"]
-    high: Float[Tensor, " p"]
-    child: Int[Tensor, "p 2"]
+    direction: Float[Array, "p d"]
+    low: Float[Array, " p"]
+    high: Float[Array, " p"]
+    child: Int[Array, "p 2"]
 
     @property
     def count(self) -> int:
@@ -53,10 +54,10 @@ class TreeCells(Cells):
     def features(self) -> int | None:
         return self.direction.shape[1] if len(self.low) else None
 
-    def route(self, X: Float[Tensor, "n d"], *, slopes: bool = False) -> Iterator[Share]:
+    def route(self, X: Float[Array, "n d"], *, slopes: bool = False) -> Iterator[Share]:
         yield from self._shares(self._leaves(X, weights=True, slopes=slopes), slopes)
 
-    def route_in_parts(self, X: Float[Tensor, "n d"], *, slopes: bool = False) -> Iterator[Share]:
+    def route_in_parts(self, X: Float[Array, "n d"], *, slopes: bool = False) -> Iterator[Share]:
         # Four shares per row are always allowed, and one row may belong to all cells: halving
         # ends.
         limit = max(SHARES_AT_ONCE // (X.shape[1] if slopes else 1), 4 * len(X), self.count)
@@ -70,7 +71,7 @@ class TreeCells(Cells):
         else:
             yield from self._shares(leaves, slopes)
 
-    def _shares(self, leaves: tuple[Tensor, ...], slopes: bool) -> Iterator[Share]:
+    def _shares(self, leaves: tuple[Array, ...], slopes: bool) -> Iterator[Share]:
         leaf, row, weight, slope = leaves
         for cell, positions in self._by_cell(leaf):
             # Rounding at the end of a band may leave a weight of zero.
@@ -80,28 +81,28 @@ class TreeCells(Cells):
                     cell, row[positions], weight[positions], slope[positions] if slopes else None
                 )
 
-    def members(self, X: Float[Tensor, "n d"], *, rng: torch.Generator) -> list[Tensor]:
+    def members(self, X: Float[Array, "n d"], *, rng: RandomStream) -> list[Array]:
         leaf, row, _, _ = self._leaves(X)
         return [row[positions] for _, positions in self._by_cell(leaf)]
 
-    def _by_cell(self, leaf: Int[Tensor, " e"]) -> Iterator[tuple[int, Tensor]]:
+    def _by_cell(self, leaf: Int[Array, " e"]) -> Iterator[tuple[int, Array]]:
         """Yield each cell with the positions of its entries, in their order."""
         order = leaf.argsort(stable=True)
-        sizes = torch.bincount(leaf, minlength=self.count).tolist()
-        yield from enumerate(order.split(sizes))
+        sizes = xp.bincount(leaf, minlength=self.count).tolist()
+        yield from enumerate(xp.split(order, sizes))
 
     def _leaves(
         self,
-        X: Tensor,
+        X: Array,
         *,
         weights: bool = False,
         slopes: bool = False,
         limit: float | int = math.inf,
-    ) -> tuple[Tensor, ...]:
+    ) -> tuple[Array, ...]:
         """Return cells, rows, weights and slopes, ordered by row within each cell."""
-        parts = X.split(max(1, AT_ONCE // X.shape[1]))
+        parts = xp.split(X, max(1, AT_ONCE // X.shape[1]))
         descents = (_Descent(self, part, weights, slopes, limit) for part in parts)
-        outcomes: list[tuple[Tensor, ...]] = []
+        outcomes: list[tuple[Array, ...]] = []
         for leaves in run(default_threads(), _Descent.leaves, descents):
             # Check as results arrive, so that a file with overlapping bands cannot fill the
             # memory.
@@ -110,15 +111,15 @@ class TreeCells(Cells):
         first = 0
         for leaf_and_rest, part in zip(outcomes, parts, strict=True):
             # The parts number their rows from 0.
-            leaf_and_rest[1].add_(first)
+            xp.add_(leaf_and_rest[1], first)
             first += len(part)
-        return tuple(map(torch.cat, zip(*outcomes, strict=True)))
+        return tuple(map(xp.concat, zip(*outcomes, strict=True)))
 
-    def tensors(self) -> dict[str, Tensor]:
+    def tensors(self) -> dict[str, Array]:
         return {name: getattr(self, name) for name in TENSOR_NAMES}
 
     @classmethod
-    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> TreeCells:
+    def from_tensors(cls, tensors: Mapping[str, Array]) -> TreeCells:
         check_names(tensors, TENSOR_NAMES)
         direction, low, high, child = (tensors[name] for name in TENSOR_NAMES)
         p = len(low)
@@ -131,12 +132,12 @@ class TreeCells(Cells):
         # Each split except the first must be the child of an earlier one, exactly once, and each
         # cell must be a leaf, exactly once.
         later = child >= 0
-        parent = torch.arange(p)[:, None].expand(p, 2)
-        inner, leaves = child[later].sort().values, (-1 - child[~later]).sort().values
+        parent = xp.expand(xp.arange(p)[:, None], (p, 2))
+        inner, leaves = xp.sort(child[later]), xp.sort(-1 - child[~later])
         if (
             bool((child[later] <= parent[later]).any())
-            or not torch.equal(inner, torch.arange(1, max(p, 1)))
-            or (p and not torch.equal(leaves, torch.arange(p + 1)))
+            or not xp.array_equal(inner, xp.arange(1, max(p, 1)))
+            or (p and not xp.array_equal(leaves, xp.arange(p + 1)))
         ):
             raise ValueError("the splits of the cells do not form a tree")
         return cls(direction, low, high, child)
@@ -149,7 +150,7 @@ class _Descent:
     Attributes
     ----------
     cells : TreeCells
-    X : Tensor of shape (n, d)
+    X : Array of shape (n, d)
     weights, slopes : bool
         Whether to compute weights and slopes.
     limit : float
@@ -157,33 +158,33 @@ class _Descent:
     """
 
     cells: TreeCells
-    X: Float[Tensor, "n d"]
+    X: Float[Array, "n d"]
     weights: bool
     slopes: bool
     limit: float | int
 
-    def leaves(self) -> tuple[Tensor, ...]:
+    def leaves(self) -> tuple[Array, ...]:
         """Return cells, row numbers, weights and slopes of all pairs of rows and cells.
 
         Rows increase within each cell. Weights and slopes are empty unless requested.
         """
         n, d = self.X.shape
-        row = torch.arange(n)
+        row = xp.arange(n)
         # A tree without splits is one cell, of number -1 - 0.
-        at = torch.zeros_like(row) if len(self.cells.low) else torch.full_like(row, -1)
-        weight = torch.ones(n, int(self.weights), dtype=torch.float64)
-        slope = torch.zeros(n, d if self.slopes else 0, dtype=torch.float64)
-        pending: tuple[Tensor, ...] = (at, row, weight, slope)
-        parts: list[tuple[Tensor, ...]] = []
+        at = xp.zeros_like(row) if len(self.cells.low) else xp.full_like(row, -1)
+        weight = xp.ones((n, int(self.weights)), xp.float64)
+        slope = xp.zeros((n, d if self.slopes else 0), xp.float64)
+        pending: tuple[Array, ...] = (at, row, weight, slope)
+        parts: list[tuple[Array, ...]] = []
         while len(pending[0]):
             _check_shares(len(pending[0]) + sum(len(ended) for ended, *_ in parts), self.limit)
             ends = pending[0] < 0
-            parts.append(_of(pending, ends.nonzero()[:, 0]))
-            pending = self._below(*_of(pending, (~ends).nonzero()[:, 0]))
-        leaf, row, weight, slope = map(torch.cat, zip(*parts, strict=True))
+            parts.append(_of(pending, xp.flatnonzero(ends)))
+            pending = self._below(*_of(pending, xp.flatnonzero(~ends)))
+        leaf, row, weight, slope = map(xp.concat, zip(*parts, strict=True))
         return -1 - leaf, row, weight[:, 0] if self.weights else weight, slope
 
-    def _below(self, at: Tensor, row: Tensor, weight: Tensor, slope: Tensor) -> tuple[Tensor, ...]:
+    def _below(self, at: Array, row: Array, weight: Array, slope: Array) -> tuple[Array, ...]:
         """Return the arguments one level further down; a row in a band continues on both sides.
 
         Rows at the same split are ordered by number.
@@ -193,28 +194,30 @@ class _Descent:
         low, high, direction, children = _of(
             (self.cells.low, self.cells.high, self.cells.direction, self.cells.child), at
         )
-        X = self.X.index_select(0, row)
-        where = (X * direction.to(X.dtype)).sum(dim=1).double()
+        X = self.X[row]
+        where = xp.to_float64((X * xp.cast(direction, X.dtype)).sum(axis=1))
         sides = []
         # `where <= low` matters for splits without a band, where low equals high.
         for side, is_on_side in enumerate(((where < high) | (where <= low), where > low)):
-            positions = is_on_side.nonzero()[:, 0]
+            positions = xp.flatnonzero(is_on_side)
             child, after, steeper = _of((children[:, side], weight, slope), positions)
             if self.weights:
                 first, last, along, at_ = _of((low, high, direction, where), positions)
                 # Splits without a band have a width of zero: the clamp makes the share 0 or 1.
-                width = (last - first).clamp(min=TINY_WIDTH)
-                second = ((at_ - first) / width).clamp(0.0, 1.0)
+                width = (last - first).clip(min=TINY_WIDTH)
+                # A width of zero makes infinity, which the limits make 0 or 1.
+                with np.errstate(over="ignore"):
+                    second = ((at_ - first) / width).clip(0.0, 1.0)
                 share, sign = (second, 1.0) if side else (1.0 - second, -1.0)
                 if self.slopes:
                     # Product rule: the share times the slope so far, plus the slope of the share
                     # inside the band.
                     inner = (second > 0) & (second < 1)
-                    ramp = torch.where(inner, sign / width, 0.0)[:, None] * after
-                    steeper = steeper * share[:, None] + ramp * along.double()
+                    ramp = xp.where(inner, sign / width, 0.0)[:, None] * after
+                    steeper = steeper * share[:, None] + ramp * xp.to_float64(along)
                 after = after * share[:, None]
-            sides.append((child, row.index_select(0, positions), after, steeper))
-        return tuple(map(torch.cat, zip(*sides, strict=True)))
+            sides.append((child, row[positions], after, steeper))
+        return tuple(map(xp.concat, zip(*sides, strict=True)))
 
 
 class _TooManySharesError(Exception):
@@ -226,9 +229,9 @@ def _check_shares(count: int, limit: float | int) -> None:
         raise _TooManySharesError
 
 
-def _of(tensors: Iterable[Tensor], index: Int[Tensor, " k"]) -> tuple[Tensor, ...]:
+def _of(tensors: Iterable[Array], index: Int[Array, " k"]) -> tuple[Array, ...]:
     """Return rows of tensors by `index_select`, in a quarter of the time of ``tensor[index]``."""
-    return tuple(tensor.index_select(0, index) for tensor in tensors)
+    return tuple(tensor[index] for tensor in tensors)
 
 
 TINY_WIDTH = 1e-300

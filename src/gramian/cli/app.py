@@ -91,7 +91,7 @@ def fit(
 
     calibration = Calibration(conformal, conformal_groups)
     if options.of_a_model:
-        # Imported by the command that runs: the others, and --help, start without torch.
+        # Imported by the command that runs: the others, and --help, start without NumPy.
         from .commands.fit import fit as run
 
         with on_cluster(options.dask, data, options.dask_patience, options.dask_keep):

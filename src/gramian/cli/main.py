@@ -59,7 +59,7 @@ def explain_error(error: Exception) -> tuple[int, object]:
     """Return the exit code and the message of an error."""
     if (text := _usage(error)) is not None:
         return BAD_INPUT, text
-    # torch raises RuntimeError, not MemoryError, when its allocator fails.
+    # torch raises RuntimeError, not MemoryError, when a device has no memory left.
     if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
         return BAD_INPUT, "out of memory; set --memory-limit, or reduce --landmarks"
     # The text of an OSError begins with an error number: write only file and reason.

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
-import torch
 from jaxtyping import Bool, Float, Int
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array, RandomStream
 from .._registries.registry import Registry
 from ..data import RowSource
 from .parts import CalibratedPart
@@ -29,14 +29,14 @@ class RowScores:
     Attributes
     ----------
     rows : RowSource of shape (c, d)
-    scores : Tensor of shape (c, t)
+    scores : Array of shape (c, t)
         Scores in the order of the rows.
     functions : mapping of str to Model
         Functions of the method, as in `CalibratedPart`.
     """
 
     rows: RowSource
-    scores: Float[Tensor, "c t"]
+    scores: Float[Array, "c t"]
     functions: Mapping[str, Predictor] = field(default_factory=dict)
 
 
@@ -63,9 +63,9 @@ class ConformalMethod(ABC):
     def divide(
         self,
         n: int,
-        new_draws: Callable[[], torch.Generator],
-        classes: Int[Tensor, " n"] | None = None,
-    ) -> Int[Tensor, " c"] | None:
+        new_draws: Callable[[], RandomStream],
+        classes: Int[Array, " n"] | None = None,
+    ) -> Int[Array, " c"] | None:
         """Return the rows that are held out before a fit, by increasing numbers; None for none.
 
         Parameters
@@ -74,7 +74,7 @@ class ConformalMethod(ABC):
             Rows of positive weight.
         new_draws : callable
             Returns the generator that divides rows.
-        classes : Tensor of shape (n,), optional
+        classes : Array of shape (n,), optional
             Numbers of the classes of the rows.
 
         Raises
@@ -89,7 +89,7 @@ class ConformalMethod(ABC):
         refit: Refit,
         data: CalibrationRows,
         held_data: CalibrationRows | None,
-        new_draws: Callable[[], torch.Generator],
+        new_draws: Callable[[], RandomStream],
     ) -> Iterable[RowScores]:
         """Return scores of rows, in a part for each set of functions.
 
@@ -113,7 +113,7 @@ class ConformalMethod(ABC):
         rows: RowSource,
         level: float,
         settings: Mapping[str, Any],
-    ) -> Float[Tensor, "n t 2"]:
+    ) -> Float[Array, "n t 2"]:
         r"""Return the ends of the intervals of a model, in float64.
 
         Parameters
@@ -142,9 +142,9 @@ class ConformalMethod(ABC):
         if len(ends) == 1:
             low, high, s = ends[0]
             half = s * quantile_of_scores(parts[0].scores, level)
-            return torch.stack([low - half, high + half], dim=2)
+            return xp.stack([low - half, high + half], axis=2)
         n, t = ends[0][0].shape
-        out = torch.empty(n, t, 2, dtype=torch.float64)
+        out = xp.empty((n, t, 2), xp.float64)
         step = max(1, SORTED_BOUNDS // (sum(len(part.scores) for part in parts) * t))
         for start in range(0, n, step):
             block = slice(start, start + step)
@@ -158,12 +158,12 @@ class ConformalMethod(ABC):
         model: Predictor,
         rows: RowSource,
         settings: Mapping[str, Any],
-    ) -> tuple[Float[Tensor, "n t"], Float[Tensor, "n t"], Float[Tensor, "n t"]]:
+    ) -> tuple[Float[Array, "n t"], Float[Array, "n t"], Float[Array, "n t"]]:
         """Return l, u and s of a part at rows: by default both are f, and log s is "spread"."""
         f = part.functions.get("values", model).predict(rows, **settings)
         if "spread" not in part.functions:
-            return f, f, torch.ones_like(f)
-        return f, f, part.functions["spread"].predict(rows, **settings).exp()
+            return f, f, xp.ones_like(f)
+        return f, f, xp.exp(part.functions["spread"].predict(rows, **settings))
 
     def sets(
         self,
@@ -172,7 +172,7 @@ class ConformalMethod(ABC):
         rows: RowSource,
         level: float,
         settings: Mapping[str, Any],
-    ) -> Bool[Tensor, "n k"]:
+    ) -> Bool[Array, "n k"]:
         """Return which classes are in the set of each row; as `intervals`, see `sets`."""
         functions = [part.functions.get("values", model) for part in parts]
         chances = [f.predict_proba(rows, **settings) for f in functions]
@@ -197,29 +197,29 @@ def least_scores(level: float) -> int:
     return math.ceil(level / (1 - level) - 1e-9)
 
 
-def quantile_of_scores(scores: Float[Tensor, "c t"], level: float) -> Float[Tensor, " t"]:
+def quantile_of_scores(scores: Float[Array, "c t"], level: float) -> Float[Array, " t"]:
     """Return the score that bounds a share `level` of new rows; infinite with too few rows."""
     # The small number absorbs rounding: 100 * 0.55 is 55.00000000000001, whose ceiling is 56.
     k = math.ceil((len(scores) + 1) * level - 1e-9)
     if k > len(scores):
-        return scores.new_full((scores.shape[1],), math.inf)
+        return xp.full((scores.shape[1],), math.inf, scores.dtype, like=scores)
     return scores[max(k, 1) - 1]
 
 
 def _order_ends(
-    parts: Sequence[CalibratedPart], ends: Sequence[tuple[Tensor, ...]], level: float
-) -> Float[Tensor, "n t 2"]:
+    parts: Sequence[CalibratedPart], ends: Sequence[tuple[Array, ...]], level: float
+) -> Float[Array, "n t 2"]:
     """Return the order statistics of the bounds of all held-out rows."""
     lows, highs = [], []
     for part, (low, high, s) in zip(parts, ends, strict=True):
-        off = s[:, :, None] * part.scores.t()
+        off = s[:, :, None] * part.scores.T
         lows.append(low[:, :, None] - off)
         highs.append(high[:, :, None] + off)
     n = sum(len(part.scores) for part in parts)
     k = math.ceil((n + 1) * level - 1e-9)
     if k > n:
         f = ends[0][0]
-        return torch.stack([torch.full_like(f, -math.inf), torch.full_like(f, math.inf)], dim=2)
-    lower = torch.cat(lows, dim=2).kthvalue(n + 1 - k, dim=2).values
-    upper = torch.cat(highs, dim=2).kthvalue(k, dim=2).values
-    return torch.stack([lower, upper], dim=2)
+        return xp.stack([xp.full_like(f, -math.inf), xp.full_like(f, math.inf)], axis=2)
+    lower = xp.kth_smallest(xp.concat(lows, axis=2), n + 1 - k, 2)
+    upper = xp.kth_smallest(xp.concat(highs, axis=2), k, 2)
+    return xp.stack([lower, upper], axis=2)

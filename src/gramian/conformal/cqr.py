@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import torch
+import numpy as np
 from jaxtyping import Float
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array, RandomStream
 from .._messages.checks import as_share
 from ..data import RowSource
 from .base import RowScores, methods
@@ -65,17 +66,17 @@ class ConformalQuantiles(HeldOutMethod):
         as_share(self.level, "level")
 
     def score_rows(
-        self, refit: Refit, learned: CalibrationRows, held_data: Any, draws: torch.Generator
+        self, refit: Refit, learned: CalibrationRows, held_data: Any, draws: RandomStream
     ) -> RowScores:
         n, tail, sample = len(learned.targets), (1 - self.level) / 2, None
         if learned.rows.remote and n > LOCAL_ROWS:
-            sample = torch.randperm(n, generator=draws)[:LOCAL_ROWS].sort().values
+            sample = xp.sort(draws.permutation(n)[:LOCAL_ROWS])
         learned = learned.local_part(sample)
         functions = {"low": refit.fit_quantile(learned, tail)}
         functions["high"] = refit.fit_quantile(learned, 1 - tail)
         low, high = _sorted_ends(functions, held_data.rows, {})
-        y = held_data.targets.double()
-        return RowScores(held_data.rows, torch.maximum(low - y, y - high), functions)
+        y = xp.to_float64(held_data.targets)
+        return RowScores(held_data.rows, xp.maximum(low - y, y - high), functions)
 
     def intervals(
         self,
@@ -84,11 +85,13 @@ class ConformalQuantiles(HeldOutMethod):
         rows: RowSource,
         level: float,
         settings: Mapping[str, Any],
-    ) -> Float[Tensor, "n t 2"]:
+    ) -> Float[Array, "n t 2"]:
         """Return the moved quantiles; ends that cross are replaced by their mean."""
         ends = super().intervals(parts, model, rows, level, settings)
         is_empty = ends[..., :1] > ends[..., 1:]
-        return torch.where(is_empty, ends.mean(dim=2, keepdim=True), ends)
+        # The mean of ends at infinity is not used.
+        with np.errstate(invalid="ignore"):
+            return np.where(is_empty, ends.mean(axis=2, keepdims=True), ends)
 
     def bounds(
         self,
@@ -96,15 +99,15 @@ class ConformalQuantiles(HeldOutMethod):
         model: Predictor,
         rows: RowSource,
         settings: Mapping[str, Any],
-    ) -> tuple[Float[Tensor, "n t"], Float[Tensor, "n t"], Float[Tensor, "n t"]]:
+    ) -> tuple[Float[Array, "n t"], Float[Array, "n t"], Float[Array, "n t"]]:
         """Return both quantiles, and a spread of one."""
         low, high = _sorted_ends(part.functions, rows, settings)
-        return low, high, torch.ones_like(low)
+        return low, high, xp.ones_like(low)
 
 
 def _sorted_ends(
     functions: Mapping[str, Predictor], rows: RowSource, settings: Mapping[str, Any]
-) -> tuple[Float[Tensor, "n t"], Float[Tensor, "n t"]]:
+) -> tuple[Float[Array, "n t"], Float[Array, "n t"]]:
     """Return the quantiles at rows; where they cross, the lower one first."""
     low, high = (functions[name].predict(rows, **settings) for name in ("low", "high"))
-    return torch.minimum(low, high), torch.maximum(low, high)
+    return xp.minimum(low, high), xp.maximum(low, high)

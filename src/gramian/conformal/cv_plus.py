@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-import torch
 from jaxtyping import Int
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array, RandomStream
 from .base import ConformalMethod, RowScores, methods
 from .held_out import errors_of, score_classes
 from .parts import CalibratedPart
@@ -43,8 +43,8 @@ class CVPlus(ConformalMethod):
     def divide(
         self,
         n: int,
-        new_draws: Callable[[], torch.Generator],
-        classes: Int[Tensor, " n"] | None = None,
+        new_draws: Callable[[], RandomStream],
+        classes: Int[Array, " n"] | None = None,
     ) -> None:
         """Hold out no row before the fit."""
         return
@@ -54,14 +54,14 @@ class CVPlus(ConformalMethod):
         refit: Refit,
         data: Any,
         held_data: CalibrationRows | None,
-        new_draws: Callable[[], torch.Generator],
+        new_draws: Callable[[], RandomStream],
     ) -> Iterator[RowScores]:
         """Score each fold by a fit to the others."""
         n, draws = len(data.targets), new_draws()
-        for index in divide_order(torch.randperm(n, generator=draws), FOLD_COUNT):
-            is_kept = torch.ones(n, dtype=torch.bool)
+        for index in divide_order(draws.permutation(n), FOLD_COUNT):
+            is_kept = xp.ones(n, xp.bool)
             is_kept[index] = False
-            train_data, fold = data.part(is_kept.nonzero()[:, 0]), data.part(index)
+            train_data, fold = data.part(xp.flatnonzero(is_kept)), data.part(index)
             # Landmarks, too, are selected without the rows of the fold.
             fold_refit = refit.to_fewer(train_data)
             scored = self._score_fold(fold_refit, train_data, fold, draws)
@@ -72,7 +72,7 @@ class CVPlus(ConformalMethod):
         return f"CV+ of {len(parts)} folds"
 
     @staticmethod
-    def _score_fold(refit: Refit, train_data: Any, fold: Any, draws: torch.Generator) -> RowScores:
+    def _score_fold(refit: Refit, train_data: Any, fold: Any, draws: RandomStream) -> RowScores:
         if train_data.coded:
             return score_classes(refit, fold)
         spread = choose_spread(refit, train_data, None, draws)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array
 from .._messages.checks import did_you_mean, join_words
 from .._messages.errors import SETTING_FORM, ParameterError
 from ..data import Encoding, RowSource, default_block_size
@@ -99,15 +99,15 @@ class GroupColumn:
             raise _refusal(given, problem, "hold rows out with conformal='split'")
         return cls(name, tuple(range(start, stop)), encoding.feature_names[start:stop])
 
-    def values(self, rows: RowSource) -> Float[Tensor, "n k"]:
+    def values(self, rows: RowSource) -> Float[Array, "n k"]:
         """Return the features of all rows."""
         pick = partial(_pick_features, features=self.features)
         return rows.map(pick, size=default_block_size(rows))
 
     def learn(self, sources: Sequence[RowSource]) -> RowGroups:
         """Return the groups of calibration rows; ValueError if nearly each row is its own."""
-        values = torch.cat([self.values(rows) for rows in sources])
-        known_values = values.unique(dim=0)
+        values = xp.concat([self.values(rows) for rows in sources])
+        known_values = xp.unique(values, axis=0)
         if len(known_values) * LEAST_GROUP_ROWS > len(values):
             problem = f"has {len(known_values)} values in {len(values)} calibration rows"
             raise _refusal(self.name, problem, "name a column of few values, such as a category")
@@ -128,13 +128,13 @@ class RowGroups:
     Attributes
     ----------
     by : GroupColumn
-    known_values : Tensor of shape (g, k)
+    known_values : Array of shape (g, k)
         The values of each group.
     labels : tuple of g str
     """
 
     by: GroupColumn
-    known_values: Float[Tensor, "g k"]
+    known_values: Float[Array, "g k"]
     labels: tuple[str, ...]
 
     def __post_init__(self) -> None:
@@ -146,10 +146,10 @@ class RowGroups:
         """The name of the column."""
         return self.by.name
 
-    def codes(self, rows: RowSource) -> Int[Tensor, " n"]:
+    def codes(self, rows: RowSource) -> Int[Array, " n"]:
         """Return the number of the group of each row; -1 for a value that is in no group."""
         pick = partial(_group_codes, features=self.by.features, known_values=self.known_values)
-        return rows.map(pick, size=default_block_size(rows)).long()
+        return xp.cast(rows.map(pick, size=default_block_size(rows)), xp.int64)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all but the values, for JSON."""
@@ -158,24 +158,24 @@ class RowGroups:
         return {"column": by.name, **features, "labels": list(self.labels)}
 
     @classmethod
-    def from_dict(cls, entry: dict[str, Any], known_values: Tensor) -> RowGroups:
+    def from_dict(cls, entry: dict[str, Any], known_values: Array) -> RowGroups:
         """Rebuild from what `to_dict` gave, and the values."""
         by = GroupColumn(entry["column"], tuple(entry["features"]), tuple(entry["feature_names"]))
         return cls(by, known_values, tuple(entry["labels"]))
 
 
-def _pick_features(block: Tensor, features: Sequence[int]) -> Tensor:
-    dense = block if block.layout == torch.strided else block.to_dense()
+def _pick_features(block: Array, features: Sequence[int]) -> Array:
+    dense = block if not xp.is_sparse(block) else xp.to_dense(block)
     return dense[:, list(features)]
 
 
-def _group_codes(block: Tensor, features: Sequence[int], known_values: Tensor) -> Tensor:
+def _group_codes(block: Array, features: Sequence[int], known_values: Array) -> Array:
     values = _pick_features(block, features)
-    if torch.float32 in (values.dtype, known_values.dtype):  # a float64 0.1 is another number
-        values, known_values = values.float(), known_values.float()
-    codes = torch.full((len(values),), -1, dtype=torch.int64)
+    if xp.float32 in (values.dtype, known_values.dtype):  # a float64 0.1 is another number
+        values, known_values = xp.cast(values, xp.float32), xp.cast(known_values, xp.float32)
+    codes = xp.full((len(values),), -1, dtype=xp.int64)
     for code, value in enumerate(known_values):
-        codes[(values == value).all(dim=1)] = code
+        codes[(values == value).all(axis=1)] = code
     return codes
 
 

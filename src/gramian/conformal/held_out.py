@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array, RandomStream
 from .._messages.errors import TextError
 from .base import ConformalMethod, RowScores
 from .protocols import CalibrationRows, Refit
@@ -29,9 +29,9 @@ class HeldOutMethod(ConformalMethod):
     def divide(
         self,
         n: int,
-        new_draws: Callable[[], torch.Generator],
-        classes: Int[Tensor, " n"] | None = None,
-    ) -> Int[Tensor, " c"]:
+        new_draws: Callable[[], RandomStream],
+        classes: Int[Array, " n"] | None = None,
+    ) -> Int[Array, " c"]:
         """Hold out a fifth of the rows; see `ConformalMethod.divide`."""
         return hold_out(n, new_draws(), classes)[1]
 
@@ -40,7 +40,7 @@ class HeldOutMethod(ConformalMethod):
         refit: Refit,
         data: CalibrationRows,
         held_data: CalibrationRows | None,
-        new_draws: Callable[[], torch.Generator],
+        new_draws: Callable[[], RandomStream],
     ) -> list[RowScores]:
         """Score the held-out rows; without any, refit to fewer rows, and score the others."""
         functions = {}
@@ -59,7 +59,7 @@ class HeldOutMethod(ConformalMethod):
 
     @abstractmethod
     def score_rows(
-        self, refit: Refit, learned: CalibrationRows, held_data: Any, draws: torch.Generator
+        self, refit: Refit, learned: CalibrationRows, held_data: Any, draws: RandomStream
     ) -> RowScores:
         """Return the scores of held-out rows of a regression.
 
@@ -71,13 +71,13 @@ class HeldOutMethod(ConformalMethod):
             The rows of its fit.
         held_data : TrainingData
             Held-out rows. Their weights are ignored.
-        draws : torch.Generator
+        draws : RandomStream
         """
 
 
 def hold_out(
-    n: int, draws: torch.Generator, classes: Int[Tensor, " n"] | None = None
-) -> tuple[Int[Tensor, " _"], Int[Tensor, " _"]]:
+    n: int, draws: RandomStream, classes: Int[Array, " n"] | None = None
+) -> tuple[Int[Array, " _"], Int[Array, " _"]]:
     """Return the numbers of rows to learn from, and of held-out rows, increasing.
 
     At least one row of each class stays.
@@ -95,28 +95,28 @@ def hold_out(
             LEAST_ROWS,
             n,
         )
-    order = torch.randperm(n, generator=draws)
+    order = draws.permutation(n)
     count = min(n // HELD_BACK, MOST_HELD_BACK)
     calibration, learn = order[:count], order[count:]
     if classes is not None:
         # A fit that has not seen a class could not predict it: the first row of such a class moves.
         gone = set(classes[calibration].tolist()) - set(classes[learn].tolist())
-        firsts = [int((classes[calibration] == label).nonzero()[0]) for label in sorted(gone)]
-        learn = torch.cat([learn, calibration[firsts]])
-        stays = torch.ones(count, dtype=torch.bool)
+        firsts = [int(xp.flatnonzero(classes[calibration] == label)[0]) for label in sorted(gone)]
+        learn = xp.concat([learn, calibration[firsts]])
+        stays = xp.ones(count, xp.bool)
         stays[firsts] = False
         calibration = calibration[stays]
-    return learn.sort().values, calibration.sort().values
+    return xp.sort(learn), xp.sort(calibration)
 
 
 def score_classes(refit: Refit, held_data: CalibrationRows) -> RowScores:
     """Return the scores of the true classes of held-out rows; see `set_scores`."""
     chances, index = refit.model.predict_proba(held_data.rows), refit.class_numbers(held_data)
     assert index is not None
-    return RowScores(held_data.rows, set_scores(chances, index.cpu()))
+    return RowScores(held_data.rows, set_scores(chances, xp.to_host(index)))
 
 
-def errors_of(refit: Refit, held_data: CalibrationRows) -> Float[Tensor, "c t"]:
+def errors_of(refit: Refit, held_data: CalibrationRows) -> Float[Array, "c t"]:
     """Return targets less the predictions of the model, in float64."""
-    errors: Tensor = held_data.targets.double() - refit.model.predict(held_data.rows)
+    errors: Array = xp.to_float64(held_data.targets) - refit.model.predict(held_data.rows)
     return errors

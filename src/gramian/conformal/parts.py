@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array
 from .protocols import Predictor
 
 
@@ -18,29 +18,29 @@ class CalibratedPart:
 
     Attributes
     ----------
-    scores : Tensor of float64 of shape (c, t)
+    scores : Array of float64 of shape (c, t)
         Increasing along columns.
     functions : mapping of str to Model
         The functions of the method, by names of its choice. ``"values"`` replaces the predictions
         of the model.
-    groups : Tensor of int64 of shape (c, t), or None
+    groups : Array of int64 of shape (c, t), or None
         Number of the group of each score.
     """
 
-    scores: Float[Tensor, "c t"]
+    scores: Float[Array, "c t"]
     functions: Mapping[str, Predictor] = field(default_factory=dict)
-    groups: Int[Tensor, "c t"] | None = None
+    groups: Int[Array, "c t"] | None = None
 
     @classmethod
     def from_scores(
         cls,
-        scores: Float[Tensor, "c t"],
+        scores: Float[Array, "c t"],
         functions: Mapping[str, Predictor],
-        codes: Int[Tensor, " c"] | None,
+        codes: Int[Array, " c"] | None,
     ) -> CalibratedPart:
         """Sort the scores of rows, and the numbers of their groups with them."""
-        ordered, order = scores.double().sort(dim=0)
-        return cls(ordered.contiguous(), functions, None if codes is None else codes[order])
+        ordered, order = xp.sort_with_order(xp.to_float64(scores), 0)
+        return cls(xp.contiguous(ordered), functions, None if codes is None else codes[order])
 
     def of_group(self, code: int) -> CalibratedPart:
         """Return the part with the scores of one group."""
@@ -50,4 +50,4 @@ class CalibratedPart:
             column[codes == code]
             for column, codes in zip(self.scores.T, self.groups.T, strict=True)
         ]
-        return replace(self, scores=torch.stack(columns, dim=1), groups=None)
+        return replace(self, scores=xp.stack(columns, axis=1), groups=None)

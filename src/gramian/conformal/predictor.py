@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from jaxtyping import Bool, Float
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array
 from .._messages.checks import join_words
 from .._messages.errors import Text
 from ..data import RowSource, subset
@@ -42,10 +42,10 @@ class ConformalPredictor:
 
     def __post_init__(self) -> None:
         for s in (part.scores for part in self.parts):
-            if s.ndim != 2 or 0 in s.shape or s.dtype != torch.float64:
+            if s.ndim != 2 or 0 in s.shape or s.dtype != xp.float64:
                 raise ValueError(f"scores must be float64 of shape (c, t), not {tuple(s.shape)}")
             is_refused = not self.method.has_signed_scores and bool((s < 0).any())
-            if is_refused or not bool(s.isfinite().all()) or bool((s.diff(dim=0) < 0).any()):
+            if is_refused or not bool(xp.isfinite(s).all()) or bool((xp.diff(s, 0) < 0).any()):
                 raise ValueError("scores must be finite and at least 0, and increase along columns")
         for part in self.parts:
             if (part.groups is None) is not (self.groups is None) or (
@@ -89,7 +89,7 @@ class ConformalPredictor:
 
     def intervals(
         self, model: Predictor, rows: RowSource, level: float, **settings: Any
-    ) -> Float[Tensor, "n t 2"]:
+    ) -> Float[Array, "n t 2"]:
         """Return the ends of the intervals of a model; see `ConformalMethod.intervals`.
 
         With groups, a row is compared with the scores of its group. Rows of a group with too few
@@ -114,18 +114,18 @@ class ConformalPredictor:
 
     def sets(
         self, model: Predictor, rows: RowSource, level: float, **settings: Any
-    ) -> Bool[Tensor, "n k"]:
+    ) -> Bool[Array, "n k"]:
         """Return which classes are in the set of each row; arguments as in `intervals`."""
         return self._each_group(self.method.sets, model, rows, level, settings)
 
     def _each_group(
         self,
-        predict: Callable[..., Tensor],
+        predict: Callable[..., Array],
         model: Predictor,
         rows: RowSource,
         level: float,
         settings: dict[str, Any],
-    ) -> Tensor:
+    ) -> Array:
         # Without rows there is no group, and the result still has its shape.
         if self.groups is None or len(rows) == 0:
             return predict(self.parts, model, rows, level, settings)
@@ -134,12 +134,12 @@ class ConformalPredictor:
         for code in self._small_groups(level):
             codes[codes == code] = -1
         pieces, order = [], []
-        for code in codes.unique().tolist():
-            index = (codes == code).nonzero()[:, 0]
+        for code in xp.unique(codes).tolist():
+            index = xp.flatnonzero(codes == code)
             parts = self.parts if code < 0 else self._group_parts(code)
             pieces.append(predict(parts, model, subset(rows, index), level, settings))
             order.append(index)
-        return torch.cat(pieces)[torch.cat(order).argsort()]
+        return xp.concat(pieces)[xp.concat(order).argsort(stable=True)]
 
     def _group_parts(self, code: int) -> tuple[CalibratedPart, ...]:
         parts = (part.of_group(code) for part in self.parts)
@@ -150,8 +150,8 @@ class ConformalPredictor:
         return [code for code, c in enumerate(self._group_counts()) if c < least_scores(level)]
 
     def _group_counts(self) -> list[int]:
-        codes = torch.cat([part.groups[:, 0] for part in self.parts if part.groups is not None])
-        return codes.bincount(minlength=len(self.groups.labels)).tolist() if self.groups else []
+        codes = xp.concat([part.groups[:, 0] for part in self.parts if part.groups is not None])
+        return xp.bincount(codes, minlength=len(self.groups.labels)).tolist() if self.groups else []
 
     def shortfalls(self, level: float, rows: RowSource | None = None) -> Iterator[Text]:
         """Yield warnings of a level that the scores, or these of a group, are too few for.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from jaxtyping import Float, Int
-from torch import Tensor
 
+from .._arrays import Array
 from ..data import RowSource
 from ..engines import Engine
 
@@ -31,10 +31,10 @@ class Predictor(Protocol):
 
     def predict(
         self, X: Any, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
-    ) -> Float[Tensor, "n t"]:
+    ) -> Float[Array, "n t"]:
         """Return the value of each target at each row."""
 
-    def predict_proba(self, X: Any, **settings: Any) -> Float[Tensor, "n k"]:
+    def predict_proba(self, X: Any, **settings: Any) -> Float[Array, "n k"]:
         """Return the probability of each class at each row."""
 
 
@@ -54,10 +54,10 @@ class CalibrationRows(Protocol):
     def coded(self) -> bool:
         """Whether targets are codes of classes."""
 
-    def part(self: Rows, index: Int[Tensor, " k"]) -> Rows:
+    def part(self: Rows, index: Int[Array, " k"]) -> Rows:
         """Return the rows of increasing numbers."""
 
-    def local_part(self: Rows, index: Int[Tensor, " k"] | None) -> Rows:
+    def local_part(self: Rows, index: Int[Array, " k"] | None) -> Rows:
         """Return these rows, or all, with remote ones in memory."""
 
 
@@ -75,11 +75,11 @@ class Refit(Protocol):
     def fit_rows(self, data: Any) -> Predictor:
         """Return the model fitted to other rows, with the same landmarks."""
 
-    def fit_targets(self, data: Any, targets: Float[Tensor, "n t"], penalty: float) -> Predictor:
+    def fit_targets(self, data: Any, targets: Float[Array, "n t"], penalty: float) -> Predictor:
         """Return the ridge regression of other targets, by squared errors."""
 
     def fit_quantile(self, data: Any, level: float) -> Predictor:
         """Return a quantile of the targets, by the pinball loss."""
 
-    def class_numbers(self, data: Any) -> Int[Tensor, " n"] | None:
+    def class_numbers(self, data: Any) -> Int[Array, " n"] | None:
         """Return the number of the class of each row; None of a regression."""

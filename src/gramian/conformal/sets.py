@@ -5,23 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import torch
 from jaxtyping import Bool, Float
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array
 from .parts import CalibratedPart
 
 
 def prediction_sets(
-    parts: Sequence[CalibratedPart], chances: Sequence[Float[Tensor, "n k"]], level: float
-) -> Bool[Tensor, "n k"]:
+    parts: Sequence[CalibratedPart], chances: Sequence[Float[Array, "n k"]], level: float
+) -> Bool[Array, "n k"]:
     """Return which classes are in the set of each row; never none.
 
     Parameters
     ----------
     parts : sequence of CalibratedPart
         Parts with scores of shape (c, 1), see `set_scores`.
-    chances : sequence of Tensor of shape (n, k)
+    chances : sequence of Array of shape (n, k)
         Probabilities by the function of each part.
     level : float
 
@@ -37,19 +37,19 @@ def prediction_sets(
     ----------
     .. [1] Romano, Sesia, Candes, *Classification with valid and adaptive coverage*, 2020.
     """
-    counts_below = torch.zeros(chances[0].shape, dtype=torch.int64)
+    counts_below = xp.zeros(chances[0].shape, xp.int64)
     for part, p in zip(parts, chances, strict=True):
         # Each part counts its calibration scores below the score of the class.
-        counts_below += torch.searchsorted(part.scores[:, 0].contiguous(), _class_scores(p))
+        counts_below += xp.find_insertions(xp.contiguous(part.scores[:, 0]), _class_scores(p))
     count = sum(len(part.scores) for part in parts)
     is_in_set = counts_below < math.ceil(level * (count + 1) - 1e-9)
     # An empty set would be of no use: the likeliest class by the mean of the parts joins it.
-    mean = torch.stack([p.double() for p in chances]).mean(dim=0)
-    is_in_set[torch.arange(len(is_in_set)), mean.argmax(dim=1)] = True
+    mean = xp.stack([xp.to_float64(p) for p in chances]).mean(axis=0)
+    is_in_set[xp.arange(len(is_in_set)), mean.argmax(axis=1)] = True
     return is_in_set
 
 
-def set_scores(chances: Float[Tensor, "c k"], index: Tensor) -> Float[Tensor, "c 1"]:
+def set_scores(chances: Float[Array, "c k"], index: Array) -> Float[Array, "c 1"]:
     """Return the probability of all likelier classes than the true one, plus half of its own.
 
     Romano, Sesia and Candes add a random share of its own probability, uniform from 0 to 1; the
@@ -59,16 +59,16 @@ def set_scores(chances: Float[Tensor, "c k"], index: Tensor) -> Float[Tensor, "c
 
     Parameters
     ----------
-    chances : Tensor of shape (c, k)
-    index : Tensor of shape (c,)
+    chances : Array of shape (c, k)
+    index : Array of shape (c,)
         Numbers of the true classes.
     """
-    return _class_scores(chances).gather(1, index[:, None])
+    return xp.take_along(_class_scores(chances), index[:, None], axis=1)
 
 
-def _class_scores(chances: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:
+def _class_scores(chances: Float[Array, "n k"]) -> Float[Array, "n k"]:
     """Return the score of each class as if it were the true one."""
     # Stable: classes of equal probability keep their order, and repeated calls agree.
-    ordered, order = chances.double().sort(dim=1, descending=True, stable=True)
-    total = ordered.cumsum(dim=1) - ordered / 2
-    return torch.empty_like(total).scatter_(1, order, total)
+    ordered, order = xp.sort_with_order(xp.to_float64(chances), 1, descending=True)
+    total = ordered.cumsum(axis=1) - ordered / 2
+    return xp.put_along(xp.empty_like(total), order, total, 1)

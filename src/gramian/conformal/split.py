@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-
+from .._arrays import RandomStream
 from .base import RowScores, methods
 from .held_out import HeldOutMethod, errors_of
 from .protocols import CalibrationRows, Refit
@@ -37,10 +36,10 @@ class ConformalSplit(HeldOutMethod):
     """
 
     def score_rows(
-        self, refit: Refit, learned: CalibrationRows, held_data: Any, draws: torch.Generator
+        self, refit: Refit, learned: CalibrationRows, held_data: Any, draws: RandomStream
     ) -> RowScores:
         # 1. One half chooses the spread; scores of the other half alone keep the guarantee.
-        first, second = divide_order(torch.randperm(len(held_data.targets), generator=draws), 2)
+        first, second = divide_order(draws.permutation(len(held_data.targets)), 2)
         errors = errors_of(refit, held_data)
         judges = held_data.part(first), errors[first]
         # 2. Learn the spread from rows of the fit, whose errors come from refits on halves.

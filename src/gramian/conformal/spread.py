@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array, RandomStream
 from .base import RowScores
 from .protocols import CalibrationRows, Predictor, Refit
 
@@ -35,8 +35,8 @@ SPREAD_ROWS = 10_000
 def choose_spread(
     refit: Refit,
     learned: Any,
-    judges: tuple[CalibrationRows, Float[Tensor, "c t"]] | None,
-    draws: torch.Generator,
+    judges: tuple[CalibrationRows, Float[Array, "c t"]] | None,
+    draws: RandomStream,
 ) -> Predictor | None:
     """Return the model of the logarithm of the spread; None if the spread is constant.
 
@@ -46,10 +46,10 @@ def choose_spread(
         Refit of the model.
     learned : TrainingData
         The rows of its fit.
-    judges : tuple of TrainingData and Tensor, or None
+    judges : tuple of TrainingData and Array, or None
         Held-out rows and their errors, which choose the ridge. None: a fifth of the errors that the
         spread is fitted to afterwards.
-    draws : torch.Generator
+    draws : RandomStream
 
     Notes
     -----
@@ -64,21 +64,21 @@ def choose_spread(
     n, sample = len(learned.targets), None
     # 1. Limit the cost: the path of the spread has up to ten fits.
     if n > SPREAD_ROWS:
-        sample = torch.randperm(n, generator=draws)[:SPREAD_ROWS].sort().values
+        sample = xp.sort(draws.permutation(n)[:SPREAD_ROWS])
         n = SPREAD_ROWS
     # 2. Bring remote rows to this machine: they are few, and fitted a dozen times.
     learned = learned.local_part(sample)
     # 3. Predict each half by a fit to the other one: residuals of the fit itself are too small.
-    errors = errors_of_halves(refit, learned, torch.randperm(n, generator=draws)).abs()
+    errors = xp.abs(errors_of_halves(refit, learned, draws.permutation(n)))
     # Without errors there is no logarithm to learn.
-    if not bool((errors.mean(dim=0) > 0).all()):
+    if not bool((errors.mean(axis=0) > 0).all()):
         return None
     # 4. Fit logarithms, with a floor: an error of 0 would be minus infinity.
-    logs = (errors + ERROR_FLOOR * errors.mean(dim=0)).log()
+    logs = xp.log(errors + ERROR_FLOOR * errors.mean(axis=0))
     # 5. Without held-out rows, a fifth of these errors judges the penalties.
     if judges is None:
-        order = torch.randperm(n, generator=draws)
-        train_rows, judge_rows = order[n // 5 :].sort().values, order[: n // 5].sort().values
+        order = draws.permutation(n)
+        train_rows, judge_rows = xp.sort(order[n // 5 :]), xp.sort(order[: n // 5])
         own_judges = learned.part(judge_rows), errors[judge_rows]
         best = _best_of_path(refit, learned.part(train_rows), logs[train_rows], own_judges)
         # Rows that have judged take part in the final fit.
@@ -98,12 +98,12 @@ class Candidate:
 def _best_of_path(
     refit: Refit,
     learned: CalibrationRows,
-    logs: Float[Tensor, "n t"],
-    judges: tuple[CalibrationRows, Float[Tensor, "c t"]],
+    logs: Float[Array, "n t"],
+    judges: tuple[CalibrationRows, Float[Array, "c t"]],
 ) -> Candidate:
     """Return the spread of the best penalty; penalties decrease until several are no better."""
     validation, errors = judges
-    best, rises = Candidate(_loss(torch.zeros_like(errors), errors)), 0
+    best, rises = Candidate(_loss(xp.zeros_like(errors), errors)), 0
     for penalty in SPREAD_PENALTIES:
         spread_model = refit.fit_targets(learned, logs, penalty)
         loss = _loss(spread_model.predict(validation.rows), errors)
@@ -116,34 +116,36 @@ def _best_of_path(
     return best
 
 
-def _loss(log_s: Float[Tensor, "c t"], errors: Float[Tensor, "c t"]) -> float:
+def _loss(log_s: Float[Array, "c t"], errors: Float[Array, "c t"]) -> float:
     """Return the negative log likelihood of errors of a Laplace distribution of these scales."""
-    losses = log_s.mean(dim=0) + (errors.abs() / log_s.exp()).mean(dim=0).log()
+    losses = log_s.mean(axis=0) + xp.log((xp.abs(errors) / xp.exp(log_s)).mean(axis=0))
     value = float(losses.sum())
     return value if math.isfinite(value) else math.inf
 
 
 def scale_errors(
-    errors: Float[Tensor, "c t"], held_data: CalibrationRows, spread: Predictor | None
+    errors: Float[Array, "c t"], held_data: CalibrationRows, spread: Predictor | None
 ) -> RowScores:
     """Return errors over their spread as scores."""
     if spread is None:
-        return RowScores(held_data.rows, errors.abs())
+        return RowScores(held_data.rows, xp.abs(errors))
     return RowScores(
-        held_data.rows, errors.abs() / spread.predict(held_data.rows).exp(), {"spread": spread}
+        held_data.rows, xp.abs(errors) / xp.exp(spread.predict(held_data.rows)), {"spread": spread}
     )
 
 
-def errors_of_halves(refit: Refit, data: Any, order: Int[Tensor, " n"]) -> Float[Tensor, "n t"]:
+def errors_of_halves(refit: Refit, data: Any, order: Int[Array, " n"]) -> Float[Array, "n t"]:
     """Return the errors of each half of the rows by the fit to the other half."""
     first, second = divide_order(order, 2)
-    errors = torch.empty(data.targets.shape, dtype=torch.float64)
+    errors = xp.empty(data.targets.shape, xp.float64)
     for held_rows, train_rows in ((first, second), (second, first)):
         f = refit.fit_rows(data.part(train_rows))
-        errors[held_rows] = data.targets[held_rows].double() - f.predict(data.part(held_rows).rows)
+        errors[held_rows] = xp.to_float64(data.targets[held_rows]) - f.predict(
+            data.part(held_rows).rows
+        )
     return errors
 
 
-def divide_order(index: Int[Tensor, " n"], count: int) -> Sequence[Int[Tensor, " _"]]:
+def divide_order(index: Int[Array, " n"], count: int) -> Sequence[Int[Array, " _"]]:
     """Return `count` parts of a random order, each increasing."""
-    return [part.sort().values for part in index.chunk(count)]
+    return [xp.sort(part) for part in xp.chunk(index, count)]

@@ -8,17 +8,17 @@ gathers some of them. All algorithms use these two and methods built on them: `m
 rows, on the machines of a cluster, these three and `by_group` send a small value to the workers,
 and no block is sent back.
 
->>> import numpy as np, torch
+>>> import numpy as np
 >>> rows = as_rows(np.arange(10.0).reshape(5, 2))
 >>> rows.shape
 (5, 2)
->>> rows.sum(lambda block: block.sum(dim=0), size=2)  # one pass, two rows at a time
-tensor([20., 25.], dtype=torch.float64)
->>> rows.take(torch.tensor([4, 0]))
-tensor([[8., 9.],
-        [0., 1.]], dtype=torch.float64)
+>>> rows.sum(lambda block: block.sum(axis=0), size=2)  # one pass, two rows at a time
+array([20., 25.])
+>>> rows.take(np.array([4, 0]))
+array([[8., 9.],
+       [0., 1.]])
 
-`as_rows` is the only entrance of numbers. It takes NumPy arrays of any layout, torch tensors,
+`as_rows` is the only entrance of numbers. It takes NumPy arrays of any layout, tensors of torch,
 frames and tables, SciPy sparse matrices (which stay sparse), and paths of files in one of the
 `formats`: a ``.npy`` file is memory-mapped, a Parquet file or directory is read from front to back
 in every pass (`random_access` is False, and `take` costs a pass). Nothing is copied as a whole. It
@@ -93,8 +93,6 @@ from .rows.reduce import (
     Rowwise,
     Shifted,
     Sum,
-    Value,
-    compact_views,
 )
 from .rows.transform import Cast, Standardized, cast_rows
 from .rows.views import Complement, Select, Subset, complement, select, subset
@@ -156,7 +154,6 @@ __all__ = [
     "TableRows",
     "Targets",
     "TrainingTable",
-    "Value",
     "all_finite",
     "as_remote_columns",
     "as_rows",
@@ -166,7 +163,6 @@ __all__ = [
     "check_finite",
     "check_kept",
     "check_magnitude",
-    "compact_views",
     "complement",
     "convert",
     "crop_flip",

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array
 from .copies import CopyCheck, beside, column_name
 from .remote.columns import RemoteColumns, Targets, as_remote_columns
-from .rows.base import RowSource, default_block_size
+from .rows.base import RowSource, default_block_size, slices
 from .rows.reduce import BlockReduction
 
 
@@ -35,16 +34,16 @@ class FiniteCheck:
     infinities: int = 0
     first: tuple[int, int, float] | None = field(default=None)
 
-    def add(self, start: int, block: Tensor, targets: Float[Tensor, "b t"] | None = None) -> bool:
+    def add(self, start: int, block: Array, targets: Float[Array, "b t"] | None = None) -> bool:
         """Check one block.
 
         Parameters
         ----------
         start : int
             Row number of the block's first row.
-        block : Tensor of shape (b, d)
+        block : Array of shape (b, d)
             Dense or sparse.
-        targets : Tensor of shape (b, t), optional
+        targets : ndarray of shape (b, t), optional
             Columns that a dense block must not contain, as `comparable` returns them.
 
         Returns
@@ -56,14 +55,11 @@ class FiniteCheck:
             self.copies = self.copies or CopyCheck(self.names)
             # Before the check of finite numbers, which returns early.
             self.copies.add(block, targets)
-        values = block.values() if block.layout == torch.sparse_csr else block
-        if _surely_finite(values):
+        values = xp.entries(block) if xp.is_sparse(block) else block
+        if _is_finite(values):
             return True
-        bad = ~torch.isfinite(values)
-        if not bool(bad.any()):
-            # Finite numbers whose sum overflowed.
-            return True
-        nans = int(torch.isnan(values).sum())
+        bad = ~xp.isfinite(values)
+        nans = int(xp.isnan(values).sum())
         self.nans += nans
         self.infinities += int(bad.sum()) - nans
         if self.first is None:
@@ -95,23 +91,23 @@ class FiniteCheck:
         )
 
 
-def _surely_finite(values: Tensor) -> bool:
-    """Return whether sums of small pieces are finite: one read, without temporaries."""
-    # A sum is finite only if all numbers are: any NaN or infinity survives. Waking the threads of
-    # torch would cost more than the sum of such a piece.
-    pieces = values.reshape(-1).split(1 << 15)
-    return all(math.isfinite(float(piece.sum(dtype=torch.float64))) for piece in pieces)
+def _is_finite(values: Array) -> bool:
+    """Return whether all numbers are finite: one read, with masks that stay in cache."""
+    if xp.is_tensor(values):
+        return bool(values.isfinite().all())
+    flat = values.reshape(-1)
+    return all(bool(np.isfinite(flat[part]).all()) for part in slices(len(flat), 1 << 15))
 
 
-def _position(block: Tensor, bad: Tensor) -> tuple[int, int]:
-    if block.layout != torch.sparse_csr:
-        row, column = torch.nonzero(bad)[0].tolist()
+def _position(block: Array, bad: Array) -> tuple[int, int]:
+    if not xp.is_sparse(block):
+        row, column = (int(i[0]) for i in xp.nonzero(bad))
         return row, column
     # `bad` is of the stored entries: the row of an entry is found by the row starts.
-    entry = int(torch.nonzero(bad)[0])
+    entry = int(xp.flatnonzero(bad)[0])
     # Of several equal starts all but the last belong to empty rows: hence `right`.
-    row = int(torch.searchsorted(block.crow_indices(), torch.tensor(entry), right=True)) - 1
-    return row, int(block.col_indices()[entry])
+    row = int(xp.find_insertions(xp.indptr(block), xp.array(entry, xp.int64), right=True)) - 1
+    return row, int(xp.indices(block)[entry])
 
 
 def check_finite(
@@ -148,7 +144,7 @@ class _Looked(BlockReduction[FiniteCheck]):
 
     names: tuple[str, ...] | None
 
-    def __call__(self, start: int, block: Tensor, *targets: Any) -> FiniteCheck:
+    def __call__(self, start: int, block: Array, *targets: Any) -> FiniteCheck:
         """Check a first block."""
         return self.add(FiniteCheck(self.names), start, block, *targets)
 
@@ -156,25 +152,25 @@ class _Looked(BlockReduction[FiniteCheck]):
         """Merge the counts of two parts."""
         return a.merge(b)
 
-    def add(self, total: FiniteCheck, start: int, block: Tensor, *targets: Any) -> FiniteCheck:
+    def add(self, total: FiniteCheck, start: int, block: Array, *targets: Any) -> FiniteCheck:
         """Check the next block."""
         total.add(start, block, *targets)
         return total
 
 
-LARGEST_TARGET = {torch.float32: 1e25, torch.float64: 1e140}
+LARGEST_TARGET = {xp.float32: 1e25, xp.float64: 1e140}
 """Targets up to this size, and down to its inverse, leave room for their squares in float64, and
 for coefficients, which are up to 1 / (n penalty) times as large, in the type of the rows."""
 
 
-def check_magnitude(targets: Targets, dtype: torch.dtype, what: str = "y") -> None:
+def check_magnitude(targets: Targets, dtype: xp.DType, what: str = "y") -> None:
     """Refuse targets so small that products with them round to 0, or so large that they overflow.
 
     Parameters
     ----------
-    targets : Tensor of shape (n, t)
+    targets : ndarray or RemoteColumns of shape (n, t)
         Numbers. A column of zeros is valid, and so are small numbers next to larger ones.
-    dtype : torch.dtype
+    dtype : dtype
         Type of the rows, and so of products with the kernel matrix.
     what : str
         Subject of the error message.
@@ -184,7 +180,7 @@ def check_magnitude(targets: Targets, dtype: torch.dtype, what: str = "y") -> No
     ValueError
         Names the column, its largest number and a divisor.
     """
-    largest = LARGEST_TARGET[dtype]
+    largest = LARGEST_TARGET[np.dtype(dtype)]
     for column, size in enumerate(_sizes(targets).tolist()):
         # Only the largest number of a column matters: small ones next to it round to 0 harmlessly.
         if size == 0 or 1 / largest <= size <= largest:
@@ -193,16 +189,16 @@ def check_magnitude(targets: Targets, dtype: torch.dtype, what: str = "y") -> No
         does = "overflow" if size > largest else "round to 0"
         raise ValueError(
             f"the largest number of {where} is {size:.2g} in size, and products of such numbers "
-            f"{does}: with {str(dtype).removeprefix('torch.')} rows it should be between "
+            f"{does}: with {xp.dtype_name(dtype)} rows it should be between "
             f"{1 / largest:.0e} and {largest:.0e}; divide {where} by {size:.0e}, and multiply "
             "predictions by it"
         )
 
 
-def _sizes(targets: Targets) -> Float[Tensor, " t"]:
+def _sizes(targets: Targets) -> Float[Array, " t"]:
     """Return the largest absolute value of each column, local or remote."""
     remote = as_remote_columns(targets)
     if remote is not None:
         # Of the facts that one pass has found: no pass over remote rows for each question.
-        return torch.maximum(remote.facts.largest.abs(), remote.facts.smallest.abs())
-    return targets.abs().amax(dim=0)
+        return np.maximum(abs(remote.facts.largest), abs(remote.facts.smallest))
+    return np.abs(targets).max(axis=0)

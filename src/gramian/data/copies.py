@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array
 from .._messages.errors import TextError
 from .remote.columns import RemoteColumns
 from .rows.base import RowSource, default_block_size
@@ -25,16 +25,16 @@ class CopyCheck:
 
     def __init__(self, names: tuple[str, ...] | None = None) -> None:
         self._names = names
-        self._pairs: Tensor | None = None  # of a column and a target that were equal so far
+        self._pairs: np.ndarray | None = None  # of a column and a target that were equal so far
 
-    def add(self, block: Float[Tensor, "b d"], targets: Float[Tensor, "b t"]) -> bool:
+    def add(self, block: Float[Array, "b d"], targets: Float[Array, "b t"]) -> bool:
         """Compare one block.
 
         Parameters
         ----------
-        block : Tensor of shape (b, d)
+        block : Array of shape (b, d)
             Dense rows.
-        targets : Tensor of shape (b, t)
+        targets : ndarray of shape (b, t)
             Targets as `comparable` returns them.
 
         Returns
@@ -46,9 +46,13 @@ class CopyCheck:
         if self._pairs is None:
             # Columns nearly always differ from the targets in the first row: comparing it leaves
             # few pairs, where a comparison of all d t pairs would read the block t times.
-            self._pairs = (block[0].cpu().to(y.dtype)[:, None] == y[0]).nonzero()
-        same = [bool((block[:, j].cpu().to(y.dtype) == y[:, k]).all()) for j, k in self._pairs]
-        self._pairs = self._pairs[torch.tensor(same, dtype=torch.bool)]
+            first = xp.cast(xp.to_host(block[0]), y.dtype)
+            self._pairs = np.argwhere(first[:, None] == y[0])
+        same = [
+            bool((xp.cast(xp.to_host(block[:, j]), y.dtype) == y[:, k]).all())
+            for j, k in self._pairs
+        ]
+        self._pairs = self._pairs[np.array(same, dtype=bool)]
         return len(self._pairs) > 0
 
     def merge(self, other: CopyCheck) -> None:
@@ -57,7 +61,7 @@ class CopyCheck:
             # A check without blocks leaves the pairs of the other one as they are.
             self._pairs = other._pairs if self._pairs is None else self._pairs
         else:
-            same = (self._pairs[:, None] == other._pairs).all(dim=2).any(dim=1)
+            same = (self._pairs[:, None] == other._pairs).all(axis=2).any(axis=1)
             self._pairs = self._pairs[same]
 
     def finish(self, what: str = "X") -> None:
@@ -74,14 +78,14 @@ class CopyCheck:
         )
 
 
-def comparable(targets: np.ndarray, dtype: torch.dtype) -> Float[Tensor, "n t"]:
+def comparable(targets: np.ndarray, dtype: xp.DType) -> Float[Array, "n t"]:
     """Return the targets, (n,) or (n, t), that a column of rows of this type can equal.
 
     These are targets that are numbers and not constant; they are compared in the narrower type of
     rows and targets.
     """
     # A copy that was stored in float32 is equal only after the target is rounded, too.
-    narrow = dtype == torch.float32 or targets.dtype == np.float32
+    narrow = dtype == xp.float32 or targets.dtype == np.float32
     columns = targets.reshape(len(targets), -1)
     if columns.dtype.kind not in "biuf":
         # Texts equal no number.
@@ -89,7 +93,7 @@ def comparable(targets: np.ndarray, dtype: torch.dtype) -> Float[Tensor, "n t"]:
     # A constant target would equal any constant column, which copies nothing.
     varies = (columns != columns[:1]).any(axis=0)
     kind = np.float32 if narrow else np.float64
-    return torch.from_numpy(np.ascontiguousarray(columns[:, varies], dtype=kind))
+    return np.ascontiguousarray(columns[:, varies], dtype=kind)
 
 
 def beside(rows: RowSource, targets: np.ndarray | RemoteColumns | None) -> list[Any]:
@@ -101,14 +105,14 @@ def beside(rows: RowSource, targets: np.ndarray | RemoteColumns | None) -> list[
     return [comparable(targets, rows.dtype)]
 
 
-def comparable_remote(targets: RemoteColumns, dtype: torch.dtype) -> list[RemoteColumns]:
+def comparable_remote(targets: RemoteColumns, dtype: xp.DType) -> list[RemoteColumns]:
     """Return `comparable` of remote numbers, which stay remote; no target if they are texts."""
-    varies = (targets.facts.largest > targets.facts.smallest).nonzero()[:, 0]
+    varies = np.flatnonzero(targets.facts.largest > targets.facts.smallest)
     if targets.labels is not None or len(varies) == 0:
         return []
-    narrow = torch.float32 in (dtype, targets.dtype)
+    narrow = xp.float32 in (dtype, targets.dtype)
     varying = targets.reshape(flat=False)[:, varies]
-    return [varying.to(torch.float32 if narrow else torch.float64)]
+    return [xp.cast(varying, xp.float32 if narrow else xp.float64)]
 
 
 def check_copies(rows: RowSource, targets: np.ndarray, names: tuple[str, ...]) -> None:

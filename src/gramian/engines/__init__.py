@@ -4,9 +4,10 @@ Three methods are enough: `Engine.matvec` (K v), `Engine.normal` (K' W (K v - y)
 evaluated once) and `Engine.block` (K itself). An engine divides a block of rows into tiles that fit
 the cache.
 
-`TritonEngine` has fused tiles for NVIDIA GPUs; `NativeEngine` has compiled tiles for this CPU, if a
-C++ compiler was available to build them; `TorchEngine` is the reference, and runs everywhere, also
-on GPUs. `MultiDeviceEngine` divides rows among several of them, as on a machine with several GPUs.
+`NativeEngine` has compiled tiles for this CPU, if a C++ compiler was available to build them;
+`TiledEngine` is the reference, and runs everywhere: on the host by NumPy, on a device by torch;
+`TritonEngine` has fused tiles for NVIDIA GPUs, and imports torch. `MultiDeviceEngine` divides rows
+among several of them, as on a machine with several GPUs.
 Engines do not import each other: shared code is below them, and `choose_engine`, which imports all,
 above.
 
@@ -16,26 +17,34 @@ lose digits in float32.
 
 from __future__ import annotations
 
+from typing import Any
+
 from ._compiled.kernels import instructions as compiled_tiles
 from .base import LARGEST_BLOCK, Engine
 from .choose import choose_covering, choose_engine, choose_within_memory
-from .device_rows import copy_rows
 from .multi_device_engine import MultiDeviceEngine
 from .native_engine import NativeEngine
-from .torch_engine import TorchEngine, torch_on
-from .triton_engine import TritonEngine
+from .tiled_engine import TiledEngine, tiled_on
 
 __all__ = [
     "LARGEST_BLOCK",
     "Engine",
     "MultiDeviceEngine",
     "NativeEngine",
-    "TorchEngine",
+    "TiledEngine",
     "TritonEngine",
     "choose_covering",
     "choose_engine",
     "choose_within_memory",
     "compiled_tiles",
-    "copy_rows",
-    "torch_on",
+    "tiled_on",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import `TritonEngine` at its first use: it needs torch."""
+    if name == "TritonEngine":
+        from .triton_engine import TritonEngine
+
+        return TritonEngine
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

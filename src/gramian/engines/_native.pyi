@@ -1,55 +1,57 @@
-from torch import Tensor
+from numpy import ndarray as Array
 
 def instructions() -> list[str]: ...
 def kernels() -> list[str]: ...
 def slopes() -> list[str]: ...
 def splits(instructions: str, /) -> bool: ...
-def reach(instructions: str, x: Tensor, origin: Tensor, factor: Tensor, power: int, /) -> float: ...
+def reach(instructions: str, x: Array, origin: Array, factor: Array, power: int, /) -> float: ...
+def flush_denormals() -> None: ...
+def permute_(offset: Array, out: Array, /) -> None: ...
 def multiply_stored(
     instructions: str,
-    entries: Tensor,
-    numbers: Tensor | None,
+    entries: Array,
+    numbers: Array | None,
     start: int,
     stop: int,
-    v: Tensor | None,
-    weights: Tensor | None,
-    targets: Tensor | None,
-    products: Tensor | None,
-    sums: Tensor | None,
+    v: Array | None,
+    weights: Array | None,
+    targets: Array | None,
+    products: Array | None,
+    sums: Array | None,
     t: int,
     chained: bool,
 ) -> None: ...
 
 class Columns:
-    def __init__(self, columns: Tensor, out: Tensor, /) -> None: ...
+    def __init__(self, columns: Array, out: Array, /) -> None: ...
     @property
     def count(self) -> int: ...
     def narrow(
         self,
-        start: Tensor,
-        column: Tensor,
-        value: Tensor,
-        out_start: Tensor,
-        out_column: Tensor,
-        out_value: Tensor,
+        start: Array,
+        column: Array,
+        value: Array,
+        out_start: Array,
+        out_column: Array,
+        out_value: Array,
         /,
     ) -> int: ...
     def normal(
         self,
-        start: Tensor,
-        column: Tensor,
-        value: Tensor,
-        w: Tensor | None,
-        weights: Tensor | None,
-        targets: Tensor | None,
-        out: Tensor,
+        start: Array,
+        column: Array,
+        value: Array,
+        w: Array | None,
+        weights: Array | None,
+        targets: Array | None,
+        out: Array,
     ) -> None: ...
 
 class SparseRight:
     def __init__(
-        self, instructions: str, start: Tensor, column: Tensor, value: Tensor, columns: int, /
+        self, instructions: str, start: Array, column: Array, value: Array, columns: int, /
     ) -> None: ...
-    def product(self, start: Tensor, column: Tensor, value: Tensor, out: Tensor, /) -> None: ...
+    def product(self, start: Array, column: Array, value: Array, out: Array, /) -> None: ...
 
 class Plan:
     def __init__(
@@ -61,31 +63,31 @@ class Plan:
         scale: float,
         difference: bool,
         single: bool,
-        z: Tensor,
-        origin: Tensor,
-        factor: Tensor,
-        diagonal: Tensor | None,
+        z: Array,
+        origin: Array,
+        factor: Array,
+        diagonal: Array | None,
         offset: int,
         pieces: int,
         near: float,
     ) -> None: ...
     @property
     def width(self) -> int: ...
-    def pack(self, z: Tensor, start: int, stop: int, /) -> None: ...
-    def matvec(self, x: Tensor, start: int, stop: int, v: Tensor, out: Tensor, /) -> None: ...
+    def pack(self, z: Array, start: int, stop: int, /) -> None: ...
+    def matvec(self, x: Array, start: int, stop: int, v: Array, out: Array, /) -> None: ...
     def normal(
         self,
-        x: Tensor,
+        x: Array,
         start: int,
         stop: int,
-        v: Tensor | None,
-        weights: Tensor | None,
-        targets: Tensor | None,
-        out: Tensor,
+        v: Array | None,
+        weights: Array | None,
+        targets: Array | None,
+        out: Array,
     ) -> None: ...
-    def symmetric(self, x: Tensor, first: int, step: int, v: Tensor, out: Tensor, /) -> None: ...
-    def block(self, x: Tensor, start: int, stop: int, out: Tensor, /) -> None: ...
+    def symmetric(self, x: Array, first: int, step: int, v: Array, out: Array, /) -> None: ...
+    def block(self, x: Array, start: int, stop: int, out: Array, /) -> None: ...
     def gradients(
-        self, x: Tensor, start: int, stop: int, z: Tensor, v: Tensor, out: Tensor, /
+        self, x: Array, start: int, stop: int, z: Array, v: Array, out: Array, /
     ) -> None: ...
     def stop(self) -> None: ...

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array
 from .._messages.errors import TextError
 from ..data import Cast, RowSource
 from ..kernels import Kernel
-from ._devices import check_device
-from .device_rows import DeviceRows
+from ._devices import check_device, device_bytes, free_device_bytes
 
 LARGEST_BLOCK = 1 << 16
 """Rows per call of an engine: more would need memory and save nothing."""
 
 DEVICE_BLOCK = 1 << 18
 """The same on a device, where starting a call costs as much as a hundred million entries."""
-
-DEVICE_SHARE = 0.8
-"""Part of a device's memory that is used: the rest is for what others keep there."""
 
 
 class Engine(ABC):
@@ -43,9 +39,9 @@ class Engine(ABC):
 
     device: str = "cpu"
 
-    def place(self, values: Tensor) -> Tensor:
-        """Return a tensor on the device of this engine."""
-        return values if self.on_host else values.to(self.device)
+    def place(self, values: Array) -> Array:
+        """Return an array on the device of this engine."""
+        return values if self.on_host else xp.to_device(values, self.device)
 
     def feed(self, rows: RowSource) -> RowSource:
         """Return rows whose blocks are sent to the device of this engine in advance."""
@@ -55,28 +51,28 @@ class Engine(ABC):
             return rows.map_rows(self.feed)
         if isinstance(rows, Cast):  # cast on the device: the source is mostly narrower
             return Cast(self.feed(rows.rows), rows.dtype)
+        # It imports torch, which the host does not need.
+        from .device_rows import DeviceRows
+
         return DeviceRows(rows, self.device)
 
     @property
     def on_host(self) -> bool:
         """Whether it computes in the memory of the process."""
-        return torch.device(self.device).type == "cpu"
+        return xp.is_host(self.device)
 
     def device_bytes(self) -> int | None:
         """Return the bytes of its device that calls may use; None on the host."""
         if self.on_host:
             return None
-        return int(DEVICE_SHARE * torch.cuda.get_device_properties(self.device).total_memory)
+        return device_bytes(self.device)
 
     def free_bytes(self) -> int | None:
         """Return the free bytes among `device_bytes`; None on the host."""
         most_bytes = self.device_bytes()
         if most_bytes is None or self.on_host:
             return None
-        # The allocator of torch holds freed memory that the driver counts as used.
-        free_bytes, _ = torch.cuda.mem_get_info(self.device)
-        cached = torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
-        return min(most_bytes, int(DEVICE_SHARE * (free_bytes + cached)))
+        return min(most_bytes, free_device_bytes(self.device))
 
     @property
     def largest_block(self) -> int:
@@ -88,7 +84,7 @@ class Engine(ABC):
         if not self.on_host:
             check_device(self.device, repr(self))
 
-    def covers(self, kernel: Kernel, *, dtype: torch.dtype, sparse: bool) -> bool:
+    def covers(self, kernel: Kernel, *, dtype: xp.DType, sparse: bool) -> bool:
         """Return whether this engine computes with a kernel and rows of this dtype and kind.
 
         An operator calls it once, see `KernelOperator`; methods raise ValueError if it is False.
@@ -96,48 +92,48 @@ class Engine(ABC):
         return True
 
     def require(
-        self, kernel: Kernel, *, dtype: torch.dtype, sparse: bool, name: str | None = None
+        self, kernel: Kernel, *, dtype: xp.DType, sparse: bool, name: str | None = None
     ) -> None:
         """Raise ValueError, about the engine called `name`, if `covers` is False."""
         if self.covers(kernel, dtype=dtype, sparse=sparse):
             return
         what, cure = "sparse rows" if sparse else repr(kernel), ""
-        if not sparse and self.covers(kernel, dtype=torch.float32, sparse=False):
-            what, cure = f"rows in {str(dtype).removeprefix('torch.')}", "pass rows in float32, or "
-        torchs = "torch" if self.on_host else f"torch:{self.device}"
+        if not sparse and self.covers(kernel, dtype=xp.float32, sparse=False):
+            what, cure = f"rows in {xp.dtype_name(dtype)}", "pass rows in float32, or "
+        tiled = "numpy" if self.on_host else f"torch:{self.device}"
         raise TextError(
             "{engine=:s} has no tiles for {}; {}use {engine='auto'}, which chooses the fastest "
             "engine that has them, or {engine=}",
             name or type(self).__name__,
             what,
             cure,
-            torchs,
+            tiled,
         )
 
     @abstractmethod
     def matvec(
         self,
         kernel: Kernel,
-        x: Tensor,
-        z: Tensor,
-        v: Float[Tensor, "m t"],
+        x: Array,
+        z: Array,
+        v: Float[Array, "m t"],
         *,
         diagonal: int | None = None,
-    ) -> Float[Tensor, "b t"]:
+    ) -> Float[Array, "b t"]:
         """Return K v in float64."""
 
     @abstractmethod
     def normal(
         self,
         kernel: Kernel,
-        x: Tensor,
-        z: Tensor,
-        v: Float[Tensor, "m t"] | None,
+        x: Array,
+        z: Array,
+        v: Float[Array, "m t"] | None,
         *,
-        weights: Float[Tensor, " b"] | None = None,
-        targets: Float[Tensor, "b t"] | None = None,
+        weights: Float[Array, " b"] | None = None,
+        targets: Float[Array, "b t"] | None = None,
         diagonal: int | None = None,
-    ) -> Float[Tensor, "m t"]:
+    ) -> Float[Array, "m t"]:
         """Return K' W (K v - y) in float64, each entry of K evaluated once.
 
         Without `v` the term K v is left out, without `targets` the term y.
@@ -145,8 +141,8 @@ class Engine(ABC):
 
     @abstractmethod
     def symmetric(
-        self, kernel: Kernel, x: Float[Tensor, "n d"], v: Float[Tensor, "n t"]
-    ) -> Float[Tensor, "n t"]:
+        self, kernel: Kernel, x: Float[Array, "n d"], v: Float[Array, "n t"]
+    ) -> Float[Array, "n t"]:
         """Return k(x, x) v in float64, each pair of rows evaluated once; the diagonal is exact."""
 
     def symmetric_evaluations(self, n: int) -> int:
@@ -155,14 +151,14 @@ class Engine(ABC):
 
     @abstractmethod
     def block(
-        self, kernel: Kernel, x: Tensor, z: Tensor, *, diagonal: int | None = None
-    ) -> Float[Tensor, "b m"]:
+        self, kernel: Kernel, x: Array, z: Array, *, diagonal: int | None = None
+    ) -> Float[Array, "b m"]:
         """Return K itself, in the dtype of `x`."""
 
     @abstractmethod
     def gradients(
-        self, kernel: Kernel, x: Tensor, z: Tensor, v: Float[Tensor, "m t"]
-    ) -> Float[Tensor, "b t d"]:
+        self, kernel: Kernel, x: Array, z: Array, v: Float[Array, "m t"]
+    ) -> Float[Array, "b t d"]:
         """Return the gradients of the predictor K v at each row of x, dense, in float64.
 
         Entry (i, c) is the gradient at x_i of sum_j k(x_i, z_j) v_jc. Where a kernel has a kink, at

@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 import re
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
 
-import torch
-
+from .. import _arrays as xp
 from .._messages.checks import did_you_mean
 from .._messages.errors import UNKNOWN_FORM, ParameterError, Text
 from ..kernels import Kernel
 from ._compiled.kernels import instructions
-from ._devices import check_device
+from ._devices import check_device, has_driver, import_torch
 from .base import Engine
 from .multi_device_engine import MultiDeviceEngine
 from .native_engine import NativeEngine
-from .torch_engine import TorchEngine, torch_on
-from .triton_engine import TritonEngine, is_usable
+from .tiled_engine import TiledEngine, tiled_on
 
 DEVICE_PATTERN = r"cpu|cuda(:\d{1,2}(,\d{1,2})*)?"
 """Device suffixes accepted in names of engines: cpu, cuda, cuda:0, cuda:0,1."""
 
-ENGINE_NAMES = ("auto", "native", "native:fast", "torch", "torch:cpu", "torch:cuda", "triton")
+ENGINE_NAMES = ("auto", "native", "native:fast", "numpy", "torch:cuda", "triton")
 """Names of engines, to suggest the one nearest to an unknown name."""
 
 FOREIGN_ENGINES = {
-    "cpu": "native or torch:cpu",
+    "cpu": "native or numpy",
     "cuda": "torch:cuda or triton",
     "gpu": "torch:cuda or triton",
-    "pytorch": "torch",
-    "numpy": "torch",
+    "pytorch": "torch:cuda",
 }
 """Names that others have for some of them."""
 
@@ -36,7 +36,7 @@ FOREIGN_ENGINES = {
 def choose_engine(
     spec: str | Engine = "auto",
     *,
-    dtype: torch.dtype,
+    dtype: xp.DType,
     kernel: Kernel | None = None,
     sparse: bool = False,
 ) -> Engine:
@@ -46,17 +46,18 @@ def choose_engine(
     ----------
     spec : str or Engine, default="auto"
         ``"native"``: compiled tiles on the CPU. ``"native:fast"``: the same with entries right to
-        1e-4 instead of 1e-5, on a CPU with AMX, see `NativeEngine`. ``"torch"``: torch on the CPU.
-        ``"torch:cuda"``, ``"torch:cuda:1"``: torch on that device. ``"triton"``,
+        1e-4 instead of 1e-5, on a CPU with AMX, see `NativeEngine`. ``"numpy"``: tiles of NumPy on
+        the CPU; ``"torch"`` and ``"torch:cpu"`` are earlier names of it. ``"torch:cuda"``,
+        ``"torch:cuda:1"``: torch on that device, extra gramian[gpu]. ``"triton"``,
         ``"triton:cuda:1"``: fused tiles on a GPU. ``"torch:cuda:0,1"``, ``"triton:cuda:0,1"``: rows
         divided among these devices, see `MultiDeviceEngine`. ``"auto"``: triton if it is installed
         and there is an NVIDIA GPU with tensor cores for float32; otherwise native if it is
-        installed and this machine has AVX2 or AVX-512; otherwise torch on the CPU: the portable
-        tiles are slower than torch. It uses a single GPU, torch's current one: other GPUs may be in
+        installed and this machine has AVX2 or AVX-512; otherwise numpy: the portable tiles are
+        slower. It uses a single GPU, torch's current one: other GPUs may be in
         use by others, and rows would have to be sent to each. Engines without tiles for the kernel
-        and rows are skipped; on a GPU, torch on this GPU replaces them. On the CPU, torch computes
+        and rows are skipped; on a GPU, torch on this GPU replaces them. On the CPU, numpy computes
         bilinear kernels, by two factors. An engine is returned unchanged.
-    dtype : torch.dtype
+    dtype : dtype
         The dtype of the rows, float32 or float64.
     kernel : Kernel, optional
         Kernel to compute. If None, tiles are not checked.
@@ -69,7 +70,7 @@ def choose_engine(
         If there is no such engine, it cannot run on this machine, or has no tiles for this kernel,
         for sparse rows or for this dtype. A requested engine is never replaced by another one.
     """
-    if dtype not in (torch.float32, torch.float64):
+    if dtype not in (xp.float32, xp.float64):
         raise ValueError(f"engines compute in float32 or float64, not in {dtype}")
     if spec == "auto":
         return _best(kernel, dtype, sparse)
@@ -81,8 +82,8 @@ def choose_engine(
     return engine
 
 
-def choose_covering(engine: Engine, kernel: Kernel, *, dtype: torch.dtype, sparse: bool) -> Engine:
-    """Return an engine if it supports the kernel, else the torch engine on the same devices.
+def choose_covering(engine: Engine, kernel: Kernel, *, dtype: xp.DType, sparse: bool) -> Engine:
+    """Return an engine if it supports the kernel, else the tiled engine on the same devices.
 
     It is for operators that are derived from another one, such as the same operator in float64.
     """
@@ -94,16 +95,16 @@ def choose_covering(engine: Engine, kernel: Kernel, *, dtype: torch.dtype, spars
         )
         return MultiDeviceEngine(tuple(covered))
     if isinstance(engine, NativeEngine):
-        return TorchEngine(threads=engine.threads)
-    return torch_on(engine.device)
+        return TiledEngine(threads=engine.threads)
+    return tiled_on(engine.device)
 
 
 def choose_within_memory(
-    engine: Engine, kernel: Kernel, memory_bytes: int, *, dtype: torch.dtype, sparse: bool
+    engine: Engine, kernel: Kernel, memory_bytes: int, *, dtype: xp.DType, sparse: bool
 ) -> tuple[Engine, int]:
     """Return the engine of `choose_covering`, and the bytes that it may use.
 
-    The limit of an engine also applies to its replacement: a torch engine on the device does not
+    The limit of an engine also applies to its replacement: a tiled engine on the device does not
     know ``memory_bytes`` of the `TritonEngine`.
     """
     # The new engine knows the device's memory but not the limit set on the old one.
@@ -113,21 +114,29 @@ def choose_within_memory(
     return covered_engine, min(memory_bytes, engine.device_bytes() or memory_bytes)
 
 
-def _best(kernel: Kernel | None, dtype: torch.dtype, sparse: bool) -> Engine:
+def has_fused_tiles() -> bool:
+    """Return whether fused tiles can run on a GPU of this machine."""
+    # torch takes seconds to import, so the driver is looked for first.
+    if not has_driver() or find_spec("torch") is None:
+        return False
+    return bool(_triton_engine().is_usable())
+
+
+def _best(kernel: Kernel | None, dtype: xp.DType, sparse: bool) -> Engine:
     def covers(engine: Engine) -> bool:
         return kernel is None or engine.covers(kernel, dtype=dtype, sparse=sparse)
 
-    if is_usable():
-        fused = TritonEngine()
-        return fused if covers(fused) else torch_on(fused.device)
+    if has_fused_tiles():
+        fused: Engine = _triton_engine().TritonEngine()
+        return fused if covers(fused) else tiled_on(fused.device)
     if (
         kernel is not None and kernel.bilinear
     ):  # by factors no entry is computed, see `_tiles.factored`
-        return TorchEngine()
+        return TiledEngine()
     # Without compiled tiles there are no instructions, and to build the engine would raise an
     # error.
     if {"avx512", "avx2"}.isdisjoint(instructions()) or not covers(NativeEngine()):
-        return TorchEngine()
+        return TiledEngine()
     return NativeEngine()
 
 
@@ -137,24 +146,31 @@ def _engine_called(spec: str) -> Engine:
     if spec == "native:fast":
         return NativeEngine(precision="fast")
     name, colon, device = spec.partition(":")
-    device = device if colon else {"torch": "cpu", "triton": "cuda"}.get(name, "")
-    if name not in ("torch", "triton") or not re.fullmatch(DEVICE_PATTERN, device):
+    device = device if colon else {"torch": "cpu", "numpy": "cpu", "triton": "cuda"}.get(name, "")
+    is_known = name in ("torch", "triton") or spec == "numpy"
+    if not is_known or not re.fullmatch(DEVICE_PATTERN, device):
         known_names = (
-            "auto, torch, native, native:fast, torch:cpu, torch:cuda[:i[,j,...]], "
-            "triton[:cuda[:i[,j,...]]]"
+            "auto, native, native:fast, numpy, torch:cuda[:i[,j,...]], triton[:cuda[:i[,j,...]]]"
         )
         raise ParameterError(
             "engine", spec, known_names, _hint(spec).removeprefix("; "), UNKNOWN_FORM
         )
     devices = _devices(device)
+    if name == "triton":
+        import_torch(Text("{engine=}", spec))
     if name == "torch" and device != "cpu":
         for one_device in devices:
             check_device(one_device, Text("{engine=}", spec))
     engines = [
-        TritonEngine(one_device) if name == "triton" else torch_on(one_device)
+        _triton_engine().TritonEngine(one_device) if name == "triton" else tiled_on(one_device)
         for one_device in devices
     ]
     return engines[0] if len(engines) == 1 else MultiDeviceEngine(tuple(engines))
+
+
+def _triton_engine() -> ModuleType:
+    """Return the module of fused tiles, which imports torch."""
+    return import_module("gramian.engines.triton_engine")
 
 
 def _hint(spec: str) -> str:

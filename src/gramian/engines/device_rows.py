@@ -10,8 +10,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from .. import _arrays as xp
 from .._sparse import is_sparse
-from ..data import ArrayRows, RowSource
+from ..data import RowSource
 from ..data.rows.prefetch import prefetch
 
 Event = Any
@@ -56,11 +57,13 @@ class Staging:
         # The first block is the largest, so a buffer is allocated once in a pass.
         if buffer is None or len(buffer) < len(block):
             buffer = self._buffers[turn] = self._buffer(block)
-        sent, self._sent[turn] = self._copy(buffer[: len(block)].copy_(block))
+        sent, self._sent[turn] = self._copy(buffer[: len(block)].copy_(xp.as_tensor(block, "cpu")))
         return sent, self._sent[turn]
 
     def _buffer(self, like: Tensor) -> Tensor:
-        return torch.empty(like.shape, dtype=like.dtype, pin_memory=self._stream is not None)
+        return torch.empty(
+            like.shape, dtype=xp.torch_dtype(like.dtype), pin_memory=self._stream is not None
+        )
 
     def _copy(self, staged: Tensor) -> tuple[Tensor, Event]:
         if self._stream is None:
@@ -71,18 +74,6 @@ class Staging:
             sent = staged.to(self.device, non_blocking=True)
             event = self._stream.record_event()
         return sent, event
-
-
-def copy_rows(rows: RowSource, size: int) -> ArrayRows:
-    """Return all rows as one tensor on the device of their blocks, read `size` rows at a time."""
-    out: Tensor | None = None
-    for part, block in rows.blocks(size):
-        # The first block tells the device and dtype, which the source itself may not know.
-        out = block.new_empty(rows.shape) if out is None else out
-        out[part] = block
-    if out is None:
-        raise ValueError(f"{rows!r} has no rows")
-    return ArrayRows(out, feature_names=rows.feature_names)
 
 
 class DeviceRows(RowSource):
@@ -107,7 +98,9 @@ class DeviceRows(RowSource):
     def blocks(self, size: int) -> Iterator[tuple[slice, Float[Tensor, "b d"]]]:
         """Walk over the rows; see `RowSource.blocks`."""
         if size >= self.shape[0]:  # no computation could overlap the only copy
-            yield from ((rows, block.to(self.device)) for rows, block in self.rows.blocks(size))
+            yield from (
+                (rows, xp.to_device(block, self.device)) for rows, block in self.rows.blocks(size)
+            )
             return
         for rows, block, event in prefetch(self._sent(size)):
             if event is not None:
@@ -118,18 +111,20 @@ class DeviceRows(RowSource):
 
     def take(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
         """Gather rows; see `RowSource.take`."""
-        return self.rows.take(index).to(self.device)
+        return xp.to_device(self.rows.take(index), self.device)
 
     def _sent(self, size: int) -> Iterator[tuple[slice, Tensor, Event]]:
         staging = self._staging()
         for rows, block in self.rows.blocks(size):
             # Pinned buffers hold dense numbers, and a block on the device needs no transfer.
             if is_sparse(block) or self._has(block):
-                yield rows, block.to(self.device), None
+                yield rows, xp.to_device(block, self.device), None
             else:
                 yield rows, *staging.send(block)
 
     def _has(self, block: Tensor) -> bool:
+        if not xp.is_tensor(block):
+            return False
         same = block.device.type == self.device.type
         # A device without a number means the current one, where any block of its kind counts.
         return same and self.device.index in (None, block.device.index)

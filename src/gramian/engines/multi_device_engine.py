@@ -6,10 +6,10 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array
 from .._sparse import slice_rows
 from ..kernels import Kernel
 from ._tiles.ranges import bounds_of, sum_of
@@ -51,11 +51,11 @@ class MultiDeviceEngine(Engine):
         for engine in self.engines:
             engine.check()
 
-    def covers(self, kernel: Kernel, *, dtype: torch.dtype, sparse: bool) -> bool:
+    def covers(self, kernel: Kernel, *, dtype: xp.DType, sparse: bool) -> bool:
         return all(engine.covers(kernel, dtype=dtype, sparse=sparse) for engine in self.engines)
 
     def require(
-        self, kernel: Kernel, *, dtype: torch.dtype, sparse: bool, name: str | None = None
+        self, kernel: Kernel, *, dtype: xp.DType, sparse: bool, name: str | None = None
     ) -> None:
         for engine in self.engines:
             engine.require(kernel, dtype=dtype, sparse=sparse, name=name)
@@ -73,30 +73,30 @@ class MultiDeviceEngine(Engine):
     def matvec(
         self,
         kernel: Kernel,
-        x: Tensor,
-        z: Tensor,
-        v: Float[Tensor, "m t"],
+        x: Array,
+        z: Array,
+        v: Float[Array, "m t"],
         *,
         diagonal: int | None = None,
-    ) -> Float[Tensor, "b t"]:
-        def part(engine: Engine, start: int, stop: int) -> Tensor:
+    ) -> Float[Array, "b t"]:
+        def part(engine: Engine, start: int, stop: int) -> Array:
             rows = slice_rows(x, start, stop)
             return engine.matvec(kernel, rows, z, v, diagonal=_shift_range(diagonal, start))
 
-        return torch.cat(self._over_engines(part, x.shape[0]))
+        return xp.concat(self._over_engines(part, x.shape[0]))
 
     def normal(
         self,
         kernel: Kernel,
-        x: Tensor,
-        z: Tensor,
-        v: Float[Tensor, "m t"] | None,
+        x: Array,
+        z: Array,
+        v: Float[Array, "m t"] | None,
         *,
-        weights: Float[Tensor, " b"] | None = None,
-        targets: Float[Tensor, "b t"] | None = None,
+        weights: Float[Array, " b"] | None = None,
+        targets: Float[Array, "b t"] | None = None,
         diagonal: int | None = None,
-    ) -> Float[Tensor, "m t"]:
-        def part(engine: Engine, start: int, stop: int) -> Tensor:
+    ) -> Float[Array, "m t"]:
+        def part(engine: Engine, start: int, stop: int) -> Array:
             w, y = (None if u is None else u[start:stop] for u in (weights, targets))
             rows, shifted = slice_rows(x, start, stop), _shift_range(diagonal, start)
             return engine.normal(kernel, rows, z, v, weights=w, targets=y, diagonal=shifted)
@@ -104,29 +104,29 @@ class MultiDeviceEngine(Engine):
         return sum_of(self._over_engines(part, x.shape[0]))
 
     def symmetric(
-        self, kernel: Kernel, x: Float[Tensor, "n d"], v: Float[Tensor, "n t"]
-    ) -> Float[Tensor, "n t"]:
+        self, kernel: Kernel, x: Float[Array, "n d"], v: Float[Array, "n t"]
+    ) -> Float[Array, "n t"]:
         return self.matvec(kernel, x, x, v, diagonal=0)
 
     def symmetric_evaluations(self, n: int) -> int:
         return n * n
 
     def block(
-        self, kernel: Kernel, x: Tensor, z: Tensor, *, diagonal: int | None = None
-    ) -> Float[Tensor, "b m"]:
-        def part(engine: Engine, start: int, stop: int) -> Tensor:
+        self, kernel: Kernel, x: Array, z: Array, *, diagonal: int | None = None
+    ) -> Float[Array, "b m"]:
+        def part(engine: Engine, start: int, stop: int) -> Array:
             rows = slice_rows(x, start, stop)
             return engine.block(kernel, rows, z, diagonal=_shift_range(diagonal, start))
 
-        return torch.cat(self._over_engines(part, x.shape[0]))
+        return xp.concat(self._over_engines(part, x.shape[0]))
 
     def gradients(
-        self, kernel: Kernel, x: Tensor, z: Tensor, v: Float[Tensor, "m t"]
-    ) -> Float[Tensor, "b t d"]:
-        def part(engine: Engine, start: int, stop: int) -> Tensor:
+        self, kernel: Kernel, x: Array, z: Array, v: Float[Array, "m t"]
+    ) -> Float[Array, "b t d"]:
+        def part(engine: Engine, start: int, stop: int) -> Array:
             return engine.gradients(kernel, slice_rows(x, start, stop), z, v)
 
-        return torch.cat(self._over_engines(part, x.shape[0]))
+        return xp.concat(self._over_engines(part, x.shape[0]))
 
     def workspace_bytes(self, m: int, d: int, t: int, itemsize: int) -> int:
         # The sum, as if engines shared one memory: results meet on the device of the rows.
@@ -135,7 +135,7 @@ class MultiDeviceEngine(Engine):
     def row_bytes(self, d: int, t: int, itemsize: int) -> int:
         return max(engine.row_bytes(d, t, itemsize) for engine in self.engines)
 
-    def _over_engines(self, part: Callable[[Engine, int, int], Tensor], n: int) -> list[Tensor]:
+    def _over_engines(self, part: Callable[[Engine, int, int], Array], n: int) -> list[Array]:
         # With fewer rows than engines, the last engines receive none and are left out.
         bounds = bounds_of(n, 1, len(self.engines))
         engines = self.engines[: len(bounds)]

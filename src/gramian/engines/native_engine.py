@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array
 from .._messages.errors import Text, TextError
 from .._parallel.workers import default_threads, run
 from .._sparse import is_sparse
@@ -84,8 +84,8 @@ class NativeEngine(Engine):
 
     There are tiles for the kernels of gramian, except kernels of angles (cosine, periodic,
     haversine), and for positive multiples of them; Tanimoto's and the chi-squared kernel have
-    entries here and gradients by torch. For other kernels, sums and products of kernels, and sparse
-    rows `covers` is False, and this engine raises an error.
+    entries here and gradients by `TiledEngine`. For other kernels, sums and products of kernels,
+    and sparse rows `covers` is False, and this engine raises an error.
 
     With AVX-512 an entry of the Gaussian, l1 Laplacian or chi-squared kernel may exceed 1 by its
     rounding.
@@ -93,7 +93,7 @@ class NativeEngine(Engine):
     Parameters
     ----------
     threads : int, optional
-        Number of workers; the number of threads of torch if None.
+        Number of workers; the number of threads of the BLAS if None.
     instructions : str, default="best"
         ``"amx"``, ``"avx512"``, ``"avx2"``, ``"portable"``, or the best of these that the machine
         supports; ``"amx"`` is AVX-512 with AMX. ``"amx-emulated"`` emulates AMX for tests of this
@@ -138,54 +138,54 @@ class NativeEngine(Engine):
                 ", ".join(instructions()),
             )
 
-    def covers(self, kernel: Kernel, *, dtype: torch.dtype, sparse: bool) -> bool:
+    def covers(self, kernel: Kernel, *, dtype: xp.DType, sparse: bool) -> bool:
         return not sparse and is_compiled(unscale_kernel(kernel)[1])
 
     def matvec(
         self,
         kernel: Kernel,
-        x: Tensor,
-        z: Tensor,
-        v: Float[Tensor, "m t"],
+        x: Array,
+        z: Array,
+        v: Float[Array, "m t"],
         *,
         diagonal: int | None = None,
-    ) -> Float[Tensor, "b t"]:
+    ) -> Float[Array, "b t"]:
         self._check_covered(kernel, x)
         if is_empty(x, z):
-            return self._torch_tiles.matvec(kernel, x, z, v)
+            return self._tiles.matvec(kernel, x, z, v)
         factor, tiles = self._compiled_tiles(kernel, x, z, diagonal)
-        rows, columns = x.detach().contiguous(), tiles.columns(v)
-        out = torch.empty(len(x), v.shape[1], dtype=torch.float64)
+        rows, columns = xp.contiguous(xp.detach(x)), tiles.columns(v)
+        out = xp.empty((len(x), v.shape[1]), xp.float64)
 
         def part(start: int, stop: int) -> None:
             tiles.plan.matvec(rows, start, stop, columns, out[start:stop])
 
         self._over_rows(part, x, z, tiles)
-        return out.mul_(factor)
+        return xp.multiply_(out, factor)
 
     def normal(
         self,
         kernel: Kernel,
-        x: Tensor,
-        z: Tensor,
-        v: Float[Tensor, "m t"] | None,
+        x: Array,
+        z: Array,
+        v: Float[Array, "m t"] | None,
         *,
-        weights: Float[Tensor, " b"] | None = None,
-        targets: Float[Tensor, "b t"] | None = None,
+        weights: Float[Array, " b"] | None = None,
+        targets: Float[Array, "b t"] | None = None,
         diagonal: int | None = None,
-    ) -> Float[Tensor, "m t"]:
+    ) -> Float[Array, "m t"]:
         self._check_covered(kernel, x)
         like = is_given(targets if v is None else v)
         if is_empty(x, z):
-            return self._torch_tiles.normal(kernel, x, z, v, targets=targets)
+            return self._tiles.normal(kernel, x, z, v, targets=targets)
         factor, tiles = self._compiled_tiles(kernel, x, z, diagonal)
         # The factor enters twice: with v, and with the sum at the end. The targets stay as they
         # are.
         columns = None if v is None else tiles.columns(v * factor)
-        rows, w, y = x.detach().contiguous(), tiles.rowwise(weights), tiles.rowwise(targets)
+        rows, w, y = xp.contiguous(xp.detach(x)), tiles.rowwise(weights), tiles.rowwise(targets)
 
-        def part(bounds: tuple[int, int]) -> Tensor:
-            out = torch.zeros(like.shape[1], len(z), dtype=torch.float64)
+        def part(bounds: tuple[int, int]) -> Array:
+            out = xp.zeros((like.shape[1], len(z)), xp.float64)
             tiles.plan.normal(rows, *bounds, columns, w, y, out)
             return out
 
@@ -193,37 +193,37 @@ class NativeEngine(Engine):
         parts = self._parts_per_thread(like.shape[1] * len(z))
         bounds = bounds_of(len(x), MIN_PART_ROWS, parts * self._threads())
         parts_of = run(self._threads(), part, bounds, tiles.plan.stop, light=_is_light(x, z))
-        return sum_of(parts_of).t().mul_(factor)
+        return xp.multiply_(sum_of(parts_of).T, factor)
 
     def symmetric(
-        self, kernel: Kernel, x: Float[Tensor, "n d"], v: Float[Tensor, "n t"]
-    ) -> Float[Tensor, "n t"]:
+        self, kernel: Kernel, x: Float[Array, "n d"], v: Float[Array, "n t"]
+    ) -> Float[Array, "n t"]:
         self._check_covered(kernel, x)
         if is_empty(x, x):
-            return self._torch_tiles.symmetric(kernel, x, v)
+            return self._tiles.symmetric(kernel, x, v)
         factor, tiles = self._compiled_tiles(kernel, x, x, 0)
-        rows, columns = x.detach().contiguous(), tiles.columns(v)
+        rows, columns = xp.contiguous(xp.detach(x)), tiles.columns(v)
         # Each worker takes rows in turn inside the tiles, because rows become shorter along the
         # triangle.
         workers = min(self._threads(), len(x))
 
-        def part(worker: int) -> Tensor:
-            out = torch.zeros(v.shape[1], len(x), dtype=torch.float64)
+        def part(worker: int) -> Array:
+            out = xp.zeros((v.shape[1], len(x)), xp.float64)
             tiles.plan.symmetric(rows, worker, workers, columns, out)
             return out
 
         light = _is_light(x, x)
         parts = run(self._threads(), part, range(workers), tiles.plan.stop, light=light)
-        return sum_of(parts).t().mul_(factor)
+        return xp.multiply_(sum_of(parts).T, factor)
 
     def block(
-        self, kernel: Kernel, x: Tensor, z: Tensor, *, diagonal: int | None = None
-    ) -> Float[Tensor, "b m"]:
+        self, kernel: Kernel, x: Array, z: Array, *, diagonal: int | None = None
+    ) -> Float[Array, "b m"]:
         self._check_covered(kernel, x)
         if is_empty(x, z):
-            return self._torch_tiles.block(kernel, x, z)
+            return self._tiles.block(kernel, x, z)
         factor, tiles = self._compiled_tiles(kernel, x, z, diagonal)
-        rows, out = x.detach().contiguous(), torch.empty(len(x), len(z), dtype=x.dtype)
+        rows, out = xp.contiguous(xp.detach(x)), xp.empty((len(x), len(z)), x.dtype)
 
         def part(start: int, stop: int) -> None:
             if tiles.dtype == out.dtype:
@@ -231,18 +231,18 @@ class NativeEngine(Engine):
                 return
             # Float64 tiles of float32 rows are rounded a few rows at a time, not as a second
             # matrix.
-            entries = torch.empty(MIN_PART_ROWS, len(z), dtype=tiles.dtype)
+            entries = xp.empty((MIN_PART_ROWS, len(z)), tiles.dtype)
             for i in range(start, stop, MIN_PART_ROWS):
                 own_entries = entries[: min(stop - i, MIN_PART_ROWS)]
                 tiles.plan.block(rows, i, i + len(own_entries), own_entries)
                 out[i : i + len(own_entries)] = own_entries
 
         self._over_rows(part, x, z, tiles)
-        return out if factor == 1.0 else out.mul_(factor)
+        return out if factor == 1.0 else xp.multiply_(out, factor)
 
     def gradients(
-        self, kernel: Kernel, x: Tensor, z: Tensor, v: Float[Tensor, "m t"]
-    ) -> Float[Tensor, "b t d"]:
+        self, kernel: Kernel, x: Array, z: Array, v: Float[Array, "m t"]
+    ) -> Float[Array, "b t d"]:
         check_gradients(kernel, x)
         self._check_covered(kernel, x)
         factor, plain = unscale_kernel(kernel)
@@ -251,14 +251,18 @@ class NativeEngine(Engine):
         # The tiles for products of bfloat16 pieces have no slopes.
         settings = replace(self._settings, precision="exact")
         tiles = Compiled.build(plain, z, x.dtype, settings, None)
-        rows, cols, columns = x.detach().contiguous(), z.detach().contiguous(), tiles.columns(v)
-        out = torch.empty(len(x), v.shape[1], x.shape[1], dtype=torch.float64)
+        rows, cols, columns = (
+            xp.contiguous(xp.detach(x)),
+            xp.contiguous(xp.detach(z)),
+            tiles.columns(v),
+        )
+        out = xp.empty((len(x), v.shape[1], x.shape[1]), xp.float64)
 
         def part(start: int, stop: int) -> None:
             tiles.plan.gradients(rows, start, stop, cols, columns, out[start:stop])
 
         self._over_rows(part, x, z, tiles)
-        return out.mul_(factor)
+        return xp.multiply_(out, factor)
 
     def workspace_bytes(self, m: int, d: int, t: int, itemsize: int) -> int:
         threads, width = self._threads(), m + MIN_PART_ROWS
@@ -269,18 +273,18 @@ class NativeEngine(Engine):
         strip = max(strip, (1 << 18) + GRADIENT_BYTES * sums)
         sums = (threads * self._parts_per_thread(m * t) + threads + 1) * width * t * 8
         compiled = threads * strip + columns + sums
-        # A kernel without compiled tiles is computed by torch within the same budget.
-        return max(compiled, self._torch_tiles.workspace_bytes(m, d, t, itemsize))
+        # A kernel without compiled tiles is computed by tiles of NumPy within the same budget.
+        return max(compiled, self._tiles.workspace_bytes(m, d, t, itemsize))
 
     def row_bytes(self, d: int, t: int, itemsize: int) -> int:
-        return self._torch_tiles.row_bytes(d, t, itemsize)
+        return self._tiles.row_bytes(d, t, itemsize)
 
     @property
-    def _torch_tiles(self) -> Tiled:
-        """Tiles of torch, for products without rows or columns.
+    def _tiles(self) -> Tiled:
+        """Tiles of NumPy, for products without rows or columns.
 
         The workspace also covers these tiles: if a fit planned with this engine gets rows without
-        tiles, `choose_covering` replaces it by torch within the same budget.
+        tiles, `choose_covering` replaces it by `TiledEngine` within the same budget.
         """
         return Tiled(threads=self.threads)
 
@@ -290,11 +294,11 @@ class NativeEngine(Engine):
     def _parts_per_thread(self, numbers: int) -> int:
         return PARTS_PER_THREAD if numbers * 8 <= PART_SUM_BYTES else 1
 
-    def _check_covered(self, kernel: Kernel, x: Tensor) -> None:
+    def _check_covered(self, kernel: Kernel, x: Array) -> None:
         self.require(kernel, dtype=x.dtype, sparse=is_sparse(x))
 
     def _compiled_tiles(
-        self, kernel: Kernel, x: Tensor, z: Tensor, diagonal: int | None
+        self, kernel: Kernel, x: Array, z: Array, diagonal: int | None
     ) -> tuple[float, Compiled]:
         factor, plain = unscale_kernel(kernel)
         # Compiled tiles do not check features, and a negative one would yield a wrong entry
@@ -309,7 +313,7 @@ class NativeEngine(Engine):
         return TileSettings(self.instructions, self._threads(), self.precision)
 
     def _over_rows(
-        self, part: Callable[[int, int], None], x: Tensor, z: Tensor, tiles: Compiled
+        self, part: Callable[[int, int], None], x: Array, z: Array, tiles: Compiled
     ) -> None:
         bounds = bounds_of(len(x), MIN_PART_ROWS, self._threads() * PARTS_PER_THREAD)
         parts_done = run(
@@ -320,12 +324,12 @@ class NativeEngine(Engine):
             pass
 
 
-def _refuse_negative(kernel: Kernel, points: Tensor) -> None:
+def _refuse_negative(kernel: Kernel, points: Array) -> None:
     """Raise the ValueError of the kernel if a feature is below 0."""
     if bool(points.min() < 0):  # needs less memory than an element-wise comparison
-        kernel.prepare(points[(points < 0).any(dim=1).nonzero()[0]], "left")
+        kernel.prepare(points[xp.flatnonzero((points < 0).any(axis=1))[:1]], "left")
 
 
-def _is_light(x: Tensor, z: Tensor) -> bool:
+def _is_light(x: Array, z: Array) -> bool:
     """Return whether computing the entries takes less time than waking a worker."""
     return len(x) * len(z) * (x.shape[1] + ENTRY_FEATURES) <= LIGHT_NUMBERS

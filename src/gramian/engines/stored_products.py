@@ -5,21 +5,21 @@ from __future__ import annotations
 from importlib import import_module
 
 from jaxtyping import Float, Int
-from torch import Tensor
 
-from ._compiled.kernels import NATIVE_MODULE
+from .._arrays import Array
+from .._arrays.compiled import NATIVE_MODULE
 
 
 def multiply(
-    entries: Float[Tensor, "n m"],
-    some: Int[Tensor, " k"] | None,
+    entries: Float[Array, "n m"],
+    some: Int[Array, " k"] | None,
     bounds: tuple[int, int],
     *,
-    v: Float[Tensor, "t m"] | None = None,
-    weights: Float[Tensor, " k"] | None = None,
-    targets: Float[Tensor, "k t"] | None = None,
-    products: Float[Tensor, "b t"] | None = None,
-    sums: Float[Tensor, "t c"] | None = None,
+    v: Float[Array, "t m"] | None = None,
+    weights: Float[Array, " k"] | None = None,
+    targets: Float[Array, "k t"] | None = None,
+    products: Float[Array, "b t"] | None = None,
+    sums: Float[Array, "t c"] | None = None,
     chained: bool = False,
 ) -> None:
     """Multiply a range of rows of a stored matrix E; each row is read from memory once.

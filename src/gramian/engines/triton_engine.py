@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array
 from .._messages.errors import Text
 from .._sparse import is_sparse
 from ..kernels import Kernel
@@ -33,14 +34,14 @@ LEAST_VERSION = (3, 4)
 
 MISSING_TRITON = Text(
     "TritonEngine needs the package triton, 3.4 or later, which is not installed: `pip install "
-    "gramian[triton]`; or use {engine='torch:cuda'}, which computes on the same device without "
+    "gramian[gpu]`; or use {engine='torch:cuda'}, which computes on the same device without "
     "fused tiles"
 )
 
 NOT_INTERPRETED = Text(
     "TritonEngine(device='cpu') runs only in Triton's interpreter, for tests: set the environment "
     "variable TRITON_INTERPRET=1 before Python starts, or use {engine='native'} or "
-    "{engine='torch'} on the CPU"
+    "{engine='numpy'} on the CPU"
 )
 
 
@@ -54,13 +55,13 @@ class TritonEngine(Engine):
     in float64 beyond it, in an order that is fixed: there are no atomic additions.
 
     Squared distances come from norms and a product, or from differences if features are few or the
-    product would lose digits; if float32 cannot keep entries right to 6e-6, `TorchEngine` computes
+    product would lose digits; if float32 cannot keep entries right to 6e-6, `TiledEngine` computes
     tiles in float64 on the same device. There are no tiles for float64 or sparse rows, nor for
     kernels without a fused profile (linear and polynomial ones, sums and products, kernels
     registered elsewhere): `covers` is False, and this engine raises an error.
 
     `gradients` are fused for smooth kernels of the Euclidean distance, with ``"3xtf32"`` in place
-    of ``"3xbf16"``; for the Laplacians tiles of `TorchEngine` compute them on the same device.
+    of ``"3xbf16"``; for the Laplacians tiles of `TiledEngine` compute them on the same device.
 
     `normal` computes entries twice instead of storing them; or, with many features, stores
     the entries of some rows, if that needs less arithmetic. `symmetric` evaluates each pair once.
@@ -123,8 +124,8 @@ class TritonEngine(Engine):
     def device_bytes(self) -> int | None:
         return super().device_bytes() if self.memory_bytes is None else self.memory_bytes
 
-    def covers(self, kernel: Kernel, *, dtype: torch.dtype, sparse: bool) -> bool:
-        if sparse or dtype != torch.float32:
+    def covers(self, kernel: Kernel, *, dtype: xp.DType, sparse: bool) -> bool:
+        if sparse or dtype not in (xp.float32, torch.float32):
             return False
         # Importing the profiles imports triton, which need not be installed until this call.
         profiles = import_module(f"{__package__}._fused.profiles").PROFILE_OF_KERNEL
@@ -133,58 +134,58 @@ class TritonEngine(Engine):
     def matvec(
         self,
         kernel: Kernel,
-        x: Tensor,
-        z: Tensor,
-        v: Float[Tensor, "m t"],
+        x: Array,
+        z: Array,
+        v: Float[Array, "m t"],
         *,
         diagonal: int | None = None,
-    ) -> Float[Tensor, "b t"]:
+    ) -> Float[Array, "b t"]:
         factor, K = self._fused_tiles(kernel, x, z, diagonal)
         if K is None:
-            return self._torch_tiles.matvec(kernel, x, z, v, diagonal=diagonal)
-        return (K @ v.to(self.device)).mul_(factor).to(x.device)
+            return self._tiles.matvec(kernel, x, z, v, diagonal=diagonal)
+        return xp.to_device((K @ self._send(v)).mul_(factor), xp.device_of(x))
 
     def normal(
         self,
         kernel: Kernel,
-        x: Tensor,
-        z: Tensor,
-        v: Float[Tensor, "m t"] | None,
+        x: Array,
+        z: Array,
+        v: Float[Array, "m t"] | None,
         *,
-        weights: Float[Tensor, " b"] | None = None,
-        targets: Float[Tensor, "b t"] | None = None,
+        weights: Float[Array, " b"] | None = None,
+        targets: Float[Array, "b t"] | None = None,
         diagonal: int | None = None,
-    ) -> Float[Tensor, "m t"]:
+    ) -> Float[Array, "m t"]:
         factor, K = self._fused_tiles(kernel, x, z, diagonal)
         like = is_given(targets if v is None else v)
         if K is None:
-            return self._torch_tiles.normal(
+            return self._tiles.normal(
                 kernel, x, z, v, weights=weights, targets=targets, diagonal=diagonal
             )
-        v, w, y = (None if u is None else u.to(self.device) for u in (v, weights, targets))
+        v, w, y = (None if u is None else self._send(u) for u in (v, weights, targets))
         Normal = import_module(f"{__package__}._fused.normal").Normal
-        out: Tensor = Normal(K, factor, w, y)(v, like.shape[1])
-        return out.to(z.device)
+        out: Array = Normal(K, factor, w, y)(v, like.shape[1])
+        return xp.to_device(out, xp.device_of(z))
 
     def symmetric(
-        self, kernel: Kernel, x: Float[Tensor, "n d"], v: Float[Tensor, "n t"]
-    ) -> Float[Tensor, "n t"]:
+        self, kernel: Kernel, x: Float[Array, "n d"], v: Float[Array, "n t"]
+    ) -> Float[Array, "n t"]:
         factor, K = self._fused_tiles(kernel, x, x, 0)
         if K is None:
-            return self._torch_tiles.symmetric(kernel, x, v)
-        return K.symmetric(v.to(self.device)).mul_(factor).to(x.device)
+            return self._tiles.symmetric(kernel, x, v)
+        return xp.to_device(K.symmetric(self._send(v)).mul_(factor), xp.device_of(x))
 
     def block(
-        self, kernel: Kernel, x: Tensor, z: Tensor, *, diagonal: int | None = None
-    ) -> Float[Tensor, "b m"]:
+        self, kernel: Kernel, x: Array, z: Array, *, diagonal: int | None = None
+    ) -> Float[Array, "b m"]:
         factor, K = self._fused_tiles(kernel, x, z, diagonal)
         if K is None:
-            return self._torch_tiles.block(kernel, x, z, diagonal=diagonal)
-        return K.dense().mul_(factor).to(x.device)
+            return self._tiles.block(kernel, x, z, diagonal=diagonal)
+        return xp.to_device(K.dense().mul_(factor), xp.device_of(x))
 
     def gradients(
-        self, kernel: Kernel, x: Tensor, z: Tensor, v: Float[Tensor, "m t"]
-    ) -> Float[Tensor, "b t d"]:
+        self, kernel: Kernel, x: Array, z: Array, v: Float[Array, "m t"]
+    ) -> Float[Array, "b t d"]:
         check_gradients(kernel, x)
         self.require(kernel, dtype=x.dtype, sparse=is_sparse(x))
         smooth = import_module(f"{__package__}._fused.profiles").SLOPE_OF_KERNEL
@@ -197,21 +198,21 @@ class TritonEngine(Engine):
         if K is None:  # a kink, the l1 distance, or digits that float32 lacks
             return TiledGradients(self.device)(kernel, x, z, v)
         compute = import_module(f"{__package__}._fused.gradients").gradients
-        out: Tensor = compute(plain, *(u.to(self.device) for u in (x, z, v)), K)
-        return out.mul_(factor).to(x.device)
+        out: Array = compute(plain, *(self._send(u) for u in (x, z, v)), K)
+        return xp.to_device(out.mul_(factor), xp.device_of(x))
 
     def workspace_bytes(self, m: int, d: int, t: int, itemsize: int) -> int:
         width = max(t, 16)
         scratch = min(SCRATCH_BYTES, 4 * m * DEVICE_BLOCK)
         fused = m * (4 * (4 * d + 32) + 32 * width) + SPLIT_ROWS * 8 * width + scratch
-        return max(fused, self._torch_tiles.workspace_bytes(m, d, t, itemsize))
+        return max(fused, self._tiles.workspace_bytes(m, d, t, itemsize))
 
     def row_bytes(self, d: int, t: int, itemsize: int) -> int:
         fused = 4 * (6 * d + 32) + 24 * max(t, 16)
-        return max(fused, self._torch_tiles.row_bytes(d, t, itemsize))
+        return max(fused, self._tiles.row_bytes(d, t, itemsize))
 
     @property
-    def _torch_tiles(self) -> Tiled:
+    def _tiles(self) -> Tiled:
         """Tiles of torch on the same device, for products without rows or columns.
 
         They also compute in float64 if float32 would lose digits, and, by `choose_covering`, with
@@ -220,7 +221,7 @@ class TritonEngine(Engine):
         return Tiled(self.device)
 
     def _fused_tiles(
-        self, kernel: Kernel, x: Tensor, z: Tensor, diagonal: int | None
+        self, kernel: Kernel, x: Array, z: Array, diagonal: int | None
     ) -> tuple[float, Fused | None]:
         """Return the factor of a kernel and its fused tiles; None if `Tiled` must compute."""
         self.require(kernel, dtype=x.dtype, sparse=is_sparse(x))
@@ -229,14 +230,18 @@ class TritonEngine(Engine):
             return factor, None
         if not isinstance(plain, LengthscaleKernel):
             raise TypeError(f"there are no fused tiles for {kernel!r}")
-        left_points = x.to(self.device)
+        left_points = self._send(x)
         # The identity tells the tiles that one prepared copy serves both sides.
-        right = left_points if z is x else z.to(self.device)
+        right = left_points if z is x else self._send(z)
         build = import_module(f"{__package__}._fused.products").Fused.build
         K: Fused | None = build(plain, left_points, right, diagonal, self.precision, self._tunes)
         if K is None:
             logger.debug("torch tiles in float64: float32 would lose digits of %r", kernel)
         return factor, K
+
+    def _send(self, x: Array) -> Array:
+        """Return a tensor on the device of this engine; of an array of the host, too."""
+        return xp.as_tensor(x, self.device)
 
     @property
     def _tunes(self) -> bool:

@@ -8,8 +8,8 @@ from typing import Any, TypeGuard
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from torch import Tensor
 
+from .._arrays import Array
 from .._registries.synonyms import meant_by
 from ..fitting.inputs.kernel_matrix import PRECOMPUTED_NAME as PRECOMPUTED
 from ..kernels import Kernel
@@ -95,12 +95,12 @@ def restore_on_error(estimator: BaseEstimator) -> Iterator[None]:
         raise
 
 
-def as_numpy(index: Tensor | None) -> np.ndarray | None:
+def as_numpy(index: Array | None) -> np.ndarray | None:
     """Return row numbers as an array."""
-    return None if index is None else index.numpy()
+    return None if index is None else index
 
 
-def squeeze_coef(coef: Tensor) -> np.ndarray:
+def squeeze_coef(coef: Array) -> np.ndarray:
     """Return coefficients as an array, (m,) for one target."""
-    array = coef.numpy()
+    array = coef
     return array[:, 0] if array.shape[1] == 1 else array

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from .. import landmarks
+from .._arrays import Array, RandomStream
 from .._messages.checks import as_bytes, as_positive
 from .._parameters.types import EngineLike, KernelLike, Lengthscale, MemoryLimit, RandomState
 from ..data import RowSource
@@ -102,9 +101,9 @@ def leverage_scores(
     rows, selector = _checked_rows(X, method, penalty, oversampling)
     K, rng = _operator(kernel, rows, lengthscale, engine, memory_limit, random_state)
     if selector is None:
-        return _exact(K, penalty, memory_limit).numpy()
+        return _exact(K, penalty, memory_limit)
     dictionary = Dictionary.of(selector.select(K, rng=rng), K.shape[0])
-    return Scorer.build(K, dictionary, penalty)().numpy()
+    return Scorer.build(K, dictionary, penalty)()
 
 
 def effective_dimension(
@@ -195,12 +194,12 @@ def _operator(
     engine: EngineLike,
     memory_limit: MemoryLimit,
     random_state: RandomState,
-) -> tuple[KernelOperator, torch.Generator]:
+) -> tuple[KernelOperator, RandomStream]:
     for_kernel, for_rows = validation.generators(random_state, 2)
     chosen = resolve.kernel_for(resolve.kernel(kernel, lengthscale), rows, for_kernel)
     memory = 1 << 30 if memory_limit is None else as_bytes(memory_limit)
     return KernelOperator(chosen, rows, rows, engine, memory), for_rows
 
 
-def _exact(K: KernelOperator, penalty: float, memory_limit: MemoryLimit) -> Tensor:
+def _exact(K: KernelOperator, penalty: float, memory_limit: MemoryLimit) -> Array:
     return exact_scores(K, penalty, "8GB" if memory_limit is None else memory_limit)

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import torch
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags, check_array
 from sklearn.utils.validation import (
@@ -18,6 +17,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from .. import _arrays as xp
 from .._parameters.types import Count, Number, RandomState
 from ..data import ReadOptions, RowSource, Table, as_table, is_table
 from ..data.encoding import (
@@ -244,7 +244,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
 
 def _array(rows: RowSource) -> np.ndarray:
-    return rows.map(torch.clone, size=max(1, (1 << 20) // rows.shape[1])).numpy()
+    return rows.map(xp.copy, size=max(1, (1 << 20) // rows.shape[1]))
 
 
 def _targets(table: Table, y: TargetsLike | None) -> np.ndarray | None:

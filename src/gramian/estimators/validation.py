@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_consistent_length, check_random_state
 from sklearn.utils.validation import _check_sample_weight, validate_data
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array, RandomStream
 from .._messages.checks import join_words
 from .._parameters.types import RandomState
 from ..data import (
@@ -26,6 +26,7 @@ from ..data import (
     check_finite,
     is_collection,
     is_table,
+    range_of,
 )
 from ..data.tables.frame_rows import warn_of_rounded_columns
 from ..fitting import FitSettings
@@ -44,7 +45,8 @@ def is_source(X: object) -> bool:
     """Return whether `as_rows` converts X, without scikit-learn's validation."""
     # By the name of its module, which covers tables, batches, readers and data sets alike.
     arrow = type(X).__module__.partition(".")[0] == "pyarrow"
-    return arrow or is_collection(X) or isinstance(X, str | Path | RowSource | Table | Tensor)
+    is_ours = isinstance(X, str | Path | RowSource | Table)
+    return arrow or is_collection(X) or is_ours or xp.is_tensor(X)
 
 
 def rows(X: RowsLike) -> RowSource:
@@ -150,7 +152,7 @@ def objects_of(X: Any) -> list[Any]:
     return list(X)
 
 
-def medians_of(rows: RowSource, names: Sequence[str] | None) -> Tensor | None:
+def medians_of(rows: RowSource, names: Sequence[str] | None) -> Array | None:
     """Return the medians of columns with names, of shape (d,), from at most about 100,000 rows.
 
     They fill the gaps of new rows. None for columns without names, and for rows that are sparse,
@@ -159,8 +161,8 @@ def medians_of(rows: RowSource, names: Sequence[str] | None) -> Tensor | None:
     if names is None or rows.sparse or rows.remote or not rows.random_access:
         return None
     step = -(-len(rows) // MEDIAN_ROWS)
-    sample = rows.take(torch.arange(0, len(rows), step)).double()
-    return torch.from_numpy(np.median(sample.numpy(), axis=0))
+    sample = xp.to_float64(rows.take(xp.arange(0, len(rows), step)))
+    return np.median(sample, axis=0)
 
 
 def _forget_features(estimator: BaseEstimator) -> None:
@@ -272,7 +274,7 @@ def weight_tensor(sample_weight: Weights, n: int) -> RowWeights | None:
     )
     if not checked.any():
         raise ValueError("all sample weights are zero: no row is left to fit")
-    return torch.from_numpy(checked)
+    return checked
 
 
 def _remote_weights(weights: RemoteColumns, n: int) -> RowWeights:
@@ -282,15 +284,16 @@ def _remote_weights(weights: RemoteColumns, n: int) -> RowWeights:
     # The facts come from one pass on the workers; the weights themselves are not sent.
     if not weights.facts.finite:
         raise ValueError("sample_weight contains NaN or infinity")
-    if (least_weight := float(weights.facts.smallest)) < 0:
+    least_weight, largest_weight = range_of(weights)
+    if least_weight < 0:
         raise ValueError(f"sample_weight must not be negative; its least value is {least_weight:g}")
-    if not float(weights.facts.largest) > 0:
+    if not largest_weight > 0:
         raise ValueError("all sample weights are zero: no row is left to fit")
-    return weights.reshape(flat=True).double().stand_in()
+    return xp.to_float64(weights.reshape(flat=True)).stand_in()
 
 
-def generators(random_state: RandomState, count: int) -> list[torch.Generator]:
+def generators(random_state: RandomState, count: int) -> list[RandomStream]:
     """Return independent generators, so that the draws of one step do not affect another."""
     state = check_random_state(random_state)
     seeds = state.randint(2**31 - 1, size=count)
-    return [torch.Generator().manual_seed(int(seed)) for seed in seeds]
+    return [RandomStream(int(seed)) for seed in seeds]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from .. import _arrays as xp
 from ..callbacks import announce, stages
 from ..solvers import Result
 from .cells.fit import fit_cells
@@ -114,7 +115,7 @@ def _solve(method: Method, prepared: Prepared, rng: Generators, *, diagnose: boo
         # Only the probabilities of classes need predictions of held-out rows.
         if prepared.data.coded:
             held_values = watch.predict_held_out(start.problem, result, best) or start.held_values
-        coef = (result.state if best is None else best).coef.cpu()
+        coef = xp.to_host((result.state if best is None else best).coef)
         model = method.model(prepared, start, coef, held_values)
         return prepared.build_fitted(start, result, model, best)
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-import torch
-from torch import Tensor
-
+from .. import _arrays as xp
 from .. import solvers
+from .._arrays import Array, RandomStream
 from .._parameters.types import SolverLike
 from ..data import RowSource
 from ..problems import NystromProblem, Problem
@@ -66,7 +65,7 @@ class MoreRows(SquaredError):
         first = problem_of(placed.K, placed.data, landmarks, settings.one_penalty)
         return Start(first, landmarks, settings.one_penalty, placed.K.engine, prepared.solver)
 
-    def centers(self, prepared: Prepared, start: Start) -> RowSource | Tensor:
+    def centers(self, prepared: Prepared, start: Start) -> RowSource | Array:
         """Return the centers of the first call, without a copy."""
         earlier = self.earlier
         return super().centers(prepared, start) if earlier is None else earlier.model.centers
@@ -108,7 +107,7 @@ def partial_fit(
     earlier = [] if before is None else before.history
     result = _next_epoch(prepared.solver, start.problem, start.state, earlier, rng.solver)
     check_not_diverged(result)
-    model = method.model(prepared, start, result.state.coef.cpu(), None)
+    model = method.model(prepared, start, xp.to_host(result.state.coef), None)
     fitted = prepared.build_fitted(start, result, model)
     user_settings = replace(settings, callbacks=(), tol=prepared.settings.tol)
     if before is None:
@@ -153,7 +152,7 @@ def _next_epoch(
     problem: Problem,
     state: State | None,
     earlier: list[Row],
-    rng: torch.Generator,
+    rng: RandomStream,
 ) -> Result:
     """Return the result of one epoch, which may have several states, with the history so far."""
     done = 0 if state is None else state.iteration

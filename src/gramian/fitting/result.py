@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
 from jaxtyping import Int
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array
 from .._messages.errors import Text, TextError
 from ..metric import LearnedMetric
 from ..model import KernelModel
@@ -45,7 +45,7 @@ class Fitted:
     path_ended_at_best : bool
         Whether the smallest penalty of the path was the best one, so that a smaller one could be
         better.
-    index : Tensor of shape (m,), or None
+    index : Array of shape (m,), or None
         Row numbers of the landmarks, if they are rows.
     iteration : int
         Iterations of the solver, including iterations before a resumption.
@@ -60,7 +60,7 @@ class Fitted:
     best_iteration : int or None
         Iteration of the kept coefficients with early stopping; None without it, when the last ones
         are kept.
-    held_out : Tensor of shape (r,), or None
+    held_out : Array of shape (r,), or None
         Increasing numbers of the held-out rows among the rows of positive weight.
     learned : LearnedMetric or None
         The metric, if it was learned.
@@ -77,10 +77,10 @@ class Fitted:
     metrics: Row
     path: list[PathRow] | None = None
     path_ended_at_best: bool = False
-    index: Int[Tensor, " m"] | None = None
+    index: Int[Array, " m"] | None = None
     solver_settings: dict[str, Any] = field(default_factory=dict)
     best_iteration: int | None = None
-    held_out: Int[Tensor, " r"] | None = None
+    held_out: Int[Array, " r"] | None = None
     learned: LearnedMetric | None = None
 
     def closed_form(self) -> tuple[float, ...]:
@@ -102,14 +102,14 @@ class Fitted:
         return (self.penalty,)
 
     @property
-    def landmark_rows(self) -> Int[Tensor, " m"] | None:
+    def landmark_rows(self) -> Int[Array, " m"] | None:
         """Numbers of the landmarks among all rows of positive weight, including held-out rows."""
         if self.index is None or self.held_out is None:
             return self.index
         # The i-th held-out row follows held_out[i] - i rows that were kept. A landmark moves up by
         # the number of held-out rows that follow no more kept rows than it does.
-        before = self.held_out - torch.arange(len(self.held_out))
-        return self.index + torch.searchsorted(before, self.index, right=True)
+        before = self.held_out - xp.arange(len(self.held_out))
+        return self.index + xp.find_insertions(before, self.index, right=True)
 
     @property
     def validation_error(self) -> float | None:

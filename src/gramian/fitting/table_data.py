@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import torch
 from jaxtyping import Bool, Float
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array
 from ..data import (
     Encoding,
     FittedEncoding,
@@ -47,8 +47,8 @@ def table_data(
     rng: Generators,
     *,
     classes: np.ndarray | None = None,
-    weights: Float[Tensor, " n"] | None = None,
-    keep: Bool[Tensor, " n"] | None = None,
+    weights: Float[Array, " n"] | None = None,
+    keep: Bool[Array, " n"] | None = None,
     hold_out: bool = False,
 ) -> tuple[TrainingData, FitSettings]:
     """Return training data of a table, and the settings of a fit to them.
@@ -60,9 +60,9 @@ def table_data(
     rng : Generators
     classes : ndarray of labels, optional
         Sorted labels of a classification. None: the target is numbers.
-    weights : Tensor of shape (n,), optional
+    weights : Array of shape (n,), optional
         Rows of weight zero are ignored.
-    keep : Tensor of bool of shape (n,), optional
+    keep : Array of bool of shape (n,), optional
         The training rows, all by default. Other rows do not affect the encoding either.
     hold_out : bool, default=False
         Whether to hold out some training rows for early stopping; see `holds_out`.
@@ -90,12 +90,12 @@ def table_data(
         index, numbers, held_index = _hold_out_rows(given, settings, rng, classes, index)
     encoding = None if given.table.remote else _encoding(given, settings, rng, classes, index)
     rows, row_bytes = _training_rows(given, encoding, index, settings.limit)
-    y = given.y if index is None else given.y[index.numpy()]
+    y = given.y if index is None else given.y[index]
     targets = _targets(y, classes, rows.dtype)
     if classes is None:
         # Means and deviations are computed in float64; unscaled
         # targets meet the rows in their type.
-        check_magnitude(targets, torch.float64 if settings.scales_targets else rows.dtype)
+        check_magnitude(targets, xp.float64 if settings.scales_targets else rows.dtype)
     is_plain = encoding is not None and encoding.encoding.plain
     data = TrainingData(
         rows,
@@ -119,7 +119,7 @@ def table_data(
 
 
 def _training_rows(
-    given: TrainingTable, encoding: FittedEncoding | None, index: Tensor | None, limit: int | None
+    given: TrainingTable, encoding: FittedEncoding | None, index: Array | None, limit: int | None
 ) -> tuple[RowSource, int]:
     """Return encoded training rows, in memory if they fit, and their bytes in memory."""
     rows = _rows(given, encoding)
@@ -136,17 +136,17 @@ def _hold_out_rows(
     settings: FitSettings,
     rng: Generators,
     classes: np.ndarray | None,
-    index: Tensor | None,
-) -> tuple[Tensor, Tensor, Tensor]:
+    index: Array | None,
+) -> tuple[Array, Array, Array]:
     """Split `index` into training rows, positions of held-out rows, and held-out rows.
 
     These are the rows that `divide` would hold out of an array.
     """
-    index = torch.arange(len(given.y)) if index is None else index
+    index = xp.arange(len(given.y)) if index is None else index
     # The numbers of classes, not the labels, so that the same rows are drawn as from an array.
     labels = None
     if classes is not None:
-        labels = torch.from_numpy(np.searchsorted(classes, given.y[index.numpy()]))
+        labels = np.searchsorted(classes, given.y[index])
     held_positions = draw_held_out(settings, len(index), labels, rng)
     return index[other_rows(len(index), held_positions)], held_positions, index[held_positions]
 
@@ -154,8 +154,8 @@ def _hold_out_rows(
 def encoded_rows(
     given: TrainingTable,
     like: TrainingData,
-    weights: Tensor | None,
-    index: Tensor,
+    weights: Array | None,
+    index: Array,
     classes: np.ndarray | None,
 ) -> TrainingData:
     """Return held-out rows, encoded like the rows of a new table."""
@@ -163,7 +163,7 @@ def encoded_rows(
     source = given.table.rows(given.columns) if encoded is None else encoded.rows(given.table)
     rows = hold_sequential(subset(source, index), None)
     check_finite(rows, f"the held-out rows of {given.table.where}")
-    targets = _targets(given.y[index.numpy()], classes, rows.dtype)
+    targets = _targets(given.y[index], classes, rows.dtype)
     return TrainingData(rows, targets, _at(weights, index), like.classes, like.feature_names)
 
 
@@ -180,7 +180,7 @@ def _encoded_landmarks(settings: FitSettings, encoding: Encoding | None) -> FitS
     return replace(settings, landmarks=encoding.rows(encoding_table(landmarks, encoding)))
 
 
-def _at(weights: Tensor | None, index: Tensor | None) -> Tensor | None:
+def _at(weights: Array | None, index: Array | None) -> Array | None:
     return weights if weights is None or index is None else weights[index]
 
 
@@ -195,14 +195,12 @@ def _check_numbers_fit(
         check_memory(settings, given.table.rows(given.columns), t)
 
 
-def _kept_index(
-    keep: Bool[Tensor, " n"] | None, weights: Float[Tensor, " n"] | None
-) -> Tensor | None:
+def _kept_index(keep: Bool[Array, " n"] | None, weights: Float[Array, " n"] | None) -> Array | None:
     """Return the increasing numbers of the rows that count; None if all count."""
     counts = keep
     if weights is not None:
         counts = weights > 0 if keep is None else keep & (weights > 0)
-    return None if counts is None or bool(counts.all()) else counts.nonzero()[:, 0]
+    return None if counts is None or bool(counts.all()) else xp.flatnonzero(counts)
 
 
 def _encoding(
@@ -210,13 +208,13 @@ def _encoding(
     settings: FitSettings,
     rng: Generators,
     classes: np.ndarray | None,
-    index: Tensor | None,
+    index: Array | None,
 ) -> FittedEncoding:
     y = given.y
     keep = np.ones(len(y), dtype=bool)
     if index is not None:
         keep = np.zeros(len(y), dtype=bool)
-        keep[index.numpy()] = True
+        keep[index] = True
     # Rows that do not count may have labels that are no class: they get any class.
     if classes is not None:
         y = np.where(keep, y, classes[0])
@@ -230,7 +228,7 @@ def _encoding(
     return FittedEncoding.fit(
         given.table,
         given.columns,
-        _targets(y, classes, torch.float64),
+        _targets(y, classes, xp.float64),
         rng=rng.encoding,
         numbers="standard" if settings.standardize and not unscaled_features else "raw",
         keep=keep,
@@ -239,7 +237,7 @@ def _encoding(
     )
 
 
-def _targets(y: np.ndarray, classes: np.ndarray | None, dtype: torch.dtype) -> Tensor:
+def _targets(y: np.ndarray, classes: np.ndarray | None, dtype: xp.DType) -> Array:
     return target_tensor(y, dtype) if classes is None else class_codes(y, classes, dtype)
 
 

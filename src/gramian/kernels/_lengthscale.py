@@ -10,20 +10,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol, SupportsFloat, runtime_checkable
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array
 from .._messages.errors import SETTING_FORM, ParameterError
-from .._parallel.workers import one_thread_each
 from .._sparse import distances, is_sparse, scale_columns
 from .base import Kernel
-
-CDIST_FEATURES = 32
-"""Features up to which `torch.cdist` is faster than `torch.pdist`, for twice as many pairs."""
-
-BLOCK_ROWS = 50
-"""Rows up to which `torch.pdist` computes the distances in any case."""
 
 Lengthscale = float | tuple[float, ...] | str
 """A text is "median", or a multiple of it such as "2 median"."""
@@ -52,13 +45,13 @@ class LengthscaleKernel(Kernel):
     def dim(self) -> int | None:
         return len(self.lengthscale) if isinstance(self.lengthscale, tuple) else None
 
-    def resolve(self, sample: Float[Tensor, "s d"]) -> Kernel:
+    def resolve(self, sample: Float[Array, "s d"]) -> Kernel:
         factor = self.medians
         if factor is None:
             return self
         # The square of a difference in float32 keeps too few digits for rows that are far from
         # zero.
-        sample = sample if is_sparse(sample) else sample.double()
+        sample = sample if is_sparse(sample) else xp.to_float64(sample)
         return replace(self, lengthscale=factor * self.median(sample))
 
     @property
@@ -66,7 +59,7 @@ class LengthscaleKernel(Kernel):
         """The lengthscale as a multiple of the median distance; None if it is given in numbers."""
         return medians(self.lengthscale)
 
-    def median(self, sample: Float[Tensor, "s d"]) -> float:
+    def median(self, sample: Float[Array, "s d"]) -> float:
         """Return the median distance between the distinct rows of `sample`.
 
         Equal rows count once, so that a repeated row equals a weighted one. If all rows are equal,
@@ -78,19 +71,19 @@ class LengthscaleKernel(Kernel):
         if len(distinct) < 2:
             return 1.0
         # squares of large or small numbers leave the range of float64; a power of two is exact
-        power = min(max(int(distinct.abs().max().frexp().exponent), -1000), 1000)
-        return float(self.distances(distinct * 2.0**-power).median()) * 2.0**power
+        power = min(max(math.frexp(float(xp.abs(distinct).max()))[1], -1000), 1000)
+        return float(xp.median(self.distances(distinct * 2.0**-power))) * 2.0**power
 
-    def _median_of_sparse(self, sample: Float[Tensor, "s d"]) -> float:
+    def _median_of_sparse(self, sample: Float[Array, "s d"]) -> float:
         self.check_layout(sample)
         pair_distances = distances(sample)
-        return float(pair_distances.median()) if len(pair_distances) else 1.0
+        return float(xp.median(pair_distances)) if len(pair_distances) else 1.0
 
-    def distances(self, sample: Float[Tensor, "s d"]) -> Float[Tensor, " p"]:
+    def distances(self, sample: Float[Array, "s d"]) -> Float[Array, " p"]:
         """Return the distances of all pairs of rows, whose median may be the lengthscale."""
-        return _pairwise(sample, self.norm)
+        return xp.pdist(sample, p=self.norm)
 
-    def scaled(self, points: Tensor) -> Tensor:
+    def scaled(self, points: Array) -> Array:
         """Return ``points / lengthscale``; raise ValueError if the numbers of features differ.
 
         With a lengthscale of 1 the points themselves are returned, not a copy.
@@ -106,44 +99,24 @@ class LengthscaleKernel(Kernel):
             return points
         return scale_columns(points, self._inverse(points))
 
-    def coordinates(self, points: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
+    def coordinates(self, points: Float[Array, "n d"]) -> Float[Array, "n d"]:
         return self.scaled(points)
 
-    def _inverse(self, like: Tensor) -> Tensor:
+    def _inverse(self, like: Array) -> Array:
         """Return one over the lengthscale, in the dtype and on the device of `like`."""
-        return 1 / torch.tensor(self.lengthscale, dtype=like.dtype, device=like.device)
+        return 1 / xp.array(self.lengthscale, dtype=like.dtype, like=like)
 
     @abstractmethod
-    def diag(self, x: Tensor) -> Float[Tensor, " b"]: ...
+    def diag(self, x: Array) -> Float[Array, " b"]: ...
 
 
-def _distinct(sample: Float[Tensor, "s d"]) -> Float[Tensor, "r d"]:
+def _distinct(sample: Float[Array, "s d"]) -> Float[Array, "r d"]:
     """Return the distinct rows, in any order; only rows with equal first features are compared."""
-    if len(sample[:, 0].unique()) == len(sample):
+    if len(xp.unique(sample[:, 0])) == len(sample):
         return sample
     # Sorting whole rows is slow, so that it is left to samples with ties in the first feature.
-    distinct: Tensor = torch.unique(sample, dim=0)
+    distinct: Array = xp.unique(sample, axis=0)
     return distinct
-
-
-def _pairwise(sample: Float[Tensor, "s d"], p: float) -> Float[Tensor, " p"]:
-    """Return the distances of all pairs of rows, in any order.
-
-    `torch.pdist` takes 27 ns a pair in float64, whatever d is; `torch.cdist` 3 ns at d = 8. With
-    two threads, which meet after each block, 100 rows took three times the CPU seconds.
-    """
-    rows = BLOCK_ROWS if sample.shape[1] <= CDIST_FEATURES else len(sample)
-    parts = []
-    # The blocks are too small for several threads, which would wait for each other after each one.
-    with one_thread_each():
-        for start in range(0, len(sample), rows):
-            # Each pair counts once: a block is compared with itself and with the rows after it.
-            block, later_rows = sample[start : start + rows], sample[start + rows :]
-            across = torch.cdist(
-                block, later_rows, p=p, compute_mode="donot_use_mm_for_euclid_dist"
-            )
-            parts += [torch.pdist(block, p=p), across.flatten()]
-    return torch.cat(parts)
 
 
 def medians(lengthscale: object) -> float | None:

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array
 from .._registries.registry import Registry
 from .._sparse import is_sparse
 
-Prepared = tuple[Tensor, ...]
+Prepared = tuple[Array, ...]
 """Rows transformed once for many tiles: one (n, p) matrix per elementary kernel."""
 
 Side = Literal["left", "right"]
@@ -52,7 +52,7 @@ class Kernel(ABC):
         """Advice for sparse rows, if `sparse_ok` is False."""
         return "another kernel"
 
-    def check_layout(self, points: Tensor) -> None:
+    def check_layout(self, points: Array) -> None:
         """Raise ValueError if points are sparse, and this kernel needs dense ones."""
         if is_sparse(points) and not self.sparse_ok:
             raise ValueError(
@@ -81,7 +81,7 @@ class Kernel(ABC):
         """Return the numbers of the features, of d, that this kernel uses; all by default."""
         return frozenset(range(d))
 
-    def coordinates(self, points: Float[Tensor, "n d"]) -> Float[Tensor, "n p"]:
+    def coordinates(self, points: Float[Array, "n d"]) -> Float[Array, "n p"]:
         """Return points in the coordinates of this kernel's distance, for dividing them into cells.
 
         These are the used features over their lengthscales; for two kernels the coordinates of
@@ -89,7 +89,7 @@ class Kernel(ABC):
 
         Parameters
         ----------
-        points : Tensor of shape (n, d)
+        points : Array of shape (n, d)
             Dense points.
         """
         return points
@@ -100,7 +100,7 @@ class Kernel(ABC):
         return 1
 
     @abstractmethod
-    def prepare(self, points: Tensor, side: Side) -> Prepared:
+    def prepare(self, points: Array, side: Side) -> Prepared:
         """Return the arguments of `tile` for `points`, (n, d), on the left or the right side."""
 
     @abstractmethod
@@ -108,10 +108,10 @@ class Kernel(ABC):
         self,
         left: Prepared,
         right: Prepared,
-        out: Float[Tensor, "b m"],
+        out: Float[Array, "b m"],
         *,
         underflow: bool = True,
-    ) -> Float[Tensor, "b m"]:
+    ) -> Float[Array, "b m"]:
         """Fill `out` with the kernel of prepared rows, and return it.
 
         The prepared rows may be float64 while `out` is float32: the argument of the profile is
@@ -119,7 +119,7 @@ class Kernel(ABC):
         comes near the smallest normal number, see `may_underflow`.
         """
 
-    def may_underflow(self, left: Prepared, right: Prepared, dtype: torch.dtype) -> bool:
+    def may_underflow(self, left: Prepared, right: Prepared, dtype: xp.DType) -> bool:
         """Return whether an exponential in `tile` may reach below the normal numbers of `dtype`.
 
         Denormal numbers are 20 to 40 times slower, and guarding against them costs a pass.
@@ -127,7 +127,7 @@ class Kernel(ABC):
         return True
 
     @abstractmethod
-    def diag(self, x: Tensor) -> Float[Tensor, " b"]:
+    def diag(self, x: Array) -> Float[Array, " b"]:
         """Return k(x_i, x_i) for each row of `x`, (b, d)."""
 
     def rounding(self, left: Prepared, right: Prepared, eps: float) -> float:
@@ -152,22 +152,22 @@ class Kernel(ABC):
         self,
         left: Prepared,
         right: Prepared,
-        v: Float[Tensor, "m t"],
-        weights: Float[Tensor, "b m"] | None = None,
-    ) -> Float[Tensor, "b t d"]:
+        v: Float[Array, "m t"],
+        weights: Float[Array, "b m"] | None = None,
+    ) -> Float[Array, "b t d"]:
         """Return the gradients at the rows x_i of sum_j w_ij v_jc k(x_i, z_j), all w_ij fixed.
 
         Parameters
         ----------
         left, right : Prepared
             Dense rows, in the dtype of the computation.
-        v : Tensor of shape (m, t)
-        weights : Tensor of shape (b, m), optional
+        v : Array of shape (m, t)
+        weights : Array of shape (b, m), optional
             The weights w, ones if None.
 
         Returns
         -------
-        Tensor of shape (b, t, d)
+        Array of shape (b, t, d)
             Gradients. If k has a kink at x = z or x_k = z_k, they are the mean of the slopes on
             both sides, 0.
         """
@@ -181,24 +181,24 @@ class Kernel(ABC):
         """Number of features that this kernel requires; None for any number."""
         return None
 
-    def resolve(self, sample: Float[Tensor, "s d"]) -> Kernel:
+    def resolve(self, sample: Float[Array, "s d"]) -> Kernel:
         """Return this kernel with every ``lengthscale="median"`` replaced by a number.
 
         Parameters
         ----------
-        sample : Tensor of shape (s, d)
+        sample : Array of shape (s, d)
             Random rows; about 1,000 are enough. Cost: s² distances.
         """
         return self
 
-    def __call__(self, x: Float[Tensor, "b d"], z: Float[Tensor, "m d"]) -> Float[Tensor, "b m"]:
+    def __call__(self, x: Float[Array, "b d"], z: Float[Array, "m d"]) -> Float[Array, "b m"]:
         """Return the kernel matrix of the rows of `x` and `z`, by the reference evaluation."""
         self.check_layout(x)
-        out = torch.empty(x.shape[0], z.shape[0], dtype=z.dtype, device=z.device)
+        out = xp.empty((x.shape[0], z.shape[0]), z.dtype, like=z)
         # The reference evaluation uses float64, so that engines can be compared with it.
-        x, z = x.double(), z.double()
-        if self.stationary and x.layout == torch.strided:
-            origin = z.mean(dim=0)
+        x, z = xp.to_float64(x), xp.to_float64(z)
+        if self.stationary and not xp.is_sparse(x):
+            origin = z.mean(axis=0)
             x, z = x - origin, z - origin
         return self.tile(self.prepare(x, "left"), self.prepare(z, "right"), out)
 

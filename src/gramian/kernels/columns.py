@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array
 from .._sparse import take_columns
 from .base import Kernel, Prepared, Side, kernels
 from .combined import OfOne
@@ -78,7 +78,7 @@ class Columns(OfOne):
     def parts(self) -> int:
         return self.kernel.parts + 1
 
-    def select_features(self, points: Tensor) -> Tensor:
+    def select_features(self, points: Array) -> Array:
         """Return the features of the kernel; raise ValueError if rows have fewer features."""
         if max(self.columns) >= points.shape[1]:
             raise ValueError(
@@ -87,50 +87,52 @@ class Columns(OfOne):
             )
         return take_columns(points, self.columns)
 
-    def coordinates(self, points: Float[Tensor, "n d"]) -> Float[Tensor, "n p"]:
+    def coordinates(self, points: Float[Array, "n d"]) -> Float[Array, "n p"]:
         return self.kernel.coordinates(self.select_features(points))
 
-    def resolve(self, sample: Float[Tensor, "s d"]) -> Kernel:
+    def resolve(self, sample: Float[Array, "s d"]) -> Kernel:
         return replace(self, kernel=self.kernel.resolve(self.select_features(sample)))
 
-    def prepare(self, points: Tensor, side: Side) -> Prepared:
+    def prepare(self, points: Array, side: Side) -> Prepared:
         """Return the prepared features of the kernel, and a column with the number of all features.
 
         The number determines the length of gradients.
         """
         chosen = self.select_features(points)
         # A tile knows the prepared rows alone, and gradients need the number of all features.
-        features = chosen.new_full((len(points), 1), float(points.shape[1]))
+        features = xp.full((len(points), 1), float(points.shape[1]), chosen.dtype, like=chosen)
         return *self.kernel.prepare(chosen, side), features
 
     def tile(
         self,
         left: Prepared,
         right: Prepared,
-        out: Float[Tensor, "b m"],
+        out: Float[Array, "b m"],
         *,
         underflow: bool = True,
-    ) -> Float[Tensor, "b m"]:
+    ) -> Float[Array, "b m"]:
         return self.kernel.tile(left[:-1], right[:-1], out, underflow=underflow)
 
     def gradients(
         self,
         left: Prepared,
         right: Prepared,
-        v: Float[Tensor, "m t"],
-        weights: Float[Tensor, "b m"] | None = None,
-    ) -> Float[Tensor, "b t d"]:
+        v: Float[Array, "m t"],
+        weights: Float[Array, "b m"] | None = None,
+    ) -> Float[Array, "b t d"]:
         """Return gradients, see `Kernel.gradients`: 0 along all other features."""
         selected_gradients = self.kernel.gradients(left[:-1], right[:-1], v, weights)
-        out = selected_gradients.new_zeros(*selected_gradients.shape[:2], int(right[-1][0]))
+        out = xp.zeros(
+            (*selected_gradients.shape[:2], int(right[-1][0].item())), like=selected_gradients
+        )
         out[..., list(self.columns)] = selected_gradients
         return out
 
-    def diag(self, x: Tensor) -> Float[Tensor, " b"]:
+    def diag(self, x: Array) -> Float[Array, " b"]:
         return self.kernel.diag(self.select_features(x))
 
     def rounding(self, left: Prepared, right: Prepared, eps: float) -> float:
         return self.kernel.rounding(left[:-1], right[:-1], eps)
 
-    def may_underflow(self, left: Prepared, right: Prepared, dtype: torch.dtype) -> bool:
+    def may_underflow(self, left: Prepared, right: Prepared, dtype: xp.DType) -> bool:
         return self.kernel.may_underflow(left[:-1], right[:-1], dtype)

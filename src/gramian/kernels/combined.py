@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array
 from .base import Kernel, Prepared, Side, kernels
 
 
@@ -57,34 +57,34 @@ class _Pair(Kernel):
     def dim(self) -> int | None:
         return self.first.dim or self.second.dim
 
-    def coordinates(self, points: Float[Tensor, "n d"]) -> Float[Tensor, "n p"]:
+    def coordinates(self, points: Float[Array, "n d"]) -> Float[Array, "n p"]:
         first, second = self.first.coordinates(points), self.second.coordinates(points)
-        return torch.cat([first, second], dim=1)
+        return xp.concat([first, second], axis=1)
 
-    def prepare(self, points: Tensor, side: Side) -> Prepared:
+    def prepare(self, points: Array, side: Side) -> Prepared:
         return self.first.prepare(points, side) + self.second.prepare(points, side)
 
-    def resolve(self, sample: Float[Tensor, "s d"]) -> Kernel:
+    def resolve(self, sample: Float[Array, "s d"]) -> Kernel:
         return replace(self, first=self.first.resolve(sample), second=self.second.resolve(sample))
 
-    def _tiles(self, left: Prepared, right: Prepared, out: Tensor) -> tuple[Tensor, Tensor]:
+    def _tiles(self, left: Prepared, right: Prepared, out: Array) -> tuple[Array, Array]:
         k = self.first.parts
         first = self.first.tile(left[:k], right[:k], out)
         # The second kernel needs memory of its own, because the first result is in `out`.
-        return first, self.second.tile(left[k:], right[k:], torch.empty_like(out))
+        return first, self.second.tile(left[k:], right[k:], xp.empty_like(out))
 
     def _gradients(
         self,
         left: Prepared,
         right: Prepared,
-        v: Tensor,
-        of_first: Tensor | None,
-        of_second: Tensor | None,
-    ) -> Tensor:
+        v: Array,
+        of_first: Array | None,
+        of_second: Array | None,
+    ) -> Array:
         """Return the sum of the gradients of both kernels, each with weights of its own."""
         k = self.first.parts
         first = self.first.gradients(left[:k], right[:k], v, of_first)
-        return first.add_(self.second.gradients(left[k:], right[k:], v, of_second))
+        return xp.add_(first, self.second.gradients(left[k:], right[k:], v, of_second))
 
     def rounding(self, left: Prepared, right: Prepared, eps: float) -> float:
         k = self.first.parts
@@ -111,18 +111,16 @@ class Sum(_Pair):
     R2 0.51
     """
 
-    def tile(
-        self, left: Prepared, right: Prepared, out: Tensor, *, underflow: bool = True
-    ) -> Tensor:
+    def tile(self, left: Prepared, right: Prepared, out: Array, *, underflow: bool = True) -> Array:
         first, second = self._tiles(left, right, out)
-        return first.add_(second)
+        return xp.add_(first, second)
 
     def gradients(
-        self, left: Prepared, right: Prepared, v: Tensor, weights: Tensor | None = None
-    ) -> Tensor:
+        self, left: Prepared, right: Prepared, v: Array, weights: Array | None = None
+    ) -> Array:
         return self._gradients(left, right, v, weights, weights)
 
-    def diag(self, x: Tensor) -> Tensor:
+    def diag(self, x: Array) -> Array:
         return self.first.diag(x) + self.second.diag(x)
 
 
@@ -149,22 +147,20 @@ class Product(_Pair):
     R2 0.87
     """
 
-    def tile(
-        self, left: Prepared, right: Prepared, out: Tensor, *, underflow: bool = True
-    ) -> Tensor:
+    def tile(self, left: Prepared, right: Prepared, out: Array, *, underflow: bool = True) -> Array:
         first, second = self._tiles(left, right, out)
-        return first.mul_(second)
+        return xp.multiply_(first, second)
 
     def gradients(
-        self, left: Prepared, right: Prepared, v: Tensor, weights: Tensor | None = None
-    ) -> Tensor:
-        first, second = self._tiles(left, right, v.new_empty(len(left[0]), len(right[0])))
+        self, left: Prepared, right: Prepared, v: Array, weights: Array | None = None
+    ) -> Array:
+        first, second = self._tiles(left, right, xp.empty((len(left[0]), len(right[0])), like=v))
         if weights is not None:
-            first, second = first.mul_(weights), second.mul_(weights)
+            first, second = xp.multiply_(first, weights), xp.multiply_(second, weights)
         # By the product rule, the entries of each kernel weigh the gradients of the other.
         return self._gradients(left, right, v, second, first)
 
-    def diag(self, x: Tensor) -> Tensor:
+    def diag(self, x: Array) -> Array:
         return self.first.diag(x) * self.second.diag(x)
 
 
@@ -241,30 +237,28 @@ class Scaled(OfOne):
     def dim(self) -> int | None:
         return self.kernel.dim
 
-    def coordinates(self, points: Float[Tensor, "n d"]) -> Float[Tensor, "n p"]:
+    def coordinates(self, points: Float[Array, "n d"]) -> Float[Array, "n p"]:
         return self.kernel.coordinates(points)
 
-    def prepare(self, points: Tensor, side: Side) -> Prepared:
+    def prepare(self, points: Array, side: Side) -> Prepared:
         return self.kernel.prepare(points, side)
 
-    def resolve(self, sample: Float[Tensor, "s d"]) -> Kernel:
+    def resolve(self, sample: Float[Array, "s d"]) -> Kernel:
         return replace(self, kernel=self.kernel.resolve(sample))
 
-    def tile(
-        self, left: Prepared, right: Prepared, out: Tensor, *, underflow: bool = True
-    ) -> Tensor:
-        return self.kernel.tile(left, right, out, underflow=underflow).mul_(self.factor)
+    def tile(self, left: Prepared, right: Prepared, out: Array, *, underflow: bool = True) -> Array:
+        return xp.multiply_(self.kernel.tile(left, right, out, underflow=underflow), self.factor)
 
     def gradients(
-        self, left: Prepared, right: Prepared, v: Tensor, weights: Tensor | None = None
-    ) -> Tensor:
-        return self.kernel.gradients(left, right, v, weights).mul_(self.factor)
+        self, left: Prepared, right: Prepared, v: Array, weights: Array | None = None
+    ) -> Array:
+        return xp.multiply_(self.kernel.gradients(left, right, v, weights), self.factor)
 
-    def diag(self, x: Tensor) -> Tensor:
+    def diag(self, x: Array) -> Array:
         return self.kernel.diag(x) * self.factor
 
     def rounding(self, left: Prepared, right: Prepared, eps: float) -> float:
         return self.kernel.rounding(left, right, eps)
 
-    def may_underflow(self, left: Prepared, right: Prepared, dtype: torch.dtype) -> bool:
+    def may_underflow(self, left: Prepared, right: Prepared, dtype: xp.DType) -> bool:
         return self.kernel.may_underflow(left, right, dtype)

@@ -8,10 +8,9 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, Field, dataclass, field
 from typing import Any, ClassVar
 
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
+from .._arrays import Array, RandomStream
 from .._messages.checks import as_count, as_positive
 from .._messages.errors import TextError
 from .._registries.registry import Registry
@@ -25,10 +24,10 @@ class Landmarks:
 
     Attributes
     ----------
-    points : Tensor of shape (m, d)
-    weight : Tensor of shape (m,)
+    points : Array of shape (m, d)
+    weight : Array of shape (m,)
         1 / (n p), with the probabilities p of the draws, which sum to one: ones for uniform draws.
-    index : Tensor of shape (m,), or None
+    index : Array of shape (m,), or None
         Row numbers; None if the points are not rows of the data.
     penalty : float, or None
         Penalty that corresponds to this number of landmarks, as each selector defines it.
@@ -40,9 +39,9 @@ class Landmarks:
         Additional results, which the selector's docstring describes.
     """
 
-    points: Float[Tensor, "m d"]
-    weight: Float[Tensor, " m"]
-    index: Int[Tensor, " m"] | None = None
+    points: Float[Array, "m d"]
+    weight: Float[Array, " m"]
+    index: Int[Array, " m"] | None = None
     _: KW_ONLY
     penalty: float | None = None
     coverage: float | None = None
@@ -73,7 +72,7 @@ class Selector(ABC):
     takes_remote: ClassVar[bool] = False
 
     @abstractmethod
-    def select(self, K: KernelOperator, *, rng: torch.Generator) -> Landmarks:
+    def select(self, K: KernelOperator, *, rng: RandomStream) -> Landmarks:
         """Choose among the rows of an (n, n) operator, whose meter counts the cost."""
 
     def check_rows(self, rows: RowSource) -> None:

@@ -6,15 +6,15 @@ import math
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
+from .. import _arrays as xp
 from .. import _linalg as la
+from .._arrays import Array, RandomStream
 from .._linalg.spectrum import Spectrum
 from .._messages.checks import as_count, as_positive
 from .._sparse import is_sparse, squared_norms
-from ..data import BlockReduction, RowSource, Value, as_rows, gather_rows
+from ..data import BlockReduction, RowSource, as_rows, gather_rows
 from ..operators import KernelOperator
 from .base import Landmarks, SizeOrPenalty, cap_size, selectors
 from .leverage.bless import estimate_effective_dimension
@@ -100,16 +100,16 @@ class KMeans(SizeOrPenalty):
         as_positive(self.oversampling, "oversampling")
         as_count(self.iterations, "iterations")
 
-    def select(self, K: KernelOperator, *, rng: torch.Generator) -> Landmarks:
+    def select(self, K: KernelOperator, *, rng: RandomStream) -> Landmarks:
         self.check_rows(K.rows)
         n = K.shape[0]
         m = self._size(K, rng)
         clusters = lloyd(K.fed_rows(), first_centers(K, m, rng), self.iterations)
-        points = clusters.centers.to(K.rows.dtype)
-        weight = clusters.sizes.cpu() * (len(points) / n)
+        points = xp.cast(clusters.centers, K.rows.dtype)
+        weight = xp.to_host(clusters.sizes) * (len(points) / n)
         penalty = self.penalty or self._penalty(K, points, weight)
         info, coverage = {"inertia": clusters.inertia}, len(points) / n
-        points = K.on_device(gather_rows(as_rows(points), torch.arange(len(points)), K.host_bytes))
+        points = K.on_device(gather_rows(as_rows(points), xp.arange(len(points)), K.host_bytes))
         return Landmarks(points, weight, penalty=penalty, coverage=coverage, info=info)
 
     def kept_bytes(self, n: int, d: int, m: int) -> int:
@@ -122,18 +122,18 @@ class KMeans(SizeOrPenalty):
         # The search for the least distance takes about as long as the product of 16 features.
         return 2.0 * self.iterations * n * m * (d + 16)
 
-    def _size(self, K: KernelOperator, rng: torch.Generator) -> int:
+    def _size(self, K: KernelOperator, rng: RandomStream) -> int:
         if self.m is not None:
             return cap_size(self.m, K.shape[0])
         d = estimate_effective_dimension(K, float(self.penalty or 0), rng=rng)
         return min(max(1, math.ceil(self.oversampling * d)), K.shape[0])
 
-    def _penalty(self, K: KernelOperator, points: Tensor, weight: Tensor) -> float:
-        m, root = len(points), weight.sqrt()[:, None]
-        A = gram(K, points.double())
+    def _penalty(self, K: KernelOperator, points: Array, weight: Array) -> float:
+        m, root = len(points), xp.sqrt(weight)[:, None]
+        A = gram(K, xp.to_float64(points))
         # A kernel that vanishes at all centers has no scale, and the search needs a positive bound.
-        least_penalty = 1e-13 * float(A.diagonal().max()) or 1e-13
-        root = root.to(A)
+        least_penalty = 1e-13 * float(xp.diagonal(A).max()) or 1e-13
+        root = xp.cast_like(root, A)
         spectrum = Spectrum.build(lambda v: root * (A @ (root * v)) / m, m, A.device)
         return spectrum.penalty_for(m / self.oversampling, least_penalty)
 
@@ -142,12 +142,12 @@ class KMeans(SizeOrPenalty):
 class Clusters:
     """Centers, the number of rows in each cluster, and the sum of squared distances."""
 
-    centers: Float[Tensor, "m d"]
-    sizes: Float[Tensor, " m"]
+    centers: Float[Array, "m d"]
+    sizes: Float[Array, " m"]
     inertia: float
 
 
-def first_centers(K: KernelOperator, m: int, rng: torch.Generator) -> Float[Tensor, "m d"]:
+def first_centers(K: KernelOperator, m: int, rng: RandomStream) -> Float[Array, "m d"]:
     """Return m distinct rows as dense starting centers; all if there are fewer."""
     # The import takes a third of a second, which only this function needs.
     from sklearn.cluster import kmeans_plusplus
@@ -160,12 +160,12 @@ def first_centers(K: KernelOperator, m: int, rng: torch.Generator) -> Float[Tens
     if len(dense) <= m:
         return dense
     # scikit-learn draws with NumPy, so its seed comes from the generator of the selection.
-    seed = int(torch.randint(2**31 - 1, (), generator=rng))
-    _, index = kmeans_plusplus(dense.cpu().numpy(), m, random_state=seed)
-    return dense[torch.from_numpy(index)]
+    seed = int(rng.integers(2**31 - 1, size=()))
+    _, index = kmeans_plusplus(xp.to_host(dense), m, random_state=seed)
+    return dense[index]
 
 
-def lloyd(rows: RowSource, centers: Float[Tensor, "m d"], iterations: int) -> Clusters:
+def lloyd(rows: RowSource, centers: Float[Array, "m d"], iterations: int) -> Clusters:
     """Move centers to the means of the nearest rows, `iterations` times.
 
     Up to as many iterations follow until all clusters have rows.
@@ -174,17 +174,21 @@ def lloyd(rows: RowSource, centers: Float[Tensor, "m d"], iterations: int) -> Cl
     for step in range(2 * iterations):
         assignment = assign(rows, centers)
         # An empty cluster has no mean. The clamp keeps its division finite until it moves.
-        centers = assignment.sums / assignment.sizes.clamp(min=1)[:, None]
-        empty = (assignment.sizes == 0).nonzero()[:, 0]
+        centers = assignment.sums / assignment.sizes.clip(min=1)[:, None]
+        empty = xp.flatnonzero(assignment.sizes == 0)
         # Empty clusters move to the rows farthest from their centers, if such rows exist.
         movable = empty[: int((assignment.farthest[: len(empty)] > 0).sum())]
         same = last is not None and assignment.equals(last)
         if same or (step + 1 >= iterations and len(movable) == 0):
             break
-        centers[movable] = _dense(rows.take(assignment.where[: len(movable)])).to(centers.device)
+        centers[movable] = xp.to_device(
+            _dense(rows.take(assignment.where[: len(movable)])), centers.device
+        )
         last = assignment
     nonempty = assignment.sizes > 0
-    return Clusters(centers[nonempty], assignment.sizes[nonempty].double(), assignment.inertia)
+    return Clusters(
+        centers[nonempty], xp.to_float64(assignment.sizes[nonempty]), assignment.inertia
+    )
 
 
 @dataclass
@@ -193,29 +197,29 @@ class Assignment:
 
     Attributes
     ----------
-    sizes : Tensor of shape (m,)
+    sizes : Array of shape (m,)
         Number of rows of each center.
-    sums : Tensor of shape (m, d)
+    sums : Array of shape (m, d)
         Sums of these rows, in float64.
     inertia : float
         Sum of the squared distances.
-    farthest : Tensor of shape (k,)
+    farthest : Array of shape (k,)
         The largest squared distances, at most m, decreasing.
-    where : Tensor of shape (k,)
+    where : Array of shape (k,)
         Row numbers of the `farthest` rows.
     """
 
-    sizes: Int[Tensor, " m"]
-    sums: Float[Tensor, "m d"]
+    sizes: Int[Array, " m"]
+    sums: Float[Array, "m d"]
     inertia: float
-    farthest: Float[Tensor, " k"]
-    where: Int[Tensor, " k"]
+    farthest: Float[Array, " k"]
+    where: Int[Array, " k"]
 
     def equals(self, other: Assignment) -> bool:
         """Return whether each center has the same rows, according to sizes and sums."""
-        return torch.equal(self.sizes, other.sizes) and torch.equal(self.sums, other.sums)
+        return xp.array_equal(self.sizes, other.sizes) and xp.array_equal(self.sums, other.sums)
 
-    def add_distances(self, distance: Float[Tensor, " b"], where: Int[Tensor, " b"]) -> None:
+    def add_distances(self, distance: Float[Array, " b"], where: Int[Array, " b"]) -> None:
         """Merge distances of other rows into the largest distances."""
         # Once the list is full, few rows are far enough, and the search for the largest is left
         # out.
@@ -224,12 +228,12 @@ class Assignment:
             distance, where = distance[is_farther], where[is_farther]
             if not len(distance):
                 return
-        merged = torch.cat([self.farthest, distance])
-        largest = merged.topk(min(len(self.sizes), len(merged)))
-        self.farthest, self.where = largest.values, torch.cat([self.where, where])[largest.indices]
+        merged = xp.concat([self.farthest, distance])
+        self.farthest, largest = xp.topk(merged, min(len(self.sizes), len(merged)))
+        self.where = xp.concat([self.where, where])[largest]
 
 
-def assign(rows: RowSource, centers: Float[Tensor, "m d"]) -> Assignment:
+def assign(rows: RowSource, centers: Float[Array, "m d"]) -> Assignment:
     """Find the nearest center of each row, in one pass."""
     m, d = centers.shape
     numbers = BLOCK_NUMBERS * (DEVICE_BLOCKS if la.is_on_device(centers) else 1)
@@ -238,45 +242,45 @@ def assign(rows: RowSource, centers: Float[Tensor, "m d"]) -> Assignment:
 
 
 @dataclass(frozen=True, eq=False)
-class _Nearest(Value, BlockReduction[Assignment]):
+class _Nearest(BlockReduction[Assignment]):
     """BlockReduction of `assign` over blocks of rows.
 
     Attributes
     ----------
-    origin : Tensor of shape (d,)
+    origin : Array of shape (d,)
         A point between the centers, subtracted to avoid cancellation; zero for sparse rows, which
         cannot be shifted.
-    z : Tensor of shape (m, d)
+    z : Array of shape (m, d)
         Centers minus the origin, in the dtype of the rows.
-    half : Tensor of shape (m,)
+    half : Array of shape (m,)
         Half of the squared norms of `z`.
     """
 
-    origin: Float[Tensor, " d"]
-    z: Float[Tensor, "m d"]
-    half: Float[Tensor, " m"]
+    origin: Float[Array, " d"]
+    z: Float[Array, "m d"]
+    half: Float[Array, " m"]
 
     @classmethod
-    def of(cls, centers: Float[Tensor, "m d"], dtype: torch.dtype, *, sparse: bool) -> _Nearest:
+    def of(cls, centers: Float[Array, "m d"], dtype: xp.DType, *, sparse: bool) -> _Nearest:
         """Build the folding for centers, and for rows of a dtype."""
         # Multiplying by zero keeps the dtype and device of the centers.
-        origin = 0 * centers[0] if sparse else centers.mean(dim=0)
-        z = (centers - origin).to(dtype)
-        return cls(origin, z, (z.double().square().sum(dim=1) / 2).to(dtype))
+        origin = 0 * centers[0] if sparse else centers.mean(axis=0)
+        z = xp.cast(centers - origin, dtype)
+        return cls(origin, z, xp.cast(xp.square(xp.to_float64(z)).sum(axis=1) / 2, dtype))
 
-    def __call__(self, start: int, block: Tensor, *rowwise: Any) -> Assignment:
+    def __call__(self, start: int, block: Array, *rowwise: Any) -> Assignment:
         """Assign a first block."""
         z = self.z
-        none = z.new_zeros(0, dtype=torch.float64)
-        sizes, where = z.new_zeros(len(z), dtype=torch.int64), none.long()
-        empty = Assignment(sizes, torch.zeros_like(z, dtype=torch.float64), 0.0, none, where)
+        none = xp.zeros(0, xp.float64, like=z)
+        sizes, where = xp.zeros(len(z), xp.int64, like=z), xp.cast(none, xp.int64)
+        empty = Assignment(sizes, xp.zeros_like(z, dtype=xp.float64), 0.0, none, where)
         return self.add(empty, start, block)
 
-    def _scores(self, x: Float[Tensor, "b d"]) -> Float[Tensor, "b m"]:
+    def _scores(self, x: Float[Array, "b d"]) -> Float[Array, "b m"]:
         """Return x'z - z'z / 2 for each pair, which is larger for nearer centers."""
         if is_sparse(x):
-            return x @ self.z.t() - self.half
-        return torch.addmm(self.half, x, self.z.t(), beta=-1.0)
+            return x @ self.z.T - self.half
+        return xp.addmm(self.half, x, self.z.T, beta=-1.0)
 
     def merge(self, a: Assignment, b: Assignment) -> Assignment:
         """Add the sums, and keep the farthest rows of both."""
@@ -286,44 +290,46 @@ class _Nearest(Value, BlockReduction[Assignment]):
         a.add_distances(b.farthest, b.where)
         return a
 
-    def add(self, total: Assignment, start: int, block: Tensor, *rowwise: Any) -> Assignment:
+    def add(self, total: Assignment, start: int, block: Array, *rowwise: Any) -> Assignment:
         """Assign the next block."""
-        x = block if is_sparse(block) else block - self.origin.to(block.dtype)
+        x = block if is_sparse(block) else block - xp.cast(self.origin, block.dtype)
         value, label = _largest(self._scores(x))
         squares = squared_norms(x)
         distance = squares - 2 * value
         # Below this the difference of squares is rounding: a row at its center must not count as
         # far.
-        rounding = 64 * torch.finfo(x.dtype).eps * squares
-        distance = torch.where(distance > rounding, distance, 0).double()
-        total.sizes += torch.bincount(label, minlength=len(self.z))
+        rounding = 64 * xp.finfo(x.dtype).eps * squares
+        distance = xp.to_float64(xp.where(distance > rounding, distance, 0))
+        total.sizes += xp.bincount(label, minlength=len(self.z))
         total.inertia += float(distance.sum())
-        total.add_distances(distance, start + torch.arange(len(distance), device=distance.device))
+        total.add_distances(distance, start + xp.arange(len(distance), like=distance))
         _add_rows(total.sums, block, label)
         return total
 
 
-def _largest(scores: Float[Tensor, "b m"]) -> tuple[Float[Tensor, " b"], Int[Tensor, " b"]]:
+def _largest(scores: Float[Array, "b m"]) -> tuple[Float[Array, " b"], Int[Array, " b"]]:
     """Return the largest number of each row and its position; NumPy's search is vectorised."""
     if la.is_on_device(scores):
-        value, label = scores.max(dim=1)
+        value, label = xp.max_with_index(scores, 1)
         return value, label
-    label = torch.from_numpy(scores.numpy().argmax(axis=1))
-    return scores.gather(1, label[:, None])[:, 0], label
+    label = scores.argmax(axis=1)
+    return xp.take_along(scores, label[:, None], axis=1)[:, 0], label
 
 
-def _add_rows(sums: Tensor, block: Tensor, label: Tensor) -> None:
+def _add_rows(sums: Array, block: Array, label: Array) -> None:
     if not is_sparse(block):
         if la.is_on_device(block):
             # On a device, index_add_ sums in another order, with another result, in each run.
-            sums.index_put_((label,), block.double(), accumulate=True)
+            sums.index_put_((label,), xp.to_float64(block), accumulate=True)
         else:
-            sums.index_add_(0, label, block.double())
+            xp.add_at(sums, label, xp.to_float64(block))
         return
     # Flat positions let one sum serve the entries of all rows.
-    row = label.repeat_interleave(block.crow_indices().diff())
-    sums.view(-1).index_add_(0, row * sums.shape[1] + block.col_indices(), block.values().double())
+    row = xp.repeat(label, xp.diff(xp.indptr(block)))
+    xp.add_at(
+        sums.reshape(-1), row * sums.shape[1] + xp.indices(block), xp.to_float64(xp.entries(block))
+    )
 
 
-def _dense(points: Tensor) -> Float[Tensor, "k d"]:
-    return (points.to_dense() if is_sparse(points) else points).double()
+def _dense(points: Array) -> Float[Array, "k d"]:
+    return xp.to_float64(xp.to_dense(points) if is_sparse(points) else points)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array, RandomStream
 from .._messages.checks import as_count
 from ..lowrank import ZERO_RESIDUAL_SHARE, PartialCholesky, pivoted_cholesky
 from ..operators import KernelOperator
@@ -111,7 +111,7 @@ class RPCholesky(SizeOrPenalty):
     def operations(self, n: int, d: int, m: int) -> float:
         return 2.0 * n * m * m
 
-    def select(self, K: KernelOperator, *, rng: torch.Generator) -> Landmarks:
+    def select(self, K: KernelOperator, *, rng: RandomStream) -> Landmarks:
         self.check_rows(K.rows)
         n = K.shape[0]
         m = None if self.m is None else cap_size(self.m, n)
@@ -131,12 +131,14 @@ class RPCholesky(SizeOrPenalty):
         cells.reassign(cholesky)
         # A zero matrix has no pivots, but some row must represent all.
         index = fill_up(cholesky, 1 if m is None or self.tol else m, cells, rng)
-        weight = cells.weights(index) if self.weights == "voronoi" else torch.ones(len(index))
+        weight = (
+            cells.weights(index) if self.weights == "voronoi" else xp.ones(len(index), xp.float32)
+        )
         least_trace = ZERO_RESIDUAL_SHARE * cholesky.trace
         penalty = self.penalty or max(cholesky.residual_trace, least_trace) / n
         return Landmarks(
             K.points(index),
-            weight.double(),
+            xp.to_float64(weight),
             index,
             penalty=penalty,
             coverage=len(index) / n,
@@ -155,65 +157,65 @@ class Cells:
 
     Attributes
     ----------
-    best : Tensor of shape (n,)
+    best : Array of shape (n,)
         The largest K_ij - K_jj / 2 of each row.
-    owner : Tensor of shape (n,)
+    owner : Array of shape (n,)
         Row number of the nearest landmark.
     """
 
-    def __init__(self, diagonal: Float[Tensor, " n"]) -> None:
+    def __init__(self, diagonal: Float[Array, " n"]) -> None:
         self.diagonal = diagonal
         # The first landmark is nearer than none, whatever its number.
-        self.best = torch.full_like(diagonal, -torch.inf)
-        self.owner = torch.full(diagonal.shape, -1, device=diagonal.device)
+        self.best = xp.full_like(diagonal, -xp.inf)
+        self.owner = xp.full(diagonal.shape, -1, like=diagonal)
 
-    def add(self, part: slice, columns: Float[Tensor, "b a"], index: Int[Tensor, " a"]) -> None:
+    def add(self, part: slice, columns: Float[Array, "b a"], index: Int[Array, " a"]) -> None:
         """Assign the rows of a slice to the nearer of the new landmarks.
 
         The landmarks are `index`; `columns` is K[part, index]. Other rows keep their owner.
         """
-        index = index.to(self.owner)
-        value, nearest = (columns - self.diagonal[index] / 2).max(dim=1)
+        index = xp.cast_like(index, self.owner)
+        value, nearest = xp.max_with_index(columns - self.diagonal[index] / 2, 1)
         closer = value > self.best[part]
-        self.best[part] = torch.where(closer, value, self.best[part])
-        self.owner[part] = torch.where(closer, index[nearest], self.owner[part])
+        self.best[part] = xp.where(closer, value, self.best[part])
+        self.owner[part] = xp.where(closer, index[nearest], self.owner[part])
 
     def reassign(self, cholesky: PartialCholesky) -> None:
         """Reassign the rows of discarded pivots to the remaining pivots."""
-        pivots = cholesky.pivots.to(self.owner)
+        pivots = xp.cast_like(cholesky.pivots, self.owner)
         # A block of pivots may be cut after `add` has seen all of its columns.
-        lost = (~torch.isin(self.owner, pivots)).nonzero()[:, 0]
+        lost = xp.flatnonzero(~xp.isin(self.owner, pivots))
         if len(pivots) == 0 or len(lost) == 0:
-            self.best[lost] = -torch.inf
+            self.best[lost] = -xp.inf
             return
-        at_pivots = cholesky.factor[pivots].t()
-        for rows in lost.split(max(1, (1 << 22) // len(pivots))):
+        at_pivots = cholesky.factor[pivots].T
+        for rows in xp.split(lost, max(1, (1 << 22) // len(pivots))):
             # F F' agrees with K in the columns of pivots.
             columns = cholesky.factor[rows] @ at_pivots
-            value, nearest = (columns - self.diagonal[pivots] / 2).max(dim=1)
+            value, nearest = xp.max_with_index(columns - self.diagonal[pivots] / 2, 1)
             self.best[rows], self.owner[rows] = value, pivots[nearest]
 
-    def are_distinct(self, rows: Int[Tensor, " b"]) -> Tensor:
+    def are_distinct(self, rows: Int[Array, " b"]) -> Array:
         """Return a mask of the rows that the kernel distinguishes from all landmarks."""
         distance = self.diagonal[rows] - 2 * self.best[rows]
-        return (distance > SAME_LANDMARK_DISTANCE * self.diagonal[rows]).cpu()
+        return xp.to_host(distance > SAME_LANDMARK_DISTANCE * self.diagonal[rows])
 
-    def weights(self, index: Int[Tensor, " m"]) -> Float[Tensor, " m"]:
+    def weights(self, index: Int[Array, " m"]) -> Float[Array, " m"]:
         """Return m times the share of the rows in the cell of each landmark."""
         n = len(self.owner)
-        self.owner[index] = index.to(self.owner)  # a landmark owns itself, despite rounding
-        count = torch.bincount(self.owner.cpu(), minlength=n)[index]
-        return count.double() * (len(index) / n)
+        self.owner[index] = xp.cast_like(
+            index, self.owner
+        )  # a landmark owns itself, despite rounding
+        count = xp.bincount(xp.to_host(self.owner), minlength=n)[index]
+        return xp.to_float64(count) * (len(index) / n)
 
 
-def fill_up(
-    cholesky: PartialCholesky, m: int, cells: Cells, rng: torch.Generator
-) -> Int[Tensor, " m"]:
+def fill_up(cholesky: PartialCholesky, m: int, cells: Cells, rng: RandomStream) -> Int[Array, " m"]:
     """Return the pivots and, up to m, random distinct rows that differ from the pivots."""
     index, n = cholesky.pivots, len(cholesky.residual)
     if len(index) >= m:
         return index
-    for candidates in torch.randperm(n, generator=rng).split(FILL_ROWS):
+    for candidates in xp.split(rng.permutation(n), FILL_ROWS):
         distinct_candidates = candidates[cells.are_distinct(candidates)]
         new = distinct_candidates[
             _first_distinct(
@@ -222,8 +224,8 @@ def fill_up(
         ]
         new = new[: m - len(index)]
         for part in _parts(n) if len(new) else []:
-            cells.add(part, cholesky.factor[part] @ cholesky.factor[new].t(), new)
-        index = torch.cat([index, new])
+            cells.add(part, cholesky.factor[part] @ cholesky.factor[new].T, new)
+        index = xp.concat([index, new])
         if len(index) == m:
             break
     return index
@@ -233,10 +235,10 @@ def _parts(n: int, size: int = 1 << 14) -> list[slice]:
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 
-def _first_distinct(F: Float[Tensor, "b k"], diagonal: Float[Tensor, " b"]) -> Tensor:
+def _first_distinct(F: Float[Array, "b k"], diagonal: Float[Array, " b"]) -> Array:
     """Return a mask of the rows that differ from all earlier rows."""
     # The factor spans all of K to rounding here, so no kernel entry is evaluated.
-    G = F @ F.t()
-    distance = G.diagonal()[:, None] + G.diagonal() - 2 * G
+    G = F @ F.T
+    distance = xp.diagonal(G)[:, None] + xp.diagonal(G) - 2 * G
     alike = distance <= SAME_LANDMARK_DISTANCE * diagonal[:, None]
-    return ~alike.tril(-1).any(dim=1).cpu()
+    return ~xp.to_host(xp.tril(alike, -1).any(axis=1))

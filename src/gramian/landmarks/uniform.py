@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-import torch
-from torch import Tensor
-
+from .. import _arrays as xp
+from .._arrays import Array, RandomStream
 from ..data import as_rows
 from ..operators import KernelOperator, largest_diagonal
 from .base import Landmarks, SizeOrPenalty, cap_size, selectors
@@ -55,7 +54,7 @@ class Uniform(SizeOrPenalty):
 
     takes_remote: ClassVar[bool] = True
 
-    def select(self, K: KernelOperator, *, rng: torch.Generator) -> Landmarks:
+    def select(self, K: KernelOperator, *, rng: RandomStream) -> Landmarks:
         n = K.shape[0]
         kappa2 = largest_diagonal(K)
         size = self.m or min(n, math.ceil(kappa2 / (self.penalty or 1.0)))
@@ -75,9 +74,7 @@ class Uniform(SizeOrPenalty):
         return 0.0
 
 
-def _first_distinct(
-    K: KernelOperator, m: int, rng: torch.Generator
-) -> tuple[Tensor, Tensor, Tensor]:
+def _first_distinct(K: KernelOperator, m: int, rng: RandomStream) -> tuple[Array, Array, Array]:
     """Draw rows in a random order until m are distinct, or all are drawn.
 
     Returns
@@ -85,10 +82,10 @@ def _first_distinct(
     index, points, times
         Row numbers; values; number of draws of each.
     """
-    order, keys = torch.empty(0, dtype=torch.int64), torch.empty(0, dtype=torch.int64)
+    order, keys = xp.empty(0, xp.int64), xp.empty(0, xp.int64)
     for candidates in _candidates(K.shape[0], m, rng):
         drawn = K.points(candidates)
-        order, keys = torch.cat([order, candidates]), torch.cat([keys, row_keys(as_rows(drawn))])
+        order, keys = xp.concat([order, candidates]), xp.concat([keys, row_keys(as_rows(drawn))])
         first, group = group_keys(keys)
         if len(first) >= m:
             break
@@ -96,25 +93,25 @@ def _first_distinct(
     # Draws after the m-th distinct row do not count, as if drawing had ended there.
     groups = group if len(first) < m else group[: int(first[m - 1]) + 1]
     # Without equal rows the drawn rows are the landmarks, and are not read again.
-    points = drawn if torch.equal(index, candidates) else K.points(index)
-    return index, points, torch.bincount(groups).double()
+    points = drawn if xp.array_equal(index, candidates) else K.points(index)
+    return index, points, xp.to_float64(xp.bincount(groups))
 
 
-def _candidates(n: int, m: int, rng: torch.Generator) -> Iterator[Tensor]:
+def _candidates(n: int, m: int, rng: RandomStream) -> Iterator[Array]:
     """Yield distinct row numbers in random order: m, then twice as many, and so on."""
     if n <= 8 * m:
-        order = torch.randperm(n, generator=rng)
+        order = rng.permutation(n)
     else:
         # A permutation of all rows would dominate time and memory at n = 10⁸.
-        drawn = torch.randint(n, (4 * m,), generator=rng).tolist()
+        drawn = rng.integers(n, size=(4 * m,)).tolist()
         # A dictionary removes repeated numbers and keeps the order of the draws.
-        order = torch.tensor(list(dict.fromkeys(drawn)))
+        order = xp.array(list(dict.fromkeys(drawn)), xp.int64)
     start, size = 0, m
     while start < len(order):
         yield order[start : start + size]
         start, size = start + size, 2 * size
     if len(order) < n:
-        is_left = torch.ones(n, dtype=torch.bool)
+        is_left = xp.ones(n, xp.bool)
         is_left[order] = False
-        left_rows = is_left.nonzero()[:, 0]
-        yield left_rows[torch.randperm(len(left_rows), generator=rng)]
+        left_rows = xp.flatnonzero(is_left)
+        yield left_rows[rng.permutation(len(left_rows))]

@@ -6,10 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar, TypeVar
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array
 from .._registries.registry import Registry
 from .links import IDENTITY, Link
 
@@ -54,17 +54,17 @@ class Loss(ABC):
         """Map from values f to predictions."""
         return IDENTITY
 
-    def check(self, y: Float[Tensor, "n t"]) -> None:
+    def check(self, y: Float[Array, "n t"]) -> None:
         """Raise ValueError if this loss is not defined for some target."""
         return
 
-    def unit(self, y: Float[Tensor, "n t"], weights: Float[Tensor, " n"]) -> float:
+    def unit(self, y: Float[Array, "n t"], weights: Float[Array, " n"]) -> float:
         """Return the number by which targets are divided first; 1 by default.
 
         Parameters
         ----------
-        y : Tensor of shape (n, t)
-        weights : Tensor of shape (n,)
+        y : Array of shape (n, t)
+        weights : Array of shape (n,)
             A whole number k has the effect of k equal rows, as in `constant` and `surrogate`.
         """
         return 1.0
@@ -73,33 +73,29 @@ class Loss(ABC):
         """Return this loss for targets that have been divided by `unit`."""
         return self
 
-    def surrogate(
-        self, y: Float[Tensor, "n t"], weights: Float[Tensor, " n"]
-    ) -> Float[Tensor, "n t"]:
+    def surrogate(self, y: Float[Array, "n t"], weights: Float[Array, " n"]) -> Float[Array, "n t"]:
         """Return the targets whose squared error chooses kernel and lengthscale."""
         return y
 
     @abstractmethod
-    def constant(
-        self, y: Float[Tensor, "n t"], weights: Float[Tensor, " n"]
-    ) -> Float[Tensor, " q"]:
+    def constant(self, y: Float[Array, "n t"], weights: Float[Array, " n"]) -> Float[Array, " q"]:
         """Return the constant prediction of least loss; the model is added to it."""
 
     @abstractmethod
-    def values(self, f: Float[Tensor, "n q"], y: Float[Tensor, "n t"]) -> Float[Tensor, "n c"]:
+    def values(self, f: Float[Array, "n q"], y: Float[Array, "n t"]) -> Float[Array, "n c"]:
         """Return the losses: (n, q), one for each output; (n, 1), one for each row, if coupled."""
 
     @abstractmethod
-    def slopes(self, f: Float[Tensor, "n q"], y: Float[Tensor, "n t"]) -> Float[Tensor, "n q"]:
+    def slopes(self, f: Float[Array, "n q"], y: Float[Array, "n t"]) -> Float[Array, "n q"]:
         """Return the derivatives with respect to f."""
 
     @abstractmethod
-    def curvatures(self, f: Float[Tensor, "n q"], y: Float[Tensor, "n t"]) -> Float[Tensor, "n q"]:
+    def curvatures(self, f: Float[Array, "n q"], y: Float[Array, "n t"]) -> Float[Array, "n q"]:
         """Return the second derivatives, at least 0; their diagonal if outputs are coupled."""
 
     def curvature_product(
-        self, f: Float[Tensor, "n q"], y: Float[Tensor, "n t"], z: Float[Tensor, "n q"]
-    ) -> Float[Tensor, "n q"]:
+        self, f: Float[Array, "n q"], y: Float[Array, "n t"], z: Float[Array, "n q"]
+    ) -> Float[Array, "n q"]:
         """Return the product of each row's second derivative, a matrix if coupled, with z."""
         return self.curvatures(f, y) * z
 
@@ -122,33 +118,33 @@ class Loss(ABC):
 losses: Registry[Loss] = Registry("loss")
 
 
-def weighted_mean(y: Float[Tensor, "n t"], weights: Float[Tensor, " n"]) -> Float[Tensor, " t"]:
+def weighted_mean(y: Float[Array, "n t"], weights: Float[Array, " n"]) -> Float[Array, " t"]:
     """Return the mean of each column."""
-    return (weights[:, None] * y).sum(dim=0) / weights.sum()
+    return (weights[:, None] * y).sum(axis=0) / weights.sum()
 
 
 def weighted_quantile(
-    y: Float[Tensor, " n"], weights: Float[Tensor, " n"], level: float
-) -> Float[Tensor, ""]:
+    y: Float[Array, " n"], weights: Float[Array, " n"], level: float
+) -> Float[Array, ""]:
     """Return the least value with a share `level` of the weight at or below it."""
-    order = y.argsort()
+    order = y.argsort(stable=True)
     # Cumulative weights instead of repeated rows: whole weights give the same quantile.
-    below = weights[order].cumsum(dim=0)
-    place = int(torch.searchsorted(below, level * float(below[-1])))
+    below = weights[order].cumsum(axis=0)
+    place = int(xp.find_insertions(below, level * float(below[-1])))
     return y[order[min(place, len(y) - 1)]]
 
 
-def weighted_median(y: Float[Tensor, "n t"], weights: Float[Tensor, " n"]) -> Float[Tensor, " t"]:
+def weighted_median(y: Float[Array, "n t"], weights: Float[Array, " n"]) -> Float[Array, " t"]:
     """Return the lower median of each column."""
-    return torch.stack([weighted_quantile(column, weights, 0.5) for column in y.T])
+    return xp.stack([weighted_quantile(column, weights, 0.5) for column in y.T])
 
 
-def spread(y: Float[Tensor, "n t"], weights: Float[Tensor, " n"]) -> float:
+def spread(y: Float[Array, "n t"], weights: Float[Array, " n"]) -> float:
     """Return a robust standard deviation: 1.4826 times the median absolute deviation.
 
     If half of the targets are equal, return the standard deviation; if all are equal, 1.
     """
-    off = (y - weighted_median(y, weights)).abs()
+    off = xp.abs(y - weighted_median(y, weights))
     # 1.4826 times the median absolute deviation of normal numbers is their standard deviation.
     robust = 1.4826 * float(weighted_median(off, weights).mean())
     if robust > 0:
@@ -156,12 +152,12 @@ def spread(y: Float[Tensor, "n t"], weights: Float[Tensor, " n"]) -> float:
     # The median deviation is zero if half of the targets are equal, as in counts with many zeros.
     off = y - weighted_mean(y, weights)
     # Equal targets have no deviation; a unit of 1 leaves them as they are.
-    return float(weighted_mean(off.square(), weights).mean().sqrt()) or 1.0
+    return float(xp.sqrt(weighted_mean(xp.square(off), weights).mean())) or 1.0
 
 
 def clip_targets(
-    y: Float[Tensor, "n t"], weights: Float[Tensor, " n"], deviations: float
-) -> Float[Tensor, "n t"]:
+    y: Float[Array, "n t"], weights: Float[Array, " n"], deviations: float
+) -> Float[Array, "n t"]:
     """Return the targets clipped to within some robust deviations of their median."""
     center, width = weighted_median(y, weights), deviations * spread(y, weights)
-    return y.clamp(center - width, center + width)
+    return y.clip(center - width, center + width)

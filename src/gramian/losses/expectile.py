@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array
 from .base import Loss, losses, spread, weighted_mean
 
 FIXED_POINT_ROUNDS = 100
@@ -51,23 +51,23 @@ class Expectile(Loss):
         if not 0 < self.level < 1:
             raise ValueError(f"level must be between 0 and 1, not {self.level!r}")
 
-    def unit(self, y: Tensor, weights: Tensor) -> float:
+    def unit(self, y: Array, weights: Array) -> float:
         return spread(y, weights)
 
-    def constant(self, y: Tensor, weights: Tensor) -> Tensor:
+    def constant(self, y: Array, weights: Array) -> Array:
         at = weighted_mean(y, weights)
         for _ in range(FIXED_POINT_ROUNDS):
             # The mean with the weights of both sides at the last value. Where it no longer moves,
             # the slopes add up to zero.
-            w = weights[:, None] * self.curvatures(at.expand_as(y), y)
-            at = (w * y).sum(dim=0) / w.sum(dim=0)
+            w = weights[:, None] * self.curvatures(xp.expand(at, y.shape), y)
+            at = (w * y).sum(axis=0) / w.sum(axis=0)
         return at
 
-    def values(self, f: Tensor, y: Tensor) -> Float[Tensor, "n q"]:
-        return self.curvatures(f, y) * (f - y).square() / 2
+    def values(self, f: Array, y: Array) -> Float[Array, "n q"]:
+        return self.curvatures(f, y) * xp.square(f - y) / 2
 
-    def slopes(self, f: Tensor, y: Tensor) -> Float[Tensor, "n q"]:
+    def slopes(self, f: Array, y: Array) -> Float[Array, "n q"]:
         return self.curvatures(f, y) * (f - y)
 
-    def curvatures(self, f: Tensor, y: Tensor) -> Float[Tensor, "n q"]:
-        return torch.where(f < y, self.level, 1 - self.level).double()
+    def curvatures(self, f: Array, y: Array) -> Float[Array, "n q"]:
+        return xp.to_float64(xp.where(f < y, self.level, 1 - self.level))

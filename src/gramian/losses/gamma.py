@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array
 from .._messages.errors import SETTING_FORM, ParameterError, Text
 from .base import Loss, losses, weighted_mean
 from .links import EXP, Link
@@ -42,26 +42,26 @@ class Gamma(Loss):
     def link(self) -> Link:
         return EXP
 
-    def check(self, y: Tensor) -> None:
+    def check(self, y: Array) -> None:
         if not bool((y > 0).all()):
             problem = Text("needs positive targets, but {y} has {:g}", float(y.min()))
             remedy = "leave such rows out, or use another loss"
             raise ParameterError("loss", "gamma", problem, remedy, SETTING_FORM)
 
-    def surrogate(self, y: Tensor, weights: Tensor) -> Tensor:
+    def surrogate(self, y: Array, weights: Array) -> Array:
         # The deviation is proportional to the mean, so logarithms have about the same variance
         # everywhere.
-        return y.log()
+        return xp.log(y)
 
-    def constant(self, y: Tensor, weights: Tensor) -> Tensor:
+    def constant(self, y: Array, weights: Array) -> Array:
         # The slopes 1 - y e^-f add up to zero where e^f is the mean.
-        return weighted_mean(y, weights).log()
+        return xp.log(weighted_mean(y, weights))
 
-    def values(self, f: Tensor, y: Tensor) -> Float[Tensor, "n q"]:
-        return f + y * torch.exp(-f)
+    def values(self, f: Array, y: Array) -> Float[Array, "n q"]:
+        return f + y * xp.exp(-f)
 
-    def slopes(self, f: Tensor, y: Tensor) -> Float[Tensor, "n q"]:
-        return 1 - y * torch.exp(-f)
+    def slopes(self, f: Array, y: Array) -> Float[Array, "n q"]:
+        return 1 - y * xp.exp(-f)
 
-    def curvatures(self, f: Tensor, y: Tensor) -> Float[Tensor, "n q"]:
-        return y * torch.exp(-f)
+    def curvatures(self, f: Array, y: Array) -> Float[Array, "n q"]:
+        return y * xp.exp(-f)

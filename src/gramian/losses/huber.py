@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array
 from .._messages.checks import as_positive
 from .base import Loss, clip_targets, losses, spread, weighted_median
 
@@ -55,35 +55,35 @@ class Huber(Loss):
         if self.delta is not None:
             as_positive(self.delta, "delta")
 
-    def unit(self, y: Tensor, weights: Tensor) -> float:
+    def unit(self, y: Array, weights: Array) -> float:
         return spread(y, weights)
 
     def for_unit(self, unit: float) -> Huber:
         # Targets are now in robust deviations, the unit of the default.
         return replace(self, delta=1.35 if self.delta is None else self.delta / unit)
 
-    def surrogate(self, y: Tensor, weights: Tensor) -> Tensor:
+    def surrogate(self, y: Array, weights: Array) -> Array:
         return clip_targets(y, weights, 3.0)
 
-    def constant(self, y: Tensor, weights: Tensor) -> Tensor:
+    def constant(self, y: Array, weights: Array) -> Array:
         # The median is near the minimum even with outliers, unlike the mean.
         at = weighted_median(y, weights)
         for _ in range(FIXED_POINT_ROUNDS):
             # Curvatures are at most 1, so a step of the pull over the total weight never
             # overshoots.
-            pull = (weights[:, None] * self.slopes(at.expand_as(y), y)).sum(dim=0)
+            pull = (weights[:, None] * self.slopes(xp.expand(at, y.shape), y)).sum(axis=0)
             at = at - pull / weights.sum()
         return at
 
-    def values(self, f: Tensor, y: Tensor) -> Float[Tensor, "n q"]:
-        off, delta = (f - y).abs(), self._delta
-        return torch.where(off <= delta, off.square() / 2, delta * off - delta**2 / 2)
+    def values(self, f: Array, y: Array) -> Float[Array, "n q"]:
+        off, delta = xp.abs(f - y), self._delta
+        return xp.where(off <= delta, xp.square(off) / 2, delta * off - delta**2 / 2)
 
-    def slopes(self, f: Tensor, y: Tensor) -> Float[Tensor, "n q"]:
-        return (f - y).clamp(-self._delta, self._delta)
+    def slopes(self, f: Array, y: Array) -> Float[Array, "n q"]:
+        return (f - y).clip(-self._delta, self._delta)
 
-    def curvatures(self, f: Tensor, y: Tensor) -> Float[Tensor, "n q"]:
-        return ((f - y).abs() <= self._delta).double()
+    def curvatures(self, f: Array, y: Array) -> Float[Array, "n q"]:
+        return xp.to_float64(xp.abs(f - y) <= self._delta)
 
     @property
     def _delta(self) -> float:

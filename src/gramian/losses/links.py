@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
-Map = Callable[[Float[Tensor, "n q"]], Float[Tensor, "n q"]]
+from .. import _arrays as xp
+from .._arrays import Array
+
+Map = Callable[[Float[Array, "n q"]], Float[Array, "n q"]]
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Link:
 
     name: str
     map: Map
-    along: Callable[[Float[Tensor, "n q"], Float[Tensor, "n q d"]], Float[Tensor, "n q d"]]
+    along: Callable[[Float[Array, "n q"], Float[Array, "n q d"]], Float[Array, "n q d"]]
 
     def __reduce__(self) -> tuple[Callable[[str], Link], tuple[str]]:
         """Pickle only the name."""
@@ -35,21 +36,23 @@ class Link:
         return link_of, (self.name,)
 
 
-def _sort_quantiles(f: Tensor) -> Tensor:
-    return f.sort(dim=1).values
+def _sort_quantiles(f: Array) -> Array:
+    return xp.sort(f, axis=1)
 
 
-def _along_sorted(f: Tensor, slopes: Tensor) -> Tensor:
+def _along_sorted(f: Array, slopes: Array) -> Array:
     # Sorting permutes the gradients as it permutes the values.
-    return slopes.gather(1, f.argsort(dim=1)[:, :, None].expand_as(slopes))
+    return xp.take_along(
+        slopes, xp.expand(f.argsort(axis=1, stable=True)[:, :, None], slopes.shape), axis=1
+    )
 
 
-def _along_exp(f: Tensor, slopes: Tensor) -> Tensor:
-    return f.exp()[:, :, None] * slopes
+def _along_exp(f: Array, slopes: Array) -> Array:
+    return xp.exp(f)[:, :, None] * slopes
 
 
 IDENTITY = Link("identity", lambda f: f, lambda f, slopes: slopes)
-EXP = Link("exp", torch.exp, _along_exp)
+EXP = Link("exp", xp.exp, _along_exp)
 SORTED = Link("sorted", _sort_quantiles, _along_sorted)
 """Values in increasing order: quantiles that do not cross.
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
-from torch.nn.functional import softplus
 
+from .. import _arrays as xp
+from .._arrays import Array
 from .base import Loss, losses, weighted_mean
 
 
@@ -37,18 +36,18 @@ class Logistic(Loss):
 
     of_classes: ClassVar[bool] = True
 
-    def constant(self, y: Tensor, weights: Tensor) -> Tensor:
+    def constant(self, y: Array, weights: Array) -> Array:
         # If all rows are of one class, `eps` keeps the log odds finite.
         share = (1 + weighted_mean(y, weights)) / 2
-        return torch.logit(share, eps=1e-12)
+        return xp.logit(share.clip(1e-12, 1 - 1e-12))
 
-    def values(self, f: Tensor, y: Tensor) -> Float[Tensor, "n q"]:
+    def values(self, f: Array, y: Array) -> Float[Array, "n q"]:
         # `softplus` does not overflow for large -y f, unlike the exponential.
-        return softplus(-y * f)
+        return xp.softplus(-y * f)
 
-    def slopes(self, f: Tensor, y: Tensor) -> Float[Tensor, "n q"]:
-        return -y * torch.sigmoid(-y * f)
+    def slopes(self, f: Array, y: Array) -> Float[Array, "n q"]:
+        return -y * xp.sigmoid(-y * f)
 
-    def curvatures(self, f: Tensor, y: Tensor) -> Float[Tensor, "n q"]:
+    def curvatures(self, f: Array, y: Array) -> Float[Array, "n q"]:
         # For large f, 1 - sigmoid(f) would round to zero; sigmoid(-f) keeps its digits.
-        return torch.sigmoid(f) * torch.sigmoid(-f)
+        return xp.sigmoid(f) * xp.sigmoid(-f)

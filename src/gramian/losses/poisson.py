@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array
 from .._messages.errors import SETTING_FORM, ParameterError, Text
 from .base import Loss, losses, weighted_mean
 from .links import EXP, Link
@@ -45,24 +45,24 @@ class Poisson(Loss):
     def link(self) -> Link:
         return EXP
 
-    def check(self, y: Tensor) -> None:
+    def check(self, y: Array) -> None:
         if bool((y < 0).any()):
             problem = Text("needs targets of at least 0, but {y} has {:g}", float(y.min()))
             remedy = "leave such rows out, or use another loss"
             raise ParameterError("loss", "poisson", problem, remedy, SETTING_FORM)
 
-    def surrogate(self, y: Tensor, weights: Tensor) -> Tensor:
+    def surrogate(self, y: Array, weights: Array) -> Array:
         # Anscombe's transform of counts, whose variance is about the same for all means.
-        return (y + 0.375).sqrt()
+        return xp.sqrt(y + 0.375)
 
-    def constant(self, y: Tensor, weights: Tensor) -> Tensor:
-        return weighted_mean(y, weights).clamp(min=LEAST_MEAN).log()
+    def constant(self, y: Array, weights: Array) -> Array:
+        return xp.log(weighted_mean(y, weights).clip(min=LEAST_MEAN))
 
-    def values(self, f: Tensor, y: Tensor) -> Float[Tensor, "n q"]:
-        return torch.exp(f) - y * f
+    def values(self, f: Array, y: Array) -> Float[Array, "n q"]:
+        return xp.exp(f) - y * f
 
-    def slopes(self, f: Tensor, y: Tensor) -> Float[Tensor, "n q"]:
-        return torch.exp(f) - y
+    def slopes(self, f: Array, y: Array) -> Float[Array, "n q"]:
+        return xp.exp(f) - y
 
-    def curvatures(self, f: Tensor, y: Tensor) -> Float[Tensor, "n q"]:
-        return torch.exp(f)
+    def curvatures(self, f: Array, y: Array) -> Float[Array, "n q"]:
+        return xp.exp(f)

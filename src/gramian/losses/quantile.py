@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
-from torch.nn.functional import softplus
 
+from .. import _arrays as xp
+from .._arrays import Array
 from .._messages.checks import join_words
 from .base import Loss, clip_targets, losses, spread, weighted_quantile
 from .links import IDENTITY, SORTED, Link
@@ -84,36 +83,36 @@ class Quantile(Loss):
     def link(self) -> Link:
         return SORTED if len(self._taus) > 1 else IDENTITY
 
-    def unit(self, y: Tensor, weights: Tensor) -> float:
+    def unit(self, y: Array, weights: Array) -> float:
         return spread(y, weights)
 
     def for_unit(self, unit: float) -> Quantile:
         return replace(self, smoothing=self.smoothing / unit)
 
-    def surrogate(self, y: Tensor, weights: Tensor) -> Tensor:
+    def surrogate(self, y: Array, weights: Array) -> Array:
         return clip_targets(y, weights, 5.0)
 
-    def constant(self, y: Tensor, weights: Tensor) -> Tensor:
+    def constant(self, y: Array, weights: Array) -> Array:
         columns = [weighted_quantile(c, weights, tau) for c in y.T for tau in self._taus]
-        return torch.stack(columns)
+        return xp.stack(columns)
 
-    def values(self, f: Tensor, y: Tensor) -> Float[Tensor, "n q"]:
+    def values(self, f: Array, y: Array) -> Float[Array, "n q"]:
         off, tau = y - f, self._levels(f)
         if self.smoothing == 0:
-            return torch.where(off >= 0, tau * off, (tau - 1) * off)
-        return tau * off + self.smoothing * softplus(-off / self.smoothing)
+            return xp.where(off >= 0, tau * off, (tau - 1) * off)
+        return tau * off + self.smoothing * xp.softplus(-off / self.smoothing)
 
-    def slopes(self, f: Tensor, y: Tensor) -> Float[Tensor, "n q"]:
+    def slopes(self, f: Array, y: Array) -> Float[Array, "n q"]:
         above = f - y
         if self.smoothing == 0:
-            return (above > 0).double() - self._levels(f)
-        return torch.sigmoid(above / self.smoothing) - self._levels(f)
+            return xp.to_float64(above > 0) - self._levels(f)
+        return xp.sigmoid(above / self.smoothing) - self._levels(f)
 
-    def curvatures(self, f: Tensor, y: Tensor) -> Float[Tensor, "n q"]:
+    def curvatures(self, f: Array, y: Array) -> Float[Array, "n q"]:
         if self.smoothing == 0:
-            return torch.zeros_like(f)
+            return xp.zeros_like(f)
         at = (f - y) / self.smoothing
-        return torch.sigmoid(at) * torch.sigmoid(-at) / self.smoothing
+        return xp.sigmoid(at) * xp.sigmoid(-at) / self.smoothing
 
     def smooth_kink(self, share: float) -> Quantile:
         # A width of the user's is the least one: smaller ones would solve another problem.
@@ -127,7 +126,7 @@ class Quantile(Loss):
     def _taus(self) -> tuple[float, ...]:
         return (self.levels,) if isinstance(self.levels, int | float) else tuple(self.levels)
 
-    def _levels(self, f: Tensor) -> Tensor:
-        taus = torch.tensor(self._taus, dtype=f.dtype, device=f.device)
+    def _levels(self, f: Array) -> Array:
+        taus = xp.array(self._taus, dtype=f.dtype, like=f)
         # A single level serves all targets.
-        return taus if f.shape[1] == len(taus) else taus.repeat(f.shape[1])
+        return taus if f.shape[1] == len(taus) else xp.repeat(taus, f.shape[1])

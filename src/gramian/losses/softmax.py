@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from jaxtyping import Float
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array
 from .base import Loss, losses, weighted_mean
 
 
@@ -38,24 +39,24 @@ class Softmax(Loss):
     coupled: ClassVar[bool] = True
     invariant: ClassVar[bool] = True
 
-    def constant(self, y: Tensor, weights: Tensor) -> Tensor:
+    def constant(self, y: Array, weights: Array) -> Array:
         # A class without weight would have an infinite logarithm.
-        logs = weighted_mean((y > 0).double(), weights).clamp(min=1e-12).log()
+        logs = xp.log(weighted_mean(xp.to_float64(y > 0), weights).clip(min=1e-12))
         # Only differences of outputs matter, and the penalty makes their sum zero.
         return logs - logs.mean()
 
-    def values(self, f: Tensor, y: Tensor) -> Float[Tensor, "n 1"]:
-        right = (f * (y > 0)).sum(dim=1, keepdim=True)
-        return f.logsumexp(dim=1, keepdim=True) - right
+    def values(self, f: Array, y: Array) -> Float[Array, "n 1"]:
+        right = (f * (y > 0)).sum(axis=1, keepdims=True)
+        return xp.logsumexp(f, axis=1, keepdims=True) - right
 
-    def slopes(self, f: Tensor, y: Tensor) -> Float[Tensor, "n q"]:
-        return f.softmax(dim=1) - (y > 0).double()
+    def slopes(self, f: Array, y: Array) -> Float[Array, "n q"]:
+        return xp.softmax(f, axis=1) - xp.to_float64(y > 0)
 
-    def curvatures(self, f: Tensor, y: Tensor) -> Float[Tensor, "n q"]:
-        p = f.softmax(dim=1)
+    def curvatures(self, f: Array, y: Array) -> Float[Array, "n q"]:
+        p = xp.softmax(f, axis=1)
         return p * (1 - p)
 
-    def curvature_product(self, f: Tensor, y: Tensor, z: Tensor) -> Float[Tensor, "n q"]:
+    def curvature_product(self, f: Array, y: Array, z: Array) -> Float[Array, "n q"]:
         # (diag(p) - p p') z, without a matrix for each row.
-        p = f.softmax(dim=1)
-        return p * (z - (p * z).sum(dim=1, keepdim=True))
+        p = xp.softmax(f, axis=1)
+        return p * (z - (p * z).sum(axis=1, keepdims=True))

@@ -6,9 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+
+from .. import _arrays as xp
+from .._arrays import Array, RandomStream
 
 LEAST_DRAWN_ROWS = 10
 """Least number of rows drawn together: fewer save nothing."""
@@ -19,33 +20,33 @@ class Elimination:
 
     Parameters
     ----------
-    H : Tensor of shape (b, b)
+    H : Array of shape (b, b)
         Residual of the kernel at b drawn rows.
-    floor : Tensor of shape (b,)
+    floor : Array of shape (b,)
         Diagonal entries up to which the residual is rounding.
 
     Attributes
     ----------
-    residual : Tensor of shape (b,)
+    residual : Array of shape (b,)
         Diagonal of the residual of H.
     chosen : list of int
         Pivots so far.
     """
 
-    def __init__(self, H: Float[Tensor, "b b"], floor: Float[Tensor, " b"]) -> None:
-        self._H, self._L = H, torch.zeros_like(H)
-        self.floor, self.residual = floor, H.diagonal().clone()
+    def __init__(self, H: Float[Array, "b b"], floor: Float[Array, " b"]) -> None:
+        self._H, self._L = H, xp.zeros_like(H)
+        self.floor, self.residual = floor, xp.copy(xp.diagonal(H))
         self.chosen: list[int] = []
 
     @property
-    def factor(self) -> Float[Tensor, "a a"]:
+    def factor(self) -> Float[Array, "a a"]:
         """The lower triangular L with L L' = H at the chosen rows."""
         return self._L[self.chosen, : len(self.chosen)]
 
     def eliminate(self, j: int) -> None:
         """Use row j as the next pivot. Cost: b times the number of pivots."""
         a = len(self.chosen)
-        column = (self._H[:, j] - self._L[:, :a] @ self._L[j, :a]) / self.residual[j].sqrt()
+        column = (self._H[:, j] - self._L[:, :a] @ self._L[j, :a]) / xp.sqrt(self.residual[j])
         # Rows that are pivots have a residual of zero, up to rounding that would add up.
         column[self.chosen] = 0
         self._L[:, a] = column
@@ -58,11 +59,11 @@ class Pivoting(ABC):
     """Rule that draws rows and accepts some of them as pivots."""
 
     @abstractmethod
-    def draw(self, residual: Float[Tensor, " n"], rng: torch.Generator) -> Int[Tensor, " b"]:
+    def draw(self, residual: Float[Array, " n"], rng: RandomStream) -> Int[Array, " b"]:
         """Draw candidates, each with a positive residual."""
 
     @abstractmethod
-    def accept(self, H: Elimination, most: int, rng: torch.Generator) -> None:
+    def accept(self, H: Elimination, most: int, rng: RandomStream) -> None:
         """Eliminate some candidates of H, at most `most`."""
 
     def learn(self, accepted: int, rank: int, n: int) -> None:  # noqa: B027 - few rules learn
@@ -73,12 +74,12 @@ class Pivoting(ABC):
 class OneByOne(Pivoting):
     """Rule for one row at a time, drawn by `pick`: random (simple) or the largest (greedy)."""
 
-    pick: Callable[[Tensor, int, torch.Generator], Tensor]
+    pick: Callable[[Array, int, RandomStream], Array]
 
-    def draw(self, residual: Tensor, rng: torch.Generator) -> Tensor:
+    def draw(self, residual: Array, rng: RandomStream) -> Array:
         return self.pick(residual, 1, rng)
 
-    def accept(self, H: Elimination, most: int, rng: torch.Generator) -> None:
+    def accept(self, H: Elimination, most: int, rng: RandomStream) -> None:
         if H.residual[0] > H.floor[0]:
             H.eliminate(0)
 
@@ -92,11 +93,11 @@ class Block(Pivoting):
 
     size: int
 
-    def draw(self, residual: Tensor, rng: torch.Generator) -> Tensor:
-        drawn: Tensor = draw_by_residual(residual, self.size, rng).unique()
+    def draw(self, residual: Array, rng: RandomStream) -> Array:
+        drawn: Array = xp.unique(draw_by_residual(residual, self.size, rng))
         return drawn
 
-    def accept(self, H: Elimination, most: int, rng: torch.Generator) -> None:
+    def accept(self, H: Elimination, most: int, rng: RandomStream) -> None:
         target = float(H.residual.sum()) / len(H.residual)
         # At least one row is accepted, or the factorisation would not end.
         while len(H.chosen) < most and (not H.chosen or float(H.residual.sum()) > target):
@@ -121,15 +122,15 @@ class Rejection(Pivoting):
     k: int | None
     size: int
 
-    def draw(self, residual: Tensor, rng: torch.Generator) -> Tensor:
+    def draw(self, residual: Array, rng: RandomStream) -> Array:
         return draw_by_residual(residual, self.size, rng)
 
-    def accept(self, H: Elimination, most: int, rng: torch.Generator) -> None:
+    def accept(self, H: Elimination, most: int, rng: RandomStream) -> None:
         # All coins are drawn first, so that the generator does not depend on how many rows are
         # accepted.
-        coins = torch.rand(len(H.residual), generator=rng, dtype=torch.float64)
+        coins = rng.random(len(H.residual), xp.float64)
         # Thresholds hold the residuals when drawn, before any elimination changes them.
-        thresholds = torch.maximum(coins * H.residual, H.floor).tolist()
+        thresholds = xp.maximum(coins * H.residual, H.floor).tolist()
         for j, threshold in enumerate(thresholds):
             if len(H.chosen) == most:
                 break
@@ -146,20 +147,20 @@ class Rejection(Pivoting):
             self.size = max(self.size // 3, LEAST_DRAWN_ROWS)
 
 
-def draw_by_residual(residual: Tensor, size: int, rng: torch.Generator) -> Int[Tensor, " size"]:
+def draw_by_residual(residual: Array, size: int, rng: RandomStream) -> Int[Array, " size"]:
     """Draw rows with replacement, with probabilities proportional to the residual. Cost: O(n).
 
-    `torch.multinomial` supports at most 2²⁴ rows.
+    The number of rows is not limited.
     """
-    cumulative = residual.cumsum(0)
-    uniform = torch.rand(size, generator=rng, dtype=torch.float64).to(residual)
+    cumulative = residual.cumsum(axis=0)
+    uniform = xp.cast_like(rng.random(size, xp.float64), residual)
     # The first row whose sum exceeds the draw, so that no row of zero residual is drawn.
-    return torch.searchsorted(cumulative, uniform * cumulative[-1], right=True).cpu()
+    return xp.to_host(xp.find_insertions(cumulative, uniform * cumulative[-1], right=True))
 
 
-def largest_residual(residual: Tensor, size: int, rng: torch.Generator) -> Int[Tensor, " size"]:
+def largest_residual(residual: Array, size: int, rng: RandomStream) -> Int[Array, " size"]:
     """Return the row of largest residual, the first one if several are equal."""
-    return residual.argmax()[None].cpu()
+    return xp.to_host(residual.argmax()[None])
 
 
 def pivoting(method: str, k: int | None, block: int | None) -> Pivoting:

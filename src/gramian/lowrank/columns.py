@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from .. import _arrays as xp
 from .. import _linalg as la
+from .._arrays import Array, RandomStream
 from ..operators import KernelOperator
 
 RELATIVE_JITTER = 1e-5
@@ -17,8 +17,8 @@ def columns_factor(
     K: KernelOperator,
     rank: int,
     *,
-    rng: torch.Generator,
-) -> Float[Tensor, "n r"]:
+    rng: RandomStream,
+) -> Float[Array, "n r"]:
     """Return F = K_nS R⁻¹ with F F' near K, for random rows S and R'R = K_SS + jitter.
 
     Parameters
@@ -26,11 +26,11 @@ def columns_factor(
     K : KernelOperator of shape (n, n)
     rank : int
         Number of columns, at most n.
-    rng : torch.Generator
+    rng : RandomStream
 
     Returns
     -------
-    Tensor of shape (n, r)
+    Array of shape (n, r)
         The factor F in the dtype of K, on the host.
 
     Notes
@@ -40,15 +40,15 @@ def columns_factor(
     conjugate gradient with it 10 to 20 % more iterations.
     """
     n = K.shape[0]
-    S = torch.randperm(n, generator=rng)[: min(rank, n)].sort().values
+    S = xp.sort(rng.permutation(n)[: min(rank, n)])
     columns = K.columns(S)
     # The small matrix is float64, because its factor divides the columns.
-    R = columns[S].double().dense().cpu()
-    R.diagonal().mul_(1 + RELATIVE_JITTER)
+    R = xp.to_host(xp.to_float64(columns[S]).dense())
+    xp.multiply_(xp.diagonal(R), 1 + RELATIVE_JITTER)
     R = la.by_columns(R)
     la.cholesky_(R)
-    upper = R.triu().to(K.dtype)
-    F = torch.empty(n, len(S), dtype=K.dtype)
+    upper = xp.cast(xp.triu(R), K.dtype)
+    F = xp.empty((n, len(S)), K.dtype)
     for rows, strip in columns.strips():
-        F[rows] = torch.linalg.solve_triangular(upper, strip.cpu(), upper=True, left=False)
+        F[rows] = xp.solve_triangular(upper, xp.to_host(strip), upper=True, left=False)
     return F

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
+from .. import _arrays as xp
 from .. import _linalg as la
+from .._arrays import Array, RandomStream
 from ..data import Subset, as_rows
 from ..operators import KernelOperator
 from ._pivots import Elimination, Pivoting, pivoting
@@ -20,7 +20,7 @@ STRIP_ENTRIES = 1 << 19
 ZERO_RESIDUAL_SHARE = 1e-13
 """The residual of a row is zero if it is below this share of the row's k(x, x)."""
 
-Watch = Callable[[slice, Tensor, Tensor], None]
+Watch = Callable[[slice, Array, Array], None]
 
 
 @dataclass(frozen=True)
@@ -29,20 +29,20 @@ class PartialCholesky:
 
     Attributes
     ----------
-    factor : Tensor of shape (n, k), by columns
+    factor : Array of shape (n, k), by columns
         Float64, on the device of K, like `residual`; pivots are on the host. Row ``pivots[j]`` is
         zero after column j.
-    pivots : Tensor of shape (k,)
+    pivots : Array of shape (k,)
         Distinct row numbers S, in the order of the columns.
-    residual : Tensor of shape (n,)
+    residual : Array of shape (n,)
         Diagonal of K - F F', at least zero.
     trace : float
         Trace of K.
     """
 
-    factor: Float[Tensor, "n k"]
-    pivots: Int[Tensor, " k"]
-    residual: Float[Tensor, " n"]
+    factor: Float[Array, "n k"]
+    pivots: Int[Array, " k"]
+    residual: Float[Array, " n"]
     trace: float
 
     @property
@@ -59,7 +59,7 @@ def pivoted_cholesky(
     target: float = 0.0,
     method: str = "accelerated",
     block: int | None = None,
-    rng: torch.Generator,
+    rng: RandomStream,
     watch: Watch | None = None,
 ) -> PartialCholesky:
     """Factorise K partially, with pivots drawn in proportion to the diagonal of the residual.
@@ -83,7 +83,7 @@ def pivoted_cholesky(
     block : int, optional
         Rows drawn together by ``"block"``, and at first by ``"accelerated"``, which adapts it;
         k / 10 and at least 10 if None.
-    rng : torch.Generator
+    rng : RandomStream
     watch : callable, optional
         Receives the kernel columns as they are computed: ``watch(rows, columns, pivots)`` with a
         slice of rows and columns of shape (rows, a) for a row numbers. If the target is reached in
@@ -134,9 +134,9 @@ class _GrowingFactor:
         self.K, self.rank = K, 0
         # Without a limit the buffer grows, because n² numbers may not fit.
         first = min(64, n) if k is None else min(k, n)
-        self.buffer = torch.empty(first, n, dtype=torch.float64, device=K.device)
-        self.pivots = torch.empty(0, dtype=torch.int64)
-        self.residual = K.diag().clone()
+        self.buffer = xp.empty((first, n), xp.float64, like=K)
+        self.pivots = xp.empty(0, xp.int64)
+        self.residual = xp.copy(K.diag())
         # NaN would make the comparison with the goal false, and the result would silently have no
         # pivots.
         la.require_finite(self.residual[:, None])
@@ -144,65 +144,65 @@ class _GrowingFactor:
         self.trace = float(self.residual.sum())
 
     def extend(
-        self, rule: Pivoting, most: int, goal: float, rng: torch.Generator, watch: Watch | None
+        self, rule: Pivoting, most: int, goal: float, rng: RandomStream, watch: Watch | None
     ) -> int:
         """Draw rows, accept some of them as pivots, and return their number."""
         drawn = rule.draw(self.residual, rng)
         rows = as_rows(self.K.rows.take(drawn))
         at_drawn = self.buffer[: self.rank, drawn]
-        H = replace(self.K, rows=rows, cols=rows).dense() - at_drawn.t() @ at_drawn
+        H = replace(self.K, rows=rows, cols=rows).dense() - at_drawn.T @ at_drawn
         # Pivots are eliminated one after the other, with a few numbers each: on the host.
-        small = Elimination(H.cpu(), self.floor[drawn].cpu())
+        small = Elimination(xp.to_host(H), xp.to_host(self.floor[drawn]))
         # The summed residual may exceed its floor although this difference does not.
         self.residual[drawn[small.residual <= small.floor]] = 0
         rule.accept(small, most, rng)
         if not small.chosen:
             return 0
-        chosen = torch.tensor(small.chosen)
+        chosen = xp.array(small.chosen, xp.int64)
         pivots = drawn[chosen]
         columns = self.K.against(Subset(rows, chosen))
-        self._add_columns(columns, pivots, small.factor.to(self.buffer), watch)
+        self._add_columns(columns, pivots, xp.cast_like(small.factor, self.buffer), watch)
         return self._accept(pivots, goal)
 
     def _add_columns(
-        self, columns: KernelOperator, pivots: Tensor, L: Tensor, watch: Watch | None
+        self, columns: KernelOperator, pivots: Array, L: Array, watch: Watch | None
     ) -> None:
         """Write L⁻¹ (K[S, :] - F[S] F') behind the rank of the buffer, strip by strip."""
         r, a = self.rank, len(pivots)
         self._make_room(r + a)
-        at_pivots = self.buffer[:r, pivots].t()
+        at_pivots = self.buffer[:r, pivots].T
         size = self.buffer.shape[1] if la.is_on_device(self.buffer) else max(1, STRIP_ENTRIES // a)
         for part, strip in columns.strips():
             # The strip is cut further on the host, so that its three copies stay small.
-            entries = strip.t().to(L)
+            entries = xp.cast_like(strip.T, L)
             for start in range(part.start, part.stop, size):
                 rows = slice(start, min(start + size, part.stop))
                 block = entries[:, start - part.start : rows.stop - part.start]
-                new = torch.addmm(block, at_pivots, self.buffer[:r, rows], alpha=-1)
-                self.buffer[r : r + a, rows] = torch.linalg.solve_triangular(L, new, upper=False)
+                new = xp.addmm(block, at_pivots, self.buffer[:r, rows], alpha=-1)
+                self.buffer[r : r + a, rows] = xp.solve_triangular(L, new, upper=False)
             if watch is not None:
-                watch(part, strip.to(L), pivots)
+                watch(part, xp.cast_like(strip, L), pivots)
 
-    def _accept(self, pivots: Tensor, goal: float) -> int:
+    def _accept(self, pivots: Array, goal: float) -> int:
         """Accept new columns until the goal is reached, and return their number."""
         new = self.buffer[self.rank : self.rank + len(pivots)]
         # The trace after each new column decides where the block is cut.
-        traces = self.residual.sum() - torch.linalg.vector_norm(new, dim=1).square().cumsum(0)
+        traces = self.residual.sum() - xp.square(xp.norm(new, axis=1)).cumsum(axis=0)
         count = min(int((traces > goal).sum()) + 1, len(pivots))
-        self.residual -= torch.linalg.vector_norm(new[:count], dim=0).square()
+        self.residual -= xp.square(xp.norm(new[:count], axis=0))
         self.residual[self.residual <= self.floor] = 0
         # Rounding leaves a residual at the pivots, which must not be drawn again.
         self.residual[pivots[:count]] = 0
-        self.pivots = torch.cat([self.pivots, pivots[:count]])
+        self.pivots = xp.concat([self.pivots, pivots[:count]])
         self.rank += count
         return count
 
     def _make_room(self, rank: int) -> None:
         capacity, n = self.buffer.shape
         if rank > capacity:
-            larger = self.buffer.new_empty(min(max(rank, 3 * capacity // 2), n), n)
+            larger = xp.empty((min(max(rank, 3 * capacity // 2), n), n), like=self.buffer)
             larger[: self.rank] = self.buffer[: self.rank]
             self.buffer = larger
 
     def result(self) -> PartialCholesky:
-        return PartialCholesky(self.buffer[: self.rank].t(), self.pivots, self.residual, self.trace)
+        return PartialCholesky(self.buffer[: self.rank].T, self.pivots, self.residual, self.trace)

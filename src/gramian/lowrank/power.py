@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
-Linear = Callable[[Tensor], Tensor]
+from .. import _arrays as xp
+from .._arrays import Array
+
+Linear = Callable[[Array], Array]
 
 POWER_STEPS = 10
 POWER_SAFETY = 1.1
@@ -17,7 +18,7 @@ POWER_SAFETY = 1.1
 
 def largest_eigenvalue(
     apply: Linear,
-    start: Float[Tensor, "n 1"],
+    start: Float[Array, "n 1"],
     inverse: Linear | None = None,
     forward: Linear | None = None,
 ) -> float:
@@ -31,7 +32,7 @@ def largest_eigenvalue(
     ----------
     apply : callable
         Products with the symmetric positive semidefinite H, in the dtype of `start`.
-    start : Tensor of shape (n, 1)
+    start : Array of shape (n, 1)
         Random vector.
     inverse, forward : callable, optional
         Products with P⁻¹ and with P; the identity if None.
@@ -49,8 +50,8 @@ def largest_eigenvalue(
     for _ in range(POWER_STEPS):
         v = apply(v) if inverse is None else inverse(apply(v))
         # The clamp keeps a zero vector finite, such as one from a matrix of zeros.
-        v = v / v.norm().clamp(min=torch.finfo(v.dtype).tiny)
+        v = v / xp.norm(v).clip(min=xp.finfo(v.dtype).tiny)
     # The quotient v'Hv / v'Pv needs the matrix itself, not its preconditioned product.
     above, below = apply(v), v if forward is None else forward(v)
-    square = (v * below).sum(dtype=torch.float64)
-    return float((v * above).sum(dtype=torch.float64) / square) if square > 0 else 0.0
+    square = xp.sum_float64(v * below)
+    return float(xp.sum_float64(v * above) / square) if square > 0 else 0.0

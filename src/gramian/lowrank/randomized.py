@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from .. import _arrays as xp
 from .. import _linalg as la
+from .._arrays import Array, RandomStream
 
 
 @dataclass(frozen=True)
@@ -18,25 +18,25 @@ class RandomizedNystrom:
 
     Attributes
     ----------
-    factor : Tensor of shape (p, r)
+    factor : Array of shape (p, r)
         F = U sqrt(Lambda): orthogonal columns, the longest first, in the dtype of the products.
-    values : Tensor of shape (r,)
+    values : Array of shape (r,)
         Lambda, the squared lengths of the columns, float64: eigenvalues of the approximation.
     """
 
-    factor: Float[Tensor, "p r"]
-    values: Float[Tensor, " r"]
+    factor: Float[Array, "p r"]
+    values: Float[Array, " r"]
 
 
 def randomized_nystrom(
-    apply: Callable[[Tensor], Tensor],
+    apply: Callable[[Array], Array],
     p: int,
     rank: int,
     trace: float,
     *,
-    dtype: torch.dtype = torch.float64,
-    device: str | torch.device = "cpu",
-    rng: torch.Generator,
+    dtype: xp.DType = xp.float64,
+    device: str | xp.Device = "cpu",
+    rng: RandomStream,
 ) -> RandomizedNystrom:
     r"""Approximate H by :math:`H \Omega (\Omega^\top H \Omega)^{-1} \Omega^\top H`.
 
@@ -46,16 +46,16 @@ def randomized_nystrom(
     Parameters
     ----------
     apply : callable
-        Products of H with a Tensor of shape (p, r), in `dtype`.
+        Products of H with a Array of shape (p, r), in `dtype`.
     p, rank : int
         Rows of H; columns of Omega, at most p.
     trace : float
         Trace of H. The shift is eps(dtype) times the trace, multiplied by ten until it suffices.
-    dtype : torch.dtype, default=torch.float64
+    dtype : dtype, default=float64
         Dtype of the p x r matrices; r x r matrices are float64.
     device : str or torch.device, default="cpu"
         Device of the products.
-    rng : torch.Generator
+    rng : RandomStream
 
     Notes
     -----
@@ -72,31 +72,34 @@ def randomized_nystrom(
        matrix from streaming data*, NeurIPS 2017, algorithm 3.
     """
     rank = min(rank, p)
-    omega, _ = torch.linalg.qr(torch.randn(p, rank, dtype=dtype, generator=rng).to(device))
+    omega, _ = xp.qr(xp.to_device(rng.standard_normal((p, rank), dtype), device))
     H_omega = apply(omega)
-    C, shift = _shifted_factor(omega, H_omega, torch.finfo(dtype).eps * max(trace, 1e-300))
+    C, shift = _shifted_factor(omega, H_omega, xp.finfo(dtype).eps * max(trace, 1e-300))
     # In place, because the p x r matrices dominate the memory.
-    Y = H_omega.add_(omega, alpha=shift)
-    B = torch.linalg.solve_triangular(C.to(dtype), Y, upper=True, left=False)
-    values, V = la.eigenpairs(B.t().double() @ B.double())
+    Y = xp.add_(H_omega, omega, alpha=shift)
+    B = xp.solve_triangular(xp.cast(C, dtype), Y, upper=True, left=False)
+    values, V = la.eigenpairs(xp.to_float64(B.T) @ xp.to_float64(B))
     # LAPACK returns increasing eigenvalues.
-    values, V = values.flip(0).clamp(min=0), V.flip(1)
-    lengths = (values - shift).clamp(min=0)
+    values, V = xp.flip(values, 0).clip(min=0), xp.flip(V, 1)
+    lengths = (values - shift).clip(min=0)
     # B'B has the eigenvalues with the shift, so each column is shortened to the length without it.
-    scale = torch.where(lengths > 0, (lengths / values.clamp(min=1e-300)).sqrt(), 0.0)
-    return RandomizedNystrom(B @ (V * scale).to(dtype), lengths)
+    scale = xp.where(lengths > 0, xp.sqrt(lengths / values.clip(min=1e-300)), 0.0)
+    return RandomizedNystrom(B @ xp.cast(V * scale, dtype), lengths)
 
 
-def _shifted_factor(omega: Tensor, H_omega: Tensor, shift: float) -> tuple[Tensor, float]:
+def _shifted_factor(omega: Array, H_omega: Array, shift: float) -> tuple[Array, float]:
     """Return C, upper triangular, with C'C = Omega' H Omega + shift Omega' Omega, and the shift."""
-    inner, gram = omega.t().double() @ H_omega.double(), omega.t().double() @ omega.double()
+    inner, gram = (
+        xp.to_float64(omega.T) @ xp.to_float64(H_omega),
+        xp.to_float64(omega.T) @ xp.to_float64(omega),
+    )
     # Products in the dtype of H are not symmetric to rounding, and the factor reads one triangle.
-    inner = (inner + inner.t()) / 2
+    inner = (inner + inner.T) / 2
     while True:
-        C = la.by_columns((inner + shift * gram).contiguous())
+        C = la.by_columns(xp.contiguous(inner + shift * gram))
         try:
             la.cholesky_(C)
         except la.NotPositiveDefinite:
             shift *= 10
         else:
-            return C.triu(), shift
+            return xp.triu(C), shift

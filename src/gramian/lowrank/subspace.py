@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from .. import _arrays as xp
 from .. import _linalg as la
+from .._arrays import Array, RandomStream
 
 MATRIX_PRODUCTS = 4
 """Products with the matrix, including the one for Rayleigh's quotients.
@@ -25,18 +25,18 @@ def block_columns(k: int) -> int:
 
 
 def subspace_eigenpairs(
-    H: Float[Tensor, "m m"], k: int, rng: torch.Generator
-) -> tuple[Float[Tensor, " k"], Float[Tensor, "m k"]]:
+    H: Float[Array, "m m"], k: int, rng: RandomStream
+) -> tuple[Float[Array, " k"], Float[Array, "m k"]]:
     """Return the k largest eigenvalues, float64, and orthonormal vectors, in decreasing order.
 
     Subspace iteration from a random start with Rayleigh's quotients: [1]_, algorithms 4.4 and 5.3.
 
     Parameters
     ----------
-    H : Tensor of shape (m, m)
+    H : Array of shape (m, m)
         Symmetric positive semidefinite. Products are in its dtype.
     k : int
-    rng : torch.Generator
+    rng : RandomStream
 
     Notes
     -----
@@ -49,12 +49,12 @@ def subspace_eigenpairs(
        arXiv:0909.4061.
     """
     r = min(block_columns(k), len(H))
-    Q = torch.randn(len(H), r, dtype=H.dtype, generator=rng).to(H.device)
+    Q = xp.to_device(rng.standard_normal((len(H), r), H.dtype), H.device)
     for _ in range(MATRIX_PRODUCTS - 1):
         # Without orthogonal columns in each step, all of them would turn to the first eigenvector.
-        Q, _ = torch.linalg.qr(H @ Q)
+        Q, _ = xp.qr(H @ Q)
     # The small matrix is float64, because its eigenvalues are the result.
-    B = Q.t().double() @ (H @ Q).double()
+    B = xp.to_float64(Q.T) @ xp.to_float64(H @ Q)
     # Rounding makes B slightly unsymmetric.
-    values, V = la.eigenpairs((B + B.t()) / 2)
-    return values.flip(0)[:k], Q @ V.flip(1)[:, :k].to(Q.dtype)
+    values, V = la.eigenpairs((B + B.T) / 2)
+    return xp.flip(values, 0)[:k], Q @ xp.cast(xp.flip(V, 1)[:, :k], Q.dtype)

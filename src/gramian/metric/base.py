@@ -6,10 +6,10 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array, RandomStream
 from .._registries.registry import Registry
 from ..data import LinearMap, RowSource
 from ..kernels import Kernel
@@ -48,9 +48,9 @@ class LearnedMetric:
     ----------
     map : LinearMap
         Map from d features to the features of the kernel.
-    importances : Tensor of shape (d,)
+    importances : Array of shape (d,)
         Shares of the features in the diagonal of `matrix`: nonnegative, with sum 1.
-    matrix : Tensor of shape (d, d) or (d,)
+    matrix : Array of shape (d, d) or (d,)
         The matrix M of squared distances, or its diagonal; the map may be another power of M than
         the square root.
     rounds : tuple of Round
@@ -62,8 +62,8 @@ class LearnedMetric:
     """
 
     map: LinearMap
-    importances: Float[Tensor, " d"]
-    matrix: Tensor
+    importances: Float[Array, " d"]
+    matrix: Array
     rounds: tuple[Round, ...] = ()
 
     def __post_init__(self) -> None:
@@ -77,9 +77,9 @@ class LearnedMetric:
         check_shares(self.importances)
 
 
-def check_shares(importances: Tensor) -> None:
+def check_shares(importances: Array) -> None:
     """Raise ValueError for importances that are not finite, negative, or not of sum 1."""
-    total = float(importances.double().sum())
+    total = float(xp.to_float64(importances).sum())
     if not bool((importances >= 0).all()) or not abs(total - 1) < 1e-6:
         raise ValueError(f"importances must be at least 0 and have the sum 1, not {total:g}")
 
@@ -92,10 +92,10 @@ class Metric(ABC):
         self,
         kernel: Kernel,
         rows: RowSource,
-        targets: Float[Tensor, "n t"],
-        weights: Float[Tensor, " n"] | None = None,
+        targets: Float[Array, "n t"],
+        weights: Float[Array, " n"] | None = None,
         *,
-        rng: torch.Generator,
+        rng: RandomStream,
         engine: str | Engine = "auto",
         coded: bool = False,
         memory_bytes: int = 1 << 30,
@@ -109,11 +109,11 @@ class Metric(ABC):
             round.
         rows : RowSource of shape (n, d)
             Rows with all maps that precede the metric; a sample is used if there are many.
-        targets : Tensor of shape (n, t)
+        targets : Array of shape (n, t)
             Centred and scaled numbers, or codes of classes.
-        weights : Tensor of shape (n,), optional
+        weights : Array of shape (n,), optional
             Positive weights of the rows.
-        rng : torch.Generator
+        rng : RandomStream
             Draws samples and landmarks.
         engine : str or Engine, default="auto"
         coded : bool, default=False
@@ -148,10 +148,10 @@ class SampledMetric(Metric):
         self,
         kernel: Kernel,
         rows: RowSource,
-        targets: Float[Tensor, "n t"],
-        weights: Float[Tensor, " n"] | None = None,
+        targets: Float[Array, "n t"],
+        weights: Float[Array, " n"] | None = None,
         *,
-        rng: torch.Generator,
+        rng: RandomStream,
         engine: str | Engine = "auto",
         coded: bool = False,
         memory_bytes: int = 1 << 30,
@@ -167,7 +167,7 @@ class SampledMetric(Metric):
         kernel: Kernel,
         sample: Sample,
         *,
-        rng: torch.Generator,
+        rng: RandomStream,
         engine: str | Engine = "auto",
     ) -> LearnedMetric:
         """Learn a map of the features from a sample; `learn` draws it."""

@@ -6,7 +6,7 @@ The method of [1]_, with few landmarks. Departures:
   and take longer.
 * For the held-out objective, each step divides its rows into fitted and held-out rows, so that no
   rows are memorised.
-* All numbers are float64: gradients pass through two Cholesky factors.
+* All numbers are float64: gradients need solutions with two Cholesky factors.
 * The result is the best of all evaluations on rows that are neither fitted nor used for gradients.
 
 References
@@ -21,11 +21,12 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import torch
+import numpy as np
 from jaxtyping import Float
-from torch import Tensor
 
+from .. import _arrays as xp
 from .. import _linalg as la
+from .._arrays import Array, RandomStream
 from .._messages.checks import as_count, as_positive
 from ..data import LinearMap
 from ..engines import Engine
@@ -59,18 +60,18 @@ class DescentState:
     error : float
         Mean squared error on the held-out rows, in variances of the targets, of a fit to all other
         rows.
-    scales : Tensor of shape (d,)
+    scales : Array of shape (d,)
         Factors of the features: the fitted kernel has lengthscale 1 after this scaling.
     penalty : float
-    landmarks : Tensor of shape (m, d)
+    landmarks : Array of shape (m, d)
         Positions of the landmarks, in the units of the features.
     """
 
     steps: int
     error: float
-    scales: Float[Tensor, " d"]
+    scales: Float[Array, " d"]
     penalty: float
-    landmarks: Float[Tensor, "m d"]
+    landmarks: Float[Array, "m d"]
 
 
 @metrics.register("gradients")
@@ -107,9 +108,9 @@ class LengthscaleDescent(SampledMetric):
 
     Notes
     -----
-    Cost of a step of b rows and m landmarks: b m kernel evaluations, twice, about 6 b m² operations
-    and, with the l1 distance, 4 b m d; an evaluation costs a fit to all rows. Memory: about 60 n m
-    bytes.
+    Cost of a step of b rows and m landmarks: b m kernel evaluations, three times, about b m²
+    operations (2 b m² for ``"complexity"``) and, with the l1 distance, 9 b m d; an evaluation costs
+    a fit to all rows. Memory: about 20 n m bytes, and 45 b m.
 
     The learned kernel has lengthscale 1 in the mapped rows: use ``lengthscale=1.0`` for it, or
     ``"median"`` to measure a new lengthscale. More landmarks mostly need a longer lengthscale.
@@ -157,17 +158,17 @@ class LengthscaleDescent(SampledMetric):
         kernel: Kernel,
         sample: Sample,
         *,
-        rng: torch.Generator,
+        rng: RandomStream,
         engine: str | Engine = "auto",
     ) -> LearnedMetric:
         states = list(self.descend(sample, kernel, rng=rng))
         best = min(states, key=lambda state: state.error)
-        matrix = best.scales.square()
+        matrix = xp.square(best.scales)
         rounds = tuple(Round(k, s.error, s.penalty, 1.0) for k, s in enumerate(states))
         return LearnedMetric(LinearMap(scales=best.scales), matrix / matrix.sum(), matrix, rounds)
 
     def descend(
-        self, sample: Sample, kernel: Kernel, *, rng: torch.Generator
+        self, sample: Sample, kernel: Kernel, *, rng: RandomStream
     ) -> Iterator[DescentState]:
         """Yield the initial state, and the state after every ten steps.
 
@@ -176,7 +177,7 @@ class LengthscaleDescent(SampledMetric):
         sample : Sample
         kernel : Kernel
             If its lengthscale is a multiple of the median, the sample resolves it.
-        rng : torch.Generator
+        rng : RandomStream
             Draws the rows of each step.
 
         Raises
@@ -190,135 +191,128 @@ class LengthscaleDescent(SampledMetric):
                 f"not {kernel!r}; metric='learned' supports other kernels"
             )
         frame, rows, held_rows = _standardise(sample)
-        at = self._start(kernel, sample, rows, frame).copies(free=True)
-        parameters = at.all() if self.move_landmarks else at.all()[:2]
-        adam, steps = _Adam.of(parameters, self.rate), 0
+        at, steps = self._start(kernel, sample, rows, frame), 0
+        adam = _Adam.of(at.all() if self.move_landmarks else at.all()[:2], self.rate)
         # The initial state is a candidate, too: the result is no worse on the held-out rows.
         while True:
             yield _evaluate(kernel, at, rows, held_rows, frame, steps)
             if steps >= self.steps:
                 return
             for _ in range(min(STEPS_PER_EVALUATION, self.steps - steps)):
-                index = torch.randperm(len(rows.X), generator=rng)[: self.batch]
+                index = rng.permutation(len(rows.X))[: self.batch]
+                gradients = self._gradients(kernel, at, rows[index])
                 # A matrix that is no longer positive definite has no gradient; the states until
                 # then remain.
-                if not self._set_gradients(kernel, at, rows[index], parameters):
+                if gradients is None:
                     return
-                adam.step()
+                adam.step(gradients.all())
                 steps += 1
 
     def _start(self, kernel: Kernel, sample: Sample, rows: Rows, frame: _Frame) -> Parameters:
         """Return the lengthscale of the kernel, and the first distinct rows as landmarks."""
         lengthscale = lengthscale_of(kernel.resolve(sample.X[:MEDIAN_ROWS]))
-        inverse = 1 / torch.tensor(lengthscale, dtype=torch.float64)
         # Equal landmarks make K_mm singular. Twice as many rows make up for copies; if they are
         # more than needed, `unique` has sorted them, and the first ones would be a biased choice.
-        Z = rows.X[: 2 * self.landmarks].unique(dim=0)
+        Z = np.unique(rows.X[: 2 * self.landmarks], axis=0)
         if len(Z) > self.landmarks:
-            Z = rows.X[: self.landmarks].unique(dim=0)
-        return Parameters(
-            (frame.unit * inverse).log(), torch.tensor(self.penalty).double().log(), Z
-        )
+            Z = np.unique(rows.X[: self.landmarks], axis=0)
+        return Parameters(np.log(frame.unit / lengthscale), np.array(math.log(self.penalty)), Z)
 
-    def _set_gradients(
-        self, kernel: Kernel, at: Parameters, batch: Rows, parameters: list[Tensor]
-    ) -> bool:
-        """Set the gradients; return False if a matrix is no longer positive definite."""
-        for parameter in parameters:
-            parameter.grad = None
+    @np.errstate(all="ignore")
+    def _gradients(self, kernel: Kernel, at: Parameters, batch: Rows) -> Parameters | None:
+        """Return the gradients; None if a matrix is no longer positive definite."""
         try:
             if self.objective == "complexity":
-                value = NystromFit.of(kernel, at, batch).complexity()
+                _, gradients = NystromFit.of(kernel, at, batch).complexity()
             else:
                 # The batch is in random order, so its first rows are a random choice.
                 held_rows = slice(0, max(1, len(batch.X) // HELD_SHARE))
                 fitted = slice(held_rows.stop, None)
-                value = NystromFit.of(kernel, at, batch[fitted]).held_out(batch[held_rows]).log()
+                fit = NystromFit.of(kernel, at, batch[fitted])
+                _, gradients = fit.log_held_out(batch[held_rows])
         except la.NotPositiveDefinite:
-            return False
-        value.backward()
-        return all(p.grad is not None and bool(p.grad.isfinite().all()) for p in parameters)
+            return None
+        return gradients if all(np.isfinite(g).all() for g in gradients.all()) else None
 
 
 @dataclass(eq=False)
 class _Adam:
-    """Optimiser: Kingma & Ba, *Adam*, 2015, algorithm 1; torch's version takes 1 s to import.
+    """Optimiser: Kingma & Ba, *Adam*, 2015, algorithm 1.
 
     Attributes
     ----------
-    parameters : list of Tensor
-        Updated in place by each step, from their gradients.
-    first, second : list of Tensor
+    parameters : list of ndarray
+        Updated in place by each step.
+    first, second : list of ndarray
         Running means of the gradients and of their squares.
     rate : float
     count : int
     """
 
-    parameters: list[Tensor]
-    first: list[Tensor]
-    second: list[Tensor]
+    parameters: list[np.ndarray]
+    first: list[np.ndarray]
+    second: list[np.ndarray]
     rate: float
     count: int = 0
 
     @classmethod
-    def of(cls, parameters: list[Tensor], rate: float) -> _Adam:
+    def of(cls, parameters: list[np.ndarray], rate: float) -> _Adam:
         """Return the optimiser before the first step."""
-        first, second = ([torch.zeros_like(p) for p in parameters] for _ in range(2))
+        first, second = ([np.zeros_like(p) for p in parameters] for _ in range(2))
         return cls(parameters, first, second, rate)
 
-    @torch.no_grad()
-    def step(self) -> None:
+    def step(self, gradients: list[np.ndarray]) -> None:
+        """Move the parameters, which may be fewer than the gradients."""
         self.count += 1
         # Both means start at zero, and are too small at first.
         bias_first, bias_second = (1 - beta**self.count for beta in ADAM_BETAS)
-        for p, m, v in zip(self.parameters, self.first, self.second, strict=True):
-            if p.grad is None:
-                continue
-            m.lerp_(p.grad, 1 - ADAM_BETAS[0])
-            v.lerp_(p.grad.square(), 1 - ADAM_BETAS[1])
-            p -= self.rate * (m / bias_first) / ((v / bias_second).sqrt() + ADAM_EPSILON)
+        for p, m, v, g in zip(self.parameters, self.first, self.second, gradients, strict=False):
+            m += (1 - ADAM_BETAS[0]) * (g - m)
+            v += (1 - ADAM_BETAS[1]) * (np.square(g) - v)
+            p -= self.rate * (m / bias_first) / (np.sqrt(v / bias_second) + ADAM_EPSILON)
 
 
 @dataclass(frozen=True, eq=False)
 class _Frame:
     """Mean and standard deviation of the features of the sample: (d,) and (d,)."""
 
-    mean: Tensor
-    unit: Tensor
+    mean: np.ndarray
+    unit: np.ndarray
 
-    def scale(self, X: Tensor) -> Tensor:
-        """Return rows in standard deviations from the mean."""
-        return (X.double() - self.mean) / self.unit
+    def rows(self, X: Array, Y: Array, weights: Array | None, size: float) -> Rows:
+        """Return rows in standard deviations from the mean, with targets in units of `size`."""
+        w = np.ones(len(X)) if weights is None else _double(weights)
+        return Rows((_double(X) - self.mean) / self.unit, _double(Y) / size, w)
 
 
 def _standardise(sample: Sample) -> tuple[_Frame, Rows, Rows]:
     """Return the frame of a sample, and its standardised rows with scaled targets."""
-    X, Y = sample.X.double(), sample.Y.double()
-    unit = X.std(dim=0, correction=0)
+    X = _double(sample.X)
+    unit = X.std(axis=0)
     # A constant feature has no scale; any factor leaves its differences zero.
-    frame = _Frame(X.mean(dim=0), torch.where(unit > 0, unit, 1.0))
-    size = float(Y.square().mean().sqrt()) or 1.0
-    held_rows = Rows(
-        frame.scale(sample.held_X), sample.held_Y.double() / size, _double(sample.held_weights)
-    )
-    return frame, Rows(frame.scale(X), Y / size, _double(sample.weights)), held_rows
+    frame = _Frame(X.mean(axis=0), np.where(unit > 0, unit, 1.0))
+    size = float(np.sqrt(np.square(_double(sample.Y)).mean())) or 1.0
+    rows = frame.rows(sample.X, sample.Y, sample.weights, size)
+    return frame, rows, frame.rows(sample.held_X, sample.held_Y, sample.held_weights, size)
 
 
-def _double(weights: Tensor | None) -> Tensor | None:
-    return None if weights is None else weights.double()
+def _double(x: Array) -> np.ndarray:
+    return xp.to_host(xp.to_float64(x))
 
 
-@torch.no_grad()
+@np.errstate(all="ignore")
 def _evaluate(
     kernel: Kernel, at: Parameters, rows: Rows, held_rows: Rows, frame: _Frame, steps: int
 ) -> DescentState:
     try:
-        error = float(NystromFit.of(kernel, at, rows).held_out(held_rows))
+        error = NystromFit.of(kernel, at, rows).held_out(held_rows)
     except la.NotPositiveDefinite:
         error = math.inf
-    # A copy, because Adam updates the parameters in place. A NaN could win `min` over the states.
-    copy, error = at.copies(), error if math.isfinite(error) else math.inf
-    landmarks = copy.Z * frame.unit + frame.mean
+    scales, landmarks = np.exp(at.log_scales) / frame.unit, at.Z * frame.unit + frame.mean
     return DescentState(
-        steps, error, copy.log_scales.exp() / frame.unit, float(copy.log_penalty.exp()), landmarks
+        steps,
+        error if math.isfinite(error) else math.inf,  # a NaN could win `min` over the states
+        scales,
+        float(np.exp(at.log_penalty)),
+        landmarks,
     )

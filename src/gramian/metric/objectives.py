@@ -1,9 +1,12 @@
-r"""Objectives of a Nystrom fit as functions of its hyperparameters, with gradients by torch.
+r"""Objectives of a Nystrom fit as functions of its hyperparameters, with gradients.
 
 With :math:`LL^\top = K_{mm}`, :math:`A = L^{-1} K_{mn} W^{1/2}` and :math:`BB^\top = AA^\top +
 N\lambda I`, the estimator, its effective dimension and its data fit follow from matrices of m
 columns. Both objectives are from [1]_, which proposes the second one. This form, in which the trace
 that the landmarks miss multiplies the data fit, agrees with the code of its authors.
+
+The objectives depend on the factors only through the kernel matrices. Their gradients with respect
+to the entries therefore need no derivative of a factor, only solutions with it.
 
 References
 ----------
@@ -15,13 +18,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
+import numpy as np
+import scipy.linalg
 from jaxtyping import Float
-from torch import Tensor
 
 from .. import _linalg as la
 from ..kernels import Kernel
-from ._entries import entries
+from ._entries import entries, gradients
 
 RELATIVE_JITTER = 1e-8
 """Added to the diagonal of K_mm, so that it has a Cholesky factor even if two landmarks meet."""
@@ -29,63 +32,56 @@ RELATIVE_JITTER = 1e-8
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows with targets and optional weights, all in float64.
+    """Rows with targets and weights, all in float64.
 
     Attributes
     ----------
-    X : Tensor of shape (n, d)
-    Y : Tensor of shape (n, t)
-    weights : Tensor of shape (n,), or None
+    X : ndarray of shape (n, d)
+    Y : ndarray of shape (n, t)
+    weights : ndarray of shape (n,)
     """
 
-    X: Float[Tensor, "n d"]
-    Y: Float[Tensor, "n t"]
-    weights: Float[Tensor, " n"] | None = None
+    X: Float[np.ndarray, "n d"]
+    Y: Float[np.ndarray, "n t"]
+    weights: Float[np.ndarray, " n"]
 
-    def __getitem__(self, index: Tensor | slice) -> Rows:
+    def __getitem__(self, index: np.ndarray | slice) -> Rows:
         """Return the rows at an index."""
-        return Rows(
-            self.X[index], self.Y[index], None if self.weights is None else self.weights[index]
-        )
+        return Rows(self.X[index], self.Y[index], self.weights[index])
 
     @property
     def total(self) -> float:
         """Sum N of the weights."""
-        return float(len(self.X)) if self.weights is None else float(self.weights.sum())
+        return float(self.weights.sum())
 
     @property
-    def root(self) -> Tensor:
-        """Roots of the weights, (n, 1)."""
-        if self.weights is None:
-            return torch.ones(1, 1, dtype=torch.float64)
-        return self.weights.sqrt()[:, None]
+    def root(self) -> Float[np.ndarray, "n 1"]:
+        """Roots of the weights."""
+        root: np.ndarray = np.sqrt(self.weights)[:, None]
+        return root
 
 
 @dataclass(frozen=True, eq=False)
 class Parameters:
-    """Hyperparameters of a Nystrom fit.
+    """Hyperparameters of a Nystrom fit, or gradients with respect to them.
 
     Attributes
     ----------
-    log_scales : Tensor of shape (d,)
+    log_scales : ndarray of shape (d,)
         Logarithms of the factors of the features, which are inverse lengthscales.
-    log_penalty : Tensor of shape ()
+    log_penalty : ndarray of shape ()
         Logarithm of the penalty.
-    Z : Tensor of shape (m, d)
+    Z : ndarray of shape (m, d)
         Landmarks, in the units of the rows.
     """
 
-    log_scales: Float[Tensor, " d"]
-    log_penalty: Float[Tensor, ""]
-    Z: Float[Tensor, "m d"]
+    log_scales: Float[np.ndarray, " d"]
+    log_penalty: Float[np.ndarray, ""]
+    Z: Float[np.ndarray, "m d"]
 
-    def all(self) -> list[Tensor]:
+    def all(self) -> list[np.ndarray]:
         """Return the parameters in order."""
         return [self.log_scales, self.log_penalty, self.Z]
-
-    def copies(self, *, free: bool = False) -> Parameters:
-        """Return copies; if `free`, with gradients enabled in torch."""
-        return Parameters(*(p.detach().clone().requires_grad_(free) for p in self.all()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,77 +94,142 @@ class NystromFit:
         A kernel, whose lengthscale is not used: see `entries`.
     at : Parameters
     rows : Rows
-    L : Tensor of shape (m, m)
-    A : Tensor of shape (m, n)
-    B : Tensor of shape (m, m)
-    c : Tensor of shape (m, t)
-        B⁻¹ A W^(1/2) Y.
+    L : ndarray of shape (m, m)
+    A : ndarray of shape (m, n)
+    B : ndarray of shape (m, m)
+    whitened : ndarray of shape (m, t)
+        (B B')⁻¹ A W^(1/2) Y.
     """
 
     kernel: Kernel
     at: Parameters
     rows: Rows
-    L: Float[Tensor, "m m"]
-    A: Float[Tensor, "m n"]
-    B: Float[Tensor, "m m"]
-    c: Float[Tensor, "m t"]
+    L: Float[np.ndarray, "m m"]
+    A: Float[np.ndarray, "m n"]
+    B: Float[np.ndarray, "m m"]
+    whitened: Float[np.ndarray, "m t"]
 
     @classmethod
     def of(cls, kernel: Kernel, at: Parameters, rows: Rows) -> NystromFit:
         """Fit, or raise `NotPositiveDefinite`. Cost: n m kernel evaluations, n m² operations."""
         # Logarithms keep scales and penalty positive at any step.
-        scales, eye = at.log_scales.exp(), torch.eye(len(at.Z), dtype=torch.float64)
+        scales = np.exp(at.log_scales)
         Z = at.Z * scales
-        L = _cholesky(entries(kernel, Z, Z) + RELATIVE_JITTER * eye)
+        L = _cholesky(entries(kernel, Z, Z), RELATIVE_JITTER)
         # Roots of the weights on both factors keep A A' symmetric.
-        K_nm = entries(kernel, rows.X * scales, Z) * rows.root
-        A = torch.linalg.solve_triangular(L, K_nm.t(), upper=False)
-        shift = rows.total * at.log_penalty.exp()
-        B = _cholesky(A @ A.t() + shift * eye)
-        c = torch.linalg.solve_triangular(B, A @ (rows.Y * rows.root), upper=False)
-        return cls(kernel, at, rows, L, A, B, c)
+        K_nm = entries(kernel, rows.X * scales, Z)
+        K_nm *= rows.root
+        A = _solve(L, K_nm.T)
+        B = _cholesky(A @ A.T, rows.total * np.exp(at.log_penalty))
+        c = _solve(B, A @ (rows.Y * rows.root))
+        return cls(kernel, at, rows, L, A, B, _solve(B, c, trans=1))
 
-    def coef(self) -> Float[Tensor, "m t"]:
+    @property
+    def shift(self) -> float:
+        """N times the penalty."""
+        return self.rows.total * float(np.exp(self.at.log_penalty))
+
+    def coef(self) -> Float[np.ndarray, "m t"]:
         """Return the coefficients of the landmarks."""
-        whitened = torch.linalg.solve_triangular(self.B.t(), self.c, upper=True)
-        coef: Tensor = torch.linalg.solve_triangular(self.L.t(), whitened, upper=True)
-        return coef
+        return _solve(self.L, self.whitened, trans=1)
 
-    def predict(self, X: Float[Tensor, "v d"]) -> Float[Tensor, "v t"]:
+    def predict(self, X: Float[np.ndarray, "v d"]) -> Float[np.ndarray, "v t"]:
         """Return predictions at rows X."""
-        scales = self.at.log_scales.exp()
-        values: Tensor = entries(self.kernel, X * scales, self.at.Z * scales) @ self.coef()
+        values: np.ndarray = self._entries(X) @ self.coef()
         return values
 
-    def held_out(self, rows: Rows) -> Float[Tensor, ""]:
+    def held_out(self, rows: Rows) -> float:
         """Return the mean squared error on held-out rows."""
-        errors = (self.predict(rows.X) - rows.Y).square().mean(dim=1)
-        if rows.weights is None:
-            return errors.mean()
-        mean: Tensor = errors @ rows.weights / rows.total
-        return mean
+        errors = np.square(self.predict(rows.X) - rows.Y).mean(axis=1)
+        return float(errors @ rows.weights / rows.total)
 
-    def complexity(self) -> Float[Tensor, ""]:
-        """Return the complexity-penalised objective, per row and target.
+    def log_held_out(self, rows: Rows) -> tuple[float, Parameters]:
+        """Return the logarithm of `held_out`, and its gradients.
+
+        With H = K_mn W K_nm + N penalty K_mm, the coefficients are a = H⁻¹ K_mn W Y. If r is the
+        gradient with respect to the predictions, and b = H⁻¹ K_mv r, the gradients with respect to
+        K_vm, K_nm and K_mm are r a', W (Y - K_nm a) b' - W K_nm b a' and -N penalty b a'.
+        """
+        own, K_vm, coef = self.rows, self._entries(rows.X), self.coef()
+        errors = K_vm @ coef - rows.Y
+        squares = rows.weights @ np.square(errors)
+        outer = 2 * rows.weights[:, None] * errors / squares.sum()
+        half = _solve(self.B, _solve(self.B, _solve(self.L, K_vm.T @ outer)), trans=1)
+        b = _solve(self.L, half, trans=1)
+        of_nm = own.root * (self._residuals() @ b.T - (self.A.T @ half) @ coef.T)
+        of_mm = -self.shift * b @ coef.T
+        of_penalty = -self.shift * np.sum(half * self.whitened)
+        X, of_rows = np.concatenate([own.X, rows.X]), np.concatenate([of_nm, outer @ coef.T])
+        value = np.log(squares.mean() / rows.total)
+        return float(value), self._gradients(X, of_rows, of_mm, of_penalty)
+
+    def complexity(self) -> tuple[float, Parameters]:
+        """Return the complexity-penalised objective, per row and target, and its gradients.
 
         It is the sum of three terms: the data fit |W^(1/2) (f(X) - Y)|² + N penalty |f|² at its
         minimum; the effective dimension; and the trace of W K over N penalty missed by the
         landmarks, times the mean data fit.
+
+        With M = B B' and u = `whitened`, the gradient with respect to A is S A - s u r' for a
+        number s, the residuals r, and a matrix S of M⁻² and the identity; those with respect to
+        K_mn W^(1/2) and K_mm are L'⁻¹ times it, and -1/2 L'⁻¹ (S A A' - s N penalty u u') L⁻¹.
         """
-        rows, n = self.rows, self.rows.total
-        size = (rows.Y * rows.root).square().sum()
-        fit = (size - self.c.square().sum()) / rows.Y.shape[1]
-        dimension = torch.linalg.solve_triangular(self.B, self.A, upper=False).square().sum()
+        n, shift, eye = self.rows.total, self.shift, np.eye(len(self.B))
+        coef, residuals = self.coef(), self._residuals()
+        fit = np.sum(self.rows.root * self.rows.Y * residuals) / residuals.shape[1]
+        inverse = _solve(self.B, _solve(self.B, eye), trans=1)
+        dimension = len(eye) - shift * inverse.trace()
         # The trace of W K is N for a kernel of diagonal 1. Rounding may exceed it by a little.
-        missed = (n - self.A.square().sum()).clamp(min=0.0)
-        bound: Tensor = fit + dimension + missed / (n * self.at.log_penalty.exp()) * fit / n
-        return bound / n
+        missed = max(n - np.square(self.A).sum(), 0.0) / (n * shift)
+        s = 2 * (1 + missed) / (n * residuals.shape[1])
+        of_missed = fit / (n * n * shift) if missed > 0 else 0.0
+        S = 2 * (shift / n * inverse @ inverse - of_missed * eye)
+        solved = _solve(self.L, S, trans=1)
+        of_nm = self.rows.root * (self.A.T @ solved.T - s * residuals @ coef.T)
+        of_mm = s / 2 * shift * coef @ coef.T
+        of_mm -= solved @ _solve(self.L, self.A @ self.A.T, trans=1).T / 2
+        of_dimension = shift / n * np.sum(inverse * (shift * inverse - eye))
+        of_penalty = (
+            s / 2 * shift * np.square(self.whitened).sum() + of_dimension - missed * fit / n
+        )
+        value = (fit + dimension + missed * fit) / n
+        return float(value), self._gradients(self.rows.X, of_nm, of_mm, of_penalty)
+
+    def _entries(self, X: np.ndarray) -> np.ndarray:
+        scales = np.exp(self.at.log_scales)
+        return entries(self.kernel, X * scales, self.at.Z * scales)
+
+    def _residuals(self) -> np.ndarray:
+        """Return W^(1/2) (Y - f(X))."""
+        residuals: np.ndarray = self.rows.root * self.rows.Y - self.A.T @ self.whitened
+        return residuals
+
+    def _gradients(
+        self, X: np.ndarray, of_rows: np.ndarray, of_mm: np.ndarray, of_penalty: float
+    ) -> Parameters:
+        """Return gradients, from those with respect to entries of rows X and of landmarks."""
+        scales = np.exp(self.at.log_scales)
+        X, Z = X * scales, self.at.Z * scales
+        of_X = gradients(self.kernel, X, Z, of_rows)
+        of_Z = gradients(self.kernel, Z, X, of_rows.T)
+        of_Z += gradients(self.kernel, Z, Z, of_mm + of_mm.T)
+        of_scales = np.sum(X * of_X, axis=0) + np.sum(Z * of_Z, axis=0)
+        return Parameters(of_scales, np.asarray(of_penalty), of_Z * scales)
 
 
-def _cholesky(M: Float[Tensor, "m m"]) -> Float[Tensor, "m m"]:
-    # `cholesky_ex` returns a status instead of an exception of torch's own.
-    factor, info = torch.linalg.cholesky_ex(M)
-    if int(info):
+def _cholesky(M: Float[np.ndarray, "m m"], shift: float) -> Float[np.ndarray, "m m"]:
+    """Return the lower factor of M + shift I; M is overwritten."""
+    M.flat[:: len(M) + 1] += shift
+    # LAPACK returns a status; SciPy's function would raise an exception of its own.
+    factor, info = scipy.linalg.lapack.dpotrf(M.T, lower=1, overwrite_a=1)
+    if info:
         raise la.NotPositiveDefinite(f"the matrix of {len(M)} landmarks is not positive definite")
-    lower: Tensor = factor
+    lower: np.ndarray = factor
     return lower
+
+
+def _solve(L: np.ndarray, B: np.ndarray, trans: int = 0) -> np.ndarray:
+    solution: np.ndarray = scipy.linalg.solve_triangular(
+        L, B, lower=True, trans=trans, check_finite=False
+    )
+    return solution

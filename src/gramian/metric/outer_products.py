@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from jaxtyping import Float
-from torch import Tensor
 
+from .. import _arrays as xp
 from .. import _linalg as la
+from .._arrays import Array
 from ..data import LinearMap
 from ..operators import KernelOperator
 
@@ -18,30 +19,30 @@ NEGLIGIBLE_SHARE = 1e-4
 
 def outer_products(
     K: KernelOperator,
-    mapped: Float[Tensor, "s k"],
-    coef: Float[Tensor, "m t"],
+    mapped: Float[Array, "s k"],
+    coef: Float[Array, "m t"],
     map_: LinearMap | None,
-    root: Float[Tensor, " s"] | None,
-) -> Float[Tensor, "d d"] | None:
+    root: Float[Array, " s"] | None,
+) -> Float[Array, "d d"] | None:
     """Return M = G'G in float64, scaled to a largest diagonal entry of 1; None if G is zero."""
-    G = K.gradients(mapped, coef).double()
+    G = xp.to_float64(K.gradients(mapped, coef))
     if map_ is not None:
         # Gradients with respect to mapped rows become gradients with respect to the features.
         G = map_.pull_back(G)
     G = G if root is None else G * root[:, None, None]
     G = G.reshape(-1, G.shape[-1])
     M = G.T @ G
-    largest = float(M.diagonal().max())
+    largest = float(xp.diagonal(M).max())
     # Only ratios matter, because the lengthscale is measured in the metric.
     return M / largest if 0 < largest < float("inf") else None
 
 
-def map_of(M: Float[Tensor, "d d"], power: float, *, diagonal: bool = False) -> LinearMap:
+def map_of(M: Float[Array, "d d"], power: float, *, diagonal: bool = False) -> LinearMap:
     """Return the map of the metric M: its symmetric power, or the power of its diagonal."""
     return LinearMap(scales=_scales(M, power)) if diagonal else LinearMap(_root(M, power))
 
 
-def _root(M: Float[Tensor, "d d"], power: float) -> Float[Tensor, "d k"]:
+def _root(M: Float[Array, "d d"], power: float) -> Float[Array, "d k"]:
     """Return the symmetric power of M, with its largest eigenvalue scaled to 1.
 
     For many features, if at most half of the directions, k of d, account for nearly all of M, only
@@ -49,18 +50,18 @@ def _root(M: Float[Tensor, "d d"], power: float) -> Float[Tensor, "d k"]:
     """
     values, vectors = la.eigenpairs(M)
     # Rounding makes the least eigenvalues of a singular M slightly negative.
-    stretch = (values / values[-1]).clamp(min=0.0) ** power
+    stretch = (values / values[-1]).clip(min=0.0) ** power
     if len(M) > FEW_FEATURES:
-        tail = stretch.square().cumsum(dim=0)
+        tail = xp.square(stretch).cumsum(axis=0)
         is_large = tail > NEGLIGIBLE_SHARE * tail[-1]
         if 2 * int(is_large.sum()) <= len(M):
             # Without the rotation back to the features: distances do not depend on it.
-            thin: Tensor = vectors[:, is_large] * stretch[is_large]
+            thin: Array = vectors[:, is_large] * stretch[is_large]
             return thin
-    root: Tensor = (vectors * stretch) @ vectors.T
+    root: Array = (vectors * stretch) @ vectors.T
     return root
 
 
-def _scales(M: Float[Tensor, "d d"], power: float) -> Float[Tensor, " d"]:
-    scales: Tensor = M.diagonal().clamp(min=0.0) ** power
+def _scales(M: Float[Array, "d d"], power: float) -> Float[Array, " d"]:
+    scales: Array = xp.diagonal(M).clip(min=0.0) ** power
     return scales

@@ -31,10 +31,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array, RandomStream
 from .._messages.checks import as_count
 from ..data import LinearMap
 from ..engines import Engine
@@ -60,7 +60,7 @@ class RoundFit:
     ----------
     map : LinearMap or None
         Map of the rows; None before the first round.
-    gradients : Tensor of shape (d, d), or None
+    gradients : Array of shape (d, d), or None
         The matrix M whose power is the map, with a largest diagonal entry of 1; None before the
         first round.
     number : int
@@ -69,7 +69,7 @@ class RoundFit:
     """
 
     map: LinearMap | None
-    gradients: Float[Tensor, "d d"] | None
+    gradients: Float[Array, "d d"] | None
     number: int
     power: float
     fit: SampleFit
@@ -163,7 +163,7 @@ class RecursiveFeatureMachine(SampledMetric):
         kernel: Kernel,
         sample: Sample,
         *,
-        rng: torch.Generator,
+        rng: RandomStream,
         engine: str | Engine = "auto",
     ) -> LearnedMetric:
         if self.kernel is not None:
@@ -171,9 +171,9 @@ class RecursiveFeatureMachine(SampledMetric):
         fits = list(self.learn_from(sample, kernel, engine=engine))
         best = min(fits, key=lambda r: r.fit.loss)
         d = sample.X.shape[1]
-        M = torch.eye(d, dtype=torch.float64) if best.gradients is None else best.gradients
-        shares = M.diagonal() / M.diagonal().sum()
-        map_ = LinearMap(scales=torch.ones(d)) if best.map is None else best.map
+        M = xp.eye(d, xp.float64) if best.gradients is None else best.gradients
+        shares = xp.diagonal(M) / xp.diagonal(M).sum()
+        map_ = LinearMap(scales=xp.ones(d, xp.float32)) if best.map is None else best.map
         return LearnedMetric(map_, shares, M, tuple(r.record() for r in fits))
 
     def learn_from(
@@ -223,7 +223,7 @@ class RecursiveFeatureMachine(SampledMetric):
         sample: Sample,
         kernel: Kernel,
         R: LinearMap | None,
-        M: Tensor | None,
+        M: Array | None,
         number: int,
         power: float,
         run: _Run,
@@ -235,17 +235,17 @@ class RecursiveFeatureMachine(SampledMetric):
 
     def _outer_products(
         self, sample: Sample, last: RoundFit, run: _Run
-    ) -> Float[Tensor, "d d"] | None:
+    ) -> Float[Array, "d d"] | None:
         """Return M = G'G in float64, scaled to a largest diagonal entry of 1; None if G is zero."""
         # Landmarks are the first rows of the sample, so the rows after them are no centers.
         m, s = len(last.fit.centers), self.gradient_rows
         X, w = sample.X[m : m + s], sample.weights
-        root = None if w is None else w[m : m + s].sqrt()
+        root = None if w is None else xp.sqrt(w[m : m + s])
         if len(X) < min(s, m):
             # Too few such rows. Held-out rows are no landmarks, so they come next.
-            X = torch.cat([X, sample.held_X, sample.X[:m]])[:s]
+            X = xp.concat([X, sample.held_X, sample.X[:m]])[:s]
             if w is not None and sample.held_weights is not None:
-                root = torch.cat([w[m:], sample.held_weights, w[:m]])[:s].sqrt()
+                root = xp.sqrt(xp.concat([w[m:], sample.held_weights, w[:m]])[:s])
         mapped = X if last.map is None else last.map.forth(X)
         K = KernelOperator(last.fit.kernel, mapped, last.fit.centers, run.engine, meter=run.meter)
-        return outer_products(K, mapped, last.fit.coef.to(X.dtype), last.map, root)
+        return outer_products(K, mapped, xp.cast(last.fit.coef, X.dtype), last.map, root)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array, RandomStream
 from ..data import RowSource
 from ..paths.sample import Sample
 
@@ -18,11 +18,11 @@ HELD_SHARE = 5
 
 def draw_sample(
     rows: RowSource,
-    targets: Float[Tensor, "n t"],
-    weights: Float[Tensor, " n"] | None,
+    targets: Float[Array, "n t"],
+    weights: Float[Array, " n"] | None,
     most: int,
     *,
-    rng: torch.Generator,
+    rng: RandomStream,
     coded: bool = False,
 ) -> Sample:
     """Draw up to `most` random rows, a fifth of them held out, at most 2,000.
@@ -30,20 +30,20 @@ def draw_sample(
     Parameters
     ----------
     rows : RowSource of shape (n, d)
-    targets : Tensor of shape (n, t)
-    weights : Tensor of shape (n,), optional
+    targets : Array of shape (n, t)
+    weights : Array of shape (n,), optional
     most : int
-    rng : torch.Generator
+    rng : RandomStream
     coded : bool, default=False
         Whether targets are codes of classes: each class then has its share of the held-out rows.
     """
-    index = torch.randperm(len(rows), generator=rng)[:most]
+    index = rng.permutation(len(rows))[:most]
     held_index, learn = split_held_out(targets[index], coded)
     # Files are read in increasing order; afterwards the rows return to their random order.
-    order = index.sort()
-    X = rows.take(order.values)
-    X = X.to_dense() if rows.sparse else X
-    X = X[order.indices.argsort()]
+    ordered, order = xp.sort_with_order(index)
+    X = rows.take(ordered)
+    X = xp.to_dense(X) if rows.sparse else X
+    X = X[order.argsort(stable=True)]
     Y, w = targets[index], None if weights is None else weights[index]
     return Sample(
         X[learn], Y[learn], X[held_index], Y[held_index],
@@ -51,17 +51,21 @@ def draw_sample(
     )  # fmt: skip
 
 
-def split_held_out(targets: Float[Tensor, "n t"], coded: bool) -> tuple[Tensor, Tensor]:
+def split_held_out(targets: Float[Array, "n t"], coded: bool) -> tuple[Array, Array]:
     """Split rows in random order into positions of held-out rows and of other rows."""
     n = len(targets)
     count = min(MOST_HELD, n // HELD_SHARE)
     # Every `step`-th row of those sorted by class: each class has its share of held-out rows.
     # Within a class the order stays random, as the sort is stable.
-    place = torch.arange(n)
+    place = xp.arange(n)
     if coded:
-        label = (targets[:, 0] > 0).long() if targets.shape[1] == 1 else targets.argmax(dim=1)
+        label = (
+            xp.cast(targets[:, 0] > 0, xp.int64)
+            if targets.shape[1] == 1
+            else targets.argmax(axis=1)
+        )
         place = label.argsort(stable=True)
     step = max(1, n // max(count, 1))
-    is_held_out = torch.zeros(n, dtype=torch.bool)
-    is_held_out[place[torch.arange(count) * step]] = True
-    return is_held_out.nonzero()[:, 0], (~is_held_out).nonzero()[:, 0]
+    is_held_out = xp.zeros(n, xp.bool)
+    is_held_out[place[xp.arange(count) * step]] = True
+    return xp.flatnonzero(is_held_out), xp.flatnonzero(~is_held_out)

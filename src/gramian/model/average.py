@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-import torch
 from jaxtyping import Bool, Float
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array
 from .._messages.checks import as_bytes
 from ..conformal import ConformalPredictor
 from ..data import Encoding, ReadOptions
@@ -87,7 +87,7 @@ class AverageModel(Model):
 
     def predict(
         self, X: Any, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
-    ) -> Float[Tensor, "n t"]:
+    ) -> Float[Array, "n t"]:
         """Return the mean of the models' values; see `Model.predict`."""
         rows = self.rows(X)
         return self._mean(
@@ -96,7 +96,7 @@ class AverageModel(Model):
 
     def gradient(
         self, X: Any, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
-    ) -> Float[Tensor, "n t d"]:
+    ) -> Float[Array, "n t d"]:
         """Return the mean of the models' gradients; see `Model.gradient`."""
         rows = self.rows(X)
         return self._mean(
@@ -105,7 +105,7 @@ class AverageModel(Model):
 
     def feature_importances(
         self, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
-    ) -> Float[Tensor, " d"]:
+    ) -> Float[Array, " d"]:
         """Return the mean of the models' importances; see `Model.feature_importances`."""
         return self._mean(
             model.feature_importances(engine=engine, memory_bytes=memory_bytes)
@@ -114,21 +114,21 @@ class AverageModel(Model):
 
     def deviations(
         self, X: Any, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
-    ) -> Float[Tensor, "n t"]:
+    ) -> Float[Array, "n t"]:
         memory = as_bytes(memory_bytes, "memory_bytes")
         return deviations(self, self.rows(X), engine, memory)
 
     def out_of_range(
         self, X: Any, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
-    ) -> Bool[Tensor, " n"]:
+    ) -> Bool[Array, " n"]:
         memory = as_bytes(memory_bytes, "memory_bytes")
         return out_of_range(self, self.rows(X), engine, memory)
 
-    def _mean(self, values: Iterable[Tensor]) -> Tensor:
+    def _mean(self, values: Iterable[Array]) -> Array:
         """Return the weighted mean of tensors, computed one after the other."""
         # `values` is a generator: besides the sum, only the values of one model are in memory. The
         # sum begins as a scalar, and takes the shape of the first values.
-        total = torch.zeros((), dtype=torch.float64)
+        total = xp.zeros((), xp.float64)
         for weight, value in zip(self.weights, values, strict=True):
             total = total + weight * value
         return total

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from jaxtyping import Bool, Float
-from torch import Tensor
 
+from .._arrays import Array
 from .._messages.checks import join_words
 from ..conformal import ConformalPredictor
 from ..data import (
@@ -96,7 +96,7 @@ class Model(ABC):
     @abstractmethod
     def predict(
         self, X: Any, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
-    ) -> Float[Tensor, "n t"]:
+    ) -> Float[Array, "n t"]:
         """Return the value of each target at each row, in float64.
 
         Parameters
@@ -109,14 +109,14 @@ class Model(ABC):
 
         Returns
         -------
-        Tensor of shape (n, t)
+        Array of shape (n, t)
             Predictions; for a classifier, decision values.
         """
 
     @abstractmethod
     def deviations(
         self, X: Any, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
-    ) -> Float[Tensor, "n t"]:
+    ) -> Float[Array, "n t"]:
         """Return the standard deviations of new observations of each target, in float64.
 
         Parameters
@@ -125,7 +125,7 @@ class Model(ABC):
 
         Returns
         -------
-        Tensor of shape (n, t)
+        Array of shape (n, t)
             Standard deviations in the units of the targets, see `Variance`. For an average: the
             root of the mean variance of its models.
 
@@ -138,7 +138,7 @@ class Model(ABC):
     @abstractmethod
     def out_of_range(
         self, X: Any, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
-    ) -> Bool[Tensor, " n"]:
+    ) -> Bool[Array, " n"]:
         """Return a mask of rows so far from the training rows that errors may have any size.
 
         Parameters
@@ -147,7 +147,7 @@ class Model(ABC):
 
         Returns
         -------
-        Tensor of shape (n,)
+        Array of shape (n,)
             Whether the variance exceeds the leave-one-out variance of 99 in 100 training rows.
 
         Raises
@@ -159,7 +159,7 @@ class Model(ABC):
     @abstractmethod
     def gradient(
         self, X: Any, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
-    ) -> Float[Tensor, "n t d"]:
+    ) -> Float[Array, "n t d"]:
         """Return the gradients of the predictions, in float64.
 
         Parameters
@@ -168,7 +168,7 @@ class Model(ABC):
 
         Returns
         -------
-        Tensor of shape (n, t, d)
+        Array of shape (n, t, d)
             Gradients with respect to the d features of X, in their units; for a table with an
             encoding, with respect to the encoded features, named in ``encoding.feature_names``.
 
@@ -181,7 +181,7 @@ class Model(ABC):
     @abstractmethod
     def feature_importances(
         self, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
-    ) -> Float[Tensor, " d"]:
+    ) -> Float[Array, " d"]:
         """Return the share of each feature in the variation of the predictions, with sum 1.
 
         Parameters
@@ -190,7 +190,7 @@ class Model(ABC):
 
         Returns
         -------
-        Tensor of shape (d,)
+        Array of shape (d,)
             Shares in float64; all zero if the predictions do not vary.
         """
 
@@ -218,7 +218,7 @@ class Model(ABC):
             raise ValueError("this model is a regression and has no classes; use predict")
         return [self.classes[i] for i in likeliest(self.predict(X, **settings)).tolist()]
 
-    def predict_proba(self, X: Any, **settings: Any) -> Float[Tensor, "n k"]:
+    def predict_proba(self, X: Any, **settings: Any) -> Float[Array, "n k"]:
         """Return the probability of each class at each row, in the order of `classes`.
 
         Parameters
@@ -229,7 +229,7 @@ class Model(ABC):
 
         Returns
         -------
-        Tensor of shape (n, k)
+        Array of shape (n, k)
             Probabilities in float64; rows sum to one.
 
         Raises
@@ -347,10 +347,10 @@ class KernelPart(Model):
 
     kernel: Kernel
     centers: Any  # a RowSource once constructed
-    coef: Float[Tensor, "m t"]
+    coef: Float[Array, "m t"]
     standardizer: Standardizer | None = None
-    target_shift: Float[Tensor, " t"] | None = None
-    target_scale: Float[Tensor, " t"] | None = None
+    target_shift: Float[Array, " t"] | None = None
+    target_scale: Float[Array, " t"] | None = None
     feature_names: tuple[str, ...] | None = None
     classes: tuple[Label, ...] | None = None
     encoding: Encoding | None = None
@@ -358,13 +358,13 @@ class KernelPart(Model):
     info: Mapping[str, Any] = field(default_factory=dict)
     quantiles: QuantileMap | None = None
     metric: LinearMap | None = None
-    importances: Float[Tensor, " d"] | None = None
+    importances: Float[Array, " d"] | None = None
     cells: CellCenters | None = None
     probabilities: Probabilities | None = None
     link: Link | None = None
     variance: Variance | None = None
     conformal: ConformalPredictor | None = None
-    medians: Float[Tensor, " d"] | None = None
+    medians: Float[Array, " d"] | None = None
     reading: ReadOptions | None = None
 
     @abstractmethod

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array
 from ..cells import Cells, Share
 from ..data import RowSource
 from ..data.rows.base import default_block_size
@@ -29,7 +29,7 @@ def values_by_cell(
     t: int,
     engine: str | Engine,
     memory_bytes: int | str,
-) -> Float[Tensor, "n t"]:
+) -> Float[Array, "n t"]:
     """Return the values at mapped rows: weighted sums over their cells."""
     return rows.map(_Values(cells, part, t, engine, memory_bytes), size=_size(rows))
 
@@ -41,7 +41,7 @@ def gradients_by_cell(
     t: int,
     engine: str | Engine,
     memory_bytes: int | str,
-) -> Float[Tensor, "n t k"]:
+) -> Float[Array, "n t k"]:
     """Return the gradients at mapped rows, with the gradients of the weights."""
     values = _Gradients(cells, part, t, engine, memory_bytes)
     return rows.map(values, size=default_block_size(rows))
@@ -57,9 +57,9 @@ class _Values:
     engine: str | Engine
     memory_bytes: int | str
 
-    def __call__(self, X: Float[Tensor, "b k"]) -> Tensor:
+    def __call__(self, X: Float[Array, "b k"]) -> Array:
         """Return the values."""
-        predictions = torch.zeros(len(X), self.t, dtype=torch.float64)
+        predictions = xp.zeros((len(X), self.t), xp.float64)
         for share in self.cells.route_in_parts(X):
             model = self.part(share.cell)
             values = _predict_values(model, X[share.index], self.engine, self.memory_bytes)
@@ -72,9 +72,9 @@ class _Values:
 class _Gradients(_Values):
     """Function from a block of mapped rows to its gradients."""
 
-    def __call__(self, X: Float[Tensor, "b k"]) -> Tensor:
+    def __call__(self, X: Float[Array, "b k"]) -> Array:
         """Return the gradients."""
-        gradients = torch.zeros(len(X), self.t, X.shape[1], dtype=torch.float64)
+        gradients = xp.zeros((len(X), self.t, X.shape[1]), xp.float64)
         for share in self.cells.route_in_parts(X, slopes=True):
             model = self.part(share.cell)
             gradients[share.index] += _gradient(model, X, share, self.engine, self.memory_bytes)
@@ -82,8 +82,8 @@ class _Gradients(_Values):
 
 
 def _gradient(
-    model: KernelPart, X: Tensor, share: Share, engine: str | Engine, memory_bytes: int | str
-) -> Float[Tensor, "b t k"]:
+    model: KernelPart, X: Array, share: Share, engine: str | Engine, memory_bytes: int | str
+) -> Float[Array, "b t k"]:
     X = X[share.index]
     gradients = model.gradient(X, engine=engine, memory_bytes=memory_bytes)
     gradients = share.weight[:, None, None] * gradients
@@ -95,8 +95,8 @@ def _gradient(
 
 
 def _predict_values(
-    model: KernelPart, X: Tensor, engine: str | Engine, memory_bytes: int | str
-) -> Tensor:
+    model: KernelPart, X: Array, engine: str | Engine, memory_bytes: int | str
+) -> Array:
     return model.predict(X, engine=engine, memory_bytes=memory_bytes)
 
 

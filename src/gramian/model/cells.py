@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jaxtyping import Int
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array
 from ..cells import Cells, cells_from_parts, kinds
 
 STARTS_KEY = "starts"
@@ -20,7 +21,7 @@ class CellCenters:
     Attributes
     ----------
     cells : Cells
-    starts : Tensor of shape (count + 1,)
+    starts : Array of shape (count + 1,)
         The cell c has the centers ``starts[c]`` to ``starts[c + 1] - 1``.
 
     Raises
@@ -30,16 +31,16 @@ class CellCenters:
     """
 
     cells: Cells
-    starts: Int[Tensor, " s"]
+    starts: Int[Array, " s"]
 
     def __post_init__(self) -> None:
         starts = self.starts
-        if starts.shape != (self.cells.count + 1,) or starts.is_floating_point():
+        if starts.shape != (self.cells.count + 1,) or xp.is_floating(starts):
             raise ValueError(
                 f"the starts of {self.cells.count} cells must be {self.cells.count + 1} whole "
                 f"numbers, not {tuple(starts.shape)} of {starts.dtype}"
             )
-        if int(starts[0]) != 0 or bool((starts.diff() < 0).any()):
+        if int(starts[0]) != 0 or bool((xp.diff(starts) < 0).any()):
             raise ValueError("the starts of cells must begin with 0 and must not decrease")
 
     def bounds(self, cell: int) -> tuple[int, int]:
@@ -50,12 +51,12 @@ class CellCenters:
         """Return the kind of the cells, for JSON."""
         return {"kind": kinds.name_of(self.cells)}
 
-    def tensors(self) -> dict[str, Tensor]:
+    def tensors(self) -> dict[str, Array]:
         """Return the tensors of a file."""
         return {**self.cells.tensors(), STARTS_KEY: self.starts}
 
     @classmethod
-    def from_parts(cls, fields: object, tensors: Mapping[str, Tensor]) -> CellCenters:
+    def from_parts(cls, fields: object, tensors: Mapping[str, Array]) -> CellCenters:
         """Rebuild from the results of `to_dict` and `tensors`; ValueError if they are damaged."""
         if not isinstance(fields, dict) or set(fields) != {"kind"} or STARTS_KEY not in tensors:
             raise ValueError("the saved cells lack a field, or have an unknown one")

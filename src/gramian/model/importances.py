@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from jaxtyping import Float
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array
 from ..data import Encoding
 from .base import Model
 
@@ -12,10 +13,10 @@ MOST_IMPORTANT = 10
 """Number of features in a report."""
 
 
-def sum_by_column(encoding: Encoding, shares: Float[Tensor, " d"]) -> dict[str, float]:
+def sum_by_column(encoding: Encoding, shares: Float[Array, " d"]) -> dict[str, float]:
     """Return the sum of the shares of each column's features, by its name."""
     widths = [len(column.features) for column in encoding.used_columns]
-    sums = [float(part.sum()) for part in shares.split(widths)]
+    sums = [float(part.sum()) for part in xp.split(shares, widths)]
     return dict(zip(encoding.names, sums, strict=True))
 
 

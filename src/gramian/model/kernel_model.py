@@ -6,10 +6,10 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-import torch
 from jaxtyping import Bool, Float
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array
 from .._messages.checks import as_bytes, join_words
 from ..data import RowSource, Subset, as_rows
 from ..data.rows.base import default_block_size
@@ -43,10 +43,10 @@ class KernelModel(KernelPart):
     kernel : Kernel
     centers : RowSource, or anything `as_rows` takes
         m rows of k features, with all maps applied, see `prepare_rows`.
-    coef : Tensor of shape (m, t)
+    coef : Array of shape (m, t)
     standardizer : Standardizer, optional
         Standardisation of rows before the kernel.
-    target_shift, target_scale : Tensor of shape (t,), optional
+    target_shift, target_scale : Array of shape (t,), optional
         Predictions are ``target_shift + target_scale * (K @ coef)``; 0 and 1 if None;
         scales are positive.
     feature_names : tuple of d str, optional
@@ -63,7 +63,7 @@ class KernelModel(KernelPart):
         Map of features to normal quantiles, after the standardizer or the encoding.
     metric : LinearMap, optional
         Last map, from d to k features, such as a learned metric.
-    importances : Tensor of shape (d,), optional
+    importances : Array of shape (d,), optional
         Shares of the features, if the metric was learned.
     cells : CellCenters, optional
         The centers of each cell, if the model has cells: a prediction is the weighted mean over the
@@ -77,7 +77,7 @@ class KernelModel(KernelPart):
         Standard deviations of predictions.
     conformal : ConformalPredictor, optional
         Calibration of prediction intervals, or of sets of classes.
-    medians : Tensor of shape (d,), optional
+    medians : Array of shape (d,), optional
         Values that fill the gaps of new rows of numbers, if the model has no encoding.
     reading : ReadOptions, optional
         How the table of the training was read.
@@ -106,7 +106,7 @@ class KernelModel(KernelPart):
 
     def predict(
         self, X: Any, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
-    ) -> Float[Tensor, "n t"]:
+    ) -> Float[Array, "n t"]:
         """Return f of each row.
 
         Parameters
@@ -119,7 +119,7 @@ class KernelModel(KernelPart):
 
         Returns
         -------
-        Tensor of shape (n, t)
+        Array of shape (n, t)
             Predictions in float64; for a classifier, decision values.
 
         Raises
@@ -141,7 +141,7 @@ class KernelModel(KernelPart):
 
     def _values_before_link(
         self, rows: RowSource, engine: str | Engine, memory_bytes: int | str
-    ) -> Float[Tensor, "n t"]:
+    ) -> Float[Array, "n t"]:
         """Return the scaled and shifted values, the argument of the link."""
         values = self._values(self.prepare_rows(rows), engine, memory_bytes)
         if self.target_scale is not None:
@@ -153,20 +153,20 @@ class KernelModel(KernelPart):
 
     def _values(
         self, rows: RowSource, engine: str | Engine, memory_bytes: int | str
-    ) -> Float[Tensor, "n t"]:
+    ) -> Float[Array, "n t"]:
         """Return the values at prepared rows, before they are scaled and shifted."""
         if self.cells is None:
-            return self._operator(rows, engine, memory_bytes) @ self.coef.double()
+            return self._operator(rows, engine, memory_bytes) @ xp.to_float64(self.coef)
         t, part = self.outputs, self.of_cell
         return values_by_cell(self.cells.cells, part, rows, t, engine, memory_bytes)
 
     def _slopes(
         self, rows: RowSource, engine: str | Engine, memory_bytes: int | str
-    ) -> Float[Tensor, "n t k"]:
+    ) -> Float[Array, "n t k"]:
         """Return the gradients of the unscaled values with respect to prepared rows."""
         if self.cells is None:
             K = self._operator(rows, engine, memory_bytes)
-            return K.gradients(K.rows, self.coef.double())
+            return K.gradients(K.rows, xp.to_float64(self.coef))
         t, part = self.outputs, self.of_cell
         return gradients_by_cell(self.cells.cells, part, rows, t, engine, memory_bytes)
 
@@ -197,11 +197,11 @@ class KernelModel(KernelPart):
         memory = as_bytes(memory_bytes, "memory_bytes")
         K = KernelOperator(self.kernel, rows, self.centers, engine, memory)
         # The probe of rounding costs kernel evaluations: float64 operators need none.
-        return K.double() if K.dtype != torch.float64 and self._shows_rounding(K) else K
+        return K.double() if K.dtype != xp.float64 and self._shows_rounding(K) else K
 
     def gradient(
         self, X: Any, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
-    ) -> Float[Tensor, "n t d"]:
+    ) -> Float[Array, "n t d"]:
         """Return the gradients of the predictions; see `Model.gradient`.
 
         Notes
@@ -227,7 +227,7 @@ class KernelModel(KernelPart):
 
     def feature_importances(
         self, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
-    ) -> Float[Tensor, " d"]:
+    ) -> Float[Array, " d"]:
         """Return the share of each feature; see `Model.feature_importances`.
 
         With a learned metric, these are its shares. Otherwise they are shares in the squared
@@ -235,17 +235,17 @@ class KernelModel(KernelPart):
         the standardizer and the quantile map: changes of one standard deviation are compared.
         """
         if self.importances is not None:
-            return self.importances.double()
+            return xp.to_float64(self.importances)
         m = len(self.centers)
         # Evenly spaced, not drawn: repeated calls return equal shares. In float64, because float32
         # has gaps between whole numbers beyond 2**24.
-        index = torch.linspace(0, m - 1, min(m, GRADIENT_ROWS), dtype=torch.float64).long()
+        index = xp.cast(xp.linspace(0, m - 1, min(m, GRADIENT_ROWS), dtype=xp.float64), xp.int64)
         slopes = self._slopes(Subset(self.centers, index), engine, memory_bytes)
-        squares = self._to_features(slopes).square_()
-        total = squares.mean(dim=0).sum(dim=0)
+        squares = xp.square(self._to_features(slopes))
+        total = squares.mean(axis=0).sum(axis=0)
         return total / total.sum() if bool(total.any()) else total
 
-    def _to_features(self, gradients: Float[Tensor, "b t k"]) -> Float[Tensor, "b t d"]:
+    def _to_features(self, gradients: Float[Array, "b t k"]) -> Float[Array, "b t d"]:
         """Return gradients with respect to features before the metric, in units of targets."""
         gradients_back = gradients if self.metric is None else self.metric.pull_back(gradients)
         return (
@@ -262,13 +262,15 @@ class KernelModel(KernelPart):
         shows: bool | None = self.__dict__.get("_rounding_shows")
         if shows is None:
             m = len(self.centers)
-            index = torch.linspace(0, m - 1, min(m, PROBED_CENTERS), dtype=torch.float64).long()
+            index = xp.cast(
+                xp.linspace(0, m - 1, min(m, PROBED_CENTERS), dtype=xp.float64), xp.int64
+            )
             # At centers, which every model has: the answer does not depend on the rows of a call.
             sample = replace(K, rows=self.centers)[index]
-            exact = sample.double() @ self.coef.double()
-            off = (sample @ self.coef.double() - exact).square().mean(dim=0).sqrt()
+            exact = xp.to_float64(sample) @ xp.to_float64(self.coef)
+            off = xp.sqrt(xp.square(sample @ xp.to_float64(self.coef) - exact).mean(axis=0))
             # `not (a <= b)` instead of `a > b`: NaN then counts as visible.
-            shows = not bool((off <= VISIBLE_ROUNDING * exact.std(dim=0, correction=0)).all())
+            shows = not bool((off <= VISIBLE_ROUNDING * xp.std(exact, axis=0)).all())
             object.__setattr__(self, "_rounding_shows", shows)
         return shows
 
@@ -298,13 +300,13 @@ class KernelModel(KernelPart):
 
     def deviations(
         self, X: Any, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
-    ) -> Float[Tensor, "n t"]:
+    ) -> Float[Array, "n t"]:
         memory = as_bytes(memory_bytes, "memory_bytes")
         return deviations(self, self.rows(X), engine, memory)
 
     def out_of_range(
         self, X: Any, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
-    ) -> Bool[Tensor, " n"]:
+    ) -> Bool[Array, " n"]:
         memory = as_bytes(memory_bytes, "memory_bytes")
         return out_of_range(self, self.rows(X), engine, memory)
 

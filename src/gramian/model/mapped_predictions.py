@@ -7,10 +7,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array
 from ..conformal import ConformalPredictor
 from ..data import ArrayRows, RowSource
 from ..data.rows.transform import Blockwise
@@ -33,14 +33,14 @@ class Asked(Blockwise):
         Numbers in the output of a row.
     """
 
-    def __init__(self, rows: RowSource, ask: Callable[[RowSource], Tensor], width: int) -> None:
+    def __init__(self, rows: RowSource, ask: Callable[[RowSource], Array], width: int) -> None:
         super().__init__(rows)
-        self.shape, self.dtype = (rows.shape[0], width), torch.float64
+        self.shape, self.dtype = (rows.shape[0], width), xp.float64
         # Outputs are dense and have no names, whatever the rows have.
         self.sparse, self.entries, self.feature_names = False, None, None
         self._ask = ask
 
-    def change(self, block: Float[Tensor, "b d"]) -> Float[Tensor, "b k"]:
+    def change(self, block: Float[Array, "b d"]) -> Float[Array, "b k"]:
         """Return the outputs of one block; see `Blockwise.change`."""
         return self._ask(ArrayRows(block))
 
@@ -80,7 +80,7 @@ def sets_at(
     return rows.map_rows(partial(Asked, ask=ask, width=len(model.classes or ())))
 
 
-def _values(rows: RowSource, model: Model, settings: Mapping[str, Any]) -> Float[Tensor, "b t"]:
+def _values(rows: RowSource, model: Model, settings: Mapping[str, Any]) -> Float[Array, "b t"]:
     return model.predict(rows, **settings)
 
 
@@ -90,7 +90,7 @@ def _ends(
     conformal: ConformalPredictor,
     level: float,
     settings: Mapping[str, Any],
-) -> Float[Tensor, "b 2"]:
+) -> Float[Array, "b 2"]:
     return conformal.intervals(model, rows, level, **settings)[:, 0]
 
 
@@ -100,8 +100,8 @@ def _in_sets(
     conformal: ConformalPredictor,
     level: float,
     settings: Mapping[str, Any],
-) -> Float[Tensor, "b k"]:
-    return conformal.sets(model, rows, level, **settings).double()
+) -> Float[Array, "b k"]:
+    return xp.to_float64(conformal.sets(model, rows, level, **settings))
 
 
 def bare(model: Model) -> Model:

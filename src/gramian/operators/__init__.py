@@ -13,15 +13,15 @@ evaluations to the meter of its operator, a cost that does not depend on the har
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..engines import (
     Engine,
     MultiDeviceEngine,
     NativeEngine,
-    TorchEngine,
-    TritonEngine,
+    TiledEngine,
     choose_engine,
     compiled_tiles,
-    copy_rows,
 )
 from .budget import STRIP_BYTES, STRIP_COPIES, strip_rows
 from .dense_block import DenseBlock, materialize
@@ -40,11 +40,10 @@ __all__ = [
     "KernelOperator",
     "MultiDeviceEngine",
     "NativeEngine",
-    "TorchEngine",
+    "TiledEngine",
     "TritonEngine",
     "choose_engine",
     "compiled_tiles",
-    "copy_rows",
     "diagonal",
     "factor_bytes",
     "largest_diagonal",
@@ -52,3 +51,12 @@ __all__ = [
     "strip_rows",
     "triangle_entries",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import `TritonEngine` at its first use: it needs torch."""
+    if name == "TritonEngine":
+        from ..engines import TritonEngine
+
+        return TritonEngine
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

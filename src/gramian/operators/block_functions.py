@@ -9,44 +9,44 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array
 from .._sparse import cast
-from ..data import BlockFn, BlockReduction, RowIndex, Value
+from ..data import BlockFn, BlockReduction, RowIndex
 from ..engines import Engine
 from ..kernels import Kernel
 
 
 @dataclass(frozen=True, eq=False)
-class OneSide(Value):
+class OneSide:
     """The side of a kernel matrix in memory, with the engine and the kernel.
 
     Attributes
     ----------
     engine : Engine
     kernel : Kernel
-    z : Tensor of shape (m, d)
+    z : Array of shape (m, d)
         Rows of this side, in the dtype of the entries.
     """
 
     engine: Engine
     kernel: Kernel
-    z: Float[Tensor, "m d"]
+    z: Float[Array, "m d"]
 
-    def cast(self, block: Tensor) -> Tensor:
+    def cast(self, block: Array) -> Array:
         """Return a block in the dtype of the entries."""
         return cast(block, self.z.dtype)
 
 
 @dataclass(frozen=True, eq=False)
-class Normal(OneSide, BlockReduction[Tensor]):
+class Normal(OneSide, BlockReduction[Array]):
     """Sum of K' W (K v - y) over blocks of rows.
 
     Attributes
     ----------
-    v : Tensor of shape (m, t), or None
+    v : Array of shape (m, t), or None
     weighted, aimed : bool
         Whether the row-aligned arguments contain weights, and after them targets.
     negated : bool
@@ -55,13 +55,13 @@ class Normal(OneSide, BlockReduction[Tensor]):
         Offset of row numbers if the rows are also columns: minus the number of the first column.
     """
 
-    v: Float[Tensor, "m t"] | None
+    v: Float[Array, "m t"] | None
     weighted: bool = False
     aimed: bool = False
     negated: bool = False
     shift: int | None = None
 
-    def __call__(self, start: int, block: Tensor, *rowwise: Any) -> Float[Tensor, "m t"]:
+    def __call__(self, start: int, block: Array, *rowwise: Any) -> Float[Array, "m t"]:
         """Return the part of one block in float64."""
         parts = iter(rowwise)
         w = next(parts) if self.weighted else None
@@ -76,9 +76,9 @@ class Normal(OneSide, BlockReduction[Tensor]):
             diagonal=None if self.shift is None else start + self.shift,
         )
 
-    def merge(self, a: Tensor, b: Tensor) -> Tensor:
+    def merge(self, a: Array, b: Array) -> Array:
         """Add."""
-        return a.add_(b)
+        return xp.add_(a, b)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,22 +87,22 @@ class Product(OneSide):
 
     Attributes
     ----------
-    v : Tensor of shape (m, t)
+    v : Array of shape (m, t)
     device : torch.device
         Device of the result.
-    dtype : torch.dtype
+    dtype : dtype
         Dtype of the result.
     """
 
-    v: Float[Tensor, "m t"]
-    device: torch.device
-    dtype: torch.dtype
+    v: Float[Array, "m t"]
+    device: xp.Device
+    dtype: xp.DType
 
-    def __call__(self, block: Tensor, at: RowIndex | None = None) -> Float[Tensor, "b t"]:
+    def __call__(self, block: Array, at: RowIndex | None = None) -> Float[Array, "b t"]:
         """Return the rows of one block."""
         start = None if at is None else at.first
         out = self.engine.matvec(self.kernel, self.cast(block), self.z, self.v, diagonal=start)
-        return out.to(self.device, self.dtype)
+        return xp.cast(xp.to_device(out, self.device), self.dtype)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,17 +118,17 @@ class Entries(OneSide):
     """
 
     first: int
-    device: torch.device
+    device: xp.Device
 
-    def __call__(self, block: Tensor, at: RowIndex | None = None) -> Float[Tensor, "b m"]:
+    def __call__(self, block: Array, at: RowIndex | None = None) -> Float[Array, "b m"]:
         """Return the rows of one block, in the dtype of the entries."""
         start = None if at is None else at.first - self.first
         K = self.engine.block(self.kernel, self.cast(block), self.z, diagonal=start)
-        return K.to(self.device)
+        return xp.to_device(K, self.device)
 
 
 @dataclass(frozen=True, eq=False)
-class Changed(Value):
+class Changed:
     """Function of a strip of entries, for `RowSource.map`.
 
     Attributes
@@ -144,7 +144,7 @@ class Changed(Value):
     change: BlockFn
     numbered: bool
 
-    def __call__(self, block: Tensor, *rowwise: Any) -> Tensor:
+    def __call__(self, block: Array, *rowwise: Any) -> Array:
         """Return the result of one block."""
         at, other_arguments = (rowwise[:1], rowwise[1:]) if self.numbered else ((), rowwise)
         return self.change(self.entries(block, *at), *other_arguments)
@@ -156,40 +156,40 @@ class Gradients(OneSide):
 
     Attributes
     ----------
-    v : Tensor of shape (m, t)
+    v : Array of shape (m, t)
     device : torch.device
         Device of the result.
-    dtype : torch.dtype
+    dtype : dtype
         Dtype of the result.
     """
 
-    v: Float[Tensor, "m t"]
-    device: torch.device
-    dtype: torch.dtype
+    v: Float[Array, "m t"]
+    device: xp.Device
+    dtype: xp.DType
 
-    def __call__(self, block: Tensor) -> Float[Tensor, "b t d"]:
+    def __call__(self, block: Array) -> Float[Array, "b t d"]:
         """Return the gradients at the rows of one block."""
         out = self.engine.gradients(self.kernel, self.cast(block), self.z, self.v)
-        return out.to(self.device, self.dtype)
+        return xp.cast(xp.to_device(out, self.device), self.dtype)
 
 
 @dataclass(frozen=True, eq=False)
-class Diagonal(Value):
+class Diagonal:
     """k(x, x), for `RowSource.map`.
 
     Attributes
     ----------
     kernel : Kernel
-    dtype : torch.dtype
+    dtype : dtype
         Dtype of the computation.
     device : torch.device
         Device of the result.
     """
 
     kernel: Kernel
-    dtype: torch.dtype
-    device: torch.device
+    dtype: xp.DType
+    device: xp.Device
 
-    def __call__(self, block: Tensor) -> Float[Tensor, " b"]:
+    def __call__(self, block: Array) -> Float[Array, " b"]:
         """Return the entries of one block."""
-        return self.kernel.diag(cast(block, self.dtype)).to(self.device)
+        return xp.to_device(self.kernel.diag(cast(block, self.dtype)), self.device)

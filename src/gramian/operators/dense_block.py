@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from .. import _arrays as xp
 from .. import _linalg as la
+from .._arrays import Array
 from .kernel_operator import KernelOperator
 
 
@@ -19,10 +19,10 @@ class DenseBlock:
 
     Attributes
     ----------
-    entries : Tensor of shape (n, m)
+    entries : Array of shape (n, m)
     """
 
-    entries: Float[Tensor, "n m"]
+    entries: Float[Array, "n m"]
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -32,19 +32,19 @@ class DenseBlock:
     @property
     def T(self) -> DenseBlock:
         """The transpose."""
-        return DenseBlock(self.entries.t())
+        return DenseBlock(self.entries.T)
 
     def __getitem__(self, key: Any) -> DenseBlock:
         """Return rows, or rows and columns, given by tensors of numbers or by slices."""
-        if isinstance(key, tuple) and isinstance(key[0], Tensor):
+        if isinstance(key, tuple) and xp.is_array(key[0]):
             # Two index tensors would select single entries: the added axis selects a submatrix.
             return DenseBlock(self.entries[key[0][:, None], key[1]])
         return DenseBlock(self.entries[key])
 
-    def __matmul__(self, v: Float[Tensor, "m t"]) -> Float[Tensor, "n t"]:
+    def __matmul__(self, v: Float[Array, "m t"]) -> Float[Array, "n t"]:
         """Return the product in float64, with float32 sums over no more than 1,024 terms."""
         K = self.entries
-        return K @ v.double() if K.dtype == torch.float64 else la.multiply_in_blocks(K, v)
+        return K @ xp.to_float64(v) if xp.dtype_of(K) == xp.float64 else la.multiply_in_blocks(K, v)
 
 
 def materialize(K: KernelOperator, memory_bytes: int) -> KernelOperator | DenseBlock:

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array
 from ..data import RowSource, first_row
 from .block_functions import Diagonal
 from .kernel_operator import KernelOperator
 
 
-def diagonal(K: KernelOperator, rows: RowSource) -> Float[Tensor, " r"]:
+def diagonal(K: KernelOperator, rows: RowSource) -> Float[Array, " r"]:
     """Return k(x, x) of some rows with the kernel of an operator, in float64."""
     if K.kernel.stationary:
-        return torch.full((rows.shape[0],), _first(K), dtype=torch.float64, device=K.device)
+        return xp.full((rows.shape[0],), _first(K), dtype=xp.float64, like=K)
     size = max(1, K.memory_bytes // (64 * rows.width))
-    return rows.map(Diagonal(K.kernel, torch.float64, K.device), size=size)
+    return rows.map(Diagonal(K.kernel, xp.float64, K.device), size=size)
 
 
-def largest_diagonal(K: KernelOperator, weights: Float[Tensor, " n"] | None = None) -> float:
+def largest_diagonal(K: KernelOperator, weights: Float[Array, " n"] | None = None) -> float:
     """Return kappa², the largest w_i k(x_i, x_i), or one if all of these are zero.
 
     Cost: a pass over the rows unless k is stationary.
@@ -34,4 +34,4 @@ def largest_diagonal(K: KernelOperator, weights: Float[Tensor, " n"] | None = No
 
 
 def _first(K: KernelOperator) -> float:
-    return float(K.kernel.diag(first_row(K.rows).double())[0])
+    return float(K.kernel.diag(xp.to_float64(first_row(K.rows)))[0])

@@ -6,10 +6,10 @@ import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array
 from .._parallel.workers import Stop, run
 from .._sparse import Columns, Kept, cast, is_wide
 from ..data import ENTRY_NUMBERS, RowSource, RowWeights, Targets
@@ -39,7 +39,7 @@ class Factors:
         cls,
         kernel: Kernel,
         rows: RowSource,
-        z: Tensor,
+        z: Array,
         *,
         same: bool,
         most_bytes: int,
@@ -51,7 +51,7 @@ class Factors:
         ----------
         kernel : Kernel
         rows : RowSource of shape (n, d)
-        z : Tensor of shape (m, d)
+        z : Array of shape (m, d)
             Wide sparse points.
         same : bool
             Whether the points are the rows.
@@ -76,55 +76,55 @@ class Factors:
         return cls(left_blocks, left_blocks if same else (Kept(columns.rows),), threads)
 
     def normal(
-        self, v: Tensor | None, weights: RowWeights | None, targets: Targets | None
-    ) -> Float[Tensor, "m t"]:
+        self, v: Array | None, weights: RowWeights | None, targets: Targets | None
+    ) -> Float[Array, "m t"]:
         """Return K' W (K v - y) in float64, as R (L' W (L (R' v) - y))."""
         t = next(part.shape[1] for part in (v, targets) if part is not None)
-        w = None if v is None else self._sum_products(self.right, v.double())
+        w = None if v is None else self._sum_products(self.right, xp.to_float64(v))
 
-        def add(total: Tensor, L: Kept, rows: slice) -> None:
+        def add(total: Array, L: Kept, rows: slice) -> None:
             terms = [] if w is None else [L.times(w)]
-            terms += [] if targets is None else [targets[rows].double().neg()]
-            u = torch.stack(terms).sum(dim=0)
+            terms += [] if targets is None else [xp.negative(xp.to_float64(targets[rows]))]
+            u = xp.stack(terms).sum(axis=0)
             total += L.transposed_times(
-                u if weights is None else u * weights[rows].double()[:, None]
+                u if weights is None else u * xp.to_float64(weights[rows])[:, None]
             )
 
         return self._times(self.right, self._over(self.left, add, t))
 
-    def product(self, v: Float[Tensor, "m t"]) -> Float[Tensor, "n t"]:
+    def product(self, v: Float[Array, "m t"]) -> Float[Array, "n t"]:
         """Return K v in float64, as L (R' v)."""
-        return self._times(self.left, self._sum_products(self.right, v.double()))
+        return self._times(self.left, self._sum_products(self.right, xp.to_float64(v)))
 
-    def _sum_products(self, blocks: tuple[Kept, ...], v: Tensor) -> Tensor:
+    def _sum_products(self, blocks: tuple[Kept, ...], v: Array) -> Array:
         """Return the product of a transposed factor."""
 
-        def add(total: Tensor, block: Kept, rows: slice) -> None:
+        def add(total: Array, block: Kept, rows: slice) -> None:
             total += block.transposed_times(v[rows])
 
         return self._over(blocks, add, v.shape[1])
 
-    def _times(self, blocks: tuple[Kept, ...], w: Tensor) -> Tensor:
+    def _times(self, blocks: tuple[Kept, ...], w: Array) -> Array:
         """Return the product of a factor."""
         block_products = run(min(self.threads, len(blocks)), lambda block: block.times(w), blocks)
-        return torch.cat(list(block_products))
+        return xp.concat(list(block_products))
 
     def _over(
-        self, blocks: tuple[Kept, ...], add: Callable[[Tensor, Kept, slice], None], t: int
-    ) -> Float[Tensor, "u t"]:
+        self, blocks: tuple[Kept, ...], add: Callable[[Array, Kept, slice], None], t: int
+    ) -> Float[Array, "u t"]:
         """Return a sum over blocks, to which ``add(total, block, rows)`` adds each block."""
         starts = list(itertools.accumulate((block.shape[0] for block in blocks), initial=0))
         threads, stop = min(self.threads, len(blocks)), Stop()
 
-        def part(worker: int) -> Tensor:
-            total = torch.zeros(blocks[0].shape[1], t, dtype=torch.float64)
+        def part(worker: int) -> Array:
+            total = xp.zeros((blocks[0].shape[1], t), xp.float64)
             # Workers take blocks in a fixed order, so that each run adds up the same sums.
             for number in range(worker, len(blocks), threads):
                 stop.check()
                 add(total, blocks[number], slice(starts[number], starts[number + 1]))
             return total
 
-        return torch.stack(list(run(threads, part, range(threads), stop))).sum(dim=0)
+        return xp.stack(list(run(threads, part, range(threads), stop))).sum(axis=0)
 
     @property
     def nbytes(self) -> int:
@@ -143,7 +143,7 @@ def factor_bytes(kernel: Kernel, rows: RowSource) -> int:
     return len(rows) * (4 + Kept.ENTRY_BYTES * rows.entries // ENTRY_NUMBERS)
 
 
-def have_factors(kernel: Kernel, rows: RowSource, z: Tensor) -> bool:
+def have_factors(kernel: Kernel, rows: RowSource, z: Array) -> bool:
     """Return whether a matrix has `Factors`: a bilinear kernel of wide sparse rows."""
-    are_local = not rows.remote and z.device.type == "cpu"
+    are_local = not rows.remote and xp.is_host(xp.device_of(z))
     return kernel.bilinear and are_local and rows.sparse and is_wide(z)

@@ -6,10 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array
 from .._parallel.workers import default_threads, run
 from ..data import Complement, RowSource, Subset
 from ..engines import Engine
@@ -42,16 +42,16 @@ class Kept(ABC):
         """Return the entries of some rows; None if the rows are not a part of these."""
 
     @abstractmethod
-    def product(self, v: Float[Tensor, "m t"]) -> Float[Tensor, "n t"]:
+    def product(self, v: Float[Array, "m t"]) -> Float[Array, "n t"]:
         """Return K v in float64."""
 
     @abstractmethod
     def normal(
         self,
-        v: Float[Tensor, "m t"] | None,
-        weights: Float[Tensor, " n"] | None,
-        targets: Float[Tensor, "n t"] | None,
-    ) -> Float[Tensor, "m t"]:
+        v: Float[Array, "m t"] | None,
+        weights: Float[Array, " n"] | None,
+        targets: Float[Array, "n t"] | None,
+    ) -> Float[Array, "m t"]:
         """Return K' W (K v - y) in float64; see `KernelOperator.normal`."""
 
 
@@ -61,8 +61,8 @@ class KeptMatrix(Kept):
 
     Attributes
     ----------
-    entries : Tensor of shape (n, m)
-    row_index : Tensor of shape (k,), or None
+    entries : Array of shape (n, m)
+    row_index : Array of shape (k,), or None
         Numbers of the rows in use; None for all.
     turned : bool
         Whether the matrix is the transpose of these entries.
@@ -70,8 +70,8 @@ class KeptMatrix(Kept):
         Whether to use compiled products if available; None: if they are faster.
     """
 
-    entries: Float[Tensor, "n m"]
-    row_index: Int[Tensor, " k"] | None = None
+    entries: Float[Array, "n m"]
+    row_index: Int[Array, " k"] | None = None
     turned: bool = False
     compiled: bool | None = None
 
@@ -88,11 +88,11 @@ class KeptMatrix(Kept):
                 return replace(self, row_index=row_numbers, turned=bool(turned))
         return None
 
-    def product(self, v: Float[Tensor, "m t"]) -> Float[Tensor, "n t"]:
+    def product(self, v: Float[Array, "m t"]) -> Float[Array, "n t"]:
         if self.turned:
             # E' v is the normal product of the targets -v without its first term.
             return self._sum(None, None, -v, v.shape[1])
-        out = torch.empty(self._count, v.shape[1], dtype=torch.float64)
+        out = xp.empty((self._count, v.shape[1]), xp.float64)
         vectors = transpose_vectors(v, self.entries.dtype)
         parts = self._parts()
         for _ in run(default_threads(), lambda part: part.write_product(vectors, out), parts):
@@ -101,10 +101,10 @@ class KeptMatrix(Kept):
 
     def normal(
         self,
-        v: Float[Tensor, "m t"] | None,
-        weights: Float[Tensor, " n"] | None,
-        targets: Float[Tensor, "n t"] | None,
-    ) -> Float[Tensor, "m t"]:
+        v: Float[Array, "m t"] | None,
+        weights: Float[Array, " n"] | None,
+        targets: Float[Array, "n t"] | None,
+    ) -> Float[Array, "m t"]:
         if self.turned:
             # The transposed matrix is multiplied in two passes, because its rows are columns in
             # memory.
@@ -116,16 +116,16 @@ class KeptMatrix(Kept):
 
     def _sum(
         self,
-        v: Float[Tensor, "m t"] | None,
-        weights: Float[Tensor, " k"] | None,
-        targets: Float[Tensor, "k t"] | None,
+        v: Float[Array, "m t"] | None,
+        weights: Float[Array, " k"] | None,
+        targets: Float[Array, "k t"] | None,
         t: int,
-    ) -> Float[Tensor, "m t"]:
+    ) -> Float[Array, "m t"]:
         """Return E' W (E v - y) for the entries of the rows in use."""
         vectors = None if v is None else transpose_vectors(v, self.entries.dtype)
-        w, y = (None if x is None else x.double().contiguous() for x in (weights, targets))
+        w, y = (None if x is None else xp.contiguous(xp.to_float64(x)) for x in (weights, targets))
 
-        def part(rows: StoredRows) -> Tensor:
+        def part(rows: StoredRows) -> Array:
             return rows.normal(vectors, w, y, t)
 
         return sum_of(run(default_threads(), part, self._parts()))
@@ -146,19 +146,19 @@ class KeptTriangle(Kept):
 
     Attributes
     ----------
-    strips : sequence of Tensor
+    strips : sequence of Array
         Strips of `STRIP_ROWS` rows (the last may have fewer), up to the diagonal entry of their
         last row.
     compiled : bool or None
         Whether to use compiled products if available; None: if they are faster.
     """
 
-    strips: Sequence[Tensor]
+    strips: Sequence[Array]
     compiled: bool | None = None
 
     @classmethod
     def build(
-        cls, kernel: Kernel, rows: RowSource, X: Float[Tensor, "n d"], engine: Engine
+        cls, kernel: Kernel, rows: RowSource, X: Float[Array, "n d"], engine: Engine
     ) -> KeptTriangle:
         """Evaluate the entries for rows in memory. Cost: n² / 2 + 128 n kernel evaluations."""
         strips = []
@@ -172,27 +172,27 @@ class KeptTriangle(Kept):
         same = kernel is self.kernel and rows is self.rows and cols is self.cols
         return self if same else None
 
-    def product(self, v: Float[Tensor, "m t"]) -> Float[Tensor, "n t"]:
+    def product(self, v: Float[Array, "m t"]) -> Float[Array, "n t"]:
         """Return K v in float64; an off-diagonal entry is read once for both its sides."""
         vectors = transpose_vectors(v, self.strips[0].dtype)
         workers = min(default_threads(), len(self.strips))
 
-        def part(worker: int) -> Tensor:
-            out = torch.zeros(vectors.shape, dtype=torch.float64)
+        def part(worker: int) -> Array:
+            out = xp.zeros(vectors.shape, xp.float64)
             for number in range(worker, len(self.strips), workers):
                 strip, first = self.strips[number], number * STRIP_ROWS
                 rows = StoredRows(strip, None, (0, len(strip)), self.compiled)
                 rows.add_both(vectors, slice(first, first + len(strip)), out)
             return out
 
-        return sum_of(run(workers, part, range(workers))).t()
+        return sum_of(run(workers, part, range(workers))).T
 
     def normal(
         self,
-        v: Float[Tensor, "m t"] | None,
-        weights: Float[Tensor, " n"] | None,
-        targets: Float[Tensor, "n t"] | None,
-    ) -> Float[Tensor, "m t"]:
+        v: Float[Array, "m t"] | None,
+        weights: Float[Array, " n"] | None,
+        targets: Float[Array, "n t"] | None,
+    ) -> Float[Array, "m t"]:
         return self.product(residual(None if v is None else self.product(v), weights, targets))
 
 
@@ -202,7 +202,7 @@ def triangle_entries(n: int) -> int:
     return STRIP_ROWS**2 * whole_strips * (whole_strips + 1) // 2 + remaining_rows * n
 
 
-def numbers_in(whole: RowSource, part: RowSource) -> Int[Tensor, " k"] | None:
+def numbers_in(whole: RowSource, part: RowSource) -> Int[Array, " k"] | None:
     """Return the numbers in `whole` of the rows of another source; None if they are unknown."""
     if not isinstance(part, Subset | Complement):
         return None
@@ -211,7 +211,7 @@ def numbers_in(whole: RowSource, part: RowSource) -> Int[Tensor, " k"] | None:
         return None
     index = part.index
     if isinstance(part, Complement):
-        stays = torch.ones(len(part.rows), dtype=torch.bool)
+        stays = xp.ones(len(part.rows), xp.bool)
         stays[part.index] = False
-        index = stays.nonzero()[:, 0]
+        index = xp.flatnonzero(stays)
     return index if inner is None else inner[index]

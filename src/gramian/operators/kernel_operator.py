@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array
 from .._parallel.workers import default_threads
 from .._sparse import dense, is_sparse
 from ..data import (
@@ -52,7 +52,7 @@ class KernelOperator(Streaming):
         n and m rows of d features. A product holds one side in memory and streams the other.
     engine : str or Engine, default="auto"
         See `choose_engine`: an engine without tiles for the kernel and these rows raises an error.
-        In a derived operator, such as the result of `double`, the torch engine on the same device
+        In a derived operator, such as the result of `double`, the tiled engine on the same device
         replaces it.
     memory_bytes : int, default=2**30
         Budget for blocks and workspace; the caller provides the vectors of a product. On a device,
@@ -77,7 +77,7 @@ class KernelOperator(Streaming):
         ``(n, m)``.
     engine : Engine
         Engine of all products, chosen from the kernel, the rows and their dtype.
-    dtype : torch.dtype
+    dtype : dtype
         Dtype of kernel entries: the wider one of the two sides. Sums run in float64, and a product
         has the dtype and the device of its vector.
     """
@@ -89,7 +89,7 @@ class KernelOperator(Streaming):
     memory_bytes: int
     meter: CostMeter = field(compare=False)
     host_bytes: int
-    device: torch.device
+    device: xp.Device
     inherited: Engine = field(compare=False, repr=False)
     stored_entries: Kept | None = field(compare=False, repr=False)
     factors: Factors | None = field(init=False, compare=False, repr=False)
@@ -104,7 +104,7 @@ class KernelOperator(Streaming):
         memory_bytes: int = 1 << 30,
         meter: CostMeter | None = None,
         host_bytes: int | None = None,
-        device: str | torch.device = "cpu",
+        device: str | xp.Device = "cpu",
         *,
         inherited: Engine | None = None,
         stored_entries: Kept | None = None,
@@ -114,7 +114,7 @@ class KernelOperator(Streaming):
         derived = inherited is not None and engine is inherited
         chosen, memory_bytes = self._engine_for(engine, memory_bytes, derived=derived)
         _set(self, engine=chosen, inherited=chosen, memory_bytes=memory_bytes)
-        _set(self, meter=CostMeter() if meter is None else meter, device=torch.device(device))
+        _set(self, meter=CostMeter() if meter is None else meter, device=xp.device(device))
         _set(self, host_bytes=memory_bytes if host_bytes is None else host_bytes, factors=None)
         stored = None if stored_entries is None else stored_entries.of(kernel, self.rows, self.cols)
         _set(self, stored_entries=stored)
@@ -131,10 +131,10 @@ class KernelOperator(Streaming):
 
     def double(self) -> KernelOperator:
         """Return this operator with entries computed in float64."""
-        if self.dtype == torch.float64:
+        if self.dtype == xp.float64:
             return self
-        rows = cast_rows(self.rows, torch.float64)
-        cols = rows if self._same else cast_rows(self.cols, torch.float64)
+        rows = cast_rows(self.rows, xp.float64)
+        cols = rows if self._same else cast_rows(self.cols, xp.float64)
         operator = replace(self, rows=rows, cols=cols)
         return operator if self.factors is None else operator.with_factors(self.factors.nbytes)
 
@@ -169,7 +169,7 @@ class KernelOperator(Streaming):
             stored_entries = KeptMatrix(self.kernel, self.rows, self.cols, self.dense())
         return replace(self, stored_entries=stored_entries)
 
-    def __matmul__(self, v: Any) -> Tensor:
+    def __matmul__(self, v: Any) -> Array:
         """Return K v for a tensor or array of shape (m, t) or (m,), in its dtype.
 
         Integers and booleans are multiplied in float64, and so is their product.
@@ -177,7 +177,7 @@ class KernelOperator(Streaming):
         random access that fits the budget: each pair of rows is then evaluated once, except by
         engines that evaluate all entries, see `Engine.symmetric_evaluations`.
         """
-        vector = _floating(torch.as_tensor(v))
+        vector = _floating(xp.asarray(v))
         self._check_rows("v", vector, self.shape[1])
         if vector.ndim == 1:
             return self._product(vector[:, None])[:, 0]
@@ -185,24 +185,24 @@ class KernelOperator(Streaming):
 
     def normal(
         self,
-        v: Float[Tensor, "m t"] | None,
+        v: Float[Array, "m t"] | None,
         weights: RowWeights | None = None,
         targets: Targets | None = None,
-    ) -> Float[Tensor, "m t"]:
+    ) -> Float[Array, "m t"]:
         """Return K' W (K v - y) in one pass over the rows: the inner loop of FALKON.
 
         Parameters
         ----------
-        v : Tensor of shape (m, t), or None
+        v : Array of shape (m, t), or None
             Vectors; without them, the result is -K' W y.
-        weights : Tensor of shape (n,), optional
+        weights : Array of shape (n,), optional
             The diagonal of W; ones if None.
-        targets : Tensor of shape (n, t), optional
+        targets : Array of shape (n, t), optional
             The targets y; zero if None.
 
         Returns
         -------
-        Tensor of shape (m, t)
+        Array of shape (m, t)
             The product in the dtype of `v`; in float64 without `v`.
 
         Notes
@@ -219,23 +219,23 @@ class KernelOperator(Streaming):
             self._check_rows(name, vector, rows)
         if v is None and not self._budget(like.shape[1]).holds(m):
             # Columns that do not fit are streamed by the transposed product, which needs no K v.
-            u = like.double() if weights is None else weights.double()[:, None] * like
+            u = xp.to_float64(like) if weights is None else xp.to_float64(weights)[:, None] * like
             return -(self.T @ u)
         return self._stream_normal(v, weights, targets, like)
 
-    def gradients(self, rows: Any, coef: Any) -> Tensor:
+    def gradients(self, rows: Any, coef: Any) -> Array:
         """Return the gradients of the predictor k(., cols) coef at other rows.
 
         Parameters
         ----------
         rows : RowSource, or anything `as_rows` takes
             s dense rows of d features. At a column, a kernel with a kink has the slope zero.
-        coef : Tensor or array of shape (m, t) or (m,)
+        coef : Array or array of shape (m, t) or (m,)
             The coefficients of t predictors.
 
         Returns
         -------
-        Tensor of shape (s, t, d), or (s, d) of one predictor
+        Array of shape (s, t, d), or (s, d) of one predictor
             Entry (i, c) is the gradient of sum_j k(x, z_j) coef_jc at row i, in the dtype and on
             the device of `coef`.
 
@@ -249,7 +249,7 @@ class KernelOperator(Streaming):
         -----
         Cost: s m kernel evaluations and 2 s m t d operations. Memory: the budget and the result.
         """
-        coef = _floating(torch.as_tensor(coef))
+        coef = _floating(xp.asarray(coef))
         self._check_rows("coef", coef, self.shape[1])
         if coef.ndim == 1:
             return self._stream_gradients(as_rows(rows), coef[:, None])[:, 0]
@@ -267,19 +267,19 @@ class KernelOperator(Streaming):
             self, rows=rows, cols=rows if same else self._select(self.cols, j, held=True)
         )
 
-    def at(self, index: Int[Tensor, " k"]) -> KernelOperator:
+    def at(self, index: Int[Array, " k"]) -> KernelOperator:
         """Return the operator of some rows, by increasing numbers; remote rows stay remote."""
         return replace(self, rows=subset(self.rows, index))
 
-    def columns(self, j: Int[Tensor, " k"] | slice) -> KernelOperator:
+    def columns(self, j: Int[Array, " k"] | slice) -> KernelOperator:
         """Return the columns K[:, j], without evaluating them."""
         return replace(self, cols=self._select(self.cols, j, held=True))
 
-    def against(self, points: RowSource | Tensor) -> KernelOperator:
+    def against(self, points: RowSource | Array) -> KernelOperator:
         """Return the operator of the same rows with other columns, which may be any points."""
         return replace(self, cols=as_rows(points))
 
-    def diag(self) -> Float[Tensor, " n"]:
+    def diag(self) -> Float[Array, " n"]:
         """Return the diagonal; only an operator with the same rows and columns has one."""
         if not self._same:
             raise ValueError("diag needs an operator whose rows and columns are the same source")
@@ -288,7 +288,7 @@ class KernelOperator(Streaming):
             size=self._budget(1).rows_per_pass(1),
         )
 
-    def dense(self) -> Float[Tensor, "n m"]:
+    def dense(self) -> Float[Array, "n m"]:
         """Return the matrix. Cost: n m kernel evaluations; memory: n m numbers and the budget.
 
         About half the evaluations suffice if both sides are the same rows with many features, on
@@ -301,12 +301,12 @@ class KernelOperator(Streaming):
         self._count()
         if self._budget(1).holds(m):
             return self._against_columns(self._hold(self.cols, 1), 0)
-        out = torch.empty(n, m, dtype=self.dtype, device=self.device)
+        out = xp.empty((n, m), self.dtype, device=self.device)
         for part, block in self.cols.blocks(self._budget(1).resident_rows(m)):
             out[:, part] = self._against_columns(dense(self._cast(block)), part.start)
         return out
 
-    def strips(self) -> Iterator[tuple[slice, Float[Tensor, "b m"]]]:
+    def strips(self) -> Iterator[tuple[slice, Float[Array, "b m"]]]:
         """Yield blocks of rows of the matrix, in order, for algorithms that need its entries."""
         self._count()
         z = self._hold(self.cols, 1)
@@ -315,9 +315,9 @@ class KernelOperator(Streaming):
             # The block's first row is the column of that number, where the entry is exact.
             start = rows.start if self._same else None
             K = self.engine.block(self.kernel, self._cast(block), z, diagonal=start)
-            yield rows, K.to(self.device)
+            yield rows, xp.to_device(K, self.device)
 
-    def over_strips(self, change: BlockFn, *rowwise: Rowwise) -> Tensor:
+    def over_strips(self, change: BlockFn, *rowwise: Rowwise) -> Array:
         """Concatenate ``change(strip, *slices)`` over `strips` of local or remote rows.
 
         `change` returns a row for each row of a strip; for remote rows it must support pickle.
@@ -329,7 +329,7 @@ class KernelOperator(Streaming):
         fn = Changed(entries, change, numbered=self._same)
         return self.fed_rows().map(fn, *self._row_numbers(), *rowwise, size=size)
 
-    def points(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
+    def points(self, index: Int[Array, " k"]) -> Float[Array, "k d"]:
         """Return rows `index` as points, for columns; mapped from a file if beyond the budget."""
         return self.on_device(gather_rows(self.rows, index, self.host_bytes))
 
@@ -342,7 +342,7 @@ class KernelOperator(Streaming):
         each entry of the rows, not n² kernel evaluations. Operators derived from this one have no
         factors, except `double`. Cost: a pass over the rows.
         """
-        if not (self.device.type == "cpu" and self.engine.on_host and self.cols.sparse):
+        if not (xp.is_host(self.device) and self.engine.on_host and self.cols.sparse):
             return self
         if not self._budget(1).holds(self.shape[1]):
             return self
@@ -360,12 +360,12 @@ class KernelOperator(Streaming):
 
     def fitting_device(self, size: int) -> KernelOperator:
         """Return this operator, moved to the host if its device may lack `size` free bytes."""
-        return self if size <= self.memory_bytes else replace(self, device=torch.device("cpu"))
+        return self if size <= self.memory_bytes else replace(self, device="cpu")
 
-    def on_device(self, points: Tensor) -> Tensor:
+    def on_device(self, points: Array) -> Array:
         """Return points on the device of this operator; sparse or too many points stay."""
-        small = points.numel() * points.itemsize <= self.memory_bytes
-        return points if is_sparse(points) or not small else points.to(self.device)
+        small = xp.size(points) * points.itemsize <= self.memory_bytes
+        return points if is_sparse(points) or not small else xp.to_device(points, self.device)
 
     def _engine_for(
         self, engine: str | Engine, memory_bytes: int, *, derived: bool
@@ -409,10 +409,10 @@ def _set(operator: KernelOperator, **values: object) -> None:
         object.__setattr__(operator, name, value)
 
 
-def _row_numbers(side: RowSource, key: Any) -> Int[Tensor, " k"]:
+def _row_numbers(side: RowSource, key: Any) -> Int[Array, " k"]:
     if isinstance(key, slice):
-        key = torch.arange(*key.indices(side.shape[0]))
-    if not isinstance(key, Tensor) or key.ndim != 1 or key.dtype not in (torch.int64, torch.int32):
+        key = xp.arange(*key.indices(side.shape[0]))
+    if not xp.is_array(key) or key.ndim != 1 or xp.dtype_of(key) not in (xp.int64, xp.int32):
         raise TypeError(
             "an index of rows or columns must be a slice or a 1-D tensor of row numbers (for a "
             f"mask, mask.nonzero()[:, 0]), not {key!r}"
@@ -420,8 +420,8 @@ def _row_numbers(side: RowSource, key: Any) -> Int[Tensor, " k"]:
     return key
 
 
-def _floating(v: Tensor) -> Tensor:
+def _floating(v: Array) -> Array:
     """Return a vector of floating-point numbers, because integers would truncate a product."""
-    if v.is_complex():
+    if xp.is_complex(v):
         raise TypeError(f"a kernel matrix can only be multiplied by real vectors, not by {v.dtype}")
-    return v if v.is_floating_point() else v.double()
+    return v if xp.is_floating(v) else xp.to_float64(v)

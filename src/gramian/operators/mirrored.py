@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array
 from ..engines import Engine
 from ..kernels import Kernel
 
@@ -20,15 +20,13 @@ features 0.68 and 0.63, 18,000 rows of 784 features 4.7 and 11.
 """
 
 
-def mirror_products(
-    kernel: Kernel, X: Float[Tensor, "n d"], engine: Engine
-) -> Float[Tensor, "n n"]:
+def mirror_products(kernel: Kernel, X: Float[Array, "n d"], engine: Engine) -> Float[Array, "n n"]:
     """Return the kernel of all pairs of rows, symmetric to the last bit.
 
     Parameters
     ----------
     kernel : Kernel
-    X : Tensor of shape (n, d)
+    X : Array of shape (n, d)
     engine : Engine
         Engine on the host.
 
@@ -37,15 +35,15 @@ def mirror_products(
     Cost: n² / 2 + `STRIP_COLUMNS` n / 2 kernel evaluations; memory: n² numbers and a strip.
     """
     n = len(X)
-    out = torch.empty(n, n, dtype=X.dtype)
+    out = xp.empty((n, n), X.dtype)
     for first in range(0, n, STRIP_COLUMNS):
         last = min(first + STRIP_COLUMNS, n)
         strip = engine.block(kernel, X[first:], X[first:last], diagonal=0)
         out[first:, first:last] = strip
-        out[first:last, last:] = strip[last - first :].t()
+        out[first:last, last:] = strip[last - first :].T
         square = out[first:last, first:last]
         # The two triangles of the square come from different sums, and may differ in the last bit.
-        square.copy_(square.tril() + square.tril(-1).t())
+        xp.assign_(square, xp.tril(square) + xp.tril(square, -1).T)
     return out
 
 

@@ -1,20 +1,20 @@
-"""StoredRows: products with stored entries, by compiled code or torch."""
+"""StoredRows: products with stored entries, by compiled code or NumPy."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
+from .. import _arrays as xp
 from .. import _linalg as la
+from .._arrays import Array
 from ..engines import compiled_tiles
 from ..engines.stored_products import multiply
 
 BLOCK_ROWS, BLOCK_COLUMNS = 256, 1024
-"""Size of a block that torch reads from memory once, and from the cache for its second product;
+"""Size of a block that is read from memory once, and from the cache for its second product;
 its columns are the terms of a sum in float32."""
 
 COMPILED_TARGETS = 16
@@ -27,8 +27,8 @@ class StoredRows:
 
     Attributes
     ----------
-    entries : Tensor of shape (n, m)
-    row_index : Tensor of shape (k,), or None
+    entries : Array of shape (n, m)
+    row_index : Array of shape (k,), or None
         Numbers of the rows in use; None for all.
     bounds : tuple of two int
         Start and end of the range among the rows in use.
@@ -36,83 +36,83 @@ class StoredRows:
         Whether to use compiled products if available; None: if they are faster.
     """
 
-    entries: Float[Tensor, "n m"]
-    row_index: Int[Tensor, " k"] | None
+    entries: Float[Array, "n m"]
+    row_index: Int[Array, " k"] | None
     bounds: tuple[int, int]
     compiled: bool | None = None
 
-    def write_product(self, v: Float[Tensor, "t m"], out: Float[Tensor, "k t"]) -> None:
+    def write_product(self, v: Float[Array, "t m"], out: Float[Array, "k t"]) -> None:
         """Write E v', in float64, to this range of `out`; v as `transpose_vectors` returns it."""
         if self._uses_compiled(len(v)):
             own_out = out[slice(*self.bounds)]
             multiply(self.entries, self.row_index, self.bounds, v=v, products=own_out)
             return
         for rows, E in self._blocks():
-            out[rows] = product(E, v.t())
+            out[rows] = product(E, v.T)
 
     def normal(
         self,
-        v: Float[Tensor, "t m"] | None,
-        weights: Float[Tensor, " k"] | None,
-        targets: Float[Tensor, "k t"] | None,
+        v: Float[Array, "t m"] | None,
+        weights: Float[Array, " k"] | None,
+        targets: Float[Array, "k t"] | None,
         t: int,
-    ) -> Float[Tensor, "m t"]:
+    ) -> Float[Array, "m t"]:
         """Return E' W (E v' - y) of this range in float64; each entry is read from memory once.
 
         Here v is as `transpose_vectors` returns it; weights and targets are contiguous float64.
         """
-        total = torch.zeros(t, self.entries.shape[1], dtype=torch.float64)
+        total = xp.zeros((t, self.entries.shape[1]), xp.float64)
         if self._uses_compiled(t):
             multiply(
                 self.entries, self.row_index, self.bounds,
                 v=v, weights=weights, targets=targets, sums=total, chained=v is not None,
             )  # fmt: skip
-            return total.t()
+            return total.T
         for rows, E in self._blocks():
             w, y = (
                 None if part_given is None else part_given[rows]
                 for part_given in (weights, targets)
             )
-            u = residual(None if v is None else product(E, v.t()), w, y)
-            total += product(E.t(), u).t()
-        return total.t()
+            u = residual(None if v is None else product(E, v.T), w, y)
+            total += product(E.T, u).T
+        return total.T
 
-    def add_both(self, v: Float[Tensor, "t m"], own: slice, out: Float[Tensor, "t n"]) -> None:
+    def add_both(self, v: Float[Array, "t m"], own: slice, out: Float[Array, "t n"]) -> None:
         """Add the product of some rows of a lower triangle with v, and the transposed product.
 
         The last columns of the entries are the square on the diagonal, at `own`.
         """
         E, first = self.entries, own.start
         if self._uses_compiled(len(v)):
-            products = torch.empty(len(E), len(v), dtype=torch.float64)
-            sums = torch.zeros(len(v), first, dtype=torch.float64) if first else None
+            products = xp.empty((len(E), len(v)), xp.float64)
+            sums = xp.zeros((len(v), first), xp.float64) if first else None
             # The compiled product adds E' (-y): with y = -v it adds E' v.
             left_columns, right = (
-                v[:, : E.shape[1]].contiguous(),
-                -v[:, own].t().double().contiguous(),
+                xp.contiguous(v[:, : E.shape[1]]),
+                -xp.contiguous(xp.to_float64(v[:, own].T)),
             )
             multiply(
                 E, None, (0, len(E)), v=left_columns, targets=right, products=products, sums=sums
             )
-            out[:, own] += products.t()
+            out[:, own] += products.T
             # The first strip has no columns left of its diagonal square.
             if sums is not None:
                 out[:, :first] += sums
             return
         for start in range(0, first, BLOCK_COLUMNS):
             cols = slice(start, min(start + BLOCK_COLUMNS, first))
-            out[:, own] += v[:, cols] @ E[:, cols].t()
+            out[:, own] += v[:, cols] @ E[:, cols].T
             out[:, cols] += v[:, own] @ E[:, cols]
         # The square on the diagonal holds both triangles, so it is multiplied from one side.
-        out[:, own] += v[:, own] @ E[:, own].t()
+        out[:, own] += v[:, own] @ E[:, own].T
 
     def _uses_compiled(self, t: int) -> bool:
         """Return whether to use the compiled products for t targets."""
         is_wanted = t <= COMPILED_TARGETS if self.compiled is None else self.compiled
-        able = t > 0 and bool(compiled_tiles()) and self.entries.is_contiguous()
+        able = t > 0 and bool(compiled_tiles()) and xp.is_contiguous(self.entries)
         return is_wanted and able
 
-    def _blocks(self) -> Iterator[tuple[slice, Tensor]]:
+    def _blocks(self) -> Iterator[tuple[slice, Array]]:
         """Yield blocks of rows that fit the cache."""
         start, stop = self.bounds
         size = max(1, BLOCK_ROWS * BLOCK_COLUMNS // self.entries.shape[1])
@@ -121,25 +121,25 @@ class StoredRows:
             yield rows, self.entries[rows if self.row_index is None else self.row_index[rows]]
 
 
-def product(E: Float[Tensor, "n m"], v: Float[Tensor, "m t"]) -> Float[Tensor, "n t"]:
+def product(E: Float[Array, "n m"], v: Float[Array, "m t"]) -> Float[Array, "n t"]:
     """Return E v in float64."""
-    return E @ v.double() if E.dtype == torch.float64 else la.multiply_in_blocks(E, v)
+    return E @ xp.to_float64(v) if xp.dtype_of(E) == xp.float64 else la.multiply_in_blocks(E, v)
 
 
 def residual(
-    product: Float[Tensor, "n t"] | None,
-    weights: Float[Tensor, " n"] | None,
-    targets: Float[Tensor, "n t"] | None,
-) -> Float[Tensor, "n t"]:
+    product: Float[Array, "n t"] | None,
+    weights: Float[Array, " n"] | None,
+    targets: Float[Array, "n t"] | None,
+) -> Float[Array, "n t"]:
     """Return W (K v - y) in float64; one of K v and y may be None."""
     if product is None:
         assert targets is not None
-        u = -targets.double()
+        u = -xp.to_float64(targets)
     else:
-        u = product if targets is None else product - targets.double()
-    return u if weights is None else weights.double()[:, None] * u
+        u = product if targets is None else product - xp.to_float64(targets)
+    return u if weights is None else xp.to_float64(weights)[:, None] * u
 
 
-def transpose_vectors(v: Float[Tensor, "m t"], dtype: torch.dtype) -> Float[Tensor, "t m"]:
+def transpose_vectors(v: Float[Array, "m t"], dtype: xp.DType) -> Float[Array, "t m"]:
     """Return the transpose of vectors in the dtype of the entries, each contiguous."""
-    return v.detach().to(dtype).t().contiguous()
+    return xp.contiguous(xp.cast(xp.detach(v), dtype).T)

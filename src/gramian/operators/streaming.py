@@ -7,14 +7,15 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array
 from .._messages.errors import TextError
 from .._sparse import cast, dense
 from ..data import ArrayRows, RowIndex, RowNumbers, RowSource, RowWeights, Targets
 from ..engines import Engine
+from ..engines._devices import lacks_memory, release_cached
 from ..kernels import Kernel
 from .block_functions import Entries, Gradients, Normal, Product
 from .budget import Budget
@@ -52,7 +53,7 @@ class Streaming:
     memory_bytes: int
     host_bytes: int
     meter: CostMeter
-    device: torch.device
+    device: xp.Device
     stored_entries: Kept | None
     factors: Factors | None
 
@@ -62,26 +63,26 @@ class Streaming:
         return self.rows.shape[0], self.cols.shape[0]
 
     @property
-    def dtype(self) -> torch.dtype:
+    def dtype(self) -> xp.DType:
         """Dtype of kernel entries."""
-        dtype: torch.dtype = torch.promote_types(self.rows.dtype, self.cols.dtype)
+        dtype: xp.DType = xp.promote_types(self.rows.dtype, self.cols.dtype)
         return dtype
 
     def fed_rows(self) -> RowSource:
         """Return the rows as a source whose blocks are on the device of this operator."""
-        return self.rows if self.device.type == "cpu" else self.engine.feed(self.rows)
+        return self.rows if xp.is_host(self.device) else self.engine.feed(self.rows)
 
-    def _product(self, v: Float[Tensor, "m t"]) -> Float[Tensor, "n t"]:
+    def _product(self, v: Float[Array, "m t"]) -> Float[Array, "n t"]:
         if self.stored_entries is not None:
-            return self.stored_entries.product(v).to(v)
+            return xp.cast_like(self.stored_entries.product(v), v)
         factors = self._factors_for(v.shape[1])
         if factors is not None:
             self._count()
-            return factors.product(v).to(v)
+            return xp.cast_like(factors.product(v), v)
         if self._fits_twice(v.shape[1]):
             self.meter.evaluations += self.engine.symmetric_evaluations(self.shape[0])
             x = self._hold(self.rows, v.shape[1])
-            return self.engine.symmetric(self.kernel, x, self.engine.place(v)).to(v)
+            return xp.cast_like(self.engine.symmetric(self.kernel, x, self.engine.place(v)), v)
         self._count()
         fits = not self.cols.remote and self._budget(v.shape[1]).holds(self.shape[1])
         # Columns of remote rows must fit; otherwise `_stream_rows` raises an error.
@@ -91,20 +92,20 @@ class Streaming:
 
     def _stream_normal(
         self,
-        v: Tensor | None,
+        v: Array | None,
         weights: RowWeights | None,
         targets: Targets | None,
         like: RowNumbers,
-    ) -> Tensor:
+    ) -> Array:
         """Return K' W (K v - y) with all columns in memory, in the dtype of v or float64."""
         if self.stored_entries is not None:
             product = self.stored_entries.normal(v, weights, targets)
-            return product.to(like.device, torch.float64 if v is None else v.dtype)
+            return xp.cast(xp.to_device(product, like.device), xp.float64 if v is None else v.dtype)
         self._count()
         factors = self._factors_for(like.shape[1])
         if factors is not None:
             total = factors.normal(v, weights, targets)
-            return total.to(torch.float64 if v is None else v.dtype)
+            return xp.cast(total, xp.float64 if v is None else v.dtype)
         z, placed = (
             self._hold(self.cols, like.shape[1]),
             None if v is None else self.engine.place(v),
@@ -121,7 +122,7 @@ class Streaming:
         )
         size = self._budget(like.shape[1]).rows_per_pass(self.shape[1])
         total = self._pass(self.rows, lambda rows, most: rows.fold(fn, *rowwise, size=most), size)
-        return total.to(like.device, torch.float64 if v is None else v.dtype)
+        return xp.cast(xp.to_device(total, like.device), xp.float64 if v is None else v.dtype)
 
     def _factors_for(self, t: int) -> Factors | None:
         """Return the factors, if they exist and their intermediate vectors fit in memory."""
@@ -132,7 +133,7 @@ class Streaming:
             else factors_found
         )
 
-    def _against_columns(self, z: Tensor, first: int) -> Float[Tensor, "n k"]:
+    def _against_columns(self, z: Array, first: int) -> Float[Array, "n k"]:
         """Return the side of the columns z, whose first column has the number `first`."""
         fn, (n, _) = Entries(self.engine, self.kernel, z, first, self.device), self.shape
         near = isinstance(self.rows, ArrayRows) and self.engine.on_host
@@ -142,7 +143,7 @@ class Streaming:
         size = self._budget(1).rows_per_pass(z.shape[0], result=z.shape[0] * z.itemsize)
         return self.fed_rows().map(fn, *self._row_numbers(), size=size)
 
-    def _stream_gradients(self, rows: RowSource, v: Tensor) -> Tensor:
+    def _stream_gradients(self, rows: RowSource, v: Array) -> Array:
         """Return gradients at any rows, with all columns in memory."""
         (s, d), t = rows.shape, v.shape[1]
         if d != self.cols.shape[1]:
@@ -160,7 +161,7 @@ class Streaming:
     def _keeps(self) -> bool:
         """Whether entries may be stored, which requires the host and local rows."""
         are_local = not (self.rows.remote or self.cols.remote)
-        return are_local and self.engine.on_host and self.device.type == "cpu"
+        return are_local and self.engine.on_host and xp.is_host(self.device)
 
     @property
     def _same(self) -> bool:
@@ -174,7 +175,7 @@ class Streaming:
 
     def _mirrors(self) -> bool:
         """Return whether each pair of rows is evaluated once, and copied."""
-        on_host = self.engine.device_bytes() is None and self.device.type == "cpu"
+        on_host = self.engine.device_bytes() is None and xp.is_host(self.device)
         return on_host and self.rows.shape[1] >= MANY_FEATURES and self._fits_twice(1)
 
     def _row_numbers(self) -> list[RowIndex]:
@@ -183,35 +184,33 @@ class Streaming:
     def _count(self) -> None:
         self.meter.evaluations += self.shape[0] * self.shape[1]
 
-    def _cast(self, block: Tensor) -> Tensor:
+    def _cast(self, block: Array) -> Array:
         return cast(block, self.dtype)
 
-    def _stream_rows(self, v: Tensor) -> Tensor:
+    def _stream_rows(self, v: Array) -> Array:
         z, placed = self._hold(self.cols, v.shape[1]), self.engine.place(v)
         fn = Product(self.engine, self.kernel, z, placed, v.device, v.dtype)
         at, size = self._row_numbers(), self._budget(v.shape[1]).rows_per_pass(self.shape[1])
         return self._pass(self.rows, lambda rows, most: rows.map(fn, *at, size=most), size)
 
-    def _stream_cols(self, v: Tensor) -> Tensor:
+    def _stream_cols(self, v: Array) -> Array:
         """Keep as many rows as fit in memory, and pass over the columns: K v = k(cols, rows)' v."""
         size = self._budget(v.shape[1]).resident_rows(self.shape[0])
         return self.rows.map(self._against_block(v, size), *self._row_numbers(), size=size)
 
-    def _against_block(self, v: Tensor, held: int) -> Callable[..., Tensor]:
+    def _against_block(self, v: Array, held: int) -> Callable[..., Array]:
         size = self._budget(v.shape[1]).rows_per_pass(min(held, self.shape[0]))
 
-        def outer(block: Tensor, at: RowIndex | None = None) -> Tensor:
+        def outer(block: Array, at: RowIndex | None = None) -> Array:
             z = self.engine.place(dense(self._cast(block)))
             shift = None if at is None else -at.first
             fn = Normal(self.engine, self.kernel, z, None, aimed=True, negated=True, shift=shift)
             total = self._pass(self.cols, lambda cols, most: cols.fold(fn, v, size=most), size)
-            return total.to(v)
+            return xp.cast_like(total, v)
 
         return outer
 
-    def _pass(
-        self, source: RowSource, run: Callable[[RowSource, int], Tensor], size: int
-    ) -> Tensor:
+    def _pass(self, source: RowSource, run: Callable[[RowSource, int], Array], size: int) -> Array:
         """Stream a source in blocks of at most `size` rows, or of half if a device lacks memory.
 
         The pass then starts again, once, and later passes use the smaller size.
@@ -219,7 +218,9 @@ class Streaming:
         rows, size = self.engine.feed(source), min(size, self.meter.largest_block)
         try:
             return run(rows, size)
-        except torch.OutOfMemoryError:
+        except RuntimeError as error:
+            if not lacks_memory(error):
+                raise
             block_size = min(size, source.shape[0])
             if block_size == 1:
                 raise
@@ -228,10 +229,10 @@ class Streaming:
             "%s has not enough memory for blocks of %d rows; restarting the pass with %d",
             self.engine, block_size, block_size // 2,
         )  # fmt: skip
-        torch.cuda.empty_cache()
+        release_cached()
         return run(rows, block_size // 2)
 
-    def _hold(self, side: RowSource, t: int) -> Tensor:
+    def _hold(self, side: RowSource, t: int) -> Array:
         """Return all rows of one side in memory; raise ValueError if they exceed the budget."""
         if side.remote:
             raise TextError(
@@ -241,8 +242,8 @@ class Streaming:
             )
         self._budget(t).check(side.shape[0])
         if isinstance(side, ArrayRows):
-            return self.engine.place(next(iter(side.blocks(side.shape[0])))[1].to(self.dtype))
-        return self.engine.place(dense(self._cast(side.take(torch.arange(side.shape[0])))))
+            return self.engine.place(xp.cast(next(iter(side.blocks(side.shape[0])))[1], self.dtype))
+        return self.engine.place(dense(self._cast(side.take(xp.arange(side.shape[0])))))
 
     def _budget(self, t: int) -> Budget:
         d = max(self.rows.width, self.cols.width)

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from .. import _arrays as xp
 from .. import _linalg as la
+from .._arrays import Array
 from ..problems import FullProblem
 
 
 def direct_path(
     problem: FullProblem, penalties: Sequence[float]
-) -> Iterator[tuple[float, Float[Tensor, "n t"]]]:
+) -> Iterator[tuple[float, Float[Array, "n t"]]]:
     """Solve (K + N penalty W⁻¹) coef = y for one penalty after the other.
 
     Parameters
@@ -28,7 +28,7 @@ def direct_path(
     Yields
     ------
     penalty : float
-    coef : Tensor of shape (n, t)
+    coef : Array of shape (n, t)
         Coefficients in float64. The path ends before the first penalty at which the matrix is not
         positive definite to rounding.
 
@@ -37,14 +37,14 @@ def direct_path(
     Cost: n² kernel evaluations in float64 once, n³ / 3 operations for each penalty; memory: 2 n²
     numbers of float64.
     """
-    K = problem.K.double().dense().cpu()
-    y = problem.targets.double().cpu()
+    K = xp.to_host(problem.K.double().dense())
+    y = xp.to_host(xp.to_float64(problem.targets))
     # Allocated once: blocks of this size that are freed and taken again fragment the heap.
-    A = torch.empty_like(K)
+    A = xp.empty_like(K)
     for penalty in penalties:
         # The factorisation overwrites the matrix.
-        A.copy_(K)
-        A.diagonal().add_(replace(problem, penalty=penalty).ridge.cpu().reshape(-1))
+        xp.assign_(A, K)
+        xp.add_(xp.diagonal(A), xp.to_host(replace(problem, penalty=penalty).ridge).reshape(-1))
         # The view by columns shares the memory of A, whose triangle becomes the factor.
         R = la.by_columns(A)
         try:

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from .. import _arrays as xp
 from .. import _linalg as la
+from .._arrays import Array, RandomStream
 from ..lowrank import columns_factor
 from ..preconditioners import LowRankInverse
 from ..problems import FullProblem
@@ -29,22 +29,22 @@ class Stage:
     Attributes
     ----------
     iteration : int
-    coef : Tensor of shape (p, n, t)
+    coef : Array of shape (p, n, t)
         Coefficients in float64.
-    residual : Tensor of shape (p,)
+    residual : Array of shape (p,)
         Recursive residual relative to the right-hand side, largest over the targets.
     """
 
     iteration: int
-    coef: Float[Tensor, "p n t"]
-    residual: Float[Tensor, " p"]
+    coef: Float[Array, "p n t"]
+    residual: Float[Array, " p"]
 
 
 @runtime_checkable
 class Inverse(Protocol):
     """Preconditioner of the residuals of all penalties, whose columns are grouped by penalty."""
 
-    def __matmul__(self, g: Float[Tensor, "n c"], /) -> Float[Tensor, "n c"]: ...
+    def __matmul__(self, g: Float[Array, "n c"], /) -> Float[Array, "n c"]: ...
 
 
 @dataclass(frozen=True)
@@ -59,19 +59,19 @@ class SharedFactor:
 
     inverses: tuple[LowRankInverse, ...]
 
-    def __matmul__(self, g: Float[Tensor, "n c"]) -> Float[Tensor, "n c"]:
+    def __matmul__(self, g: Float[Array, "n c"]) -> Float[Array, "n c"]:
         """Return the product of each inverse with its share of the columns of g."""
         F, t = self.inverses[0].factor, g.shape[1] // len(self.inverses)
-        ridges = [inverse.ridge.reshape(-1, 1).expand(len(g), t) for inverse in self.inverses]
-        ridge = torch.cat(ridges, dim=1)
+        ridges = [xp.expand(inverse.ridge.reshape(-1, 1), (len(g), t)) for inverse in self.inverses]
+        ridge = xp.concat(ridges, axis=1)
         scaled = g / ridge
         # Rows times F are six times as fast as F' times a few columns.
-        small = (scaled.t().to(F.dtype).contiguous() @ F).double().t().split(t, dim=1)
+        small = xp.split(xp.to_float64(xp.contiguous(xp.cast(scaled.T, F.dtype)) @ F).T, t, axis=1)
         inner = [
             la.solve_cholesky(M.inner, part) for M, part in zip(self.inverses, small, strict=True)
         ]
-        product = torch.cat(inner, dim=1).t().to(F.dtype).contiguous() @ F.t()
-        return scaled - product.t().double() / ridge
+        product = xp.contiguous(xp.cast(xp.concat(inner, axis=1).T, F.dtype)) @ F.T
+        return scaled - xp.to_float64(product.T) / ridge
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class FullPath:
         problem: FullProblem,
         penalties: Sequence[float],
         *,
-        rng: torch.Generator,
+        rng: RandomStream,
         rank: int = PATH_RANK,
         store_bytes: int = 0,
         stored_features: int = STORED_FEATURES,
@@ -123,7 +123,7 @@ class FullPath:
         ----------
         problem : FullProblem
         penalties : sequence of float
-        rng : torch.Generator
+        rng : RandomStream
             Draws the columns.
         rank : int, default=1000
         store_bytes : int, default=0
@@ -157,45 +157,45 @@ class FullPath:
         problem = _store_entries(problem, store_bytes, stored_features)
         return cls(problem, (problem.penalty,), inverse)
 
-    def stages(self, start: Float[Tensor, "p n t"] | None = None) -> Iterator[Stage]:
+    def stages(self, start: Float[Array, "p n t"] | None = None) -> Iterator[Stage]:
         """Yield the iterates after 0, 1, 2, ... iterations, without end, starting from `start`.
 
         Columns whose residual is zero to rounding, or whose curvature is not positive, do not move.
         """
-        Y = self.problem.targets.double()
+        Y = xp.to_float64(self.problem.targets)
         p, t = len(self.penalties), Y.shape[1]
-        B = Y.repeat(1, p)
-        penalties = torch.tensor(self.penalties, dtype=torch.float64).repeat_interleave(t)
+        B = xp.concat([Y] * p, axis=1)
+        penalties = xp.repeat(xp.array(self.penalties, dtype=xp.float64), t)
         # Each penalty has its own diagonal, but one product with K serves all columns.
         ridge = self.problem.total * penalties * _inverse_weights(self.problem)
-        ridge = ridge.expand(len(Y), p * t)
-        norm = B.norm(dim=0)
+        ridge = xp.expand(ridge, (len(Y), p * t))
+        norm = xp.norm(B, axis=0)
         # The columns are penalty by penalty, t for each.
-        X = torch.zeros_like(B) if start is None else start.transpose(0, 1).reshape(len(Y), p * t)
+        X = xp.zeros_like(B) if start is None else xp.swapaxes(start, 0, 1).reshape(len(Y), p * t)
         R = B if start is None else B - self._apply(X, ridge)
         Z = self.inverse @ R
-        P, rz, iteration = Z, (R * Z).sum(dim=0), 0
+        P, rz, iteration = Z, (R * Z).sum(axis=0), 0
         while True:
-            coef = X.reshape(len(Y), p, t).transpose(0, 1)
+            coef = xp.swapaxes(X.reshape(len(Y), p, t), 0, 1)
             # A column of zeros has no scale: its residual is zero from the start.
-            relative = R.norm(dim=0) / torch.where(norm > 0, norm, 1.0)
-            yield Stage(iteration, coef, relative.reshape(p, t).amax(dim=1))
+            relative = xp.norm(R, axis=0) / xp.where(norm > 0, norm, 1.0)
+            yield Stage(iteration, coef, xp.max(relative.reshape(p, t), axis=1))
             Q = self._apply(P, ridge)
-            pq = (P * Q).sum(dim=0)
+            pq = (P * Q).sum(axis=0)
             # Columns freeze one by one: to divide by their curvature would spread rounding.
             moves = (pq > 0) & (rz > 0) & (relative > ROUNDING_RESIDUAL)
-            a = torch.where(moves, rz / torch.where(moves, pq, 1.0), 0.0)
+            a = xp.where(moves, rz / xp.where(moves, pq, 1.0), 0.0)
             X, R = X + a * P, R - a * Q
             Z = self.inverse @ R
-            previous_rz, rz = rz, (R * Z).sum(dim=0)
-            P = Z + torch.where(moves, rz / torch.where(moves, previous_rz, 1.0), 0.0) * P
+            previous_rz, rz = rz, (R * Z).sum(axis=0)
+            P = Z + xp.where(moves, rz / xp.where(moves, previous_rz, 1.0), 0.0) * P
             iteration += 1
 
-    def _apply(self, P: Tensor, ridge: Tensor) -> Tensor:
+    def _apply(self, P: Array, ridge: Array) -> Array:
         """Return (K + ridge) P, with entries and P in the dtype of the rows."""
         K = self.problem.K
         # The ridge is added in float64, because it may be below the rounding of the product.
-        return (K @ P.to(K.dtype)).double() + ridge * P
+        return xp.to_float64(K @ xp.cast(P, K.dtype)) + ridge * P
 
 
 def _store_entries(problem: FullProblem, most_bytes: int, features: int) -> FullProblem:
@@ -205,10 +205,10 @@ def _store_entries(problem: FullProblem, most_bytes: int, features: int) -> Full
     return replace(problem, K=problem.K.keeping(most_bytes, whole=False))
 
 
-def _inverse_weights(problem: FullProblem) -> Tensor:
+def _inverse_weights(problem: FullProblem) -> Array:
     """Return W⁻¹, of shape (n, 1), or () without weights."""
     w = problem.weights
-    return torch.ones((), dtype=torch.float64) if w is None else 1 / w.double()[:, None]
+    return xp.ones((), xp.float64) if w is None else 1 / xp.to_float64(w)[:, None]
 
 
 ROUNDING_RESIDUAL = 1e-7
@@ -221,5 +221,5 @@ def least_penalty(problem: FullProblem) -> float:
     The limit for float32 rows is a shift of 1e-2 for a kernel of diagonal 1. Measured: 3e-3
     converged on 8,000 rows of a real set and diverged on 10,000.
     """
-    single = problem.K.dtype == torch.float32
+    single = problem.K.dtype == xp.float32
     return (1e-2 if single else 1e-9) / problem.total

@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from .. import _arrays as xp
 from .. import _linalg as la
+from .._arrays import Array
 
 RELATIVE_JITTER = 1e-10
 """Added to the diagonal of K_mm, so that it has a Cholesky factor for landmarks close together."""
@@ -25,68 +25,68 @@ class Spectrum:
 
     Attributes
     ----------
-    values : Tensor of shape (r,)
+    values : Array of shape (r,)
         Eigenvalues of :math:`W^{1/2} K W^{1/2}`, or of its Nystrom approximation.
-    vectors : Tensor of shape (n, r)
+    vectors : Array of shape (n, r)
     full : bool
         Whether r = n: the vectors then span the whole space.
-    weights : Tensor of shape (n,)
-    dual : Tensor of shape (m, r), or None
+    weights : Array of shape (n,)
+    dual : Array of shape (m, r), or None
         For landmarks: the dual vectors of the first m rows, :math:`R^{-\top} e_c` for the factor
         :math:`R^\top R = K_{mm}`, in the basis of eigenvectors. Their inner product with the
         coefficients of the features is the coefficient of center c.
-    dual_rest : Tensor of shape (m,), or None
+    dual_rest : Array of shape (m,), or None
         Squared norms of these vectors in the complement of the eigenvectors.
     """
 
-    values: Float[Tensor, " r"]
-    vectors: Float[Tensor, "n r"]
+    values: Float[Array, " r"]
+    vectors: Float[Array, "n r"]
     full: bool
-    weights: Float[Tensor, " n"]
-    dual: Float[Tensor, "m r"] | None = None
-    dual_rest: Float[Tensor, " m"] | None = None
+    weights: Float[Array, " n"]
+    dual: Float[Array, "m r"] | None = None
+    dual_rest: Float[Array, " m"] | None = None
 
     @classmethod
-    def of(cls, K: Float[Tensor, "n n"], weights: Float[Tensor, " n"]) -> Spectrum:
+    def of(cls, K: Float[Array, "n n"], weights: Float[Array, " n"]) -> Spectrum:
         """Decompose the kernel matrix of all rows as centers. Cost: about 5 n³ operations."""
-        root = weights.double().sqrt()
+        root = xp.sqrt(xp.to_float64(weights))
         # The weights enter symmetrically, so that the eigenvectors are orthogonal.
-        A = root[:, None] * K.double() * root
+        A = root[:, None] * xp.to_float64(K) * root
         # Products of tiny entries are denormal numbers, which slow LAPACK down.
         la.flush_tiny_(A)
         values, vectors = la.eigenpairs(A)
         # Rounding leaves eigenvalues below zero, and a shift could then meet a pole.
-        return cls(values.clamp(min=0.0), vectors, True, weights)
+        return cls(values.clip(min=0.0), vectors, True, weights)
 
     @classmethod
-    def of_landmarks(cls, K_nm: Float[Tensor, "n m"], weights: Float[Tensor, " n"]) -> Spectrum:
+    def of_landmarks(cls, K_nm: Float[Array, "n m"], weights: Float[Array, " n"]) -> Spectrum:
         """Decompose the Nystrom approximation whose landmarks are the first m of n distinct rows.
 
         Cost: 3 n m² operations and about 6 m³.
         """
-        K_mm = K_nm[: K_nm.shape[1]].double()
-        identity = torch.eye(len(K_mm), dtype=torch.float64)
+        K_mm = xp.to_float64(K_nm[: K_nm.shape[1]])
+        identity = xp.eye(len(K_mm), xp.float64)
         # The absolute term is for a kernel whose diagonal is zero.
-        jitter = RELATIVE_JITTER * float(K_mm.diagonal().mean()) + 1e-300
-        R = torch.linalg.cholesky(K_mm + jitter * identity)
+        jitter = RELATIVE_JITTER * float(xp.diagonal(K_mm).mean()) + 1e-300
+        R = xp.cholesky(K_mm + jitter * identity)
         # 1. Features F, with the Nystrom approximation F F'. R is the lower factor.
-        features = torch.linalg.solve_triangular(R, K_nm.double().t(), upper=False).t()
-        features = weights.double().sqrt()[:, None] * features
+        features = xp.solve_triangular(R, xp.to_float64(K_nm).T, upper=False).T
+        features = xp.sqrt(xp.to_float64(weights))[:, None] * features
         # 2. The m x m side has the same eigenvalues as the n x n side, at a fraction of the cost.
-        values, vectors = la.eigenpairs(features.t() @ features)
+        values, vectors = la.eigenpairs(features.T @ features)
         # Smaller eigenvalues are rounding; `dual_rest` accounts for their directions.
         is_positive = values > 1e-14 * values.max()
         values, vectors = values[is_positive], vectors[:, is_positive]
         # 3. Dual vectors of the centers, in the basis of the eigenvectors.
-        inverse = torch.linalg.solve_triangular(R, identity, upper=False)
-        dual = inverse.t() @ vectors
-        dual_rest = (inverse.square().sum(dim=0) - dual.square().sum(dim=1)).clamp(min=0.0)
+        inverse = xp.solve_triangular(R, identity, upper=False)
+        dual = inverse.T @ vectors
+        dual_rest = (xp.square(inverse).sum(axis=0) - xp.square(dual).sum(axis=1)).clip(min=0.0)
         # 4. Eigenvectors of the n x n side.
-        left_vectors = features @ vectors / values.sqrt()
+        left_vectors = features @ vectors / xp.sqrt(values)
         return cls(values, left_vectors, False, weights, dual, dual_rest)
 
     def losses(
-        self, Y: Float[Tensor, "n t"], shifts: Sequence[float], *, eps: float = 0.0
+        self, Y: Float[Array, "n t"], shifts: Sequence[float], *, eps: float = 0.0
     ) -> list[float]:
         r"""Return the weighted mean squared leave-one-out error, for each shift.
 
@@ -94,7 +94,7 @@ class Spectrum:
 
         Parameters
         ----------
-        Y : Tensor of shape (n, t)
+        Y : Array of shape (n, t)
         shifts : sequence of float
             Shifts :math:`N \lambda`, for the penalties :math:`\lambda`.
         eps : float, default=0.0
@@ -108,18 +108,18 @@ class Spectrum:
         landmark is left out both as a row and as a center; see `_remove_centers`. Cost: n r (t + 1)
         operations for each shift.
         """
-        weights = self.weights.double()
+        weights = xp.to_float64(self.weights)
         total = float(weights.sum()) * Y.shape[1]
         losses = []
         for shift, residual, complement in self._residuals(Y, shifts):
-            loss = float((residual / complement[:, None]).square().sum()) / total
+            loss = float(xp.square(residual / complement[:, None]).sum()) / total
             # Coefficients of the full problem are the residuals over the shift.
-            coef = weights.sqrt()[:, None] * residual / shift
-            loss += eps**2 * float(coef.square().sum()) / Y.shape[1]
+            coef = xp.sqrt(weights)[:, None] * residual / shift
+            loss += eps**2 * float(xp.square(coef).sum()) / Y.shape[1]
             losses.append(loss if math.isfinite(loss) else math.inf)
         return losses
 
-    def spreads(self, Y: Float[Tensor, "n t"], shifts: Sequence[float]) -> list[float]:
+    def spreads(self, Y: Float[Array, "n t"], shifts: Sequence[float]) -> list[float]:
         r"""Return the geometric mean variance of one-step-ahead predictions, for each shift.
 
         .. math:: \frac{1}{nt}\, \mathrm{tr}(Y^\top C^{-1} Y)\, \det(C)^{1/n},
@@ -129,42 +129,47 @@ class Spectrum:
         marginal likelihood of a Gaussian process, per number of Y and up to a constant, at the most
         likely amplitude. All rows are centers. Cost: n (t + 1) operations for each shift.
         """
-        y = self.weights.double().sqrt()[:, None] * Y.double()
-        inside = (self.vectors.t() @ y).square().mean(dim=1)
+        y = xp.sqrt(xp.to_float64(self.weights))[:, None] * xp.to_float64(Y)
+        inside = xp.square(self.vectors.T @ y).mean(axis=1)
         spreads = []
         for shift in shifts:
             total = self.values + shift
             # By logarithms, because the product of n eigenvalues would overflow.
-            spread = float((inside / total).mean()) * math.exp(float(total.log().mean()))
+            spread = float((inside / total).mean()) * math.exp(float(xp.log(total).mean()))
             spreads.append(spread if math.isfinite(spread) else math.inf)
         return spreads
 
-    def predict_left_out(self, Y: Float[Tensor, "n t"], shift: float) -> Float[Tensor, "n t"]:
+    def predict_left_out(self, Y: Float[Array, "n t"], shift: float) -> Float[Array, "n t"]:
         """Return the leave-one-out predictions at one shift; see `losses`."""
         ((_, residual, complement),) = self._residuals(Y, [shift])
-        return Y.double() - residual / complement[:, None] / self.weights.double().sqrt()[:, None]
+        return (
+            xp.to_float64(Y)
+            - residual / complement[:, None] / xp.sqrt(xp.to_float64(self.weights))[:, None]
+        )
 
     def _residuals(
-        self, Y: Float[Tensor, "n t"], shifts: Sequence[float]
-    ) -> Iterator[tuple[float, Float[Tensor, "n t"], Float[Tensor, " n"]]]:
+        self, Y: Float[Array, "n t"], shifts: Sequence[float]
+    ) -> Iterator[tuple[float, Float[Array, "n t"], Float[Array, " n"]]]:
         """Yield (shift, W^(1/2) (y - H y), diagonal of 1 - H) for each shift.
 
         At a landmark's row, the last two belong to a fit without this landmark as a center. Two
         products serve all shifts.
         """
-        y = self.weights.double().sqrt()[:, None] * Y.double()
-        inside = self.vectors.t() @ y
-        squares = self.vectors.square()
+        y = xp.sqrt(xp.to_float64(self.weights))[:, None] * xp.to_float64(Y)
+        inside = self.vectors.T @ y
+        squares = xp.square(self.vectors)
         outside = 0.0 if self.full else y - self.vectors @ inside
         # Directions outside of the eigenvectors are not fitted, whatever the shift.
-        complement_outside = 0.0 if self.full else 1 - squares.sum(dim=1)
+        complement_outside = 0.0 if self.full else 1 - squares.sum(axis=1)
         (n, r), t = self.vectors.shape, y.shape[1]
         # Shifts share a product up to the memory of the eigenvectors themselves.
         at_once = max(1, max(r, SHIFT_NUMBERS // n) // t)
         for start in range(0, len(shifts), at_once):
-            part = torch.tensor(shifts[start : start + at_once], dtype=torch.float64)
+            part = xp.array(shifts[start : start + at_once], dtype=xp.float64)
             remainder = part / (self.values[:, None] + part)  # (r, k)
-            within = self.vectors @ (remainder[:, :, None] * inside[:, None]).flatten(1)
+            within = self.vectors @ (remainder[:, :, None] * inside[:, None]).reshape(
+                len(remainder), -1
+            )
             complement = squares @ remainder
             for k, shift in enumerate(part.tolist()):
                 residual = outside + within[:, k * t : (k + 1) * t]
@@ -174,10 +179,10 @@ class Spectrum:
     def _remove_centers(
         self,
         shift: float,
-        inside: Float[Tensor, "r t"],
-        residual: Float[Tensor, "n t"],
-        complement: Float[Tensor, " n"],
-    ) -> tuple[Float[Tensor, "n t"], Float[Tensor, " n"]]:
+        inside: Float[Array, "r t"],
+        residual: Float[Array, "n t"],
+        complement: Float[Array, " n"],
+    ) -> tuple[Float[Array, "n t"], Float[Array, " n"]]:
         r"""Remove each landmark from the centers of the fit without its own row.
 
         A row that is a landmark c has its own column, :math:`k(\cdot, x_c)`, which no other row
@@ -189,13 +194,13 @@ class Spectrum:
         """
         if self.dual is None or self.dual_rest is None:
             return residual, complement
-        m, root = len(self.dual), self.values.sqrt()
+        m, root = len(self.dual), xp.sqrt(self.values)
         inverse = 1 / (self.values + shift)
-        curvature = self.dual.square() @ inverse + self.dual_rest / shift
+        curvature = xp.square(self.dual) @ inverse + self.dual_rest / shift
         coef = self.dual @ ((root * inverse)[:, None] * inside)
         cross = (self.vectors[:m] * self.dual) @ (root * inverse)
         # Only the rows of landmarks change; the tensors of the caller stay.
-        residual, complement = residual.clone(), complement.clone()
+        residual, complement = xp.copy(residual), xp.copy(complement)
         residual[:m] += (cross / curvature)[:, None] * coef
-        complement[:m] += cross.square() / curvature
+        complement[:m] += xp.square(cross) / curvature
         return residual, complement

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from .. import _arrays as xp
 from .. import _linalg as la
+from .._arrays import Array
 from ..problems import NystromProblem
 
 RELATIVE_JITTER = 1e-6
@@ -17,7 +17,7 @@ RELATIVE_JITTER = 1e-6
 
 def nystrom_path(
     problem: NystromProblem, penalties: Sequence[float]
-) -> Iterator[tuple[float, Float[Tensor, "m t"]]]:
+) -> Iterator[tuple[float, Float[Array, "m t"]]]:
     r"""Solve (K_mn W K_nm + N penalty K_mm) coef = K_mn W y for one penalty after the other.
 
     Parameters
@@ -30,7 +30,7 @@ def nystrom_path(
     Yields
     ------
     penalty : float
-    coef : Tensor of shape (m, t)
+    coef : Array of shape (m, t)
         Coefficients in float64. The path ends before the first penalty at which the matrix is not
         positive definite to rounding, because smaller penalties would fail as well.
 
@@ -44,25 +44,27 @@ def nystrom_path(
     amplify the rounding of float32 entries.
     """
     K = problem.K
-    m, weights, targets = K.shape[1], problem.weights, problem.targets.double()
+    m, weights, targets = K.shape[1], problem.weights, xp.to_float64(problem.targets)
     # BLAS sums the upper triangle alone, in place, of a matrix by columns.
-    gram = la.by_columns(torch.zeros(m, m, dtype=torch.float64))
-    rhs = torch.zeros(m, targets.shape[1], dtype=torch.float64)
+    gram = la.by_columns(xp.zeros((m, m), xp.float64))
+    rhs = xp.zeros((m, targets.shape[1]), xp.float64)
     for rows, strip in K.strips():
-        block = strip.to(torch.float64)
+        block = xp.cast(strip, xp.float64)
         y = targets[rows]
         if weights is not None:
-            root = weights[rows].double().sqrt()[:, None]
+            root = xp.sqrt(xp.to_float64(weights[rows]))[:, None]
             # Roots of the weights on both sides keep the Gram matrix symmetric.
             block, y = block * root, y * root
-        la.add_outer_(gram, block.cpu().t())
-        rhs += (block.t() @ y).cpu()
-    K_mm = la.by_columns(problem.K_mm.double().dense().cpu())
-    K_mm.diagonal().mul_(1 + RELATIVE_JITTER)
-    R = la.by_columns(torch.empty(m, m, dtype=torch.float64))
+        la.add_outer_(gram, xp.to_host(block).T)
+        rhs += xp.to_host(block.T @ y)
+    K_mm = la.by_columns(xp.to_host(problem.K_mm.double().dense()))
+    xp.multiply_(xp.diagonal(K_mm), 1 + RELATIVE_JITTER)
+    R = la.by_columns(xp.empty((m, m), xp.float64))
     for penalty in penalties:
         # One buffer serves all penalties, because the factorisation overwrites it.
-        torch.add(gram, K_mm, alpha=problem.total * penalty, out=R)
+        R[...] = K_mm
+        R *= problem.total * penalty
+        R += gram
         try:
             la.cholesky_(R)
         except la.NotPositiveDefinite:

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from jaxtyping import Float
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array
 from .._sparse import slice_rows
 from ..data import LinearMap, as_rows
 from ..engines import Engine
@@ -34,20 +35,20 @@ class Sample:
 
     Attributes
     ----------
-    X : Tensor of shape (n, d)
-    Y : Tensor of shape (n, t)
+    X : Array of shape (n, d)
+    Y : Array of shape (n, t)
         Targets, or codes of classes, centered about zero.
-    held_X, held_Y : Tensor of shape (v, d), (v, t)
-    weights, held_weights : Tensor of shape (n,), (v,), or None
+    held_X, held_Y : Array of shape (v, d), (v, t)
+    weights, held_weights : Array of shape (n,), (v,), or None
         Positive; ones if None.
     """
 
-    X: Float[Tensor, "n d"]
-    Y: Float[Tensor, "n t"]
-    held_X: Float[Tensor, "v d"]
-    held_Y: Float[Tensor, "v t"]
-    weights: Float[Tensor, " n"] | None = None
-    held_weights: Float[Tensor, " v"] | None = None
+    X: Float[Array, "n d"]
+    Y: Float[Array, "n t"]
+    held_X: Float[Array, "v d"]
+    held_Y: Float[Array, "v t"]
+    weights: Float[Array, " n"] | None = None
+    held_weights: Float[Array, " v"] | None = None
 
     def with_map(self, map_: LinearMap | None) -> Sample:
         """Return the sample with its rows mapped."""
@@ -60,22 +61,22 @@ class Sample:
         weights = None if self.weights is None else self.weights[:n]
         return replace(self, X=slice_rows(self.X, 0, n), Y=self.Y[:n], weights=weights)
 
-    def loss(self, predicted: Float[Tensor, "v t"]) -> float:
+    def loss(self, predicted: Float[Array, "v t"]) -> float:
         """Return the mean squared error on the held-out rows; infinity if it is not finite."""
         return squared_loss(predicted, self.held_Y, self.held_weights)
 
 
 def squared_loss(
-    predicted: Float[Tensor, "v t"],
-    truth: Float[Tensor, "v t"],
-    weights: Float[Tensor, " v"] | None = None,
+    predicted: Float[Array, "v t"],
+    truth: Float[Array, "v t"],
+    weights: Float[Array, " v"] | None = None,
 ) -> float:
     """Return the weighted mean squared error; infinity if it is not finite."""
-    errors = (predicted.double() - truth.double()).square().mean(dim=1)
+    errors = xp.square(xp.to_float64(predicted) - xp.to_float64(truth)).mean(axis=1)
     if weights is None:
         value = float(errors.mean())
     else:
-        value = float((errors * weights.double()).sum() / weights.double().sum())
+        value = float((errors * xp.to_float64(weights)).sum() / xp.to_float64(weights).sum())
     return value if math.isfinite(value) else math.inf
 
 
@@ -90,25 +91,25 @@ class SampleFit:
     penalty : float
     kernel : Kernel
         Kernel with a numeric lengthscale.
-    centers : Tensor of shape (m, d)
-    coef : Tensor of shape (m, t)
+    centers : Array of shape (m, d)
+    coef : Array of shape (m, t)
         Coefficients in float64.
     losses : tuple of (penalty, loss)
         The complete path.
     total : float
         Sum N of the weights; N times the penalty is added to the diagonal of K.
-    values : Tensor of shape (v, t)
+    values : Array of shape (v, t)
         Predictions of the held-out rows, in float64.
     """
 
     loss: float
     penalty: float
     kernel: Kernel
-    centers: Float[Tensor, "m d"]
-    coef: Float[Tensor, "m t"]
+    centers: Float[Array, "m d"]
+    coef: Float[Array, "m t"]
     losses: tuple[tuple[float, float], ...]
     total: float
-    values: Float[Tensor, "v t"]
+    values: Float[Array, "v t"]
 
 
 def fit_sample(
@@ -148,7 +149,7 @@ def fit_sample(
     problem = _problem(K, sample, centers)
     path = _path(problem, penalties)
     # The entries serve all penalties of the path.
-    K_held = replace(K, rows=as_rows(sample.held_X), cols=as_rows(centers)).dense().double()
+    K_held = xp.to_float64(replace(K, rows=as_rows(sample.held_X), cols=as_rows(centers)).dense())
     best, losses, least_loss = None, [], math.inf
     for penalty, coef in path:
         values = K_held @ coef
@@ -168,13 +169,13 @@ def fit_sample(
     return SampleFit(least_loss, penalty, kernel, centers, coef, tuple(losses), total, values)
 
 
-def _problem(K: KernelOperator, sample: Sample, centers: Tensor) -> LinearProblem:
+def _problem(K: KernelOperator, sample: Sample, centers: Array) -> LinearProblem:
     if len(centers) == len(sample.X):
         return FullProblem(K, sample.Y, 0.0, sample.weights)
     return NystromProblem(K.against(centers), sample.Y, 0.0, sample.weights)
 
 
-def _path(problem: LinearProblem, penalties: Sequence[float]) -> Iterator[tuple[float, Tensor]]:
+def _path(problem: LinearProblem, penalties: Sequence[float]) -> Iterator[tuple[float, Array]]:
     if isinstance(problem, FullProblem):
         return direct_path(problem, penalties)
     return nystrom_path(problem, penalties)

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 from sklearn.utils.validation import check_is_fitted
 
+from .. import _arrays as xp
+from .._arrays import Array
 from .._messages.checks import as_count
 from .._sparse import dense
 from ..approximations import FeatureMap, NystromMap
@@ -120,9 +121,11 @@ class LandmarkDisplay(Display):
                 f"{int(index.max())}, counted from 0"
             )
         # Evenly spaced instead of random: the same plot each time.
-        shown = torch.linspace(0, len(source) - 1, min(len(source), as_count(rows, "rows"))).long()
+        shown = xp.cast(
+            xp.linspace(0, len(source) - 1, min(len(source), as_count(rows, "rows"))), xp.int64
+        )
         points, landmarks = (
-            dense(source.take(row_index)).numpy() for row_index in (shown, torch.as_tensor(index))
+            dense(source.take(row_index)) for row_index in (shown, xp.asarray(index))
         )
         shares = _unexplained_share(estimator, X, shown) if unexplained else None
         return cls(points, landmarks, shares, names).plot(ax, **scatter_kw)
@@ -206,7 +209,7 @@ def _number(feature: int | str, columns: Sequence[str] | None, count: int) -> in
     return int(feature)
 
 
-def _unexplained_share(estimator: Estimator, X: RowsLike, shown: torch.Tensor) -> np.ndarray | None:
+def _unexplained_share(estimator: Estimator, X: RowsLike, shown: Array) -> np.ndarray | None:
     """Return the unexplained share of k(x, x) of some rows; None without a map."""
     model: Model | None = getattr(estimator, "model_", None)
     feature_map: FeatureMap | None = getattr(estimator, "map_", None)
@@ -222,12 +225,12 @@ def _unexplained_share(estimator: Estimator, X: RowsLike, shown: torch.Tensor) -
     else:
         return None
     shown_rows = Subset(rows, shown)
-    features = torch.cat(
-        [feature_map.apply(block) for _, block in shown_rows.blocks(1000)]
-    ).double()
-    diagonal_values = torch.cat(
-        [feature_map.kernel.diag(block) for _, block in shown_rows.blocks(1000)]
-    ).double()
-    unexplained_share = 1 - features.square().sum(dim=1) / diagonal_values
+    features = xp.to_float64(
+        xp.concat([feature_map.apply(block) for _, block in shown_rows.blocks(1000)])
+    )
+    diagonal_values = xp.to_float64(
+        xp.concat([feature_map.kernel.diag(block) for _, block in shown_rows.blocks(1000)])
+    )
+    unexplained_share = 1 - xp.square(features).sum(axis=1) / diagonal_values
     # Rounding may leave the range, as for the landmarks themselves.
-    return unexplained_share.clamp(0, 1).numpy()
+    return unexplained_share.clip(0, 1)

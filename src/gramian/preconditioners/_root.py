@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
+from .. import _arrays as xp
 from .. import _linalg as la
+from .._arrays import Array
 
 ROUNDING_UNITS = 100
 """Pivots below this many eps32 of the mean diagonal are lost in products with float32 entries."""
@@ -23,28 +23,28 @@ class Root:
 
     Attributes
     ----------
-    T : Tensor of shape (q, q)
+    T : Array of shape (q, q)
         Upper triangular, by columns; entries below the diagonal are arbitrary.
-    S : Tensor of shape (q, m - q)
+    S : Array of shape (q, m - q)
         The rest of R, by columns. The last m - q landmarks are combinations of the first q, to
         rounding.
-    order : Tensor of shape (m,), or None
+    order : Array of shape (m,), or None
         Numbers of the landmarks in pivot order; None for their own order with q = m.
     """
 
-    T: Float[Tensor, "q q"]
-    S: Float[Tensor, "q s"]
-    order: Int[Tensor, " m"] | None
+    T: Float[Array, "q q"]
+    S: Float[Array, "q s"]
+    order: Int[Array, " m"] | None
 
     @classmethod
-    def build(cls, P: Float[Tensor, "m m"], dtype: torch.dtype) -> Root:
+    def build(cls, P: Float[Array, "m m"], dtype: xp.DType) -> Root:
         """Factorise K_mm in place.
 
         Parameters
         ----------
-        P : Tensor of shape (m, m)
+        P : Array of shape (m, m)
             K_mm in float64, by columns, without subnormal entries; it is overwritten.
-        dtype : torch.dtype
+        dtype : dtype
             Dtype of products with K_nm. T omits pivots that these cannot resolve.
 
         Notes
@@ -53,11 +53,11 @@ class Root:
         exceed it, T is the plain Cholesky factor; otherwise the factor with the largest pivots
         first, computed on the host. Cost: m³ / 3 operations, at most twice.
         """
-        diagonal = P.diagonal().clone()
+        diagonal = xp.copy(xp.diagonal(P))
         least_pivot = len(P) * la.FLOAT64_EPS * float(diagonal.max())
-        if dtype != torch.float64:
+        if dtype != xp.float64:
             # Smaller pivots would amplify the rounding of products in this dtype.
-            rounding = ROUNDING_UNITS * torch.finfo(dtype).eps * float(diagonal.mean())
+            rounding = ROUNDING_UNITS * xp.finfo(dtype).eps * float(diagonal.mean())
             least_pivot = max(least_pivot, rounding)
         try:
             la.cholesky_(P)
@@ -65,34 +65,34 @@ class Root:
             pivot = 0.0
         else:
             # The diagonal of a Cholesky factor holds the roots of the pivots.
-            pivot = float(P.diagonal().min()) ** 2
+            pivot = float(xp.diagonal(P).min()) ** 2
         if pivot > least_pivot:
             return cls(P, P[:, :0], None)
         # The factorisation overwrote the upper triangle and the diagonal, but the lower one is
         # intact.
         la.mirror_lower_(P)
-        P.diagonal().copy_(diagonal)
+        xp.assign_(xp.diagonal(P), diagonal)
         return cls._with_pivots(P, least_pivot)
 
     @classmethod
-    def _with_pivots(cls, P: Tensor, least_pivot: float) -> Root:
+    def _with_pivots(cls, P: Array, least_pivot: float) -> Root:
         # LAPACK has a pivoted factorisation, and the library of the device has none.
-        host = P if not la.is_on_device(P) else la.by_columns(P.t().cpu())
+        host = P if not la.is_on_device(P) else la.by_columns(xp.to_host(P.T))
         order, q = la.pivoted_cholesky_(host, least_pivot)
         if q == 0:  # the kernel vanishes at all landmarks, and so everywhere
             # A factor needs at least one pivot. Any value serves, because K_nm is zero.
-            host.fill_(1.0)
+            xp.fill_(host, 1.0)
             q = 1
         return cls(*_leading_rows(host, q), order)
 
 
-def _leading_rows(P: Tensor, q: int) -> tuple[Tensor, Tensor]:
+def _leading_rows(P: Array, q: int) -> tuple[Array, Array]:
     """Split the first q rows into their first q columns and the others, contiguous in memory."""
     m = len(P)
-    flat = P.t().reshape(-1).numpy()
+    flat = P.T.reshape(-1)
     for j in range(0, m if q < m else 0, COLUMNS_AT_ONCE):
         k = min(j + COLUMNS_AT_ONCE, m)
         # The columns move to the front of the same memory, in groups: a copy would double the peak.
         flat[j * q : k * q].reshape(k - j, q)[:] = flat[j * m : k * m].reshape(k - j, m)[:, :q]
-    R = torch.from_numpy(flat[: m * q]).reshape(m, q).t()
+    R = flat[: m * q].reshape(m, q).T
     return R[:, :q], R[:, q:]

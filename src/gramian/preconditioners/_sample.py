@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-import torch
-from torch import Tensor
-
+from .. import _arrays as xp
+from .._arrays import Array, RandomStream
 from ..data import RowSource, as_rows
 from ..lowrank import largest_eigenvalue
 from ..operators import KernelOperator, diagonal
@@ -21,35 +20,35 @@ class Sample:
     """Sample of rows, with the square roots of their weights."""
 
     K: KernelOperator
-    index: Tensor
+    index: Array
     rows: RowSource
-    root: Tensor
+    root: Array
     weighs: bool
 
     @classmethod
     def take(
         cls,
         K: KernelOperator,
-        index: Tensor,
-        weights: Tensor | None,
-        change: Callable[[Tensor], Tensor] | None,
+        index: Array,
+        weights: Array | None,
+        change: Callable[[Array], Array] | None,
     ) -> Sample:
         """Return rows `index` of an operator, transformed by `change`, with their weights."""
         points = K.rows.take(index)
         rows = as_rows(K.on_device(points if change is None else change(points)))
-        row_weights = torch.ones(len(index)) if weights is None else weights[index]
-        root = row_weights.to(K.device, torch.float64).sqrt()
+        row_weights = xp.ones(len(index), xp.float32) if weights is None else weights[index]
+        root = xp.sqrt(xp.cast(xp.to_device(row_weights, K.device), xp.float64))
         return cls(K, index, rows, root, weights is not None)
 
     def against(self, other: Sample) -> KernelOperator:
         """Return the operator of these rows with another sample."""
         return replace(self.K, rows=self.rows, cols=other.rows)
 
-    def weigh_(self, G: Tensor, other: Sample) -> Tensor:
+    def weigh_(self, G: Array, other: Sample) -> Array:
         """Multiply entries against another sample by the roots of weights, in place."""
         if self.weighs:
-            G *= self.root[:, None].to(G)
-            G *= other.root.to(G)
+            G *= xp.cast_like(self.root[:, None], G)
+            G *= xp.cast_like(other.root, G)
         return G
 
 
@@ -57,16 +56,14 @@ class Sample:
 class ResidualMatrix:
     """Residual matrix G - B B' of h fresh rows, which the preconditioner does not flatten."""
 
-    G: Tensor
-    B: Tensor
+    G: Array
+    B: Array
 
     @classmethod
-    def build(
-        cls, fresh: Sample, sample: Sample, V: Tensor, ridge: float, n: int
-    ) -> ResidualMatrix:
+    def build(cls, fresh: Sample, sample: Sample, V: Array, ridge: float, n: int) -> ResidualMatrix:
         """Build the matrix of fresh rows from the sample, its unscaled eigenvectors V, and n."""
         G = fresh.weigh_(fresh.against(fresh).dense(), fresh)
-        G.diagonal().add_(ridge)
+        xp.add_(xp.diagonal(G), ridge)
         B = fresh.root[:, None] * (fresh.against(sample) @ (sample.root[:, None] * V))
         h, s = len(fresh.index), len(sample.index)
         # Rows in both samples; `EigenProFactor.build` takes them from the two ends of one order.
@@ -75,21 +72,21 @@ class ResidualMatrix:
             # The ridge is part of the kernel k + ridge [x = x'], so it enters where a row meets
             # itself.
             B[:shared] += ridge * V[s - shared :]
-        return cls(G, B.to(G.dtype))
+        return cls(G, xp.cast(B, G.dtype))
 
-    def scale(self, factors: Tensor) -> ResidualMatrix:
+    def scale(self, factors: Array) -> ResidualMatrix:
         """Return the residual matrix for eigenvectors multiplied by factors."""
-        return ResidualMatrix(self.G, self.B * factors.to(self.B))
+        return ResidualMatrix(self.G, self.B * xp.cast_like(factors, self.B))
 
     def diagonal(self) -> float:
         """Return the largest entry of the diagonal."""
-        return float((self.G.diagonal() - self.B.square().sum(dim=1)).max())
+        return float((xp.diagonal(self.G) - xp.square(self.B).sum(axis=1)).max())
 
-    def largest(self, rng: torch.Generator) -> float:
+    def largest(self, rng: RandomStream) -> float:
         """Return the largest eigenvalue over the number of rows, at least zero."""
-        start = torch.randn(len(self.G), 1, dtype=self.G.dtype, generator=rng).to(self.G)
+        start = xp.cast_like(rng.standard_normal((len(self.G), 1), self.G.dtype), self.G)
         # The matrix is never formed: the product with its low-rank part is cheaper.
-        value = largest_eigenvalue(lambda v: self.G @ v - self.B @ (self.B.t() @ v), start)
+        value = largest_eigenvalue(lambda v: self.G @ v - self.B @ (self.B.T @ v), start)
         # Rounding may make a residual negative if the sample is the same rows.
         return max(value, 0.0) / len(self.G)
 
@@ -97,11 +94,11 @@ class ResidualMatrix:
 def largest_residual(
     K: KernelOperator,
     sample: Sample,
-    E: Tensor,
+    E: Array,
     ridge: float,
-    weights: Tensor | None,
+    weights: Array | None,
     features_bytes: int = 0,
-) -> tuple[float, Tensor | None]:
+) -> tuple[float, Array | None]:
     """Return the largest residual diagonal entry of all rows, for scaled eigenvectors E.
 
     The second result is K(X, X_s) E, multiplied by the roots of the sample's weights; None if it
@@ -111,22 +108,22 @@ def largest_residual(
     largest, s, shape = 0.0, len(sample.index), (K.shape[0], E.shape[1])
     features = None
     if shape[0] * shape[1] * K.dtype.itemsize <= features_bytes:
-        features = torch.empty(shape, dtype=K.dtype, device=K.device)
+        features = xp.empty(shape, K.dtype, like=K)
     # The product runs in the dtype of the entries, because it is the cost of the pass.
-    U = (sample.root[:, None] * E).to(K.dtype)
+    U = xp.cast(sample.root[:, None] * E, K.dtype)
     k = diagonal(K, K.rows)
-    k = k if weights is None else k * weights.to(k)
+    k = k if weights is None else k * xp.cast_like(weights, k)
     size = max(1, min(BLOCK_ENTRIES // s, K.memory_bytes // (4 * s * K.dtype.itemsize)))
     for rows, block in K.fed_rows().blocks(size):
         # `dense` evaluates by blocks of the sample, too, where memory is short.
         B = replace(K, rows=as_rows(block), cols=sample.rows).dense() @ U
         if features is not None:
             features[rows] = B
-        B = B.double()
+        B = xp.to_float64(B)
         if weights is not None:
-            B *= weights[rows].to(B).sqrt()[:, None]
+            B *= xp.sqrt(xp.cast_like(weights[rows], B))[:, None]
         inside = (sample.index >= rows.start) & (sample.index < rows.stop)
         # Rows of the sample meet themselves, where the ridge is part of the kernel.
-        B[sample.index[inside] - rows.start] += ridge * E[inside.to(E.device)]
-        largest = max(largest, float((k[rows] + ridge - B.square().sum(dim=1)).max()))
+        B[sample.index[inside] - rows.start] += ridge * E[xp.to_device(inside, E.device)]
+        largest = max(largest, float((k[rows] + ridge - xp.square(B).sum(axis=1)).max()))
     return largest, features

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
+from .. import _arrays as xp
 from .. import _linalg as la
+from .._arrays import Array
 from ..operators import KernelOperator
 from .blocks import diagonal_blocks
 from .jitter import least_jitter
@@ -28,96 +28,96 @@ class BlockCholesky:
 
     Attributes
     ----------
-    index : tuple of Tensor of shape (s,)
+    index : tuple of Array of shape (s,)
         Rows of each block, on the host; each row belongs to one block.
-    factors : tuple of Tensor of shape (s, s), by columns
+    factors : tuple of Array of shape (s, s), by columns
         R with R'R = K_i + ridge_i; entries below the diagonal are arbitrary.
     """
 
-    index: tuple[Int[Tensor, " _"], ...]
-    factors: tuple[Float[Tensor, "_ _"], ...]
+    index: tuple[Int[Array, " _"], ...]
+    factors: tuple[Float[Array, "_ _"], ...]
 
     @classmethod
     def build(
         cls,
         K: KernelOperator,
-        index: Sequence[Int[Tensor, " _"]],
-        ridge: Tensor | float,
+        index: Sequence[Int[Array, " _"]],
+        ridge: Array | float,
         *,
-        dtype: torch.dtype | None = None,
+        dtype: xp.DType | None = None,
     ) -> BlockCholesky:
         """Factorise the blocks. Cost: n s kernel evaluations in float64, n s² / 3 operations.
 
         Parameters
         ----------
         K : KernelOperator of shape (n, n)
-        index : sequence of Tensor of shape (s,)
+        index : sequence of Array of shape (s,)
             Rows of each block, see `blocks_of_rows`.
-        ridge : Tensor of shape (n, 1), or a number
+        ridge : Array of shape (n, 1), or a number
             Diagonal added to K.
-        dtype : torch.dtype, optional
+        dtype : dtype, optional
             Dtype of the stored factors; the dtype of K if None.
         """
         dtype = K.dtype if dtype is None else dtype
         factors = []
         for rows, A in zip(index, diagonal_blocks(K, index), strict=True):
-            A.diagonal().add_(ridge_at(ridge, rows))
+            xp.add_(xp.diagonal(A), ridge_at(ridge, rows))
             factors.append(convert_factor(factorise_(A), dtype))
         return cls(tuple(index), tuple(factors))
 
-    def __matmul__(self, g: Float[Tensor, "n t"]) -> Float[Tensor, "n t"]:
+    def __matmul__(self, g: Float[Array, "n t"]) -> Float[Array, "n t"]:
         """Return D⁻¹ g in the dtype of `g`. Cost: 2 n s t operations."""
         return self.half(self.half_T(g))
 
-    def half_T(self, g: Float[Tensor, "n t"]) -> Float[Tensor, "n t"]:
+    def half_T(self, g: Float[Array, "n t"]) -> Float[Array, "n t"]:
         """Solve R' x = g, in the dtype of `g`."""
         return self._solve(g, transpose=True)
 
-    def half(self, g: Float[Tensor, "n t"]) -> Float[Tensor, "n t"]:
+    def half(self, g: Float[Array, "n t"]) -> Float[Array, "n t"]:
         """Solve R x = g, in the dtype of `g`."""
         return self._solve(g, transpose=False)
 
-    def _solve(self, g: Tensor, *, transpose: bool) -> Tensor:
-        out = torch.empty_like(g)
+    def _solve(self, g: Array, *, transpose: bool) -> Array:
+        out = xp.empty_like(g)
         for rows, R in zip(self.index, self.factors, strict=True):
-            # torch reads the triangle in place; `dpotrs` takes three times as long.
-            T = R.t() if transpose else R
+            # The triangle is read in place; `dpotrs` takes three times as long.
+            T = R.T if transpose else R
             # The right side takes the dtype of the factor: to convert the factor would read it
             # twice.
-            b = g[rows].to(R.dtype)
-            out[rows] = torch.linalg.solve_triangular(T, b, upper=not transpose).to(g.dtype)
+            b = xp.cast(g[rows], R.dtype)
+            out[rows] = xp.cast(xp.solve_triangular(T, b, upper=not transpose), g.dtype)
         return out
 
 
-def factorise_(A: Float[Tensor, "s s"]) -> Float[Tensor, "s s"]:
+def factorise_(A: Float[Array, "s s"]) -> Float[Array, "s s"]:
     """Replace the upper triangle by its Cholesky factor, and return it; add a jitter if needed.
 
     An approximation may change the matrix a little: a matrix that is indefinite by rounding, with
     a ridge of that size, gets the least jitter for which the factorisation succeeds.
     """
-    diagonal = A.diagonal().clone()
+    diagonal = xp.copy(xp.diagonal(A))
     # The first attempt has no jitter, so that a definite block is factorised exactly.
-    jitter = least_jitter(A, torch.float64)
+    jitter = least_jitter(A, xp.float64)
     while True:
         try:
             la.cholesky_(A)
         except la.NotPositiveDefinite:
             # The failed factorisation has overwritten the upper triangle.
             la.mirror_lower_(A)
-            A.diagonal().copy_(diagonal + jitter)
+            xp.assign_(xp.diagonal(A), diagonal + jitter)
             jitter *= 10
         else:
             return A
 
 
-def convert_factor(R: Float[Tensor, "s s"], dtype: torch.dtype) -> Float[Tensor, "s s"]:
+def convert_factor(R: Float[Array, "s s"], dtype: xp.DType) -> Float[Array, "s s"]:
     """Convert a factor to a dtype, by columns."""
     # The factor is contiguous by columns, so that its transpose converts without a second copy.
-    return la.by_columns(R.t().to(dtype))
+    return la.by_columns(xp.cast(R.T, dtype))
 
 
-def ridge_at(ridge: Tensor | float, rows: Int[Tensor, " s"]) -> Tensor | float:
+def ridge_at(ridge: Array | float, rows: Int[Array, " s"]) -> Array | float:
     """Return the diagonal added to K at some rows."""
-    if not isinstance(ridge, Tensor) or ridge.ndim == 0:
+    if isinstance(ridge, float) or ridge.ndim == 0:
         return ridge
     return ridge[rows, 0]

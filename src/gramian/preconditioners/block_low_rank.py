@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
+from .. import _arrays as xp
 from .. import _linalg as la
+from .._arrays import Array
 from ..operators import KernelOperator
 from .block_cholesky import BlockCholesky, convert_factor, factorise_, ridge_at
 from .blocks import diagonal_blocks
@@ -43,24 +43,24 @@ class BlockLowRank:
     def build(
         cls,
         K: KernelOperator,
-        index: Sequence[Int[Tensor, " _"]],
-        factor: Float[Tensor, "n r"],
-        ridge: Tensor | float,
+        index: Sequence[Int[Array, " _"]],
+        factor: Float[Array, "n r"],
+        ridge: Array | float,
         *,
-        dtype: torch.dtype | None = None,
+        dtype: xp.DType | None = None,
     ) -> BlockLowRank:
         """Factorise the matrix. Cost: n s kernel evaluations, n (s² / 3 + 2 s r + r²) operations.
 
         Parameters
         ----------
         K : KernelOperator of shape (n, n)
-        index : sequence of Tensor of shape (s,)
+        index : sequence of Array of shape (s,)
             Rows of each block, see `blocks_of_rows`.
-        factor : Tensor of shape (n, r)
+        factor : Array of shape (n, r)
             F with F F' <= K up to rounding, float64; it is overwritten by V.
-        ridge : Tensor of shape (n, 1), or a number
+        ridge : Array of shape (n, 1), or a number
             Diagonal added to K.
-        dtype : torch.dtype, optional
+        dtype : dtype, optional
             Dtype of the stored block factors; the dtype of K if None.
         """
         dtype, V = K.dtype if dtype is None else dtype, factor
@@ -69,19 +69,19 @@ class BlockLowRank:
             # The index makes a copy, so that the rows of V can be overwritten below.
             F = V[rows]
             if la.is_on_device(A):
-                A.addmm_(F, F.t(), alpha=-1)
+                xp.addmm_(A, F, F.T, alpha=-1)
             else:
                 la.add_outer_(A, F, -1.0)
                 la.mirror_upper_(A)
             # Rounding may give negative entries if the ridge is small. The clamp mends these, and
             # the jitter of the factorisation any other indefiniteness.
-            A.diagonal().clamp_(min=0.0).add_(ridge_at(ridge, rows))
+            xp.add_(xp.clip_(xp.diagonal(A), min=0.0), ridge_at(ridge, rows))
             R = factorise_(A)
             # V is solved with the factor in float64, before that is rounded for storage.
-            V[rows] = torch.linalg.solve_triangular(R.t(), F, upper=False)
+            V[rows] = xp.solve_triangular(R.T, F, upper=False)
             factors.append(convert_factor(R, dtype))
         return cls(BlockCholesky(tuple(index), tuple(factors)), LowRankInverse.build(V, 1.0))
 
-    def __matmul__(self, g: Float[Tensor, "n t"]) -> Float[Tensor, "n t"]:
+    def __matmul__(self, g: Float[Array, "n t"]) -> Float[Array, "n t"]:
         """Return P⁻¹ g in the dtype of `g`. Cost: 2 n s t + 4 n r t operations."""
         return self.blocks.half(self.low @ self.blocks.half_T(g))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
+from .. import _arrays as xp
 from .. import _linalg as la
+from .._arrays import Array, RandomStream
 from ..cells import MedianSplits
 from ..data import RowSource, as_rows, gather_rows
 from ..data.rows.base import default_block_size
@@ -25,9 +25,7 @@ COUPLING_ROWS = 100
 """Rows whose entries within and outside of blocks are compared."""
 
 
-def blocks_of_rows(
-    K: KernelOperator, size: int, *, rng: torch.Generator
-) -> list[Int[Tensor, " _"]]:
+def blocks_of_rows(K: KernelOperator, size: int, *, rng: RandomStream) -> list[Int[Array, " _"]]:
     """Divide the rows by median splits along principal directions of the kernel's coordinates.
 
     Parameters
@@ -36,12 +34,12 @@ def blocks_of_rows(
         Operator of any source of dense rows.
     size : int
         Largest number of rows of a block.
-    rng : torch.Generator
+    rng : RandomStream
         Draws the sample, and the start of the search for directions.
 
     Returns
     -------
-    list of Tensor of shape (s,)
+    list of Array of shape (s,)
         Increasing row numbers; each row is in one block.
 
     Notes
@@ -50,46 +48,44 @@ def blocks_of_rows(
     blocks that are too large, are cut into equal parts.
     """
     n = K.shape[0]
-    sampled, target_rows = torch.arange(n), size
+    sampled, target_rows = xp.arange(n), size
     if n > SAMPLE_ROWS:
-        sampled = torch.randperm(n, generator=rng)[:SAMPLE_ROWS].sort().values
+        sampled = xp.sort(rng.permutation(n)[:SAMPLE_ROWS])
         # A sample misplaces the medians a little, and a cell above the limit would be cut in two.
         target_rows = max(1, int(SAMPLED_SHARE * size))
     sample = K.kernel.coordinates(K.rows.take(sampled))
     cells = MedianSplits(rows=target_rows, overlap=0.0).grow(sample, n, rng=rng)
-    parts_of_cell: list[list[Tensor]] = [[] for _ in range(cells.count)]
+    parts_of_cell: list[list[Array]] = [[] for _ in range(cells.count)]
     for part, X in K.rows.blocks(default_block_size(K.rows)):
         for share in cells.route(K.kernel.coordinates(X)):
             parts_of_cell[share.cell].append(part.start + share.index)
-    members = [torch.cat(parts) for parts in parts_of_cell if parts]
+    members = [xp.concat(parts) for parts in parts_of_cell if parts]
     # Cells of equal rows cannot be split by a median, so that they are cut by number.
-    return [index for cell in members for index in cell.tensor_split(-(-len(cell) // size))]
+    return [index for cell in members for index in xp.array_split(cell, -(-len(cell) // size))]
 
 
-def estimate_coupling(
-    K: KernelOperator, blocks: Sequence[Tensor], *, rng: torch.Generator
-) -> float:
+def estimate_coupling(K: KernelOperator, blocks: Sequence[Array], *, rng: RandomStream) -> float:
     """Estimate the sum of absolute entries of K outside of the blocks over the sum within them.
 
     Cost: n times `COUPLING_ROWS` kernel evaluations.
     """
     n = K.shape[0]
     # The table replaces a search for the block of each row in each strip.
-    block_of = torch.empty(n, dtype=torch.int64)
+    block_of = xp.empty(n, xp.int64)
     for number, index in enumerate(blocks):
         block_of[index] = number
-    columns = torch.randperm(n, generator=rng)[:COUPLING_ROWS].sort().values
+    columns = xp.sort(rng.permutation(n)[:COUPLING_ROWS])
     within, total = 0.0, 0.0
     for part, entries in K.against(K.rows.take(columns)).strips():
-        size = entries.cpu().abs().double()
+        size = xp.to_float64(xp.abs(xp.to_host(entries)))
         within += float((size * (block_of[part, None] == block_of[columns])).sum())
         total += float(size.sum())
     return (total - within) / within if within > 0 else 0.0
 
 
 def diagonal_blocks(
-    K: KernelOperator, index: Sequence[Int[Tensor, " _"]]
-) -> Iterator[Float[Tensor, "_ _"]]:
+    K: KernelOperator, index: Sequence[Int[Array, " _"]]
+) -> Iterator[Float[Array, "_ _"]]:
     """Yield K between the rows of each block: float64, by columns, a new tensor.
 
     Rows without random access are gathered first, in a file if they exceed the memory budget.
@@ -98,7 +94,7 @@ def diagonal_blocks(
     rows: RowSource = K.rows
     if not rows.random_access:
         # Each block would take a pass over a sequential source.
-        rows = as_rows(gather_rows(rows, torch.arange(len(rows)), K.host_bytes))
+        rows = as_rows(gather_rows(rows, xp.arange(len(rows)), K.host_bytes))
     for block in index:
         block_rows = as_rows(rows.take(block))
         entries = replace(K, rows=block_rows, cols=block_rows).dense()

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 
-import torch
-from torch import Tensor
-
+from .. import _arrays as xp
 from .. import _linalg as la
+from .._arrays import Array, RandomStream
 from ..lowrank import block_columns, subspace_eigenpairs
 from ._sample import Sample
 
@@ -28,8 +27,8 @@ BYTES_PER_PAIR = 28
 
 
 def compute_eigenpairs(
-    sample: Sample, ridge: float, k: int, rng: torch.Generator, *, coarse: bool
-) -> tuple[Tensor, Tensor]:
+    sample: Sample, ridge: float, k: int, rng: RandomStream, *, coarse: bool
+) -> tuple[Array, Array]:
     """Return the k largest eigenvalues and eigenvectors of the kernel of a sample, in float64.
 
     With `coarse`, they are computed in float32, and if k is small by subspace iteration.
@@ -37,12 +36,12 @@ def compute_eigenpairs(
     K = sample.against(sample)
     H = sample.weigh_(K.dense() if coarse else K.double().dense(), sample)
     la.prepare_(H)
-    H.diagonal().add_(ridge)
+    xp.add_(xp.diagonal(H), ridge)
     if coarse and uses_subspace(len(H), k):
         values, vectors = subspace_eigenpairs(H, k, rng)
     else:
         values, vectors = la.top_eigenpairs(la.by_columns(H), k)
-    return values.double(), vectors.double()
+    return xp.to_float64(values), xp.to_float64(vectors)
 
 
 def uses_subspace(s: int, k: int) -> bool:
@@ -69,7 +68,7 @@ def target_batch(n: int) -> int:
     return min(max(n // 4, LEAST_AIMED_BATCH), LARGEST_AIMED_BATCH)
 
 
-def automatic_rank(values: Tensor, most: int, beta: float, n: int) -> int:
+def automatic_rank(values: Array, most: int, beta: float, n: int) -> int:
     """Return the number of eigenvalues to flatten for the target batch."""
     needed = int((values * target_batch(n) > beta).sum())
     # Eigenvalues at the level of rounding have arbitrary vectors, which must not be flattened.
@@ -77,9 +76,9 @@ def automatic_rank(values: Tensor, most: int, beta: float, n: int) -> int:
     return min(max(needed, 5), most, nonzero)
 
 
-def flattening(values: Tensor, exponent: float) -> Tensor:
+def flattening(values: Array, exponent: float) -> Array:
     """Return (1 - (t / l_i)^a) / l_i for all eigenvalues l_i except the last one, t."""
     top, tail = values[:-1], values[-1]
     # Both branches of `where` are computed, so a safe divisor avoids 0 / 0 in the unused one.
-    safe = torch.where(top > tail, top, 1.0)
-    return torch.where(top > tail, (1 - (tail / safe) ** exponent) / safe, 0.0)
+    safe = xp.where(top > tail, top, 1.0)
+    return xp.where(top > tail, (1 - (tail / safe) ** exponent) / safe, 0.0)

@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array, RandomStream
 from ..data import RowSource
 from ..lowrank import POWER_SAFETY
 from ..operators import KernelOperator, largest_diagonal
@@ -30,7 +30,7 @@ UNSEEN_SHARE = 0.55
 CONTRACTION_EPOCHS = 5
 """Epochs within which a flattened direction contracts, however few rows there are."""
 
-COMMON_ROUNDING = {torch.float32: 6e-5, torch.float64: 1e-12}
+COMMON_ROUNDING = {xp.float32: 6e-5, xp.float64: 1e-12}
 """Part of k(x, x) that rounding leaves common to all rows instead of being flattened."""
 
 DECAY_MARGIN = 300
@@ -59,11 +59,11 @@ class EigenProFactor:
     Attributes
     ----------
     points : RowSource of shape (s, d)
-    index : Tensor of shape (s,)
+    index : Array of shape (s,)
         Row numbers of the points.
-    vectors : Tensor of shape (s, q)
+    vectors : Array of shape (s, q)
         The matrix U, float64.
-    values : Tensor of shape (q + 1,)
+    values : Array of shape (q + 1,)
         :math:`l_1, \dots, l_q`, with the ridge, and the value to which they decrease.
     beta : float
         The largest residual of :math:`k(x, x)` under the preconditioner, with weight and ridge,
@@ -74,7 +74,7 @@ class EigenProFactor:
     longest : float
         The longest step per row: infinite if `beta` covers all rows, else 1 / (0.55 k(x, x)), so
         that no single row can make the method diverge.
-    features : Tensor of shape (n, q), or None
+    features : Array of shape (n, q), or None
         :math:`K_{XS} U` of all rows, in their dtype, if stored: the preconditioned kernel is K
         minus their inner products.
 
@@ -123,13 +123,13 @@ class EigenProFactor:
     """
 
     points: RowSource
-    index: Int[Tensor, " s"]
-    vectors: Float[Tensor, "s q"]
-    values: Float[Tensor, " k"]
+    index: Int[Array, " s"]
+    vectors: Float[Array, "s q"]
+    values: Float[Array, " k"]
     beta: float
     top: float
     longest: float
-    features: Float[Tensor, "n q"] | None = None
+    features: Float[Array, "n q"] | None = None
 
     @classmethod
     def build(
@@ -140,12 +140,12 @@ class EigenProFactor:
         rank: int | None = None,
         exponent: float | int = 0.95,
         most: int = MOST_EIGENPAIRS,
-        weights: Float[Tensor, " n"] | None = None,
+        weights: Float[Array, " n"] | None = None,
         ridge: float | int = 0.0,
         decay: float | int = 0.0,
-        change: Callable[[Tensor], Tensor] | None = None,
+        change: Callable[[Array], Array] | None = None,
         features_bytes: int = 0,
-        rng: torch.Generator,
+        rng: RandomStream,
     ) -> EigenProFactor:
         """Build the factor for the rows of an operator.
 
@@ -159,7 +159,7 @@ class EigenProFactor:
             The exponent a. It is below 1 for safety if s < n: with 1 the solver may diverge.
         most : int, default=1000
             Largest automatic number of eigenpairs.
-        weights : Tensor of shape (n,), optional
+        weights : Array of shape (n,), optional
             Observation weights relative to their mean.
         ridge : float, default=0
         decay : float, default=0
@@ -168,7 +168,7 @@ class EigenProFactor:
             Augmentation of rows before kernel evaluation.
         features_bytes : int, default=0
             Memory for the features of all rows, which are stored if they fit and rows are fixed.
-        rng : torch.Generator
+        rng : RandomStream
         """
         n = K.shape[0]
         sample, fresh = draw_samples(K, subsample, weights, change, rng)
@@ -178,12 +178,12 @@ class EigenProFactor:
         residual = ResidualMatrix.build(fresh, sample, V, float(ridge), n)
         rounding = COMMON_ROUNDING[K.dtype] * diagonal
         has_all_rows = change is None
-        floor = BETA_ROUNDING * torch.finfo(K.dtype).eps if has_all_rows else UNSEEN_SHARE
+        floor = BETA_ROUNDING * xp.finfo(K.dtype).eps if has_all_rows else UNSEEN_SHARE
         if rank is None:
-            scale = (flattening(values, float(exponent)) / s).sqrt()
+            scale = xp.sqrt(flattening(values, float(exponent)) / s)
             stall_level = stalling_eigenvalue(residual.scale(scale), floor * diagonal, n)
             values[-1] = max(float(values[-1]), stall_level + rounding, DECAY_MARGIN * decay)
-        scale = (flattening(values, float(exponent)) / s).sqrt()
+        scale = xp.sqrt(flattening(values, float(exponent)) / s)
         residual = residual.scale(scale)
         measured, features = residual.diagonal(), None
         if has_all_rows:
@@ -201,9 +201,9 @@ class EigenProFactor:
         """Number q of flattened directions."""
         return self.vectors.shape[1]
 
-    def correction(self, h: Float[Tensor, "s t"]) -> Float[Tensor, "s t"]:
+    def correction(self, h: Float[Array, "s t"]) -> Float[Array, "s t"]:
         """Return U U' h, for h = K_SB g. Cost: 4 s q t operations."""
-        return self.vectors @ (self.vectors.t() @ h.double())
+        return self.vectors @ (self.vectors.T @ xp.to_float64(h))
 
     def batch(self, decay: float | int = 0.0) -> int:
         """Return a quarter of the critical batch; at the critical batch, steps halve."""
@@ -242,9 +242,9 @@ def stalling_eigenvalue(residual: ResidualMatrix, least: float, n: int) -> float
 def draw_samples(
     K: KernelOperator,
     subsample: int | None,
-    weights: Float[Tensor, " n"] | None,
-    change: Callable[[Tensor], Tensor] | None,
-    rng: torch.Generator,
+    weights: Float[Array, " n"] | None,
+    change: Callable[[Array], Array] | None,
+    rng: RandomStream,
 ) -> tuple[Sample, Sample]:
     """Return rows for the eigenvectors, and fresh rows for their residual.
 
@@ -252,7 +252,7 @@ def draw_samples(
     """
     n = K.shape[0]
     s = min(n, subsample or automatic_subsample(n, K.memory_bytes))
-    order = torch.randperm(n, generator=rng)
+    order = rng.permutation(n)
     sample = Sample.take(K, order[:s], weights, change)
     return sample, sample if s == n else Sample.take(K, order[n - s :], weights, change)
 
@@ -263,15 +263,15 @@ def _flattened_eigenpairs(
     max_pairs: int,
     ridge: float,
     diagonal: float,
-    rng: torch.Generator,
-) -> tuple[Float[Tensor, " _"], Float[Tensor, "s q"]]:
+    rng: RandomStream,
+) -> tuple[Float[Array, " _"], Float[Array, "s q"]]:
     """Return q + 1 eigenvalues of K_SS / s, descending, and the first q eigenvectors."""
     n, s = sample.K.shape[0], len(sample.index)
     # One eigenvalue more is needed: it is the level to which the others decrease.
     max_pairs = min(s - 1, most_eigenpairs(s, n, max_pairs) if rank is None else rank)
-    coarse = rank is None and sample.K.dtype == torch.float32
+    coarse = rank is None and sample.K.dtype == xp.float32
     values, V = compute_eigenpairs(sample, ridge, min(max_pairs + 1, s), rng, coarse=coarse)
     # Rounding may make the least eigenvalues negative, of which the flattening takes powers.
-    values = (values / s).clamp(min=0)
+    values = (values / s).clip(min=0)
     q = automatic_rank(values, max_pairs, diagonal, n) if rank is None else max_pairs
     return values[: q + 1], V[:, :q]

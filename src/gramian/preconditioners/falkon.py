@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
+from .. import _arrays as xp
 from .. import _linalg as la
+from .._arrays import Array, RandomStream
 from .._linalg.spectrum import Spectrum
 from ..problems import LossProblem, NystromProblem
 from ._root import Root
@@ -44,12 +44,12 @@ class FalkonFactor:
 
     Attributes
     ----------
-    triangles : Tensor of shape (q, q), by columns
+    triangles : Array of shape (q, q), by columns
         A in the upper triangle with the diagonal; below it T' with its columns divided by
         `diagonal`, so that its own diagonal is one and is not stored.
-    diagonal : Tensor of shape (q, 1)
+    diagonal : Array of shape (q, 1)
         Diagonal of T.
-    order : Tensor of shape (m,), or None
+    order : Array of shape (m,), or None
         Numbers of the landmarks in the order of their pivots, of which T has the first q; None if
         T has all landmarks in their own order.
     penalty : float
@@ -99,9 +99,9 @@ class FalkonFactor:
        eq. (10), (13), algorithm 1 and appendix A.
     """
 
-    triangles: Float[Tensor, "q q"]
-    diagonal: Float[Tensor, "q 1"]
-    order: Int[Tensor, " m"] | None
+    triangles: Float[Array, "q q"]
+    diagonal: Float[Array, "q 1"]
+    order: Int[Array, " m"] | None
     penalty: float
     rounding: float = 0.0
     rounding_in_float64: float = 0.0
@@ -135,8 +135,8 @@ class FalkonFactor:
         return replace(
             B,
             rounding=rounding_of(B, problem),
-            coef_norm=float(_random_coef(B).norm(dim=0).square().mean().sqrt()),
-            entry_rounding=la.FLOAT64_EPS * float(B.diagonal.square().max()),
+            coef_norm=float(xp.sqrt(xp.square(xp.norm(_random_coef(B), axis=0)).mean())),
+            entry_rounding=la.FLOAT64_EPS * float(xp.square(B.diagonal).max()),
         )
 
     @classmethod
@@ -150,8 +150,8 @@ class FalkonFactor:
         T, S, weight = root.T, root.S, problem.landmark_weight
         if weight is not None and root.order is not None:
             # R has its columns in the order of the pivots.
-            weight = weight[root.order.to(weight.device)]
-        diagonal = T.diagonal().clone()
+            weight = weight[xp.to_device(root.order, weight.device)]
+        diagonal = xp.copy(xp.diagonal(T))
         # T' moves below the diagonal, so that A can replace T above it, in the same memory.
         la.mirror_upper_(T)
         _divide_columns_below_diagonal(T, diagonal)
@@ -166,7 +166,7 @@ class FalkonFactor:
         cls,
         root: Root,
         problem: NystromProblem,
-        strips: Iterable[tuple[Float[Tensor, "s m"], Float[Tensor, " s"]]],
+        strips: Iterable[tuple[Float[Array, "s m"], Float[Array, " s"]]],
         penalty: float,
     ) -> FalkonFactor:
         """Build the factor from rows with weights, in the memory of a root of K_mm.
@@ -175,40 +175,40 @@ class FalkonFactor:
         exact if the strips have all rows of nonzero weight. Cost: m² operations per row.
         """
         T, q = root.T, len(root.T)
-        diagonal = T.diagonal().clone()
+        diagonal = xp.copy(xp.diagonal(T))
         la.mirror_upper_(T)
         _divide_columns_below_diagonal(T, diagonal)
         # The sum over the strips starts from zero in the upper triangle.
-        T.copy_(T.tril(-1))
+        xp.assign_(T, xp.tril(T, -1))
         for K, weights in strips:
-            selected = K if root.order is None else K[:, root.order[:q].to(K.device)]
-            columns = selected.t().to(T).contiguous()
+            selected = K if root.order is None else K[:, xp.to_device(root.order[:q], K.device)]
+            columns = xp.contiguous(xp.cast_like(selected.T, T))
             half = la.solve_triangular(T, columns, lower=True, transpose=False, unit=True)
-            half *= weights.to(half).sqrt() / diagonal[:, None]
+            half *= xp.sqrt(xp.cast_like(weights, half)) / diagonal[:, None]
             for j in _blocks(q):
                 # Only the upper triangle is summed: the lower one holds T'.
-                T[: j.start, j] += half[: j.start] @ half[j].t()
-                T[j, j] += (half[j] @ half[j].t()).triu()
+                T[: j.start, j] += half[: j.start] @ half[j].T
+                T[j, j] += xp.triu(half[j] @ half[j].T)
         # Below this penalty, the factorisation may fail by rounding.
-        least_penalty = q * la.FLOAT64_EPS * float(T.diagonal().max())
+        least_penalty = q * la.FLOAT64_EPS * float(xp.diagonal(T).max())
         B = cls._pack(T, diagonal, root, max(penalty, least_penalty), problem)
         # `_pack` factorised T in place, so its diagonal is the diagonal of A.
-        pivots = T.diagonal().square()
+        pivots = xp.square(xp.diagonal(T))
         rounding = 4 * math.sqrt(q) * la.FLOAT64_EPS * float(pivots.max() / pivots.min())
         return replace(B, rounding_in_float64=rounding)
 
     @classmethod
     def _pack(
-        cls, T: Tensor, diagonal: Tensor, root: Root, lam: float, problem: NystromProblem
+        cls, T: Array, diagonal: Array, root: Root, lam: float, problem: NystromProblem
     ) -> FalkonFactor:
         """Return the factor, given A'A - lam I in the upper triangle of T."""
-        T.diagonal().add_(lam)
+        xp.add_(xp.diagonal(T), lam)
         la.cholesky_(T)
         device = problem.targets.device
-        order = None if root.order is None else root.order.to(device)
-        return cls(T.to(device), diagonal[:, None].to(device), order, lam)
+        order = None if root.order is None else xp.to_device(root.order, device)
+        return cls(xp.to_device(T, device), xp.to_device(diagonal[:, None], device), order, lam)
 
-    def solve_T(self, b: Float[Tensor, "q t"]) -> Float[Tensor, "m t"]:
+    def solve_T(self, b: Float[Array, "q t"]) -> Float[Array, "m t"]:
         """Return T⁻¹ b, with zeros for removed landmarks."""
         # The triangle below the diagonal is T' over its diagonal, so b is divided first.
         x = la.solve_triangular(
@@ -216,35 +216,35 @@ class FalkonFactor:
         )
         if self.order is None:
             return x
-        out = x.new_zeros(len(self.order), x.shape[1])
+        out = xp.zeros((len(self.order), x.shape[1]), like=x)
         out[self.order[: len(x)]] = x
         return out
 
-    def solve_Tt(self, b: Float[Tensor, "m t"]) -> Float[Tensor, "q t"]:
+    def solve_Tt(self, b: Float[Array, "m t"]) -> Float[Array, "q t"]:
         """Return T'⁻¹ b of the landmarks in T."""
         if self.order is not None:
             b = b[self.order[: len(self.diagonal)]]
         x = la.solve_triangular(self.triangles, b, lower=True, transpose=False, unit=True)
         return x / self.diagonal
 
-    def solve_A(self, b: Float[Tensor, "q t"]) -> Float[Tensor, "q t"]:
+    def solve_A(self, b: Float[Array, "q t"]) -> Float[Array, "q t"]:
         """Return A⁻¹ b."""
         return la.solve_triangular(self.triangles, b, lower=False, transpose=False)
 
-    def solve_At(self, b: Float[Tensor, "q t"]) -> Float[Tensor, "q t"]:
+    def solve_At(self, b: Float[Array, "q t"]) -> Float[Array, "q t"]:
         """Return A'⁻¹ b."""
         return la.solve_triangular(self.triangles, b, lower=False, transpose=True)
 
-    def to_coef(self, beta: Float[Tensor, "q t"]) -> Float[Tensor, "m t"]:
+    def to_coef(self, beta: Float[Array, "q t"]) -> Float[Array, "m t"]:
         """Return the coefficients T⁻¹ A⁻¹ beta."""
         return self.solve_T(self.solve_A(beta))
 
-    def from_values(self, values: Float[Tensor, "m t"]) -> Float[Tensor, "q t"]:
+    def from_values(self, values: Float[Array, "m t"]) -> Float[Array, "q t"]:
         """Return the coordinates A T'⁻¹ values of a function, given its values at the landmarks."""
         x = self.solve_Tt(values)
         return la.times_triangular(self.triangles, x, lower=False, transpose=False)
 
-    def from_coef(self, coef: Float[Tensor, "m t"]) -> Float[Tensor, "q t"]:
+    def from_coef(self, coef: Float[Array, "m t"]) -> Float[Array, "q t"]:
         """Return the coordinates A T coef, without the coefficients of removed landmarks."""
         if self.order is not None:
             coef = coef[self.order[: len(self.diagonal)]]
@@ -257,7 +257,7 @@ class FalkonFactor:
         """Return a lower bound of the eigenvalues of B'H B: the penalty over the squares in A."""
         squares = sum(
             # Blocks avoid a copy of the whole triangle. The mask leaves out T' below the diagonal.
-            float(self.triangles[: j.stop, j].triu(-j.start).square().sum())
+            float(xp.square(xp.triu(self.triangles[: j.stop, j], -j.start)).sum())
             for j in _blocks(len(self.diagonal))
         )
         return penalty / squares
@@ -288,23 +288,23 @@ def _has_few_distinct_rows(problem: NystromProblem) -> bool:
         return False
     # A fixed seed leaves the generator of the fit untouched, and makes the same decision in each
     # fit.
-    rng = torch.Generator().manual_seed(0)
-    position = torch.rand(2 * FEW_ROWS * m, dtype=torch.float64, generator=rng)
+    rng = RandomStream(0)
+    position = rng.random(2 * FEW_ROWS * m, xp.float64)
     if problem.weights is None:
-        index = (position * n).long()
+        index = xp.cast(position * n, xp.int64)
     else:
-        total = problem.weights.double().cpu().cumsum(0)
+        total = xp.to_host(xp.to_float64(problem.weights)).cumsum(axis=0)
         # Rows are drawn in proportion to their weights. The clamp catches a position rounded to the
         # total.
-        index = torch.searchsorted(total, position * total[-1], right=True).clamp(max=n - 1)
-    distinct = rows.take(index.unique()).unique(dim=0)
+        index = xp.find_insertions(total, position * total[-1], right=True).clip(max=n - 1)
+    distinct = xp.unique(rows.take(xp.unique(index)), axis=0)
     return len(distinct) <= FEW_ROWS * m
 
 
-def _all_strips(problem: NystromProblem) -> Iterator[tuple[Tensor, Tensor]]:
+def _all_strips(problem: NystromProblem) -> Iterator[tuple[Array, Array]]:
     """Yield K in strips of float64 entries, with the weights over their sum."""
     n, weights = problem.K.shape[0], problem.weights
-    w = torch.ones(n, dtype=torch.float64) if weights is None else weights.double()
+    w = xp.ones(n, xp.float64) if weights is None else xp.to_float64(weights)
     return ((strip, w[rows] / problem.total) for rows, strip in problem.K.double().strips())
 
 
@@ -313,34 +313,34 @@ def root_of(problem: NystromProblem, *, exact: bool = True) -> Root:
     # K_mm is often singular in float32, whatever the dtype of the rows.
     P = la.by_columns(problem.K_mm.double().dense())
     la.prepare_(P)
-    return Root.build(P, torch.float64 if exact else problem.K.dtype)
+    return Root.build(P, xp.float64 if exact else problem.K.dtype)
 
 
-def _divide_columns_below_diagonal(P: Tensor, diagonal: Tensor) -> None:
+def _divide_columns_below_diagonal(P: Array, diagonal: Array) -> None:
     for j in _blocks(len(P)):
         P[j.stop :, j] /= diagonal[j]
         corner = P[j, j]
         # The square on the diagonal holds a part of T above and a part of T' below.
-        corner.copy_(corner.triu() + (corner / diagonal[j]).tril(-1))
+        xp.assign_(corner, xp.triu(corner) + xp.tril(corner / diagonal[j], -1))
 
 
 def _blocks(m: int, size: int = 512) -> Iterator[slice]:
     return (slice(j, min(j + size, m)) for j in range(0, m, size))
 
 
-def _scale_columns(P: Tensor, S: Tensor, weight: Tensor | None) -> None:
+def _scale_columns(P: Array, S: Array, weight: Array | None) -> None:
     """Replace R = (T, S), T in the upper triangle, by R D / sqrt(m)."""
     q, m = len(P), len(P) + S.shape[1]
-    scale = P.new_ones(m) if weight is None else weight.to(P).sqrt()
+    scale = xp.ones(m, like=P) if weight is None else xp.sqrt(xp.cast_like(weight, P))
     scale /= m**0.5
     for j in _blocks(q):
         P[: j.start, j] *= scale[j]
         corner = P[j, j]
-        corner.copy_((corner * scale[j]).triu() + corner.tril(-1))
+        xp.assign_(corner, xp.triu(corner * scale[j]) + xp.tril(corner, -1))
     S *= scale[q:]
 
 
-def _automatic_penalty(P: Tensor, S: Tensor, problem: NystromProblem) -> float:
+def _automatic_penalty(P: Array, S: Array, problem: NystromProblem) -> float:
     """Return the least penalty, at least the problem's, for which m landmarks are reliable.
 
     The landmarks determine as many directions as the effective dimension only if it is well below
@@ -352,9 +352,9 @@ def _automatic_penalty(P: Tensor, S: Tensor, problem: NystromProblem) -> float:
     if uncovered <= 0:
         return problem.penalty
 
-    def product(x: Tensor) -> Tensor:
+    def product(x: Array) -> Array:
         half = la.times_triangular(P, x, lower=False, transpose=True)
-        return la.times_triangular(P, half, lower=False, transpose=False) + S @ (S.t() @ x)
+        return la.times_triangular(P, half, lower=False, transpose=False) + S @ (S.T @ x)
 
     largest_dimension = DIMENSION_SHARE * m / uncovered
     return Spectrum.build(product, q, P.device).penalty_for(largest_dimension, problem.penalty)
@@ -362,16 +362,16 @@ def _automatic_penalty(P: Tensor, S: Tensor, problem: NystromProblem) -> float:
 
 def rounding_of(B: FalkonFactor, problem: NystromProblem | LossProblem) -> float:
     """Estimate the rounding error of float32 entries in values of random functions."""
-    if problem.K.dtype == torch.float64:
+    if problem.K.dtype == xp.float64:
         return 0.0
     x = _random_coef(B)
     # Some rows are enough to estimate a mean square.
     rows = problem.K_mm[: min(ROUNDING_ROWS, len(x))]
-    return float((rows @ x - rows.double() @ x).square().mean().sqrt())
+    return float(xp.sqrt(xp.square(rows @ x - rows.double() @ x).mean()))
 
 
-def _random_coef(B: FalkonFactor) -> Float[Tensor, "m t"]:
+def _random_coef(B: FalkonFactor) -> Float[Array, "m t"]:
     """Return the coefficients of functions with random normal coordinates."""
-    rng = torch.Generator().manual_seed(0)
-    g = torch.randn(len(B.diagonal), ROUNDING_PROBES, dtype=torch.float64, generator=rng)
-    return B.to_coef(g.to(B.diagonal.device))
+    rng = RandomStream(0)
+    g = rng.standard_normal((len(B.diagonal), ROUNDING_PROBES), xp.float64)
+    return B.to_coef(xp.to_device(g, B.diagonal.device))

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import _arrays as xp
 from ..data.encoding.kinds import kind_of
 from ..model import Model
 from ..model.table_rows import model_columns, open_for_model
@@ -104,8 +105,8 @@ class Dependence:
         # 2. Means of the predictions for each value.
         rows = open_for_model(model, model.table(table), truth.name)
         outputs = model.predict(rows, **settings)
-        predicted = outputs.double() if model.classes is None else model.class_map(outputs)
-        means = predicted.numpy()[:, shown].reshape(g, r, -1).mean(axis=1)
+        predicted = xp.to_float64(outputs) if model.classes is None else model.class_map(outputs)
+        means = predicted[:, shown].reshape(g, r, -1).mean(axis=1)
         label = f"{column}{UNIT_OF_KIND.get(kind, '')}"
         return cls(
             label, [value_of_row[k] for k in grid], means, list(value_of_row.values()), is_category

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import torch
 
+from .._arrays import RandomStream
 from ..model import KernelPart, Model
 from ..model.importances import largest_importances
 from ..model.table_rows import model_columns
@@ -117,7 +117,7 @@ class Measurements:
     @cached_property
     def samples(self) -> tuple[Sample, Sample]:
         """Training and test rows: of two tables, or four fifths and one fifth of one table."""
-        rng = torch.Generator().manual_seed(0)
+        rng = RandomStream(0)
         mine = draw_sample(len(self.truth.y), rng)
         if self.learned_from is not None:
             other_sample = draw_sample(len(self.learned_from.y), rng)
@@ -148,7 +148,7 @@ class Measurements:
     def own_on_sample(self) -> float:
         """The error of the model on the test rows."""
         test = self.samples[1]
-        values = self.model.predict(test.feature_rows, **self.settings).numpy()
+        values = self.model.predict(test.feature_rows, **self.settings)
         answers = Predictions.of(test.y, values, self.model.classes)
         return studies.error_of(answers.y, answers.predicted, self.classes)
 
@@ -198,8 +198,8 @@ class Measurements:
     @cached_property
     def dependences(self) -> list[Dependence]:
         """Partial dependence on the most important columns."""
-        index = draw_sample(len(self.truth.y), torch.Generator().manual_seed(0))
-        rows, table = index[:DEPENDENCE_ROWS].numpy(), self.truth.table
+        index = draw_sample(len(self.truth.y), RandomStream(0))
+        rows, table = index[:DEPENDENCE_ROWS], self.truth.table
         drawn_columns = [name for name in self.columns if name in table.names][:MOST_CURVES]
         outputs = shown_classes(self.answers) or [0]
         curves = (

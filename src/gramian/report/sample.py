@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from .._arrays import Array, RandomStream
 from .._sparse import dense
 from ..data import RowSource, as_rows
 from ..model import KernelPart
@@ -24,14 +23,14 @@ class Sample:
 
     Attributes
     ----------
-    features : Tensor of shape (k, d)
+    features : Array of shape (k, d)
         Features, encoded if the model has an encoding.
     mapped : RowSource of shape (k, p)
         The same rows as the kernel takes them: standardised and mapped.
     y : ndarray of shape (k,)
     """
 
-    features: Float[Tensor, "k d"]
+    features: Float[Array, "k d"]
     mapped: RowSource
     y: np.ndarray
 
@@ -41,15 +40,15 @@ class Sample:
         return as_rows(self.features)
 
     @classmethod
-    def of(cls, truth: Truth, part: KernelPart, index: Tensor) -> Sample:
+    def of(cls, truth: Truth, part: KernelPart, index: Array) -> Sample:
         """Return the rows with these numbers."""
         features = dense(truth.rows.take(index))
-        return cls(features, part.prepare_rows(as_rows(features)), truth.y[index.numpy()])
+        return cls(features, part.prepare_rows(as_rows(features)), truth.y[index])
 
 
-def draw_sample(n: int, rng: torch.Generator) -> Tensor:
+def draw_sample(n: int, rng: RandomStream) -> Array:
     """Draw up to `MOST_ROWS` of n row numbers, in random order."""
-    return torch.randperm(n, generator=rng)[:MOST_ROWS]
+    return rng.permutation(n)[:MOST_ROWS]
 
 
 def largest_part(parts: tuple[KernelPart, ...], shares: tuple[float, ...]) -> KernelPart:

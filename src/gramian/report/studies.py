@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 from sklearn.linear_model import RidgeClassifierCV, RidgeCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from .. import _arrays as xp
+from .._arrays import Array
 from ..data import RowSource, Subset
 from ..estimators import KernelRidge, KernelRidgeClassifier
 from ..model import KernelPart
@@ -42,8 +43,8 @@ def linear_predictions(learn: Sample, test: Sample, classes: bool) -> np.ndarray
     """
     kind = RidgeClassifierCV if classes else RidgeCV
     linear = make_pipeline(StandardScaler(), kind(alphas=RIDGE_ALPHAS))
-    linear.fit(learn.features.double().numpy(), learn.y)
-    predictions: np.ndarray = linear.predict(test.features.double().numpy())
+    linear.fit(xp.to_float64(learn.features), learn.y)
+    predictions: np.ndarray = linear.predict(xp.to_float64(test.features))
     return predictions
 
 
@@ -135,11 +136,11 @@ class Spectrum:
 
         Cost: k² kernel evaluations and about 2 k³ operations for k rows.
         """
-        rows = Subset(rows, torch.arange(min(len(rows), most)))
+        rows = Subset(rows, xp.arange(min(len(rows), most)))
         K = KernelOperator(part.kernel, rows, rows).double().dense()
-        values = torch.linalg.eigvalsh(K / len(rows)).flip(0)
+        values = xp.flip(xp.eigvalsh(K / len(rows)), 0)
         # Eigenvalues of a kernel matrix are negative only by rounding.
-        return cls(values.clamp(min=0).numpy())
+        return cls(values.clip(min=0))
 
     def effective_dimensions(self, penalties: np.ndarray) -> np.ndarray:
         """Return the trace of K (K + k penalty I)⁻¹ for each of p penalties, (p,)."""
@@ -154,7 +155,7 @@ class Spectrum:
 
 
 def residual(
-    part: KernelPart, rows: RowSource, targets: torch.Tensor, penalty: float, memory: int
+    part: KernelPart, rows: RowSource, targets: Array, penalty: float, memory: int
 ) -> float:
     """Return the relative residual of the coefficients in float64, the largest over targets.
 
@@ -166,20 +167,20 @@ def residual(
     part : KernelPart
     rows : RowSource of shape (n, p)
         Training rows, mapped for the kernel.
-    targets : Tensor of shape (n, t)
+    targets : Array of shape (n, t)
         Numbers in the units of the target, or codes of classes.
     penalty : float
     memory : int
         Bytes for blocks.
     """
     # 1. Targets as the coefficients predict them: shifted and scaled.
-    y = targets.double()
+    y = xp.to_float64(targets)
     if part.target_shift is not None:
         y = y - part.target_shift
     if part.target_scale is not None:
         y = y / part.target_scale
     # 2. In float64, because the residual is a small difference of large numbers.
-    coef, n = part.coef.double(), len(rows)
+    coef, n = xp.to_float64(part.coef), len(rows)
     K = KernelOperator(part.kernel, rows, part.centers, "auto", memory).double()
     off = y - K @ coef
     # 3. As many centers as rows: all rows are centers. Otherwise the normal equations.
@@ -189,8 +190,8 @@ def residual(
     return _relative(K.T @ off - n * penalty * (centers @ coef), K.T @ y)
 
 
-def _relative(off: torch.Tensor, of: torch.Tensor) -> float:
-    return float((off.norm(dim=0) / of.norm(dim=0)).max())
+def _relative(off: Array, of: Array) -> float:
+    return float((xp.norm(off, axis=0) / xp.norm(of, axis=0)).max())
 
 
 def penalty_of(info: Mapping[str, Any]) -> float | None:

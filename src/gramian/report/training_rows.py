@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import torch
 from scipy.spatial.distance import cdist
 
+from .. import _arrays as xp
+from .._arrays import Array
 from .._sparse import dense
 from ..data import as_rows, default_block_size
 from ..model import KernelPart, Model
@@ -66,9 +67,9 @@ def training_warning(
     )
 
 
-def _keys(features: torch.Tensor) -> list[bytes]:
+def _keys(features: Array) -> list[bytes]:
     """Return the bytes of each row; minus zero is zero."""
-    return [row.tobytes() for row in np.ascontiguousarray(features.numpy() + 0.0)]
+    return [row.tobytes() for row in np.ascontiguousarray(features + 0.0)]
 
 
 def _count_shared(keys: list[bytes], train: Truth) -> int:
@@ -85,11 +86,11 @@ def _count_centers(part: KernelPart, truth: Truth) -> tuple[int, int]:
     """Return how many of some centers are rows of the table, and the number of these centers."""
     centers = as_rows(part.centers)
     count = min(len(centers), SAMPLED_CENTERS)
-    index = torch.linspace(0, len(centers) - 1, count).long()
-    sampled = dense(centers.take(index)).numpy()
+    index = xp.cast(xp.linspace(0, len(centers) - 1, count), xp.int64)
+    sampled = dense(centers.take(index))
     rows = part.prepare_rows(truth.rows)
     nearest = np.full(count, np.inf)
     for _, block in rows.blocks(default_block_size(rows)):
-        nearest = np.minimum(nearest, cdist(sampled, dense(block).numpy()).min(axis=1))
+        nearest = np.minimum(nearest, cdist(sampled, dense(block)).min(axis=1))
     limit = EQUAL_ROWS_DISTANCE * np.linalg.norm(sampled, axis=1)
     return int((nearest <= limit).sum()), count

@@ -207,13 +207,13 @@ def _predict(
     model: Model, truth: Truth, settings: Mapping[str, Any]
 ) -> tuple[Predictions, np.ndarray | None]:
     """Return the predictions of all rows, and the ends of their intervals if there are any."""
-    values = model.predict(truth.rows, **settings).numpy()
+    values = model.predict(truth.rows, **settings)
     chances = None if model.classes is None else model.class_map
     predictions = Predictions.of(truth.y, values, model.classes, chances)
     if model.conformal is None or model.classes is not None:
         return predictions, None
     ends = model.conformal.intervals(model, truth.rows, REPORTED_LEVEL, **settings)
-    return predictions, ends.numpy()[:, 0]
+    return predictions, ends[:, 0]
 
 
 def fill_template(study: Measurements) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import torch
 
+from .. import _arrays as xp
 from ..data import RemoteColumns, RowSource, default_block_size
 from ..model import Label, Model
 from ..model.mapped_predictions import map_predictions
@@ -50,7 +50,7 @@ def predictions_of(
         If predictions have to be gathered, and exceed the memory.
     """
     if not isinstance(y, RemoteColumns):
-        return _in_memory(model, y, model.predict(rows, **settings).numpy())
+        return _in_memory(model, y, model.predict(rows, **settings))
     values = map_predictions(rows, model, **settings)
     gathered = [metric.name for metric in metrics if not _is_mergeable(metric)]
     if gathered:
@@ -61,8 +61,8 @@ def predictions_of(
                 f"{needed:,} bytes exceed its {limit:,}: raise it, or take a metric that is "
                 "computed on the workers"
             )
-        local = values.map(torch.clone, size=default_block_size(values))
-        return _in_memory(model, np.asarray(y), local.numpy())
+        local = values.map(xp.copy, size=default_block_size(values))
+        return _in_memory(model, np.asarray(y), local)
     constant = model.info.get("baseline")
     if model.classes is None:
         constant = best_constant(y, is_classification=False) if constant is None else constant
@@ -107,9 +107,9 @@ def _remote_classes(
     classes = np.asarray(model.classes)
     # Rows may lack classes of the model, and may have labels that are no class of it: -1 below.
     labels = np.union1d(classes, y.classes())
-    places, numbers = np.searchsorted(labels, classes), torch.full((len(labels),), -1)
-    numbers[torch.from_numpy(places)] = torch.arange(len(classes))
-    truth = y.looked_up(labels, torch.arange(len(labels)).double()[:, None])
+    places, numbers = np.searchsorted(labels, classes), xp.full((len(labels),), -1)
+    numbers[places] = xp.arange(len(classes))
+    truth = y.looked_up(labels, xp.to_float64(xp.arange(len(labels)))[:, None])
     # Ranks sort values in each merge of blocks: collect them only if they are reported.
     ranked = [metric for metric in metrics if metric.output == "decision"]
     of_chances = [metric for metric in metrics if metric.output == "probabilities"]
@@ -120,7 +120,7 @@ def _remote_classes(
     measured = {metric.name: _measure_ranks(metric, both) for metric in ranked}
     pairs = zip(of_chances, means.values(summary.means), strict=False)
     measured |= {metric.name: value for metric, value in pairs}
-    counts, total = summary.counts.numpy(), summary.means.weight
+    counts, total = summary.counts, summary.means.weight
     true, predicted = counts.nonzero()
     return Predictions(
         labels[true],
@@ -140,7 +140,7 @@ def _measure_ranks(metric: Metric, classes: Sequence[Ranks]) -> float:
         metric(
             np.repeat([False, True], len(ranks.bins)),
             np.tile(np.arange(len(ranks.bins)), 2),
-            ranks.counts.numpy().T.reshape(-1),
+            ranks.counts.T.reshape(-1),
         )
         for ranks in classes
     )

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array
 from .._messages.errors import TextWarning
 from ..conformal import ConformalPredictor
 from ..data import BlockReduction, RemoteColumns, RowSource, default_block_size, subset
@@ -63,9 +63,9 @@ class Covering(BlockReduction[tuple[Means, Ranks]]):
 
     max_bins: int = MOST_BINS
 
-    def __call__(self, start: int, block: Tensor, *rowwise: Any) -> tuple[Means, Ranks]:
+    def __call__(self, start: int, block: Array, *rowwise: Any) -> tuple[Means, Ranks]:
         """Return the result of one block."""
-        y, (low, high) = rowwise[0].double().reshape(-1), block.double().unbind(dim=1)
+        y, (low, high) = xp.to_float64(rowwise[0]).reshape(-1), xp.to_float64(block).T
         ranks = Ranks.of(high - low, (low <= y) & (y <= high), self.max_bins)
         return INTERVAL_MEANS(start, block, y), ranks
 
@@ -133,9 +133,9 @@ def _of_groups(
         return {}
     shares, codes = {}, conformal.groups.codes(rows)
     for code, label in enumerate(conformal.groups.labels):
-        index = (codes == code).nonzero()[:, 0]
+        index = xp.flatnonzero(codes == code)
         if len(index):
-            part = subset(rows, index), y[index.numpy()]
+            part = subset(rows, index), y[index]
             if model.classes is not None:
                 means = _of_sets(model, conformal, *part, settings)
             else:
@@ -159,7 +159,7 @@ def _of_intervals(
         remote_ends = intervals_at(rows, model, conformal, REPORTED_LEVEL, **settings)
         return remote_ends.fold(Covering(), y, size=default_block_size(rows))
     ends = conformal.intervals(model, rows, REPORTED_LEVEL, **settings)[:, 0]
-    return Covering(ALL_BINS)(0, ends, torch.from_numpy(y.astype(np.float64)))
+    return Covering(ALL_BINS)(0, ends, y.astype(np.float64))
 
 
 def _of_sets(
@@ -171,9 +171,9 @@ def _of_sets(
 ) -> Means:
     classes = np.asarray(model.classes)
     if isinstance(y, RemoteColumns):
-        table = torch.arange(len(classes), dtype=torch.float64)[:, None]
+        table = xp.arange(len(classes), dtype=xp.float64)[:, None]
         truth = y.looked_up(classes, table, unknown=-1.0)
         remote_sets = sets_at(rows, model, conformal, REPORTED_LEVEL, **settings)
         return remote_sets.fold(SET_MEANS, truth, size=default_block_size(rows))
-    sets = conformal.sets(model, rows, REPORTED_LEVEL, **settings).double()
-    return SET_MEANS(0, sets, torch.from_numpy(class_numbers(y, classes)))
+    sets = xp.to_float64(conformal.sets(model, rows, REPORTED_LEVEL, **settings))
+    return SET_MEANS(0, sets, class_numbers(y, classes))

@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import torch
 
 from ..data import RemoteColumns
 from ..model import Label, Probabilities
@@ -79,7 +78,7 @@ class Predictions:
             y = y.astype(np.float64)
             return cls(y, values.astype(np.float64).reshape(y.shape), weights=weights)
         labels = tuple(classes)
-        chances = None if probabilities is None else probabilities(torch.from_numpy(values)).numpy()
+        chances = None if probabilities is None else probabilities(values)
         predicted = np.asarray(labels)[likeliest_classes(values)]
         return cls(y, predicted, values, labels, chances, weights)
 
@@ -183,7 +182,7 @@ def best_constant(y: np.ndarray | RemoteColumns, is_classification: bool) -> Lab
         # In float64: a float32 sum of many targets would be rounded.
         return float(y.mean(dtype=np.float64))
     if isinstance(y, RemoteColumns):
-        classes, counts = y.classes(), y.counts()[1].numpy()
+        classes, counts = y.classes(), y.counts()[1]
     else:
         classes, counts = np.unique(y, return_counts=True)
     most_frequent: Label = classes[counts.argmax()].item()

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import torch
 
 from ..data import RemoteColumns, RowSource, default_block_size
 from ..losses import Quantile
@@ -43,7 +42,7 @@ def quantile_errors(
         values = map_predictions(rows, model, **settings)
         means = values.fold(reduction, y, size=default_block_size(rows))
     else:
-        truth = torch.from_numpy(y.astype(np.float64))
+        truth = y.astype(np.float64)
         means = reduction(0, model.predict(rows, **settings), truth)
     return {
         f"quantile_{level:g}": {"pinball": loss, "below": share}

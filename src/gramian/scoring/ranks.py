@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Bool, Float, Int
-from torch import Tensor
+
+from .. import _arrays as xp
+from .._arrays import Array
 
 MOST_BINS = 1 << 18
 """Most bins: 6 MB."""
@@ -30,19 +31,19 @@ class Ranks:
     ----------
     dropped : int
         Number of last bits that bins leave out.
-    bins : Tensor of shape (b,)
+    bins : Array of shape (b,)
         Leading bits of the bins, increasing.
-    counts : Tensor of shape (b, 2)
+    counts : Array of shape (b, 2)
         Numbers of unmarked and of marked rows.
     """
 
     dropped: int
-    bins: Int[Tensor, " b"]
-    counts: Int[Tensor, "b 2"]
+    bins: Int[Array, " b"]
+    counts: Int[Array, "b 2"]
 
     @classmethod
     def of(
-        cls, values: Float[Tensor, " n"], marked: Bool[Tensor, " n"], most: int = MOST_BINS
+        cls, values: Float[Array, " n"], marked: Bool[Array, " n"], most: int = MOST_BINS
     ) -> Ranks:
         """Return the bins of some rows, at most `most` and at least two.
 
@@ -51,11 +52,11 @@ class Ranks:
         ValueError
             If a value is NaN, which has no place in any order.
         """
-        if bool(values.isnan().any()):
+        if bool(xp.isnan(values).any()):
             raise ValueError("predictions hold NaN: they cannot be ordered")
-        bins, place = _order_integers(values.double()).unique(return_inverse=True)
+        bins, place = xp.unique(_order_integers(xp.to_float64(values)), return_inverse=True)
         # Two counters for each bin in one pass: even for unmarked rows, odd for marked ones.
-        counts = torch.bincount(2 * place + marked, minlength=2 * len(bins)).reshape(-1, 2)
+        counts = xp.bincount(2 * place + marked, minlength=2 * len(bins)).reshape(-1, 2)
         return cls(0, bins, counts)._within(most)
 
     def merge(self, other: Ranks, most: int = MOST_BINS) -> Ranks:
@@ -63,15 +64,15 @@ class Ranks:
         dropped = max(self.dropped, other.dropped)
         # Bins are comparable only if both have dropped the same bits.
         a, b = (ranks._coarser(dropped - ranks.dropped) for ranks in (self, other))
-        bins, place = torch.cat([a.bins, b.bins]).unique(return_inverse=True)
-        counts = a.counts.new_zeros(len(bins), 2)
-        counts.index_add_(0, place, torch.cat([a.counts, b.counts]))
+        bins, place = xp.unique(xp.concat([a.bins, b.bins]), return_inverse=True)
+        counts = xp.zeros((len(bins), 2), like=a.counts)
+        xp.add_at(counts, place, xp.concat([a.counts, b.counts]))
         return Ranks(dropped, bins, counts)._within(most)
 
     @property
     def has_both(self) -> bool:
         """Whether some rows are marked, and others are not."""
-        return bool((self.counts.sum(dim=0) > 0).all())
+        return bool((self.counts.sum(axis=0) > 0).all())
 
     @property
     def area_error(self) -> float:
@@ -80,7 +81,7 @@ class Ranks:
         Pairs of a marked and another row in one bin count half: the error is at most half their
         share of all such pairs, and zero while each distinct value has its bin.
         """
-        unmarked, marked = self.counts.double().unbind(dim=1)
+        unmarked, marked = xp.to_float64(self.counts).T
         if not self.dropped:
             return 0.0
         return float((marked * unmarked).sum() / (marked.sum() * unmarked.sum()) / 2)
@@ -92,7 +93,9 @@ class Ranks:
         bin, its rows count on both sides in proportion: while each value has its own bin, this
         affects only rows with equal values.
         """
-        rows, marked = (part.cumsum(0) for part in (self.counts.sum(dim=1), self.counts[:, 1]))
+        rows, marked = (
+            part.cumsum(axis=0) for part in (self.counts.sum(axis=1), self.counts[:, 1])
+        )
         n = int(rows[-1])
         sizes = [n // parts + (i < n % parts) for i in range(parts)]
         cuts = [sum(sizes[:i]) for i in range(parts + 1)]
@@ -117,26 +120,26 @@ class Ranks:
         if more == 0:
             return self
         # Shifted bins stay sorted, so that equal ones are neighbours.
-        bins, place = (self.bins >> more).unique_consecutive(return_inverse=True)
-        counts = self.counts.new_zeros(len(bins), 2).index_add_(0, place, self.counts)
+        bins, place = xp.unique(self.bins >> more, return_inverse=True)
+        counts = xp.add_at(xp.zeros((len(bins), 2), like=self.counts), place, self.counts)
         return Ranks(self.dropped + more, bins, counts)
 
 
-def _order_integers(values: Float[Tensor, " n"]) -> Int[Tensor, " n"]:
+def _order_integers(values: Float[Array, " n"]) -> Int[Array, " n"]:
     """Return integers in the order of float64 numbers: their bits, inverted for negative ones.
 
     Minus zero is zero.
     """
     # Adding zero turns minus zero into zero, which has other bits.
-    bits = (values + 0.0).contiguous().view(torch.int64)
+    bits = xp.contiguous(values + 0.0).view(xp.int64)
     # The shift copies the sign to all bits: negative numbers are inverted, as their bits increase
     # with their size.
     return bits ^ ((bits >> 63) & _MAGNITUDE_BITS)
 
 
-def _between(rows: Int[Tensor, " b"], marked: Int[Tensor, " b"], cut: int) -> float:
+def _between(rows: Int[Array, " b"], marked: Int[Array, " b"], cut: int) -> float:
     """Return the number of marked rows among the first `cut` rows, from cumulative counts."""
-    place = int(torch.searchsorted(rows, cut))  # the bin that the cut is in, or at the end of
+    place = int(xp.find_insertions(rows, cut))  # the bin that the cut is in, or at the end of
     before = (int(rows[place - 1]), int(marked[place - 1])) if place else (0, 0)
     share = (cut - before[0]) / (int(rows[place]) - before[0])
     return before[1] + share * (int(marked[place]) - before[1])

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import torch
 from jaxtyping import Int, Num
-from torch import Tensor
 
-from ..data import BlockReduction, Value
+from .. import _arrays as xp
+from .._arrays import Array
+from ..data import BlockReduction
 from ..model import Probabilities
 from ..model.uncertainty.probabilities import likeliest
 from .forms import Form
@@ -30,7 +30,7 @@ class Means:
 
 
 @dataclass(frozen=True, eq=False)
-class RowMeans(Value, BlockReduction[Means]):
+class RowMeans(BlockReduction[Means]):
     """Reduction of predictions, true values and optional weights to `Means`.
 
     Attributes
@@ -43,11 +43,11 @@ class RowMeans(Value, BlockReduction[Means]):
     forms: tuple[Form, ...]
     constant: float | None = None
 
-    def __call__(self, start: int, block: Tensor, *rowwise: Any) -> Means:
+    def __call__(self, start: int, block: Array, *rowwise: Any) -> Means:
         """Return the means of one block."""
-        y = rowwise[0].double().reshape(len(block), -1).numpy()
-        w = rowwise[1].double().reshape(-1).numpy() if len(rowwise) > 1 else None
-        output = block.double().numpy()
+        y = xp.to_float64(rowwise[0]).reshape(len(block), -1)
+        w = xp.to_float64(rowwise[1]).reshape(-1) if len(rowwise) > 1 else None
+        output = xp.to_float64(block)
         return self.of(y, output if self.constant is None else np.full_like(y, self.constant), w)
 
     def of(self, y: np.ndarray, output: np.ndarray, weights: np.ndarray | None) -> Means:
@@ -81,7 +81,7 @@ class ClassSummary:
 
     Attributes
     ----------
-    counts : Tensor of shape (l, k)
+    counts : Array of shape (l, k)
         Rows, or sums of weights, by the number of their label and of their predicted class.
     means : Means
         Means over the probabilities of rows whose label is a class.
@@ -90,13 +90,13 @@ class ClassSummary:
         empty if they are not requested.
     """
 
-    counts: Num[Tensor, "l k"]
+    counts: Num[Array, "l k"]
     means: Means
     ranks: tuple[Ranks, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class ClassMeans(Value, BlockReduction[ClassSummary]):
+class ClassMeans(BlockReduction[ClassSummary]):
     """Reduction of decision values and numbers of labels to a `ClassSummary`.
 
     Cost: l k numbers in a result, and for the ranks up to 6 MB a class, 25 MB in all, sorted in
@@ -106,7 +106,7 @@ class ClassMeans(Value, BlockReduction[ClassSummary]):
     ----------
     means : RowMeans
         Means for metrics of probabilities.
-    classes : Tensor of shape (l,)
+    classes : Array of shape (l,)
         Class number of each label, or -1 for labels that are no class of the model.
     probabilities : Probabilities
     count : int
@@ -118,28 +118,28 @@ class ClassMeans(Value, BlockReduction[ClassSummary]):
     """
 
     means: RowMeans
-    classes: Int[Tensor, " l"]
+    classes: Int[Array, " l"]
     probabilities: Probabilities
     count: int
     is_ranked: bool = True
     max_bins: int = MOST_BINS
 
-    def __call__(self, start: int, block: Tensor, *rowwise: Any) -> ClassSummary:
+    def __call__(self, start: int, block: Array, *rowwise: Any) -> ClassSummary:
         """Return the summary of one block."""
-        label, k = rowwise[0].reshape(-1).long(), self.count
-        w = rowwise[1].double().reshape(-1) if len(rowwise) > 1 else None
+        label, k = xp.cast(rowwise[0].reshape(-1), xp.int64), self.count
+        w = xp.to_float64(rowwise[1]).reshape(-1) if len(rowwise) > 1 else None
         size = len(self.classes) * k
-        counts = torch.bincount(label * k + likeliest(block), w, minlength=size).reshape(-1, k)
+        counts = xp.bincount(label * k + likeliest(block), w, minlength=size).reshape(-1, k)
         # A label that is no class would count among the other rows of every curve.
         is_known = self.classes[label] >= 0
         true, values = self.classes[label][is_known], block[is_known]
-        weights = None if w is None else w[is_known].numpy()
-        means = self.means.of(true.numpy(), self.probabilities(values).numpy(), weights)
+        weights = None if w is None else w[is_known]
+        means = self.means.of(true, self.probabilities(values), weights)
         return ClassSummary(counts, means, tuple(self._ranks(values, true)))
 
-    def _ranks(self, values: Tensor, true: Tensor) -> Iterable[Ranks]:
+    def _ranks(self, values: Array, true: Array) -> Iterable[Ranks]:
         first = 1 if values.shape[1] == 1 else 0  # one value is of the second of two classes
-        for label, column in enumerate(values.t() if self.is_ranked else (), first):
+        for label, column in enumerate(values.T if self.is_ranked else (), first):
             yield Ranks.of(column, true == label, self._bins)
 
     @property

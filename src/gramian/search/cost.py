@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-import torch
-
+from .. import _arrays as xp
 from .._parallel.seconds import read_seconds
 from .._sparse import slice_rows, take_rows
 from ..engines import Engine
@@ -76,7 +75,7 @@ def seconds_of_evaluation(
     cols = slice_rows(X, max(0, len(X) - PROBE_ROWS), len(X))
     # A separate meter: the budget of a search does not pay for measurements.
     K = KernelOperator(stem.fits[0].kernel, rows, cols, engine, meter=CostMeter())
-    least_seconds, ones = math.inf, torch.ones(len(cols), columns, dtype=X.dtype)
+    least_seconds, ones = math.inf, xp.ones((len(cols), columns), X.dtype)
     # The minimum excludes the warm-up, and interruptions by other processes.
     for _ in range(PROBES):
         started = read_seconds()

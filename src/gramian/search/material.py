@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array, RandomStream
 from .._sparse import take_rows
 from ..data import LinearMap, QuantileMap
 from ..metric.sampling import split_held_out
@@ -31,14 +31,14 @@ class Split:
 
     Attributes
     ----------
-    train : Tensor of shape (n,)
+    train : Array of shape (n,)
         Row numbers, in random order if a sample of them is used.
-    validation : Tensor of shape (v,)
+    validation : Array of shape (v,)
         Row numbers.
     """
 
-    train: Int[Tensor, " n"]
-    validation: Int[Tensor, " v"]
+    train: Int[Array, " n"]
+    validation: Int[Array, " v"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,44 +47,44 @@ class Material:
 
     Attributes
     ----------
-    X : Tensor of shape (n, d)
+    X : Array of shape (n, d)
         Dense or sparse rows; maps need dense rows.
-    Y : Tensor of shape (n, t)
-    weights : Tensor of shape (n,), or None
+    Y : Array of shape (n, t)
+    weights : Array of shape (n,), or None
     coded : bool
         Whether targets are codes of classes.
     splits : sequence of Split
-    rng : torch.Generator
-    scales : Tensor of shape (d,), or None
+    rng : RandomStream
+    scales : Array of shape (d,), or None
         Standard deviations of the features before standardisation; None without it.
     """
 
-    X: Float[Tensor, "n d"]
-    Y: Float[Tensor, "n t"]
-    weights: Float[Tensor, " n"] | None
+    X: Float[Array, "n d"]
+    Y: Float[Array, "n t"]
+    weights: Float[Array, " n"] | None
     coded: bool
     splits: Sequence[Split]
-    rng: torch.Generator
-    scales: Float[Tensor, " d"] | None = None
+    rng: RandomStream
+    scales: Float[Array, " d"] | None = None
 
     @classmethod
     def of(
         cls,
-        X: Float[Tensor, "n d"],
-        Y: Float[Tensor, "n t"],
-        weights: Float[Tensor, " n"] | None = None,
+        X: Float[Array, "n d"],
+        Y: Float[Array, "n t"],
+        weights: Float[Array, " n"] | None = None,
         *,
         coded: bool = False,
         splits: Sequence[Split] | None = None,
-        rng: torch.Generator,
-        scales: Float[Tensor, " d"] | None = None,
+        rng: RandomStream,
+        scales: Float[Array, " d"] | None = None,
     ) -> Material:
         """Return rows with the given splits, or with random splits."""
         if splits is None:
             splits = random_splits(Y, coded, rng)
         return cls(X, Y, weights, coded, splits, rng, scales)
 
-    def part(self, index: Int[Tensor, " k"], splits: Sequence[Split]) -> Material:
+    def part(self, index: Int[Array, " k"], splits: Sequence[Split]) -> Material:
         """Return a subset of the rows with the same maps, and its own splits."""
         w = self.weights
         weights = None if w is None else w[index]
@@ -109,9 +109,9 @@ class Material:
         return QuantileMap.fit(self.X, rng=self.rng)
 
     @cached_property
-    def _normal(self) -> tuple[Tensor, Tensor]:
+    def _normal(self) -> tuple[Array, Array]:
         """Rows as normal scores, and a mask of the rows computed so far."""
-        return torch.empty_like(self.X), torch.zeros(len(self.X), dtype=torch.bool)
+        return xp.empty_like(self.X), xp.zeros(len(self.X), xp.bool)
 
     @cached_property
     def common(self) -> LinearMap | None:
@@ -123,21 +123,21 @@ class Material:
         if self.scales is None or self.X.shape[1] == 1:
             return None
         # A constant feature is zero after standardisation. Its scale has no meaning.
-        varying = self.scales[self.X.abs().amax(dim=0) > 0]
+        varying = self.scales[xp.max(xp.abs(self.X), axis=0) > 0]
         # Scales within 5 % of each other give almost the standardised rows again.
         if len(varying) < 2 or not 1.05 < float(varying.max() / varying.min()) < MOST_DIFFERENT:
             return None
         # Dividing by the root mean square preserves the total variance of the varying features.
-        return LinearMap(scales=self.scales / varying.square().mean().sqrt())
+        return LinearMap(scales=self.scales / xp.sqrt(xp.square(varying).mean()))
 
-    def inputs(self, name: str) -> Float[Tensor, "n d"]:
+    def inputs(self, name: str) -> Float[Array, "n d"]:
         """Return the rows for `name`: standardised, as normal scores, or on one common scale."""
         if name == "common" and self.common is not None:
             return self._common
-        return self._made_normal(torch.arange(len(self.X))) if name == "quantile" else self.X
+        return self._made_normal(xp.arange(len(self.X))) if name == "quantile" else self.X
 
     @cached_property
-    def _common(self) -> Tensor:
+    def _common(self) -> Array:
         return self.X if self.common is None else self.common.forth(self.X)
 
     def compose(self, inputs: str, map_: LinearMap | None) -> LinearMap | None:
@@ -161,11 +161,11 @@ class Material:
             None if w is None else w[learn], None if w is None else w[split.validation],
         )  # fmt: skip
 
-    def _rows(self, inputs: str, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
+    def _rows(self, inputs: str, index: Int[Array, " k"]) -> Float[Array, "k d"]:
         X = self._made_normal(index) if inputs == "quantile" else self.inputs(inputs)
         return take_rows(X, index)
 
-    def _made_normal(self, index: Int[Tensor, " k"]) -> Float[Tensor, "n d"]:
+    def _made_normal(self, index: Int[Array, " k"]) -> Float[Array, "n d"]:
         """Return rows as normal scores; only rows in `index` are computed.
 
         Quantiles of 1,000 features take a second for 10,000 rows.
@@ -177,45 +177,43 @@ class Material:
         return mapped
 
     @cached_property
-    def held_out_index(self) -> Int[Tensor, " v"]:
+    def held_out_index(self) -> Int[Array, " v"]:
         """Indices of all held-out rows, split by split."""
-        return torch.cat([split.validation for split in self.splits])
+        return xp.concat([split.validation for split in self.splits])
 
     @property
-    def truth(self) -> Float[Tensor, "v t"]:
+    def truth(self) -> Float[Array, "v t"]:
         """Targets of all held-out rows."""
         return self.Y[self.held_out_index]
 
     @property
-    def held_weights(self) -> Float[Tensor, " v"] | None:
+    def held_weights(self) -> Float[Array, " v"] | None:
         """Weights of all held-out rows."""
         return None if self.weights is None else self.weights[self.held_out_index]
 
 
-def random_splits(Y: Float[Tensor, "n t"], coded: bool, rng: torch.Generator) -> list[Split]:
+def random_splits(Y: Float[Array, "n t"], coded: bool, rng: RandomStream) -> list[Split]:
     """Return five folds of few rows, or one split of many, stratified by class."""
     n = len(Y)
     if n < FEW_ROWS:
         return random_folds(Y, coded, FOLD_COUNT, rng)
     # Samples are the first rows of `train`, so its order must be random.
-    order = torch.randperm(n, generator=rng)
+    order = rng.permutation(n)
     held_index, learn = split_held_out(Y[order], coded)
     return [Split(order[learn], order[held_index])]
 
 
-def random_folds(
-    Y: Float[Tensor, "n t"], coded: bool, count: int, rng: torch.Generator
-) -> list[Split]:
+def random_folds(Y: Float[Array, "n t"], coded: bool, count: int, rng: RandomStream) -> list[Split]:
     """Return `count` folds, each held out once, stratified by class."""
     n = len(Y)
-    order = torch.randperm(n, generator=rng)
+    order = rng.permutation(n)
     # 1. Order the positions by class. The sort is stable, so each class stays in random order.
-    place = torch.arange(n)
+    place = xp.arange(n)
     if coded:
         Z = Y[order]
-        label = (Z[:, 0] > 0).long() if Z.shape[1] == 1 else Z.argmax(dim=1)
+        label = xp.cast(Z[:, 0] > 0, xp.int64) if Z.shape[1] == 1 else Z.argmax(axis=1)
         place = label.argsort(stable=True)
     # 2. Deal the positions out to the folds in turn: each fold gets its share of every class.
-    number = torch.empty(n, dtype=torch.int64)
-    number[place] = torch.arange(n) % min(count, n)
+    number = xp.empty(n, xp.int64)
+    number[place] = xp.arange(n) % min(count, n)
     return [Split(order[number != k], order[number == k]) for k in range(min(count, n))]

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from jaxtyping import Float
-from torch import Tensor
 
+from .._arrays import Array
 from ..kernels import Kernel
 from ..kernels.base import kernels
 
@@ -76,7 +76,7 @@ class Trial:
         codes, unless the user sets a score.
     losses : tuple of (penalty, loss)
         Loss of each penalty of the path.
-    values : Tensor of shape (v, t), or None
+    values : Array of shape (v, t), or None
         Predictions of all held-out rows by fits with all rows as centers.
     seconds : float
         Seconds of this fit.
@@ -91,7 +91,7 @@ class Trial:
     penalty: float
     loss: float
     losses: tuple[tuple[float, float], ...]
-    values: Float[Tensor, "v t"] | None
+    values: Float[Array, "v t"] | None
     seconds: float
     elapsed: float
     evaluations: int

@@ -7,10 +7,10 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array
 from .._parallel.seconds import read_seconds
 from ..engines import Engine
 from ..paths.sample import squared_loss
@@ -38,7 +38,7 @@ SAMPLE_WINS = 0.95
 """Ratio of a sample's loss to the loss with all rows below which the sample's fit is the result:
 the fits with all rows had no time."""
 
-Score = Callable[[Float[Tensor, "v t"]], float]
+Score = Callable[[Float[Array, "v t"]], float]
 
 
 def handicap_loss(stem: Stem) -> float:
@@ -122,7 +122,7 @@ class SearchState:
         """Return the loss by which fits are compared."""
         return fit.loss if self.score is None else self.score(fit.values)
 
-    def squared_error(self, values: Float[Tensor, "v t"]) -> float:
+    def squared_error(self, values: Float[Array, "v t"]) -> float:
         """Return the mean squared error of predictions of all held-out rows."""
         return squared_loss(values, self.material.truth, self.material.held_weights)
 
@@ -136,7 +136,7 @@ class SearchState:
         # A search of smooth kernels only may need another lengthscale to see a signal.
         if self.left_out or not set(RADIAL_KERNELS) <= set(self.space.kernels):
             return False
-        of_stems = (torch.cat([f.values for f in s.fits]) for s in (*self.stems, *self.screen))
+        of_stems = (xp.concat([f.values for f in s.fits]) for s in (*self.stems, *self.screen))
         of_fits = (fit.values for fit in self.fits)
         return not any(map(self.predicts, itertools.chain(of_fits, of_stems)))
 
@@ -191,42 +191,42 @@ class SearchState:
             raise ValueError("the search has no result yet: no step has finished")
         return min(stems, key=lambda s: s.loss)
 
-    def loss_of(self, values: Float[Tensor, "v t"]) -> float:
+    def loss_of(self, values: Float[Array, "v t"]) -> float:
         """Return the loss of predictions of all held-out rows that compares fits."""
         return (self.score or self.squared_error)(values)
 
-    def predict_held_out(self) -> Float[Tensor, "v t"]:
+    def predict_held_out(self) -> Float[Array, "v t"]:
         """Return the predictions of all held-out rows; without fits, the mean of the targets."""
         if not self.fits:
             # The mean of standardised or centred targets is zero.
-            return torch.zeros_like(self.material.truth)
+            return xp.zeros_like(self.material.truth)
         pairs = zip(self.shares(), self.fits, strict=True)
-        return torch.stack([w * fit.values.double() for w, fit in pairs if w > 0]).sum(dim=0)
+        return xp.stack([w * xp.to_float64(fit.values) for w, fit in pairs if w > 0]).sum(axis=0)
 
     def _or_constant(self, member: Member, loss: float) -> Member:
         return member if loss < self._constant_loss() else constant(member)
 
-    def predicts(self, values: Float[Tensor, "v t"]) -> bool:
+    def predicts(self, values: Float[Array, "v t"]) -> bool:
         """Return whether predictions are better than the mean, by more than their standard error.
 
         The best of hundreds of trials is better by chance: on rows without any signal, 10 of 12
         searches had a gain, 4 of 12 a gain above the standard error. With a signal of R2 = 0.05 on
         300 rows, or of 0.3 on 60 rows, this test rejects 1 search of 12.
         """
-        truth, weights = self.material.truth.double(), self.material.held_weights
-        w = torch.ones(len(truth)) if weights is None else weights
-        w = w.double() / w.double().sum()
+        truth, weights = xp.to_float64(self.material.truth), self.material.held_weights
+        w = xp.ones(len(truth), xp.float32) if weights is None else weights
+        w = xp.to_float64(w) / xp.to_float64(w).sum()
         # One gain per row: the outputs of a row are not independent observations.
-        gains = (truth.square() - (values.double() - truth).square()).mean(dim=1)
+        gains = (xp.square(truth) - xp.square(xp.to_float64(values) - truth)).mean(axis=1)
         gain = float(w @ gains)
         # Standard error of a weighted mean.
-        error = float((w.square() @ (gains - gain).square()).sqrt())
-        least_gain = (1 - NOTHING_GAINED) * self.squared_error(torch.zeros_like(truth))
+        error = float(xp.sqrt(xp.square(w) @ xp.square(gains - gain)))
+        least_gain = (1 - NOTHING_GAINED) * self.squared_error(xp.zeros_like(truth))
         return gain > max(least_gain, error)
 
     def _constant_loss(self) -> float:
         """Return the loss of the mean of the targets, less a tolerance."""
-        return NOTHING_GAINED * self.squared_error(torch.zeros_like(self.material.truth))
+        return NOTHING_GAINED * self.squared_error(xp.zeros_like(self.material.truth))
 
     def record(self, step: str, member: Member) -> Trial:
         """Return the trial of a last fit."""
@@ -253,7 +253,7 @@ class SearchState:
         penalty: float,
         loss: float,
         losses: tuple[tuple[float, float], ...],
-        values: Tensor | None,
+        values: Array | None,
         started: float,
     ) -> Trial:
         """Return the record of a fit for the watchers."""

@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
-import torch
-from torch import Tensor
-
+from .. import _arrays as xp
+from .._arrays import Array, RandomStream
 from .._parallel.seconds import read_seconds
 from .._sparse import is_sparse
 from ..data import LinearMap
@@ -33,10 +32,10 @@ _RESULT_CLASSES: dict[str, type] = {}
 class Store(Protocol):
     """Storage of parts by number, such as `gramian.callbacks.journal.Journal`."""
 
-    def part(self, number: int) -> tuple[dict[str, Any], dict[str, Tensor]] | None:
+    def part(self, number: int) -> tuple[dict[str, Any], dict[str, Array]] | None:
         """Return the facts and the tensors of a part; None if it is missing or damaged."""
 
-    def append(self, number: int, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
+    def append(self, number: int, facts: Mapping[str, Any], tensors: Mapping[str, Array]) -> None:
         """Write a part."""
 
     def warn_of_damage(self, number: int) -> None:
@@ -56,12 +55,12 @@ class Steps:
         self._store: Store | None = None
         self._offset, self._started = 0.0, 0.0
         self._next, self._chain = 0, ""
-        self._part: tuple[dict[str, Any], dict[str, Tensor]] | None = None
+        self._part: tuple[dict[str, Any], dict[str, Array]] | None = None
         self._replayed: deque[float] = deque()
         self._readings: list[float] = []
         self._is_computing = False
 
-    def keep(self, store: Store, *, started: float, rng: torch.Generator, meter: CostMeter) -> None:
+    def keep(self, store: Store, *, started: float, rng: RandomStream, meter: CostMeter) -> None:
         """Attach a journal: read its steps, and append new ones.
 
         Parameters
@@ -69,7 +68,7 @@ class Steps:
         store : Journal
         started : float
             The time of `read_clock` at which the search began.
-        rng : torch.Generator
+        rng : RandomStream
             Generator of the search.
         meter : CostMeter
             Meter of the search.
@@ -222,7 +221,7 @@ class Steps:
 
     def _add(self, name: str, result: object, spent: int) -> None:
         """Append a step to the journal."""
-        tensors = {GENERATOR_STATE: self._rng.get_state()}
+        tensors = {GENERATOR_STATE: self._rng.state()}
         facts = {
             "step": name, "before": self._chain, "readings": self._readings,
             "ended": read_seconds() + self._offset - self._started, "evaluations": spent,
@@ -232,13 +231,13 @@ class Steps:
             self._store.append(self._next, facts, tensors)
         self._advance(name, tensors)
 
-    def _advance(self, name: str, tensors: Mapping[str, Tensor]) -> None:
+    def _advance(self, name: str, tensors: Mapping[str, Array]) -> None:
         digest = hashlib.sha256(f"{self._chain} {name}".encode())
         for key in sorted(tensors):
             # Among the tensors is the state of the generator, so the chain also covers random
             # numbers.
-            dense = tensors[key].detach().contiguous().reshape(-1)
-            digest.update(dense.view(torch.uint8).numpy().tobytes())
+            dense = xp.contiguous(xp.detach(tensors[key])).reshape(-1)
+            digest.update(dense.view(xp.uint8).tobytes())
         self._chain, self._readings = digest.hexdigest(), []
         self._next += 1
         self._load()
@@ -249,20 +248,20 @@ def register_results(*classes: type) -> None:
     _RESULT_CLASSES.update({cls.__name__: cls for cls in classes})
 
 
-def pack(value: Any, tensors: dict[str, Tensor]) -> Any:
+def pack(value: Any, tensors: dict[str, Array]) -> Any:
     """Return a result as JSON, and put its tensors into `tensors`."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     # Lists are packed, too: JSON would return tuples as lists.
     if isinstance(value, tuple | list):
         return {type(value).__name__: [pack(element, tensors) for element in value]}
-    if isinstance(value, Tensor):
+    if xp.is_array(value):
         if is_sparse(value):
-            parts = (value.crow_indices(), value.col_indices(), value.values())
+            parts = (xp.indptr(value), xp.indices(value), xp.entries(value))
             return {"sparse": [pack(part, tensors) for part in parts], "shape": list(value.shape)}
         name = str(len(tensors))
         tensors[name] = value
-        return {"tensor": name, "strides": value.stride()}
+        return {"tensor": name, "strides": xp.strides(value)}
     if isinstance(value, Kernel):
         return {"kernel": value.to_dict()}
     if isinstance(value, LinearMap):
@@ -273,7 +272,7 @@ def pack(value: Any, tensors: dict[str, Tensor]) -> Any:
     raise TypeError(f"the journal of a search cannot store a {type(value).__name__}")
 
 
-def unpack(value: Any, tensors: Mapping[str, Tensor]) -> Any:
+def unpack(value: Any, tensors: Mapping[str, Array]) -> Any:
     """Return the result that `pack` encoded."""
     if not isinstance(value, dict):
         return value
@@ -284,15 +283,12 @@ def unpack(value: Any, tensors: Mapping[str, Tensor]) -> Any:
         return from_dict(value["kernel"])
     if "tensor" in value:
         tensor = tensors[value["tensor"]]
-        strided = torch.empty_strided(tensor.shape, value["strides"], dtype=tensor.dtype)
-        # Products round differently for another memory layout.
-        return strided.copy_(tensor)
+        # Products round differently for another order in memory.
+        return xp.with_strides(tensor, value["strides"])
     if "sparse" in value:
         crow, col, values = (unpack(part, tensors) for part in value["sparse"])
         # Indices from a damaged record could address memory outside the tensor.
-        return torch.sparse_csr_tensor(
-            crow, col, values, size=value["shape"], check_invariants=True
-        )
+        return xp.csr(crow, col, values, tuple(value["shape"]), check=True)
     if "map" in value:
         return LinearMap(*(unpack(part, tensors) for part in value["map"]))
     ((kind, packed),) = value.items()

@@ -6,8 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Generic, TypeVar
 
-import torch
-
+from .._arrays import RandomStream
 from .._messages.errors import TextError
 from .._registries.registry import Registry
 from ..data import RowSource
@@ -24,7 +23,7 @@ returning True.
 
 If it has a method ``finish()``, the method is called when the run has ended, for whatever reason.
 
-Tensors of the problem and of the state may be on a GPU; ``state.coef.cpu().numpy()`` works on any
+Arrays of the problem and of the state may be on a GPU; ``xp.to_host(state.coef)`` works on any
 device.
 """
 
@@ -76,7 +75,7 @@ class Solver(ABC, Generic[ProblemType, StateType]):
         problem: ProblemType,
         state: State | None = None,
         *,
-        rng: torch.Generator | None = None,
+        rng: RandomStream | None = None,
     ) -> Iterator[StateType]:
         """Yield the state at the start, then the state after each iteration, without end.
 

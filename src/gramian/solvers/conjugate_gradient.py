@@ -6,17 +6,17 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-import torch
 from jaxtyping import Bool, Float
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array
 from .._linalg import condition_of_lanczos
 from .._messages.errors import TextError
 from .loop.metrics import RESIDUAL_KEY
 from .loop.state import State, starting_coef
 from .loop.stopping import StopReason
 
-Linear = Callable[[Tensor], Tensor]
+Linear = Callable[[Array], Array]
 
 REFINE_BELOW = 0.1
 """Default drop of the recursive residual from which the true residual is computed."""
@@ -34,45 +34,45 @@ class CGState(State):
 
     Attributes
     ----------
-    residual, direction : Tensor of shape (m, t)
-    energy : Tensor of shape (t,)
+    residual, direction : Array of shape (m, t)
+    energy : Array of shape (t,)
         Inner product of the residual with the preconditioned residual.
-    active : Tensor of shape (t,)
+    active : Array of shape (t,)
         Whether a column still moves.
-    checked : Tensor of shape (t,)
+    checked : Array of shape (t,)
         Norms of the residual when it was last computed directly.
-    lanczos : Tensor of shape (k, 2)
+    lanczos : Array of shape (k, 2)
         Step lengths and residual ratios of the watched column; see `conjugate_gradient`.
-    best : Tensor of shape (m, t)
+    best : Array of shape (m, t)
         The iterate with the least ``rel_residual`` so far.
     least : float
         The ``rel_residual`` of `best`.
     """
 
-    residual: Float[Tensor, "m t"]
-    direction: Float[Tensor, "m t"]
-    energy: Float[Tensor, " t"]
-    active: Bool[Tensor, " t"]
-    checked: Float[Tensor, " t"]
-    lanczos: Float[Tensor, "k 2"]
-    best: Float[Tensor, "m t"]
+    residual: Float[Array, "m t"]
+    direction: Float[Array, "m t"]
+    energy: Float[Array, " t"]
+    active: Bool[Array, " t"]
+    checked: Float[Array, " t"]
+    lanczos: Float[Array, "k 2"]
+    best: Float[Array, "m t"]
     least: float = math.inf
 
     @property
     def verdict(self) -> StopReason | None:
         """No progress if no column can move and some residual is larger than rounding."""
-        is_large = self.metrics.get(RESIDUAL_KEY, 0.0) > torch.finfo(self.coef.dtype).eps
+        is_large = self.metrics.get(RESIDUAL_KEY, 0.0) > xp.finfo(self.coef.dtype).eps
         return "no_progress" if is_large and not bool(self.active.any()) else None
 
 
 def conjugate_gradient(
     apply: Linear,
-    rhs: Float[Tensor, "m t"],
+    rhs: Float[Array, "m t"],
     *,
     state: State | None = None,
     precondition: Linear | None = None,
     exact_residual: Linear | None = None,
-    probes: Float[Tensor, "m k"] | None = None,
+    probes: Float[Array, "m k"] | None = None,
     rounding: float = 1e-5,
     refine_below: float = REFINE_BELOW,
     watched: int | None = None,
@@ -84,7 +84,7 @@ def conjugate_gradient(
     apply : callable
         Products with the symmetric positive definite A, possibly in a lower precision than
         float64.
-    rhs : Tensor of shape (m, t)
+    rhs : Array of shape (m, t)
     state : State, optional
         A `CGState` to resume from, or a plain state with the starting coefficients. Resuming
         recomputes the residual, at one more product, and raises ValueError if it differs from the
@@ -94,7 +94,7 @@ def conjugate_gradient(
     exact_residual : callable, optional
         Map from x to b - A x in float64. With it the iterate is float64, and the solution reaches
         float64 accuracy although `apply` does not.
-    probes : Tensor of shape (m, k), optional
+    probes : Array of shape (m, k), optional
         Directions along which the residual stored in a state is compared with the recomputed one;
         whole columns if None. Give them if x is in coordinates that amplify rounding.
     rounding : float, default=1e-5
@@ -155,27 +155,27 @@ class _Setup:
     precondition: Linear
     exact_residual: Linear | None
     refine_below: float
-    norm: Tensor
+    norm: Array
     watched: int
-    probes: Tensor | None
+    probes: Array | None
     rounding: float
 
-    def metrics(self, residual: Tensor, lanczos: Tensor) -> dict[str, float]:
-        relative = _norms(residual) / torch.where(self.norm > 0, self.norm, 1.0)
+    def metrics(self, residual: Array, lanczos: Array) -> dict[str, float]:
+        relative = _norms(residual) / xp.where(self.norm > 0, self.norm, 1.0)
         condition = condition_of_lanczos(lanczos[:, 0], lanczos[:, 1])
         return {RESIDUAL_KEY: float(relative.max()), "condition": condition}
 
-    def floor(self, dtype: torch.dtype) -> Tensor:
-        return torch.finfo(dtype).eps * self.norm
+    def floor(self, dtype: xp.DType) -> Array:
+        return xp.finfo(dtype).eps * self.norm
 
 
-def _start(setup: _Setup, rhs: Tensor, state: State | None) -> CGState:
+def _start(setup: _Setup, rhs: Array, state: State | None) -> CGState:
     # The iterate holds more digits than the products, because true residuals correct it.
-    dtype = torch.float64 if setup.exact_residual is not None else rhs.dtype
-    x = starting_coef(state, rhs.to(dtype))
+    dtype = xp.float64 if setup.exact_residual is not None else rhs.dtype
+    x = starting_coef(state, xp.cast(rhs, dtype))
     residual = rhs if state is None else _true_residual(setup, x, rhs)
     z = setup.precondition(residual)
-    metrics = setup.metrics(residual, rhs.new_empty(0, 2))
+    metrics = setup.metrics(residual, xp.empty((0, 2), like=rhs))
     return CGState(
         iteration=0 if state is None else state.iteration,
         coef=x,
@@ -185,30 +185,30 @@ def _start(setup: _Setup, rhs: Tensor, state: State | None) -> CGState:
         energy=dot_columns(residual, z),
         active=_norms(residual) > 0,
         checked=_norms(residual),
-        lanczos=torch.empty(0, 2, dtype=torch.float64, device=rhs.device),
+        lanczos=xp.empty((0, 2), xp.float64, like=rhs),
         best=x,
         least=metrics[RESIDUAL_KEY],
     )
 
 
-def _true_residual(setup: _Setup, x: Tensor, rhs: Tensor) -> Tensor:
+def _true_residual(setup: _Setup, x: Array, rhs: Array) -> Array:
     if setup.exact_residual is not None:
-        return setup.exact_residual(x).to(rhs.dtype)
+        return xp.cast(setup.exact_residual(x), rhs.dtype)
     return rhs - setup.apply(x)
 
 
-def _check_residual(setup: _Setup, rhs: Tensor, s: CGState) -> None:
+def _check_residual(setup: _Setup, rhs: Array, s: CGState) -> None:
     """Raise ValueError if the residual of a state differs from the residual of its iterate."""
 
-    def sizes(x: Tensor) -> Tensor:
-        return _norms(x if setup.probes is None else setup.probes.T @ x.double())
+    def sizes(x: Array) -> Array:
+        return _norms(x if setup.probes is None else setup.probes.T @ xp.to_float64(x))
 
-    difference = _true_residual(setup, s.coef, rhs).double() - s.residual.double()
+    difference = xp.to_float64(_true_residual(setup, s.coef, rhs)) - xp.to_float64(s.residual)
     # Machines sum in different orders, so that a sound file differs by rounding.
     margin = setup.rounding * sizes(rhs)
     if setup.exact_residual is not None:
         # The recursive residual may be wrong until the exact one replaces it.
-        margin += sizes(rhs) * s.checked / torch.where(setup.norm > 0, setup.norm, 1.0)
+        margin += sizes(rhs) * s.checked / xp.where(setup.norm > 0, setup.norm, 1.0)
     if not bool((sizes(difference) <= RESIDUAL_AGREEMENT * sizes(s.residual) + margin).all()):
         stated, apart = (
             setup.metrics(r, s.lanczos)[RESIDUAL_KEY] for r in (s.residual, difference)
@@ -229,7 +229,7 @@ def _step(setup: _Setup, s: CGState) -> CGState:
     active = s.active & (curvature > 0)
     alpha = divide_active(s.energy, curvature, active)
     x = s.coef + alpha * s.direction
-    residual = s.residual - alpha.to(q.dtype) * q
+    residual = s.residual - xp.cast(alpha, q.dtype) * q
     # The true residual replaces the recursive one before norms are taken, so that they are true.
     residual, restarted = _refine_residual(setup, s, x, residual, active)
     moving = _norms(residual) > setup.floor(x.dtype)
@@ -238,7 +238,7 @@ def _step(setup: _Setup, s: CGState) -> CGState:
     z = setup.precondition(residual)
     energy = dot_columns(residual, z)
     # After a replacement the old direction is no longer conjugate, and keeping it may diverge.
-    beta = torch.zeros_like(energy) if restarted else divide_active(energy, s.energy, active)
+    beta = xp.zeros_like(energy) if restarted else divide_active(energy, s.energy, active)
     lanczos = _append_step(s.lanczos, alpha[setup.watched], beta[setup.watched])
     metrics = setup.metrics(residual, lanczos)
     better = metrics[RESIDUAL_KEY] < s.least
@@ -248,7 +248,7 @@ def _step(setup: _Setup, s: CGState) -> CGState:
         coef=x,
         metrics=metrics,
         residual=residual,
-        direction=z + beta.to(z.dtype) * s.direction,
+        direction=z + xp.cast(beta, z.dtype) * s.direction,
         energy=energy,
         active=active,
         checked=_norms(residual) if restarted else s.checked,
@@ -258,49 +258,50 @@ def _step(setup: _Setup, s: CGState) -> CGState:
     )
 
 
-def _return_to_best(setup: _Setup, rhs: Tensor, s: CGState) -> CGState:
+def _return_to_best(setup: _Setup, rhs: Array, s: CGState) -> CGState:
     """Return to the best iterate and its true residual, because rounding may spoil later ones."""
     residual = _true_residual(setup, s.best, rhs)
     return replace(s, coef=s.best, residual=residual, metrics=setup.metrics(residual, s.lanczos))
 
 
 def _refine_residual(
-    setup: _Setup, s: CGState, x: Tensor, residual: Tensor, active: Tensor
-) -> tuple[Tensor, bool]:
+    setup: _Setup, s: CGState, x: Array, residual: Array, active: Array
+) -> tuple[Array, bool]:
     """Return the residual, and whether it has just been computed directly."""
     # A true residual serves all columns in one pass, so that it waits for the slowest active one.
     due = bool((_norms(residual) <= setup.refine_below * s.checked)[active].all())
     if setup.exact_residual is None or not due:
         return residual, False
-    return setup.exact_residual(x).to(residual.dtype), True
+    return xp.cast(setup.exact_residual(x), residual.dtype), True
 
 
 def no_gain(before: CGState, after: CGState) -> bool:
     """Return whether a new true residual is more than half of the previous one."""
-    is_new = not torch.equal(before.checked, after.checked)
+    # By identity: a true residual may repeat the last one to the bit, which is no gain either.
+    is_new = after.checked is not before.checked
     return is_new and bool((after.checked > 0.5 * before.checked)[before.active].any())
 
 
-def _append_step(lanczos: Tensor, alpha: Tensor, beta: Tensor) -> Tensor:
+def _append_step(lanczos: Array, alpha: Array, beta: Array) -> Array:
     """Append a step; after a restart (beta = 0) the recurrence continues as a separate block."""
     # A frozen column has a step of zero, whose inverse would be an entry of the Lanczos matrix.
     if len(lanczos) >= LANCZOS_STEPS or not alpha > 0:
         return lanczos
-    row = torch.stack([alpha, beta]).to(lanczos.dtype)
-    return torch.cat([lanczos, row[None]])
+    row = xp.cast(xp.stack([alpha, beta]), lanczos.dtype)
+    return xp.concat([lanczos, row[None]])
 
 
-def divide_active(numerator: Tensor, denominator: Tensor, active: Tensor) -> Tensor:
+def divide_active(numerator: Array, denominator: Array, active: Array) -> Array:
     """Return the quotient in active columns, and zero in the others."""
     # Both branches of `where` are computed, so the divisor of a frozen column is 1.
-    return torch.where(active, numerator / torch.where(active, denominator, 1.0), 0.0)
+    return xp.where(active, numerator / xp.where(active, denominator, 1.0), 0.0)
 
 
-def dot_columns(a: Tensor, b: Tensor) -> Tensor:
+def dot_columns(a: Array, b: Array) -> Array:
     """Return the inner products of the columns of two matrices, in float64."""
     # Sums of float32 products over many rows would lose the digits that decide convergence.
-    return (a.double() * b.double()).sum(dim=0)
+    return (xp.to_float64(a) * xp.to_float64(b)).sum(axis=0)
 
 
-def _norms(a: Tensor) -> Tensor:
-    return dot_columns(a, a).sqrt()
+def _norms(a: Array) -> Array:
+    return xp.sqrt(dot_columns(a, a))

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-import torch
-from torch import Tensor
-
+from .. import _arrays as xp
 from .. import _linalg as la
+from .._arrays import Array, RandomStream
 from ..operators import STRIP_BYTES, STRIP_COPIES, strip_rows
 from ..preconditioners._root import Root
 from ..problems import FullProblem, LinearProblem, NystromProblem
@@ -76,7 +75,7 @@ class Direct(Solver[LinearProblem, State]):
         problem: LinearProblem,
         state: State | None = None,
         *,
-        rng: torch.Generator | None = None,
+        rng: RandomStream | None = None,
     ) -> Iterator[State]:
         exact = problem.double()
         if isinstance(exact, FullProblem):
@@ -123,27 +122,27 @@ def _half_bytes(n: int) -> int:
     return 4 * n * n
 
 
-def _solve_full(problem: FullProblem, *, refine: bool) -> Tensor:
+def _solve_full(problem: FullProblem, *, refine: bool) -> Array:
     A = la.by_columns(problem.K.dense())
     la.prepare_(A)
     refine = refine and not la.is_on_device(A)
-    diagonal, is_intact = A.diagonal().clone(), True
-    coef = torch.empty_like(problem.targets)
+    diagonal, is_intact = xp.copy(xp.diagonal(A)), True
+    coef = xp.empty_like(problem.targets)
     for columns, part in problem.by_penalty():
         if not is_intact:
             la.mirror_lower_(A)  # restores the triangle that the last factor has overwritten
         # The diagonal is set from its copy, so that ridges of earlier targets do not add up.
-        A.diagonal().copy_(diagonal).add_(part.ridge.flatten())
+        xp.add_(xp.assign_(xp.diagonal(A), diagonal), part.ridge.reshape(-1))
         # The refined factor is a copy, and leaves the matrix intact for the next penalty.
         solution = la.solve_refined(A, part.rhs, float(part.ridge.min())) if refine else None
         if solution is None:
             _factorise_(A, part)
             solution, is_intact = la.solve_cholesky(A, part.rhs), False
-        coef[:, columns.to(coef.device)] = solution
+        coef[:, xp.to_device(columns, coef.device)] = solution
     return coef
 
 
-def _factorise_(A: Tensor, problem: FullProblem) -> None:
+def _factorise_(A: Array, problem: FullProblem) -> None:
     try:
         la.cholesky_(A)
     except la.NotPositiveDefinite as error:
@@ -153,45 +152,47 @@ def _factorise_(A: Tensor, problem: FullProblem) -> None:
         ) from error
 
 
-def _solve_nystrom(problem: NystromProblem) -> Tensor:
+def _solve_nystrom(problem: NystromProblem) -> Array:
     P = la.by_columns(problem.K_mm.dense())
     la.prepare_(P)
-    root = Root.build(P, torch.float64)
+    root = Root.build(P, xp.float64)
     device, q, t = problem.targets.device, len(root.T), problem.targets.shape[1]
-    T = root.T.to(device)
-    pivots = torch.arange(q, device=device) if root.order is None else root.order[:q].to(device)
+    T = xp.to_device(root.T, device)
+    pivots = (
+        xp.arange(q, device=device) if root.order is None else xp.to_device(root.order[:q], device)
+    )
     has_penalties = problem.penalties is not None
     # The targets are columns of the triangle, so that one factorisation yields the right-hand
     # sides.
-    R = T.new_zeros(q, q + t)
+    R = xp.zeros((q, q + t), like=T)
     # The ridge enters as rows of the least-squares problem: it is not squared as in normal
     # equations.
-    R.diagonal().fill_(0.0 if has_penalties else problem.shift**0.5)
+    xp.fill_(xp.diagonal(R), 0.0 if has_penalties else problem.shift**0.5)
     # Only the triangle is kept from strip to strip, and normal equations are never formed.
     for rows, block in problem.K.strips():
-        columns = block[:, pivots].t().contiguous()
-        features = la.solve_triangular(T, columns, lower=False, transpose=True).t()
-        F = torch.cat([features, problem.targets[rows]], dim=1)
+        columns = xp.contiguous(block[:, pivots].T)
+        features = la.solve_triangular(T, columns, lower=False, transpose=True).T
+        F = xp.concat([features, problem.targets[rows]], axis=1)
         if problem.weights is not None:
-            F *= problem.weights[rows, None].to(F.dtype).sqrt()
+            F *= xp.sqrt(xp.cast(problem.weights[rows, None], F.dtype))
         R = la.stacked_triangle([R, F])[:q]
     if has_penalties:
-        beta = R.new_empty(q, t)
+        beta = xp.empty((q, t), like=R)
         for numbers, part in problem.by_penalty():
-            columns = numbers.to(device)
+            columns = xp.to_device(numbers, device)
             # The triangle of all rows serves each penalty, whose ridge is stacked on it.
-            ridge = R.new_zeros(q, q + len(columns))
-            ridge.diagonal().fill_(part.shift**0.5)
-            triangle = torch.cat([R[:, :q], R[:, q + columns]], dim=1)
+            ridge = xp.zeros((q, q + len(columns)), like=R)
+            xp.fill_(xp.diagonal(ridge), part.shift**0.5)
+            triangle = xp.concat([R[:, :q], R[:, q + columns]], axis=1)
             beta[:, columns] = _solve_triangle(la.stacked_triangle([ridge, triangle])[:q], q)
     else:
         beta = _solve_triangle(R, q)
-    coef = beta.new_zeros(problem.K.shape[1], t)
+    coef = xp.zeros((problem.K.shape[1], t), like=beta)
     coef[pivots] = la.solve_triangular(T, beta, lower=False, transpose=False)
     return coef
 
 
-def _solve_triangle(R: Tensor, r: int) -> Tensor:
+def _solve_triangle(R: Array, r: int) -> Array:
     """Solve the least-squares problem from the triangle of features and targets."""
-    beta: Tensor = torch.linalg.solve_triangular(R[:, :r], R[:, r:], upper=True)
+    beta: Array = xp.solve_triangular(R[:, :r], R[:, r:], upper=True)
     return beta

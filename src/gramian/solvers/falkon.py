@@ -8,10 +8,10 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-import torch
 from jaxtyping import Int
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array, RandomStream
 from .._linalg import extremes_of_lanczos
 from ..data import Targets
 from ..preconditioners import FalkonFactor
@@ -62,7 +62,7 @@ class FalkonState(State):
         The :math:`\lambda` inside A, which determines the meaning of beta.
     wide : bool
         Whether products run in float64, whatever the dtype of the rows.
-    order : Tensor of shape (m,)
+    order : Array of shape (m,)
         Order of the landmarks in T, empty if it is their own.
     warm : bool
         Whether conjugate gradient started from nonzero coefficients.
@@ -71,7 +71,7 @@ class FalkonState(State):
     cg: CGState
     penalty: float = 0.0
     wide: bool = False
-    order: Int[Tensor, " k"]
+    order: Int[Array, " k"]
     warm: bool = field(default=False, metadata={ADDED_LATER: True})
 
     @property
@@ -237,13 +237,13 @@ class Falkon(StoresEntries, Solver[NystromProblem, FalkonState]):
         problem: NystromProblem,
         state: State | None = None,
         *,
-        rng: torch.Generator | None = None,
+        rng: RandomStream | None = None,
     ) -> Iterator[FalkonState]:
         B = self.factor(problem)
         start = _to_coordinates(B, problem, state)
         warm = isinstance(state, FalkonState) and state.warm
         precise = problem.double()
-        if self.refine is False or problem.K.dtype == torch.float64:
+        if self.refine is False or problem.K.dtype == xp.float64:
             # Float64 rows are refined only on request: a true residual corrects rounding in float64
             # alone.
             exact = precise if self.refine is True else None
@@ -274,32 +274,34 @@ class _System:
     exact: NystromProblem | None = None
     rounding: float = 0.0
 
-    def apply(self, beta: Tensor) -> Tensor:
+    def apply(self, beta: Array) -> Array:
         """Return B'H B beta: one pass over the rows."""
         return self._gradient(self.problem, beta, None)
 
-    def residual(self, beta: Tensor) -> Tensor:
+    def residual(self, beta: Array) -> Array:
         """Return the right-hand side less B'H B beta: a pass with entries in float64."""
         assert self.exact is not None
         # One pass yields K'(K w - y), in which the digits of y and K w cancel in float64.
         return -self._gradient(self.exact, beta, self.exact.targets)
 
-    def _gradient(self, problem: NystromProblem, beta: Tensor, targets: Targets | None) -> Tensor:
+    def _gradient(self, problem: NystromProblem, beta: Array, targets: Targets | None) -> Array:
         # The penalty term reuses A⁻¹ beta: B' K_mm B is A'⁻¹ A⁻¹, without K_mm.
         w = self.B.solve_A(beta)
         g = problem.K.normal(self.B.solve_T(w), problem.weights, targets) / problem.total
         return self.B.solve_At(self.B.solve_Tt(g) + problem.penalty_per_target * w)
 
-    def _watched_column(self, rhs: Tensor) -> int:
+    def _watched_column(self, rhs: Array) -> int:
         """Return the column with the largest norm among the nonzero columns of least penalty."""
         # The smallest penalty has the least eigenvalue, on which the error estimate depends.
-        norm = rhs.norm(dim=0)
-        penalties = torch.as_tensor(self.problem.penalty_per_target).to(norm).expand_as(norm)
+        norm = xp.norm(rhs, axis=0)
+        penalties = xp.expand(
+            xp.cast_like(xp.asarray(self.problem.penalty_per_target), norm), norm.shape
+        )
         moving = norm > 0
         smallest = penalties[moving].min() if bool(moving.any()) else 0.0
-        return int(torch.where(moving & (penalties <= smallest), norm, -1.0).argmax())
+        return int(xp.where(moving & (penalties <= smallest), norm, -1.0).argmax())
 
-    def errors(self, cg: CGState, coef: Tensor, warm: bool) -> dict[str, int | float]:
+    def errors(self, cg: CGState, coef: Array, warm: bool) -> dict[str, int | float]:
         """Estimate the error of predictions: the residual over the root of the least Ritz value.
 
         It is the distance from the solution in the norm of B'H B, whose square is the mean squared
@@ -309,9 +311,9 @@ class _System:
         """
         smallest, _ = extremes_of_lanczos(cg.lanczos[:, 0], cg.lanczos[:, 1])
         if warm and len(cg.lanczos) < EARLY_STEPS:
-            penalty = float(torch.as_tensor(self.problem.penalty_per_target).min())
+            penalty = float(xp.asarray(self.problem.penalty_per_target).min())
             smallest = min(smallest, self.B.least_eigenvalue(penalty))
-        norms = cg.residual.double().norm(dim=0) / math.sqrt(smallest)
+        norms = xp.norm(xp.to_float64(cg.residual), axis=0) / math.sqrt(smallest)
         error = self.problem.relative_error(norms)
         rounding = max(
             self.rounding, self.B.rounding_in_float64, self._float64_rounding(cg.coef, coef)
@@ -320,7 +322,7 @@ class _System:
             return {PREDICTION_ERROR: error}
         return {PREDICTION_ERROR: error + rounding, ROUNDING_ERROR: rounding}
 
-    def _float64_rounding(self, beta: Tensor, coef: Tensor) -> float:
+    def _float64_rounding(self, beta: Array, coef: Array) -> float:
         r"""Estimate the prediction error due to float64 entries, as a share of the spread.
 
         Rounding changes an entry by epsilon, which changes the values of a function by epsilon
@@ -334,7 +336,9 @@ class _System:
         the estimate where it is above 1e-6. The norm of B alone was up to 1e4 times the error.
         """
         per_value = self.B.coef_norm / math.sqrt(self.problem.K.shape[0])
-        sizes = coef.double().norm(dim=0) + per_value * beta.double().norm(dim=0)
+        sizes = xp.norm(xp.to_float64(coef), axis=0) + per_value * xp.norm(
+            xp.to_float64(beta), axis=0
+        )
         error = self.problem.relative_error(sizes) + per_value
         return ROUNDING_FACTOR * self.B.entry_rounding * error
 
@@ -344,7 +348,7 @@ class _System:
         rhs = self.B.solve_At(self.B.solve_Tt(self.problem.rhs / self.problem.total))
         # A missing function leaves the recursion without replacements.
         residual = None if self.exact is None else self.residual
-        float64 = self.problem.K.dtype == torch.float64
+        float64 = self.problem.K.dtype == xp.float64
         for cg in conjugate_gradient(
             self.apply,
             rhs,
@@ -371,9 +375,9 @@ class _System:
 
 def _float32_error(B: FalkonFactor, problem: NystromProblem) -> float:
     """Estimate the prediction error due to float32 products and removed directions."""
-    if problem.K.dtype == torch.float64:
+    if problem.K.dtype == xp.float64:
         return 0.0
-    least_pivot = ROUNDING_UNITS * torch.finfo(torch.float32).eps
+    least_pivot = ROUNDING_UNITS * xp.finfo(xp.float32).eps
     truncation = 0.0 if B.order is None else math.sqrt(least_pivot)
     return max(_product_rounding(B, problem), truncation)
 
@@ -402,16 +406,16 @@ def _iterate_in_float32(
     return before
 
 
-def _probes(B: FalkonFactor) -> Tensor:
+def _probes(B: FalkonFactor) -> Array:
     """Return directions for comparing residuals without the preconditioner.
 
     Along these directions rounding causes 1e-5 of the right-hand side; the coordinates beta amplify
     it to a half.
     """
-    rng = torch.Generator().manual_seed(0)
+    rng = RandomStream(0)
     m = len(B.diagonal) if B.order is None else len(B.order)
-    directions = torch.randn(m, RESIDUAL_PROBES, generator=rng, dtype=torch.float64)
-    return B.from_coef(directions.to(B.diagonal.device))
+    directions = rng.standard_normal((m, RESIDUAL_PROBES), xp.float64)
+    return B.from_coef(xp.to_device(directions, B.diagonal.device))
 
 
 def _to_coordinates(B: FalkonFactor, problem: NystromProblem, state: State | None) -> State | None:
@@ -419,7 +423,7 @@ def _to_coordinates(B: FalkonFactor, problem: NystromProblem, state: State | Non
         return None
     if isinstance(state, FalkonState) and _same_coordinates(B, state):
         return state.cg
-    coef = state.coef.double()
+    coef = xp.to_float64(state.coef)
     # With all landmarks the coordinates follow from the coefficients by triangular products.
     if B.order is None:
         return State(state.iteration, B.from_coef(coef))
@@ -430,8 +434,10 @@ def _to_coordinates(B: FalkonFactor, problem: NystromProblem, state: State | Non
 def _same_coordinates(B: FalkonFactor, state: FalkonState) -> bool:
     # The last digits of an automatic penalty depend on the machine that computes it.
     close = math.isclose(state.penalty, B.penalty, rel_tol=1e-6)
-    return close and torch.equal(state.order, _order(B)) and len(state.cg.coef) == len(B.diagonal)
+    return (
+        close and xp.array_equal(state.order, _order(B)) and len(state.cg.coef) == len(B.diagonal)
+    )
 
 
-def _order(B: FalkonFactor) -> Tensor:
-    return B.diagonal.new_empty(0, dtype=torch.int64) if B.order is None else B.order
+def _order(B: FalkonFactor) -> Array:
+    return xp.empty(0, xp.int64, like=B.diagonal) if B.order is None else B.order

@@ -10,9 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from clusters import in_threads
-from torch import Tensor
 
 from gramian import KernelRidge
 from gramian.data import ArrayRows, RowSource
@@ -62,11 +60,11 @@ def wait_until(found: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-def raises(block: Tensor) -> Tensor:
+def raises(block: np.ndarray) -> np.ndarray:
     raise ArithmeticError("of a test")
 
 
-def slow(block: Tensor) -> Tensor:
+def slow(block: np.ndarray) -> np.ndarray:
     time.sleep(0.5)
     return block.sum()
 
@@ -93,7 +91,7 @@ def test_ctrl_c_ends_the_tasks(client, monkeypatch):
         rows.sum(slow, size=50)
     begun = client.cluster.scheduler.tasks
     wait_until(lambda: len(begun) == PARTS)  # the partitions, which `rows` has
-    assert float(rows.sum(torch.sum, size=50)) == pytest.approx(X.sum())
+    assert float(rows.sum(np.sum, size=50)) == pytest.approx(X.sum())
 
 
 def test_rows_that_are_read_outlive_a_cluster_started_anew(started_anew, tmp_path):
@@ -106,45 +104,45 @@ def test_rows_that_are_read_outlive_a_cluster_started_anew(started_anew, tmp_pat
     model = KernelRidge("gaussian", solver="falkon", **settings)  # of centers as large as are kept
     before = model.fit(rows, rows.column("y")).model_.coef
     started_anew.restart()
-    assert torch.equal(model.fit(rows, rows.column("y")).model_.coef, before)
+    assert np.array_equal(model.fit(rows, rows.column("y")).model_.coef, before)
 
 
 def test_rows_that_were_kept_by_a_cluster_started_anew_are_gone(started_anew):
     rows = opened()
     started_anew.restart()
     with pytest.raises(ConnectionError, match="lost: the cluster was restarted"):
-        rows.sum(torch.sum, size=50)
+        rows.sum(np.sum, size=50)
 
 
 class Shifted(Blockwise):
     """Rows plus numbers of 80 kB, most of which nobody needs."""
 
-    def __init__(self, rows: RowSource, by: Tensor) -> None:
+    def __init__(self, rows: RowSource, by: np.ndarray) -> None:
         super().__init__(rows)
         self.by = by
 
-    def change(self, block: Tensor) -> Tensor:
+    def change(self, block: np.ndarray) -> np.ndarray:
         return block + self.by[0]
 
 
 def test_what_changes_rows_is_sent_once(client):
-    rows = opened().map_rows(partial(Shifted, by=torch.ones(10_000, dtype=torch.float64)))
+    rows = opened().map_rows(partial(Shifted, by=np.ones(10_000, np.float64)))
     changes = [part.changes[0] for part in rows.parts]
     assert all(len(data) < 1000 for data, _, _ in changes)
     assert len({key for _, shared, _ in changes for key in shared}) == 1
-    assert float(rows.sum(torch.sum, size=50)) == pytest.approx(X.sum() + X.size)
+    assert float(rows.sum(np.sum, size=50)) == pytest.approx(X.sum() + X.size)
 
 
 def test_numbers_of_rows_that_are_left_are_sent_once(client):
     rows = DaskRows.of(da.from_array(np.repeat(X, 20, axis=0), chunks=(N * 20, -1)))
-    some = rows.map_rows(subset, torch.arange(0, N * 20, 2))
+    some = rows.map_rows(subset, np.arange(0, N * 20, 2))
     ((_, _, sent),) = some.parts[0].changes
     assert isinstance(sent, distributed.Future)  # a task of its own, not a part of each
-    assert float(some.sum(torch.sum, size=500)) == pytest.approx(10 * X.sum())
+    assert float(some.sum(np.sum, size=500)) == pytest.approx(10 * X.sum())
 
 
 def test_dask_sees_what_kept_rows_weigh():
-    x = torch.zeros(100, 3)
+    x = np.zeros((100, 3), np.float32)
     assert sizeof(x) == 1200
     assert sizeof(ArrayRows(x)) == 1200
 

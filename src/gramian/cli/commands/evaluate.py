@@ -101,7 +101,7 @@ def _measure_targets(
     for name in targets:
         truth = truth_of(loaded, model, data, name, read, complete_targets)
         if values is None:
-            values = loaded.predict(truth.rows, **settings).numpy()
+            values = loaded.predict(truth.rows, **settings)
         place = (loaded.target or ()).index(name)
         predictions = Predictions.of(truth.y, values[:, place : place + 1], None)
         report[name] = measure(predictions, best_constant(truth.y, False), metrics)

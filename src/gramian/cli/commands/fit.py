@@ -259,7 +259,7 @@ def _validation(prepared: Prepared, fitted: Fitted, metric: str | None) -> dict[
     if other_loss and metric is None:
         metric = "log_loss" if training.classification else "rmse"
     if metric is not None:
-        values = model.predict(prepared.held_out, engine=fitted.engine).numpy()
+        values = model.predict(prepared.held_out, engine=fitted.engine)
         chances = None if model.classes is None else model.class_map
         return held_out_errors(y, values, model.classes, constant, metric, chances)
     name = MAIN_METRIC[kind]

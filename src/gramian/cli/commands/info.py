@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping
+from importlib import metadata
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from ... import __version__, conformal, kernels, landmarks, solvers
+from ..._parallel.workers import default_threads
 from ...data.formats import endings
 from ...engines import compiled_tiles
-from ...engines.triton_engine import is_usable
+from ...engines._devices import count_devices
+from ...engines.choose import has_fused_tiles
 from ...fitting import machine_memory
 from ...model import load_model
 from ...report.description import describe_model
@@ -68,21 +69,29 @@ def _group_columns(columns: Mapping[str, str]) -> dict[str, str]:
     return shown | ({"others": f"{more_count:,}; --all shows all"} if more_count else {})
 
 
+def _version_of(package: str) -> str | None:
+    """Return the version of a package; None if it is not installed."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
 def _describe_installation() -> Report:
-    tiles, cards = compiled_tiles(), range(torch.cuda.device_count())
+    tiles, cards = compiled_tiles(), range(count_devices())
     devices = [str(i) for i in cards]
     if len(devices) > 1:
         devices.append(",".join(devices))  # rows divided among all of them
     cuda = [f"torch:cuda:{device}" for device in devices]
-    if is_usable():
+    if has_fused_tiles():
         cuda = [*(f"triton:cuda:{device}" for device in devices), *cuda]
     return {
         "version": __version__,
         "python": platform.python_version(),
-        "torch": torch.__version__,
-        "engines": [*(["native"] if tiles else []), "torch:cpu", *cuda],
+        "torch": _version_of("torch"),
+        "engines": [*(["native"] if tiles else []), "numpy", *cuda],
         "compiled_tiles": tiles or "not installed: no C++ compiler was found, or GRAMIAN_NATIVE=0",
-        "threads": torch.get_num_threads(),
+        "threads": default_threads(),
         "memory_bytes": machine_memory(),
         "formats": endings(),
         "kernels": kernels.names(),

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from ..._messages.checks import as_bytes
 from ...data import RowSource, Table, check_kept, write_table, write_with_columns
@@ -115,10 +114,10 @@ class Predicted:
         """Predict the rows."""
         model = self.model
         settings: dict[str, Any] = {"engine": self.engine, "memory_bytes": self.memory}
-        columns = columns_of(model, model.predict(rows, **settings).numpy(), self.proba)
+        columns = columns_of(model, model.predict(rows, **settings), self.proba)
         names = list(columns)
         if self.std:
-            columns |= std_columns(names, model.deviations(rows, **settings).numpy())
+            columns |= std_columns(names, model.deviations(rows, **settings))
         if self.interval is not None:
             columns |= interval_columns(model, rows, self.interval, names, settings)
         return columns
@@ -165,12 +164,12 @@ def columns_of(model: Model, values: np.ndarray, proba: bool) -> dict[str, np.nd
     """Return the columns to write from the output of a model."""
     if model.classes is None:
         return name_columns(values, model.target)
-    decision_values = torch.from_numpy(values)
+    decision_values = values
     columns = name_columns(
         np.asarray([model.classes[i] for i in likeliest(decision_values).tolist()])
     )
     if proba:
-        chances = model.class_map(decision_values).numpy().T
+        chances = model.class_map(decision_values).T
         columns |= {f"probability_{k}": p for k, p in zip(model.classes, chances, strict=True)}
     return columns
 

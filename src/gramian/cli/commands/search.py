@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from ... import __version__
+from ... import _arrays as xp
+from ..._arrays import RandomStream
 from ..._files.atomic import write_atomically
 from ...callbacks import Checkpoint
 from ...estimators.search.results import SAMPLED_STEPS
@@ -102,8 +103,8 @@ class Outcome:
         if self.scoring.loss is not None and trial.step not in SAMPLED_STEPS:
             return self._scores(trial, self.scoring.loss.metric)
         if self.classes is None:
-            unit, truth = self.result.unit, self.result.truth.double()
-            mean = unit * float(truth.square().mean().sqrt())
+            unit, truth = self.result.unit, xp.to_float64(self.result.truth)
+            mean = unit * float(xp.sqrt(xp.square(truth).mean()))
             return {"rmse": unit * math.sqrt(trial.loss), "rmse_of_mean": mean}
         if trial.values is None:
             return {"rmse_of_codes": math.sqrt(trial.loss)}
@@ -122,7 +123,7 @@ class Outcome:
     def _predictions(self, trial: Trial) -> Predictions:
         scale = self.result.targets
         values, truth = (
-            (part.double() * scale.scale + scale.mean).numpy()
+            (xp.to_float64(part) * scale.scale + scale.mean)
             for part in (trial.values, self.result.truth)
             if part is not None
         )
@@ -206,7 +207,7 @@ def run_search(
             checkpoint=checkpoint,
             blend=options.blend,
         )
-        searched_result = search_fit(prepared.data, settings, torch.Generator().manual_seed(seed))
+        searched_result = search_fit(prepared.data, settings, RandomStream(seed))
     return Outcome(prepared, searched_result, options, scoring, time.perf_counter() - start)
 
 
@@ -288,7 +289,7 @@ def _validation(outcome: Outcome) -> dict[str, Any] | None:
     if y is None or prepared.held_out is None or outcome.constant is None:
         return None
     model = outcome.result.model
-    values = model.predict(prepared.held_out, engine=settings_of(outcome.options).engine).numpy()
+    values = model.predict(prepared.held_out, engine=settings_of(outcome.options).engine)
     chances = None if model.classes is None else model.class_map
     names = outcome.options.metric, outcome.options.scoring
     metric = next(filter(None, names), None) or MAIN_METRIC[task_of(model.classes)]

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..._messages.display import without_secrets
 from ...callbacks import Checkpoint
 from ...estimators.search.results import COMBINED_STEPS, SAMPLED_STEPS
@@ -139,7 +141,7 @@ def command(data: Path, options: FitOptions, member: Member, rows: int) -> str:
     if member.cells is None:
         words += ["--landmarks", "none" if member.all_rows else str(len(member.centers))]
     else:
-        words += ["--cells", str(int(member.cells.starts.diff().max()))]
+        words += ["--cells", str(int(np.diff(member.cells.starts).max()))]
     if member.all_rows and rows > DIRECT_ROWS:
         words += ["--solver", "pcg", "--tol", "0.003"]
     return shlex.join([*words, "--out", "tuned.model"])

@@ -80,7 +80,7 @@ def possible_labels(y: np.ndarray | RemoteColumns) -> np.ndarray | None:
     """
     if isinstance(y, RemoteColumns):
         # The first rows only: others would have to be sent from the cluster.
-        return _possible(y[:AT_ONCE].numpy(), len(y))
+        return _possible(y[:AT_ONCE], len(y))
     distinct = y[:0]
     for start in range(0, len(y), AT_ONCE):
         distinct = np.union1d(distinct, y[start : start + AT_ONCE])

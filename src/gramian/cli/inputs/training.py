@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-import torch
 from sklearn.utils.multiclass import check_classification_targets
-from torch import Tensor
 
+from ... import _arrays as xp
 from ... import fitting
+from ..._arrays import Array, RandomStream
 from ...data import (
     FilledRows,
     ReadOptions,
@@ -52,7 +52,7 @@ class Training:
         Separate table for validation.
     calibration : ndarray of bool of shape (n,), or None
         Rows of `keep` that are held out for the calibration of intervals.
-    weights : Tensor of shape (n,), or None
+    weights : Array of shape (n,), or None
     """
 
     source: TrainingTable
@@ -60,7 +60,7 @@ class Training:
     keep: np.ndarray | None = None
     validation_table: TrainingTable | None = None
     calibration: np.ndarray | None = None
-    weights: Tensor | None = None
+    weights: Array | None = None
 
     @functools.cached_property
     def y(self) -> np.ndarray | RemoteColumns:
@@ -129,7 +129,7 @@ class Training:
             rng,
             labels=self.classes,
             weights=self.weights,
-            keep=None if self.keep is None else torch.from_numpy(self.keep),
+            keep=None if self.keep is None else self.keep,
             hold_out=fitting.holds_out(settings) and self.held_out_y is None,
         )
         divided_rows = divide(dataset)
@@ -137,7 +137,7 @@ class Training:
         if divided_rows.learn is not None:
             # `learn` numbers the training rows: the others among them are calibration rows.
             is_calibration = np.zeros(len(self.source.y), dtype=bool)
-            is_calibration[np.delete(self.training_index, divided_rows.learn.numpy())] = True
+            is_calibration[np.delete(self.training_index, divided_rows.learn)] = True
             training = replace(self, calibration=is_calibration)
         held_out = self._held_out(divided_rows.train)
         return Prepared(
@@ -161,7 +161,7 @@ class Training:
         else:
             rows = origin.table.rows(columns)
         if self.validation_table is None and self.keep is not None:
-            rows = subset(rows, torch.from_numpy(np.flatnonzero(~self.keep)))
+            rows = subset(rows, np.flatnonzero(~self.keep))
         check_finite(rows, f"the held-out rows of {origin.table.where}")
         # Each validation reads all held-out rows: few rows of a sequential file are kept in memory.
         return hold_sequential(rows, None)
@@ -188,7 +188,7 @@ class Prepared:
     held_out: RowSource | None
     calibration: TrainingData | None = None
 
-    def encode(self, y: np.ndarray) -> Tensor:
+    def encode(self, y: np.ndarray) -> Array:
         """Return targets as numbers, or as codes of the training classes."""
         dtype, classes = self.data.rows.dtype, self.training.classes
         return target_tensor(y, dtype) if classes is None else class_codes(y, classes, dtype)
@@ -198,9 +198,9 @@ class Prepared:
         """Descriptions of the encoded columns; None without an encoding."""
         return None if self.data.encoding is None else self.data.encoding.describe()
 
-    def without(self, index: Tensor) -> Prepared:
+    def without(self, index: Array) -> Prepared:
         """Exclude the rows that the fit has held out, by their numbers."""
-        training = self.training.without(index.numpy())
+        training = self.training.without(index)
         held_rows = self.data.held_out
         return replace(
             self, training=training, held_out=None if held_rows is None else held_rows.data.rows
@@ -245,7 +245,7 @@ def read_folds(source: TrainingTable, options: FitOptions) -> object:
     return folds_by_column(options.folds, np.asarray(source.y), *values)
 
 
-def _read_weights(table: TrainingTable, name: str) -> Tensor:
+def _read_weights(table: TrainingTable, name: str) -> Array:
     """Read the weights of the rows; ValueError if they are negative or all zero."""
     if table.table.remote:
         raise ValueError("--weight cannot be combined with --dask: leave one of them out")
@@ -255,7 +255,7 @@ def _read_weights(table: TrainingTable, name: str) -> Tensor:
             f"{table.table.where}: the weights '{name}' must be at least 0, and one above 0, but "
             f"they are between {weights.min():g} and {weights.max():g}"
         )
-    return torch.from_numpy(weights)
+    return weights
 
 
 def _open(
@@ -272,10 +272,10 @@ def _open(
     remote = as_remote_columns(opened_table.y)
     if remote is not None:
         if remote.labels is None:
-            check_magnitude(remote.reshape(flat=False).stand_in(), torch.float64, name)
+            check_magnitude(remote.reshape(flat=False).stand_in(), xp.float64, name)
     elif opened_table.y.dtype.kind not in "Ub":
-        y = torch.from_numpy(opened_table.y.astype(np.float64).reshape(len(opened_table.y), -1))
-        check_magnitude(y, torch.float64, name)
+        y = opened_table.y.astype(np.float64).reshape(len(opened_table.y), -1)
+        check_magnitude(y, xp.float64, name)
     return opened_table
 
 
@@ -288,11 +288,11 @@ def _keep_mask(n: int, share: float, seed: int) -> np.ndarray:
             "to measure the error; give a fraction that leaves some for both"
         )
     keep = np.ones(n, dtype=bool)
-    keep[spread_rows(n, count, rng=torch.Generator().manual_seed(seed)).numpy()] = False
+    keep[spread_rows(n, count, rng=RandomStream(seed))] = False
     return keep
 
 
-def spread_rows(n: int, count: int, *, rng: torch.Generator) -> Tensor:
+def spread_rows(n: int, count: int, *, rng: RandomStream) -> Array:
     """Draw row numbers, each row with probability count / n, spread over the table.
 
     Each of `count` ranges of about equal length gives one row. The ranges start at a random row
@@ -300,12 +300,12 @@ def spread_rows(n: int, count: int, *, rng: torch.Generator) -> Tensor:
 
     Returns
     -------
-    Tensor of shape (count,)
+    Array of shape (count,)
         Strictly increasing. Unlike a permutation of all rows, this needs memory for only `count`
         numbers.
     """
     # Whole bounds: the ranges differ by at most one row, and cover each row once.
-    bounds = torch.arange(count + 1) * n // count
-    within = torch.rand(count, generator=rng, dtype=torch.float64) * bounds.diff()
-    first = torch.randint(n, (), generator=rng)
-    return ((bounds[:-1] + within.long() + first) % n).sort().values
+    bounds = xp.arange(count + 1) * n // count
+    within = rng.random(count, xp.float64) * xp.diff(bounds)
+    first = rng.integers(n, size=())
+    return xp.sort((bounds[:-1] + xp.cast(within, xp.int64) + first) % n)

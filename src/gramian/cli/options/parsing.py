@@ -52,7 +52,7 @@ def lengthscale(text: str) -> str | float | tuple[float, ...]:
 
 
 def _medians(text: str) -> str:
-    # Imported only for this value: it imports torch, which --help avoids.
+    # Imported only for this value: --help starts without NumPy.
     from ...kernels import medians
 
     factor = medians(text)
@@ -115,7 +115,7 @@ def loss(text: str) -> str | Loss:
     """Read ``--loss``: a name, or name:numbers."""
     if text == "squared":
         return text
-    from ... import losses  # imports torch, which --help avoids
+    from ... import losses  # --help starts without NumPy
 
     name, colon, numbers = text.partition(":")
     names = ("squared", *losses.names())
@@ -137,7 +137,7 @@ def loss(text: str) -> str | Loss:
 
 
 def _selector(text: str) -> str | Selector:
-    from ...landmarks.base import selectors  # imports torch, which --help avoids
+    from ...landmarks.base import selectors  # --help starts without NumPy
 
     name, colon, size = text.partition(":")
     if name not in selectors:

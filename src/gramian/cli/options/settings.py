@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import torch
 
+from ... import _arrays as xp
 from ... import kernels, solvers
 from ..._messages.checks import did_you_mean
 from ...fitting import FitSettings, Generators
@@ -64,7 +64,7 @@ def check(options: FitOptions) -> None:
     budget(options)
     check_package(options.blend)
     # Only for its errors, such as a missing GPU: the engine is chosen for the dtype of the data.
-    choose_engine(settings.engine, dtype=torch.float32)
+    choose_engine(settings.engine, dtype=xp.float32)
 
 
 def _check_name(option: str, value: str, names: Sequence[str], hint: str) -> None:

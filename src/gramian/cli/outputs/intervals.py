@@ -110,6 +110,6 @@ def interval_columns(
             for row in sets.tolist()
         ]
         return {SET: np.array(texts)}
-    ends = conformal.intervals(model, rows, level, **settings).numpy()
+    ends = conformal.intervals(model, rows, level, **settings)
     columns = ends.reshape(len(ends), -1).T
     return dict(zip(names_of_columns(model, names), columns, strict=True))

@@ -12,9 +12,9 @@ import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
-import torch
-from torch import Tensor
+import numpy as np
 
+from ..._arrays import Array
 from .part import Changes, beside_of, change_rows
 from .serialize import unpack_value
 from .workers import Sent, Workers, repeat_arguments
@@ -26,14 +26,14 @@ MOST_PIECES = 20_000
 
 BUNDLES_PER_SLOT = 4
 
-Piece = dict[int, tuple[Tensor, ...]]
+Piece = dict[int, tuple[Array, ...]]
 """The rows of some groups, and their row-aligned numbers."""
 
 
 def by_group(
     workers: Workers,
     start_split: Callable[[Sent, Sequence[int]], list[Any]],
-    members: Callable[[int, Tensor], list[Tensor]],
+    members: Callable[[int, Array], list[Array]],
     solve: Callable[..., Result],
     count: int,
     *,
@@ -132,16 +132,16 @@ def split(
         unpack_value(data, shared),
         [beside_of(aligned_part) for aligned_part in beside],
     )
-    split_parts: list[list[list[Tensor]]] = [[] for _ in range(bounds[-1])]
+    split_parts: list[list[list[Array]]] = [[] for _ in range(bounds[-1])]
     for rows, block in change_rows(source, changes).blocks(size):
         numbers = [block, *(aligned_part[rows] for aligned_part in along)]
         for group, index in enumerate(members(start + rows.start, block)):
-            # Groups without rows in a block add nothing, and an empty tensor each would be sent.
+            # Groups without rows in a block add nothing, and an empty array each would be sent.
             if len(index):
                 split_parts[group].append([aligned_part[index] for aligned_part in numbers])
     return [
         {
-            group: tuple(torch.cat(tensors) for tensors in zip(*split_parts[group], strict=True))
+            group: tuple(np.concatenate(arrays) for arrays in zip(*split_parts[group], strict=True))
             for group in range(bounds[b], bounds[b + 1])
             if split_parts[group]
         }
@@ -154,8 +154,8 @@ def bundle(pieces: Sequence[Piece]) -> Piece:
     groups = sorted({group for piece in pieces for group in piece})
     return {
         group: tuple(
-            torch.cat(tensors)
-            for tensors in zip(*(piece[group] for piece in pieces if group in piece), strict=True)
+            np.concatenate(arrays)
+            for arrays in zip(*(piece[group] for piece in pieces if group in piece), strict=True)
         )
         for group in groups
     }

@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
-import torch
 from dask.sizeof import sizeof
-from torch import Tensor
 
+from ..._arrays import Array
 from ..formats.parquet import ParquetRows
 from ..local.named_table import write_table
 from ..local.rows import local_rows
@@ -32,9 +31,9 @@ TIMED_ROWS = 1 << 19
 """Rows of a part by which it is measured how fast they are read."""
 
 Changes = tuple[tuple[bytes, dict[str, Any], Any], ...]
-"""Changes of rows: pickled, their large tensors by key, and the numbers of the rows that are left.
+"""Changes of rows: pickled, their large arrays by key, and the numbers of the rows that are left.
 
-See `Workers.value`. The numbers are a tensor, a task that has it, or None if all rows are left.
+See `Workers.value`. The numbers are an array, a task that has it, or None if all rows are left.
 """
 
 
@@ -47,7 +46,7 @@ class Part:
     source : Future or callable
         The rows on a worker, or a function that opens them and can be pickled.
     rows : int
-    changes : tuple of (bytes, dict, Tensor, Future or None)
+    changes : tuple of (bytes, dict, ndarray, Future or None)
         Arguments of `RowSource.map_rows`, in the form that is sent.
     path : str or None
         Path of the file of the rows.
@@ -77,8 +76,7 @@ def parquet(path: str, columns: tuple[str, ...] | None, stamp: FileStamp) -> Row
 def keep_rows(opener: Callable[[], RowSource]) -> RowSource:
     """Read rows into the memory of the worker."""
     rows = opener()
-    # Copies, because blocks may be views of memory that is used again.
-    kept_rows = ArrayRows(torch.cat([block.clone() for _, block in rows.blocks(1 << 17)]))
+    kept_rows = ArrayRows(rows.map(lambda block: block, size=1 << 17))
     kept_rows.feature_names = rows.feature_names
     return kept_rows
 
@@ -131,10 +129,10 @@ def numbers(values: Any, labels: np.ndarray | None) -> RowSource:
 def stitch_pieces(sources: Sequence[RowSource], cuts: Sequence[tuple[int, int]]) -> RowSource:
     """Concatenate some rows of each source in memory."""
     pieces = [
-        rows.take(torch.arange(low, min(high, len(rows))))
+        rows.take(np.arange(low, min(high, len(rows))))
         for rows, (low, high) in zip(sources, cuts, strict=True)
     ]
-    return ArrayRows(torch.cat(pieces))
+    return ArrayRows(np.concatenate(pieces))
 
 
 def as_array(values: Any) -> np.ndarray:
@@ -156,14 +154,14 @@ def as_array(values: Any) -> np.ndarray:
 
 
 def beside_of(numbers: Any) -> Any:
-    """Return the row-aligned numbers of a part as a tensor, from the client or from workers."""
+    """Return the row-aligned numbers of a part as an array, from the client or from workers."""
     if not isinstance(numbers, tuple):
         return numbers
     # Remote numbers are sent as their source and changes, and are read on the worker.
     flat, source, changes = numbers
     rows = change_rows(source, changes)
-    numbers_tensor = torch.cat([block.clone() for _, block in rows.blocks(1 << 17)])
-    return numbers_tensor[:, 0].contiguous() if flat else numbers_tensor
+    gathered = rows.map(lambda block: block, size=1 << 17)
+    return gathered[:, 0] if flat else gathered
 
 
 def head(opener: partial[RowSource]) -> RowSource | None:
@@ -176,16 +174,13 @@ def rows_of(path: str) -> int:
     return int(pq.read_metadata(path).num_rows)
 
 
-def bytes_of(x: Tensor | ArrayRows) -> int:
+def bytes_of(rows: ArrayRows) -> int:
     """Return the bytes of kept rows: Dask would count none, and move the rows."""
-    if isinstance(x, Tensor):
-        return x.numel() * x.itemsize
-    return len(x) * x.width * x.dtype.itemsize
+    return len(rows) * rows.width * rows.dtype.itemsize
 
 
 # Dask decides where tasks run, and which results move, by these sizes.
-for kind in (Tensor, ArrayRows):
-    sizeof.register(kind, bytes_of)
+sizeof.register(ArrayRows, bytes_of)
 
 
 def head_of(piece: Any) -> RowSource | None:
@@ -214,7 +209,7 @@ def fold_part(
 
 def map_part(
     source: Any, changes: Changes, data: bytes, shared: Any, beside: Any, start: int, size: int
-) -> Tensor:
+) -> Array:
     """Apply a block function to the rows of one part; see `RowSource.map`."""
     along = [beside_of(aligned_part) for aligned_part in beside]
     return RowSource.map(
@@ -227,7 +222,7 @@ def write_part(source: Any, changes: Changes, data: bytes, shared: Any, path: st
     write_table(path, unpack_value(data, shared)(change_rows(source, changes)))
 
 
-def take_rows(source: Any, changes: Changes, index: Tensor) -> Tensor:
+def take_rows(source: Any, changes: Changes, index: Array) -> Array:
     """Return some rows of one part."""
     return change_rows(source, changes).take(index)
 

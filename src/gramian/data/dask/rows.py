@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
 import dask
 import distributed
 import numpy as np
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from ..._files.atomic import check_output
 from ..remote.columns import RemoteColumns
 from ..rows.base import RemoteDescription, RowSource, Spread, check_index, check_size, slices
@@ -66,7 +66,7 @@ class DaskRows(RowSource):
 
     Notes
     -----
-    A pass sends a tensor of 4 kB or more once to the scheduler, which gives it once to each
+    A pass sends an array of 4 kB or more once to the scheduler, which gives it once to each
     worker; smaller values are sent with each task. Workers hold nothing that cannot be recreated.
     """
 
@@ -74,7 +74,7 @@ class DaskRows(RowSource):
 
     def __init__(self, workers: Workers, parts: Sequence[Part], like: RowSource) -> None:
         self.workers, self.parts = workers, tuple(parts)
-        self.starts = torch.tensor([0, *(part.rows for part in parts)]).cumsum(dim=0).tolist()
+        self.starts = [0, *accumulate(part.rows for part in parts)]
         self.shape = (self.starts[-1], like.shape[1])
         self.dtype, self.feature_names = like.dtype, like.feature_names
         # Without its rows, which would hold a file or memory open.
@@ -195,42 +195,41 @@ class DaskRows(RowSource):
             openers.append(partial(column, part.path, name, part.stamp))
         return columns_of(self.workers, openers, homes=self.parts)
 
-    def blocks(self, size: int) -> Iterator[tuple[slice, Float[Tensor, "b d"]]]:
+    def blocks(self, size: int) -> Iterator[tuple[slice, Float[Array, "b d"]]]:
         """Fetch all rows to the client, block by block; see `RowSource.blocks`."""
         check_size(size)
         for part, start in zip(self.parts, self.starts, strict=False):
             # One task per block, and one block at a time: rows larger than memory may pass through
             # this process.
             for piece in slices(part.rows, size):
-                task = self.workers.start(
-                    take_rows, [part], [torch.arange(piece.start, piece.stop)]
-                )
+                task = self.workers.start(take_rows, [part], [np.arange(piece.start, piece.stop)])
                 yield slice(start + piece.start, start + piece.stop), self.workers.results(task)[0]
 
-    def take(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
+    def take(self, index: Int[Array, " k"]) -> Float[Array, "k d"]:
         """Gather rows in one round trip; see `RowSource.take`."""
         check_index(index, self.shape[0])
-        index = index.to("cpu", torch.int64)
+        index = xp.cast(xp.to_host(index), xp.int64)
         # The part of each row: the last one that starts at or before it.
-        home = torch.searchsorted(torch.tensor(self.starts), index, right=True) - 1
-        part_numbers, counts = home.unique(return_counts=True)
+        home = np.searchsorted(self.starts, index, side="right") - 1
+        part_numbers, counts = np.unique(home, return_counts=True)
         # One task for each part, with the places of its rows in the result.
-        numbers, places = part_numbers.tolist(), home.argsort(stable=True).split(counts.tolist())
+        numbers = part_numbers.tolist()
+        places = np.split(home.argsort(stable=True), np.cumsum(counts))[:-1]
         inside = [
             index[place] - self.starts[number]
             for number, place in zip(numbers, places, strict=True)
         ]
         tasks = self.workers.start(take_rows, [self.parts[number] for number in numbers], inside)
-        out = torch.empty(len(index), self.shape[1], dtype=self.dtype)
+        out = np.empty((len(index), self.shape[1]), self.dtype)
         for place, rows in zip(places, self.workers.results(tasks), strict=True):
             out[place] = rows
         return out
 
-    def map(self, fn: BlockFn, *rowwise: Rowwise, size: int) -> Tensor:
+    def map(self, fn: BlockFn, *rowwise: Rowwise, size: int) -> Array:
         """See `RowSource.map`: the client gets the result."""
         value = self.workers.value(fn, len(self.parts))
         results = self.workers.results(self.tasks(map_part, value, rowwise, size))
-        return torch.cat(results)
+        return np.concatenate(results)
 
     def fold(self, fn: BlockReduction[Result], *rowwise: Rowwise, size: int) -> Result:
         """See `RowSource.fold`."""
@@ -252,7 +251,7 @@ class DaskRows(RowSource):
     def map_rows(
         self,
         change: Callable[..., RowSource | None],
-        index: Int[Tensor, " k"] | None = None,
+        index: Int[Array, " k"] | None = None,
     ) -> DaskRows:
         """See `RowSource.map_rows`: each part is mapped whenever it is read."""
         parts, like, count = [], None, len(self.parts)
@@ -260,7 +259,7 @@ class DaskRows(RowSource):
         for part, (start, stop) in zip(self.parts, pairwise(self.starts), strict=True):
             inside = None
             if index is not None:
-                low, high = torch.searchsorted(index, torch.tensor([start, stop])).tolist()
+                low, high = np.searchsorted(index, [start, stop]).tolist()
                 inside = index[low:high] - start
             # The change is tried on a description without rows, which tells the shape and type of
             # its result.
@@ -328,7 +327,7 @@ class DaskRows(RowSource):
 
     def by_group(
         self,
-        members: Callable[[int, Tensor], list[Tensor]],
+        members: Callable[[int, Array], list[Array]],
         solve: Callable[..., Result],
         count: int,
         *rowwise: Rowwise,

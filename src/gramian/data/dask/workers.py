@@ -1,4 +1,4 @@
-"""Workers: a client of a cluster, the tensors sent to it, and waiting for results."""
+"""Workers: a client of a cluster, the arrays sent to it, and waiting for results."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from typing import Any, TypeVar
 
 import dask
 import distributed
+import numpy as np
 from dask.utils import parse_timedelta
 from distributed.client import CancelledError, FuturesCancelledError
 from distributed.comm import CommClosedError
-from torch import Tensor
 
 from ..._messages.checks import readable_bytes
 from ..._messages.errors import TextError
 from .part import Part, view_source
-from .serialize import is_large, pack_value, receive_tensors
+from .serialize import is_large, pack_value, receive_array
 
 Result = TypeVar("Result")
 
 Sent = tuple[bytes, dict[str, Any]]
-"""A pickled value, and the large tensors in it by their keys."""
+"""A pickled value, and the large arrays in it by their keys."""
 
-SHARED_TENSORS = 8
-"""Large tensors that stay on the workers, in addition to the tensors of parts."""
+SHARED_ARRAYS = 8
+"""Large arrays that stay on the workers, in addition to the arrays of parts."""
 
 DEFAULT_PATIENCE = "5 minutes"
 """Time without any worker after which a pass ends; Dask alone would wait for ever."""
@@ -144,12 +144,12 @@ class Workers:
             }
 
     def value(self, fn: Any, parts: int) -> Sent:
-        """Return a value in the form that is sent: pickled, with keys in place of large tensors."""
+        """Return a value in the form that is sent: pickled, with keys in place of large arrays."""
         used: dict[str, Any] = {}
 
-        def share(tensor: Tensor) -> str:
-            key, future = self._shared(tensor, parts)
-            # The future in the arguments is replaced by the tensor on the worker.
+        def share(array: np.ndarray) -> str:
+            key, future = self._shared(array, parts)
+            # The future in the arguments is replaced by the array on the worker.
             used[key] = future
             return key
 
@@ -157,9 +157,7 @@ class Workers:
 
     def beside(self, numbers: Any, parts: int) -> Any:
         """Return row-aligned numbers of a part in the form in which they are sent."""
-        if is_large(numbers):
-            return self._shared(numbers, parts)[1]
-        return numbers.clone() if isinstance(numbers, Tensor) else numbers
+        return self._shared(numbers, parts)[1] if is_large(numbers) else numbers
 
     def results(self, futures: list[Any], *, bring: bool = True) -> list[Any]:
         """Return results; raise an error without a worker for too long, or if a part kills workers.
@@ -215,7 +213,7 @@ class Workers:
             kinds = Counter(repr(answer) for answer in answers).most_common()
             kinds_text = "; ".join(f"{count:,} have {kind}" for kind, count in kinds)
             raise TextError(
-                "workers differ: {}; set one that all workers have, such as {engine='torch'}",
+                "workers differ: {}; set one that all workers have, such as {engine='numpy'}",
                 kinds_text,
             )
         first_answer: Result = answers[0]
@@ -295,23 +293,22 @@ class Workers:
             )
         return seen
 
-    def _shared(self, tensor: Tensor, parts: int) -> tuple[str, Any]:
-        """Return the remote copy of a tensor; send the tensor if the workers do not have it.
+    def _shared(self, array: np.ndarray, parts: int) -> tuple[str, Any]:
+        """Return the remote copy of an array; send the array if the workers do not have it.
 
-        The bytes of the tensor are part of a task: the scheduler keeps them, and the tensor can be
+        The bytes of the array are part of a task: the scheduler keeps them, and the array can be
         recreated if a worker is lost.
         """
-        tensor = tensor.contiguous().cpu()
-        data = tensor.numpy().tobytes()
-        about = f"{tensor.dtype}{tuple(tensor.shape)}".encode()
-        # By its contents, so that equal tensors of several passes are sent once.
+        data = array.tobytes()
+        about = f"{array.dtype.str}{array.shape}".encode()
+        # By its contents, so that equal arrays of several passes are sent once.
         key = f"gramian-{hashlib.blake2b(data + about, digest_size=16).hexdigest()}"
         # A cancelled or failed task, as after a restart of the cluster, is sent again.
         if key not in self.sent or self.sent[key].status not in ("pending", "finished"):
             self.sent[key] = self.client.submit(
-                receive_tensors, data, str(tensor.dtype), tuple(tensor.shape), key=key, pure=False
+                receive_array, data, array.dtype.str, array.shape, key=key, pure=False
             )
-            while len(self.sent) > SHARED_TENSORS + 3 * parts:
+            while len(self.sent) > SHARED_ARRAYS + 3 * parts:
                 self.sent.popitem(last=False)
         self.sent.move_to_end(key)
         return key, self.sent[key]

@@ -5,26 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import torch
-from torch import Tensor
-
+from ... import _arrays as xp
+from ..._arrays import Array
 from ..tables.column_reading import ColumnReading
 from .columns.base import ENCODING_OF_CODE, ColumnEncoding
 from .saved import Saved
 
-DTYPE_OF_NAME = {"float32": torch.float32, "float64": torch.float64}
+DTYPE_OF_NAME = {"float32": xp.float32, "float64": xp.float64}
 
 
 def columns_from_parts(
-    fields: Any, tensors: Mapping[str, Tensor]
-) -> tuple[tuple[ColumnEncoding, ...], torch.dtype]:
+    fields: Any, tensors: Mapping[str, Array]
+) -> tuple[tuple[ColumnEncoding, ...], xp.DType]:
     """Rebuild the columns and the dtype of an encoding; ValueError if its parts are damaged."""
     if not isinstance(fields, dict) or set(fields) - {"readings"} != {"dtype", "columns"}:
         raise ValueError("an encoding must be an object of dtype, columns and readings")
     saved = fields["columns"]
     if fields["dtype"] not in DTYPE_OF_NAME or not isinstance(saved, list):
         raise ValueError("an encoding must have a dtype, float32 or float64, and a list of columns")
-    parts: dict[str, dict[str, Tensor]] = {str(j): {} for j in range(len(saved))}
+    parts: dict[str, dict[str, Array]] = {str(j): {} for j in range(len(saved))}
     for name, tensor in tensors.items():
         # Tensors are named by the number of their column: names of columns may have any characters.
         number, _, key = name.partition(".")
@@ -43,7 +42,7 @@ def readings_from_parts(fields: Mapping[str, Any]) -> dict[str, ColumnReading]:
     return {name: ColumnReading.from_dict(reading) for name, reading in saved.items()}
 
 
-def _column(fields: Any, tensors: Mapping[str, Tensor]) -> ColumnEncoding:
+def _column(fields: Any, tensors: Mapping[str, Array]) -> ColumnEncoding:
     saved = Saved(fields, tensors)
     encoding = ENCODING_OF_CODE[saved.one_of("code", tuple(ENCODING_OF_CODE))].from_saved(saved)
     # A field that no class asked for is damage, or of a newer version: using the rest would be

@@ -7,9 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import torch
-from torch import Tensor
 
+from ..._arrays import Array, RandomStream
 from ..._messages.checks import join_words
 from ..._messages.errors import TextWarning
 from ..tables.base import Table, check_columns
@@ -44,9 +43,9 @@ class FittedEncoding:
         cls,
         table: Table,
         columns: Sequence[str] | None = None,
-        targets: np.ndarray | Tensor | None = None,
+        targets: np.ndarray | Array | None = None,
         *,
-        rng: torch.Generator,
+        rng: RandomStream,
         numbers: Numbers = "standard",
         max_levels: int = 20,
         smoothing: float = SMOOTHING_ROWS,
@@ -61,10 +60,10 @@ class FittedEncoding:
         table : Table of n rows
         columns : sequence of str, optional
             Columns that become features; all by default, except an index that pandas has stored.
-        targets : ndarray or Tensor of shape (n,) or (n, t), optional
+        targets : ndarray or Array of shape (n,) or (n, t), optional
             Numbers, or codes of classes. Without targets, a category of many levels has only one
             feature, the logarithm of its count.
-        rng : torch.Generator
+        rng : RandomStream
             Draws the folds, and the sample for medians and quantiles.
         numbers : str, default="standard"
             ``"standard"``: mean 0 and scale 1; ``"quantile"``: normal by 1,000 quantiles, ending
@@ -157,7 +156,7 @@ def _readings(table: Table, names: Sequence[str]) -> dict[str, ColumnReading]:
     return {name: reading for name, reading in pairs if reading and not reading.is_canonical}
 
 
-def _targets(targets: np.ndarray | Tensor | None, n: int) -> np.ndarray:
+def _targets(targets: np.ndarray | Array | None, n: int) -> np.ndarray:
     if targets is None:
         return np.empty((n, 0))
     array = np.asarray(targets, np.float64)

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
-import torch
 
+from ... import _arrays as xp
+from ..._arrays import Array, RandomStream
 from ..maps.standardizer import check_range
 from ..rows.arrow import float_of, to_numpy
 from ..rows.dtypes import common_float
@@ -55,7 +56,7 @@ class Training:
 
     @classmethod
     def of(
-        cls, table: Table, targets: np.ndarray, keep: np.ndarray | None, rng: torch.Generator
+        cls, table: Table, targets: np.ndarray, keep: np.ndarray | None, rng: RandomStream
     ) -> Training:
         """Draw the folds.
 
@@ -79,7 +80,7 @@ class Training:
         return cls(table, targets, is_kept, folds)
 
     def sample(
-        self, rng: torch.Generator, columns: int, sample_bytes: int | None = None
+        self, rng: RandomStream, columns: int, sample_bytes: int | None = None
     ) -> np.ndarray:
         """Return the increasing numbers of random rows among the rows that count."""
         count = int(self.keep.sum())
@@ -91,16 +92,10 @@ class Training:
         # numbers are drawn with repeats, and a permutation of the distinct ones is cut.
         is_sparse_sample = count > 4 * sample_limit
         drawn_rows = (
-            torch.randint(count, (2 * sample_limit,), generator=rng).unique()
-            if is_sparse_sample
-            else None
+            xp.unique(rng.integers(count, size=(2 * sample_limit,))) if is_sparse_sample else None
         )
-        order = torch.randperm(count if drawn_rows is None else len(drawn_rows), generator=rng)[
-            :sample_limit
-        ]
-        drawn: np.ndarray = (
-            (order if drawn_rows is None else drawn_rows[order]).sort().values.numpy()
-        )
+        order = rng.permutation(count if drawn_rows is None else len(drawn_rows))[:sample_limit]
+        drawn: np.ndarray = xp.sort(order if drawn_rows is None else drawn_rows[order])
         return drawn
 
     def batches(
@@ -128,15 +123,15 @@ def _gaps(column: pa.Array) -> int:
     return int(column.null_count)
 
 
-def _folds(count: int, rng: torch.Generator) -> np.ndarray:
+def _folds(count: int, rng: RandomStream) -> np.ndarray:
     """Return a fold for each row, in a byte; folds have equal sizes where this matters."""
     if count > EXACT_FOLDS:
         # Folds of millions of rows have nearly equal sizes anyway, and a permutation would take
         # eight bytes a row.
-        drawn = torch.randint(MEAN_FOLDS, (count,), generator=rng, dtype=torch.int8)
+        drawn = rng.integers(MEAN_FOLDS, size=(count,), dtype=xp.int8)
     else:
-        drawn = (torch.randperm(count, generator=rng) % MEAN_FOLDS).to(torch.int8)
-    folds: np.ndarray = drawn.numpy()
+        drawn = xp.cast(rng.permutation(count) % MEAN_FOLDS, xp.int8)
+    folds: np.ndarray = drawn
     return folds
 
 
@@ -147,14 +142,14 @@ class Learned:
     Attributes
     ----------
     columns : tuple of ColumnEncoding
-    dtype : torch.dtype
+    dtype : dtype
         float64 if a column of numbers needs it, else float32.
     without : dict of str to ndarray
         Means without each fold, by column.
     """
 
     columns: tuple[ColumnEncoding, ...]
-    dtype: torch.dtype
+    dtype: xp.DType
     without: dict[str, np.ndarray]
 
 
@@ -162,7 +157,7 @@ def learn(
     training: Training,
     names: Sequence[str],
     settings: Settings,
-    rng: torch.Generator,
+    rng: RandomStream,
     *,
     sample_bytes: int | None = None,
 ) -> Learned:
@@ -174,7 +169,7 @@ def learn(
     names : sequence of str
         Names of at least one column.
     settings : Settings
-    rng : torch.Generator
+    rng : RandomStream
         Draws the sample for medians and quantiles.
     sample_bytes : int, optional
         Bytes of the sample in float64; never more than `SAMPLE_BYTES`.
@@ -183,7 +178,7 @@ def learn(
     kinds = kinds_of(table.schema, names, table.where)
     fields = [table.schema.field(name) for name in names]
     dtype = common_float(
-        float_of(field.type) or torch.float64
+        float_of(field.type) or xp.float64
         for field, kind in zip(fields, kinds, strict=True)
         if kind == "number"
     )
@@ -205,14 +200,12 @@ def learn(
     return Learned(tuple(columns), dtype, without)
 
 
-def _roundings(
-    kinds: Sequence[Kind], watching: Sequence[Observer], dtype: torch.dtype
-) -> torch.Tensor:
+def _roundings(kinds: Sequence[Kind], watching: Sequence[Observer], dtype: xp.DType) -> Array:
     """Return the rounding error of each measured column: times and ranks are exact."""
-    of = {True: torch.finfo(dtype).eps, False: torch.finfo(torch.float64).eps}
+    of = {True: xp.finfo(dtype).eps, False: xp.finfo(xp.float64).eps}
     pairs = zip(kinds, watching, strict=True)
     roundings = [of[kind == "number"] for kind, watcher in pairs for _ in range(watcher.measured)]
-    return torch.tensor(roundings, dtype=torch.float64)
+    return xp.array(roundings, dtype=xp.float64)
 
 
 def _observe_table(
@@ -220,7 +213,7 @@ def _observe_table(
     names: Sequence[str],
     watching: Sequence[Observer],
     drawn: np.ndarray,
-    eps: torch.Tensor,
+    eps: Array,
 ) -> list[Summary]:
     """Pass all rows to all observers, and summarise their measurements.
 
@@ -233,20 +226,18 @@ def _observe_table(
     moments, n, taken_rows = Moments(columns), 0, 0
     elsewhere: Counter[str] = Counter()
     for batch, seen_rows, other_batch in training.batches(names):
-        for name, column in zip(
-            names, [] if other_batch is None else other_batch.columns, strict=False
-        ):
+        other_columns = [] if other_batch is None else other_batch.columns
+        for name, column in zip(names, other_columns, strict=False):
             elsewhere[name] += _gaps(column)
         if batch.num_rows == 0:
             continue
-        matrix = np.empty((len(seen_rows.folds), columns))
-        start = 0
+        matrix, start = np.empty((len(seen_rows.folds), columns)), 0
         for watcher, column in zip(watching, batch.columns, strict=True):
             for values in watcher.see(column, seen_rows):
                 matrix[:, start] = values
                 start += 1
         if columns:
-            moments.add_with_gaps(torch.from_numpy(matrix))
+            moments.add_with_gaps(matrix)
             stop = int(np.searchsorted(drawn, n + len(matrix)))
             sample[taken_rows:stop] = matrix[drawn[taken_rows:stop] - n]
             taken_rows = stop
@@ -259,5 +250,8 @@ def _observe_table(
         replace(watcher, gaps=watcher.gaps + elsewhere[name])
         for watcher, name in zip(summaries(moments, sample, n, eps), measured, strict=True)
     ]
-    check_range(torch.tensor([watcher.scale for watcher in column_summaries]), tuple(measured))
+    check_range(
+        xp.array([float(watcher.scale) for watcher in column_summaries], xp.float64),
+        tuple(measured),
+    )
     return column_summaries

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
 # The same algorithm as in `Standardizer.fit`, for the same moments of numbers without gaps.
-from ..maps.standardizer import _STRIP_NUMBERS, _Moments
+from ..maps.standardizer import _Moments
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,55 +46,57 @@ class Moments(_Moments):
     """
 
     @property
-    def value_counts(self) -> Tensor:
+    def value_counts(self) -> np.ndarray:
         """Numbers of each column that are not NaN."""
-        return torch.as_tensor(self.n, dtype=torch.float64).expand(len(self.mean))
+        return np.broadcast_to(np.asarray(self.n, dtype=np.float64), len(self.mean))
 
-    def add_with_gaps(self, block: Float[Tensor, "b d"]) -> None:
+    def add_with_gaps(self, block: Float[np.ndarray, "b d"]) -> None:
         """Merge a block of finite numbers and NaN."""
         fresh = self.value_counts == 0
         if bool(fresh.any()):
             # A column whose first values are missing gets its origin with its first number.
-            self.origin = torch.where(fresh, _first(block), self.origin)
-        for strip in block.split(max(1, _STRIP_NUMBERS // block.shape[1])):
-            self._merge_with_gaps(strip - self.origin)
+            self.origin = np.where(fresh, _first(block), self.origin)
+        for _, strip in self._strips(block):
+            self._merge_with_gaps(strip)
 
-    def _merge_with_gaps(self, x: Tensor) -> None:
-        is_present = ~x.isnan()
+    def _merge_with_gaps(self, x: np.ndarray) -> None:
+        is_present = ~np.isnan(x)
         # As long as no gap came, n is one number for all columns, and the steps are the ones
         # without gaps.
-        if not isinstance(self.n, Tensor) and bool(is_present.all()):
+        if not isinstance(self.n, np.ndarray) and bool(is_present.all()):
             self._merge(x, None)
             return
         # 1. `_merge` works in place: columns without a number in this strip are restored below.
-        mean, squares = self.mean.clone(), self.squares.clone()
-        weights = is_present.double()
-        self.n = self.value_counts.clone()
+        mean, squares = self.mean.copy(), self.squares.copy()
+        weights = is_present.astype(np.float64)
+        self.n = self.value_counts.copy()
         # 2. A gap is a row of weight 0, whose number does not matter.
-        self._merge(x.nan_to_num(nan=0.0), weights)
+        x[~is_present] = 0.0
+        self._merge(x, weights)
         # 3. Columns without a number have met 0 / 0.
-        has_numbers = is_present.any(dim=0)
-        self.mean = torch.where(has_numbers, self.mean, mean)
-        self.squares = torch.where(has_numbers, self.squares, squares)
+        has_numbers = is_present.any(axis=1)
+        self.mean = np.where(has_numbers, self.mean, mean)
+        self.squares = np.where(has_numbers, self.squares, squares)
 
-    def moments_with_fill(self, fill: Tensor, n: int) -> tuple[Tensor, Tensor]:
+    def moments_with_fill(self, fill: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
         """Return mean and scale of n rows, with `fill` in rows without a value."""
         gaps = n - self.value_counts
         # All gaps get the same value: they are merged as one group of rows with variance 0.
-        delta = torch.where(gaps > 0, fill - self.origin - self.mean, 0.0)
+        delta = np.where(gaps > 0, fill - self.origin - self.mean, 0.0)
         mean = self.origin + (self.mean + delta * (gaps / n))
-        squares = self.squares + delta**2 * (self.value_counts * gaps / n)
-        return mean, torch.sqrt(squares / n)
+        with np.errstate(over="ignore"):  # see `_merge`
+            squares = self.squares + delta**2 * (self.value_counts * gaps / n)
+        return mean, np.sqrt(squares / n)
 
 
-def _first(block: Tensor) -> Tensor:
+def _first(block: np.ndarray) -> np.ndarray:
     """Return the first number of each column; 0 for a column without numbers."""
-    is_present = ~block.isnan()
-    first = block.gather(0, is_present.int().argmax(dim=0, keepdim=True))[0].double()
-    return torch.where(is_present.any(dim=0), first, 0.0)
+    is_present = ~np.isnan(block)
+    first = block[is_present.argmax(axis=0), np.arange(block.shape[1])]
+    return np.where(is_present.any(axis=0), first, 0.0)
 
 
-def summaries(moments: Moments, sample: np.ndarray, n: int, eps: Tensor) -> list[Summary]:
+def summaries(moments: Moments, sample: np.ndarray, n: int, eps: np.ndarray) -> list[Summary]:
     """Return the summary of each column.
 
     Parameters
@@ -106,20 +106,20 @@ def summaries(moments: Moments, sample: np.ndarray, n: int, eps: Tensor) -> list
         NaN for gaps.
     n : int
         Rows, with and without values.
-    eps : Tensor of shape (d,)
+    eps : ndarray of shape (d,)
         Rounding error of the numbers: a column that varies less is constant.
     """
-    seen_counts = moments.value_counts.long().tolist()
+    seen_counts = moments.value_counts.astype(np.int64).tolist()
     middle = (moments.origin + moments.mean).tolist()
     # Only columns with gaps need a median, and a search for NaN.
     columns = [_values(sample[:, j], gaps=count < n) for j, count in enumerate(seen_counts)]
     fill = [
         float(np.median(values)) if len(values) else middle[j] for j, values in enumerate(columns)
     ]
-    mean, scale = moments.moments_with_fill(torch.tensor(fill, dtype=torch.float64), n)
+    mean, scale = moments.moments_with_fill(np.array(fill), n)
     # The same rule as in `Standardizer.fit`: a column that varies less than rounding is constant.
-    constant = scale <= eps * mean.abs()
-    scale = torch.where(constant, 1.0, scale)
+    constant = scale <= eps * np.abs(mean)
+    scale = np.where(constant, 1.0, scale)
     moment_lists = (mean.tolist(), scale.tolist(), constant.tolist(), fill, columns)
     return [
         Summary(count, n - count, *moments_of_column)

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-import torch
-from torch import Tensor
+from ... import _arrays as xp
+from ..._arrays import Array
 
 Text = TypeVar("Text", bound=str)
 LARGEST_FLOAT = sys.float_info.max
@@ -19,7 +19,7 @@ class Saved:
     Parameters
     ----------
     fields : mapping of str to object
-    tensors : mapping of str to Tensor
+    tensors : mapping of str to Array
 
     Raises
     ------
@@ -27,7 +27,7 @@ class Saved:
         In each method, if a field is missing or not valid.
     """
 
-    def __init__(self, fields: Any, tensors: Mapping[str, Tensor]) -> None:
+    def __init__(self, fields: Any, tensors: Mapping[str, Array]) -> None:
         if not isinstance(fields, dict):
             raise ValueError(f"an encoding must be an object, not {fields!r:.40}")
         # Copies, from which each part is removed when it is asked for: the rest is unknown.
@@ -92,7 +92,7 @@ class Saved:
             raise ValueError(f"{key} of an encoding must be a list of numbers, not {value!r:.40}")
         return tuple(_finite(key, number, positive) for number in value)
 
-    def tensor(self, key: str, dtype: torch.dtype, shape: tuple[int | None, ...]) -> Tensor:
+    def tensor(self, key: str, dtype: xp.DType, shape: tuple[int | None, ...]) -> Array:
         """Return a tensor of finite numbers; None in its shape stands for any length."""
         if key not in self._tensors:
             raise ValueError(f"an encoding must have the tensor {key}, which is missing")
@@ -105,9 +105,9 @@ class Saved:
                 f"the tensor {key} of an encoding must be {dtype} of shape {shape}, not "
                 f"{value.dtype} of {tuple(value.shape)}"
             )
-        if not bool(value.isfinite().all()):
+        if not bool(xp.isfinite(value).all()):
             raise ValueError(f"the tensor {key} of an encoding holds numbers that are not finite")
-        return value.cpu()
+        return xp.to_host(value)
 
     def finish(self) -> None:
         """Raise ValueError if there are fields or tensors that were not read."""

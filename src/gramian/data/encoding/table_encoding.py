@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from ..._messages.checks import join_words
 from ..maps.standardizer import Standardizer
 from ..rows.base import RowSource, check_index, check_size
@@ -38,7 +38,7 @@ class Encoding:
     ----------
     columns : tuple of ColumnEncoding
         Encodings in the order of their features.
-    dtype : torch.dtype
+    dtype : dtype
         Type of the features: float64 if training numbers needed it, else float32.
     readings : mapping of str to ColumnReading
         How the columns of a training file of text were read: marks of numbers, orders of dates,
@@ -46,7 +46,7 @@ class Encoding:
     """
 
     columns: tuple[ColumnEncoding, ...]
-    dtype: torch.dtype
+    dtype: xp.DType
     readings: Mapping[str, ColumnReading] = field(default_factory=dict)
 
     @cached_property
@@ -101,17 +101,17 @@ class Encoding:
             for column in self.columns
         )
 
-    def medians(self, row: Float[Tensor, " d"]) -> Float[Tensor, " d"]:
+    def medians(self, row: Float[Array, " d"]) -> Float[Array, " d"]:
         """Return the medians of the columns of a plain encoding, in float64.
 
         Parameters
         ----------
-        row : Tensor of shape (d,)
+        row : Array of shape (d,)
             A training row, for the columns that do not vary.
         """
         pairs = zip(self.columns, row.tolist(), strict=True)
         values = [c.gaps.fill if isinstance(c, Number) else number for c, number in pairs]
-        return torch.tensor(values, dtype=torch.float64)
+        return xp.array(values, dtype=xp.float64)
 
     @property
     def takes_numbers(self) -> bool:
@@ -133,7 +133,7 @@ class Encoding:
         if any(column.numbers == "raw" for column in numbers):
             return None
         mean, scale = (
-            torch.tensor([getattr(column, key) for column in numbers], dtype=torch.float64)
+            xp.array([getattr(column, key) for column in numbers], dtype=xp.float64)
             for key in ("mean", "scale")
         )
         return Standardizer(mean, scale)
@@ -177,12 +177,12 @@ class Encoding:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields that are not tensors, for JSON."""
-        dtype = str(self.dtype).removeprefix("torch.")
+        dtype = xp.dtype_name(self.dtype)
         columns = [{"code": column.code, **column.to_dict()} for column in self.columns]
         readings = {name: reading.to_dict() for name, reading in self.readings.items()}
         return {"dtype": dtype, "columns": columns, **({"readings": readings} if readings else {})}
 
-    def tensors(self) -> dict[str, Tensor]:
+    def tensors(self) -> dict[str, Array]:
         """Return the fields that are too large for JSON: means and texts of levels, quantiles."""
         return {
             f"{j}.{key}": value
@@ -191,7 +191,7 @@ class Encoding:
         }
 
     @classmethod
-    def from_parts(cls, fields: Any, tensors: Mapping[str, Tensor]) -> Encoding:
+    def from_parts(cls, fields: Any, tensors: Mapping[str, Array]) -> Encoding:
         """Rebuild from the results of `to_dict` and `tensors`.
 
         Raises
@@ -262,13 +262,13 @@ class EncodedRows(RowSource):
         self._folds, self._without = folds, without or {}
         self._is_reported = folds is not None
 
-    def blocks(self, size: int) -> Iterator[tuple[slice, Float[Tensor, "b d"]]]:
+    def blocks(self, size: int) -> Iterator[tuple[slice, Float[Array, "b d"]]]:
         """Walk over the rows; see `RowSource.blocks`."""
         check_size(size)
         blocks = self._blocks(size)
         return blocks if self.random_access or size >= len(self) else prefetch(blocks)
 
-    def _blocks(self, size: int) -> Iterator[tuple[slice, Tensor]]:
+    def _blocks(self, size: int) -> Iterator[tuple[slice, Array]]:
         """Encode small batches, so that intermediate arrays stay in the cache."""
         n, width = self.shape
         new_values = None if self._is_reported else NewValues(self._table.where)
@@ -292,11 +292,11 @@ class EncodedRows(RowSource):
             self._is_reported = True
             new_values.report()
 
-    def take(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
+    def take(self, index: Int[Array, " k"]) -> Float[Array, "k d"]:
         """Gather rows; see `RowSource.take`."""
         check_index(index, self.shape[0])
-        rows = index.cpu().numpy()
-        out = torch.empty((len(rows), self.shape[1]), dtype=self.dtype)
+        rows = xp.to_host(index)
+        out = xp.empty((len(rows), self.shape[1]), self.dtype)
         self._encode(self._table.take(self._encoding.names, rows), rows, out)
         return out
 
@@ -304,14 +304,14 @@ class EncodedRows(RowSource):
         self,
         batch: pa.RecordBatch,
         rows: np.ndarray,
-        out: Tensor,
+        out: Array,
         new_values: NewValues | None = None,
     ) -> None:
         """Write the features of some rows."""
         # Training rows are known by their numbers, so that `take` and `blocks` agree.
         folds = None if self._folds is None else self._folds[rows]
         part = Part(self._table.where, rows, folds, self._without, new_values)
-        matrix, start = out.numpy(), 0
+        matrix, start = out, 0
         for column_encoding, column in zip(self._encoding.used_columns, batch.columns, strict=True):
             features = column_encoding.encode(column, part)
             matrix[:, start : start + features.shape[1]] = features

@@ -10,14 +10,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from ..._files.atomic import write_atomically
-from ..rows.array import ArrayRows, as_tensor
+from ..rows.array import ArrayRows
 from ..rows.base import RowSource, default_block_size, slices
-from ..rows.dtypes import NUMPY_OF
 from ..rows.file_stamp import FileStamp
 from ..rows.views import Select, Subset, column_numbers
 from ..tables.base import Table
@@ -27,19 +26,19 @@ WRITE_BYTES = 1 << 22
 """Bytes that are written at once."""
 
 
-def scratch(shape: tuple[int, ...], dtype: torch.dtype, memory_bytes: int) -> Tensor:
-    """Return an uninitialised tensor, in a temporary file if it takes more than `memory_bytes`.
+def scratch(shape: tuple[int, ...], dtype: xp.DType, memory_bytes: int) -> Array:
+    """Return an uninitialised array, in a temporary file if it takes more than `memory_bytes`.
 
     Parameters
     ----------
     shape : tuple of int
-    dtype : torch.float32 or torch.float64
+    dtype : float32 or float64
     memory_bytes : int
 
     Returns
     -------
-    Tensor
-        The file has no name, and its space is free once the tensor and the process's views of it
+    ndarray
+        The file has no name, and its space is free once the array and the process's views of it
         are gone, also after a crash. It is in ``tempfile.gettempdir()``: set ``TMPDIR`` to a disk
         with free space if that folder is in memory.
 
@@ -48,9 +47,9 @@ def scratch(shape: tuple[int, ...], dtype: torch.dtype, memory_bytes: int) -> Te
     OSError
         If the disk is full.
     """
-    size = math.prod(shape) * dtype.itemsize
+    size = math.prod(shape) * np.dtype(dtype).itemsize
     if size <= memory_bytes:
-        return torch.empty(shape, dtype=dtype)
+        return xp.empty(shape, dtype)
     try:
         with tempfile.TemporaryFile() as file:
             # Filled with zeros in advance: a mapped hole for which the disk has no room later would
@@ -59,8 +58,8 @@ def scratch(shape: tuple[int, ...], dtype: torch.dtype, memory_bytes: int) -> Te
                 file.write(bytes(min(WRITE_BYTES, size - start)))
             file.flush()
             # The map outlives the file object; the file has no name, and its space is free with the
-            # map.
-            return torch.from_numpy(np.memmap(file, NUMPY_OF[dtype], "r+", shape=shape))
+            # map. A plain view of it, because each slice of a memmap is a memmap, too, which costs.
+            return np.asarray(np.memmap(file, dtype, "r+", shape=shape))
     except OSError as error:
         raise OSError(
             error.errno,
@@ -70,14 +69,14 @@ def scratch(shape: tuple[int, ...], dtype: torch.dtype, memory_bytes: int) -> Te
 
 
 def gather_rows(
-    rows: RowSource, index: Int[Tensor, " k"], memory_bytes: int, *, dense: bool = False
-) -> Float[Tensor, "k d"]:
+    rows: RowSource, index: Int[Array, " k"], memory_bytes: int, *, dense: bool = False
+) -> Float[Array, "k d"]:
     """Gather rows like ``rows.take``, in a temporary file if they take more than `memory_bytes`.
 
     Parameters
     ----------
     rows : RowSource of shape (n, d)
-    index : Tensor of shape (k,)
+    index : ndarray of shape (k,)
         Row numbers, distinct if `rows` is sequential.
     memory_bytes : int
     dense : bool, default=False
@@ -85,8 +84,8 @@ def gather_rows(
 
     Returns
     -------
-    Tensor of shape (k, d)
-        A new tensor, see `scratch`.
+    ndarray of shape (k, d)
+        A new array, see `scratch`; `CsrArray` of sparse rows.
 
     Notes
     -----
@@ -95,7 +94,7 @@ def gather_rows(
     k, d = len(index), rows.shape[1]
     if (rows.sparse and not dense) or k * d * rows.dtype.itemsize <= memory_bytes:
         rows_taken = rows.take(index)
-        return rows_taken.to_dense() if dense and rows.sparse else rows_taken
+        return xp.to_dense(rows_taken) if dense and rows.sparse else rows_taken
     out = scratch((k, d), rows.dtype, memory_bytes)
     if rows.remote:
         # One round trip for each block of rows, not for all of them at once, which would not fit
@@ -104,13 +103,13 @@ def gather_rows(
             out[part] = rows.take(index[part])
         return out
     # A sequential source filters by increasing numbers; `order` puts its blocks in their places.
-    order = torch.arange(k) if rows.random_access else index.argsort()
+    order = xp.arange(k) if rows.random_access else index.argsort(stable=True)
     for part, block in Subset(rows, index[order]).blocks(default_block_size(rows)):
-        out[order[part]] = block.to_dense() if rows.sparse else block
+        out[order[part]] = xp.to_dense(block) if rows.sparse else block
     return out
 
 
-def store_rows(rows: RowSource, path: str | Path) -> Float[Tensor, "n d"]:
+def store_rows(rows: RowSource, path: str | Path) -> Float[Array, "n d"]:
     """Write dense rows to a ``.npy`` file, atomically, and return them mapped from there.
 
     Parameters
@@ -121,7 +120,7 @@ def store_rows(rows: RowSource, path: str | Path) -> Float[Tensor, "n d"]:
 
     Returns
     -------
-    Tensor of shape (n, d)
+    ndarray of shape (n, d)
         The mapped rows; do not write to them.
 
     Raises
@@ -131,19 +130,19 @@ def store_rows(rows: RowSource, path: str | Path) -> Float[Tensor, "n d"]:
     OSError
         If it cannot be written.
     """
-    path, dtype = Path(path), NUMPY_OF[rows.dtype]
+    path, dtype = Path(path), rows.dtype
     if rows.sparse or path.suffix.lower() != ".npy":
         raise ValueError(f"only dense rows in a .npy file can be stored, got {rows!r} and {path}")
 
     def write(part: Path) -> None:
         writer = NpyWriter(part, rows.shape[1], dtype)
         for _, block in rows.blocks(default_block_size(rows)):
-            writer.append(block.numpy())
+            writer.append(block)
         writer.close()
 
     write_atomically(path, write)
     # Opened again by its final name, after the rename: it is mapped for reading only.
-    return as_tensor(open_npy(path))
+    return np.asarray(open_npy(path))
 
 
 class NpyTable(Table):

@@ -12,7 +12,6 @@ import pyarrow as pa
 from ..rows.array import ArrayRows
 from ..rows.arrow import Columns, to_numpy
 from ..rows.base import RowSource, slices
-from ..rows.dtypes import NUMPY_OF
 from ..rows.views import Select, column_numbers
 from ..tables.base import Table
 from .base import Column, WritableFormat, formats
@@ -80,7 +79,7 @@ class MatrixWriter:
 
     def __init__(self, path: Path, schema: pa.Schema, dtype: np.dtype[Any] | None = None) -> None:
         columns = Columns.choose(schema, schema.names, "the table")
-        self._dtype = NUMPY_OF[columns.dtype] if dtype is None else dtype
+        self._dtype = columns.dtype if dtype is None else dtype
         self._file = NpyWriter(path, len(schema), self._dtype)
 
     def write(self, batch: pa.RecordBatch) -> None:

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from ..rows.array import check_matrix
 from ..rows.arrow import Columns, fill
 from ..rows.base import RowSource, check_index, check_size
@@ -77,14 +77,14 @@ class ParquetRows(RowSource):
         self.read_ahead = read_ahead
         self._names = chosen.names
 
-    def blocks(self, size: int) -> Iterator[tuple[slice, Float[Tensor, "b d"]]]:
+    def blocks(self, size: int) -> Iterator[tuple[slice, Float[Array, "b d"]]]:
         """Walk over the rows; see `RowSource.blocks`."""
         check_size(size)
         blocks = self._assemble(size)
         # A single block has no next one to read ahead.
         return prefetch(blocks) if self.read_ahead and size < self.shape[0] else blocks
 
-    def _assemble(self, size: int) -> Iterator[tuple[slice, Tensor]]:
+    def _assemble(self, size: int) -> Iterator[tuple[slice, Array]]:
         n, d = self.shape
         start = stop = 0  # range of the current block, which has rows up to `stop`
         # Each block is new memory, because the consumer may still hold the one before.
@@ -109,15 +109,15 @@ class ParquetRows(RowSource):
             # Arrow's pool would keep about 50 MB for later use.
             pa.default_memory_pool().release_unused()
 
-    def take(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
+    def take(self, index: Int[Array, " k"]) -> Float[Array, "k d"]:
         """Gather rows in one pass; see `RowSource.take`."""
         check_index(index, self.shape[0])
         # The pass needs increasing, distinct numbers; order and repeats are restored at the end.
-        distinct_index, inverse = np.unique(index.cpu().numpy(), return_inverse=True)
-        out = torch.empty((len(distinct_index), self.shape[1]), dtype=self.dtype)
+        distinct_index, inverse = np.unique(xp.to_host(index), return_inverse=True)
+        out = xp.empty((len(distinct_index), self.shape[1]), self.dtype)
         for part, batch in take_pieces(self._pieces, self._names, distinct_index):
             fill(out[part], batch, self._names)
-        return out[torch.from_numpy(inverse)]
+        return out[inverse]
 
 
 @formats.register("parquet")

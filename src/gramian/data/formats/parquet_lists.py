@@ -8,16 +8,15 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import scipy.sparse
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from ..._sparse import WIDE_FEATURES
 from ..rows import arrow_compute as pc
-from ..rows.array import ENTRY_NUMBERS, as_tensor, canonical, check_matrix, csr_block
+from ..rows.array import ENTRY_NUMBERS, canonical, check_matrix, csr_block
 from ..rows.arrow import float_of
 from ..rows.base import RowSource, check_index, check_size
-from ..rows.dtypes import NUMPY_OF
 from ..tables.sequential import BATCH_NUMBERS, exactly, join_pieces, take_pieces
 from .parquet_folder import ParquetPieces
 
@@ -88,7 +87,7 @@ class ParquetLists(RowSource):
             # Rows of more features are never made dense: memory is planned by their mean entries.
             self.entries = min(self.shape[1], 1 + ENTRY_NUMBERS * self._entries_of_a_row())
 
-    def blocks(self, size: int) -> Iterator[tuple[slice, Float[Tensor, "b d"]]]:
+    def blocks(self, size: int) -> Iterator[tuple[slice, Float[Array, "b d"]]]:
         """Walk over the rows; see `RowSource.blocks`."""
         check_size(size)
         start = 0
@@ -97,13 +96,15 @@ class ParquetLists(RowSource):
             yield slice(start, start + batch.num_rows), self._matrix(batch, f"from row {start} on")
             start += batch.num_rows
 
-    def take(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
+    def take(self, index: Int[Array, " k"]) -> Float[Array, "k d"]:
         """Gather rows in one pass; see `RowSource.take`."""
         check_index(index, self.shape[0])
-        distinct_index, inverse = np.unique(index.cpu().numpy(), return_inverse=True)
+        distinct_index, inverse = np.unique(xp.to_host(index), return_inverse=True)
         batches = [batch for _, batch in take_pieces(self._pieces, self._names, distinct_index)]
         batch = join_pieces(batches, self._schema).take(pa.array(inverse))
-        return self._matrix(batch, "in rows that were asked for")
+        matrix = self._matrix(batch, "in rows that were asked for")
+        # Arrow's memory must not be written to, but gathered rows may be.
+        return matrix if self.sparse else matrix.copy()
 
     @property
     def _schema(self) -> pa.Schema:
@@ -131,7 +132,7 @@ class ParquetLists(RowSource):
         numbers = ASSUMED_ENTRIES if self.sparse else self.shape[1]
         return max(1, BATCH_NUMBERS // max(numbers, 1))
 
-    def _matrix(self, batch: pa.RecordBatch, where: str) -> Tensor:
+    def _matrix(self, batch: pa.RecordBatch, where: str) -> Array:
         values, lengths = self._numbers(batch, 0, where)
         if not self.sparse:
             if bool((lengths != self.shape[1]).any()):
@@ -140,7 +141,7 @@ class ParquetLists(RowSource):
                     f"{self.path} has a list of {lengths[at]} numbers in {self.values!r} {where}, "
                     f"but {self.shape[1]} in the first row"
                 )
-            return as_tensor(values.reshape(-1, self.shape[1]))
+            return values.reshape(-1, self.shape[1])
         columns, other_columns = self._numbers(batch, 1, where)
         if not np.array_equal(lengths, other_columns):
             raise ValueError(f"{self.path} has lists of different lengths in {self._names} {where}")
@@ -169,7 +170,7 @@ class ParquetLists(RowSource):
                 "fill them, or drop these rows"
             )
         lengths = pc.list_value_length(lists).to_numpy(zero_copy_only=False).astype(np.int64)
-        dtype = np.int64 if column else NUMPY_OF[self.dtype]
+        dtype = np.int64 if column else self.dtype
         return inside.to_numpy(zero_copy_only=False).astype(dtype, copy=False), lengths
 
 
@@ -177,7 +178,7 @@ def _fixed(kind: pa.DataType) -> bool:
     return bool(pa.types.is_fixed_size_list(kind))
 
 
-def _dtype(kind: pa.DataType, name: str) -> torch.dtype:
+def _dtype(kind: pa.DataType, name: str) -> xp.DType:
     float_type = float_of(kind)
     if float_type is None:
         raise TypeError(f"the lists of column {name!r} must hold numbers, got {kind}")

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import scipy.sparse
-import torch
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from ..._sparse import as_scipy
 from ..formats import format_of
 from ..formats.object_store import address_of
@@ -34,8 +34,8 @@ def local_rows(x: Any, columns: Sequence[str | int] | None = None) -> RowSource:
         return frame_rows(x, columns)
     if (table := _as_table(x)) is not None:
         return TableRows(table, _as_names(columns))
-    # SciPy has the operations that torch lacks; the memory is shared.
-    if isinstance(x, Tensor) and x.layout == torch.sparse_csr:
+    # SciPy has the operations; the memory is shared.
+    if xp.is_sparse(x):
         x = as_scipy(x)
     if scipy.sparse.issparse(x):
         return _sparse_rows(x, columns)
@@ -81,13 +81,16 @@ def _as_names(columns: Sequence[str | int] | None) -> list[str] | None:
     return None if columns is None else [str(c) for c in columns]
 
 
-def _as_array(x: Any) -> np.ndarray | Tensor:
+def _as_array(x: Any) -> np.ndarray | Array:
     # A masked array is an ndarray, and would pass with its masked numbers.
     if isinstance(x, np.ma.MaskedArray):
         raise TypeError(
             "masked arrays are not supported, because the mask would be lost; pass x.filled(np.nan)"
         )
-    if isinstance(x, Tensor | np.ndarray):
+    if xp.is_tensor(x):
+        # A tensor in the memory of the process is an array; others stay on their device.
+        return xp.to_host(x) if x.device.type == xp.HOST_DEVICE else x
+    if isinstance(x, np.ndarray):
         return x
     if isinstance(x, Sequence) or hasattr(x, "__array__"):
         return np.asarray(x)

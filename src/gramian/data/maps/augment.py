@@ -10,11 +10,13 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import torch
+import numpy as np
 from jaxtyping import Float
-from torch import Tensor
 
-Augmentation = Callable[[Tensor, Tensor, torch.Generator], tuple[Tensor, Tensor]]
+from ... import _arrays as xp
+from ..._arrays import Array, RandomStream
+
+Augmentation = Callable[[Array, Array, RandomStream], tuple[Array, Array]]
 """From rows (b, d), targets (b, t) and a generator to new rows and targets of the same shapes.
 
 They may be on a device, each on its own; the generator is one of the host."""
@@ -37,12 +39,12 @@ class noise:
             raise ValueError(f"sigma must be finite and at least 0, not {self.sigma!r}")
 
     def __call__(
-        self, x: Float[Tensor, "b d"], y: Float[Tensor, "b t"], rng: torch.Generator
-    ) -> tuple[Tensor, Tensor]:
+        self, x: Float[Array, "b d"], y: Float[Array, "b t"], rng: RandomStream
+    ) -> tuple[Array, Array]:
         """Return changed rows and the same targets."""
         # Drawn on the host and then moved, so that a seed gives the same numbers on every device.
-        drawn = torch.randn(x.shape, dtype=x.dtype, generator=rng).mul_(self.sigma)
-        return drawn.to(x.device).add_(x), y
+        drawn = xp.multiply_(rng.standard_normal(x.shape, x.dtype), self.sigma)
+        return xp.add_(xp.to_device(drawn, xp.device_of(x)), x), y
 
 
 @dataclass(frozen=True)
@@ -66,19 +68,19 @@ class mixup:
             raise ValueError(f"alpha must be positive and finite, not {self.alpha!r}")
 
     def __call__(
-        self, x: Float[Tensor, "b d"], y: Float[Tensor, "b t"], rng: torch.Generator
-    ) -> tuple[Tensor, Tensor]:
+        self, x: Float[Array, "b d"], y: Float[Array, "b t"], rng: RandomStream
+    ) -> tuple[Array, Array]:
         """Return mixed rows and targets."""
-        # The ratio of two gamma variables has the law Beta: torch's own Beta takes no generator.
-        gamma = torch.full((2, len(x)), float(self.alpha), dtype=torch.float64)
+        # The ratio of two gamma variables has the law Beta.
+        gamma = np.full((2, len(x)), float(self.alpha))
         # For a small alpha both may round to 0: the limit keeps the ratio from 0 / 0.
-        first, second = torch._standard_gamma(gamma, generator=rng).clamp_(min=1e-300)
+        first, second = rng.standard_gamma(gamma).clip(min=1e-300)
         share = (first / (first + second))[:, None]
-        permutation = torch.randperm(len(x), generator=rng)
+        permutation = rng.permutation(len(x))
         return (
             # One share per row for features and targets, on the device of each.
-            torch.lerp(x[permutation], x, share.to(x)),
-            torch.lerp(y[permutation], y, share.to(y)),
+            xp.lerp(x[permutation], x, xp.cast_like(share, x)),
+            xp.lerp(y[permutation], y, xp.cast_like(share, y)),
         )
 
 
@@ -110,8 +112,8 @@ class crop_flip:
             raise ValueError(f"pad must be at least 0, not {self.pad!r}")
 
     def __call__(
-        self, x: Float[Tensor, "b d"], y: Float[Tensor, "b t"], rng: torch.Generator
-    ) -> tuple[Tensor, Tensor]:
+        self, x: Float[Array, "b d"], y: Float[Array, "b t"], rng: RandomStream
+    ) -> tuple[Array, Array]:
         """Return changed images and the same targets."""
         b, (height, width) = len(x), self.shape[-2:]
         if x.shape[1] != math.prod(self.shape):
@@ -119,18 +121,27 @@ class crop_flip:
                 f"images of shape {tuple(self.shape)} have {math.prod(self.shape)} features, but "
                 f"the rows have {x.shape[1]}"
             )
-        padded = torch.nn.functional.pad(x.view(b, -1, height, width), [self.pad] * 4)
+        padded = _pad(x.reshape(b, -1, height, width), self.pad)
         # A shift by pad in each direction is a window of the padded image, one of 2 pad + 1 each
         # way.
-        down, right = torch.randint(2 * self.pad + 1, (2, b), generator=rng)
+        down, right = rng.integers(2 * self.pad + 1, size=(2, b))
         # 1. The rows of each window in its padded image.
-        i = (down[:, None] + torch.arange(height))[:, None, :, None]
+        i = (down[:, None] + np.arange(height))[:, None, :, None]
         # 2. The columns, backwards in mirrored images.
-        column = torch.arange(width).expand(b, width)
+        column = np.broadcast_to(np.arange(width), (b, width))
         if self.flip:
-            mirrored = torch.rand(b, 1, generator=rng) < 0.5
-            column = torch.where(mirrored, width - 1 - column, column)
+            mirrored = rng.random((b, 1), np.float32) < 0.5
+            column = np.where(mirrored, width - 1 - column, column)
         j = (right[:, None] + column)[:, None, None, :]
         # 3. All images in one gather, with the same window in each channel.
-        channel = torch.arange(padded.shape[1])[None, :, None, None]
-        return padded[torch.arange(b)[:, None, None, None], channel, i, j].reshape(b, -1), y
+        channel = np.arange(padded.shape[1])[None, :, None, None]
+        return padded[np.arange(b)[:, None, None, None], channel, i, j].reshape(b, -1), y
+
+
+def _pad(images: Array, width: int) -> Array:
+    """Return images with a border of zeros."""
+    count, channels, rows, columns = images.shape
+    shape = (count, channels, rows + 2 * width, columns + 2 * width)
+    padded = xp.zeros(shape, images.dtype, like=images)
+    padded[:, :, width : width + rows, width : width + columns] = images
+    return padded

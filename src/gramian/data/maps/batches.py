@@ -6,10 +6,11 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import torch
+import numpy as np
 from jaxtyping import Float, Int
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array, RandomStream
 from ..rows.base import RowSource
 
 EPOCH_STRIDE = 7919
@@ -52,25 +53,25 @@ class Shuffle:
         whole_chunks, remaining_rows = divmod(self.n, self.chunk_rows)
         return whole_chunks * self.per_chunk + math.ceil(remaining_rows / self.size)
 
-    def order(self, epoch: int, chunk: int = 0) -> Int[Tensor, " k"]:
+    def order(self, epoch: int, chunk: int = 0) -> Int[Array, " k"]:
         """Return the shuffled row numbers of a chunk."""
         start = chunk * self.chunk_rows
         rows = min(self.chunk_rows, self.n - start)
         # A generator for each epoch and chunk: a fit that resumes in the middle of an epoch draws
         # this order without the ones before it.
-        rng = torch.Generator().manual_seed(self.seed + EPOCH_STRIDE * (epoch + 1) + chunk)
-        return start + torch.randperm(rows, generator=rng)
+        rng = RandomStream(self.seed + EPOCH_STRIDE * (epoch + 1) + chunk)
+        return start + rng.permutation(rows)
 
-    def indices(self, epoch: int, start: int = 0, stop: int | None = None) -> Iterator[Tensor]:
+    def indices(self, epoch: int, start: int = 0, stop: int | None = None) -> Iterator[Array]:
         """Yield the row numbers, increasing, of batches number `start` to `stop` of an epoch."""
         last = len(self) if stop is None else min(stop, len(self))
-        held_chunk, order = -1, torch.empty(0, dtype=torch.int64)
+        held_chunk, order = -1, np.empty(0, np.int64)
         for batch in range(start, last):
             chunk, place = divmod(batch, self.per_chunk)
             if chunk != held_chunk:
                 held_chunk, order = chunk, self.order(epoch, chunk)
             # Neighbours are cheaper to gather, and the order within a batch is of no consequence.
-            yield order[place * self.size : (place + 1) * self.size].sort().values
+            yield np.sort(order[place * self.size : (place + 1) * self.size])
 
 
 @dataclass(frozen=True)
@@ -121,10 +122,10 @@ class Batches:
 
     def epoch(
         self, epoch: int, start: int = 0, stop: int | None = None
-    ) -> Iterator[tuple[Int[Tensor, " b"], Float[Tensor, "b d"]]]:
+    ) -> Iterator[tuple[Int[Array, " b"], Float[Array, "b d"]]]:
         """Yield row numbers and rows of batches number `start` to `stop` of an epoch.
 
-        The rows are new tensors; rows of a sparse source stay sparse.
+        The rows are new arrays; rows of a sparse source stay sparse.
         """
         shuffle = self.shuffle
         indices = shuffle.indices(epoch, start, stop)
@@ -133,7 +134,7 @@ class Batches:
                 yield index, self.rows.take(index)
             return
         chunks = self.rows.blocks(shuffle.chunk_rows)
-        part, chunk = slice(0, 0), torch.empty(0)
+        part, chunk = slice(0, 0), np.empty(0, np.float32)
         for index in indices:
             # Numbers are increasing within a batch, and a batch never crosses chunks: its first row
             # tells its chunk. Chunks before the start of a resumed epoch are read and dropped.
@@ -142,7 +143,7 @@ class Batches:
             yield index, chunk[index - part.start]
 
 
-def _next(blocks: Iterator[tuple[slice, Tensor]], rows: int) -> tuple[slice, Tensor]:
+def _next(blocks: Iterator[tuple[slice, Array]], rows: int) -> tuple[slice, Array]:
     """Return the next chunk, concatenated if the source yields smaller blocks."""
     part, block = next(blocks)
     pieces, stop = [block], part.stop
@@ -150,4 +151,4 @@ def _next(blocks: Iterator[tuple[slice, Tensor]], rows: int) -> tuple[slice, Ten
     while stop - part.start < rows and (following := next(blocks, None)) is not None:
         stop = following[0].stop
         pieces.append(following[1])
-    return slice(part.start, stop), block if len(pieces) == 1 else torch.cat(pieces)
+    return slice(part.start, stop), block if len(pieces) == 1 else xp.concat(pieces)

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import torch
+import numpy as np
 from jaxtyping import Float
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from ..._sparse import scale_columns
 from ..rows.base import RowSource
-from ..rows.reduce import Value
 from ..rows.transform import Blockwise
 
 
 @dataclass(frozen=True, eq=False)
-class LinearMap(Value):
+class LinearMap:
     """Map of rows x to ``x @ matrix``, or to ``x * scales``; give one of the two.
 
     Distances of mapped rows are distances in a metric: ``M = matrix @ matrix.T``, or the diagonal
@@ -26,9 +26,9 @@ class LinearMap(Value):
 
     Parameters
     ----------
-    matrix : Tensor of shape (d, k), optional
+    matrix : Array of shape (d, k), optional
         Kept in float64.
-    scales : Tensor of shape (d,), optional
+    scales : Array of shape (d,), optional
         Kept in float64. A feature of scale zero has no effect.
 
     Raises
@@ -37,37 +37,35 @@ class LinearMap(Value):
         If not exactly one of the two is given, its shape is wrong, or a value is not finite.
     """
 
-    matrix: Any = None  # anything a tensor can be made of; kept is a Float[Tensor, "d k"]
-    scales: Any = None  # Float[Tensor, " d"]
+    matrix: Any = None  # anything an array can be made of; kept is a Float[np.ndarray, "d k"]
+    scales: Any = None  # Float[np.ndarray, " d"]
 
     def __post_init__(self) -> None:
         if (self.matrix is None) == (self.scales is None):
             raise ValueError("a linear map needs either a matrix or scales, and not both")
         name, ndim = ("scales", 1) if self.matrix is None else ("matrix", 2)
-        # A metric that was learned by torch has gradients, which a model must not keep.
-        tensor = torch.as_tensor(getattr(self, name)).detach()
-        if tensor.ndim != ndim or tensor.numel() == 0:
+        array = np.asarray(xp.to_host(getattr(self, name)), np.float64, order="C")
+        if array.ndim != ndim or array.size == 0:
             shape = "(d,)" if ndim == 1 else "(d, k)"
-            raise ValueError(f"{name} must have shape {shape}, not {tuple(tensor.shape)}")
-        stored_tensor = tensor.to("cpu", torch.float64).contiguous()
-        if not bool(stored_tensor.isfinite().all()):
+            raise ValueError(f"{name} must have shape {shape}, not {array.shape}")
+        if not np.isfinite(array).all():
             raise ValueError(f"{name} of a linear map must be finite")
-        # The dataclass is frozen, and the argument is replaced by its tensor in float64.
-        object.__setattr__(self, name, stored_tensor)
+        # The dataclass is frozen, and the argument is replaced by its array in float64.
+        object.__setattr__(self, name, array)
 
     @classmethod
     def of(cls, given: Any) -> LinearMap:
         """Return a linear map as it is, or make one of an array; a vector holds the scales."""
         if isinstance(given, cls):
             return given
-        array = torch.as_tensor(given)
+        array = np.asarray(xp.to_host(given))
         return cls(scales=array) if array.ndim == 1 else cls(matrix=array)
 
     @property
-    def array(self) -> Tensor:
+    def array(self) -> np.ndarray:
         """The matrix, or the scales."""
-        tensor_of_map: Tensor = self.scales if self.matrix is None else self.matrix
-        return tensor_of_map
+        array_of_map: np.ndarray = self.scales if self.matrix is None else self.matrix
+        return array_of_map
 
     @property
     def inputs(self) -> int:
@@ -94,31 +92,31 @@ class LinearMap(Value):
         """
         return rows.map_rows(partial(LinearRows, map_=self))
 
-    def forth(self, x: Float[Tensor, "b d"]) -> Float[Tensor, "b k"]:
+    def forth(self, x: Float[Array, "b d"]) -> Float[Array, "b k"]:
         """Return mapped numbers, in their own type and on their device."""
         # Mapped in the type of the rows: float64 would double the cost of float32 rows.
-        array = self.array.to(x.device, x.dtype)
+        array = xp.cast(xp.to_device(self.array, xp.device_of(x)), x.dtype)
         return scale_columns(x, array) if self.matrix is None else x @ array
 
-    def pull_back(self, gradients: Float[Tensor, "*b k"]) -> Float[Tensor, "*b d"]:
+    def pull_back(self, gradients: Float[Array, "*b k"]) -> Float[Array, "*b d"]:
         """Return gradients with respect to rows, from gradients with respect to mapped rows."""
-        array = self.array.to(gradients)
+        array = xp.cast_like(self.array, gradients)
         return gradients * array if self.matrix is None else gradients @ array.T
 
-    def tensors(self) -> dict[str, Tensor]:
+    def tensors(self) -> dict[str, np.ndarray]:
         """Return the matrix or the scales by name, for a file."""
         return {"scales" if self.matrix is None else "matrix": self.array}
 
     @classmethod
-    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> LinearMap:
+    def from_tensors(cls, tensors: Mapping[str, np.ndarray]) -> LinearMap:
         """Rebuild from the result of `tensors`; raise ValueError if it is damaged."""
         if set(tensors) not in ({"matrix"}, {"scales"}):
             raise ValueError("a linear map needs either a matrix or scales, and not both")
-        for name, tensor in tensors.items():
+        for name, array in tensors.items():
             # The constructor converts any type; a file of another type was not written by
             # `tensors`.
-            if tensor.dtype != torch.float64:
-                raise ValueError(f"{name} of a linear map must be float64, not {tensor.dtype}")
+            if array.dtype != np.float64:
+                raise ValueError(f"{name} of a linear map must be float64, not {array.dtype}")
         return cls(**tensors)
 
 
@@ -146,6 +144,6 @@ class LinearRows(Blockwise):
             self.shape, self.feature_names = (rows.shape[0], map_.outputs), None
         self._map = map_
 
-    def change(self, block: Float[Tensor, "b d"]) -> Float[Tensor, "b k"]:
+    def change(self, block: Float[Array, "b d"]) -> Float[Array, "b k"]:
         """Map; see `Blockwise.change`."""
         return self._map.forth(block)

@@ -9,12 +9,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import torch
+import scipy.special
 from jaxtyping import Float, Int
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array, RandomStream
 from ..rows.base import RowSource
-from ..rows.reduce import Value
 from ..rows.transform import Blockwise
 from .quantiles import FARTHEST_SCORE, normal_scores, quantiles_of
 
@@ -34,7 +34,7 @@ TENSOR_NAMES = ("columns", "constant", "quantiles", "mean", "scale")
 
 
 @dataclass(frozen=True, eq=False)
-class QuantileMap(Value):
+class QuantileMap:
     """Map of features to normal scores by their quantiles, with mean 0 and deviation 1.
 
     Features of two values are not changed; a feature of a single value becomes zero.
@@ -43,32 +43,32 @@ class QuantileMap(Value):
     ----------
     features : int
         Number of features d.
-    columns : Tensor of shape (p,)
+    columns : ndarray of shape (p,)
         Numbers of the features that are mapped, increasing.
-    constant : Tensor of shape (c,)
+    constant : ndarray of shape (c,)
         Numbers of the constant features, which become zero, whatever their later values.
-    quantiles : Tensor of shape (p, q)
+    quantiles : ndarray of shape (p, q)
         Quantiles of each mapped feature in float64, in increasing order.
-    mean, scale : Tensor of shape (p,)
+    mean, scale : ndarray of shape (p,)
         Mean and scale of the scores in training, in float64.
     """
 
     features: int
-    columns: Int[Tensor, " p"]
-    constant: Int[Tensor, " c"]
-    quantiles: Float[Tensor, "p q"]
-    mean: Float[Tensor, " p"]
-    scale: Float[Tensor, " p"]
+    columns: Int[Array, " p"]
+    constant: Int[Array, " c"]
+    quantiles: Float[Array, "p q"]
+    mean: Float[Array, " p"]
+    scale: Float[Array, " p"]
 
     @classmethod
-    def fit(cls, rows: RowSource | Tensor, *, rng: torch.Generator) -> QuantileMap:
+    def fit(cls, rows: RowSource | Array, *, rng: RandomStream) -> QuantileMap:
         """Learn the quantiles of up to 20,000 rows, fewer for more than 64 features.
 
         Parameters
         ----------
-        rows : RowSource or Tensor of shape (n, d)
+        rows : RowSource or Array of shape (n, d)
             Dense and finite rows. Each row counts once, whatever its weight.
-        rng : torch.Generator
+        rng : RandomStream
             Draws the rows if there are more.
 
         Raises
@@ -81,12 +81,12 @@ class QuantileMap(Value):
         Cost: some microseconds for each number of the sample, and for a sequential source one pass
         over the rows.
         """
-        if isinstance(rows, Tensor):
+        if not isinstance(rows, RowSource):
             sample = rows if len(rows) <= MOST_ROWS else rows[_draw_sample(len(rows), rng)]
         else:
             _check_dense(rows)
             sample = rows.take(_draw_sample(len(rows), rng))
-        return cls._of(sample.detach().cpu().double().numpy())
+        return cls._of(xp.to_float64(xp.to_host(sample)))
 
     @classmethod
     def _of(cls, sample: np.ndarray) -> QuantileMap:
@@ -112,13 +112,13 @@ class QuantileMap(Value):
             # standardised.
             moments.append((scores.mean(), scores.std()))
         # The shape also fits a map without any mapped feature.
-        mean, scale = torch.tensor(moments, dtype=torch.float64).reshape(-1, 2).T.contiguous()
+        mean, scale = np.ascontiguousarray(np.array(moments, np.float64).reshape(-1, 2).T)
         stacked = np.array(quantiles) if quantiles else np.empty((0, 0))
         return cls(
             sample.shape[1],
-            torch.tensor(columns, dtype=torch.int64),
-            torch.tensor(constant, dtype=torch.int64),
-            torch.from_numpy(stacked),
+            np.array(columns, np.int64),
+            np.array(constant, np.int64),
+            stacked,
             mean,
             scale,
         )
@@ -138,28 +138,28 @@ class QuantileMap(Value):
         """
         return rows.map_rows(partial(QuantileRows, map_=self))
 
-    def scores(self, x: Float[Tensor, "b d"]) -> Float[Tensor, "b d"]:
+    def scores(self, x: Float[Array, "b d"]) -> Float[Array, "b d"]:
         """Return mapped numbers, in their own type and on their device."""
         # A copy in any case: columns are replaced in place, and the block may be the user's array.
-        out = x.detach().to("cpu", torch.float64, copy=True).numpy()
+        out = np.array(xp.to_host(x), np.float64)
         for j, number in enumerate(self.columns.tolist()):
-            scores = normal_scores(out[:, number], self.quantiles[j].numpy())
+            scores = normal_scores(out[:, number], self.quantiles[j])
             out[:, number] = (scores - float(self.mean[j])) / float(self.scale[j])
-        out[:, self.constant.numpy()] = 0.0
-        return torch.from_numpy(out).to(x)
+        out[:, self.constant] = 0.0
+        return xp.cast_like(out, x)
 
-    def slopes(self, x: Float[Tensor, "b d"]) -> Float[Tensor, "b d"]:
+    def slopes(self, x: Float[Array, "b d"]) -> Float[Array, "b d"]:
         """Return the derivative of the map at numbers, in float64.
 
         It is the slope of the interval between two quantiles; at a quantile, of the interval above.
         It is zero beyond the outermost quantiles, where scores are constant, and for constant
         features; 1 for features that are not changed.
         """
-        out = torch.ones(x.shape, dtype=torch.float64)
-        values = x.detach().to("cpu", torch.float64).numpy()
+        out = np.ones(x.shape)
+        values = xp.to_float64(xp.to_host(x))
         for j, number in enumerate(self.columns.tolist()):
-            feature_slopes = _slopes(values[:, number], self.quantiles[j].numpy())
-            out[:, number] = torch.from_numpy(feature_slopes) / self.scale[j]
+            feature_slopes = _slopes(values[:, number], self.quantiles[j])
+            out[:, number] = feature_slopes / self.scale[j]
         out[:, self.constant] = 0.0
         return out
 
@@ -167,12 +167,12 @@ class QuantileMap(Value):
         """Return the fields that are not tensors, for JSON."""
         return {"features": self.features}
 
-    def tensors(self) -> dict[str, Tensor]:
+    def tensors(self) -> dict[str, Array]:
         """Return the fields that are too large for JSON."""
         return {name: getattr(self, name) for name in TENSOR_NAMES}
 
     @classmethod
-    def from_parts(cls, fields: Any, tensors: Mapping[str, Tensor]) -> QuantileMap:
+    def from_parts(cls, fields: Any, tensors: Mapping[str, Array]) -> QuantileMap:
         """Rebuild from the results of `to_dict` and `tensors`.
 
         Raises
@@ -188,15 +188,14 @@ class QuantileMap(Value):
             _check_numbers(name, getattr(quantile_map, name), d)
         p = len(quantile_map.columns)
         # Each of the two lists increases, but a feature may be in both.
-        if p + len(quantile_map.constant) != len(
-            torch.cat([quantile_map.columns, quantile_map.constant]).unique()
-        ):
+        numbers = np.concatenate([quantile_map.columns, quantile_map.constant])
+        if len(numbers) != len(np.unique(numbers)):
             raise ValueError("the quantile map has a feature twice")
         for name, shape in (("quantiles", (p, -1)), ("mean", (p,)), ("scale", (p,))):
             _check_values(name, getattr(quantile_map, name), shape)
         if p and quantile_map.quantiles.shape[1] < LEAST_VALUES:
             raise ValueError("the quantile map has too few quantiles")
-        if bool((quantile_map.quantiles.diff(dim=1) < 0).any()) or not bool(
+        if bool((np.diff(quantile_map.quantiles) < 0).any()) or not bool(
             (quantile_map.scale > 0).all()
         ):
             raise ValueError("quantiles must not decrease, and scales must be positive")
@@ -222,15 +221,15 @@ class QuantileRows(Blockwise):
             )
         self._map = map_
 
-    def change(self, block: Float[Tensor, "b d"]) -> Float[Tensor, "b d"]:
+    def change(self, block: Float[Array, "b d"]) -> Float[Array, "b d"]:
         """Map; see `Blockwise.change`."""
         return self._map.scores(block)
 
 
-def _draw_sample(n: int, rng: torch.Generator) -> Tensor:
+def _draw_sample(n: int, rng: RandomStream) -> Array:
     if n <= MOST_ROWS:
-        return torch.arange(n)
-    return torch.randperm(n, generator=rng)[:MOST_ROWS].sort().values
+        return np.arange(n)
+    return np.sort(rng.permutation(n)[:MOST_ROWS])
 
 
 def _slopes(x: np.ndarray, quantiles: np.ndarray) -> np.ndarray:
@@ -245,7 +244,7 @@ def _slopes(x: np.ndarray, quantiles: np.ndarray) -> np.ndarray:
     width = np.where(inside, quantiles[at + 1] - quantiles[at], 1.0)
     share = np.clip((at + (x - quantiles[at]) / width) / last, 0.0, 1.0)
     # 3. The slope of the normal quantile function at this share is 1 / density, by the chain rule.
-    scores = torch.special.ndtri(torch.from_numpy(share)).numpy()
+    scores = scipy.special.ndtri(share)
     inside &= np.abs(scores) < FARTHEST_SCORE
     density = np.exp(-np.square(np.where(inside, scores, 0.0)) / 2) / math.sqrt(2 * math.pi)
     # 4. The slope between two quantiles closer than the range of numbers allows overflows, and is
@@ -263,16 +262,16 @@ def _check_dense(rows: RowSource) -> None:
         )
 
 
-def _check_numbers(name: str, numbers: Tensor, d: int) -> None:
-    if numbers.dtype != torch.int64 or numbers.ndim != 1:
+def _check_numbers(name: str, numbers: Array, d: int) -> None:
+    if numbers.dtype != xp.int64 or numbers.ndim != 1:
         raise ValueError(f"{name} of the quantile map must be whole numbers")
-    if bool(((numbers < 0) | (numbers >= d)).any() or (numbers.diff() <= 0).any()):
+    if bool(((numbers < 0) | (numbers >= d)).any() or (np.diff(numbers) <= 0).any()):
         raise ValueError(f"{name} of the quantile map must increase, from 0 to below {d}")
 
 
-def _check_values(name: str, values: Tensor, shape: tuple[int, ...]) -> None:
+def _check_values(name: str, values: Array, shape: tuple[int, ...]) -> None:
     same = len(shape) == values.ndim and values.shape[0] == shape[0]
-    if values.dtype != torch.float64 or not same:
+    if values.dtype != xp.float64 or not same:
         raise ValueError(f"{name} of the quantile map has shape {tuple(values.shape)}")
-    if not bool(values.isfinite().all()):
+    if not bool(np.isfinite(values).all()):
         raise ValueError(f"{name} of the quantile map holds numbers that are not finite")

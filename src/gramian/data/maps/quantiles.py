@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-import torch
+import scipy.special
 
 MOST_QUANTILES = 1000
 FARTHEST_SCORE = 3.0
@@ -48,6 +48,6 @@ def normal_scores(x: np.ndarray, quantiles: np.ndarray) -> np.ndarray:
     # the mirrored numbers: their mean is the middle of the step.
     above = np.interp(x, quantiles, levels)
     below = np.interp(-x, -quantiles[::-1], 1 - levels[::-1])
-    share = torch.from_numpy((above + (1 - below)) / 2)
-    scores: np.ndarray = torch.special.ndtri(share).clamp_(-FARTHEST_SCORE, FARTHEST_SCORE).numpy()
+    share = (above + (1 - below)) / 2
+    scores: np.ndarray = scipy.special.ndtri(share).clip(-FARTHEST_SCORE, FARTHEST_SCORE)
     return scores

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array, CsrArray
 from ..._sparse import is_sparse
 from ..checks import FiniteCheck
 from ..copies import beside
 from ..remote.columns import RowWeights, Targets, as_remote_columns
 from ..rows.base import RowSource, default_block_size, slices
-from ..rows.reduce import BlockReduction, compact_views
+from ..rows.reduce import BlockReduction
 from ..rows.transform import Standardized
 
-# A strip stays in cache, and is of a size that torch gives to one thread: waking the others for it
-# costs more than the work, and thirty times more where they have to share their cores.
+# A strip stays in cache over all steps.
 _STRIP_NUMBERS = 1 << 15
+
+_FEW_FEATURES = 32
+"""Features below which strips are turned: sums over columns of few numbers take ten times as
+long in NumPy as sums over rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,14 +34,14 @@ class Standardizer:
 
     Attributes
     ----------
-    mean, scale : Tensor of shape (d,)
+    mean, scale : ndarray of shape (d,)
         Float64. A feature that does not vary has scale 1, so that it becomes zero.
     constant : tuple of int
         Numbers of the columns that do not vary.
     """
 
-    mean: Float[Tensor, " d"]
-    scale: Float[Tensor, " d"]
+    mean: Float[Array, " d"]
+    scale: Float[Array, " d"]
     constant: tuple[int, ...] = ()
 
     @classmethod
@@ -61,7 +64,7 @@ class Standardizer:
             Rows per block; about a million numbers unless given.
         targets : ndarray of shape (n,), optional
             Targets that no column may equal, as in `check_finite`.
-        weights : Tensor of shape (n,), optional
+        weights : ndarray of shape (n,), optional
             Weights of the rows, above zero; a whole number is a repeated row. Not for sparse rows.
 
         Returns
@@ -88,12 +91,11 @@ class Standardizer:
         check, moments = rows.fold(survey, *along, size=size or default_block_size(rows))
         # Before the moments: with a NaN in the rows these are of no use.
         check.finish()
-        mean, scale, constant = moments.finish(torch.finfo(rows.dtype).eps)
+        mean, scale, constant = moments.finish(xp.finfo(rows.dtype).eps)
         # Before constant columns get scale 1, which would hide an overflow in a column whose mean
         # overflowed as well.
         check_range(scale, rows.feature_names)
-        columns = tuple(torch.nonzero(constant).ravel().tolist())
-        return cls(mean, torch.where(constant, 1.0, scale), columns)
+        return cls(mean, np.where(constant, 1.0, scale), tuple(np.flatnonzero(constant).tolist()))
 
     def apply(self, rows: RowSource) -> RowSource:
         """Standardise rows as they are read.
@@ -106,17 +108,14 @@ class Standardizer:
         -------
         RowSource of shape (n, d)
         """
-        return rows.map_rows(
-            # Compact, because they may be sent to workers and may be views of larger tensors.
-            partial(Standardized, mean=compact_views(self.mean), scale=compact_views(self.scale))
-        )
+        return rows.map_rows(partial(Standardized, mean=self.mean, scale=self.scale))
 
     def scale_numbers(self, numbers: Targets) -> Targets:
         """Return mapped numbers, local or remote, computed in float64, in their own type."""
         remote = as_remote_columns(numbers)
         if remote is not None:
             return remote.on(self.apply(remote.rows)).stand_in()
-        return ((numbers.double() - self.mean) / self.scale).to(numbers.dtype)
+        return xp.cast((xp.to_float64(numbers) - self.mean) / self.scale, numbers.dtype)
 
     def to_dict(self) -> dict[str, list[float] | list[int]]:
         """Return plain lists, which JSON keeps without loss."""
@@ -129,7 +128,7 @@ class Standardizer:
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> Standardizer:
         """Rebuild from the result of `to_dict`."""
-        mean, scale = (torch.tensor(saved[k], dtype=torch.float64) for k in ("mean", "scale"))
+        mean, scale = (np.array(saved[k], dtype=np.float64) for k in ("mean", "scale"))
         return cls(mean, scale, tuple(saved.get("constant", ())))
 
 
@@ -152,7 +151,7 @@ class _Survey(BlockReduction[Seen]):
     d: int
     compares: bool
 
-    def __call__(self, start: int, block: Tensor, *rowwise: Any) -> Seen:
+    def __call__(self, start: int, block: Array, *rowwise: Any) -> Seen:
         """Measure a first block."""
         return self.add((FiniteCheck(self.names), _Moments(self.d)), start, block, *rowwise)
 
@@ -160,14 +159,14 @@ class _Survey(BlockReduction[Seen]):
         """Merge the results of two parts."""
         return a[0].merge(b[0]), a[1].merge(b[1])
 
-    def add(self, total: Seen, start: int, block: Tensor, *rowwise: Any) -> Seen:
+    def add(self, total: Seen, start: int, block: Array, *rowwise: Any) -> Seen:
         """Measure the next block."""
         check, moments = total
         targets, weights = (rowwise[:1], rowwise[1:]) if self.compares else ((), rowwise)
         # A block with NaN is left out: the pass ends with an error anyway, and only continues for
         # its counts.
         if check.add(start, block, *targets):
-            moments.add_block(block.cpu(), *weights)
+            moments.add_block(xp.to_host(block), *weights)
         return total
 
 
@@ -179,40 +178,52 @@ class _Moments:
     """
 
     def __init__(self, d: int) -> None:
-        self.n: float | Tensor = 0
-        self.origin = torch.zeros(d, dtype=torch.float64)
-        self.mean = torch.zeros(d, dtype=torch.float64)
-        self.squares = torch.zeros(d, dtype=torch.float64)
+        self.n: float | np.ndarray = 0
+        self.origin = np.zeros(d)
+        self.mean = np.zeros(d)
+        self.squares = np.zeros(d)
 
-    def add(self, block: Tensor, weights: Tensor | None = None) -> None:
+    def add(self, block: np.ndarray, weights: np.ndarray | None = None) -> None:
         """Merge a dense block, in strips that stay in cache over all steps."""
         if self.n == 0:
             # Any number near the data will do; the first row is at hand, and makes constants exact.
-            self.origin = block[0].double()
-        size = max(1, _STRIP_NUMBERS // block.shape[1])
-        for part in slices(len(block), size):
-            # In float64, a new tensor that `_merge` may write to.
-            strip = block[part] - self.origin
-            self._merge(strip, None if weights is None else weights[part, None].double())
+            self.origin = block[0].astype(np.float64)
+        for part, strip in self._strips(block):
+            w = None if weights is None else weights[part].astype(np.float64, copy=False)
+            self._merge(strip, w)
 
-    def _merge(self, x: Tensor, weights: Tensor | None) -> None:
-        """Merge moments: eq. (2.1) of the source, with a weight for the number of rows."""
-        if weights is None:
-            b: float | Tensor = len(x)
-            mean = x.mean(dim=0)
-        else:
-            b = weights.sum(dim=0)
-            mean = (x * weights).sum(dim=0) / b
-        # The order matters: `self.n` and `self.mean` are the old ones until the last two lines.
-        delta = mean - self.mean
-        # In place: the strip is ours, and stays in the cache.
-        squares = x.sub_(mean).square_()
-        self.squares += (squares if weights is None else squares.mul_(weights)).sum(dim=0)
-        self.squares += delta**2 * (self.n * b / (self.n + b))
-        self.n += b
-        self.mean += delta * (b / self.n)
+    def _strips(self, block: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
+        """Yield rows and their differences to the origin, (d, b): new arrays in float64."""
+        d = block.shape[1]
+        for part in slices(len(block), max(1, _STRIP_NUMBERS // d)):
+            order: Literal["C", "K"] = "C" if d < _FEW_FEATURES else "K"
+            yield part, np.subtract(block[part].T, self.origin[:, None], order=order)
 
-    def add_block(self, block: Tensor, weights: Tensor | None = None) -> None:
+    def _merge(self, x: np.ndarray, weights: np.ndarray | None) -> None:
+        """Merge moments of columns x, (d, b), which change: eq. (2.1) of the source.
+
+        Weights replace the number of rows: of rows in shape (b,), of numbers in shape (d, b).
+        """
+        # Infinity shows that squares overflow, and NaN that a column has no number: callers look.
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            if weights is None:
+                b: float | np.ndarray = x.shape[1]
+                mean = x.mean(axis=1)
+            else:
+                b = weights.sum(axis=-1)
+                mean = np.einsum("...j,...j->...", x, weights) / b
+            # The order matters: `self.n` and `self.mean` are the old ones until the last two lines.
+            delta = mean - self.mean
+            # In place: the strip is ours, and stays in the cache.
+            x -= mean[:, None]
+            factors = (x, x) if weights is None else (x, x, weights)
+            formula = ",".join(["...j"] * len(factors)) + "->..."
+            self.squares += np.einsum(formula, *factors)
+            self.squares += delta**2 * (self.n * b / (self.n + b))
+            self.n += b
+            self.mean += delta * (b / self.n)
+
+    def add_block(self, block: Array, weights: Array | None = None) -> None:
         """Merge a block, dense or sparse."""
         if is_sparse(block):
             self.add_sparse(block)
@@ -226,26 +237,28 @@ class _Moments:
             return self if other.n == 0 else other
         delta = other.mean - self.mean + (other.origin - self.origin)
         n = self.n + other.n
-        self.squares += other.squares + delta**2 * (self.n * other.n / n)
+        with np.errstate(over="ignore"):  # see `_merge`
+            self.squares += other.squares + delta**2 * (self.n * other.n / n)
         self.n, self.mean = n, self.mean + delta * (other.n / n)
         return self
 
-    def add_sparse(self, block: Tensor) -> None:
+    def add_sparse(self, block: CsrArray) -> None:
         """Add squares about zero; the mean stays zero."""
-        self.squares.index_add_(0, block.col_indices(), block.values().double().square())
+        with np.errstate(over="ignore"):  # see `_merge`
+            np.add.at(self.squares, block.indices, np.square(block.data, dtype=np.float64))
         self.n += block.shape[0]
 
-    def finish(self, eps: float) -> tuple[Tensor, Tensor, Tensor]:
+    def finish(self, eps: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return mean, scale and the numbers of constant columns."""
-        mean, scale = self.origin + self.mean, torch.sqrt(self.squares / self.n)
+        mean, scale = self.origin + self.mean, np.sqrt(self.squares / self.n)
         # What varies less than the rounding of its mean is rounding itself: dividing by it would
         # blow up noise.
-        return mean, scale, scale <= eps * mean.abs()
+        return mean, scale, scale <= eps * np.abs(mean)
 
 
-def check_range(scale: Tensor, names: tuple[str, ...] | None) -> None:
+def check_range(scale: np.ndarray, names: tuple[str, ...] | None) -> None:
     """Raise ValueError, with the name, for a column whose scale overflowed."""
-    bad = torch.nonzero(~torch.isfinite(scale)).ravel()
+    bad = np.flatnonzero(~np.isfinite(scale))
     if len(bad):
         column = int(bad[0])
         name = column if names is None else f"'{names[column]}'"

@@ -7,10 +7,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from ..rows.base import RowSource, default_block_size
 from ..rows.transform import cast_rows
 from ..rows.views import select, subset
@@ -25,7 +25,7 @@ MOST_TAKEN = 1 << 20
 
 
 class RemoteColumns:
-    """Numbers that are stored with remote rows, in place of a tensor of shape (n, t) or (n,).
+    """Numbers that are stored with remote rows, in place of an array of shape (n, t) or (n,).
 
     They have the attributes that a fit of remote rows needs of targets and weights: shape, type and
     sums. Indexing by rows gathers some numbers in memory. A pass over rows reads them with the
@@ -52,10 +52,10 @@ class RemoteColumns:
         kind: np.dtype[Any] | None = None,
     ) -> None:
         self.rows, self.flat, self.labels = rows, flat, labels
-        own = np.dtype(np.float32 if rows.dtype == torch.float32 else np.float64)
+        own = np.dtype(np.float32 if rows.dtype == xp.float32 else np.float64)
         self.kind = own if kind is None else kind
         self.shape = (rows.shape[0],) if flat else rows.shape
-        self.ndim, self.dtype, self.device = len(self.shape), rows.dtype, torch.device("cpu")
+        self.ndim, self.dtype, self.device = len(self.shape), rows.dtype, "cpu"
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -63,13 +63,11 @@ class RemoteColumns:
 
     def double(self) -> RemoteColumns:
         """Return these numbers in float64."""
-        return self.to(torch.float64)
+        return self.to(xp.float64)
 
-    def to(self, where: Any) -> RemoteColumns:
-        """Return these numbers in another type; the device is ignored, as they are remote."""
-        if not isinstance(where, torch.dtype) or where == self.dtype:
-            return self
-        return self.on(cast_rows(self.rows, where))
+    def to(self, dtype: xp.DType) -> RemoteColumns:
+        """Return these numbers in another type."""
+        return self if dtype == self.dtype else self.on(cast_rows(self.rows, dtype))
 
     def on(self, rows: RowSource) -> RemoteColumns:
         """Return columns of the same kind for other rows, at most as many."""
@@ -84,10 +82,10 @@ class RemoteColumns:
         return reshaped_columns
 
     def stand_in(self) -> RowNumbers:
-        """Return itself with the type of the tensor that it replaces, for type checkers."""
-        return cast("Tensor", self)
+        """Return itself with the type of the array that it replaces, for type checkers."""
+        return cast("Array", self)
 
-    def part(self, index: Int[Tensor, " k"]) -> Any:
+    def part(self, index: Int[Array, " k"]) -> Any:
         """Return the numbers of some increasing rows, in memory if they are few."""
         # Few numbers are cheaper in memory than a change of every part.
         if len(index) <= MOST_TAKEN:
@@ -102,23 +100,23 @@ class RemoteColumns:
                 raise TypeError(
                     f"columns can only be selected for all rows, as [:, columns], got {key!r}"
                 )
-            return self.on(select(self.rows, torch.as_tensor(columns).tolist()))
+            return self.on(select(self.rows, np.asarray(columns).tolist()))
         if isinstance(key, slice):
-            key = torch.arange(*key.indices(len(self)))
-        index = torch.as_tensor(key)
-        # A mask selects its rows, as it does of a tensor.
-        index = index.nonzero()[:, 0] if index.dtype == torch.bool else index
+            key = np.arange(*key.indices(len(self)))
+        index = np.asarray(key)
+        # A mask selects its rows, as it does of an array.
+        index = np.flatnonzero(index) if index.dtype == bool else index
         numbers = self.rows.take(index)
         return numbers[:, 0] if self.flat else numbers
 
-    def gather(self) -> Tensor:
+    def gather(self) -> Array:
         """Fetch all numbers into memory, 8 bytes for each."""
-        local_numbers: Tensor = self.rows.map(torch.clone, size=default_block_size(self.rows))
+        local_numbers: Array = self.rows.map(xp.copy, size=default_block_size(self.rows))
         return local_numbers[:, 0] if self.flat else local_numbers
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """Fetch all numbers or labels into memory."""
-        values = self.gather().numpy()
+        values = self.gather()
         # Codes travel as floats, because rows have no other type.
         values = self.labels[values.astype(np.int64)] if self.labels is not None else values
         values = values.astype(self.kind if self.labels is None else values.dtype, copy=False)
@@ -129,19 +127,19 @@ class RemoteColumns:
         """Extremes, sums and finiteness of all numbers; one pass at the first access."""
         return self.rows.fold(Look(), size=default_block_size(self.rows))
 
-    def positive(self) -> Int[Tensor, " k"]:
+    def positive(self) -> Int[Array, " k"]:
         """Return the row numbers of positive entries, 8 bytes for each."""
-        row_numbers: Tensor = self.rows.fold(Positive(), size=default_block_size(self.rows))
+        row_numbers: Array = self.rows.fold(Positive(), size=default_block_size(self.rows))
         return row_numbers
 
-    def sum(self, dtype: Any = None) -> Tensor:
-        """Return the sum of all numbers, in float64."""
-        return self.facts.total.sum()
+    def sum(self, axis: int | None = None, dtype: Any = None) -> Any:
+        """Return the sum of all numbers, or of each column, in float64."""
+        return self.facts.total.sum() if axis is None or self.flat else self.facts.total
 
-    def mean(self, dim: int | None = None, dtype: Any = None) -> Tensor:
+    def mean(self, axis: int | None = None, dtype: Any = None) -> Any:
         """Return the mean of all numbers, or of each column, in float64."""
         means = self.facts.total / len(self)
-        return means.mean() if dim is None else means
+        return means.mean() if axis is None else means
 
     def classes(self, weights: Any = None) -> np.ndarray:
         """Return the labels of the rows of positive weight, sorted.
@@ -151,10 +149,10 @@ class RemoteColumns:
         ValueError
             If the numbers are not labels: they have fractions, or more than 10,000 values.
         """
-        values = self.counts(weights)[0].numpy()
+        values = self.counts(weights)[0]
         return values.astype(self.kind) if self.labels is None else self.labels[values.astype(int)]
 
-    def counts(self, weights: Any = None) -> tuple[Tensor, Tensor]:
+    def counts(self, weights: Any = None) -> tuple[Array, Array]:
         """Return the distinct numbers of the rows of positive weight, and their counts.
 
         Raises
@@ -165,10 +163,10 @@ class RemoteColumns:
         beside = () if weights is None else (weights,)
         counts_found = self.rows.fold(Count(), *beside, size=default_block_size(self.rows))
         values, counts = counts_found
-        if not bool(values.isfinite().all()):
+        if not bool(xp.isfinite(values).all()):
             raise ValueError("y contains NaN or infinity; drop these rows")
         # `Count` stops at one value more than allowed, so that the excess is seen.
-        if len(values) > MOST_VALUES or not torch.equal(values, values.floor()):
+        if len(values) > MOST_VALUES or not xp.array_equal(values, xp.floor(values)):
             raise ValueError(
                 "the targets are numbers of a continuous range, but a classifier expects classes; "
                 "fit numbers with KernelRidge"
@@ -178,7 +176,7 @@ class RemoteColumns:
     def looked_up(
         self,
         classes: np.ndarray,
-        table: Float[Tensor, "k t"],
+        table: Float[Array, "k t"],
         *,
         flat: bool = False,
         unknown: float | None = None,
@@ -189,7 +187,7 @@ class RemoteColumns:
         ----------
         classes : ndarray of shape (k,)
             Sorted labels.
-        table : Tensor of shape (k, t)
+        table : Array of shape (k, t)
         flat : bool, default=False
             Whether the shape of the result is (n,).
         unknown : float, optional
@@ -199,25 +197,25 @@ class RemoteColumns:
         if self.labels is not None:
             is_known = np.isin(classes, self.labels)
             classes, table = np.searchsorted(self.labels, classes[is_known]), table[is_known]
-        values = torch.from_numpy(np.asarray(classes).astype(np.float64))
+        values = np.asarray(classes).astype(np.float64)
         rows = self.rows.map_rows(partial(LookedUp, values=values, table=table, unknown=unknown))
         return RemoteColumns(rows, flat=flat)
 
     def __repr__(self) -> str:
         """Show shape and type."""
-        return f"RemoteColumns({tuple(self.shape)}, {str(self.dtype).removeprefix('torch.')})"
+        return f"RemoteColumns({tuple(self.shape)}, {xp.dtype_name(self.dtype)})"
 
 
-if TYPE_CHECKING:  # what fits ask of a tensor is what remote columns have
-    Targets: TypeAlias = Tensor
-    RowWeights: TypeAlias = Tensor
-    AnyWeights: TypeAlias = Tensor
-    RowNumbers: TypeAlias = Tensor
+if TYPE_CHECKING:  # what fits ask of an array is what remote columns have
+    Targets: TypeAlias = Array
+    RowWeights: TypeAlias = Array
+    AnyWeights: TypeAlias = Array
+    RowNumbers: TypeAlias = Array
 else:
-    Targets = Float[Tensor, "n t"] | RemoteColumns
-    RowWeights = Float[Tensor, " n"] | RemoteColumns
-    AnyWeights = Float[Tensor, " _"] | RemoteColumns  # of who checks by himself how many there are
-    RowNumbers = Tensor | RemoteColumns
+    Targets = Float[Array, "n t"] | RemoteColumns
+    RowWeights = Float[Array, " n"] | RemoteColumns
+    AnyWeights = Float[Array, " _"] | RemoteColumns  # of who checks by himself how many there are
+    RowNumbers = Array | RemoteColumns
 
 
 def as_remote_columns(numbers: object) -> RemoteColumns | None:
@@ -225,13 +223,13 @@ def as_remote_columns(numbers: object) -> RemoteColumns | None:
     return numbers if isinstance(numbers, RemoteColumns) else None
 
 
-def take_numbers(numbers: RowNumbers, index: Int[Tensor, " k"]) -> RowNumbers:
+def take_numbers(numbers: RowNumbers, index: Int[Array, " k"]) -> RowNumbers:
     """Return the numbers of some rows, as remote columns if they are remote and many."""
     remote = as_remote_columns(numbers)
     return numbers[index] if remote is None else remote.part(index)
 
 
-def gather_numbers(numbers: RowNumbers) -> Tensor:
+def gather_numbers(numbers: RowNumbers) -> Array:
     """Return local or remote numbers in memory."""
     remote = as_remote_columns(numbers)
     return numbers if remote is None else remote.gather()
@@ -242,11 +240,11 @@ def all_finite(numbers: RowNumbers) -> bool:
     remote = as_remote_columns(numbers)
     if remote is not None:
         return remote.facts.finite
-    if numbers.numel() == 0:
+    if xp.size(numbers) == 0:
         return True
     # Without a temporary mask, which `isfinite` needs. NaN fails both comparisons.
-    low, high = torch.aminmax(numbers)
-    return bool(low > -torch.inf and high < torch.inf)
+    low, high = xp.aminmax(numbers)
+    return bool(low > -xp.inf and high < xp.inf)
 
 
 def range_of(numbers: RowNumbers) -> tuple[float, float]:
@@ -254,5 +252,5 @@ def range_of(numbers: RowNumbers) -> tuple[float, float]:
     remote = as_remote_columns(numbers)
     if remote is not None:
         return float(remote.facts.smallest.min()), float(remote.facts.largest.max())
-    low, high = torch.aminmax(numbers)
+    low, high = xp.aminmax(numbers)
     return float(low), float(high)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import torch
+import numpy as np
 from jaxtyping import Float
-from torch import Tensor
 
+from ..._arrays import Array
 from ..rows.base import RowSource
 from ..rows.reduce import BlockReduction
 from ..rows.transform import Blockwise
@@ -24,67 +24,69 @@ class Facts:
     Attributes
     ----------
     finite : bool
-    smallest, largest, total : Tensor of shape (t,)
+    smallest, largest, total : ndarray of shape (t,)
         Extremes and sums of the columns, in float64.
     """
 
     finite: bool
-    smallest: Float[Tensor, " t"]
-    largest: Float[Tensor, " t"]
-    total: Float[Tensor, " t"]
+    smallest: Float[Array, " t"]
+    largest: Float[Array, " t"]
+    total: Float[Array, " t"]
 
 
 @dataclass(frozen=True)
 class Look(BlockReduction[Facts]):
     """Fold of `RemoteColumns.facts`."""
 
-    def __call__(self, start: int, block: Tensor, *rowwise: Any) -> Facts:
+    def __call__(self, start: int, block: Array, *rowwise: Any) -> Facts:
         """Measure one block."""
-        x = block.double()
-        low, high = torch.aminmax(x, dim=0)
-        return Facts(bool(x.isfinite().all()), low, high, x.sum(dim=0))
+        x = block.astype(np.float64, copy=False)
+        # Sums of numbers that are not finite are of no use, and `finite` tells.
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = x.sum(axis=0)
+        return Facts(bool(np.isfinite(x).all()), x.min(axis=0), x.max(axis=0), total)
 
     def merge(self, a: Facts, b: Facts) -> Facts:
         """Merge the facts of two parts."""
-        smallest, largest = (
-            torch.minimum(a.smallest, b.smallest),
-            torch.maximum(a.largest, b.largest),
-        )
-        return Facts(a.finite and b.finite, smallest, largest, a.total + b.total)
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = a.total + b.total
+        smallest = np.minimum(a.smallest, b.smallest)
+        largest = np.maximum(a.largest, b.largest)
+        return Facts(a.finite and b.finite, smallest, largest, total)
 
 
 @dataclass(frozen=True)
-class Count(BlockReduction[tuple[Tensor, Tensor]]):
+class Count(BlockReduction[tuple[Array, Array]]):
     """Fold of `RemoteColumns.counts`: values in excess of the limit for labels are dropped."""
 
-    def __call__(self, start: int, block: Tensor, *weights: Any) -> tuple[Tensor, Tensor]:
+    def __call__(self, start: int, block: Array, *weights: Any) -> tuple[Array, Array]:
         """Count one block."""
-        x = block[:, 0].double()
+        x = block[:, 0].astype(np.float64, copy=False)
         x = x[weights[0] > 0] if weights else x
-        values, counts = x.unique(return_counts=True)
+        values, counts = np.unique(x, return_counts=True)
         # Cut off, because numbers of a continuous range would all come back; one more than allowed
         # shows that there were more.
         return values[: MOST_VALUES + 1], counts[: MOST_VALUES + 1]
 
-    def merge(self, a: tuple[Tensor, Tensor], b: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+    def merge(self, a: tuple[Array, Array], b: tuple[Array, Array]) -> tuple[Array, Array]:
         """Add the counts of equal values."""
-        values, place = torch.cat([a[0], b[0]]).unique(return_inverse=True)
-        counts = torch.zeros(len(values), dtype=torch.int64)
-        counts.index_add_(0, place, torch.cat([a[1], b[1]]))
+        values, place = np.unique(np.concatenate([a[0], b[0]]), return_inverse=True)
+        counts = np.zeros(len(values), np.int64)
+        np.add.at(counts, place, np.concatenate([a[1], b[1]]))
         return values[: MOST_VALUES + 1], counts[: MOST_VALUES + 1]
 
 
 @dataclass(frozen=True)
-class Positive(BlockReduction[Tensor]):
+class Positive(BlockReduction[Array]):
     """Fold of `RemoteColumns.positive`."""
 
-    def __call__(self, start: int, block: Tensor, *rowwise: Any) -> Tensor:
+    def __call__(self, start: int, block: Array, *rowwise: Any) -> Array:
         """Return the row numbers of one block."""
-        return start + (block[:, 0] > 0).nonzero()[:, 0]
+        return start + np.flatnonzero(block[:, 0] > 0)
 
-    def merge(self, a: Tensor, b: Tensor) -> Tensor:
+    def merge(self, a: Array, b: Array) -> Array:
         """Concatenate the row numbers."""
-        return torch.cat([a, b])
+        return np.concatenate([a, b])
 
 
 class LookedUp(Blockwise):
@@ -93,9 +95,9 @@ class LookedUp(Blockwise):
     Parameters
     ----------
     rows : RowSource of shape (n, 1)
-    values : Tensor of shape (k,)
+    values : ndarray of shape (k,)
         Labels, increasing.
-    table : Tensor of shape (k, t)
+    table : ndarray of shape (k, t)
     unknown : float, optional
         Value for any other number; the first row of the table by default.
     """
@@ -103,8 +105,8 @@ class LookedUp(Blockwise):
     def __init__(
         self,
         rows: RowSource,
-        values: Float[Tensor, " k"],
-        table: Float[Tensor, "k t"],
+        values: Float[Array, " k"],
+        table: Float[Array, "k t"],
         unknown: float | None = None,
     ) -> None:
         super().__init__(rows)
@@ -112,12 +114,14 @@ class LookedUp(Blockwise):
         self.feature_names = None
         self._values, self._table, self._unknown = values, table, unknown
 
-    def change(self, block: Float[Tensor, "b 1"]) -> Float[Tensor, "b t"]:
+    def change(self, block: Float[Array, "b 1"]) -> Float[Array, "b t"]:
         """Look up the labels of a block; see `Blockwise.change`."""
-        numbers = block[:, 0].double().contiguous()
+        numbers = block[:, 0].astype(np.float64, copy=False)
         # A number beyond the last value would index past the end.
-        place = torch.searchsorted(self._values, numbers).clamp(max=len(self._values) - 1)
+        place = np.searchsorted(self._values, numbers).clip(max=len(self._values) - 1)
         is_known = self._values[place] == numbers
         # The place of an unknown number times 0 is the first row.
         values = self._table[place * is_known]
-        return values if self._unknown is None else values.where(is_known[:, None], self._unknown)
+        if self._unknown is not None:
+            values[~is_known] = self._unknown
+        return values

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import functools
-import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from ..._sparse import WIDE_FEATURES
 from .base import RowSource, check_index, slices
-from .dtypes import NUMPY_OF, WIDE_INTEGERS, float_for, rounded_numbers, warn_of_rounding
+from .dtypes import WIDE_INTEGERS, float_for, rounded_numbers, warn_of_rounding
 from .file_stamp import MappedFile
 
 
@@ -23,7 +21,7 @@ class ArrayRows(RowSource):
 
     Parameters
     ----------
-    data : ndarray or Tensor of shape (n, d)
+    data : ndarray or Array of shape (n, d)
         NumPy arrays may have any strides, byte order and alignment, be read-only or
         memory-mapped. Tensors may be on any device, and so are their blocks, without gradients.
     feature_names : sequence of str, optional
@@ -37,24 +35,20 @@ class ArrayRows(RowSource):
     """
 
     def __init__(
-        self, data: np.ndarray | Tensor, *, feature_names: Sequence[str] | None = None
+        self, data: np.ndarray | Array, *, feature_names: Sequence[str] | None = None
     ) -> None:
-        if isinstance(data, Tensor):
-            name = str(data.dtype).removeprefix("torch.")
-            # Without its graph: blocks would otherwise collect gradients of a whole fit.
-            self._data: np.ndarray | Tensor = data.detach()
-        else:
-            name = data.dtype.name
-            # A plain view: slices of a memmap are memmaps, each of which costs an object to set up,
-            # and subclasses such as `np.matrix` slice in their own way.
-            self._data = np.asarray(data)
+        name = xp.dtype_name(data.dtype)
+        # Tensors without their graph: blocks would otherwise collect gradients of a whole fit.
+        # NumPy's as a plain view: slices of a memmap are memmaps, each of which costs an object to
+        # set up, and subclasses such as `np.matrix` slice in their own way.
+        self._data: Array = xp.detach(data) if xp.is_tensor(data) else np.asarray(data)
         # Found from the array given, because the view above is no memmap any more.
         self._file = MappedFile.of(data)
         self.shape = check_matrix(tuple(data.shape))
         self.dtype, self._wide = float_for(name), name in WIDE_INTEGERS
         self.feature_names = check_names(feature_names, self.shape[1])
 
-    def blocks(self, size: int) -> Iterator[tuple[slice, Float[Tensor, "b d"]]]:
+    def blocks(self, size: int) -> Iterator[tuple[slice, Float[Array, "b d"]]]:
         """Walk over the rows; see `RowSource.blocks`."""
         self._check_file()
         for rows in slices(self.shape[0], size):
@@ -62,30 +56,28 @@ class ArrayRows(RowSource):
             yield rows, self._convert(self._data[rows])
         self._check_file()
 
-    def take(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
+    def take(self, index: Int[Array, " k"]) -> Float[Array, "k d"]:
         """Gather rows; see `RowSource.take`."""
         check_index(index, self.shape[0])
         self._check_file()
-        if isinstance(self._data, Tensor):
-            return self._convert(self._data[index.to(self._data.device)])
-        return self._convert(np.take(self._data, index.cpu().numpy(), axis=0))
+        if xp.is_tensor(self._data):
+            return self._convert(self._data[xp.to_device(index, xp.device_of(self._data))])
+        return self._convert(np.take(self._data, xp.to_host(index), axis=0))
 
     def _check_file(self) -> None:
         if self._file is not None:
             self._file.check()
 
-    def _convert(self, part: np.ndarray | Tensor) -> Tensor:
+    def _convert(self, part: np.ndarray | Array) -> Array:
         if self._wide:
             # Only integers of 64 bits can lose digits in float64, and only they are searched for
             # these.
-            numbers = part.cpu().numpy() if isinstance(part, Tensor) else part
-            for j, column in enumerate(numbers.T):
+            for j, column in enumerate(xp.to_host(part).T):
                 warn_of_rounding(column, self.feature_names[j] if self.feature_names else j)
-        if isinstance(part, Tensor):
-            return part.to(self.dtype).contiguous()
-        # torch takes no foreign byte order and no negative strides; NumPy converts both in this one
-        # step, and returns the array itself where it is native and C-contiguous.
-        return as_tensor(np.require(part, NUMPY_OF[self.dtype], ["C", "ALIGNED"]))
+        if xp.is_tensor(part):
+            return xp.contiguous(xp.cast(part, self.dtype))
+        # One step for byte order, strides and alignment, and the array itself where they are right.
+        return np.require(part, self.dtype, ["C", "ALIGNED"])
 
 
 def check_matrix(shape: tuple[int, ...]) -> tuple[int, int]:
@@ -121,36 +113,6 @@ def check_names(names: Sequence[str] | None, d: int) -> tuple[str, ...] | None:
     if names is not None and len(names) != d:
         raise ValueError(f"got {len(names)} feature names for {d} columns")
     return None if names is None else tuple(names)
-
-
-class _Alias:
-    """The memory of an array, offered as writable."""
-
-    def __init__(self, array: np.ndarray) -> None:
-        self.array = array  # keeps the memory alive
-        interface: dict[str, Any] = dict(array.__array_interface__)
-        # The second element of the pair is NumPy's mark for read-only memory.
-        interface["data"] = (interface["data"][0], False)
-        self.__array_interface__ = interface
-
-
-def as_tensor(array: np.ndarray) -> Tensor:
-    """Share the memory of a native, contiguous array with a tensor, also of a read-only one.
-
-    torch warns about read-only arrays because someone could write through the tensor. Blocks are
-    never written to, so such an array is presented as writable: this affects one array, whereas a
-    warnings filter would affect the process and all its threads.
-
-    Parameters
-    ----------
-    array : ndarray
-
-    Returns
-    -------
-    Tensor
-        A view; do not write to it.
-    """
-    return torch.from_numpy(array if array.flags.writeable else np.asarray(_Alias(array)))
 
 
 ENTRY_NUMBERS = 3
@@ -193,7 +155,7 @@ class SparseRows(RowSource):
             # 1 for the start of a row.
             self.entries = min(d, 1 + ENTRY_NUMBERS * self._matrix.nnz // n)
 
-    def blocks(self, size: int) -> Iterator[tuple[slice, Float[Tensor, "b d"]]]:
+    def blocks(self, size: int) -> Iterator[tuple[slice, Float[Array, "b d"]]]:
         """Walk over the rows; see `RowSource.blocks`."""
         m = self._matrix
         for rows in slices(self.shape[0], size):
@@ -202,28 +164,25 @@ class SparseRows(RowSource):
             crow = m.indptr[rows.start : rows.stop + 1] - start
             yield rows, self._block(crow, m.indices[start:stop], m.data[start:stop])
 
-    def take(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
+    def take(self, index: Int[Array, " k"]) -> Float[Array, "k d"]:
         """Gather rows; see `RowSource.take`."""
         check_index(index, self.shape[0])
-        part = self._matrix[index.cpu().numpy()]
+        part = self._matrix[xp.to_host(index)]
         return self._block(part.indptr, part.indices, part.data)
 
-    def _block(self, crow: np.ndarray, column: np.ndarray, values: np.ndarray) -> Tensor:
+    def _block(self, crow: np.ndarray, column: np.ndarray, values: np.ndarray) -> Array:
         return csr_block(crow, column, values, self.shape[1], self.dtype)
 
 
 def csr_block(
-    crow: np.ndarray, column: np.ndarray, values: np.ndarray, d: int, dtype: torch.dtype
-) -> Tensor:
+    crow: np.ndarray, column: np.ndarray, values: np.ndarray, d: int, dtype: xp.DType
+) -> Array:
     """Build compressed sparse rows of d features from entries that SciPy has checked."""
-    # Before the first sparse tensor, which would show the warning.
-    _spend_beta_warning()
-    return torch.sparse_csr_tensor(
-        as_tensor(np.require(crow, np.int64)),
-        as_tensor(np.require(column, np.int64)),
-        as_tensor(np.require(values, NUMPY_OF[dtype], ["C", "ALIGNED"])),
-        size=(len(crow) - 1, d),
-        check_invariants=False,  # unset, torch warns about the default
+    return xp.csr(
+        np.require(crow, np.int64),
+        np.require(column, np.int64),
+        np.require(values, dtype, ["C", "ALIGNED"]),
+        (len(crow) - 1, d),
     )
 
 
@@ -236,17 +195,3 @@ def canonical(matrix: Any) -> Any:
         csr = csr.copy() if csr is matrix else csr
         csr.sum_duplicates()  # sorts, too
     return csr
-
-
-@functools.cache
-def _spend_beta_warning() -> None:
-    """Trigger and suppress the warning about sparse rows that torch gives once per process.
-
-    The filter applies to this one statement, not to all creation of blocks.
-    """
-    # `catch_warnings` changes the filters of the whole process, which is not safe with threads: it
-    # must not surround the work of a pass.
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        zero = torch.zeros(1, dtype=torch.int64)
-        torch.sparse_csr_tensor(zero, zero[:0], zero[:0], size=(0, 1), check_invariants=False)

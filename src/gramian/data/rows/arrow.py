@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from ..._messages.checks import it_has, join_words
 from ..._messages.errors import SETTING_FORM, ParameterError, Text
 from .array import check_matrix
@@ -32,13 +32,13 @@ class Columns:
     names : tuple of str
     types : tuple of str
         Names of their Arrow types, to compare files.
-    dtype : torch.dtype
+    dtype : dtype
         float64 if any column needs it, else float32.
     """
 
     names: tuple[str, ...]
     types: tuple[str, ...]
-    dtype: torch.dtype
+    dtype: xp.DType
 
     @classmethod
     def choose(cls, schema: pa.Schema, wanted: Sequence[str] | None, where: str) -> Columns:
@@ -93,17 +93,17 @@ def _find_columns(schema: pa.Schema, wanted: Sequence[str], where: str) -> list[
     return list(wanted)
 
 
-def float_of(kind: pa.DataType) -> torch.dtype | None:
+def float_of(kind: pa.DataType) -> xp.DType | None:
     """Return the type of the delivered numbers of a column; None if it has no numbers."""
     if pa.types.is_dictionary(kind):
         # Categories of numbers are delivered as the numbers that they stand for.
         return float_of(kind.value_type)
     # Decimals have up to 76 digits; float64 keeps more of them than float32.
     if pa.types.is_decimal(kind):
-        return torch.float64
+        return xp.float64
     if pa.types.is_null(kind):
         # A column of nulls only is NaN throughout, which the narrower type holds as well.
-        return torch.float32
+        return xp.float32
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind):
         return float_for(np.dtype(kind.to_pandas_dtype()).name)
     return None
@@ -175,7 +175,7 @@ def check_buffers(table: pa.Table, where: str) -> None:
 
 
 def fill(
-    out: Float[Tensor, "b d"],
+    out: Float[Array, "b d"],
     batch: pa.RecordBatch,
     names: Iterable[str],
     labels: Iterable[str] | None = None,
@@ -184,7 +184,7 @@ def fill(
 
     Parameters
     ----------
-    out : Tensor of shape (b, d)
+    out : Array of shape (b, d)
     batch : pyarrow.RecordBatch with b rows
     names : d column names
     labels : iterable of d str, optional
@@ -195,7 +195,7 @@ def fill(
         to_numpy(batch.column(name), label)
         for name, label in zip(names, names if labels is None else labels, strict=True)
     ]
-    matrix = out.numpy()
+    matrix = out
     # Columns are contiguous in Arrow, rows in the matrix: writing whole columns one by one would
     # touch every cache line of the matrix once per column.
     for strip in slices(len(matrix), _STRIP_ROWS):
@@ -222,19 +222,19 @@ class TableRows(RowSource):
         self._table = table.select(list(chosen.names))
         check_buffers(self._table, "the table")
 
-    def blocks(self, size: int) -> Iterator[tuple[slice, Float[Tensor, "b d"]]]:
+    def blocks(self, size: int) -> Iterator[tuple[slice, Float[Array, "b d"]]]:
         """Walk over the rows; see `RowSource.blocks`."""
         for part in slices(self.shape[0], size):
             yield part, self._matrix(self._table.slice(part.start, part.stop - part.start))
 
-    def take(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
+    def take(self, index: Int[Array, " k"]) -> Float[Array, "k d"]:
         """Gather rows; see `RowSource.take`."""
         check_index(index, self.shape[0])
         # The result may have several chunks, which `_matrix` fills in one by one.
-        return self._matrix(self._table.take(pa.array(index.cpu().numpy())))
+        return self._matrix(self._table.take(pa.array(xp.to_host(index))))
 
-    def _matrix(self, table: Any) -> Tensor:
-        out = torch.empty((table.num_rows, self.shape[1]), dtype=self.dtype)
+    def _matrix(self, table: Any) -> Array:
+        out = xp.empty((table.num_rows, self.shape[1]), self.dtype)
         start = 0
         for batch in table.to_batches():
             part = out[start : start + batch.num_rows]

@@ -6,10 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from .reduce import BlockFn, BlockReduction, Result, Rowwise, Sum
 
 
@@ -42,14 +42,14 @@ class RowSource(ABC):
     ----------
     shape : tuple of int
         Rows and features ``(n, d)``, both at least one.
-    dtype : torch.dtype
-        ``torch.float32`` or ``torch.float64``: the type of blocks and of gathered rows.
+    dtype : dtype
+        float32 or float64: the type of blocks and of gathered rows.
     feature_names : tuple of str of length d, or None
         Names of the features, if the source has names.
     random_access : bool
         False if `take` costs a pass over the data.
     sparse : bool
-        True if blocks have layout ``torch.sparse_csr``.
+        True if blocks have sparse rows.
     entries : int or None
         For sparse rows with too many features to be made dense: numbers in memory per row on
         average, values and positions.
@@ -64,7 +64,7 @@ class RowSource(ABC):
     """
 
     shape: tuple[int, int]
-    dtype: torch.dtype
+    dtype: xp.DType
     feature_names: tuple[str, ...] | None = None
     random_access: bool = True
     sparse: bool = False
@@ -72,7 +72,7 @@ class RowSource(ABC):
     remote: bool = False
 
     @abstractmethod
-    def blocks(self, size: int) -> Iterator[tuple[slice, Float[Tensor, "b d"]]]:
+    def blocks(self, size: int) -> Iterator[tuple[slice, Float[Array, "b d"]]]:
         """Walk over all rows in order.
 
         Parameters
@@ -84,26 +84,26 @@ class RowSource(ABC):
         ------
         rows : slice
             ``slice(start, stop)``; together the slices tile ``0 .. n`` in order.
-        block : Tensor of shape (stop - start, d)
+        block : Array of shape (stop - start, d)
             Rows; do not write to them.
         """
 
     @abstractmethod
-    def take(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
+    def take(self, index: Int[Array, " k"]) -> Float[Array, "k d"]:
         """Gather rows, in any order and with repeats.
 
         Parameters
         ----------
-        index : Tensor of shape (k,)
+        index : Array of shape (k,)
             Row numbers in ``0 .. n-1``.
 
         Returns
         -------
-        Tensor of shape (k, d)
+        Array of shape (k, d)
             A new tensor.
         """
 
-    def map(self, fn: BlockFn, *rowwise: Rowwise, size: int) -> Tensor:
+    def map(self, fn: BlockFn, *rowwise: Rowwise, size: int) -> Array:
         """Concatenate ``fn(block, *slices)`` over the blocks.
 
         Parameters
@@ -118,21 +118,21 @@ class RowSource(ABC):
 
         Returns
         -------
-        Tensor of shape (n, ...)
+        Array of shape (n, ...)
             Results with the type, device and trailing shape of the first one.
         """
-        out: Tensor | None = None
+        out: Array | None = None
         for rows, block in self.blocks(size):
             # Copied into the result at once, because the next call may reuse the buffer of this
             # one.
             part = fn(block, *(r[rows] for r in rowwise))
             if out is None:
                 # Allocated only now: the first result tells type, device and trailing shape.
-                out = part.new_empty((self.shape[0], *part.shape[1:]))
+                out = xp.empty((self.shape[0], *part.shape[1:]), like=part)
             out[rows] = part
         return _some_rows(out)
 
-    def sum(self, fn: BlockFn, *rowwise: Rowwise, size: int) -> Tensor:
+    def sum(self, fn: BlockFn, *rowwise: Rowwise, size: int) -> Array:
         """Add up ``fn(block, *slices)`` over the blocks.
 
         Parameters as in `map`; ``fn`` returns tensors of one shape. The sum is computed in the type
@@ -140,7 +140,7 @@ class RowSource(ABC):
 
         Returns
         -------
-        Tensor
+        Array
             A new tensor, of the shape and type of ``fn``'s results.
         """
         return self.fold(Sum(fn), *rowwise, size=size)
@@ -176,7 +176,7 @@ class RowSource(ABC):
 
     def by_group(
         self,
-        members: Callable[[int, Tensor], list[Tensor]],
+        members: Callable[[int, Array], list[Array]],
         solve: Callable[..., Result],
         count: int,
         *rowwise: Rowwise,
@@ -204,7 +204,7 @@ class RowSource(ABC):
         T
             Results, in the order of the groups.
         """
-        parts_of_group: list[list[list[Tensor]]] = [[] for _ in range(count)]
+        parts_of_group: list[list[list[Array]]] = [[] for _ in range(count)]
         for rows, block in self.blocks(size):
             beside = [r[rows] for r in rowwise]
             for group, index in enumerate(members(rows.start, block)):
@@ -213,10 +213,10 @@ class RowSource(ABC):
                 parts_of_group[group].append([numbers[index] for numbers in (block, *beside)])
         for group, parts in enumerate(parts_of_group):
             # Groups are solved after the whole pass, because any block may hold rows of any group.
-            yield solve(group, *(torch.cat(tensors) for tensors in zip(*parts, strict=True)))
+            yield solve(group, *(xp.concat(tensors) for tensors in zip(*parts, strict=True)))
 
     def map_rows(
-        self, change: Callable[..., RowSource | None], index: Int[Tensor, " k"] | None = None
+        self, change: Callable[..., RowSource | None], index: Int[Array, " k"] | None = None
     ) -> RowSource:
         """Return changed rows; remote rows are changed on their machines.
 
@@ -227,7 +227,7 @@ class RowSource(ABC):
             supports plain pickle. If rows are in parts it is called with each part, so that a row
             must not depend on other rows. To find the shape and type of the result, it is first
             called with a `RemoteDescription`, which has no rows.
-        index : Tensor of shape (k,), optional
+        index : Array of shape (k,), optional
             Row numbers, increasing. ``change(rows, index)`` is called with each part and the row
             numbers within the part; it may return None if no row is left.
 
@@ -280,7 +280,7 @@ class RowSource(ABC):
     def __repr__(self) -> str:
         """Show class, shape and type."""
         n, d = self.shape
-        return f"{type(self).__name__}({n} x {d}, {str(self.dtype).removeprefix('torch.')})"
+        return f"{type(self).__name__}({n} x {d}, {xp.dtype_name(self.dtype)})"
 
 
 class RemoteDescription(RowSource):
@@ -303,11 +303,11 @@ class RemoteDescription(RowSource):
             rows.entries,
         )
 
-    def blocks(self, size: int) -> Iterator[tuple[slice, Tensor]]:
+    def blocks(self, size: int) -> Iterator[tuple[slice, Array]]:
         """Raise an error: a description has no rows."""
         raise RuntimeError("only the shape and type of these remote rows are available, not blocks")
 
-    def take(self, index: Tensor) -> Tensor:
+    def take(self, index: Array) -> Array:
         """Raise an error: a description has no rows."""
         raise RuntimeError("only the shape and type of these remote rows are available, not rows")
 
@@ -325,12 +325,12 @@ def check_size(size: int) -> None:
         raise ValueError(f"size must be at least one row per block, got {size}")
 
 
-def check_index(index: Tensor, n: int) -> None:
+def check_index(index: Array, n: int) -> None:
     """Raise IndexError for row numbers outside ``0 .. n-1``."""
-    if index.numel() == 0:
+    if xp.size(index) == 0:
         return
     # One pass without temporaries, where two comparisons would each make a tensor of booleans.
-    low, high = (int(v) for v in torch.aminmax(index))
+    low, high = (int(v) for v in xp.aminmax(index))
     if low < 0 or high >= n:
         raise IndexError(f"row numbers must be in 0 .. {n - 1}, got numbers from {low} to {high}")
 
@@ -349,10 +349,10 @@ def check_local(rows: RowSource, what: str) -> None:
         )
 
 
-def first_row(rows: RowSource) -> Float[Tensor, "1 d"]:
+def first_row(rows: RowSource) -> Float[Array, "1 d"]:
     """Return the first row."""
     if rows.remote:
-        return rows.take(torch.tensor([0]))
+        return rows.take(xp.array([0], xp.int64))
     # `take` would pass over all of a sequential source.
     return next(iter(rows.blocks(1)))[1]
 

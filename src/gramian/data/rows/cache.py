@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from io import FileIO
 from pathlib import Path
 
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from .base import RowSource, check_index, check_size, slices
 from .prefetch import prefetch
 from .views import Complement, Subset
@@ -52,7 +52,7 @@ class DecodedRows(RowSource):
         self._file: _File | None = None
         self._keeps = True
 
-    def blocks(self, size: int) -> Iterator[tuple[slice, Float[Tensor, "b d"]]]:
+    def blocks(self, size: int) -> Iterator[tuple[slice, Float[Array, "b d"]]]:
         """Walk over the rows; see `RowSource.blocks`."""
         check_size(size)
         if self._file is not None:
@@ -61,11 +61,11 @@ class DecodedRows(RowSource):
             return prefetch(self._read_again(self._file, size))
         return self._keeping(size) if self._keeps else self._rows.blocks(size)
 
-    def _read_again(self, file: _File, size: int) -> Iterator[tuple[slice, Tensor]]:
+    def _read_again(self, file: _File, size: int) -> Iterator[tuple[slice, Array]]:
         for part in slices(len(self), size):
             yield part, file.memory_map(part, self.shape[1], self.dtype)
 
-    def _keeping(self, size: int) -> Iterator[tuple[slice, Tensor]]:
+    def _keeping(self, size: int) -> Iterator[tuple[slice, Array]]:
         """Write each block before it is used; delete the file if the pass is not completed."""
         file: _File | None = None
         for part, block in self._rows.blocks(size):
@@ -89,12 +89,12 @@ class DecodedRows(RowSource):
             # Only after the last block: until then the file lacks rows.
             self._file = file
 
-    def take(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
+    def take(self, index: Int[Array, " k"]) -> Float[Array, "k d"]:
         """Gather rows; see `RowSource.take`."""
         check_index(index, len(self))
         if self._file is None:
             return self._rows.take(index)
-        out = torch.empty((len(index), self.shape[1]), dtype=self.dtype)
+        out = xp.empty((len(index), self.shape[1]), self.dtype)
         # Rows are scattered: each is read at its place, without the rows between them.
         for row, number in zip(out, index.tolist(), strict=True):
             self._file.read(row, number)
@@ -111,14 +111,14 @@ class _File:
         weakref.finalize(self, self._file.close)
         self._lock = threading.Lock()
 
-    def write(self, block: Tensor) -> None:
+    def write(self, block: Array) -> None:
         """Append rows."""
-        remaining = memoryview(block.numpy().data).cast("B")
+        remaining = memoryview(block.data).cast("B")
         while remaining:
             # An unbuffered write may take only a part, as 2 GB on Linux.
             remaining = remaining[self._file.write(remaining) :]
 
-    def memory_map(self, part: slice, d: int, dtype: torch.dtype) -> Float[Tensor, "b d"]:
+    def memory_map(self, part: slice, d: int, dtype: xp.DType) -> Float[Array, "b d"]:
         """Return rows mapped from the file, without a copy until one writes to them."""
         row = d * dtype.itemsize
         start = part.start * row
@@ -134,12 +134,12 @@ class _File:
             # The system reads ahead in the background instead of at each page fault.
             memory.madvise(mmap.MADV_WILLNEED)
         count = (part.stop - part.start) * d
-        numbers = torch.frombuffer(memory, dtype=dtype, count=count, offset=start - first)
-        return numbers.view(-1, d)
+        numbers = xp.frombuffer(memory, dtype=dtype, count=count, offset=start - first)
+        return numbers.reshape(-1, d)
 
-    def read(self, out: Tensor, first: int) -> None:
+    def read(self, out: Array, first: int) -> None:
         """Fill a tensor with consecutive rows."""
-        remaining = memoryview(out.numpy().data).cast("B")
+        remaining = memoryview(out.data).cast("B")
         place = first * out.shape[-1] * out.itemsize
         while remaining:
             count = self._read(remaining, place)

@@ -6,9 +6,8 @@ import hashlib
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-from torch import Tensor
-
+from ... import _arrays as xp
+from ..._arrays import Array
 from .base import RowSource, default_block_size
 from .reduce import BlockReduction
 
@@ -27,7 +26,7 @@ def digest(rows: RowSource) -> str:
     a third of that elsewhere. Memory: a block of about a million numbers.
     """
     n, d = rows.shape
-    hasher = hashlib.sha256(f"{n} {d} {rows.dtype} {rows.sparse}".encode())
+    hasher = hashlib.sha256(f"{n} {d} {xp.file_dtype_name(rows.dtype)} {rows.sparse}".encode())
     size = default_block_size(rows)
     if rows.remote:
         # SHA-256 cannot be merged: each block of a part has a digest of its own, and these are
@@ -45,16 +44,16 @@ def digest(rows: RowSource) -> str:
     return hasher.hexdigest()
 
 
-def _update(parts: list[Any], block: Tensor) -> None:
-    for part, numbers in zip(parts, _entries(block.cpu()), strict=True):
-        part.update(numbers.contiguous().numpy().data)
+def _update(parts: list[Any], block: Array) -> None:
+    for part, numbers in zip(parts, _entries(xp.to_host(block)), strict=True):
+        part.update(xp.contiguous(numbers).data)
 
 
 @dataclass(frozen=True)
 class _BlockDigests(BlockReduction[list[str]]):
     """The digests of blocks, in order."""
 
-    def __call__(self, start: int, block: Tensor, *rowwise: Any) -> list[str]:
+    def __call__(self, start: int, block: Array, *rowwise: Any) -> list[str]:
         """Digest one block."""
         parts = [hashlib.sha256() for _ in _entries(block)]
         _update(parts, block)
@@ -65,21 +64,21 @@ class _BlockDigests(BlockReduction[list[str]]):
         return a + b
 
 
-def tensor_digest(x: Tensor | None) -> str:
+def tensor_digest(x: Array | None) -> str:
     """Return the SHA-256 of a dense tensor's shape, type and numbers; an empty text for None."""
     if x is None:
         return ""
-    hasher = hashlib.sha256(f"{tuple(x.shape)} {x.dtype}".encode())
-    hasher.update(x.detach().cpu().contiguous().numpy().data)
+    hasher = hashlib.sha256(f"{tuple(x.shape)} {xp.file_dtype_name(x.dtype)}".encode())
+    hasher.update(xp.contiguous(xp.to_host(xp.detach(x))).data)
     return hasher.hexdigest()
 
 
-def _entries(block: Tensor) -> tuple[Tensor, ...]:
-    if block.layout == torch.strided:
+def _entries(block: Array) -> tuple[Array, ...]:
+    if not xp.is_sparse(block):
         return (block,)
     # Stored zeros are left out: they are the same rows as without them.
-    is_nonzero = block.values() != 0
-    before = torch.cat([is_nonzero.new_zeros(1, dtype=torch.int64), is_nonzero.cumsum(0)])
+    is_nonzero = xp.entries(block) != 0
+    before = xp.concat([xp.zeros(1, xp.int64, like=is_nonzero), is_nonzero.cumsum(axis=0)])
     # Entries per row instead of row starts, which depend on where the block begins.
-    counts = before[block.crow_indices()].diff()
-    return counts, block.col_indices()[is_nonzero], block.values()[is_nonzero]
+    counts = xp.diff(before[xp.indptr(block)])
+    return counts, xp.indices(block)[is_nonzero], xp.entries(block)[is_nonzero]

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
-import torch
 
-NUMPY_OF: dict[torch.dtype, np.dtype[Any]] = {
-    torch.float32: np.dtype(np.float32),
-    torch.float64: np.dtype(np.float64),
-}
+from ... import _arrays as xp
 
 EXACT_INTEGER = 2**53
 """Up to which float64 holds each whole number."""
@@ -25,7 +20,7 @@ _TO_FLOAT32 = frozenset(
 _TO_FLOAT64 = frozenset({"int32", "uint32", "int64", "uint64", "float64"})
 
 
-def float_for(name: str, what: str = "the data") -> torch.dtype:
+def float_for(name: str, what: str = "the data") -> xp.DType:
     """Return the floating-point type in which numbers of another type are delivered.
 
     float32 and float64 stay; 8- and 16-bit types and booleans become float32, which holds them
@@ -34,20 +29,20 @@ def float_for(name: str, what: str = "the data") -> torch.dtype:
     Parameters
     ----------
     name : str
-        Name of a NumPy or torch type without byte order, such as ``"int16"``.
+        Name of a type without byte order, such as ``"int16"``.
     what : str
         Subject of the error message.
 
     Returns
     -------
-    torch.dtype
-        ``torch.float32`` or ``torch.float64``.
+    dtype
+        float32 or float64.
     """
     if name in _TO_FLOAT32:
-        return torch.float32
+        return xp.float32
     # int32 has more digits than float32, which would round numbers beyond 2**24.
     if name in _TO_FLOAT64:
-        return torch.float64
+        return xp.float64
     if name.startswith("complex"):
         raise ValueError(
             f"complex data not supported: {what} has type {name}; "
@@ -96,6 +91,6 @@ def warn_of_rounding(values: np.ndarray, column: object) -> None:
         )
 
 
-def common_float(dtypes: Iterable[torch.dtype]) -> torch.dtype:
+def common_float(dtypes: Iterable[xp.DType]) -> xp.DType:
     """Return float64 if any of the types is float64, else float32."""
-    return torch.float64 if any(d == torch.float64 for d in dtypes) else torch.float32
+    return xp.float64 if any(d == xp.float64 for d in dtypes) else xp.float32

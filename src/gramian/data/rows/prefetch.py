@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
+
+from ... import _arrays as xp
+from ..._arrays import Array
 
 Item = TypeVar("Item")
 
@@ -45,7 +46,7 @@ def prefetch(items: Iterator[Item]) -> Iterator[Item]:
             del item
 
 
-def new_block(rows: int, d: int, dtype: torch.dtype) -> Float[Tensor, "rows d"]:
+def new_block(rows: int, d: int, dtype: xp.DType) -> Float[Array, "rows d"]:
     """Allocate a block whose memory returns to the system, not to the C heap.
 
     The heap of the reading thread would keep several unused blocks: ten of 4 MB, while two are in
@@ -55,8 +56,8 @@ def new_block(rows: int, d: int, dtype: torch.dtype) -> Float[Tensor, "rows d"]:
     ----------
     rows, d : int
         Shape of the block; both at least one.
-    dtype : torch.dtype
+    dtype : dtype
     """
     # The tensor keeps the map alive, and the map returns its pages when the tensor is gone.
     memory = mmap.mmap(-1, rows * d * dtype.itemsize)
-    return torch.frombuffer(memory, dtype=dtype, count=rows * d).view(rows, d)
+    return xp.frombuffer(memory, dtype=dtype, count=rows * d).reshape(rows, d)

@@ -6,10 +6,10 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from functools import partial
 
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from ..._sparse import cast, scale_columns
 from .base import RowSource, check_local
 
@@ -34,15 +34,15 @@ class Blockwise(RowSource):
         self.sparse, self.entries = rows.sparse, rows.entries
 
     @abstractmethod
-    def change(self, block: Float[Tensor, "b d"]) -> Float[Tensor, "b k"]:
+    def change(self, block: Float[Array, "b d"]) -> Float[Array, "b k"]:
         """Return the changed block as a new tensor, or the block itself."""
 
-    def blocks(self, size: int) -> Iterator[tuple[slice, Float[Tensor, "b d"]]]:
+    def blocks(self, size: int) -> Iterator[tuple[slice, Float[Array, "b d"]]]:
         """Walk over the rows; see `RowSource.blocks`."""
         for part, block in self.rows.blocks(size):
             yield part, self.change(block)
 
-    def take(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
+    def take(self, index: Int[Array, " k"]) -> Float[Array, "k d"]:
         """Gather rows; see `RowSource.take`."""
         return self.change(self.rows.take(index))
 
@@ -53,22 +53,22 @@ class Cast(Blockwise):
     Parameters
     ----------
     rows : RowSource of shape (n, d)
-    dtype : torch.dtype
-        ``torch.float32`` or ``torch.float64``.
+    dtype : dtype
+        float32 or float64.
     """
 
-    def __init__(self, rows: RowSource, dtype: torch.dtype) -> None:
+    def __init__(self, rows: RowSource, dtype: xp.DType) -> None:
         super().__init__(rows)
-        if dtype not in (torch.float32, torch.float64):
-            raise ValueError(f"dtype must be torch.float32 or torch.float64, got {dtype}")
-        self.dtype = dtype
+        if dtype not in (xp.float32, xp.float64):
+            raise ValueError(f"dtype must be float32 or float64, got {dtype}")
+        self.dtype = xp.numpy_dtype(dtype)
 
-    def change(self, block: Float[Tensor, "b d"]) -> Float[Tensor, "b d"]:
+    def change(self, block: Float[Array, "b d"]) -> Float[Array, "b d"]:
         """Convert; see `Blockwise.change`."""
         return cast(block, self.dtype)
 
 
-def cast_rows(rows: RowSource, dtype: torch.dtype) -> RowSource:
+def cast_rows(rows: RowSource, dtype: xp.DType) -> RowSource:
     """Return local or remote rows in another floating-point type."""
     return rows.map_rows(partial(Cast, dtype=dtype))
 
@@ -79,7 +79,7 @@ class Standardized(Blockwise):
     Parameters
     ----------
     rows : RowSource of shape (n, d)
-    mean, scale : Tensor of shape (d,)
+    mean, scale : Array of shape (d,)
         Float64. For sparse rows the mean must be zero: subtracting another number would fill the
         zeros.
 
@@ -91,36 +91,36 @@ class Standardized(Blockwise):
     """
 
     def __init__(
-        self, rows: RowSource, mean: Float[Tensor, " d"], scale: Float[Tensor, " d"]
+        self, rows: RowSource, mean: Float[Array, " d"], scale: Float[Array, " d"]
     ) -> None:
         super().__init__(rows)
         _check_standards(rows, mean, scale)
         # 1. The part of the mean that the type of the rows holds.
-        self._mean = mean.to(self.dtype)
+        self._mean = xp.cast(mean, self.dtype)
         # 2. The rest, which the first part rounded away: in float32 up to 6e-8 of the mean, which
         # is many digits of a column with a mean far above its scale.
-        self._rest = (mean.double() - self._mean.double()).to(self.dtype)
-        self._scale = scale.to(self.dtype)
-        self._inverse = scale.double().reciprocal().to(self.dtype)
+        self._rest = xp.cast(xp.to_float64(mean) - xp.to_float64(self._mean), self.dtype)
+        self._scale = xp.cast(scale, self.dtype)
+        self._inverse = xp.cast(xp.reciprocal(xp.to_float64(scale)), self.dtype)
 
-    def change(self, block: Float[Tensor, "b d"]) -> Float[Tensor, "b d"]:
+    def change(self, block: Float[Array, "b d"]) -> Float[Array, "b d"]:
         """Standardise; see `Blockwise.change`."""
         if self.sparse:
             # The mean is zero, and the product keeps the pattern of the entries.
             return scale_columns(block, self._inverse)
         mean, rest_of_mean, scale = (
-            t.to(block.device) for t in (self._mean, self._rest, self._scale)
+            xp.to_device(t, xp.device_of(block)) for t in (self._mean, self._rest, self._scale)
         )
         # One new tensor, changed in place: the block itself may be a view of the user's array.
-        return torch.sub(block, mean).sub_(rest_of_mean).div_(scale)
+        return xp.divide_(xp.subtract_(xp.subtract(block, mean), rest_of_mean), scale)
 
 
-def _check_standards(rows: RowSource, mean: Tensor, scale: Tensor) -> None:
+def _check_standards(rows: RowSource, mean: Array, scale: Array) -> None:
     d = rows.shape[1]
     if mean.shape != (d,) or scale.shape != (d,):
         raise ValueError(
-            f"the rows have {d} features, but the standardisation has a mean for {mean.numel()} "
-            f"and a scale for {scale.numel()}"
+            f"the rows have {d} features, but the standardisation has a mean for {xp.size(mean)} "
+            f"and a scale for {xp.size(scale)}"
         )
     if not bool((scale > 0).all()):
         smallest = float(scale.min())

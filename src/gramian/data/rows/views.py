@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from ..._messages.checks import it_has, join_words
 from ..._messages.errors import SETTING_FORM, ParameterError, TextError
 from .base import RowSource, check_index, check_local, check_size, slices
@@ -33,11 +33,11 @@ class Select(Blockwise):
         self.shape = (rows.shape[0], len(numbers))
         if rows.feature_names is not None:
             self.feature_names = tuple(rows.feature_names[j] for j in numbers)
-        self._numbers = torch.tensor(numbers)
+        self._numbers = xp.array(numbers, xp.int64)
 
-    def change(self, block: Float[Tensor, "b d"]) -> Float[Tensor, "b k"]:
+    def change(self, block: Float[Array, "b d"]) -> Float[Array, "b k"]:
         """Pick columns; see `Blockwise.change`."""
-        return block.index_select(1, self._numbers.to(block.device))
+        return xp.take_columns(block, xp.to_device(self._numbers, xp.device_of(block)))
 
 
 def select(rows: RowSource, columns: Sequence[int | str]) -> RowSource:
@@ -84,7 +84,7 @@ class Subset(RowSource):
     Parameters
     ----------
     rows : RowSource of shape (n, d)
-    index : Tensor of shape (k,)
+    index : Array of shape (k,)
         Row numbers in ``0 .. n-1``, in any order, with repeats. A pass over a sequential source
         filters it, and needs strictly increasing numbers (`take` does not).
 
@@ -94,20 +94,20 @@ class Subset(RowSource):
     blocks shrink by the share of rows that are left out.
     """
 
-    def __init__(self, rows: RowSource, index: Int[Tensor, " k"]) -> None:
+    def __init__(self, rows: RowSource, index: Int[Array, " k"]) -> None:
         if len(index) == 0:
             raise ValueError("index must have at least one row number, got none")
         check_index(index, rows.shape[0])
         check_local(rows, "Subset")
         self.rows = rows
-        self.index = index.to("cpu", torch.int64)
+        self.index = xp.cast(xp.to_host(index), xp.int64)
         self.shape = (len(index), rows.shape[1])
         self.dtype = rows.dtype
         self.feature_names = rows.feature_names
         self.random_access = rows.random_access
         self.sparse, self.entries = rows.sparse, rows.entries
 
-    def blocks(self, size: int) -> Iterator[tuple[slice, Float[Tensor, "b d"]]]:
+    def blocks(self, size: int) -> Iterator[tuple[slice, Float[Array, "b d"]]]:
         """Walk over the rows; see `RowSource.blocks`."""
         if not self.random_access:
             yield from self._filter_rows(size)
@@ -116,38 +116,38 @@ class Subset(RowSource):
             # Each block is gathered by itself, in the order of the index and with its repeats.
             yield part, self.rows.take(self.index[part])
 
-    def _filter_rows(self, size: int) -> Iterator[tuple[slice, Tensor]]:
+    def _filter_rows(self, size: int) -> Iterator[tuple[slice, Array]]:
         check_size(size)
         # Checked only for passes: `take` allows any order.
         _check_increasing(self.rows, self.index)
         for part, block in self.rows.blocks(size):
-            ends = torch.searchsorted(self.index, torch.tensor([part.start, part.stop]))
+            ends = xp.find_insertions(self.index, xp.array([part.start, part.stop], xp.int64))
             start, stop = ends.tolist()
             if stop > start:
                 yield slice(start, stop), block[self.index[start:stop] - part.start]
 
-    def take(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
+    def take(self, index: Int[Array, " k"]) -> Float[Array, "k d"]:
         """Gather rows; see `RowSource.take`."""
         check_index(index, self.shape[0])
-        return self.rows.take(self.index[index.to("cpu", torch.int64)])
+        return self.rows.take(self.index[xp.cast(xp.to_host(index), xp.int64)])
 
 
-def subset(rows: RowSource, index: Int[Tensor, " k"]) -> RowSource:
+def subset(rows: RowSource, index: Int[Array, " k"]) -> RowSource:
     """Return some local or remote rows; for remote rows `index` must increase. See `Subset`."""
     if not rows.remote:
         return Subset(rows, index)
     check_index(index, rows.shape[0])
     _check_increasing(rows, index)
-    return rows.map_rows(_pick_rows, index.to("cpu", torch.int64))
+    return rows.map_rows(_pick_rows, xp.cast(xp.to_host(index), xp.int64))
 
 
-def _pick_rows(rows: RowSource, index: Tensor) -> RowSource | None:
+def _pick_rows(rows: RowSource, index: Array) -> RowSource | None:
     # A part without any of these rows is left out: a row source has at least one row.
     return Subset(rows, index) if len(index) else None
 
 
-def _check_increasing(rows: RowSource, index: Tensor) -> None:
-    if bool((index.diff() <= 0).any()):
+def _check_increasing(rows: RowSource, index: Array) -> None:
+    if bool((xp.diff(index) <= 0).any()):
         raise ValueError(
             f"{rows!r} is read from front to back, so row numbers of a subset must be strictly "
             "increasing; sort them (and the targets in the same way), or convert the data once "
@@ -164,7 +164,7 @@ class Complement(RowSource):
     Parameters
     ----------
     rows : RowSource of shape (n, d)
-    index : Tensor of shape (k,)
+    index : Array of shape (k,)
         Numbers of the rows left out, strictly increasing in ``0 .. n-1``, with k < n.
 
     Notes
@@ -172,10 +172,10 @@ class Complement(RowSource):
     Cost of a pass: one pass over ``rows`` and a copy of the remaining rows. Memory: k numbers.
     """
 
-    def __init__(self, rows: RowSource, index: Int[Tensor, " k"]) -> None:
+    def __init__(self, rows: RowSource, index: Int[Array, " k"]) -> None:
         check_local(rows, "Complement")
         check_index(index, rows.shape[0])
-        if bool((index.diff() <= 0).any()):
+        if bool((xp.diff(index) <= 0).any()):
             raise ValueError(
                 "the numbers of rows to leave out must be strictly increasing; sort them"
             )
@@ -184,51 +184,53 @@ class Complement(RowSource):
                 f"leaving out {len(index)} of {rows.shape[0]} rows leaves none; leave out fewer"
             )
         self.rows = rows
-        self.index = index.to("cpu", torch.int64)
+        self.index = xp.cast(xp.to_host(index), xp.int64)
         self.shape = (rows.shape[0] - len(index), rows.shape[1])
         self.dtype = rows.dtype
         self.feature_names = rows.feature_names
         self.random_access = rows.random_access
         self.sparse, self.entries = rows.sparse, rows.entries
 
-    def blocks(self, size: int) -> Iterator[tuple[slice, Float[Tensor, "b d"]]]:
+    def blocks(self, size: int) -> Iterator[tuple[slice, Float[Array, "b d"]]]:
         """Walk over the rows; see `RowSource.blocks`."""
         check_size(size)
         if not self.random_access:
             yield from self._filter_rows(size)
             return
         for part in slices(self.shape[0], size):
-            yield part, self.take(torch.arange(part.start, part.stop))
+            yield part, self.take(xp.arange(part.start, part.stop))
 
-    def _filter_rows(self, size: int) -> Iterator[tuple[slice, Tensor]]:
+    def _filter_rows(self, size: int) -> Iterator[tuple[slice, Array]]:
         stop = 0
         for part, block in self.rows.blocks(size):
-            ends = torch.searchsorted(self.index, torch.tensor([part.start, part.stop])).tolist()
+            ends = xp.find_insertions(
+                self.index, xp.array([part.start, part.stop], xp.int64)
+            ).tolist()
             # A mask per block: a mask of all rows would take a byte for each.
-            stays = torch.ones(len(block), dtype=torch.bool)
+            stays = xp.ones(len(block), xp.bool)
             stays[self.index[slice(*ends)] - part.start] = False
             start, stop = stop, stop + len(block) - (ends[1] - ends[0])
             if stop > start:
                 yield slice(start, stop), block[stays]
 
-    def take(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
+    def take(self, index: Int[Array, " k"]) -> Float[Array, "k d"]:
         """Gather rows; see `RowSource.take`."""
         check_index(index, self.shape[0])
-        index = index.to("cpu", torch.int64)
+        index = xp.cast(xp.to_host(index), xp.int64)
         # Example: without rows 1 and 2 of 5, gaps = [1, 1], and rows 0, 1, 2 are rows 0, 3, 4.
         # Left-out row j comes after index[j] - j rows that stay; before row p, if those are <= p.
-        gaps = self.index - torch.arange(len(self.index))
-        return self.rows.take(index + torch.searchsorted(gaps, index, right=True))
+        gaps = self.index - xp.arange(len(self.index))
+        return self.rows.take(index + xp.find_insertions(gaps, index, right=True))
 
 
-def complement(rows: RowSource, index: Int[Tensor, " k"]) -> RowSource:
+def complement(rows: RowSource, index: Int[Array, " k"]) -> RowSource:
     """Return the local or remote rows that are not held out; see `Complement`."""
     return (
-        rows.map_rows(_left_rows, index.to("cpu", torch.int64))
+        rows.map_rows(_left_rows, xp.cast(xp.to_host(index), xp.int64))
         if rows.remote
         else Complement(rows, index)
     )
 
 
-def _left_rows(rows: RowSource, index: Tensor) -> RowSource | None:
+def _left_rows(rows: RowSource, index: Array) -> RowSource | None:
     return None if len(index) == rows.shape[0] else Complement(rows, index)

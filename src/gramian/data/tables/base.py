@@ -10,10 +10,10 @@ from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from ..._messages.checks import it_has, join_words
 from ..remote.columns import RemoteColumns
 from ..rows.array import check_matrix
@@ -150,26 +150,26 @@ class NumberRows(RowSource):
         self.random_access = table.random_access
         self._table, self._names = table, chosen.names
 
-    def blocks(self, size: int) -> Iterator[tuple[slice, Float[Tensor, "b d"]]]:
+    def blocks(self, size: int) -> Iterator[tuple[slice, Float[Array, "b d"]]]:
         """Walk over the rows; see `RowSource.blocks`."""
         blocks = self._blocks(size)
         # Rows of random access need no decoding that a thread could do in advance, and a single
         # block has no next one.
         return blocks if self.random_access or size >= len(self) else prefetch(blocks)
 
-    def _blocks(self, size: int) -> Iterator[tuple[slice, Tensor]]:
+    def _blocks(self, size: int) -> Iterator[tuple[slice, Array]]:
         start = 0
         for batch in self._table.batches(self._names, size):
             yield slice(start, start + batch.num_rows), self._matrix(batch)
             start += batch.num_rows
 
-    def take(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
+    def take(self, index: Int[Array, " k"]) -> Float[Array, "k d"]:
         """Gather rows; see `RowSource.take`."""
         check_index(index, self.shape[0])
-        return self._matrix(self._table.take(self._names, index.cpu().numpy()))
+        return self._matrix(self._table.take(self._names, xp.to_host(index)))
 
-    def _matrix(self, batch: pa.RecordBatch) -> Tensor:
-        out = torch.empty((batch.num_rows, self.shape[1]), dtype=self.dtype)
+    def _matrix(self, batch: pa.RecordBatch) -> Array:
+        out = xp.empty((batch.num_rows, self.shape[1]), self.dtype)
         fill(out, batch, self._names)
         return out
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from ..checks import FiniteCheck
 from ..rows.base import RowSource
 from ..rows.transform import Blockwise
@@ -21,7 +21,7 @@ class FilledRows(Blockwise):
     ----------
     rows : RowSource of shape (n, d)
         Dense; NaN for gaps.
-    medians : Tensor of shape (d,)
+    medians : Array of shape (d,)
         In float64.
     names : sequence of d str
     where : str
@@ -33,13 +33,13 @@ class FilledRows(Blockwise):
     """
 
     def __init__(
-        self, rows: RowSource, medians: Float[Tensor, " d"], names: Sequence[str], where: str
+        self, rows: RowSource, medians: Float[Array, " d"], names: Sequence[str], where: str
     ) -> None:
         super().__init__(rows)
-        self._medians, self._names, self._where = medians.to(self.dtype), tuple(names), where
+        self._medians, self._names, self._where = xp.cast(medians, self.dtype), tuple(names), where
         self._is_reported = False
 
-    def blocks(self, size: int) -> Iterator[tuple[slice, Float[Tensor, "b d"]]]:
+    def blocks(self, size: int) -> Iterator[tuple[slice, Float[Array, "b d"]]]:
         """Walk over the rows; see `RowSource.blocks`."""
         new_values = NewValues(self._where)
         for part, block in self.rows.blocks(size):
@@ -48,24 +48,24 @@ class FilledRows(Blockwise):
             self._is_reported = True
             new_values.report()
 
-    def change(self, block: Float[Tensor, "b d"]) -> Float[Tensor, "b d"]:
+    def change(self, block: Float[Array, "b d"]) -> Float[Array, "b d"]:
         """Fill gaps; see `Blockwise.change`."""
         return self._fill(block, 0, None)
 
-    def take(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k d"]:
+    def take(self, index: Int[Array, " k"]) -> Float[Array, "k d"]:
         """Gather rows; see `RowSource.take`."""
         return self.change(self.rows.take(index))
 
-    def _fill(self, block: Tensor, start: int, new_values: NewValues | None) -> Tensor:
+    def _fill(self, block: Array, start: int, new_values: NewValues | None) -> Array:
         check = FiniteCheck(self._names)
         if check.add(start, block):
             return block
-        is_gap = block.isnan()
+        is_gap = xp.isnan(block)
         if check.infinities:
             infinite = FiniteCheck(self._names)
-            infinite.add(start, block.masked_fill(is_gap, 0.0))
+            infinite.add(start, xp.fill_where(block, is_gap, 0.0))
             infinite.finish(self._where)
         if new_values is not None:
-            for j in is_gap.any(dim=0).nonzero()[:, 0].tolist():
-                new_values.add_gaps(self._names[j], is_gap[:, j].numpy())
-        return torch.where(is_gap, self._medians, block)
+            for j in xp.flatnonzero(is_gap.any(axis=0)).tolist():
+                new_values.add_gaps(self._names[j], is_gap[:, j])
+        return xp.where(is_gap, self._medians, block)

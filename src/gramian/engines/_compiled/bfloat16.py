@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import torch
-
+from ... import _arrays as xp
 from ...kernels import Radial
 from ...kernels.radial.cancellation import NEAR_RATIO, product_error, remaining_error
 from .._tiles.precision import BFLOAT16_BITS, FAST_LIMIT, ROUNDING_LIMIT, two_pieces_error
@@ -89,7 +88,7 @@ def split_error(pieces: int, reach: float, fourth: Callable[[], float], d: int) 
     far larger than the others, in 1 to 784 dimensions, the largest errors of entries are 0.1 to 1.4
     times this estimate where it is close to a limit.
     """
-    error = product_error(torch.finfo(torch.float32).eps, reach, d)
+    error = product_error(xp.finfo(xp.float32).eps, reach, d)
     # Two pieces omit digits, and the fourth powers cost a pass over the columns: they are computed
     # only here.
     if pieces == 2:

@@ -8,9 +8,9 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, TypeVar
 
-import torch
-from torch import Tensor
-
+from ... import _arrays as xp
+from ..._arrays import Array
+from ..._arrays.compiled import NATIVE_MODULE
 from ..._parallel.workers import run
 from ...kernels import ChiSquared, Kernel, L1Laplacian, Radial, Tanimoto
 from ...kernels._lengthscale import LengthscaleKernel
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from .. import _native
 
 Result = TypeVar("Result")
-
-NATIVE_MODULE = "gramian.engines._native"
 
 PACKED_COLUMNS = 48
 """Columns of a packed block, for all instruction sets."""
@@ -73,7 +71,7 @@ def is_compiled(kernel: Kernel) -> bool:
 
 
 def has_compiled_slopes(kernel: Kernel) -> bool:
-    """Return whether these tiles also compute gradients; otherwise torch computes them."""
+    """Return whether these tiles also compute gradients; otherwise tiles of NumPy do."""
     return tile_name(kernel) in import_module(NATIVE_MODULE).slopes()
 
 
@@ -84,7 +82,7 @@ def tile_name(kernel: Kernel) -> str:
     return "chi2" if isinstance(kernel, ChiSquared) else kernels.name_of(kernel)
 
 
-def _in_parts(function: Callable[[int, int], Result], z: Tensor, threads: int) -> list[Result]:
+def _in_parts(function: Callable[[int, int], Result], z: Array, threads: int) -> list[Result]:
     """Call ``function(start, stop)`` for ranges of rows of `z` in parallel; return the results.
 
     The results are in the order of the ranges, which start at multiples of `PACKED_COLUMNS`.
@@ -115,9 +113,9 @@ class TileSettings:
 class _Columns:
     """Columns with the offset and the scale that tiles apply to them."""
 
-    z: Tensor
-    origin: Tensor
-    factor: Tensor
+    z: Array
+    origin: Array
+    factor: Array
     settings: TileSettings
 
     def reach(self, power: int) -> float:
@@ -136,15 +134,15 @@ class Compiled:
     """One kernel and the columns of a matrix, ready for the compiled tiles."""
 
     plan: _native.Plan
-    dtype: torch.dtype
+    dtype: xp.DType
     m: int
 
     @classmethod
     def build(
         cls,
         kernel: Kernel,
-        z: Tensor,
-        dtype: torch.dtype,
+        z: Array,
+        dtype: xp.DType,
         settings: TileSettings,
         diagonal: int | None,
     ) -> Compiled:
@@ -159,10 +157,10 @@ class Compiled:
         """
         if not isinstance(kernel, LengthscaleKernel):
             raise TypeError(f"there are no compiled tiles for {kernel!r}")
-        z = z.detach().contiguous()
-        factor = kernel.scaled(torch.ones(1, z.shape[1], dtype=torch.float64))[0]
+        z = xp.contiguous(xp.detach(z))
+        factor = kernel.scaled(xp.ones((1, z.shape[1]), xp.float64))[0]
         # A kernel that is not stationary depends on the origin, so its rows are not shifted.
-        origin = z.mean(dim=0).double() if kernel.stationary else factor * 0
+        origin = xp.to_float64(z.mean(axis=0)) if kernel.stationary else factor * 0
         columns = _Columns(z, origin, factor, settings)
         reach = 0.0
         if kernel.stationary:
@@ -171,18 +169,18 @@ class Compiled:
         difference, tile = distances(kernel, reach, z.shape[1], dtype)
         # The pieces replace float32 products. Near pairs are recomputed inside the tile instead.
         if split is not None:
-            difference, tile = False, torch.float32
+            difference, tile = False, xp.float32
         plan = tiles()(
             settings.isa,
             tile_name(kernel),
             *_two([] if isinstance(kernel, Tanimoto) else parameters(kernel)),
             abs(kernel.scale) if isinstance(kernel, Radial) else 1.0,
             difference,
-            tile == torch.float32,
+            tile == xp.float32,
             z,
             origin,
             factor,
-            None if diagonal is None else kernel.diag(z).to(tile),
+            None if diagonal is None else xp.cast(kernel.diag(z), tile),
             diagonal or 0,
             0 if split is None else split.pieces,
             0.0 if split is None else split.near,
@@ -190,25 +188,25 @@ class Compiled:
         _in_parts(lambda i, j: plan.pack(z, i, j), z, settings.threads)
         return cls(plan, tile, len(z))
 
-    def columns(self, v: Tensor) -> Tensor:
+    def columns(self, v: Array) -> Array:
         """Return numbers (m, t) in the layout of the tiles: (t, width), padded with zeros."""
         if v.shape[0] != self.m:
             raise ValueError(
                 f"v must have one row for each of the {self.m} columns, not {v.shape[0]}"
             )
-        packed = torch.zeros(v.shape[1], self.plan.width, dtype=self.dtype)
-        packed[:, : self.m] = v.detach().t()
+        packed = xp.zeros((v.shape[1], self.plan.width), self.dtype)
+        packed[:, : self.m] = xp.detach(v).T
         return packed
 
-    def rowwise(self, values: Tensor | None) -> Tensor | None:
+    def rowwise(self, values: Array | None) -> Array | None:
         """Return row-aligned numbers in the dtype of the tiles, row by row."""
-        return None if values is None else values.detach().to(self.dtype).contiguous()
+        return None if values is None else xp.contiguous(xp.cast(xp.detach(values), self.dtype))
 
 
 def _split(
-    kernel: Kernel, reach: float, columns: _Columns, dtype: torch.dtype
+    kernel: Kernel, reach: float, columns: _Columns, dtype: xp.DType
 ) -> Bfloat16Split | None:
-    if not isinstance(kernel, Radial) or dtype != torch.float32:
+    if not isinstance(kernel, Radial) or dtype != xp.float32:
         return None
     if not has_split_products(columns.settings.isa):
         return None
@@ -216,7 +214,7 @@ def _split(
     return split_for(kernel, reach, lambda: columns.reach(4), d, precision)
 
 
-def distances(kernel: Kernel, reach: float, d: int, dtype: torch.dtype) -> tuple[bool, torch.dtype]:
+def distances(kernel: Kernel, reach: float, d: int, dtype: xp.DType) -> tuple[bool, xp.DType]:
     """Return whether distances are computed from differences, and the dtype of the tiles.
 
     `reach` is the largest squared norm of a centered column, in lengthscales, or its l1 norm for
@@ -232,13 +230,13 @@ def distances(kernel: Kernel, reach: float, d: int, dtype: torch.dtype) -> tuple
         return False, dtype
     norm = reach**0.5 if isinstance(kernel, Radial) else reach
     # The order is the order of cost: a product, differences, then both in float64.
-    for tile in (dtype, torch.float64):
-        eps = torch.finfo(tile).eps
-        if _product_will_do(kernel, reach, d, eps, torch.finfo(dtype).eps):
+    for tile in (dtype, xp.float64):
+        eps = xp.finfo(tile).eps
+        if _product_will_do(kernel, reach, d, eps, xp.finfo(dtype).eps):
             return False, tile
         if eps * norm <= ROUNDING_LIMIT:
             return True, tile
-    return True, torch.float64
+    return True, xp.float64
 
 
 def _product_will_do(
@@ -257,7 +255,7 @@ def _product_will_do(
         error *= kernel.slope
     # Differences cost little with few features, so a product must be more precise to be worth it.
     limit = FEW_LIMIT if has_few_features else ROUNDING_LIMIT
-    return error <= limit * entry_eps / torch.finfo(torch.float32).eps
+    return error <= limit * entry_eps / xp.finfo(xp.float32).eps
 
 
 def _two(values: list[float]) -> tuple[float, float]:

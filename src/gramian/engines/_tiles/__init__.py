@@ -1,1 +1,1 @@
-"""Tiles of a kernel matrix in torch: products and gradients, and the precision of distances."""
+"""Tiles of a kernel matrix: products and gradients, and the precision of distances."""

@@ -1,14 +1,14 @@
-"""Gradients of predictors by torch, tile by tile, on any device of torch."""
+"""Gradients of predictors, tile by tile, by NumPy on the host or by torch on a device."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from ..._parallel.workers import run
 from ..._sparse import is_sparse
 from ...kernels import Kernel
@@ -18,7 +18,7 @@ from .tiled import is_empty
 from .tiles import Tiles
 
 
-def check_gradients(kernel: Kernel, x: Tensor) -> None:
+def check_gradients(kernel: Kernel, x: Array) -> None:
     """Raise ValueError if a kernel has no gradients, or rows are sparse."""
     if not kernel.differentiable:
         raise ValueError(
@@ -34,25 +34,25 @@ def check_gradients(kernel: Kernel, x: Tensor) -> None:
 
 @dataclass(frozen=True)
 class TiledGradients(TileSizes):
-    """Gradients of an engine, by torch; arguments as for `Engine.gradients`.
+    """Gradients of an engine; arguments as for `Engine.gradients`.
 
     Tiles are computed in float64 if float32 distances would lose digits, or the kernel has a kink
     at zero.
     """
 
     def __call__(
-        self, kernel: Kernel, x: Tensor, z: Tensor, v: Float[Tensor, "m t"]
-    ) -> Float[Tensor, "b t d"]:
+        self, kernel: Kernel, x: Array, z: Array, v: Float[Array, "m t"]
+    ) -> Float[Array, "b t d"]:
         """Return the gradients in float64, see `Engine.gradients`."""
         check_gradients(kernel, x)
         (b, d), t = x.shape, v.shape[1]
         if is_empty(x, z) or t == 0:
-            return torch.zeros(b, t, d, dtype=torch.float64, device=x.device)
+            return xp.zeros((b, t, d), xp.float64, like=x)
         tiles = self._tiles(kernel, x, z)
         rows, cols = self._shape(tiles)
-        v = v.to(tiles.device, tiles.dtype)
+        v = xp.cast(xp.to_device(v, tiles.device), tiles.dtype)
         columns = [(right, v[j:j_end]) for j, j_end, right in tiles.columns(cols)]
-        out = torch.zeros(b, t, d, dtype=torch.float64, device=tiles.device)
+        out = xp.zeros((b, t, d), xp.float64, device=tiles.device)
 
         def part(bounds: tuple[int, int]) -> None:
             for i, i_end in steps(*bounds, rows):
@@ -62,13 +62,13 @@ class TiledGradients(TileSizes):
                     out[i:i_end] += kernel.gradients(left_tile, right, v_j)
 
         self._over_rows(part, tiles, rows)
-        return out.to(x.device)
+        return xp.to_device(out, xp.device_of(x))
 
-    def _tiles(self, kernel: Kernel, x: Tensor, z: Tensor) -> Tiles:
-        x, z = x.to(self.device), z.to(self.device)
+    def _tiles(self, kernel: Kernel, x: Array, z: Array) -> Tiles:
+        x, z = xp.to_device(x, self.device), xp.to_device(z, self.device)
         # The slope near a kink changes by its whole size within the rounding of float32 rows.
         if kernel.kinked:
-            x, z = x.double(), z.double()
+            x, z = xp.to_float64(x), xp.to_float64(z)
         tiles = Tiles.build(kernel, x, z, None)
         # unlike an entry, a sum of rows needs what `build` has more digits of than the rows
         return Tiles(kernel, tiles.left, tiles.right, tiles.left[0].dtype, None, None)

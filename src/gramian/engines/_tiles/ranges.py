@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator
 
-from torch import Tensor
+from ..._arrays import Array
 
 PARTS_PER_THREAD = 4
 """Row ranges per worker: enough to even out a busy machine, few enough to add up their sums."""
@@ -22,7 +22,7 @@ def steps(start: int, stop: int, size: int) -> Iterator[tuple[int, int]]:
     return ((i, min(i + size, stop)) for i in range(start, stop, max(size, 1)))
 
 
-def sum_of(terms: Iterable[Tensor]) -> Tensor:
+def sum_of(terms: Iterable[Array]) -> Array:
     """Return the sum of at least one tensor, in the memory of the first.
 
     A generator is closed, so that the computation of its terms ends if this function is

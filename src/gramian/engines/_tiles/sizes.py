@@ -1,11 +1,10 @@
-"""The sizes of tiles that torch computes, and the memory that they take."""
+"""The sizes of tiles that NumPy or torch computes, and the memory that they take."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
-
+from ... import _arrays as xp
 from ..._parallel.workers import default_threads
 
 TILE_BYTES = 1 << 22
@@ -40,7 +39,7 @@ class TileSizes:
     tile_bytes : int, optional
         Bytes of a tile; by default a size that suits the device.
     threads : int, optional
-        Workers on the CPU; the number of threads of torch if None.
+        Workers on the CPU; the number of threads of the BLAS if None.
     """
 
     device: str = "cpu"
@@ -65,7 +64,7 @@ class TileSizes:
     @property
     def on_host(self) -> bool:
         """Whether tiles are in the memory of the process."""
-        return torch.device(self.device).type == "cpu"
+        return xp.is_host(self.device)
 
     def workers(self) -> int:
         """Return the number of tiles that are computed at once."""

@@ -1,4 +1,4 @@
-"""Products with a kernel matrix by torch, tile by tile, on any device of torch."""
+"""Products with a kernel matrix, tile by tile, by NumPy on the host or by torch on a device."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from ..._parallel.workers import run
 from ..._sparse import slice_rows
 from ...kernels import Kernel
@@ -24,69 +24,73 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Tiled(TileSizes):
-    """The four products of an engine, by torch; arguments as for `Engine`."""
+    """The four products of an engine; arguments as for `Engine`."""
 
     def matvec(
         self,
         kernel: Kernel,
-        x: Tensor,
-        z: Tensor,
-        v: Float[Tensor, "m t"],
+        x: Array,
+        z: Array,
+        v: Float[Array, "m t"],
         *,
         diagonal: int | None = None,
-    ) -> Float[Tensor, "b t"]:
+    ) -> Float[Array, "b t"]:
         """Return K v in float64, see `Engine.matvec`."""
         if is_empty(x, z):
-            return torch.zeros(x.shape[0], v.shape[1], dtype=torch.float64, device=x.device)
+            return xp.zeros((x.shape[0], v.shape[1]), xp.float64, like=x)
         tiles = self._tiles(kernel, x, z, diagonal)
         if pays(tiles, v.shape[1]):
-            return self._multiply_factored(tiles, v.to(tiles.device)).to(x.device)
+            return xp.to_device(
+                self._multiply_factored(tiles, xp.to_device(v, tiles.device)), xp.device_of(x)
+            )
         rows, cols = self.tile_shape(tiles.m, tiles.dtype.itemsize)
-        v = v.to(tiles.device, tiles.dtype)
+        v = xp.cast(xp.to_device(v, tiles.device), tiles.dtype)
         columns = [(*column, v[column[0] : column[1]]) for column in tiles.columns(cols)]
 
-        def part(bounds: tuple[int, int]) -> Tensor:
-            out = v.new_zeros(bounds[1] - bounds[0], v.shape[1], dtype=torch.float64)
+        def part(bounds: tuple[int, int]) -> Array:
+            out = xp.zeros((bounds[1] - bounds[0], v.shape[1]), xp.float64, like=v)
             # One buffer per range stays in the cache, and the last tiles use a part of it.
-            buffer = v.new_empty(rows * cols)
+            buffer = xp.empty(rows * cols, like=v)
             for i, i_end in steps(*bounds, rows):
                 left_tile, sums = tiles.row(i, i_end), out[i - bounds[0] : i_end - bounds[0]]
                 for j, j_end, right, v_j in columns:
                     K = _matrix(buffer, i_end - i, j_end - j)
                     # The product is in the dtype of the tile, and the sum over tiles in float64.
-                    sums += torch.mm(tiles.fill(left_tile, right, i, j, K), v_j)
+                    sums += xp.matmul(tiles.fill(left_tile, right, i, j, K), v_j)
             return out
 
-        return torch.cat(list(self._over_rows(part, tiles, rows))).to(x.device)
+        return xp.to_device(xp.concat(list(self._over_rows(part, tiles, rows))), xp.device_of(x))
 
     def normal(
         self,
         kernel: Kernel,
-        x: Tensor,
-        z: Tensor,
-        v: Float[Tensor, "m t"] | None,
+        x: Array,
+        z: Array,
+        v: Float[Array, "m t"] | None,
         *,
-        weights: Float[Tensor, " b"] | None = None,
-        targets: Float[Tensor, "b t"] | None = None,
+        weights: Float[Array, " b"] | None = None,
+        targets: Float[Array, "b t"] | None = None,
         diagonal: int | None = None,
-    ) -> Float[Tensor, "m t"]:
+    ) -> Float[Array, "m t"]:
         """Return K' W (K v - y) in float64, see `Engine.normal`."""
         t = is_given(targets if v is None else v).shape[1]
         if is_empty(x, z):
-            return torch.zeros(z.shape[0], t, dtype=torch.float64, device=z.device)
+            return xp.zeros((z.shape[0], t), xp.float64, like=z)
         tiles = self._tiles(kernel, x, z, diagonal)
-        if pays(tiles, t):
-            given_to = (None if u is None else u.to(tiles.device) for u in (v, weights, targets))
-            return self._factored_normal(tiles, *given_to).to(z.device)
-        rows = self.strip_rows(tiles.m)
-        columns = tiles.columns(TILE_COLUMNS)
         v, weights, targets = (
-            None if u is None else u.to(tiles.device, tiles.dtype) for u in (v, weights, targets)
+            None if u is None else xp.to_device(u, tiles.device) for u in (v, weights, targets)
+        )
+        if pays(tiles, t):
+            product = self._factored_normal(tiles, v, weights, targets)
+            return xp.to_device(product, xp.device_of(z))
+        rows, columns = self.strip_rows(tiles.m), tiles.columns(TILE_COLUMNS)
+        v, weights, targets = (
+            None if u is None else xp.cast(u, tiles.dtype) for u in (v, weights, targets)
         )
 
-        def part(bounds: tuple[int, int]) -> Tensor:
-            out = torch.zeros(t, tiles.m, dtype=torch.float64, device=tiles.device)
-            buffer = torch.empty(rows, tiles.m, dtype=tiles.dtype, device=tiles.device)
+        def part(bounds: tuple[int, int]) -> Array:
+            out = xp.zeros((t, tiles.m), xp.float64, device=tiles.device)
+            buffer = xp.empty((rows, tiles.m), tiles.dtype, device=tiles.device)
             for i, i_end in steps(*bounds, rows):
                 left_tile, K = tiles.row(i, i_end), buffer[: i_end - i]
                 for j, j_end, right in columns:
@@ -96,56 +100,58 @@ class Tiled(TileSizes):
                     u *= weights[i:i_end, None]
                 # u' K is twice as fast as K' u for a few columns; float64 keeps the digits of
                 # sums over many rows.
-                out += torch.mm(u.t(), K)
-            return out.t()
+                out += xp.matmul(u.T, K)
+            return out.T
 
-        return sum_of(self._over_rows(part, tiles, rows)).to(z.device)
+        return xp.to_device(sum_of(self._over_rows(part, tiles, rows)), xp.device_of(z))
 
     def symmetric(
-        self, kernel: Kernel, x: Float[Tensor, "n d"], v: Float[Tensor, "n t"]
-    ) -> Float[Tensor, "n t"]:
+        self, kernel: Kernel, x: Float[Array, "n d"], v: Float[Array, "n t"]
+    ) -> Float[Array, "n t"]:
         """Return k(x, x) v in float64, see `Engine.symmetric`."""
         if is_empty(x, x):
-            return torch.zeros(v.shape, dtype=torch.float64, device=x.device)
+            return xp.zeros(v.shape, xp.float64, like=x)
         tiles = self._tiles(kernel, x, x, 0)
         if pays(tiles, v.shape[1]):
-            return self._multiply_factored(tiles, v.to(tiles.device)).to(x.device)
+            return xp.to_device(
+                self._multiply_factored(tiles, xp.to_device(v, tiles.device)), xp.device_of(x)
+            )
         n, threads = tiles.n, self.workers()
-        v = v.to(tiles.device, tiles.dtype)
+        v = xp.cast(xp.to_device(v, tiles.device), tiles.dtype)
         side = self.square_bytes() // tiles.dtype.itemsize
         columns = tiles.columns(min(n, max(math.isqrt(side), 1)))
 
-        def part(worker: int) -> Tensor:
+        def part(worker: int) -> Array:
             # Each worker has a sum of its own over all rows, because a tile adds to rows and to
             # columns.
-            out = v.new_zeros(n, v.shape[1], dtype=torch.float64)
-            buffer = v.new_empty(columns[0][1] ** 2)
+            out = xp.zeros((n, v.shape[1]), xp.float64, like=v)
+            buffer = xp.empty(columns[0][1] ** 2, like=v)
             # Workers take strips in turn, because strips become shorter towards the end.
             for number in range(worker, len(columns), threads):
                 i, i_end, _ = columns[number]
                 left_tile, v_i = tiles.row(i, i_end), v[i:i_end]
                 for j, j_end, right in columns[number:]:
                     K = tiles.fill(left_tile, right, i, j, _matrix(buffer, i_end - i, j_end - j))
-                    out[i:i_end] += torch.mm(K, v[j:j_end])
+                    out[i:i_end] += xp.matmul(K, v[j:j_end])
                     # A tile on the diagonal holds both triangles, so its transpose would count its
                     # pairs twice.
                     if j > i:
-                        out[j:j_end] += torch.mm(v_i.t(), K).t()
+                        out[j:j_end] += xp.matmul(v_i.T, K).T
             return out
 
         workers = range(min(threads, len(columns)))
         parts = map(part, workers) if not self.on_host else run(threads, part, workers, tiles.stop)
-        return sum_of(parts).to(x.device)
+        return xp.to_device(sum_of(parts), xp.device_of(x))
 
     def block(
-        self, kernel: Kernel, x: Tensor, z: Tensor, *, diagonal: int | None = None
-    ) -> Float[Tensor, "b m"]:
+        self, kernel: Kernel, x: Array, z: Array, *, diagonal: int | None = None
+    ) -> Float[Array, "b m"]:
         """Return K itself, see `Engine.block`."""
         if is_empty(x, z):
-            return torch.zeros(x.shape[0], z.shape[0], dtype=x.dtype, device=x.device)
+            return xp.zeros((x.shape[0], z.shape[0]), x.dtype, like=x)
         tiles = self._tiles(kernel, x, z, diagonal)
         rows, cols = self.tile_shape(tiles.m, tiles.dtype.itemsize)
-        out = torch.empty(tiles.n, tiles.m, dtype=tiles.dtype, device=tiles.device)
+        out = xp.empty((tiles.n, tiles.m), tiles.dtype, device=tiles.device)
 
         def part(bounds: tuple[int, int]) -> None:
             for i, i_end in steps(*bounds, rows):
@@ -155,27 +161,27 @@ class Tiled(TileSizes):
 
         for _ in self._over_rows(part, tiles, rows):
             pass
-        return out.to(x.device)
+        return xp.to_device(out, xp.device_of(x))
 
-    def _multiply_factored(self, tiles: Tiles, v: Tensor) -> Tensor:
+    def _multiply_factored(self, tiles: Tiles, v: Array) -> Array:
         """Return K v as L (R' v)."""
         # The brackets decide the cost: the inner product first leaves d numbers per target.
         w = multiply_down(tiles.right[0], v)
 
-        def part(bounds: tuple[int, int]) -> Tensor:
+        def part(bounds: tuple[int, int]) -> Array:
             tiles.stop.check()
             return across(tiles.row(*bounds)[0], w)
 
-        return torch.cat(list(self._over_rows(part, tiles, PART_ROWS)))
+        return xp.concat(list(self._over_rows(part, tiles, PART_ROWS)))
 
     def _factored_normal(
-        self, tiles: Tiles, v: Tensor | None, weights: Tensor | None, targets: Tensor | None
-    ) -> Tensor:
+        self, tiles: Tiles, v: Array | None, weights: Array | None, targets: Array | None
+    ) -> Array:
         """Return K' W (K v - y) as R (L' W (L (R' v) - y))."""
         w = None if v is None else multiply_down(tiles.right[0], v)
         shared_columns = tiles.shared[0] if tiles.shared else None
 
-        def part(bounds: tuple[int, int]) -> Tensor:
+        def part(bounds: tuple[int, int]) -> Array:
             tiles.stop.check()
             part_rows, rows = slice_rows(tiles.left[0], *bounds), slice(*bounds)
             row_values = [None if u is None else u[rows] for u in (weights, targets)]
@@ -183,8 +189,8 @@ class Tiled(TileSizes):
 
         return across(tiles.right[0], sum_of(self._over_rows(part, tiles, PART_ROWS)))
 
-    def _tiles(self, kernel: Kernel, x: Tensor, z: Tensor, diagonal: int | None) -> Tiles:
-        x, z = x.to(self.device), z.to(self.device)
+    def _tiles(self, kernel: Kernel, x: Array, z: Array, diagonal: int | None) -> Tiles:
+        x, z = xp.to_device(x, self.device), xp.to_device(z, self.device)
         return Tiles.build(kernel, x, z, diagonal)
 
     def _over_rows(
@@ -197,24 +203,24 @@ class Tiled(TileSizes):
         return run(threads, part, bounds, tiles.stop)
 
 
-def is_empty(x: Tensor, z: Tensor) -> bool:
+def is_empty(x: Array, z: Array) -> bool:
     """Return whether the matrix of these rows and columns has no entries."""
     return x.shape[0] == 0 or z.shape[0] == 0
 
 
-def _matrix(buffer: Tensor, rows: int, cols: int) -> Tensor:
-    return buffer[: rows * cols].view(rows, cols)
+def _matrix(buffer: Array, rows: int, cols: int) -> Array:
+    return buffer[: rows * cols].reshape(rows, cols)
 
 
-def _residual(K: Tensor, v: Tensor | None, targets: Tensor | None, rows: slice) -> Tensor:
+def _residual(K: Array, v: Array | None, targets: Array | None, rows: slice) -> Array:
     """Return K v - y for one strip of rows, in new memory."""
     if v is None:
-        return is_given(targets)[rows].neg()
-    u = torch.mm(K, v)
-    return u if targets is None else u.sub_(targets[rows])
+        return xp.negative(is_given(targets)[rows])
+    u = xp.matmul(K, v)
+    return u if targets is None else xp.subtract_(u, targets[rows])
 
 
-def is_given(vector: Tensor | None) -> Tensor:
+def is_given(vector: Array | None) -> Array:
     """Return v, or else the targets, of a normal product; raise ValueError without both."""
     if vector is None:
         raise ValueError("normal needs v, targets or both; got neither")

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import torch
-from torch import Tensor
-
+from ... import _arrays as xp
+from ..._arrays import Array
 from ..._parallel.workers import Stop
-from ..._sparse import Columns, cast, is_sparse, slice_rows, transpose_sparse
+from ..._sparse import Columns, cast, is_sparse, slice_rows, sparse_rows, transpose_sparse
 from ...kernels import Kernel
 from ...kernels.base import Prepared, Side
 from .precision import ROUNDING_LIMIT
@@ -29,9 +28,9 @@ class Tiles:
     kernel: Kernel
     left: Prepared
     right: Prepared
-    dtype: torch.dtype
+    dtype: xp.DType
     diagonal: int | None
-    diagonal_values: Tensor | None
+    diagonal_values: Array | None
     underflow: bool = True
     shared: tuple[Columns | None, ...] = ()
     stop: Stop = field(default_factory=Stop)
@@ -47,25 +46,25 @@ class Tiles:
         return self.right[0].shape[0]
 
     @property
-    def device(self) -> torch.device:
+    def device(self) -> xp.Device:
         """Device of the rows."""
-        return self.right[0].device
+        return xp.device_of(self.right[0])
 
     @classmethod
-    def build(cls, kernel: Kernel, x: Tensor, z: Tensor, diagonal: int | None) -> Tiles:
+    def build(cls, kernel: Kernel, x: Array, z: Array, diagonal: int | None) -> Tiles:
         """Prepare the rows of `x` and `z`, in float64 if float32 would lose digits."""
         kernel.check_layout(x)
         values = kernel.diag(z) if diagonal is not None else None
         # Products of a dense and a sparse side would need two more forms of each tile.
-        x = x.to_sparse_csr() if is_sparse(z) and not is_sparse(x) else x
+        x = sparse_rows(x) if is_sparse(z) and not is_sparse(x) else x
         left_side, right = _prepare(kernel, x, z, x.dtype)
         underflow = kernel.may_underflow(left_side, right, x.dtype)
         # The check needs the prepared rows, so they are prepared in float32 first, and perhaps
         # again.
-        if kernel.rounding(left_side, right, torch.finfo(x.dtype).eps) > ROUNDING_LIMIT:
+        if kernel.rounding(left_side, right, xp.finfo(x.dtype).eps) > ROUNDING_LIMIT:
             # The float32 sides are freed before the larger ones are made.
             del left_side, right
-            left_side, right = _prepare(kernel, x, z, torch.float64)
+            left_side, right = _prepare(kernel, x, z, xp.float64)
         shared: tuple[Columns | None, ...] = ()
         if is_sparse(z):
             # Wide sparse rows have few columns in common: products over the rest would be zeros.
@@ -89,39 +88,43 @@ class Tiles:
         pairs = zip(parts, self.shared, strict=True)
         return tuple(part if columns is None else columns.of(part) for part, columns in pairs)
 
-    def fill(self, left: Prepared, right: Prepared, i: int, j: int, out: Tensor) -> Tensor:
+    def fill(self, left: Prepared, right: Prepared, i: int, j: int, out: Array) -> Array:
         """Write the tile of `left` and `right`, which starts at row i, column j, to `out`."""
         self.stop.check()
         K = self.kernel.tile(left, right, out, underflow=self.underflow)
+        if K is not out:
+            # Kernels of users may return new memory, but callers read `out`.
+            out[...] = K
+            K = out
         if self.diagonal_values is not None:
             self._set_diagonal(K, i, j)
         return K
 
-    def _set_diagonal(self, K: Tensor, i: int, j: int) -> None:
+    def _set_diagonal(self, K: Array, i: int, j: int) -> None:
         offset = i + (self.diagonal or 0) - j
-        # An offset outside of the tile is an error in torch, so it selects an empty slice instead.
-        entries = K.diagonal(offset) if -K.shape[0] < offset < K.shape[1] else K[:0, 0]
+        # An offset outside of the tile is an error, so it selects an empty slice instead.
+        entries = xp.diagonal(K, offset) if -K.shape[0] < offset < K.shape[1] else K[:0, 0]
         start = j + max(offset, 0)
         if self.diagonal_values is not None:
-            entries.copy_(self.diagonal_values[start : start + len(entries)])
+            xp.assign_(entries, self.diagonal_values[start : start + len(entries)])
 
 
-def _columns(side: Tensor, start: int, stop: int) -> Tensor:
+def _columns(side: Array, start: int, stop: int) -> Array:
     """Return a range of prepared rows; sparse rows are transposed for products."""
     part = slice_rows(side, start, stop)
     return transpose_sparse(part) if is_sparse(side) else part
 
 
-def _prepare(kernel: Kernel, x: Tensor, z: Tensor, dtype: torch.dtype) -> tuple[Prepared, Prepared]:
+def _prepare(kernel: Kernel, x: Array, z: Array, dtype: xp.DType) -> tuple[Prepared, Prepared]:
     # Sparse rows would become dense if they were centered.
     centered = kernel.stationary and not is_sparse(x)
-    origin = z.mean(dim=0).to(dtype) if centered else None
+    origin = xp.cast(z.mean(axis=0), dtype) if centered else None
     left_side = _prepare_side(kernel, x, "left", origin, dtype)
     return left_side, _prepare_side(kernel, z, "right", origin, dtype)
 
 
 def _prepare_side(
-    kernel: Kernel, points: Tensor, side: Side, origin: Tensor | None, dtype: torch.dtype
+    kernel: Kernel, points: Array, side: Side, origin: Array | None, dtype: xp.DType
 ) -> Prepared:
     """Prepare rows in small parts, because each intermediate step would copy all rows."""
     if is_sparse(points):
@@ -129,12 +132,12 @@ def _prepare_side(
     n, d = points.shape
     whole_side: Prepared = ()
     for i, i_end in steps(0, n, max(PREPARED_NUMBERS // d, 1)):
-        block = points[i:i_end].to(dtype)
+        block = xp.cast(points[i:i_end], dtype)
         parts = kernel.prepare(block if origin is None else block - origin, side)
         # A single block is returned as it is, without a copy.
         if i_end == n and i == 0:
             return parts
-        whole_side = whole_side or tuple(part.new_empty(n, part.shape[1]) for part in parts)
+        whole_side = whole_side or tuple(xp.empty((n, part.shape[1]), like=part) for part in parts)
         for out, part in zip(whole_side, parts, strict=True):
             out[i:i_end] = part
     return whole_side

@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
-import torch
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from ... import _arrays as xp
+from ..._arrays import Array, RandomStream
 from ..._messages.checks import as_bytes, as_count, readable_bytes
 from ..._parameters.types import (
     EngineLike,
@@ -72,7 +73,7 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         limit = self.memory_limit
         return machine_memory() if limit is None else as_bytes(limit)
 
-    def _resolved_kernel(self, rows: RowSource, rng: torch.Generator) -> Kernel:
+    def _resolved_kernel(self, rows: RowSource, rng: RandomStream) -> Kernel:
         return resolve.kernel_for(resolve.kernel(self.kernel, self.lengthscale), rows, rng)
 
     def _blocks(self, used: int, what: str) -> int:
@@ -97,7 +98,7 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         check_is_fitted(self)
         rows = validation.new_rows(self, X)
         memory = self._result(rows, self.map_.width)
-        return self.map_.features(rows, memory_bytes=memory).numpy()
+        return self.map_.features(rows, memory_bytes=memory)
 
 
 Transformer = TypeVar("Transformer", bound=FeatureTransformer)
@@ -111,7 +112,7 @@ class NystromEstimator(FeatureTransformer):
     engine: EngineLike
 
     def _kernel_of(
-        self, rows: RowSource, rng: torch.Generator, m: int | None = None
+        self, rows: RowSource, rng: RandomStream, m: int | None = None
     ) -> tuple[Kernel, RowSource]:
         """Return the kernel and its rows, which are row numbers for a given matrix."""
         if has_features(self.kernel):
@@ -122,7 +123,7 @@ class NystromEstimator(FeatureTransformer):
         announce_calls(rows, self.landmarks, m)
         return of_matrix(rows)
 
-    def _kernel_kept(self, kernel: Kernel, rows: RowSource, index: torch.Tensor | None) -> object:
+    def _kernel_kept(self, kernel: Kernel, rows: RowSource, index: Array | None) -> object:
         """Return the value of `kernel_`; for a given matrix, make the map read kernel columns."""
         if has_features(self.kernel) or index is None:
             return kernel
@@ -130,7 +131,7 @@ class NystromEstimator(FeatureTransformer):
         if isinstance(rows, ObjectRows):
             # New objects are compared with the landmarks alone: m calls a row, not n.
             self.objects_ = [rows.calls.objects[i] for i in index.tolist()]
-            count, index = len(index), torch.arange(len(index))
+            count, index = len(index), xp.arange(len(index))
         # A new row of a matrix has a column for each training row: the map picks the landmarks.
         self.map_ = KernelColumns(index, self.map_.normalizer, count)
         return self.kernel
@@ -139,7 +140,7 @@ class NystromEstimator(FeatureTransformer):
         self,
         rows: RowSource,
         kernel: Kernel,
-        rng: torch.Generator,
+        rng: RandomStream,
         *,
         landmarks: LandmarksLike,
         m: int | None = None,
@@ -163,7 +164,7 @@ class NystromEstimator(FeatureTransformer):
 
         The copies of a block of features take half of it.
         """
-        held_bytes = sum(8 * mapping.normalizer.numel() for mapping in maps)
+        held_bytes = sum(8 * xp.size(mapping.normalizer) for mapping in maps)
         width = sum(mapping.width for mapping in maps)
         used = held_bytes + 40 * width**2 + more
         free_bytes = self._blocks(used, f"the covariance of {width:,} features")
@@ -172,7 +173,7 @@ class NystromEstimator(FeatureTransformer):
 
 
 def chosen_landmarks(
-    K: KernelOperator, landmarks: LandmarksLike, m: int | None, rng: torch.Generator
+    K: KernelOperator, landmarks: LandmarksLike, m: int | None, rng: RandomStream
 ) -> Landmarks:
     """Select landmarks; a name selects m of them, or the default number of its selector."""
     n = K.shape[0]
@@ -181,8 +182,8 @@ def chosen_landmarks(
         return given_points(selector, K)
     if selector is None:
         # All rows are landmarks, each with weight one.
-        index = torch.arange(n)
-        return Landmarks(K.points(index), torch.ones(n, dtype=torch.float64), index)
+        index = xp.arange(n)
+        return Landmarks(K.points(index), xp.ones(n, xp.float64), index)
     # A selector object has its own number, which ``n_components`` must not replace.
     if isinstance(landmarks, str) and m is not None:
         selector = replace(selector, m=m)

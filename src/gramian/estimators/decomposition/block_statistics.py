@@ -7,44 +7,45 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
+from ... import _arrays as xp
 from ... import _linalg as la
+from ..._arrays import Array
+from ..._sparse import is_sparse, transposed_times
 from ...approximations import FeatureMap, RunningMoments
-from ...data import BlockReduction, Value
+from ...data import BlockReduction
 
-MomentsAndTrace = tuple[RunningMoments, Tensor]
+MomentsAndTrace = tuple[RunningMoments, Array]
 
-Products = tuple[int, Tensor, Tensor]
+Products = tuple[int, Array, Array]
 """Number of rows, H'H and H'X."""
 
 
 @dataclass(frozen=True, eq=False)
-class Projected(Value):
+class Projected:
     """Projection of centered features on vectors, in the dtype of the rows.
 
     Attributes
     ----------
     map : FeatureMap
-    mean : Tensor of shape (s,)
-    vectors : Tensor of shape (s, k)
+    mean : Array of shape (s,)
+    vectors : Array of shape (s, k)
     """
 
     map: FeatureMap
-    mean: Float[Tensor, " s"]
-    vectors: Float[Tensor, "s k"]
+    mean: Float[Array, " s"]
+    vectors: Float[Array, "s k"]
 
-    def __call__(self, block: Tensor) -> Float[Tensor, "b k"]:
+    def __call__(self, block: Array) -> Float[Array, "b k"]:
         """Compute the values of one block."""
         F = self.map.apply(block)
         # In float64: centering cancels, and float32 would lose components of small variance.
-        return ((F.double() - self.mean) @ self.vectors).to(F.dtype)
+        return xp.cast((xp.to_float64(F) - self.mean) @ self.vectors, F.dtype)
 
 
 @dataclass(frozen=True, eq=False)
-class MomentsOfFeatures(Value, BlockReduction[MomentsAndTrace]):
+class MomentsOfFeatures(BlockReduction[MomentsAndTrace]):
     """Moments of features, and sum of k(x, x).
 
     Attributes
@@ -54,26 +55,26 @@ class MomentsOfFeatures(Value, BlockReduction[MomentsAndTrace]):
 
     map: FeatureMap
 
-    def __call__(self, start: int, block: Tensor, *rowwise: Tensor) -> MomentsAndTrace:
+    def __call__(self, start: int, block: Array, *rowwise: Array) -> MomentsAndTrace:
         """Return the sums of the first block."""
-        return self.add((RunningMoments(), torch.zeros((), dtype=torch.float64)), start, block)
+        return self.add((RunningMoments(), xp.zeros((), xp.float64)), start, block)
 
     def merge(self, a: MomentsAndTrace, b: MomentsAndTrace) -> MomentsAndTrace:
         """Add two sums."""
         a[0].merge(b[0])
         return a[0], a[1] + b[1]
 
-    def add(self, total: MomentsAndTrace, start: int, block: Tensor, *_: Tensor) -> MomentsAndTrace:
+    def add(self, total: MomentsAndTrace, start: int, block: Array, *_: Array) -> MomentsAndTrace:
         """Add the sums of the next block."""
         moments, trace = total
         moments.add(self.map.apply(block))
         # k(x, x) instead of the squared features: the total variance then includes the part outside
         # the span of the landmarks.
-        return moments, trace + self.map.kernel.diag(block).double().sum()
+        return moments, trace + xp.to_float64(self.map.kernel.diag(block)).sum()
 
 
 @dataclass(frozen=True, eq=False)
-class ProductsOfCodes(Value, BlockReduction[Products]):
+class ProductsOfCodes(BlockReduction[Products]):
     """H'H and H'X for features H of the codes of rows X.
 
     Attributes
@@ -85,42 +86,42 @@ class ProductsOfCodes(Value, BlockReduction[Products]):
     codes: Projected
     features: FeatureMap
 
-    def __call__(self, start: int, block: Tensor, *rowwise: Tensor) -> Products:
+    def __call__(self, start: int, block: Array, *rowwise: Array) -> Products:
         """Return the sums of the first block."""
         s = self.features.width
         # Both by columns, as LAPACK reads them: `PreImage.build` then solves without copies.
-        gram = la.by_columns(torch.zeros(s, s, dtype=torch.float64))
-        moment = torch.zeros(block.shape[1], s, dtype=torch.float64).t()
+        gram = la.by_columns(xp.zeros((s, s), xp.float64))
+        moment = xp.zeros((block.shape[1], s), xp.float64).T
         return self.add((0, gram, moment), start, block)
 
     def merge(self, a: Products, b: Products) -> Products:
         """Add two sums."""
         # In place: new matrices of s x s in each merge would double the memory.
-        return a[0] + b[0], a[1].add_(b[1]), a[2].add_(b[2])
+        return a[0] + b[0], xp.add_(a[1], b[1]), xp.add_(a[2], b[2])
 
-    def add(self, total: Products, start: int, block: Tensor, *rowwise: Tensor) -> Products:
+    def add(self, total: Products, start: int, block: Array, *rowwise: Array) -> Products:
         """Add the sums of the next block."""
         count, gram, moment = total
-        H = self.features.apply(self.codes(block).double())
+        H = self.features.apply(xp.to_float64(self.codes(block)))
+        part = transposed_times(block, H) if is_sparse(block) else xp.to_float64(block).T @ H
         # Transposed twice, so that the product has the memory layout of the sum.
-        part = (block.double().t() @ H).t()
-        return count + len(H), gram.addmm_(H.t(), H), moment.add_(part)
+        return count + len(H), xp.addmm_(gram, H.T, H), xp.add_(moment, part.T)
 
 
 @dataclass(frozen=True, eq=False)
-class ToCenters(Value):
+class ToCenters:
     """Squared distances of features from centers, in float64.
 
     Attributes
     ----------
     map : FeatureMap
-    centers : Tensor of shape (k, s)
+    centers : Array of shape (k, s)
     """
 
     map: FeatureMap
-    centers: Float[Tensor, "k s"]
+    centers: Float[Array, "k s"]
 
-    def __call__(self, block: Tensor) -> Float[Tensor, "b k"]:
+    def __call__(self, block: Array) -> Float[Array, "b k"]:
         """Compute the values of one block."""
         return squared_distances(self.map.apply(block), self.centers)
 
@@ -129,37 +130,35 @@ class ToCenters(Value):
 class Distances(ToCenters):
     """Distances of features from centers, in the dtype of the rows."""
 
-    def __call__(self, block: Tensor) -> Float[Tensor, "b k"]:
+    def __call__(self, block: Array) -> Float[Array, "b k"]:
         """Compute the values of one block."""
         F = self.map.apply(block)
-        return squared_distances(F, self.centers).sqrt().to(F.dtype)
+        return xp.cast(xp.sqrt(squared_distances(F, self.centers)), F.dtype)
 
 
 @dataclass(frozen=True, eq=False)
 class NearestCenter(ToCenters):
     """Index of the nearest center."""
 
-    def __call__(self, block: Tensor) -> Int[Tensor, " b"]:
+    def __call__(self, block: Array) -> Int[Array, " b"]:
         """Compute the values of one block."""
-        return super().__call__(block).argmin(dim=1).int()
+        return xp.cast(super().__call__(block).argmin(axis=1), xp.int32)
 
 
 @dataclass(frozen=True, eq=False)
 class Inertia(ToCenters):
     """Sum of the squared distances from the nearest centers, times optional weights."""
 
-    def __call__(self, block: Tensor, *rowwise: Tensor) -> Float[Tensor, ""]:
+    def __call__(self, block: Array, *rowwise: Array) -> Float[Array, ""]:
         """Compute the sum of one block."""
-        smallest = super().__call__(block).min(dim=1).values
-        return smallest @ rowwise[0].double() if rowwise else smallest.sum()
+        smallest = xp.min(super().__call__(block), axis=1)
+        return smallest @ xp.to_float64(rowwise[0]) if rowwise else smallest.sum()
 
 
-def squared_distances(
-    F: Float[Tensor, "b s"], centers: Float[Tensor, "k s"]
-) -> Float[Tensor, "b k"]:
+def squared_distances(F: Float[Array, "b s"], centers: Float[Array, "k s"]) -> Float[Array, "b k"]:
     """Return the squared distances of features from centers, in float64."""
-    values = F.double()
-    norms = torch.linalg.vector_norm(values, dim=1, keepdim=True) ** 2  # without a copy of F
-    distances: Tensor = norms + centers.square().sum(dim=1)
+    values = xp.to_float64(F)
+    norms = xp.norm(values, axis=1, keepdims=True) ** 2  # without a copy of F
+    distances: Array = norms + xp.square(centers).sum(axis=1)
     # |f|² + |c|² - 2 f'c cancels near a center, hence float64; rounding below zero is cut off.
-    return distances.addmm_(values, centers.t(), alpha=-2.0).clamp_(min=0)
+    return xp.clip_(xp.addmm_(distances, values, centers.T, alpha=-2.0), min=0)

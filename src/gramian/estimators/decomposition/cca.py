@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
-import torch
 from sklearn.utils import Tags, check_consistent_length
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
 
+from ... import _arrays as xp
 from ... import _linalg as la
+from ..._arrays import Array
 from ..._messages.checks import as_count, as_positive
 from ..._parameters.types import (
     Count,
@@ -202,15 +202,20 @@ class KernelCCA(NystromEstimator):
         # 2. Whitened by regularised inverse roots, the singular values of the cross-covariance are
         # the correlations.
         of_x, of_y = _inverse_root(C[:s, :s], penalty), _inverse_root(C[s:, s:], other)
-        U, values, Vt = torch.linalg.svd(of_x @ C[:s, s:] @ of_y, full_matrices=False)
+        U, values, Vt = xp.svd(of_x @ C[:s, s:] @ of_y, full_matrices=False)
         k = component_count(self.n_components, len(values), "the features span")
-        left_vectors, right = of_x @ U[:, :k], of_y @ Vt[:k].t()
+        left_vectors, right = of_x @ U[:, :k], of_y @ Vt[:k].T
         # 3. A pair may change both signs: the largest weight of the first view is made positive.
-        largest = left_vectors.gather(0, left_vectors.abs().argmax(dim=0, keepdim=True))
-        sign = torch.where(largest < 0, -1.0, 1.0)
-        self.correlations_ = values[:k].numpy()
-        self.x_weights_, self.y_weights_ = (left_vectors * sign).numpy(), (right * sign).numpy()
-        self.x_mean_, self.y_mean_ = moments.mean[:s].numpy(), moments.mean[s:].numpy()
+        largest = xp.take_along(
+            left_vectors, xp.abs(left_vectors).argmax(axis=0, keepdims=True), axis=0
+        )
+        sign = xp.where(largest < 0, -1.0, 1.0)
+        self.correlations_ = values[:k]
+        self.x_weights_, self.y_weights_ = (
+            left_vectors * sign,
+            right * sign,
+        )
+        self.x_mean_, self.y_mean_ = moments.mean[:s], moments.mean[s:]
 
     def transform(self, X: RowsLike, y: RowsLike | None = None) -> Values | tuple[Values, Values]:
         """Return the values of the functions.
@@ -241,9 +246,9 @@ class KernelCCA(NystromEstimator):
     def _scores(
         self, rows: RowSource, mapping: FeatureMap, mean: np.ndarray, weights: np.ndarray
     ) -> np.ndarray:
-        fn = Projected(mapping, torch.from_numpy(mean), torch.from_numpy(weights))
+        fn = Projected(mapping, mean, weights)
         size = mapping.block_size(rows, self._result(rows, weights.shape[1]))
-        return rows.map(fn, size=size).numpy()
+        return rows.map(fn, size=size)
 
     def score(self, X: RowsLike, y: RowsLike) -> float:
         """Return the mean correlation of the pairs of functions.
@@ -279,26 +284,26 @@ class KernelCCA(NystromEstimator):
         return int(self.x_weights_.shape[1])
 
 
-def _features(mapping: FeatureMap, rows: RowSource, memory: int) -> Iterator[Tensor]:
+def _features(mapping: FeatureMap, rows: RowSource, memory: int) -> Iterator[Array]:
     for _, _, F in mapping.strips(rows, memory_bytes=memory):
-        yield F.double()
+        yield xp.to_float64(F)
 
 
-def _side_by_side(first: Iterator[Tensor], second: Iterator[Tensor]) -> Iterator[Tensor]:
+def _side_by_side(first: Iterator[Array], second: Iterator[Array]) -> Iterator[Array]:
     """Join blocks of two sequences with different block boundaries."""
     # Maps of different widths have different block sizes: the rest of the longer block waits for
     # the next block of the other view.
     a, b = next(first, None), next(second, None)
     while a is not None and b is not None:
         k = min(len(a), len(b))
-        yield torch.cat([a[:k], b[:k]], dim=1)
+        yield xp.concat([a[:k], b[:k]], axis=1)
         a = a[k:] if len(a) > k else next(first, None)
         b = b[k:] if len(b) > k else next(second, None)
 
 
-def _inverse_root(C: Tensor, penalty: float) -> Tensor:
+def _inverse_root(C: Array, penalty: float) -> Array:
     """Return (C + penalty I)^(-1/2)."""
     values, vectors = la.eigenpairs(C)
     # Eigenvalues of a covariance are negative only by rounding.
-    root: Tensor = (vectors / (values.clamp(min=0) + penalty).sqrt()) @ vectors.t()
+    root: Array = (vectors / xp.sqrt(values.clip(min=0) + penalty)) @ vectors.T
     return root

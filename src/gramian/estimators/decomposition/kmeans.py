@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
-import torch
 from jaxtyping import Float
 from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array, RandomStream
 from ..._messages.checks import as_count
 from ..._parameters.types import (
     Count,
@@ -178,7 +178,7 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
         return self
 
     def _cluster(
-        self, rows: RowSource, weights: Float[Tensor, " n"] | None, rng: torch.Generator
+        self, rows: RowSource, weights: Float[Array, " n"] | None, rng: RandomStream
     ) -> None:
         n, memory = len(rows), self._passes(self.map_)
         # 1. If all features fit into memory, scikit-learn's KMeans clusters them.
@@ -192,7 +192,7 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
         sample_limit = min(sample_limit, MOST_REMOTE_ROWS) if rows.remote else sample_limit
         count = max(sample_limit, min(n, 10 * self.n_clusters))
         # Sorted, so that a file is read from front to back.
-        index = torch.randperm(n, generator=rng)[:count].sort().values
+        index = xp.sort(rng.permutation(n)[:count])
         sample = as_rows(rows.take(index))
         sample_weight_part = None if weights is None else weights[index]
         start = self._in_memory(
@@ -202,8 +202,8 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
         del sample
         lloyd = Lloyd.run(self.map_, rows, start, self.max_iter, float(self.tol), memory, weights)
         # `_in_memory` has set these attributes for the sample: replace them.
-        self.cluster_centers_ = lloyd.centers.to(rows.dtype).numpy()
-        self.labels_, self.inertia_ = lloyd.labels.numpy(), lloyd.inertia
+        self.cluster_centers_ = xp.cast(lloyd.centers, rows.dtype)
+        self.labels_, self.inertia_ = lloyd.labels, lloyd.inertia
         self.n_iter_ = lloyd.iterations
 
     def _share(self, rows: RowSource) -> int:
@@ -214,12 +214,12 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
         return self._room() // (4 * rows.dtype.itemsize)
 
     def _in_memory(
-        self, features: Tensor, weights: Float[Tensor, " n"] | None, rng: torch.Generator
-    ) -> Tensor:
+        self, features: Array, weights: Float[Array, " n"] | None, rng: RandomStream
+    ) -> Array:
         """Cluster features in memory and return the centers, in float64."""
         from sklearn.cluster import KMeans  # imports take a third of a second
 
-        seed = int(torch.randint(2**31 - 1, (), generator=rng))
+        seed = int(rng.integers(2**31 - 1, size=()))
         clustering = KMeans(
             self.n_clusters,
             n_init=self.n_init,
@@ -227,10 +227,10 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
             tol=self.tol,
             random_state=seed,
             copy_x=False,  # the features are ours
-        ).fit(features.numpy(), sample_weight=None if weights is None else weights.numpy())
+        ).fit(features, sample_weight=None if weights is None else weights)
         self.cluster_centers_, self.labels_ = clustering.cluster_centers_, clustering.labels_
         self.inertia_, self.n_iter_ = float(clustering.inertia_), int(clustering.n_iter_)
-        return torch.from_numpy(clustering.cluster_centers_).double()
+        return xp.to_float64(clustering.cluster_centers_)
 
     def transform(self, X: RowsLike) -> np.ndarray:
         """Return the distances of the features of rows from the centers.
@@ -246,13 +246,13 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
         """
         rows, centers = self._new(X)
         size = self._size(rows, len(centers))
-        return rows.map(Distances(self.map_, centers), size=size).numpy()
+        return rows.map(Distances(self.map_, centers), size=size)
 
     def predict(self, X: RowsLike) -> np.ndarray:
         """Return the number of the nearest center of each row, (n,)."""
         rows, centers = self._new(X)
         size = self._size(rows, len(centers))
-        return rows.map(NearestCenter(self.map_, centers), size=size).numpy()
+        return rows.map(NearestCenter(self.map_, centers), size=size)
 
     def score(self, X: RowsLike, y: object = None, sample_weight: Weights = None) -> float:
         """Return minus the sum of the squared distances from the nearest centers.
@@ -273,9 +273,9 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
         beside = () if weights is None else (weights,)
         return -float(rows.sum(Inertia(self.map_, centers), *beside, size=size))
 
-    def _new(self, X: RowsLike) -> tuple[RowSource, Tensor]:
+    def _new(self, X: RowsLike) -> tuple[RowSource, Array]:
         check_is_fitted(self)
-        return validation.new_rows(self, X), torch.from_numpy(self.cluster_centers_).double()
+        return validation.new_rows(self, X), xp.to_float64(self.cluster_centers_)
 
     def _size(self, rows: RowSource, columns: int) -> int:
         return self.map_.block_size(rows, self._result(rows, columns))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from ...approximations import FeatureMap
-from ...data import BlockReduction, RowSource, Value
+from ...data import BlockReduction, RowSource
 from .block_statistics import squared_distances
 
 
@@ -19,16 +19,16 @@ class Lloyd:
 
     Attributes
     ----------
-    centers : Tensor of shape (k, s)
-    labels : Tensor of shape (n,)
+    centers : Array of shape (k, s)
+    labels : Array of shape (n,)
         Index of the nearest center.
     inertia : float
         Weighted sum of the squared distances from the nearest centers.
     iterations : int
     """
 
-    centers: Float[Tensor, "k s"]
-    labels: Int[Tensor, " n"]
+    centers: Float[Array, "k s"]
+    labels: Int[Array, " n"]
     inertia: float
     iterations: int
 
@@ -37,11 +37,11 @@ class Lloyd:
         cls,
         features: FeatureMap,
         rows: RowSource,
-        centers: Float[Tensor, "k s"],
+        centers: Float[Array, "k s"],
         max_iter: int,
         tol: float,
         memory_bytes: int,
-        weights: Float[Tensor, " n"] | None = None,
+        weights: Float[Array, " n"] | None = None,
     ) -> Lloyd:
         """Move each center to the mean of its nearest rows until the centers converge.
 
@@ -49,7 +49,7 @@ class Lloyd:
         ----------
         features : FeatureMap
         rows : RowSource of shape (n, d)
-        centers : Tensor of shape (k, s)
+        centers : Array of shape (k, s)
             Initial centers, float64. A center that is nearest to no row does not move.
         max_iter : int
             Largest number of passes over the rows; an additional pass assigns the labels.
@@ -57,7 +57,7 @@ class Lloyd:
             Squared movement of all centers, relative to the variance of the features.
         memory_bytes : int
             Memory for blocks.
-        weights : Tensor of shape (n,), optional
+        weights : Array of shape (n,), optional
             Not negative; ones if None.
 
         Notes
@@ -70,59 +70,61 @@ class Lloyd:
             iteration += 1
             nearest = rows.fold(_Nearest(features, centers), *beside, size=size)
             moved = nearest.means(centers)
-            shift = float((moved - centers).square().sum())
+            shift = float(xp.square(moved - centers).sum())
             centers = moved
             if shift <= tol * nearest.variance:
                 break
         # The centers have moved since the last assignment: labels and inertia need a further pass.
         last = rows.fold(_Nearest(features, centers, labels=True), *beside, size=size)
-        return cls(centers, torch.cat(last.labels), last.inertia, iteration)
+        return cls(centers, xp.concat(last.labels), last.inertia, iteration)
 
 
 @dataclass
 class _Clusters:
     """Statistics of rows: weight, sum and squares of each cluster, and optional labels."""
 
-    counts: Tensor
-    sums: Tensor
+    counts: Array
+    sums: Array
     squares: float = 0.0
     inertia: float = 0.0
-    labels: list[Tensor] = field(default_factory=list)
+    labels: list[Array] = field(default_factory=list)
 
-    def means(self, centers: Tensor) -> Tensor:
+    def means(self, centers: Array) -> Array:
         """Return the mean of each cluster, or the old center of an empty one."""
         has_rows = self.counts[:, None] > 0
-        return torch.where(has_rows, self.sums / self.counts[:, None].where(has_rows, 1.0), centers)
+        return xp.where(
+            has_rows, self.sums / xp.where(has_rows, self.counts[:, None], 1.0), centers
+        )
 
     @property
     def variance(self) -> float:
         """Variance of the features, averaged over them."""
         n, s = float(self.counts.sum()), self.sums.shape[1]
-        mean = self.sums.sum(dim=0) / n
+        mean = self.sums.sum(axis=0) / n
         # The difference cancels for features that hardly vary: rounding may make it negative.
         return max(self.squares / n - float(mean @ mean), 0.0) / s
 
 
 @dataclass(frozen=True, eq=False)
-class _Nearest(Value, BlockReduction[_Clusters]):
+class _Nearest(BlockReduction[_Clusters]):
     """BlockReduction that assigns each row to the nearest center.
 
     Attributes
     ----------
     map : FeatureMap
-    centers : Tensor of shape (k, s)
+    centers : Array of shape (k, s)
     labels : bool, default=False
         Whether to keep the labels, whose memory grows with the rows.
     """
 
     map: FeatureMap
-    centers: Float[Tensor, "k s"]
+    centers: Float[Array, "k s"]
     labels: bool = False
 
-    def __call__(self, start: int, block: Tensor, *rowwise: Tensor) -> _Clusters:
+    def __call__(self, start: int, block: Array, *rowwise: Array) -> _Clusters:
         """Assign the first block."""
-        counts = torch.zeros(len(self.centers), dtype=torch.float64)
-        return self.add(_Clusters(counts, torch.zeros_like(self.centers)), start, block, *rowwise)
+        counts = xp.zeros(len(self.centers), xp.float64)
+        return self.add(_Clusters(counts, xp.zeros_like(self.centers)), start, block, *rowwise)
 
     def merge(self, a: _Clusters, b: _Clusters) -> _Clusters:
         """Add two statistics."""
@@ -133,18 +135,18 @@ class _Nearest(Value, BlockReduction[_Clusters]):
         a.labels += b.labels
         return a
 
-    def add(self, total: _Clusters, start: int, block: Tensor, *rowwise: Tensor) -> _Clusters:
+    def add(self, total: _Clusters, start: int, block: Array, *rowwise: Array) -> _Clusters:
         """Assign the next block."""
-        F = self.map.apply(block).double()
-        nearest = squared_distances(F, self.centers).min(dim=1)
-        w = rowwise[0].double() if rowwise else torch.ones(len(F), dtype=torch.float64)
-        total.inertia += float(nearest.values @ w)
-        total.counts += torch.bincount(nearest.indices, w, minlength=len(self.centers))
-        total.squares += float(torch.linalg.vector_norm(F, dim=1).square() @ w)
+        F = xp.to_float64(self.map.apply(block))
+        distance, nearest = xp.min_with_index(squared_distances(F, self.centers), 1)
+        w = xp.to_float64(rowwise[0]) if rowwise else xp.ones(len(F), xp.float64)
+        total.inertia += float(distance @ w)
+        total.counts += xp.bincount(nearest, w, minlength=len(self.centers))
+        total.squares += float(xp.square(xp.norm(F, axis=1)) @ w)
         # Weighted only now: inertia and squares above have multiplied by the weights themselves.
         F = F * w[:, None] if rowwise else F
-        total.sums.index_add_(0, nearest.indices, F)
+        xp.add_at(total.sums, nearest, F)
         if self.labels:
             # int32, as in scikit-learn, and half the memory of the one result that grows with n.
-            total.labels.append(nearest.indices.int())
+            total.labels.append(xp.cast(nearest, xp.int32))
         return total

@@ -154,7 +154,7 @@ class NystromTransformer(NystromEstimator):
                 # The chosen points are row numbers: the attribute shows the rows of the matrix
                 # instead.
                 points = all_rows.take(chosen.index)
-            self.components_ = as_scipy(points) if is_sparse(points) else points.numpy()
+            self.components_ = as_scipy(points) if is_sparse(points) else points
             self.kernel_ = self._kernel_kept(kernel, all_rows, chosen.index)
             if is_function(self.kernel):
                 # Collected by `_kernel_kept`: the points above are only the numbers of these

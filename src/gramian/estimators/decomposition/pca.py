@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
-import torch
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
 
+from ... import _arrays as xp
 from ... import _linalg as la
+from ..._arrays import Array, RandomStream
 from ..._messages.checks import as_count, as_positive
 from ..._parameters.types import (
     EngineLike,
@@ -185,8 +185,8 @@ class KernelPCA(NystromEstimator):
         running, total = rows.fold(MomentsOfFeatures(self.map_), size=size)
         moments = running.finish()
         n, scatter = moments.count, moments.scatter
-        trace = float(scatter.diagonal().sum())
-        eps = torch.finfo(rows.dtype).eps
+        trace = float(xp.diagonal(scatter).sum())
+        eps = xp.finfo(rows.dtype).eps
         # Rows that are one point to the kernel leave a trace that is rounding of their features.
         rounding = (ROUNDING_UNITS * eps) ** 2 * float(total)
         # The cut is the largest of three roundings: float64 sums, features in the dtype of the
@@ -194,20 +194,20 @@ class KernelPCA(NystromEstimator):
         smallest = max(max(la.FLOAT64_EPS * len(scatter), eps) * trace, rounding)
         values, vectors = largest_first(scatter, smallest)
         if float(values[0]) <= smallest:  # one component, which is zero at any row
-            values, vectors = torch.zeros_like(values), torch.zeros_like(vectors)
+            values, vectors = xp.zeros_like(values), xp.zeros_like(vectors)
         k = component_count(self.n_components, len(values), "the features span")
         # Of the kernel, not of its features: it includes the residual of the landmarks.
         variance = float(total) - n * float(moments.mean @ moments.mean)
-        self.eigenvalues_ = values[:k].clamp(min=0).numpy()
+        self.eigenvalues_ = values[:k].clip(min=0)
         self.explained_variance_ = self.eigenvalues_ / (n - 1)
         ratio = self.eigenvalues_ / variance if variance > 0 else np.zeros(k)
         self.explained_variance_ratio_ = ratio
-        self.mean_, self.eigenvectors_ = moments.mean.numpy(), vectors[:, :k].numpy()
+        self.mean_, self.eigenvectors_ = moments.mean, vectors[:, :k]
 
-    def _learn_inverse(self, rows: RowSource, penalty: float, rng: torch.Generator) -> None:
+    def _learn_inverse(self, rows: RowSource, penalty: float, rng: RandomStream) -> None:
         assert isinstance(self.map_, NystromMap)  # a given matrix has no pre-images
         # 1. The codes of the landmarks are the centers, in float64 whatever the dtype of the rows.
-        codes = self._codes(as_rows(self.map_.points.double()))
+        codes = self._codes(as_rows(xp.to_float64(self.map_.points)))
         kernel = resolve.kernel_for(resolve.kernel("gaussian", "median"), as_rows(codes), rng)
         # 2. The engine of the rows may have no float64 tiles: another one on its device replaces
         # it.
@@ -220,13 +220,13 @@ class KernelPCA(NystromEstimator):
         size = self.map_.block_size(rows, memory)
         self.preimage_ = PreImage.build(self._project_rows, centers, rows, size, penalty)
 
-    def _codes(self, rows: RowSource, memory_bytes: int = 1 << 28) -> Tensor:
+    def _codes(self, rows: RowSource, memory_bytes: int = 1 << 28) -> Array:
         size = self.map_.block_size(rows, memory_bytes)
         return rows.map(self._project_rows, size=size)
 
     @property
     def _project_rows(self) -> Projected:
-        mean, vectors = torch.from_numpy(self.mean_), torch.from_numpy(self.eigenvectors_)
+        mean, vectors = self.mean_, self.eigenvectors_
         return Projected(self.map_, mean, vectors)
 
     def transform(self, X: RowsLike) -> Values:
@@ -245,7 +245,7 @@ class KernelPCA(NystromEstimator):
             return dask_collections.lazily(self, "transform", X)
         check_is_fitted(self)
         rows = validation.new_rows(self, X)
-        return self._codes(rows, self._result(rows, self._n_features_out)).numpy()
+        return self._codes(rows, self._result(rows, self._n_features_out))
 
     def inverse_transform(self, X: RowsLike) -> np.ndarray:
         """Return rows with approximately these components.
@@ -283,7 +283,7 @@ class KernelPCA(NystromEstimator):
                 f"{codes.shape[1]}"
             )
         memory = self._result(codes, self.n_features_in_)
-        return self.preimage_.rows(codes, memory).numpy()
+        return self.preimage_.rows(codes, memory)
 
     @property
     def _n_features_out(self) -> int:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from jaxtyping import Float
-from torch import Tensor
 
+from ... import _arrays as xp
 from ... import _linalg as la
+from ..._arrays import Array
 from ...approximations import NystromMap
 from ...data import RowSource
 from .block_statistics import ProductsOfCodes, Projected
@@ -25,12 +26,12 @@ class PreImage:
     ----------
     features : NystromMap
         The map h.
-    weights : Tensor of shape (s, d)
+    weights : Array of shape (s, d)
         The matrix W.
     """
 
     features: NystromMap
-    weights: Float[Tensor, "s d"]
+    weights: Float[Array, "s d"]
 
     @classmethod
     def build(
@@ -44,14 +45,14 @@ class PreImage:
         """
         count, gram, moment = rows.fold(ProductsOfCodes(codes, features), size=size)
         # The penalty is per row, and H'H is a sum over rows.
-        gram.diagonal().add_(count * penalty)
+        xp.add_(xp.diagonal(gram), count * penalty)
         la.cholesky_(gram)
         return cls(features, la.solve_cholesky(gram, moment))
 
-    def rows(self, codes: RowSource, memory_bytes: int) -> Float[Tensor, "n d"]:
+    def rows(self, codes: RowSource, memory_bytes: int) -> Float[Array, "n d"]:
         """Predict the rows of codes (n, k), in the dtype of the codes."""
 
-        def predict_block(block: Tensor) -> Tensor:
-            return (self.features.apply(block.double()) @ self.weights).to(block.dtype)
+        def predict_block(block: Array) -> Array:
+            return xp.cast(self.features.apply(xp.to_float64(block)) @ self.weights, block.dtype)
 
         return codes.map(predict_block, size=self.features.block_size(codes, memory_bytes))

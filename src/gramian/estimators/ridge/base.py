@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-import torch
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from ..._arrays import RandomStream
 from ..._messages.checks import as_bytes
 from ..._parameters.types import (
     EngineLike,
@@ -203,7 +203,7 @@ class KernelRidgeModel(BaseEstimator):
         rows = validation.new_rows(self, X)
         engine = self._engine_of_prediction(rows)
         values = self.model_.predict(rows, engine=engine, memory_bytes=self._block_bytes())
-        return values.numpy()
+        return values
 
     def _engine_of_prediction(self, rows: RowSource) -> str | Engine:
         engine = getattr(self, "engine_", self.engine)  # a loaded model has none
@@ -243,7 +243,7 @@ class KernelRidgeModel(BaseEstimator):
         rows = validation.new_rows(self, X)
         values = self.model_.gradient(
             rows, engine=self._engine_of_prediction(rows), memory_bytes=self._block_bytes()
-        ).numpy()
+        )
         return values[:, 0] if values.shape[1] == 1 else values
 
     @property
@@ -251,7 +251,7 @@ class KernelRidgeModel(BaseEstimator):
         """The map of the features: a matrix of shape (d, k), scales of shape (d,), or None."""
         check_is_fitted(self)
         maps: np.ndarray | tuple[np.ndarray | None, ...] | None = one_or_all(
-            None if part.metric is None else part.metric.array.numpy() for part in self.model_.parts
+            None if part.metric is None else part.metric.array for part in self.model_.parts
         )
         return maps
 
@@ -294,13 +294,13 @@ class KernelRidgeModel(BaseEstimator):
         left out with its whole weight. Leaving out a row removes its landmark from the centers,
         unless another row equals it. Cost: see `gramian.fitting.uncertainty.closed_form`.
         """
-        values = self._left_out().values.numpy()
+        values = self._left_out().values
         return values[:, 0] if values.shape[1] == 1 else values
 
     @property
     def gcv_(self) -> float | np.ndarray:
         """Generalised cross-validation: the squared error, or an error per target, (t,)."""
-        gcv = self._left_out().gcv.numpy()
+        gcv = self._left_out().gcv
         return float(gcv[0]) if len(gcv) == 1 else gcv
 
     def _left_out(self) -> LeftOut:
@@ -351,7 +351,7 @@ class KernelRidgeModel(BaseEstimator):
         state: np.random.RandomState = check_random_state(self.random_state)
         return state
 
-    def _draws(self) -> torch.Generator:
+    def _draws(self) -> RandomStream:
         return draws_of(self._state())
 
 

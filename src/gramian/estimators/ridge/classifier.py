@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from ..._parameters.fit_parameters import FitParameters
 from ..._parameters.types import *  # `get_type_hints` looks for types of inherited fields here
 from ...conformal import ConformalMethod
@@ -144,7 +144,7 @@ class KernelRidgeClassifier(KernelClassifier, FitParameters):
             )
 
             # Labels of a `Validate` callback become codes of the training classes, known only now.
-            def encode(labels: ArrayLike, dtype: torch.dtype) -> Tensor:
+            def encode(labels: ArrayLike, dtype: xp.DType) -> Array:
                 return class_codes(np.asarray(labels), classes, dtype)
 
             fitted = fit_model(self, whole_rows, encode, rng)

@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
-import torch
 from sklearn.base import ClassifierMixin
 from sklearn.utils import column_or_1d, compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from ..._messages.checks import as_share
 from ...data import RemoteColumns, RowSource, RowWeights, is_collection
 from ...fitting import FitSettings, Generators, TrainingData, Whole, WholeRows, whole_of
@@ -86,7 +86,7 @@ class KernelClassifier(ClassifierMixin, KernelRidgeModel):
         check_classification_targets(y)
         weights = validation.weight_tensor(sample_weight, len(y))
         if self.class_weight is not None:
-            by_class = torch.from_numpy(compute_sample_weight(self.class_weight, y))
+            by_class = compute_sample_weight(self.class_weight, y)
             weights = by_class if weights is None else weights * by_class
         # A class of which all rows have weight zero is no class of the fit.
         return weights, classes_of(y, weights) if known is None else known
@@ -105,9 +105,9 @@ class KernelClassifier(ClassifierMixin, KernelRidgeModel):
             )
         classes = classes_of(y) if known is None else known
         # One pass counts the labels: `compute_sample_weight` would need all of them in memory.
-        counts = y.counts()[1].numpy()
+        counts = y.counts()[1]
         by_class = compute_class_weight(self.class_weight, classes, counts)
-        table = torch.from_numpy(by_class)[:, None]
+        table = by_class[:, None]
         return y.looked_up(classes, table, flat=True).stand_in(), classes
 
     def decision_function(self, X: RowsLike) -> Values:
@@ -145,7 +145,7 @@ class KernelClassifier(ClassifierMixin, KernelRidgeModel):
         """
         if is_collection(X):
             return dask_collections.lazily(self, "predict_proba", X)
-        return self._chances(X).exp().numpy()
+        return xp.exp(self._chances(X))
 
     def predict_log_proba(self, X: RowsLike) -> Values:
         """Return the logarithm of the probability of each class; see `predict_proba`.
@@ -160,7 +160,7 @@ class KernelClassifier(ClassifierMixin, KernelRidgeModel):
         """
         if is_collection(X):
             return dask_collections.lazily(self, "predict_log_proba", X)
-        return self._chances(X).numpy()
+        return self._chances(X)
 
     def predict_set(self, X: RowsLike, level: float = 0.9) -> np.ndarray:
         """Return prediction sets that contain the true class with a given probability.
@@ -195,10 +195,10 @@ class KernelClassifier(ClassifierMixin, KernelRidgeModel):
         conformal = calibrated_intervals(self, rows, level)
         engine, memory = self._engine_of_prediction(rows), self._memory_bytes()
         sets = conformal.sets(self.model_, rows, level, engine=engine, memory_bytes=memory)
-        return sets.numpy()
+        return sets
 
-    def _chances(self, X: RowsLike) -> Tensor:
-        values = torch.from_numpy(self._predict(X))
+    def _chances(self, X: RowsLike) -> Array:
+        values = self._predict(X)
         return self.model_.class_map.log(values)
 
     def predict(self, X: RowsLike) -> Values:

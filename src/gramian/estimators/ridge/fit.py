@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
-import torch
 from sklearn.utils import check_array, check_consistent_length
-from torch import Tensor
 
+from ... import _arrays as xp
 from ... import fitting
+from ..._arrays import Array
 from ..._messages.errors import Text
 from ..._parameters.fit_parameters import FitParameters
 from ...callbacks import Validate
@@ -33,7 +33,7 @@ from .importances import metric_history
 def fit_model(
     estimator: KernelRidgeModel,
     dataset: Whole,
-    encode: Callable[[Any, torch.dtype], Tensor],
+    encode: Callable[[Any, xp.DType], Array],
     rng: Generators,
 ) -> Fitted:
     """Fit a model and set the attributes of the estimator.
@@ -131,7 +131,7 @@ def _set_attributes(estimator: KernelRidgeModel, fitted: Fitted) -> None:
     if not has_features(estimator.kernel):  # the model is a linear function of rows of the matrix
         centers = fitted.model.centers
         estimator.kernel_ = estimator.kernel
-        estimator.dual_coef_ = squeeze_coef(centers.take(torch.arange(len(centers))).t())
+        estimator.dual_coef_ = squeeze_coef(centers.take(xp.arange(len(centers))).T)
     estimator.metric_history_ = metric_history(fitted.learned)
 
 
@@ -142,7 +142,7 @@ def _keep_objects(estimator: KernelRidgeModel, rows: ObjectRows) -> None:
     is_used = np.atleast_1d(coef.reshape(len(rows), -1).any(axis=1))
     is_used[0] |= not is_used.any()  # a model needs at least one center
     used = np.flatnonzero(is_used)
-    estimator.model_ = only_columns(estimator._fitted.model, torch.from_numpy(used))
+    estimator.model_ = only_columns(estimator._fitted.model, used)
     estimator.dual_coef_ = coef[used]
     estimator.objects_ = [rows.calls.objects[i] for i in used.tolist()]
 

@@ -27,7 +27,7 @@ def feature_importances(model: Model, names: Iterable[str] | None, memory_bytes:
     except ValueError as error:
         raise AttributeError(f"the model has no feature_importances_: {error}") from error
     if model.encoding is None:
-        return shares.numpy()
+        return shares
     # The encoding leaves out constant columns: their share is zero.
     by_name = sum_by_column(model.encoding, shares)
     columns = model.encoding.names if names is None else names

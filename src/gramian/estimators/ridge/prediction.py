@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import torch
-
+from ... import _arrays as xp
 from ...data import RowSource
 from ...engines import Engine, choose_covering
 from ...model import Model
@@ -21,23 +20,23 @@ def prediction_engine(
     model : Model
     rows : RowSource
     is_auto : bool
-        Whether "auto" chose the engine: it then chooses again. Otherwise torch on the same device
-        replaces the engine for rows of another dtype and for sparse centers, as in the fit, but not
-        for sparse rows, for which the engine raises an error.
+        Whether "auto" chose the engine: it then chooses again. Otherwise the tiled engine on the
+        same device replaces the engine for rows of another dtype and for sparse centers, as in the
+        fit, but not for sparse rows, for which the engine raises an error.
     """
     if isinstance(engine, str):
         return engine
     # An average has several kernels: one that the engine lacks decides for all.
     for part in model.parts:
         sparse = rows.sparse or part.centers.sparse
-        dtype = torch.promote_types(rows.dtype, part.centers.dtype)
+        dtype = xp.promote_types(rows.dtype, part.centers.dtype)
         if engine.covers(part.kernel, dtype=dtype, sparse=sparse):
             continue
         if is_auto:
             return "auto"
         # Neither the dtype nor sparse centers are the reason: the engine shall refuse such rows
         # itself.
-        if not engine.covers(part.kernel, dtype=torch.float32, sparse=rows.sparse):
+        if not engine.covers(part.kernel, dtype=xp.float32, sparse=rows.sparse):
             return engine
         return choose_covering(engine, part.kernel, dtype=dtype, sparse=sparse)
     return engine

@@ -188,7 +188,7 @@ class KernelRegressor(RegressorMixin, KernelRidgeModel):
             level,
             engine=self._engine_of_prediction(rows),
             memory_bytes=self._memory_bytes(),
-        ).numpy()
+        )
         return ends[:, 0] if ends.shape[1] == 1 else ends
 
     def out_of_range(self, X: RowsLike) -> np.ndarray:
@@ -235,7 +235,7 @@ class KernelRegressor(RegressorMixin, KernelRidgeModel):
         rows = validation.new_rows(self, X)
         engine, memory = self._engine_of_prediction(rows), self._memory_bytes()
         compute = self.model_.deviations if method == "deviations" else self.model_.out_of_range
-        return compute(rows, engine=engine, memory_bytes=memory).numpy()
+        return compute(rows, engine=engine, memory_bytes=memory)
 
     def _squeeze_target(self, values: np.ndarray) -> np.ndarray:
         return values[:, 0] if self._one_dimensional and values.shape[1] == 1 else values

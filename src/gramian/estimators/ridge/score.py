@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
-import torch
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from ...data import BlockReduction, RemoteColumns, RowSource, as_rows, is_collection
 from ...data.rows.base import default_block_size
 from ...model import Model
@@ -76,18 +76,18 @@ def remote_accuracy(
     """Return the accuracy over remote rows."""
     classes: np.ndarray = estimator.classes_
     k, encode = len(classes), partial(_class_numbers, classes)
-    numbers = torch.cat([torch.arange(k), torch.tensor([-1])])
+    numbers = xp.concat([xp.arange(k), xp.array([-1], xp.int64)])
     reduction = ClassMeans(RowMeans(()), numbers, estimator.model_.class_map, k, is_ranked=False)
-    counts = _fold_remote(estimator, X, reduction, encode, y, sample_weight).counts.double()
+    counts = xp.to_float64(_fold_remote(estimator, X, reduction, encode, y, sample_weight).counts)
     # The additional last row counts labels that are no class: in the total, but never correct.
-    return float(counts.diagonal().sum() / counts.sum())
+    return float(xp.diagonal(counts).sum() / counts.sum())
 
 
 def _fold_remote(
     estimator: KernelRidgeModel,
     X: RowSource,
     fold: BlockReduction[Result],
-    encode: Callable[[TargetsLike | RemoteColumns], Tensor | RemoteColumns],
+    encode: Callable[[TargetsLike | RemoteColumns], Array | RemoteColumns],
     y: TargetsLike,
     sample_weight: Weights,
 ) -> Result:
@@ -103,14 +103,14 @@ def _fold_remote(
     return values.fold(fold, *rowwise, size=default_block_size(rows))
 
 
-def _numbers(y: TargetsLike | RemoteColumns) -> Tensor | RemoteColumns:
+def _numbers(y: TargetsLike | RemoteColumns) -> Array | RemoteColumns:
     """Return numeric true values as a tensor or as remote columns."""
     if isinstance(y, RemoteColumns):
         return y
-    return torch.from_numpy(np.ascontiguousarray(y, dtype=np.float64))
+    return np.ascontiguousarray(y, dtype=np.float64)
 
 
-def _class_numbers(classes: np.ndarray, y: TargetsLike | RemoteColumns) -> Tensor | RemoteColumns:
+def _class_numbers(classes: np.ndarray, y: TargetsLike | RemoteColumns) -> Array | RemoteColumns:
     """Return the class number of each row, k for a label that is not in `classes`.
 
     Parameters
@@ -121,6 +121,6 @@ def _class_numbers(classes: np.ndarray, y: TargetsLike | RemoteColumns) -> Tenso
     """
     if not isinstance(y, RemoteColumns):
         numbers = class_numbers(np.asarray(y), classes)
-        return torch.from_numpy(np.where(numbers < 0, len(classes), numbers))
-    table = torch.arange(len(classes), dtype=torch.float64)[:, None]
+        return np.where(numbers < 0, len(classes), numbers)
+    table = xp.arange(len(classes), dtype=xp.float64)[:, None]
     return y.looked_up(classes, table, unknown=float(len(classes)))

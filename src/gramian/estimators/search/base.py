@@ -7,9 +7,10 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
-import torch
 from sklearn.base import is_classifier
 
+from ... import _arrays as xp
+from ..._arrays import RandomStream
 from ..._messages.checks import as_bytes, as_count, as_share
 from ..._messages.errors import ParameterError
 from ..._parameters.types import (
@@ -200,7 +201,7 @@ class KernelRidgeSearch(KernelRidgeModel):
         settings = replace(settings, score=scoring.loss)
         with show_progress(self.verbose, settings.budget.seconds) as shown:
             settings = replace(settings, watchers=[*settings.watchers, *shown])
-            searched = search_fit(data, settings, torch.Generator().manual_seed(seed))
+            searched = search_fit(data, settings, RandomStream(seed))
         self._set_model(searched.model)
         self._training = data
         self._penalty = tuple(member.penalty for member in searched.members)
@@ -243,16 +244,16 @@ class KernelRidgeSearch(KernelRidgeModel):
             calibration = calibration if held_rows is None else remaining[held_rows]
         # 3. Both leave the data in one step, so that a table is encoded without either; `order`
         # then separates them.
-        index, order = torch.cat([test, calibration]).sort()
+        index, order = xp.sort_with_order(xp.concat([test, calibration]))
         divided = dataset.without(index)
         assert divided.held_out_data is not None
         if self.conformal_groups is not None:
             find_groups(self.conformal_groups, divided.train, is_held_out=len(calibration) > 0)
         is_test = order < len(test)
-        test_data = divided.held_out_data.part(is_test.nonzero()[:, 0])
+        test_data = divided.held_out_data.part(xp.flatnonzero(is_test))
         if not len(calibration):
             return replace(divided, held_out_data=None), test_data
-        calibration_data = divided.held_out_data.part((~is_test).nonzero()[:, 0])
+        calibration_data = divided.held_out_data.part(xp.flatnonzero(~is_test))
         return replace(divided, held_out_data=calibration_data), test_data
 
     def _refit(self, data: TrainingData, rng: Generators) -> Refit:

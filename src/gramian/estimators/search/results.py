@@ -27,7 +27,7 @@ def parameters(member: Member, *, scaled: bool, coded: bool) -> dict[str, Any]:
         **_maps(recipe, scaled=scaled, coded=coded),
         # A cell is as large as the difference of its starts; ``cells=`` is the largest allowed.
         "landmarks": None if member.all_rows or member.cells else len(member.centers),
-        **({} if member.cells is None else {"cells": int(member.cells.starts.diff().max())}),
+        **({} if member.cells is None else {"cells": int(np.diff(member.cells.starts).max())}),
     }
 
 

@@ -6,8 +6,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from ..._messages.errors import TextError
 from ...fitting import TrainingData
 from ...fitting.search.fit import Searched
@@ -41,18 +42,18 @@ class HeldOutLoss:
 
     def __call__(
         self,
-        values: Tensor,
-        truth: Tensor,
-        weights: Tensor | None,
+        values: Array,
+        truth: Array,
+        weights: Array | None,
         probabilities: Probabilities | None = None,
     ) -> float:
         """Return the loss; infinity for predictions that are not finite.
 
         Parameters
         ----------
-        values, truth : Tensor of shape (v, t)
+        values, truth : Array of shape (v, t)
             Numbers, or decision values and codes of classes.
-        weights : Tensor of shape (v,), or None
+        weights : Array of shape (v,), or None
         probabilities : Probabilities, optional
             Map to the probabilities of classes, by default fitted to these values.
 
@@ -61,15 +62,18 @@ class HeldOutLoss:
         ValueError
             If the metric is undefined on these rows.
         """
-        if not bool(values.isfinite().all()):
+        if not bool(xp.isfinite(values).all()):
             return math.inf
         if self.classes and probabilities is None:
             probabilities = Shares.fit(values, truth, weights)
-        y, w = truth.double().numpy(), None if weights is None else weights.double().numpy()
+        y, w = (
+            xp.to_float64(truth),
+            None if weights is None else xp.to_float64(weights),
+        )
         if self.classes:
             y = np.asarray(self.classes)[likeliest_classes(y)]
         y = y[:, 0] if y.shape[1:] == (1,) else y
-        rows = Predictions.of(y, values.double().numpy(), self.classes or None, probabilities, w)
+        rows = Predictions.of(y, xp.to_float64(values), self.classes or None, probabilities, w)
         value = rows.measure(self.metric)
         if math.isnan(value):
             raise TextError(
@@ -157,7 +161,7 @@ def score_rows(
     engine : str or Engine
     """
     data = data.with_local_numbers()
-    values, truth = search.model.predict(data.rows, engine=engine), data.targets.double()
+    values, truth = search.model.predict(data.rows, engine=engine), xp.to_float64(data.targets)
     if scoring.loss is not None:
         # During the search a map is fitted to the values of each trial; the model has one map, and
         # test rows must not fit another.
@@ -165,6 +169,6 @@ def score_rows(
         loss = scoring.loss(values, truth, data.weights, probabilities)
         return scoring.score(loss, search.unit)
     # In standardised units, as in the search: no target outweighs others by its unit.
-    squares = ((values.double() - truth) / search.targets.scale).square().mean(dim=1)
-    weights = None if data.weights is None else data.weights.numpy()
-    return scoring.score(float(np.average(squares.numpy(), weights=weights)), search.unit)
+    squares = xp.square((xp.to_float64(values) - truth) / search.targets.scale).mean(axis=1)
+    weights = None if data.weights is None else data.weights
+    return scoring.score(float(np.average(squares, weights=weights)), search.unit)

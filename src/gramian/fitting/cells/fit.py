@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array, RandomStream
 from ...callbacks import Checkpoint, announce, stages
 from ...callbacks.stages import announce_part
 from ...cells import Partition
@@ -71,7 +71,7 @@ def fit_cells(settings: FitSettings, data: TrainingData, *, rng: Generators) -> 
     # 2. Solve the cells where their rows are.
     kind = ProblemsThere if data.rows.remote else CellProblems
     workers = workers_of(len(rows), prepared.engine)
-    coef = scratch((len(rows.X), data.targets.shape[1]), torch.float64, memory)
+    coef = scratch((len(rows.X), data.targets.shape[1]), xp.float64, memory)
     outcomes = _all(kind(prepared, rows, rng.solver, workers), coef)
     # 3. The outcome names one solver: the one of a usual cell.
     prepared = replace(prepared, solver=_median_solver(prepared, rows, workers))
@@ -123,7 +123,7 @@ def _median_solver(prepared: Prepared, rows: CellRows, workers: int) -> Solver[A
 def _cells_outcome(
     prepared: Prepared,
     rows: CellRows,
-    coef: Float[Tensor, "m t"],
+    coef: Float[Array, "m t"],
     outcomes: Sequence[tuple[Row, StopReason]],
 ) -> Fitted:
     """Return the outcome of all cells; its last state has the largest residual."""
@@ -159,7 +159,7 @@ def _by_cell(
     memory: int,
     blocks: int,
     unused: Sequence[int],
-    rng: torch.Generator,
+    rng: RandomStream,
 ) -> CellRows:
     """Return the rows of all cells, local or remote."""
     if rows.remote:
@@ -192,7 +192,7 @@ def _choose_settings(
     return replace(choice, shares=shares)
 
 
-def _all(problems: CellProblems, coef: Float[Tensor, "m t"]) -> list[tuple[Row, StopReason]]:
+def _all(problems: CellProblems, coef: Float[Array, "m t"]) -> list[tuple[Row, StopReason]]:
     """Solve all cells, write their coefficients, and return the rows of the history."""
     callbacks, rows = problems.prepared.settings.callbacks, problems.rows
     announce(callbacks, stages.CELLS_STAGE)

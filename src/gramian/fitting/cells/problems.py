@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
-from torch import Tensor
-
+from ... import _arrays as xp
+from ..._arrays import Array, RandomStream
 from ..._linalg.threads import one_thread_if_small
 from ..._parallel.processes import PROCESS_BYTES, processes_pay, run_apart
 from ..._parallel.workers import run
@@ -52,14 +51,14 @@ class CellProblems:
     prepared : Prepared
         The prepared fit, with all rows.
     rows : CellRows
-    rng : torch.Generator
+    rng : RandomStream
     workers : int, default=1
         Cells that are solved at once.
     """
 
     prepared: Prepared
     rows: CellRows
-    rng: torch.Generator
+    rng: RandomStream
     workers: int = 1
     seed: int = field(init=False)
     _stopped: threading.Event = field(init=False, default_factory=threading.Event)
@@ -67,17 +66,18 @@ class CellProblems:
     def __post_init__(self) -> None:
         # A single cell is the plain fit, to the last bit: no number may be drawn before it.
         is_single = len(self.rows) == 1
-        seed = 0 if is_single else int(torch.randint(2**62, (), generator=self.rng))
+        seed = 0 if is_single else int(self.rng.integers(2**62, size=()))
         object.__setattr__(self, "seed", seed)
 
     def journal(self, checkpoint: Checkpoint) -> Journal:
         """Return the journal in the file of a checkpoint."""
         cells = {**self.rows.cells.tensors(), "starts": self.rows.starts}
         data, settings = self.prepared.data, self.prepared.settings
+        sizes = ", ".join(map(str, (*data.rows.shape, *data.targets.shape)))
         about = {
             "fit": "by cells",
             "kernel": json.dumps(self.prepared.kernel.to_dict()),
-            "shape": str((*data.rows.shape, *data.targets.shape, self.rows.X.dtype)),
+            "shape": f"({sizes}, {xp.file_dtype_name(self.rows.X.dtype)})",
             "ridge": repr(settings.one_penalty * data.total),
             "solver": repr(settings.solver),
             "tol": repr((settings.tol, settings.max_iter)),
@@ -188,11 +188,11 @@ class CellProblems:
         if len(self.rows) > 1:
             # A generator per cell: the result depends neither on the
             # order nor on the number of workers.
-            rng = torch.Generator().manual_seed(self.seed ^ cell)
+            rng = RandomStream(self.seed ^ cell)
         if data is None:
             cell_data = self._data(cell)
             # A view would be pickled with the rows of all cells.
-            rows = as_rows(self.rows.X[self.rows.bounds(cell)].clone())
+            rows = as_rows(xp.copy(self.rows.X[self.rows.bounds(cell)]))
             data = TrainingData(rows, cell_data.targets, cell_data.weights)
         return CellTask(data, time.monotonic() + seconds_left, rng)
 
@@ -209,14 +209,14 @@ class CellProblems:
 
 
 def _solved_cell(
-    facts: Mapping[str, Any], tensors: Mapping[str, Tensor], shape: Sequence[int]
+    facts: Mapping[str, Any], tensors: Mapping[str, Array], shape: Sequence[int]
 ) -> SolvedCell | None:
     """Return the cell in a journal; None if the record is invalid despite its digest."""
     coef = tensors.get("coef")
     values: dict[str, Any] = {name: facts.get(name) for name in CELL_FACTS}
     is_cell = (
-        coef is not None and coef.dtype == torch.float64 and coef.shape == shape
-        and bool(coef.isfinite().all())
+        coef is not None and coef.dtype == xp.float64 and coef.shape == shape
+        and bool(xp.isfinite(coef).all())
         and isinstance(values["iteration"], int) and values["reason"] in FINAL_REASONS
         and isinstance(values["shift"], float) and isinstance(values["residual"], float | None)
     )  # fmt: skip

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array, RandomStream
 from ...callbacks import Checkpoint
 from ...callbacks.journal import Journal
 from ...cells import Cells, Partition
@@ -20,7 +20,6 @@ from ...data import (
     BlockReduction,
     RowNumbers,
     RowSource,
-    Value,
     as_rows,
     default_block_size,
     scratch,
@@ -32,7 +31,7 @@ from .solver import CellSolver, CellTask, SolvedCell
 
 
 @dataclass(frozen=True, eq=False)
-class Members(Value):
+class Members:
     """Function from a block to the rows of each cell, which can be sent to workers.
 
     Attributes
@@ -51,10 +50,10 @@ class Members(Value):
     copied: Mapping[int, int] = field(default_factory=dict)
     only: int | None = None
 
-    def __call__(self, start: int, block: Float[Tensor, "b d"]) -> list[Tensor]:
+    def __call__(self, start: int, block: Float[Array, "b d"]) -> list[Array]:
         """Return the numbers of rows within the block, by cell."""
         # The seed depends on the block alone: each pass and each worker route a row alike.
-        rng = torch.Generator().manual_seed(self.seed + start)
+        rng = RandomStream(self.seed + start)
         members = self.cells.members(block, rng=rng)
         # Rounding may leave a cell empty: it gets the rows of its neighbour.
         for empty, source_cell in self.copied.items():
@@ -63,18 +62,18 @@ class Members(Value):
 
 
 @dataclass(frozen=True, eq=False)
-class _Counts(BlockReduction[Tensor]):
+class _Counts(BlockReduction[Array]):
     """Fold that counts the rows of each cell."""
 
     members: Members
 
-    def __call__(self, start: int, block: Tensor, *rowwise: Any) -> Tensor:
+    def __call__(self, start: int, block: Array, *rowwise: Any) -> Array:
         """Count one block."""
-        return torch.tensor([len(index) for index in self.members(start, block)])
+        return xp.array([len(index) for index in self.members(start, block)], xp.int64)
 
-    def merge(self, a: Tensor, b: Tensor) -> Tensor:
+    def merge(self, a: Array, b: Array) -> Array:
         """Add the counts of two parts."""
-        return a.add_(b)
+        return xp.add_(a, b)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,12 +83,12 @@ class CellRowsThere(CellRows):
     Attributes
     ----------
     members : Members
-    kept_rows : mapping of int to Tensor
+    kept_rows : mapping of int to Array
         Index of the rows to keep, for cells that could not be divided.
     """
 
     members: Members
-    kept_rows: Mapping[int, Tensor]
+    kept_rows: Mapping[int, Array]
 
     def of(self, cell: int, data: TrainingData) -> TrainingData:
         """Return the training data of a cell in memory, to choose kernel and penalty."""
@@ -111,7 +110,7 @@ def remote_cell_rows(
     *,
     memory_bytes: int,
     unused: Sequence[int] = (),
-    rng: torch.Generator,
+    rng: RandomStream,
 ) -> CellRowsThere:
     """Grow cells from a sample of remote rows, and count the rows of each.
 
@@ -124,7 +123,7 @@ def remote_cell_rows(
         Memory for the centers; more centers are in a temporary file, see `gramian.data.scratch`.
     unused : sequence of int
         Numbers of the features along which no cell is divided.
-    rng : torch.Generator
+    rng : RandomStream
 
     Notes
     -----
@@ -133,30 +132,30 @@ def remote_cell_rows(
     cells, seed = grow_cells(partition, rows, unused, rng)
     counts = rows.fold(_Counts(Members(cells, seed)), size=_size(rows))
     kept_rows = taken_of_large(counts, partition, rng)
-    empty = (counts == 0).nonzero()[:, 0].tolist()
+    empty = xp.flatnonzero(counts == 0).tolist()
     copied = {cell: beside(counts, cell) for cell in empty}
     kept_rows |= {
         cell: kept_rows[source_cell]
         for cell, source_cell in copied.items()
         if source_cell in kept_rows
     }
-    starts = torch.cat([torch.zeros(1, dtype=torch.int64), fill_empty(counts).cumsum(dim=0)])
+    starts = xp.concat([xp.zeros(1, xp.int64), fill_empty(counts).cumsum(axis=0)])
     # Still empty: the rows of a cell arrive with its solution.
     X = scratch((int(starts[-1]), rows.shape[1]), rows.dtype, memory_bytes)
     members = Members(cells, seed, copied)
-    return CellRowsThere(cells, starts, X, torch.empty(0, dtype=torch.int64), members, kept_rows)
+    return CellRowsThere(cells, starts, X, xp.empty(0, xp.int64), members, kept_rows)
 
 
 @dataclass(frozen=True, eq=False)
-class _Fetched(Value):
+class _Fetched:
     """Transfer of the rows of a cell to this machine, with targets and weights."""
 
-    kept_rows: Int[Tensor, " k"] | None
+    kept_rows: Int[Array, " k"] | None
     weighted: bool
 
     def __call__(
-        self, group: int, X: Tensor, targets: Tensor, *weights: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        self, group: int, X: Array, targets: Array, *weights: Array
+    ) -> tuple[Array, Array, Array | None]:
         """Return rows, targets and weights; of an undivided large cell, only the rows to keep."""
         fetched = [X, targets, *weights]
         if self.kept_rows is not None:
@@ -166,13 +165,13 @@ class _Fetched(Value):
 
 
 @dataclass(frozen=True, eq=False)
-class _Solved(Value):
+class _Solved:
     """Solver of a cell on the worker that has its rows.
 
     Attributes
     ----------
     solver : CellSolver
-    kept_rows : mapping of int to Tensor
+    kept_rows : mapping of int to Array
     weighted : bool
     seed : int
     until : float
@@ -180,17 +179,17 @@ class _Solved(Value):
     """
 
     solver: CellSolver
-    kept_rows: Mapping[int, Tensor]
+    kept_rows: Mapping[int, Array]
     weighted: bool
     seed: int
     until: float
 
-    def __call__(self, group: int, *found: Tensor) -> tuple[Tensor, SolvedCell]:
+    def __call__(self, group: int, *found: Array) -> tuple[Array, SolvedCell]:
         """Return the rows of the cell, which are its centers, and its coefficients."""
         X, targets, weights = _Fetched(self.kept_rows.get(group), self.weighted)(group, *found)
         # Monotonic clocks of machines have different origins.
         ends = time.monotonic() + self.until - time.time()
-        rng = torch.Generator().manual_seed(self.seed ^ group)
+        rng = RandomStream(self.seed ^ group)
         data = TrainingData(as_rows(X), targets, weights)
         return X, self.solver(CellTask(data, ends, rng))
 

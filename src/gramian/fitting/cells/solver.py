@@ -6,10 +6,10 @@ import logging
 from dataclasses import dataclass, replace
 from typing import Any
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array, RandomStream
 from ...data import RowSource
 from ...kernels import Kernel
 from ...operators import Engine
@@ -37,7 +37,7 @@ class SolvedCell:
 
     Attributes
     ----------
-    coef : Tensor of shape (k, t)
+    coef : Array of shape (k, t)
         Coefficients in float64.
     iteration : int
     reason : StopReason
@@ -47,7 +47,7 @@ class SolvedCell:
         Relative residual; None if the solver does not measure it.
     """
 
-    coef: Float[Tensor, "k t"]
+    coef: Float[Array, "k t"]
     iteration: int
     reason: StopReason
     shift: float
@@ -66,7 +66,7 @@ class CellTask:
 
     data: TrainingData
     ends: float
-    rng: torch.Generator
+    rng: RandomStream
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +116,7 @@ class CellSolver:
                 # Closed forms measure no residual.
                 last = result.history[-1].get(RESIDUAL_KEY)
                 return SolvedCell(
-                    result.state.coef.cpu(), result.state.iteration, result.reason, shift,
+                    xp.to_host(result.state.coef), result.state.iteration, result.reason, shift,
                     None if last is None else float(last),
                 )  # fmt: skip
             shift *= LARGER

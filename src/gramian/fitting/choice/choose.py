@@ -6,9 +6,8 @@ import logging
 import math
 from dataclasses import dataclass, replace
 
-import torch
-from torch import Tensor
-
+from ... import _arrays as xp
+from ..._arrays import Array, RandomStream
 from ...callbacks import announce, stages
 from ...data import LinearMap
 from ...kernels import Kernel
@@ -76,7 +75,7 @@ def choose(
     data: TrainingData,
     *,
     landmarks: int | None,
-    rng: torch.Generator | None,
+    rng: RandomStream | None,
     ends: float = math.inf,
     mapped: LinearMap | None = None,
     before: Fitted | None = None,
@@ -91,7 +90,7 @@ def choose(
         Data as the fit sees them: scaled, mapped, without rows held out for early stopping.
     landmarks : int or None
         Number of landmarks of the fit; None if all rows are centers.
-    rng : torch.Generator, optional
+    rng : RandomStream, optional
         Generator for the sample, its division, and centers; needed if something is chosen.
     ends : float, default=inf
         The time of `time.monotonic` at which the fit must end.
@@ -138,7 +137,7 @@ def compare_recipes(
     data: TrainingData,
     *,
     landmarks: int | None,
-    rng: torch.Generator,
+    rng: RandomStream,
     ends: float = math.inf,
     mapped: LinearMap | None = None,
 ) -> tuple[Scored, Comparison]:
@@ -180,7 +179,7 @@ def _comparisons(
     settings: FitSettings,
     data: TrainingData,
     landmarks: int | None,
-    rng: torch.Generator,
+    rng: RandomStream,
     ends: float,
     kernel: Kernel,
     mapped: LinearMap | None,
@@ -233,7 +232,7 @@ def _tight(settings: FitSettings) -> bool:
     return settings.limit is not None and settings.limit < LEAST_MEMORY
 
 
-def _sample_index(settings: FitSettings, data: TrainingData, rng: torch.Generator) -> Tensor | None:
+def _sample_index(settings: FitSettings, data: TrainingData, rng: RandomStream) -> Array | None:
     """Return the increasing numbers of the rows used for the choice; None for all rows."""
     n, sample_limit = len(data.rows), MOST_SPARSE if data.rows.sparse else MOST_ROWS
     if settings.cv is None and _tight(settings):
@@ -245,4 +244,4 @@ def _sample_index(settings: FitSettings, data: TrainingData, rng: torch.Generato
         )
     if n <= sample_limit:
         return None
-    return torch.randperm(n, generator=rng)[:sample_limit].sort().values
+    return xp.sort(rng.permutation(n)[:sample_limit])

@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from ... import _arrays as xp
 from ... import _linalg as la
+from ..._arrays import Array, RandomStream
 from ..._sparse import cast, dense, slice_rows
 from ...data import RowSource, gather_numbers, subset
 from ...engines import Engine
@@ -89,7 +89,7 @@ class HeldOutChoice:
     clock : Clock
     inputs : str, default="standard"
         "standard" or "quantile".
-    all_targets : Tensor of shape (n, t), optional
+    all_targets : Array of shape (n, t), optional
         All targets, if `material` has combinations of targets.
     """
 
@@ -102,19 +102,19 @@ class HeldOutChoice:
     ends: float
     clock: Clock = field(default_factory=lambda: Clock(Budget()))
     inputs: str = "standard"
-    all_targets: Float[Tensor, "n t"] | None = None
+    all_targets: Float[Array, "n t"] | None = None
     fine_steps: tuple[float, ...] = ()
 
     @classmethod
     def of(
         cls,
         data: TrainingData,
-        index: Tensor | None,
+        index: Array | None,
         landmarks: int | None,
         engine: str | Engine,
         penalties: tuple[float, ...] | None,
         splits: Sequence[Split] | None,
-        rng: torch.Generator,
+        rng: RandomStream,
         ends: float,
     ) -> HeldOutChoice:
         """Return a comparison of kernels on the rows `index`, or on all rows if None.
@@ -126,21 +126,25 @@ class HeldOutChoice:
         """
         n = len(data.rows)
         rows: RowSource = data.rows if index is None else subset(data.rows, index)
-        X = dense(rows.take(torch.arange(len(rows))))
+        X = dense(rows.take(xp.arange(len(rows))))
         sampled_data = data if index is None else data.part(index, rows)
-        Y = gather_numbers(sampled_data.targets).cpu()
+        Y = xp.to_host(gather_numbers(sampled_data.targets))
         weights = (
-            None if sampled_data.weights is None else gather_numbers(sampled_data.weights).cpu()
+            None
+            if sampled_data.weights is None
+            else xp.to_host(gather_numbers(sampled_data.weights))
         )
         if splits is None:
-            order = torch.randperm(len(X), generator=rng)
+            order = rng.permutation(len(X))
             validation, learn = split_held_out(Y[order], data.coded)
             splits = [Split(order[learn], order[validation])]
         # float32 suffices, except for the penalties of `beyond`, and takes half the memory.
-        X = cast(X, torch.float32)
-        material = Material(X, narrow_penalties(Y, rng).float(), weights, data.coded, splits, rng)
-        total = float(n) if data.weights is None else float(data.weights.sum(dtype=torch.float64))
-        all_targets = Y.float() if material.Y.shape[1] < Y.shape[1] else None
+        X = cast(X, xp.float32)
+        material = Material(
+            X, xp.cast(narrow_penalties(Y, rng), xp.float32), weights, data.coded, splits, rng
+        )
+        total = float(n) if data.weights is None else float(xp.sum_float64(data.weights))
+        all_targets = xp.cast(Y, xp.float32) if material.Y.shape[1] < Y.shape[1] else None
         return cls(material, landmarks, engine, penalties, n, total, ends, all_targets=all_targets)
 
     def screen(self, kernel: Kernel) -> Scored:
@@ -255,14 +259,14 @@ class HeldOutChoice:
         )
         return choice_of_all(scored.kernel).held_values
 
-    def _held_values(self, values: Sequence[Tensor]) -> HeldValues:
+    def _held_values(self, values: Sequence[Array]) -> HeldValues:
         """Return the concatenated predictions of the held-out rows of all splits."""
-        return HeldValues(torch.cat(list(values)), self.material.truth, self.material.held_weights)
+        return HeldValues(xp.concat(list(values)), self.material.truth, self.material.held_weights)
 
     def _diagonal(self, kernel: Kernel) -> float:
         """Return the mean of the diagonal of the kernel matrix: 1 for kernels of a distance."""
         X = slice_rows(self.material.inputs(self.inputs), 0, 1000)
-        return float(kernel.resolve(X).diag(X).double().mean()) or 1.0
+        return float(xp.to_float64(kernel.resolve(X).diag(X)).mean()) or 1.0
 
 
 def _best_of_all(fits: Sequence[SampleFit], sizes: Sequence[int]) -> tuple[float, float]:
@@ -278,11 +282,11 @@ def _best_of_all(fits: Sequence[SampleFit], sizes: Sequence[int]) -> tuple[float
     return paths[0][best][0], losses[best]
 
 
-def narrow_penalties(Y: Float[Tensor, "n t"], rng: torch.Generator) -> Float[Tensor, "n _"]:
+def narrow_penalties(Y: Float[Array, "n t"], rng: RandomStream) -> Float[Array, "n _"]:
     """Return the targets; in place of many, random combinations with the same squared error."""
     t = Y.shape[1]
     if t <= MOST_TARGETS:
         return Y
     # The expected square of a random combination is the sum of the squares of all errors.
-    signs = torch.randint(2, (t, MOST_TARGETS), generator=rng).to(Y.dtype) * 2 - 1
-    return torch.matmul(Y, signs) / math.sqrt(MOST_TARGETS)
+    signs = xp.cast(rng.integers(2, size=(t, MOST_TARGETS)), Y.dtype) * 2 - 1
+    return xp.matmul(Y, signs) / math.sqrt(MOST_TARGETS)

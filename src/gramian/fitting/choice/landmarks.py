@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import torch
 from jaxtyping import Int, Shaped
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array, RandomStream
 from ..._parameters.types import FileLike, LandmarksLike
 from ..._sparse import are_equal
 from ...data import Cast, RowSource, as_rows, check_finite, gather_rows, store_rows
@@ -20,7 +20,7 @@ from ..settings import selection
 
 
 def choose_landmarks(
-    K: KernelOperator, given: LandmarksLike, rng: torch.Generator
+    K: KernelOperator, given: LandmarksLike, rng: RandomStream
 ) -> Landmarks | None:
     """Return the landmarks of the parameter `given`; None if all rows are centers."""
     selector = selection.selector(given, K.shape[0], not K.rows.random_access)
@@ -39,27 +39,27 @@ def given_points(points: RowSource, K: KernelOperator) -> Landmarks:
     # Tiles need rows and centers of one type.
     alike = points if points.dtype == K.dtype else Cast(points, K.dtype)
     m = len(points)
-    points_taken = gather_rows(alike, torch.arange(m), K.host_bytes)
-    return Landmarks(points_taken, torch.ones(m, dtype=torch.float64))
+    points_taken = gather_rows(alike, xp.arange(m), K.host_bytes)
+    return Landmarks(points_taken, xp.ones(m, xp.float64))
 
 
 def of_earlier_fit(
-    points: RowSource, index: Int[Tensor, " m"] | None, K: KernelOperator
+    points: RowSource, index: Int[Array, " m"] | None, K: KernelOperator
 ) -> Landmarks:
     """Return the landmarks of an earlier fit, with row numbers if they are rows of K."""
     m = len(points)
-    points_taken = gather_rows(points, torch.arange(m), K.host_bytes)
+    points_taken = gather_rows(points, xp.arange(m), K.host_bytes)
     # Row numbers select the weights of rows: of other data they would select the wrong ones.
     if index is not None and not _are_rows(points_taken, K.rows, index):
         index = None
-    return Landmarks(points_taken, torch.ones(m, dtype=torch.float64), index)
+    return Landmarks(points_taken, xp.ones(m, xp.float64), index)
 
 
-def _are_rows(points: Shaped[Tensor, "m d"], rows: RowSource, index: Int[Tensor, " m"]) -> bool:
+def _are_rows(points: Shaped[Array, "m d"], rows: RowSource, index: Int[Array, " m"]) -> bool:
     # The new data may have fewer rows.
     if int(index.max()) >= len(rows):
         return False
-    rows_taken, points = rows.take(index).cpu(), points.cpu()
+    rows_taken, points = xp.to_host(rows.take(index)), xp.to_host(points)
     return rows_taken.dtype == points.dtype and are_equal(rows_taken, points)
 
 
@@ -72,7 +72,7 @@ def kept_in_file(found: Landmarks | None, path: FileLike) -> Landmarks | None:
             f"centers_file={str(path)!r} stores landmarks, but landmarks=None takes all rows as "
             "centers; give landmarks, or leave centers_file out"
         )
-    return replace(found, points=store_rows(as_rows(found.points.cpu()), Path(path)))
+    return replace(found, points=store_rows(as_rows(xp.to_host(found.points)), Path(path)))
 
 
 def problem_of(
@@ -105,13 +105,13 @@ def nystrom_problem(
     weight = found.weight
     # Preconditioners estimate sums over rows from landmarks: each counts by the weight of its row.
     if data.weights is not None and found.index is not None:
-        weight = weight * (data.weights[found.index] / data.weights.mean()).cpu()
+        weight = weight * xp.to_host(data.weights[found.index] / data.weights.mean())
     centers = K.against(K.on_device(found.points))
     return NystromProblem(
         centers, data.targets, penalty, data.weights, weight, found.coverage, found.index
     )
 
 
-def centers_on_host(found: Landmarks | None, rows: RowSource) -> RowSource | Tensor:
+def centers_on_host(found: Landmarks | None, rows: RowSource) -> RowSource | Array:
     """Return the centers of a model: landmarks, or all rows, on the host."""
-    return rows if found is None else found.points.cpu()
+    return rows if found is None else xp.to_host(found.points)

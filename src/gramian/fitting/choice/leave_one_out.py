@@ -6,10 +6,10 @@ import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array, RandomStream
 from ..._sparse import dense
 from ...data import RowSource, Subset, as_rows
 from ...engines import Engine
@@ -51,8 +51,8 @@ class LeaveOneOut:
     Attributes
     ----------
     rows : RowSource of shape (n, d)
-    Y : Tensor of shape (n, t)
-    weights : Tensor of shape (n,)
+    Y : Array of shape (n, t)
+    weights : Array of shape (n,)
     scatter : float
         Sum of squared differences of the targets of equal rows. The coefficients of such rows
         differ by these differences over the shift, and cancel.
@@ -68,8 +68,8 @@ class LeaveOneOut:
     """
 
     rows: RowSource
-    Y: Float[Tensor, "n t"]
-    weights: Float[Tensor, " n"]
+    Y: Float[Array, "n t"]
+    weights: Float[Array, " n"]
     scatter: float
     centers: int
     engine: str | Engine
@@ -84,7 +84,7 @@ class LeaveOneOut:
         centers: int | None,
         engine: str | Engine,
         penalties: tuple[float, ...] | None,
-        rng: torch.Generator,
+        rng: RandomStream,
         *,
         moves: bool = True,
     ) -> LeaveOneOut:
@@ -94,7 +94,7 @@ class LeaveOneOut:
         scatter = _weighted_squares(data.targets, data.weights) - _weighted_squares(Y, weights)
         # In random order, because the first rows serve as landmarks
         # and as the sample of the screen.
-        order = torch.randperm(len(rows), generator=rng)
+        order = rng.permutation(len(rows))
         n = len(rows)
         m = n if centers is None else min(centers, n)
         return cls(
@@ -106,7 +106,7 @@ class LeaveOneOut:
         """Return the comparison on the first n rows."""
         if n >= len(self.rows):
             return self
-        index = torch.arange(n)
+        index = xp.arange(n)
         return replace(
             self,
             rows=Subset(self.rows, index),
@@ -121,8 +121,8 @@ class LeaveOneOut:
         # In float64: the rounding of float32 entries exceeds small penalties.
         K = KernelOperator(self._resolve_kernel(kernel), X, X, self.engine).double()
         # A linear kernel of rows that are all zero has the diagonal 0.
-        scale = float(K.diag().double().mean()) or 1.0
-        spectrum = self._spectrum(K.against(self.rows.take(torch.arange(self.centers))))
+        scale = float(xp.to_float64(K.diag()).mean()) or 1.0
+        spectrum = self._spectrum(K.against(self.rows.take(xp.arange(self.centers))))
         if spectrum is None:
             return failed_score(kernel)
         penalties = self.penalties or tuple(scale * p for p in PENALTY_GRID)
@@ -148,8 +148,8 @@ class LeaveOneOut:
         return self.centers == len(self.rows) and not self.coded
 
     @functools.cached_property
-    def _everything(self) -> Tensor:
-        return self.rows.take(torch.arange(len(self.rows)))
+    def _everything(self) -> Array:
+        return self.rows.take(xp.arange(len(self.rows)))
 
     @functools.cached_property
     def _median_of(self) -> Callable[[Kernel], float]:
@@ -169,9 +169,9 @@ class LeaveOneOut:
 
     def _spectrum(self, K: KernelOperator) -> Spectrum | None:
         """Return the spectrum; None if an entry is not finite."""
-        K_nm = K.dense().cpu()
+        K_nm = xp.to_host(K.dense())
         # The eigensolver would raise an error, which would end the comparison of kernels.
-        if not bool(K_nm.isfinite().all()):
+        if not bool(xp.isfinite(K_nm).all()):
             return None
         if self.centers == len(self.rows):
             return Spectrum.of(K_nm, self.weights)
@@ -179,7 +179,7 @@ class LeaveOneOut:
 
     def _losses(self, spectrum: Spectrum, shifts: Sequence[float]) -> list[float]:
         """Return the loss at each shift (N times a penalty), with rounding of huge coefficients."""
-        eps = torch.finfo(self.rows.dtype).eps
+        eps = xp.finfo(self.rows.dtype).eps
         losses = spectrum.losses(self.Y, shifts, eps=eps)
         # Equal rows were merged, but in the fit their coefficients differ by their targets over the
         # shift, and cancel only up to rounding.
@@ -209,37 +209,37 @@ def _lengthscale(kernel: Kernel) -> float:
     return lengthscale
 
 
-def _weighted_squares(Y: Float[Tensor, "n t"], weights: Float[Tensor, " n"] | None) -> float:
-    squares = Y.double().cpu().square().sum(dim=1)
-    return float(squares.sum() if weights is None else weights.double().cpu() @ squares)
+def _weighted_squares(Y: Float[Array, "n t"], weights: Float[Array, " n"] | None) -> float:
+    squares = xp.square(xp.to_host(xp.to_float64(Y))).sum(axis=1)
+    return float(squares.sum() if weights is None else xp.to_host(xp.to_float64(weights)) @ squares)
 
 
 def merge_rows(
     data: TrainingData,
-) -> tuple[RowSource, Float[Tensor, "n t"], Float[Tensor, " n"]]:
+) -> tuple[RowSource, Float[Array, "n t"], Float[Array, " n"]]:
     """Return distinct rows, the means of their targets, and the sums of their weights.
 
     They are in the order of the first targets, so that permuting rows or columns changes nothing.
     """
-    rows, Y = data.rows, data.targets.double().cpu()
+    rows, Y = data.rows, xp.to_host(xp.to_float64(data.targets))
     n, d = rows.shape
-    weights = torch.ones(n, dtype=torch.float64)
+    weights = xp.ones(n, xp.float64)
     if data.weights is not None:
-        weights = data.weights.double().cpu()
-    X = rows.take(torch.arange(n))
+        weights = xp.to_host(xp.to_float64(data.weights))
+    X = rows.take(xp.arange(n))
     # Finding equal rows sorts them, which would take longer than a fit to that many numbers.
     if n * d > MOST_NUMBERS:
         return as_rows(X), Y, weights
-    dense = X.to_dense() if rows.sparse else X
+    dense = xp.to_dense(X) if rows.sparse else X
     # 1. `unique` sorts rows by their features, in the order of the columns.
-    distinct, place = torch.unique(dense, dim=0, return_inverse=True)
-    sums = torch.zeros(len(distinct), dtype=torch.float64).index_add_(0, place, weights)
-    means = torch.zeros(len(distinct), Y.shape[1], dtype=torch.float64)
-    means.index_add_(0, place, weights[:, None] * Y)
+    distinct, place = xp.unique(dense, axis=0, return_inverse=True)
+    sums = xp.add_at(xp.zeros(len(distinct), xp.float64), place, weights)
+    means = xp.zeros((len(distinct), Y.shape[1]), xp.float64)
+    xp.add_at(means, place, weights[:, None] * Y)
     means /= sums[:, None]
     # 2. Sort by the first occurrence, so that the order of the columns has no effect.
-    first = torch.full((len(distinct),), n).scatter_reduce_(0, place, torch.arange(n), "amin")
-    order = first.argsort()
+    first = xp.minimum_at(xp.full((len(distinct),), n), place, xp.arange(n))
+    order = first.argsort(stable=True)
     # 3. Sort by the first target, so that the order of the rows
     # has none, except among equal targets.
     order = order[means[order, 0].argsort(stable=True)]

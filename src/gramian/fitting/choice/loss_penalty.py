@@ -7,10 +7,10 @@ import math
 import time
 from dataclasses import replace
 
-import torch
 from jaxtyping import Int
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array, RandomStream
 from ...data import Subset, as_rows
 from ...losses import Loss
 from ...operators import KernelOperator
@@ -48,7 +48,7 @@ def choose_penalty(
     loss: Loss,
     squared: float,
     landmarks: int,
-    rng: torch.Generator | None,
+    rng: RandomStream | None,
     ends: float = math.inf,
 ) -> float:
     """Return the penalty of least mean loss on held-out rows.
@@ -63,7 +63,7 @@ def choose_penalty(
         The best penalty for squared errors, at the middle of the path.
     landmarks : int
         Landmarks of the fit; at most 1,000 random ones are used for the choice.
-    rng : torch.Generator or None
+    rng : RandomStream or None
     ends : float, default=inf
         The time of `time.monotonic` at which the path ends.
 
@@ -75,9 +75,9 @@ def choose_penalty(
     if rng is None:
         raise ValueError("the choice of the penalty needs a random generator")
     n = len(data.targets)
-    order = torch.randperm(n, generator=rng)[:MOST_ROWS]
+    order = rng.permutation(n)[:MOST_ROWS]
     count = max(1, min(MOST_HELD, len(order) // HELD_SHARE))
-    validation, learn = order[:count].sort().values, order[count:]
+    validation, learn = xp.sort(order[:count]), order[count:]
     if len(learn) == 0:
         return squared
     m = min(landmarks, MOST_LANDMARKS, len(learn))
@@ -106,7 +106,7 @@ def choose_penalty(
 
 
 def _problem(
-    K: KernelOperator, data: TrainingData, loss: Loss, index: Int[Tensor, " k"], m: int
+    K: KernelOperator, data: TrainingData, loss: Loss, index: Int[Array, " k"], m: int
 ) -> LossProblem:
     """Return the problem of some rows, whose first m rows are the landmarks."""
     # Dense rows are gathered once for all penalties.
@@ -114,9 +114,9 @@ def _problem(
     part = replace(K, rows=rows, cols=rows)
     y = data.targets[index]
     weights = None if data.weights is None else data.weights[index]
-    ones = y.new_ones(len(y), dtype=torch.float64)
-    offset = loss.constant(y.double(), ones if weights is None else weights.double())
-    first = torch.arange(m)
+    ones = xp.ones(len(y), xp.float64, like=y)
+    offset = loss.constant(xp.to_float64(y), ones if weights is None else xp.to_float64(weights))
+    first = xp.arange(m)
     # The penalty is a placeholder: each level replaces it.
     return LossProblem(
         part.against(part.points(first)), y, 1.0, weights, None, None, first,

@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from ...landmarks import Landmarks, Level, landmarks_of
 from ...operators import KernelOperator
 from ...preconditioners import FalkonFactor
@@ -93,7 +93,7 @@ class Function:
 
     level: Level
     landmarks: Landmarks
-    coef: Float[Tensor, "m _"]
+    coef: Float[Array, "m _"]
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class FittedLevel:
         """Return the mean of the functions of the folds, as the start of the fit to all rows."""
         coef = self.function.coef
         # The columns of the folds are side by side, t for each.
-        return State(0, coef.reshape(len(coef), folds, -1).mean(dim=1))
+        return State(0, coef.reshape(len(coef), folds, -1).mean(axis=1))
 
 
 def search(task: PathSettings, levels: Sequence[Level]) -> tuple[FittedLevel, list[PathRow]]:
@@ -191,15 +191,16 @@ def search(task: PathSettings, levels: Sequence[Level]) -> tuple[FittedLevel, li
 def held_values(task: PathSettings, best: FittedLevel) -> HeldValues:
     """Return predictions of all held-out rows at a level. Cost: one prediction of each row."""
     problem = task.problem(best.function.landmarks, best.penalty)
-    parts = best.function.coef.chunk(len(task.folds), dim=1)
+    parts = xp.chunk(best.function.coef, len(task.folds), axis=1)
     fold_parts = zip(task.folds, parts, strict=True)
-    values = torch.cat(
-        # Each fold predicts only its own rows, by the function that has not seen them.
-        [problem.K.at(fold.validation) @ coef.double() for fold, coef in fold_parts]
-    ).cpu()
-    validation = torch.cat([fold.validation for fold in task.folds])
-    weights = None if problem.weights is None else problem.weights[validation].cpu()
-    return HeldValues(values, problem.targets[validation].double().cpu(), weights)
+    values = xp.to_host(
+        xp.concat(
+            [problem.K.at(fold.validation) @ xp.to_float64(coef) for fold, coef in fold_parts]
+        )
+    )
+    validation = xp.concat([fold.validation for fold in task.folds])
+    weights = None if problem.weights is None else xp.to_host(problem.weights[validation])
+    return HeldValues(values, xp.to_host(xp.to_float64(problem.targets[validation])), weights)
 
 
 def largest(levels: Sequence[Level]) -> int:
@@ -262,7 +263,7 @@ def _fit_level(
         "kernel_evaluations": task.K.meter.evaluations - evaluations,
         "seconds": time.perf_counter() - clock,
     }
-    function = Function(level, landmarks, torch.cat([fit.coef for fit in fits], dim=1))
+    function = Function(level, landmarks, xp.concat([fit.coef for fit in fits], axis=1))
     return FittedLevel(function, level.penalty, solver, (mean[0], mean[1]), row)
 
 
@@ -284,12 +285,12 @@ def _starts(
     if level.dictionary is not before.level.dictionary:
         values = problem.K_mm.against(before.landmarks.points).double() @ coef
         coef = factor.solve_T(factor.solve_Tt(values))
-    return [State(0, part.contiguous()) for part in coef.chunk(folds, dim=1)]
+    return [State(0, xp.contiguous(part)) for part in xp.chunk(coef, folds, axis=1)]
 
 
 @dataclass(frozen=True)
 class _FoldFit:
-    coef: Float[Tensor, "m t"]
+    coef: Float[Array, "m t"]
     error: tuple[float, float]
     iterations: int
 
@@ -306,5 +307,5 @@ def _fit_fold(
     coef, iterations = result.state.coef, result.state.iteration
     if result.reason == "diverged":
         # Zeros are a safe start for the next level; the infinite error excludes this one.
-        return _FoldFit(torch.zeros_like(coef), (math.inf, math.inf), iterations)
+        return _FoldFit(xp.zeros_like(coef), (math.inf, math.inf), iterations)
     return _FoldFit(coef, held_out.error(problem, fold.validation, coef, task.coded), iterations)

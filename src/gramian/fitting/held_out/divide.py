@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import torch
 from jaxtyping import Int
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from ..._messages.errors import TextError
 from ...callbacks import Validate
 from ...data import RowSource, complement, subset
@@ -83,12 +83,12 @@ def holds_out(settings: FitSettings) -> bool:
 
 
 def draw_held_out(
-    settings: FitSettings, n: int, classes: Int[Tensor, " n"] | None, rng: Generators
-) -> Int[Tensor, " r"]:
+    settings: FitSettings, n: int, classes: Int[Array, " n"] | None, rng: Generators
+) -> Int[Array, " r"]:
     """Return the increasing numbers of the rows to hold out, the same share of each class."""
     if rng.held_out is None:
         raise ValueError("early stopping needs a random generator for the held-out rows")
-    index = torch.arange(0)
+    index = xp.arange(0)
     if n > 1:
         index = share(n, settings.validation_fraction, rng.held_out, classes)
     if len(index) == 0:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import torch
 from jaxtyping import Float, Int, Shaped
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array, RandomStream
 from ..._messages.errors import TextError
 from ...data import Targets, complement, gather_numbers, take_numbers
 from ...problems import NystromProblem
@@ -17,14 +17,14 @@ HELD_OUT = 5
 """A single split holds out one row in five."""
 
 
-def other_rows(n: int, index: Int[Tensor, " k"]) -> Int[Tensor, " _"]:
+def other_rows(n: int, index: Int[Array, " k"]) -> Int[Array, " _"]:
     """Return the numbers 0 .. n-1 that are not in `index`."""
-    is_other = torch.ones(n, dtype=torch.bool)
+    is_other = xp.ones(n, xp.bool)
     is_other[index] = False
-    return is_other.nonzero()[:, 0]
+    return xp.flatnonzero(is_other)
 
 
-def without(problem: NystromProblem, held: Int[Tensor, " r"]) -> NystromProblem:
+def without(problem: NystromProblem, held: Int[Array, " r"]) -> NystromProblem:
     """Return the problem without some rows."""
     if len(held) == 0:
         return problem
@@ -35,32 +35,32 @@ def without(problem: NystromProblem, held: Int[Tensor, " r"]) -> NystromProblem:
 
 
 def error(
-    problem: NystromProblem, held: Int[Tensor, " r"], coef: Float[Tensor, "m t"], coded: bool
+    problem: NystromProblem, held: Int[Array, " r"], coef: Float[Array, "m t"], coded: bool
 ) -> tuple[float, float]:
     """Return the error of a function on some rows, and its mean squared error.
 
     Both are weighted by the observation weights. The error is the mean squared error, or for class
     codes the share of rows with a wrong class. Cost: a kernel evaluation per row and landmark.
     """
-    predicted = problem.K.at(held) @ coef.double()
-    y = problem.targets[held].double()
-    weight = y.new_ones(len(held)) if problem.weights is None else problem.weights[held]
-    squared = _mean((predicted - y).square().mean(dim=1), weight)
+    predicted = problem.K.at(held) @ xp.to_float64(coef)
+    y = xp.to_float64(problem.targets[held])
+    weight = xp.ones(len(held), like=y) if problem.weights is None else problem.weights[held]
+    squared = _mean(xp.square(predicted - y).mean(axis=1), weight)
     return (_mean(labels(predicted) != labels(y), weight) if coded else squared), squared
 
 
-def _mean(values: Shaped[Tensor, " r"], weight: Float[Tensor, " r"]) -> float:
-    return float((values * weight.double()).sum() / weight.sum(dtype=torch.float64))
+def _mean(values: Shaped[Array, " r"], weight: Float[Array, " r"]) -> float:
+    return float((values * xp.to_float64(weight)).sum() / xp.sum_float64(weight))
 
 
-def labels(values: Targets) -> Int[Tensor, " n"]:
+def labels(values: Targets) -> Int[Array, " n"]:
     """Return the class of each row of codes, or of the values of a classifier."""
     values = gather_numbers(values)
-    return (values[:, 0] > 0).long() if values.shape[1] == 1 else values.argmax(dim=1)
+    return xp.cast(values[:, 0] > 0, xp.int64) if values.shape[1] == 1 else values.argmax(axis=1)
 
 
 def folds(
-    n: int, cv: int | None, rng: torch.Generator, classes: Int[Tensor, " n"] | None = None
+    n: int, cv: int | None, rng: RandomStream, classes: Int[Array, " n"] | None = None
 ) -> list[Split]:
     """Return the folds of a path: rows to fit, and the left-out rows for the error.
 
@@ -70,8 +70,8 @@ def folds(
         Number of rows; at least two, and at least the number of folds.
     cv : int or None
         Number of folds; None to hold out a fifth of the rows once.
-    rng : torch.Generator
-    classes : Tensor of shape (n,), optional
+    rng : RandomStream
+    classes : Array of shape (n,), optional
         Classes; each part has the same share of each class, to one row.
     """
     count = HELD_OUT if cv is None else cv
@@ -81,13 +81,13 @@ def folds(
         )
     order = _mix_rows(n, rng, classes)
     # The order is class by class: every count-th row gives each part its share of each class.
-    parts = [order[i::count].sort().values for i in range(count)]
+    parts = [xp.sort(order[i::count]) for i in range(count)]
     return [Split(other_rows(n, part), part) for part in (parts[:1] if cv is None else parts)]
 
 
 def share(
-    n: int, fraction: float, rng: torch.Generator, classes: Int[Tensor, " n"] | None = None
-) -> Int[Tensor, " r"]:
+    n: int, fraction: float, rng: RandomStream, classes: Int[Array, " n"] | None = None
+) -> Int[Array, " r"]:
     """Return the increasing numbers of a random fraction of the rows, to one row.
 
     Parameters
@@ -96,28 +96,29 @@ def share(
         Number of rows; at least two.
     fraction : float
         Fraction between 0 and 1; at least one row is drawn, and one remains.
-    rng : torch.Generator
-    classes : Tensor of shape (n,), optional
+    rng : RandomStream
+    classes : Array of shape (n,), optional
         Classes; the rows have the same share of each class, to one row, and one row of each
         remains.
     """
     count = min(max(round(fraction * n), 1), n - 1)
     order = _mix_rows(n, rng, classes)
     # 1. Take rows at equal distances from a random one: each class is hit in proportion.
-    first = torch.rand((), generator=rng, dtype=torch.float64)
-    held_rows = order[((torch.arange(count) + first) * n / count).long().clamp(max=n - 1)]
+    first = rng.random((), xp.float64)
+    held_rows = order[xp.cast((xp.arange(count) + first) * n / count, xp.int64).clip(max=n - 1)]
     if classes is None:
-        return held_rows.sort().values
+        return xp.sort(held_rows)
     # 2. Find classes that are held out whole.
-    gone = classes[held_rows].bincount(minlength=int(classes.max()) + 1) == classes.bincount()
+    gone = xp.bincount(classes[held_rows], minlength=int(classes.max()) + 1) == xp.bincount(classes)
     # 3. `held_rows` is class by class: the last row of each of those classes stays.
-    last = classes[held_rows].diff(append=torch.tensor([-1])) != 0
-    return held_rows[~(gone[classes[held_rows]] & last)].sort().values
+    after = xp.array([-1], xp.int64)
+    last = xp.diff(xp.concat([classes[held_rows], after])) != 0
+    return xp.sort(held_rows[~(gone[classes[held_rows]] & last)])
 
 
-def _mix_rows(n: int, rng: torch.Generator, classes: Int[Tensor, " n"] | None) -> Int[Tensor, " n"]:
+def _mix_rows(n: int, rng: RandomStream, classes: Int[Array, " n"] | None) -> Int[Array, " n"]:
     """Return the row numbers in random order, one class after the other."""
-    order = torch.randperm(n, generator=rng)
+    order = rng.permutation(n)
     if classes is not None:
         order = order[classes[order].argsort(stable=True)]
     return order

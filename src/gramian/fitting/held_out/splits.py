@@ -6,10 +6,11 @@ import contextlib
 import reprlib
 from collections.abc import Iterator
 
-import torch
+import numpy as np
 from jaxtyping import Int
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array, RandomStream
 from ..._messages.checks import is_integer
 from ..._messages.errors import SETTING_FORM, ParameterError
 from ...search import Split
@@ -79,7 +80,7 @@ def given_splits(cv: object, data: TrainingData) -> list[Split]:
     return folds_of(cv, data)
 
 
-def search_splits(cv: object, data: TrainingData, rng: torch.Generator) -> list[Split]:
+def search_splits(cv: object, data: TrainingData, rng: RandomStream) -> list[Split]:
     """Return the splits of a search, with rows to fit in random order.
 
     Parameters
@@ -87,7 +88,7 @@ def search_splits(cv: object, data: TrainingData, rng: torch.Generator) -> list[
     cv : int, splitter or pairs
         A number gives shuffled folds, each with the same share of each class.
     data : TrainingData
-    rng : torch.Generator
+    rng : RandomStream
 
     Raises
     ------
@@ -98,7 +99,7 @@ def search_splits(cv: object, data: TrainingData, rng: torch.Generator) -> list[
     if is_splitter(cv) or is_pairs(cv):
         return [
             # In random order, because the first training rows serve as centers and samples.
-            Split(fold.train[torch.randperm(len(fold.train), generator=rng)], fold.validation)
+            Split(fold.train[rng.permutation(len(fold.train))], fold.validation)
             for fold in given_splits(cv, data)
         ]
     if not is_integer(cv):
@@ -106,12 +107,10 @@ def search_splits(cv: object, data: TrainingData, rng: torch.Generator) -> list[
     if cv > n:
         problem = f"folds need as many rows, but there are only {n}"
         raise ParameterError("cv", cv, problem, "give a smaller number", SETTING_FORM)
-    return random_folds(data.targets.cpu(), data.coded, int(cv), rng)
+    return random_folds(xp.to_host(data.targets), data.coded, int(cv), rng)
 
 
-def _remaining_rows(
-    index: Tensor, stays: Tensor | None, split: int, part: str
-) -> Int[Tensor, " _"]:
+def _remaining_rows(index: Array, stays: Array | None, split: int, part: str) -> Int[Array, " _"]:
     """Return the new numbers of rows after some rows were left out."""
     places = index if stays is None else _places_of(index, stays)
     if len(places) == 0:
@@ -122,10 +121,10 @@ def _remaining_rows(
     return places
 
 
-def _places_of(index: Tensor, stays: Tensor) -> Tensor:
+def _places_of(index: Array, stays: Array) -> Array:
     """Return the positions of numbers in an increasing list; missing numbers are left out."""
     # A number after the last one gets the place len(stays), which the comparison cannot read.
-    place = torch.searchsorted(stays, index).clamp(max=len(stays) - 1)
+    place = xp.find_insertions(stays, index).clip(max=len(stays) - 1)
     return place[stays[place] == index]
 
 
@@ -144,33 +143,35 @@ def _in_words(cv: object) -> Iterator[None]:
 def _placeholder(n: int) -> object:
     """Return an array of n rows that takes no memory."""
     # An expanded tensor has n rows of stride 0.
-    return torch.zeros(1, 1).expand(n, 1).numpy()
+    return xp.expand(xp.zeros((1, 1), xp.float32), (n, 1))
 
 
 def _targets(data: TrainingData) -> object:
     if data.coded:
-        return labels(data.targets).cpu().numpy()
-    y = data.targets.cpu().numpy()
+        return xp.to_host(labels(data.targets))
+    y = xp.to_host(data.targets)
     return y[:, 0] if y.shape[1] == 1 else y
 
 
-def _numbers(given: object, n: int, split: int, part: str) -> Int[Tensor, " k"]:
+def _numbers(given: object, n: int, split: int, part: str) -> Int[Array, " k"]:
     """Return row numbers, increasing."""
     what = f"split {split} of cv: rows to {part} on"
     try:
-        index = torch.tensor(given)
-    except (TypeError, ValueError, RuntimeError):
-        raise ValueError(f"{what} must be row numbers, not {_short(given)}") from None
-    if index.numel() == 0:
+        index = np.array(given)
+    except ValueError:  # lists of different lengths
+        index = np.array(None)
+    if index.dtype.kind not in "biuf":
+        raise ValueError(f"{what} must be row numbers, not {_short(given)}")
+    if xp.size(index) == 0:
         raise ValueError(f"{what} are missing; each part needs at least one")
     # As row numbers, a mask would be rows 0 and 1 many times, without an error.
-    if index.ndim != 1 or index.is_floating_point() or index.dtype == torch.bool:
+    if index.ndim != 1 or xp.is_floating(index) or index.dtype == xp.bool:
         raise ValueError(f"{what} must be a list of row numbers, not {_short(given)}")
-    index = index.to(torch.int64).sort().values
+    index = xp.sort(xp.cast(index, xp.int64))
     if int(index[0]) < 0 or int(index[-1]) >= n:
         wrong = int(index[0]) if int(index[0]) < 0 else int(index[-1])
         raise ValueError(f"{what} must be between 0 and {n - 1}, not {wrong}")
-    twice = index[1:][index.diff() == 0]
+    twice = index[1:][xp.diff(index) == 0]
     if len(twice):
         raise ValueError(f"{what} contain row {int(twice[0])} twice; use sample_weight instead")
     return index

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ... import _arrays as xp
 from ..._parameters.types import Callbacks
 from ...callbacks import Checkpoint, KeepBest, Validate
 from ...problems import Problem
@@ -82,7 +83,8 @@ class Watch:
             return None
         weights = self.look.weights
         return HeldValues(
-            *self.look.predict_state(problem, best), None if weights is None else weights.cpu()
+            *self.look.predict_state(problem, best),
+            None if weights is None else xp.to_host(weights),
         )
 
 

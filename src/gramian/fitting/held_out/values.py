@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from jaxtyping import Float
-from torch import Tensor
 
+from ..._arrays import Array
 from ...model import Shares
 
 
@@ -16,14 +16,14 @@ class HeldValues:
 
     Attributes
     ----------
-    values, truth : Tensor of shape (v, t)
+    values, truth : Array of shape (v, t)
         For a merged row, the truth is the mean of the codes of its rows.
-    weights : Tensor of shape (v,), or None
+    weights : Array of shape (v,), or None
     """
 
-    values: Float[Tensor, "v t"]
-    truth: Float[Tensor, "v t"]
-    weights: Float[Tensor, " v"] | None = None
+    values: Float[Array, "v t"]
+    truth: Float[Array, "v t"]
+    weights: Float[Array, " v"] | None = None
 
     def shares(self) -> Shares:
         """Return the map to probabilities that is fitted to these rows."""

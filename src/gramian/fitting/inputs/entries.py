@@ -5,11 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
-Numbers = slice | Int[Tensor, " k"]
+from ... import _arrays as xp
+from ..._arrays import Array
+
+Numbers = slice | Int[Array, " k"]
 """Numbers of rows or columns; a slice where they follow each other."""
 
 
@@ -20,7 +21,7 @@ class Entries(ABC):
     ----------
     count : int
         The number n.
-    dtype : torch.dtype
+    dtype : dtype
     """
 
     @property
@@ -30,15 +31,15 @@ class Entries(ABC):
 
     @property
     @abstractmethod
-    def dtype(self) -> torch.dtype:
+    def dtype(self) -> xp.DType:
         """The type of the entries."""
 
     @abstractmethod
-    def block(self, rows: Int[Tensor, " b"], columns: Int[Tensor, " m"]) -> Float[Tensor, "b m"]:
+    def block(self, rows: Int[Array, " b"], columns: Int[Array, " m"]) -> Float[Array, "b m"]:
         """Return the entries of some rows and columns; do not write to them."""
 
     @abstractmethod
-    def diagonal(self, at: Int[Tensor, " b"]) -> Float[Tensor, " b"]:
+    def diagonal(self, at: Int[Array, " b"]) -> Float[Array, " b"]:
         """Return the entries k(x_i, x_i)."""
 
 
@@ -48,20 +49,20 @@ class Given(Entries):
 
     Attributes
     ----------
-    matrix : Tensor of shape (n, n)
+    matrix : Array of shape (n, n)
     """
 
-    matrix: Float[Tensor, "n n"]
+    matrix: Float[Array, "n n"]
 
     @property
     def count(self) -> int:
         return len(self.matrix)
 
     @property
-    def dtype(self) -> torch.dtype:
+    def dtype(self) -> xp.DType:
         return self.matrix.dtype
 
-    def block(self, rows: Int[Tensor, " b"], columns: Int[Tensor, " m"]) -> Float[Tensor, "b m"]:
+    def block(self, rows: Int[Array, " b"], columns: Int[Array, " m"]) -> Float[Array, "b m"]:
         down, across = _range_or_numbers(rows), _range_or_numbers(columns)
         # A slice is a view, so it comes first: only the rows or columns in a list are copied.
         if isinstance(across, slice):
@@ -71,13 +72,13 @@ class Given(Entries):
         # Two plain lists would select pairs: the column vector makes the index a grid.
         return self.matrix[down[:, None], across]
 
-    def diagonal(self, at: Int[Tensor, " b"]) -> Float[Tensor, " b"]:
+    def diagonal(self, at: Int[Array, " b"]) -> Float[Array, " b"]:
         return self.matrix[at, at]
 
 
-def _range_or_numbers(numbers: Int[Tensor, " k"]) -> Numbers:
+def _range_or_numbers(numbers: Int[Array, " k"]) -> Numbers:
     """Return consecutive numbers as a slice, which selects without a copy."""
     start, count = int(numbers[0]), len(numbers)
-    if torch.equal(numbers, torch.arange(start, start + count)):
+    if xp.array_equal(numbers, xp.arange(start, start + count)):
         return slice(start, start + count)
     return numbers

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import torch
-
+from ... import _arrays as xp
+from ..._arrays import Array, RandomStream
 from ..._messages.errors import SETTING_FORM, ParameterError, Text
 from ...callbacks import announce, stages
 from ...data import LinearMap, QuantileMap, RowSource, Standardizer
@@ -31,7 +31,7 @@ class FeatureMaps:
         None if rows are encoded, sparse, or not to be scaled.
     quantiles : QuantileMap or None
     metric : LinearMap or None
-    importances : Tensor of shape (d,), or None
+    importances : Array of shape (d,), or None
         Importances of a learned metric.
     learned : LearnedMetric or None
         The metric that this fit has learned.
@@ -40,7 +40,7 @@ class FeatureMaps:
     standardizer: Standardizer | None = None
     quantiles: QuantileMap | None = None
     metric: LinearMap | None = None
-    importances: torch.Tensor | None = None
+    importances: Array | None = None
     learned: LearnedMetric | None = None
 
     @classmethod
@@ -49,7 +49,7 @@ class FeatureMaps:
         settings: FitSettings,
         data: TrainingData,
         kernel: Kernel,
-        rng: torch.Generator | None,
+        rng: RandomStream | None,
     ) -> FeatureMaps:
         """Return the standardisation and the quantile map; `with_metric` adds the metric.
 
@@ -65,7 +65,7 @@ class FeatureMaps:
         maps = cls(standardizer)
         return maps.with_quantiles(data.rows, rng) if settings.uses_quantiles else maps
 
-    def with_quantiles(self, rows: RowSource, rng: torch.Generator | None) -> FeatureMaps:
+    def with_quantiles(self, rows: RowSource, rng: RandomStream | None) -> FeatureMaps:
         """Return these maps and the map of quantiles of unmapped rows."""
         return replace(
             self, quantiles=QuantileMap.fit(self.rows(rows), rng=_require_generator(rng))
@@ -77,7 +77,7 @@ class FeatureMaps:
         return cls(model.standardizer, model.quantiles, model.metric, model.importances)
 
     def with_metric(
-        self, settings: FitSettings, data: TrainingData, kernel: Kernel, rng: torch.Generator | None
+        self, settings: FitSettings, data: TrainingData, kernel: Kernel, rng: RandomStream | None
     ) -> FeatureMaps:
         """Return these maps with the metric of the settings, learned if they request it.
 
@@ -87,7 +87,7 @@ class FeatureMaps:
         data : TrainingData
             Data with unmapped rows, and targets as the solver sees them.
         kernel : Kernel
-        rng : torch.Generator, optional
+        rng : RandomStream, optional
         """
         metric = resolve.metric(settings.metric)
         if metric is None:
@@ -110,7 +110,7 @@ class FeatureMaps:
         settings: FitSettings,
         data: TrainingData,
         kernel: Kernel,
-        rng: torch.Generator,
+        rng: RandomStream,
     ) -> LearnedMetric:
         # The learning ends before the fit begins, so it may use the whole limit.
         limit = LEARNING_BYTES if settings.limit is None else min(LEARNING_BYTES, settings.limit)
@@ -197,7 +197,7 @@ def _standardizer(data: TrainingData, kernel: Kernel) -> Standardizer | None:
     if not unscaled_features:
         return standardizer
     # Features that stay get the identity as their map; one that is constant stays, too.
-    mean, scale = standardizer.mean.clone(), standardizer.scale.clone()
+    mean, scale = xp.copy(standardizer.mean), xp.copy(standardizer.scale)
     mean[unscaled_features], scale[unscaled_features] = 0.0, 1.0
     return Standardizer(
         mean, scale, tuple(k for k in standardizer.constant if k not in unscaled_features)
@@ -212,7 +212,7 @@ def _check_features(given: LinearMap, rows: RowSource) -> None:
         )
 
 
-def _require_generator(rng: torch.Generator | None) -> torch.Generator:
+def _require_generator(rng: RandomStream | None) -> RandomStream:
     if rng is None:
         raise ValueError("a quantile map or a learned metric needs a random generator")
     return rng

@@ -7,10 +7,10 @@ import reprlib
 from dataclasses import dataclass, replace
 from typing import Any
 
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from ..._messages.errors import SETTING_FORM, ParameterError
 from ..._parameters.types import LandmarksLike, Lengthscale
 from ...callbacks import Validate
@@ -59,26 +59,26 @@ class Precomputed(Kernel):
         """Return only the name; `linear_model` makes the model for a file."""
         return {"name": PRECOMPUTED_NAME}
 
-    def prepare(self, points: Tensor, side: Side) -> Prepared:
+    def prepare(self, points: Array, side: Side) -> Prepared:
         return (points,)
 
     def tile(
         self,
         left: Prepared,
         right: Prepared,
-        out: Float[Tensor, "b m"],
+        out: Float[Array, "b m"],
         *,
         underflow: bool = True,
-    ) -> Float[Tensor, "b m"]:
-        return out.copy_(self.entries.block(_of(left[0]), _of(right[0])))
+    ) -> Float[Array, "b m"]:
+        return xp.assign_(out, self.entries.block(_of(left[0]), _of(right[0])))
 
-    def diag(self, x: Tensor) -> Float[Tensor, " b"]:
-        return self.entries.diagonal(_of(x)).to(x)
+    def diag(self, x: Array) -> Float[Array, " b"]:
+        return xp.cast_like(self.entries.diagonal(_of(x)), x)
 
 
-def _of(points: Tensor) -> Int[Tensor, " b"]:
+def _of(points: Array) -> Int[Array, " b"]:
     """Return rows as row numbers."""
-    return points[:, 0].long().cpu()
+    return xp.to_host(xp.cast(points[:, 0], xp.int64))
 
 
 def looked_up(settings: FitSettings, data: TrainingData) -> tuple[FitSettings, TrainingData]:
@@ -121,7 +121,7 @@ def plan_matrix(settings: FitSettings, rows: RowSource) -> tuple[FitSettings, Ro
     _check_settings(settings, rows)
     check_square(rows)
     # A placeholder of the right type: a plan reads no entry.
-    kernel = Precomputed(Given(torch.ones(1, 1, dtype=rows.dtype)))
+    kernel = Precomputed(Given(xp.ones((1, 1), rows.dtype)))
     return replace(settings, kernel=kernel), _numbers(len(rows), rows.dtype)
 
 
@@ -162,15 +162,15 @@ def cost_of_objects(
     return cost_of(rows.calls, m, chosen_by)
 
 
-def _numbers(n: int, dtype: torch.dtype) -> RowSource:
+def _numbers(n: int, dtype: xp.DType) -> RowSource:
     # Neighbouring integers beyond that are the same floating-point number.
-    if n > 1 / torch.finfo(dtype).eps:
-        most_rows = int(1 / torch.finfo(dtype).eps)
+    if n > 1 / xp.finfo(dtype).eps:
+        most_rows = int(1 / xp.finfo(dtype).eps)
         raise ValueError(
             f"kernel='precomputed' supports at most {most_rows:,} rows in {dtype}, not {n:,}; give "
             "the matrix in float64"
         )
-    return as_rows(torch.arange(n, dtype=torch.float64)[:, None].to(dtype))
+    return as_rows(xp.cast(xp.arange(n, dtype=xp.float64)[:, None], dtype))
 
 
 def check_square(rows: RowSource) -> None:
@@ -189,22 +189,22 @@ def check_square(rows: RowSource) -> None:
         )
 
 
-def _matrix(rows: RowSource) -> Float[Tensor, "n n"]:
+def _matrix(rows: RowSource) -> Float[Array, "n n"]:
     """Return the matrix, without a copy if it has floating-point numbers."""
     check_square(rows)
     n = len(rows)
     parts = [block for _, block in rows.blocks(n)]
     # An array comes in one block, without a copy; files come in several.
-    entries = parts[0] if len(parts) == 1 else torch.cat(parts)
+    entries = parts[0] if len(parts) == 1 else xp.concat(parts)
     # All rows would mean to read a mapped file twice, the second time column by column.
-    index = torch.linspace(0, n - 1, min(n, LOOKED_AT)).round().long()
-    across, down = entries[index], entries[:, index].t()
-    if float((across - down).abs().max()) > SYMMETRY_TOLERANCE * float(across.abs().max()):
+    index = xp.cast(xp.linspace(0, n - 1, min(n, LOOKED_AT)).round(), xp.int64)
+    across, down = entries[index], entries[:, index].T
+    if float(xp.abs(across - down).max()) > SYMMETRY_TOLERANCE * float(xp.abs(across).max()):
         raise ValueError(
             "kernel='precomputed' needs a symmetric matrix, but X differs from its transpose by "
             "more than rounding; pass the kernel between the training rows"
         )
-    if bool((entries.diagonal() < 0).any()):
+    if bool((xp.diagonal(entries) < 0).any()):
         raise ValueError(
             "kernel='precomputed' needs a matrix with no negative number on its diagonal, but X "
             "has some; a distance is not a kernel"
@@ -251,10 +251,10 @@ def check_matrix_settings(
         )
 
 
-def only_columns(model: KernelModel, columns: Int[Tensor, " m"]) -> KernelModel:
+def only_columns(model: KernelModel, columns: Int[Array, " m"]) -> KernelModel:
     """Return a model of `linear_model` for only these columns; others have no effect."""
-    rows = model.centers.take(torch.arange(len(model.centers)))
-    return replace(model, centers=rows[:, columns].contiguous())
+    rows = model.centers.take(xp.arange(len(model.centers)))
+    return replace(model, centers=xp.contiguous(rows[:, columns]))
 
 
 def linear_model(model: KernelModel, n: int) -> KernelModel:
@@ -265,9 +265,9 @@ def linear_model(model: KernelModel, n: int) -> KernelModel:
     """
     # f(x) = sum_j K(x, x_j) c_j is linear in the row K(x, .). In a linear kernel, the coefficients
     # c of a target are a center, and each target has the value of its own center.
-    numbers = model.centers.take(torch.arange(len(model.centers)))[:, 0].long()
+    numbers = xp.cast(model.centers.take(xp.arange(len(model.centers)))[:, 0], xp.int64)
     coef = model.coef
-    all_coefs = coef.new_zeros(n, coef.shape[1])
+    all_coefs = xp.zeros((n, coef.shape[1]), like=coef)
     all_coefs[numbers] = coef
-    same = torch.eye(coef.shape[1], dtype=coef.dtype)
-    return replace(model, kernel=Linear(), centers=all_coefs.t().contiguous(), coef=same)
+    same = xp.eye(coef.shape[1], coef.dtype)
+    return replace(model, kernel=Linear(), centers=xp.contiguous(all_coefs.T), coef=same)

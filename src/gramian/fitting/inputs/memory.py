@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import torch
-
+from ... import _arrays as xp
 from ..._parallel.machine import machine_memory
 from ...data import RowSource, as_rows
 
@@ -32,7 +31,7 @@ def in_memory(rows: RowSource, most_bytes: int) -> tuple[RowSource, int]:
     if need > most_bytes:
         return rows, 0
     # Blocks are copied into one tensor: joining them at the end would take the memory twice.
-    out = torch.empty(rows.shape, dtype=rows.dtype)
+    out = xp.empty(rows.shape, rows.dtype)
     for part, block in rows.blocks(max(1, BLOCK_ENTRIES // rows.shape[1])):
         out[part] = block
     rows_in_memory = as_rows(out)

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from ..._messages.checks import readable_bytes
 from ...data import RowSource
 from .entries import Entries
@@ -63,7 +63,7 @@ class Calls(Entries):
     Memory: 8 n bytes for each column with a requested entry.
     """
 
-    dtype = torch.float64
+    dtype = xp.float64
 
     @property
     def count(self) -> int:
@@ -77,21 +77,21 @@ class Calls(Entries):
         # Engines compute tiles in several threads.
         self._lock = threading.Lock()
 
-    def block(self, rows: Int[Tensor, " b"], columns: Int[Tensor, " m"]) -> Float[Tensor, "b m"]:
-        down, across = rows.numpy(), columns.numpy()
+    def block(self, rows: Int[Array, " b"], columns: Int[Array, " m"]) -> Float[Array, "b m"]:
+        down, across = rows, columns
         with self._lock:
             # Entries are kept by columns. By symmetry, the transposed
             # block may need no calls at all.
             if self._has(down) and not self._has(across):
-                return torch.from_numpy(self._fill_entries(across, down)).t()
-            return torch.from_numpy(self._fill_entries(down, across))
+                return self._fill_entries(across, down).T
+            return self._fill_entries(down, across)
 
-    def diagonal(self, at: Int[Tensor, " b"]) -> Float[Tensor, " b"]:
+    def diagonal(self, at: Int[Array, " b"]) -> Float[Array, " b"]:
         with self._lock:
             # The diagonal is kept apart, because it would need all columns.
-            for i in at.numpy()[np.isnan(self._diagonal[at.numpy()])].tolist():
+            for i in at[np.isnan(self._diagonal[at])].tolist():
                 self._diagonal[i] = self._entry(i, i)
-            return torch.from_numpy(self._diagonal[at.numpy()])
+            return self._diagonal[at]
 
     def _has(self, columns: np.ndarray) -> bool:
         return all(j in self._columns for j in columns.tolist())
@@ -127,21 +127,21 @@ class ObjectRows(RowSource):
     calls : Calls
     """
 
-    dtype = torch.float64
+    dtype = xp.float64
 
     def __init__(self, calls: Calls) -> None:
         self.calls, self.shape = calls, (calls.count, calls.count)
 
-    def blocks(self, size: int) -> Iterator[tuple[slice, Tensor]]:
+    def blocks(self, size: int) -> Iterator[tuple[slice, Array]]:
         """Yield blocks of rows of the matrix; entries that are not known yet are computed now."""
         for start in range(0, len(self), size):
             part = slice(start, min(start + size, len(self)))
-            yield part, self.take(torch.arange(part.start, part.stop))
+            yield part, self.take(xp.arange(part.start, part.stop))
 
-    def take(self, index: Int[Tensor, " k"]) -> Float[Tensor, "k n"]:
+    def take(self, index: Int[Array, " k"]) -> Float[Array, "k n"]:
         """Return some rows of the matrix; entries that are not known yet are computed now."""
         # The block may be a transposed view.
-        return self.calls.block(index, torch.arange(len(self))).contiguous()
+        return xp.contiguous(self.calls.block(index, xp.arange(len(self))))
 
 
 @dataclass(frozen=True)
@@ -239,7 +239,7 @@ def check_memory_of_calls(calls: Calls, landmarks: int | None, limit: int | None
 
 def between(
     function: PairFunction, new: Sequence[Any], centers: Sequence[Any]
-) -> Float[Tensor, "b m"]:
+) -> Float[Array, "b m"]:
     """Return the values of a function of new objects and centers. Cost: b m calls.
 
     After the first row, a warning is logged if the calls will take long.
@@ -255,7 +255,7 @@ def between(
             if seconds > LONG_SECONDS:
                 cost = CallCost(name_of(function), values.size, values.size / seconds)
                 logger.warning("%s", cost)
-    return torch.from_numpy(values)
+    return values
 
 
 def value_of(function: PairFunction, a: object, b: object, which: str) -> float:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypedDict
 
-import torch
-
+from ... import _arrays as xp
+from ..._arrays import RandomStream
 from ..._parameters.types import LandmarksLike
 from ...callbacks import Validate
 from ...data import (
@@ -74,7 +74,7 @@ class Scaling:
         before: KernelModel | None = None,
         *,
         kernel: Kernel,
-        rng: torch.Generator | None,
+        rng: RandomStream | None,
     ) -> Scaling:
         """Return the scaling of the settings; learn the metric if they request it.
 
@@ -87,7 +87,7 @@ class Scaling:
             equal.
         kernel : Kernel
             Kernel of the fit, whose lengthscale may be "median".
-        rng : torch.Generator or None
+        rng : RandomStream or None
             Generator for the sample of quantiles, and for the metric.
 
         Notes
@@ -111,7 +111,7 @@ class Scaling:
         scaled = replace(data, targets=scaling.scale_targets(data.targets))
         return replace(scaling, features=features.with_metric(settings, scaled, kernel, rng))
 
-    def with_quantiles(self, data: TrainingData, rng: torch.Generator | None) -> Scaling:
+    def with_quantiles(self, data: TrainingData, rng: RandomStream | None) -> Scaling:
         """Return this scaling with a quantile map of the features."""
         return replace(self, features=self.features.with_quantiles(data.rows, rng))
 
@@ -182,7 +182,7 @@ class Scaling:
         rows, _ = self.features.hold_in_memory(source, limit)
         if self.targets is None:
             return replace(given, X=rows)
-        y = torch.as_tensor(given.y, dtype=torch.float64)
+        y = xp.asarray(given.y, dtype=xp.float64)
         # A reshape of no rows with -1 is ambiguous.
         y = y.reshape(len(y), -1) if len(y) else y
         # `Validate` refuses other shapes, with an error that says more.
@@ -202,7 +202,7 @@ class Scaling:
         if path is None or self.targets is None or len(self.targets.scale) > 1:
             return path
         # The errors of a path are squared.
-        unit = float(self.targets.scale) ** 2
+        unit = self.targets.scale.item() ** 2
         return [
             {
                 **row,
@@ -225,4 +225,4 @@ def _of_targets(model: KernelModel) -> Standardizer | None:
 
 
 def _dense(points: RowSource) -> RowSource:
-    return as_rows(points.take(torch.arange(len(points))).to_dense()) if points.sparse else points
+    return as_rows(xp.to_dense(points.take(xp.arange(len(points))))) if points.sparse else points

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import torch
 from jaxtyping import Float
 from numpy.typing import ArrayLike
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from ..._messages.errors import TextError
 from ...data import RemoteColumns, RowSource, RowWeights, Targets, check_magnitude
 from ...model import Label
@@ -15,7 +15,7 @@ from .training_data import TrainingData
 
 
 def training_targets(
-    y: ArrayLike | RemoteColumns, dtype: torch.dtype, products: torch.dtype | None = None
+    y: ArrayLike | RemoteColumns, dtype: xp.DType, products: xp.DType | None = None
 ) -> Targets:
     """Return `target_tensor`; raise ValueError if products with a column round to 0 or overflow.
 
@@ -26,7 +26,7 @@ def training_targets(
     return targets
 
 
-def _remote_targets(y: RemoteColumns, dtype: torch.dtype) -> Targets:
+def _remote_targets(y: RemoteColumns, dtype: xp.DType) -> Targets:
     """Return remote targets in the type and shape of `target_tensor`."""
     if y.labels is not None:
         raise ValueError(
@@ -35,19 +35,17 @@ def _remote_targets(y: RemoteColumns, dtype: torch.dtype) -> Targets:
         )
     if not y.facts.finite:
         raise ValueError("y contains NaN or infinity; leave out rows without a target")
-    narrow = y.dtype == torch.float32 and dtype == torch.float32
-    return y.reshape(flat=False).to(torch.float32 if narrow else torch.float64).stand_in()
+    narrow = y.dtype == xp.float32 and dtype == xp.float32
+    return xp.cast(y.reshape(flat=False), xp.float32 if narrow else xp.float64).stand_in()
 
 
-def target_tensor(y: ArrayLike, dtype: torch.dtype) -> Float[Tensor, "n t"]:
-    """Return numeric targets as a tensor of shape (n, t), in float32 if the rows are float32."""
+def target_tensor(y: ArrayLike, dtype: xp.DType) -> Float[Array, "n t"]:
+    """Return numeric targets as an array of shape (n, t), in float32 if the rows are float32."""
     y = np.asarray(y)
     # float32 only if both are: integers and float64 targets keep their digits.
-    narrow = y.dtype == np.float32 and dtype == torch.float32
+    narrow = y.dtype == np.float32 and dtype == xp.float32
     y = np.ascontiguousarray(y, dtype=np.float32 if narrow else np.float64)
-    # torch warns about read-only arrays, such as memory maps, which it cannot protect.
-    tensor = torch.from_numpy(y if y.flags.writeable else y.copy())
-    return tensor[:, None] if tensor.ndim == 1 else tensor
+    return y[:, None] if y.ndim == 1 else y
 
 
 def classes_of(y: np.ndarray | RemoteColumns, weights: RowWeights | None = None) -> np.ndarray:
@@ -61,7 +59,7 @@ def classes_of(y: np.ndarray | RemoteColumns, weights: RowWeights | None = None)
     if isinstance(y, RemoteColumns):
         classes = y.classes(weights)
     else:
-        classes = np.unique(y if weights is None else y[weights.numpy() > 0])
+        classes = np.unique(y if weights is None else y[weights > 0])
     if len(classes) < 2:
         raise TextError(
             "{y} holds one class only, {}, in rows of positive weight; a classifier needs at "
@@ -87,7 +85,7 @@ def coded_data(
         table = class_codes(classes, classes, rows.dtype)
         remote_codes = y.looked_up(classes, table).stand_in()
         return TrainingData(rows, remote_codes, weights, labels_of(classes), feature_names)
-    counts_row = np.ones(len(y), bool) if weights is None else weights.numpy() > 0
+    counts_row = np.ones(len(y), bool) if weights is None else weights > 0
     # Any class will do for rows of weight zero: the fit leaves them out.
     codes = class_codes(np.where(counts_row, y, classes[0]), classes, rows.dtype)
     return TrainingData(rows, codes, weights, labels_of(classes), feature_names)
@@ -106,7 +104,7 @@ def labels_of(classes: np.ndarray) -> tuple[Label, ...]:
     return tuple(label.item() for label in classes)
 
 
-def class_codes(y: np.ndarray, classes: np.ndarray, dtype: torch.dtype) -> Float[Tensor, "n t"]:
+def class_codes(y: np.ndarray, classes: np.ndarray, dtype: xp.DType) -> Float[Array, "n t"]:
     """Return the codes of labels: (n, 1) for two classes, else (n, k).
 
     Raises
@@ -120,9 +118,9 @@ def class_codes(y: np.ndarray, classes: np.ndarray, dtype: torch.dtype) -> Float
     if unknown.any():
         label = y[unknown].tolist()[0]
         raise ValueError(f"labels must be classes seen in training, not {label!r}")
-    index = torch.from_numpy(place)
+    index = place
     if len(classes) == 2:
-        return (2 * index - 1).to(dtype)[:, None]
+        return xp.cast(2 * index - 1, dtype)[:, None]
     # The codes of a row sum to zero, whatever its class.
-    codes = torch.full((len(y), len(classes)), -1 / (len(classes) - 1), dtype=dtype)
-    return codes.scatter_(1, index[:, None], 1.0)
+    codes = xp.full((len(y), len(classes)), -1 / (len(classes) - 1), dtype=dtype)
+    return xp.put_along(codes, index[:, None], 1.0, 1)

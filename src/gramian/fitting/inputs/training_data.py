@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from ...data import (
     AnyWeights,
     Encoding,
@@ -33,12 +33,12 @@ class HeldOut:
 
     Attributes
     ----------
-    index : Tensor of shape (r,)
+    index : Array of shape (r,)
         Increasing numbers of these rows among the rows of positive weight.
     data : TrainingData
     """
 
-    index: Int[Tensor, " r"]
+    index: Int[Array, " r"]
     data: TrainingData
 
 
@@ -49,23 +49,23 @@ class TrainingData:
     Attributes
     ----------
     rows : RowSource of shape (n, d)
-    targets : Tensor of shape (n, t)
+    targets : Array of shape (n, t)
         Numbers, or the codes of classes; see `class_codes`. Targets and weights of remote rows
         may be `RemoteColumns`.
-    weights : Tensor of shape (n,), or None
+    weights : Array of shape (n,), or None
         Weights of the rows; None if all are one. `fit` leaves out rows of weight zero.
     classes : tuple of k labels, or None
         Labels of the classes that the targets encode; None if targets are numbers.
     feature_names : tuple of d str, or None
     encoding : Encoding or None
         Encoding that made and scaled the rows from a table; None for other rows.
-    medians : Tensor of shape (d,), or None
+    medians : Array of shape (d,), or None
         Values that fill the gaps of new rows, if rows are numbers without an encoding.
     target : tuple of str, or None
         Names of the columns that are predicted.
     held_out : HeldOut or None
         Held-out rows, which `rows` does not contain.
-    numbers : Tensor of shape (n,), or None
+    numbers : Array of shape (n,), or None
         Increasing numbers of these rows among the user's rows; None for all rows.
     total_rows : int or None
         Number of rows before some were left out; None for n.
@@ -86,9 +86,9 @@ class TrainingData:
     encoding: Encoding | None = None
     target: tuple[str, ...] | None = None
     held_out: HeldOut | None = None
-    numbers: Int[Tensor, " _"] | None = None
+    numbers: Int[Array, " _"] | None = None
     total_rows: int | None = None
-    medians: Float[Tensor, " d"] | None = None
+    medians: Float[Array, " d"] | None = None
     reading: ReadOptions | None = None
 
     def __post_init__(self) -> None:
@@ -114,7 +114,7 @@ class TrainingData:
         """The sum of the weights."""
         n = float(len(self.rows))
         # In float64, because the sum of millions of float32 weights loses digits.
-        return n if self.weights is None else float(self.weights.sum(dtype=torch.float64))
+        return n if self.weights is None else float(xp.sum_float64(self.weights))
 
     def without_zero_weights(self) -> TrainingData:
         """Leave out rows of weight zero: they carry no information, not even as landmarks."""
@@ -123,7 +123,7 @@ class TrainingData:
         remote = as_remote_columns(self.weights)
         if remote is not None:
             return self.part(remote.positive())
-        return self.part(self.weights.nonzero()[:, 0])
+        return self.part(xp.flatnonzero(self.weights))
 
     def with_local_numbers(self) -> TrainingData:
         """Return the data with targets and weights in memory, for solvers that stream rows."""
@@ -132,16 +132,16 @@ class TrainingData:
         weights = None if self.weights is None else gather_numbers(self.weights)
         return replace(self, targets=gather_numbers(self.targets), weights=weights)
 
-    def local_part(self, index: Int[Tensor, " k"] | None) -> TrainingData:
+    def local_part(self, index: Int[Array, " k"] | None) -> TrainingData:
         """Return the rows of increasing numbers, or all; remote ones in memory."""
         part = self if index is None else self.part(index)
         if not part.rows.remote:
             return part
-        rows = as_rows(part.rows.take(torch.arange(len(part.rows))))
+        rows = as_rows(part.rows.take(xp.arange(len(part.rows))))
         return replace(part, rows=rows).with_local_numbers()
 
     def model(
-        self, kernel: Kernel, centers: RowSource | Tensor, coef: Float[Tensor, "m t"], **parts: Any
+        self, kernel: Kernel, centers: RowSource | Array, coef: Float[Array, "m t"], **parts: Any
     ) -> KernelModel:
         """Return the model that predicts these targets from such rows; `parts` are other fields."""
         names = {"feature_names": self.feature_names, "target": self.target}
@@ -149,7 +149,7 @@ class TrainingData:
         described = {**names, "classes": self.classes, **table_parts, **parts}
         return KernelModel(kernel, centers, coef, **described)
 
-    def part(self, index: Int[Tensor, " k"], rows: RowSource | None = None) -> TrainingData:
+    def part(self, index: Int[Array, " k"], rows: RowSource | None = None) -> TrainingData:
         """Return a part of the data by increasing numbers; rows are a `Subset` unless given."""
         return replace(
             self,

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from jaxtyping import Float
-from torch import Tensor
 
+from ..._arrays import Array
 from ..._messages.errors import Text
 from ...data import RowSource
 from ...kernels import Kernel
@@ -180,7 +180,7 @@ class Method(ABC):
         self,
         prepared: Prepared,
         start: Start,
-        coef: Float[Tensor, "m t"],
+        coef: Float[Array, "m t"],
         held_values: HeldValues | None,
     ) -> KernelModel:
         """Return the model of the coefficients, for rows and targets as the user gave them.

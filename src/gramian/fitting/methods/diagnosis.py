@@ -6,10 +6,10 @@ import logging
 import math
 from typing import Any
 
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from ..._messages.errors import Text
 from ..._parameters.types import Callbacks
 from ...callbacks import Validate
@@ -88,11 +88,11 @@ def diagnose_fit(problem: Problem, result: Result, callbacks: Callbacks, coded: 
     # Rows that the fit did not see come first: on training rows R2 is optimistic.
     validates = [callback for callback in callbacks if isinstance(callback, Validate)]
     if validates:
-        y = torch.as_tensor(validates[0].y, dtype=torch.float64)
+        y = xp.asarray(validates[0].y, dtype=xp.float64)
         valid_errors = [row["valid_rmse"] for row in result.history if "valid_rmse" in row]
-        mean = problem.targets.mean(dim=0, dtype=torch.float64).cpu()
+        mean = xp.to_host(xp.sum_float64(problem.targets, axis=0)) / len(problem.targets)
         spread = float(
-            ((y.reshape(-1, len(mean)) - mean) * validates[0].scale).square().mean().sqrt()
+            xp.sqrt(xp.square((y.reshape(-1, len(mean)) - mean) * validates[0].scale).mean())
         )
         r2 = 1 - (valid_errors[-1] / spread) ** 2 if valid_errors and spread > 0 else math.nan
         return weak_fit(r2, f"{len(y):,} held-out rows")
@@ -101,30 +101,30 @@ def diagnose_fit(problem: Problem, result: Result, callbacks: Callbacks, coded: 
         return None
     n, count = len(problem.targets), min(len(problem.targets), TRAINING_ROWS)
     # At equal distances: rows may be sorted, and the first ones alike.
-    index = torch.arange(count) * n // count
+    index = xp.arange(count) * n // count
     return weak_fit(_training_r2(problem, result.state.coef, index), f"{count:,} training rows")
 
 
-def _training_r2(problem: Problem, coef: Float[Tensor, "m t"], index: Tensor) -> float:
+def _training_r2(problem: Problem, coef: Float[Array, "m t"], index: Array) -> float:
     """Return R2 over all targets on some rows, with observation weights."""
-    device_index = index.to(problem.targets.device)
-    y = problem.targets[device_index].double()
-    weight = y.new_ones(len(y), 1)
+    device_index = xp.to_device(index, problem.targets.device)
+    y = xp.to_float64(problem.targets[device_index])
+    weight = xp.ones((len(y), 1), like=y)
     if problem.weights is not None:
-        weight = problem.weights[device_index].double()[:, None]
-    off = _residuals(problem, coef.double(), index, y)
-    mean = (weight * y).sum(dim=0) / weight.sum()
-    spread = float((weight * (y - mean).square()).sum())
-    lost = float((weight * off.square()).sum())
+        weight = xp.to_float64(problem.weights[device_index])[:, None]
+    off = _residuals(problem, xp.to_float64(coef), index, y)
+    mean = (weight * y).sum(axis=0) / weight.sum()
+    spread = float((weight * xp.square(y - mean)).sum())
+    lost = float((weight * xp.square(off)).sum())
     return 1 - lost / spread if spread > 0 else math.nan
 
 
 def _residuals(
     problem: Problem,
-    coef: Float[Tensor, "m t"],
-    index: Int[Tensor, " k"],
-    y: Float[Tensor, "k t"],
-) -> Float[Tensor, "k t"]:
+    coef: Float[Array, "m t"],
+    index: Int[Array, " k"],
+    y: Float[Array, "k t"],
+) -> Float[Array, "k t"]:
     """Return the residuals y - f of some rows; for all rows as centers, shift times coef.
 
     The shift is N times the penalty. The product is exact up to the residual of the system, far
@@ -132,8 +132,8 @@ def _residuals(
     """
     # From (K + ridge) c = y follows y - K c = ridge c, without a product.
     if isinstance(problem, FullProblem):
-        return (problem.ridge * coef.to(y.device))[index.to(y.device)]
-    return y - (problem.K.at(index) @ coef).to(y)
+        return (problem.ridge * xp.to_device(coef, y.device))[xp.to_device(index, y.device)]
+    return y - xp.cast_like(problem.K.at(index) @ coef, y)
 
 
 def long_fit(

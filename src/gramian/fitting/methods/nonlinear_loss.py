@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import cast
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from ... import _arrays as xp
 from ... import losses
+from ..._arrays import Array
 from ..._messages.errors import SETTING_FORM, ParameterError
 from ...data import gather_rows
 from ...landmarks import Landmarks
@@ -44,7 +44,7 @@ class NonlinearLoss(Method):
         Loss in the unit of the targets.
     unit : float
         Unit of the targets.
-    targets : Tensor of shape (n, t)
+    targets : Array of shape (n, t)
         Targets divided by the unit.
 
     Notes
@@ -58,7 +58,7 @@ class NonlinearLoss(Method):
     settings: FitSettings
     loss: Loss
     unit: float
-    targets: Float[Tensor, "n t"]
+    targets: Float[Array, "n t"]
 
     @classmethod
     def of(cls, settings: FitSettings, data: TrainingData) -> NonlinearLoss:
@@ -72,7 +72,7 @@ class NonlinearLoss(Method):
         # `after_choices` puts these targets in place of the scaled
         # ones: they must be of the same rows.
         data = data.without_zero_weights()
-        loss, y = loss_for(settings.loss, data), data.targets.double()
+        loss, y = loss_for(settings.loss, data), xp.to_float64(data.targets)
         loss.check(y)
         unit = loss.unit(y, ones_or(data))
         return cls(settings, loss.for_unit(unit), unit, y / unit)
@@ -84,7 +84,7 @@ class NonlinearLoss(Method):
         plain = replace(settings, loss=SQUARED_LOSS, solver="auto")
         if data.coded:
             return plain, data
-        surrogate = self.loss.surrogate(data.targets.double(), ones_or(data))
+        surrogate = self.loss.surrogate(xp.to_float64(data.targets), ones_or(data))
         return plain, replace(data, targets=surrogate)
 
     def after_choices(
@@ -105,7 +105,7 @@ class NonlinearLoss(Method):
         placed = placed.with_landmarks(len(landmarks.weight))
         K, landmarks = placed.K, kept_in_file(landmarks, settings.centers_file) or landmarks
         data, loss, penalty = placed.data, self.loss, settings.one_penalty
-        offset = loss.constant(data.targets.double(), ones_or(data)).to(K.device)
+        offset = xp.to_device(loss.constant(xp.to_float64(data.targets), ones_or(data)), K.device)
         if self.settings.chooses_penalty:
             m = len(landmarks.weight)
             penalty = loss_penalty.choose_penalty(
@@ -118,19 +118,19 @@ class NonlinearLoss(Method):
         self,
         prepared: Prepared,
         start: Start,
-        coef: Float[Tensor, "m t"],
+        coef: Float[Array, "m t"],
         held_values: HeldValues | None,
     ) -> KernelModel:
         """Return the model, with the link of the loss."""
         data, loss = prepared.data, self.loss
-        offset = cast("LossProblem", start.problem).offset.cpu()
+        offset = xp.to_host(cast("LossProblem", start.problem).offset)
         model = data.model(
             prepared.kernel,
             centers_on_host(start.landmarks, data.rows),
             coef,
             # The problem is in units of the loss, predictions are in units of the target.
             target_shift=self.unit * offset,
-            target_scale=torch.full((len(offset),), self.unit, dtype=torch.float64),
+            target_scale=xp.full((len(offset),), self.unit, dtype=xp.float64),
             target=data.target if data.coded or data.target is None else loss.names(data.target),
             probabilities=LogOdds() if data.coded else None,
             link=None if data.coded or loss.link is IDENTITY else loss.link,
@@ -169,7 +169,7 @@ def loss_problem(
     found: Landmarks,
     penalty: float,
     loss: Loss,
-    offset: Float[Tensor, " q"],
+    offset: Float[Array, " q"],
 ) -> LossProblem:
     """Return the problem with these landmarks as centers."""
     at = nystrom_problem(K, data, found, penalty)
@@ -188,13 +188,13 @@ def loss_problem(
 
 def all_rows(K: KernelOperator) -> Landmarks:
     """Return all rows as landmarks."""
-    index = torch.arange(K.shape[0])
+    index = xp.arange(K.shape[0])
     points_taken = gather_rows(K.rows, index, K.host_bytes)
-    return Landmarks(points_taken, torch.ones(len(index), dtype=torch.float64), index)
+    return Landmarks(points_taken, xp.ones(len(index), xp.float64), index)
 
 
-def ones_or(data: TrainingData) -> Float[Tensor, " n"]:
+def ones_or(data: TrainingData) -> Float[Array, " n"]:
     """Return the weights of the rows; ones for unweighted data."""
     if data.weights is not None:
-        return data.weights.double()
-    return data.targets.new_ones(len(data.targets), dtype=torch.float64)
+        return xp.to_float64(data.weights)
+    return xp.ones(len(data.targets), xp.float64, like=data.targets)

@@ -8,9 +8,8 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import torch
-from torch import Tensor
-
+from ... import _arrays as xp
+from ..._arrays import Array, RandomStream
 from ..._parameters.types import Callbacks
 from ...callbacks import Checkpoint
 from ...problems import Problem
@@ -83,7 +82,7 @@ def run(
     stop: Sequence[Stop],
     callbacks: Callbacks,
     state: State | None,
-    rng: torch.Generator,
+    rng: RandomStream,
 ) -> Result:
     """Run the solver of a fit: `solve`, with the model kept if an error ends it.
 
@@ -117,9 +116,9 @@ def interrupted_model(error: Exception) -> Fitted | None:
     return vars(error).get("fitted")
 
 
-def _is_useful(coef: Tensor) -> bool:
+def _is_useful(coef: Array) -> bool:
     """Return whether coefficients are finite, and not all zero as at the start."""
-    return bool(coef.isfinite().all() and coef.any())
+    return bool(xp.isfinite(coef).all() and coef.any())
 
 
 def check_not_diverged(result: Result) -> None:

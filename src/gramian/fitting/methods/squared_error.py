@@ -8,8 +8,9 @@ from dataclasses import replace
 from typing import Any, cast
 
 from jaxtyping import Float
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from ..._messages.errors import Text
 from ..._parameters.types import LandmarksLike, MetricLike
 from ...data import RowSource
@@ -78,7 +79,7 @@ class SquaredError(Method):
         self,
         prepared: Prepared,
         start: Start,
-        coef: Float[Tensor, "m t"],
+        coef: Float[Array, "m t"],
         held_values: HeldValues | None,
     ) -> KernelModel:
         """Return the model, with probabilities of classes fitted to held-out rows."""
@@ -90,7 +91,7 @@ class SquaredError(Method):
         model = data.model(prepared.kernel, centers, coef, probabilities=probabilities)
         return prepared.scaling.model(model)
 
-    def centers(self, prepared: Prepared, start: Start) -> RowSource | Tensor:
+    def centers(self, prepared: Prepared, start: Start) -> RowSource | Array:
         """Return the centers of the model: landmarks, or all rows."""
         return centers_on_host(start.landmarks, prepared.data.rows)
 
@@ -163,7 +164,7 @@ def _start_of_path(prepared: Prepared, rng: Generators) -> Start:
 def _drawn_folds(settings: FitSettings, data: TrainingData, rng: Generators) -> list[Split]:
     if rng.folds is None:
         raise ValueError("a path of penalties needs a generator for its folds")
-    classes = held_out.labels(data.targets).cpu() if data.coded else None
+    classes = xp.to_host(held_out.labels(data.targets)) if data.coded else None
     return held_out.folds(len(data.targets), cast("int | None", settings.cv), rng.folds, classes)
 
 

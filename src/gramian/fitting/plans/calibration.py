@@ -8,10 +8,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import torch
-from torch import Tensor
-
+from ... import _arrays as xp
 from ... import _linalg as la
+from ..._arrays import Array, RandomStream
 from ...data import as_rows
 from ...kernels import Kernel
 from ...operators import Engine, KernelOperator
@@ -44,7 +43,7 @@ def calibrated_seconds(
     evaluations: int,
     kernel: Kernel,
     engine: Engine,
-    dtype: torch.dtype,
+    dtype: xp.DType,
     device: str = "cpu",
 ) -> float:
     """Return the predicted seconds, from the speed of a small product and factorisation.
@@ -73,20 +72,20 @@ def device_speed(device: str) -> tuple[float, float]:
     """Return operations of a factorisation, and bytes read, per second; measured once a process."""
     # A device needs a larger matrix to be busy. The matrix I + 1/k is positive definite.
     k = 600 if device == "cpu" else 4096
-    A = torch.eye(k, dtype=torch.float64, device=device) + 1 / k
+    A = xp.eye(k, xp.float64, device=device) + 1 / k
     # The factorisation overwrites its matrix, so each call has a copy.
-    flops = k**3 / 3 / _seconds(lambda: la.cholesky_(la.by_columns(A.clone())))
+    flops = k**3 / 3 / _seconds(lambda: la.cholesky_(la.by_columns(xp.copy(A))))
     # A product with one column is as slow as the reading of the matrix.
-    wide = torch.ones(READ_BYTES // 8000, 1000, dtype=torch.float64, device=device)
-    column = wide[0, :, None].clone()
-    return flops, 8 * wide.numel() / _seconds(lambda: float((wide @ column)[0, 0]))
+    wide = xp.ones((READ_BYTES // 8000, 1000), xp.float64, device=device)
+    column = xp.copy(wide[0, :, None])
+    return flops, 8 * xp.size(wide) / _seconds(lambda: float((wide @ column)[0, 0]))
 
 
 def pair_seconds(
     size: FitSize,
     kernel: Kernel,
     engine: Engine,
-    dtype: torch.dtype,
+    dtype: xp.DType,
     rows: int = CALIBRATION_ROWS,
     **budget: float,
 ) -> float:
@@ -100,16 +99,16 @@ def pair_seconds(
 
 
 def _points(
-    size: FitSize, engine: Engine, dtype: torch.dtype, count: int = CALIBRATION_ROWS
-) -> tuple[Tensor, Tensor, Tensor]:
+    size: FitSize, engine: Engine, dtype: xp.DType, count: int = CALIBRATION_ROWS
+) -> tuple[Array, Array, Array]:
     """Return rows, landmarks and coefficients of a small product."""
-    rng = torch.Generator().manual_seed(0)
+    rng = RandomStream(0)
     scale = 1 if engine.on_host else DEVICE_SCALE
     rows = max(min(count * scale, CALIBRATION_NUMBERS * min(scale, 8) // size.d), 64)
     # Between 0 and 1: some kernels refuse negative features, others numbers that are no latitudes.
-    x = engine.place(torch.rand(rows, size.d, dtype=dtype, generator=rng))
+    x = engine.place(rng.random((rows, size.d), dtype))
     z = x[: min(size.m, 2000)]
-    return x, z, engine.place(torch.randn(len(z), size.t, dtype=dtype, generator=rng))
+    return x, z, engine.place(rng.standard_normal((len(z), size.t), dtype))
 
 
 def _seconds(work: Callable[[], object], budget: float = MEASUREMENT_SECONDS) -> float:

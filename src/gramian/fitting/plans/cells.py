@@ -94,6 +94,6 @@ def temporary_file_bytes(
 
 
 def workers_of(cells: int, engine: Engine) -> int:
-    """Return the number of cells to solve at once: the threads of torch, on the host."""
+    """Return the number of cells to solve at once: the threads of the BLAS, on the host."""
     # A device computes one cell after the other: several would only share it.
     return min(default_threads(), cells) if engine.device_bytes() is None else 1

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-import torch
-
+from ... import _arrays as xp
+from ..._arrays import Array
+from ...data import ArrayRows, RowSource
 from ...kernels import Kernel
-from ...operators import Engine, KernelOperator, copy_rows
+from ...operators import Engine, KernelOperator
 from ...solvers import Solver
 from ..inputs.training_data import TrainingData
 from .memory import FitSize
@@ -76,7 +77,7 @@ class PlacedData:
             cols=data.rows,
             memory_bytes=where.block_bytes,
             host_bytes=where.host_blocks,
-            device=torch.device(where.device),
+            device=where.device,
         )
         return replace(self, data=data, K=K)
 
@@ -87,6 +88,20 @@ def _move_data(data: TrainingData, where: Placement, engine: Engine) -> Training
     # Rows that are on the device already are not copied.
     if where.with_rows and not rows.remote and not resident_bytes(rows):
         row_bytes = rows.shape[1] * rows.dtype.itemsize
-        rows = copy_rows(engine.feed(rows), max(1, COPIED_AT_ONCE // row_bytes))
-    weights = None if data.weights is None else data.weights.to(where.device)
-    return replace(data, rows=rows, targets=data.targets.to(where.device), weights=weights)
+        rows = _copy_rows(engine.feed(rows), max(1, COPIED_AT_ONCE // row_bytes))
+    weights = None if data.weights is None else xp.to_device(data.weights, where.device)
+    return replace(
+        data, rows=rows, targets=xp.to_device(data.targets, where.device), weights=weights
+    )
+
+
+def _copy_rows(rows: RowSource, size: int) -> ArrayRows:
+    """Return all rows as one array on the device of their blocks, read `size` rows at a time."""
+    copied: Array | None = None
+    for part, block in rows.blocks(size):
+        # The first block tells the device and dtype, which the source itself may not know.
+        copied = xp.empty(rows.shape, like=block) if copied is None else copied
+        copied[part] = block
+    if copied is None:
+        raise ValueError(f"{rows!r} has no rows")
+    return ArrayRows(copied, feature_names=rows.feature_names)

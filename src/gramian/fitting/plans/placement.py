@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ... import _arrays as xp
 from ..._messages.checks import readable_bytes
 from ..._messages.errors import TextError
 from ..._parallel.machine import machine_memory
@@ -137,6 +138,6 @@ def _least_on_device(engine: Engine, solver: Solver[Any, Any], size: FitSize) ->
 def resident_bytes(rows: RowSource) -> int:
     """Return the bytes of rows that are on a device, else 0."""
     # The first row of an array shows its device.
-    if not isinstance(rows, ArrayRows) or next(rows.blocks(1))[1].device.type == "cpu":
+    if not isinstance(rows, ArrayRows) or xp.is_host(xp.device_of(next(rows.blocks(1))[1])):
         return 0
     return rows.shape[0] * rows.shape[1] * rows.dtype.itemsize

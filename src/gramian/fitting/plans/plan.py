@@ -6,9 +6,9 @@ import math
 from dataclasses import replace
 from typing import Any
 
-import torch
-
+from ... import _arrays as xp
 from ... import solvers
+from ..._arrays import RandomStream
 from ...data import RemoteDescription, RowSource, decoded_bytes, subset
 from ...kernels import Gaussian, Kernel, Linear
 from ...operators import factor_bytes
@@ -108,8 +108,8 @@ def _kernel(settings: FitSettings, rows: RowSource) -> Kernel:
     if rows.entries is not None:
         kernel = Linear() if kernel.bilinear else Gaussian()
     # Random rows: a plan must not read the data, but the kernel needs a lengthscale.
-    rng = torch.Generator().manual_seed(0)
-    return kernel.resolve(torch.rand(50, rows.width, generator=rng))
+    rng = RandomStream(0)
+    return kernel.resolve(rng.random((50, rows.width), xp.float32))
 
 
 def _of_matrix(settings: FitSettings, rows: RowSource, targets: int) -> Plan:
@@ -169,7 +169,7 @@ def _one_cell(settings: FitSettings, rows: RowSource) -> tuple[FitSettings, RowS
     cell_size = min(partition_of(settings.cells).rows, len(rows))
     cell_settings = replace(settings, cells=None, landmarks=None)
     return cell_settings, RemoteDescription(rows, cell_size) if rows.remote else subset(
-        rows, torch.arange(cell_size)
+        rows, xp.arange(cell_size)
     )
 
 

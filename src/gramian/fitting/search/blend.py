@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from ..._parallel.seconds import read_seconds
 from ...model import Trees
 from ...paths.sample import squared_loss
@@ -48,12 +48,12 @@ class SearchTrees:
     ----------
     trees : Trees
         Fitted to all rows of the search.
-    values : Tensor of shape (v, t)
+    values : Array of shape (v, t)
         Predictions of the held-out rows of its splits, by trees that have not learned from them.
     """
 
     trees: Trees
-    values: Float[Tensor, "v t"]
+    values: Float[Array, "v t"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +86,7 @@ def fit_trees(
     search: SearchState,
     by_cells: CellSearch | None,
     scaled: ScaledData,
-    index: Int[Tensor, " s"] | None,
+    index: Int[Array, " s"] | None,
 ) -> SearchTrees | None:
     """Return the trees of a search; None without a blend.
 
@@ -97,7 +97,7 @@ def fit_trees(
     by_cells : CellSearch or None
         If all rows are in memory for cells, the trees are fitted to all rows, else to the sample.
     scaled : ScaledData
-    index : Tensor of shape (s,), or None
+    index : Array of shape (s,), or None
         Numbers of the rows of the search, if they are not all.
     """
     if settings.blend is None:
@@ -112,7 +112,7 @@ def fit_trees(
 
 def _fit_splits(material: Material, data: TrainingData, clock: Clock) -> SearchTrees:
     """Fit trees to each split, with rounds by early stopping, and to all rows with their mean."""
-    X, Y, w = data.rows.take(torch.arange(len(data.rows))), data.targets, data.weights
+    X, Y, w = data.rows.take(xp.arange(len(data.rows))), data.targets, data.weights
     categories = () if data.encoding is None else data.encoding.categories
     fit, values, rounds = partial(Trees.fit, coded=data.coded, categories=categories), [], []
     # Kernel evaluations do not limit trees: their rounds are the same on every machine.
@@ -129,11 +129,11 @@ def _fit_splits(material: Material, data: TrainingData, clock: Clock) -> SearchT
         values.append(trees.predict_array(held_out[0]))
         rounds.append(trees.rounds)
     means = [round(sum(counts) / len(counts)) for counts in zip(*rounds, strict=True)]
-    return SearchTrees(fit(X, Y, w, rounds=means), torch.cat(values))
+    return SearchTrees(fit(X, Y, w, rounds=means), xp.concat(values))
 
 
 def blend_held_out(
-    held: HeldValues, trees: SearchTrees, scale: Float[Tensor, " t"], score: LossOf | None
+    held: HeldValues, trees: SearchTrees, scale: Float[Array, " t"], score: LossOf | None
 ) -> Blended | None:
     """Return the blend of least loss on held-out rows; None for the kernel model alone.
 
@@ -146,7 +146,7 @@ def blend_held_out(
     held : HeldValues
         Predictions of the kernel model: of the held-out rows of the trees, or of the first of them.
     trees : SearchTrees
-    scale : Tensor of shape (t,)
+    scale : Array of shape (t,)
         Units of the targets.
     score : callable, optional
         Loss that compares predictions; the mean squared error if None.
@@ -168,14 +168,16 @@ def blend_held_out(
     return Blended(KERNEL_WEIGHTS[best], candidates[best], losses[best])
 
 
-def _is_clear_gain(before: HeldValues, after: HeldValues, scale: Float[Tensor, " t"]) -> bool:
+def _is_clear_gain(before: HeldValues, after: HeldValues, scale: Float[Array, " t"]) -> bool:
     """Return whether the mean squared error of rows falls by more than its standard error."""
-    errors = [((rows.values - rows.truth) / scale).square().mean(dim=1) for rows in (before, after)]
+    errors = [
+        xp.square((rows.values - rows.truth) / scale).mean(axis=1) for rows in (before, after)
+    ]
     falls = errors[0] - errors[1]
-    w = torch.ones_like(falls) if before.weights is None else before.weights.double()
+    w = xp.ones_like(falls) if before.weights is None else xp.to_float64(before.weights)
     w = w / w.sum()
     gain = w @ falls
-    return bool(gain > (w.square() @ (falls - gain).square()).sqrt())
+    return bool(gain > xp.sqrt(xp.square(w) @ xp.square(falls - gain)))
 
 
 # The journal of a search finds the classes by these names.

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array, RandomStream
 from ..._messages.errors import TextError
 from ...callbacks import Checkpoint
 from ...callbacks.journal import Journal
@@ -30,7 +30,7 @@ class ScaledData:
 
     data: TrainingData
     rows: RowSource
-    targets: Float[Tensor, "n t"]
+    targets: Float[Array, "n t"]
     features: Standardizer | None
     of_targets: Standardizer
 
@@ -46,7 +46,7 @@ class ScaledData:
         if (
             data.coded
         ):  # Codes stay on the scale of errors; their mean is the best constant prediction.
-            of_targets = Standardizer(of_targets.mean, torch.ones_like(of_targets.scale))
+            of_targets = Standardizer(of_targets.mean, xp.ones_like(of_targets.scale))
         targets = of_targets.scale_numbers(data.targets)
         return cls(data, rows, targets, features, of_targets)
 
@@ -83,16 +83,16 @@ def check_data(data: TrainingData) -> None:
 
 
 def material_of(
-    scaled: ScaledData, settings: SearchSettings, rng: torch.Generator
-) -> tuple[Material, Int[Tensor, " s"] | None]:
+    scaled: ScaledData, settings: SearchSettings, rng: RandomStream
+) -> tuple[Material, Int[Array, " s"] | None]:
     """Return the material of a search: rows in memory, and their numbers unless all are used."""
     data, n = scaled.data, len(scaled.rows)
     index = None
     if n > MOST_ROWS:
         # In order, so that rows of a file are read in one pass.
-        index = torch.randperm(n, generator=rng)[:MOST_ROWS].sort().values
+        index = xp.sort(rng.permutation(n)[:MOST_ROWS])
     rows = scaled.rows if index is None else subset(scaled.rows, index)
-    X = rows.take(torch.arange(len(rows)))
+    X = rows.take(xp.arange(len(rows)))
     Y = scaled.targets if index is None else scaled.targets[index]
     weights = data.weights if index is None or data.weights is None else data.weights[index]
     splits = None
@@ -101,7 +101,7 @@ def material_of(
         splits = search_splits(settings.cv, data if index is None else data.part(index), rng)
     material = Material.of(
         X,
-        Y.to(X.dtype),
+        xp.cast(Y, X.dtype),
         weights,
         coded=data.coded,
         splits=splits,
@@ -116,7 +116,7 @@ def search_journal(
     settings: SearchSettings,
     data: TrainingData,
     material: Material,
-    rng: torch.Generator,
+    rng: RandomStream,
 ) -> Journal:
     """Return the journal of a search in the file of a checkpoint.
 
@@ -133,7 +133,7 @@ def search_journal(
         "targets": tensor_digest(data.targets),
         "weights": tensor_digest(data.weights),
         "held-out rows": " ".join(map(tensor_digest, parts)),
-        "random_state": tensor_digest(rng.get_state()),
+        "random_state": tensor_digest(rng.state()),
         "budget": repr(settings.budget),
         "settings": repr(
             (settings.space, settings.standardize, settings.memory_limit, settings.blend)
@@ -149,10 +149,10 @@ def score_of(settings: SearchSettings, material: Material, targets: Standardizer
     if score_given is None:
         return None
     # Scores of the user are in the units of the targets.
-    truth = material.truth.double() * targets.scale + targets.mean
+    truth = xp.to_float64(material.truth) * targets.scale + targets.mean
 
-    def score(values: Float[Tensor, "v t"]) -> float:
-        predicted = values.double() * targets.scale + targets.mean
+    def score(values: Float[Array, "v t"]) -> float:
+        predicted = xp.to_float64(values) * targets.scale + targets.mean
         loss = float(score_given(predicted, truth, material.held_weights))
         return loss if math.isfinite(loss) else math.inf
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import torch
-
+from ... import _arrays as xp
+from ..._arrays import RandomStream
 from ...data import as_rows
 from ...kernels import medians
 from ...kernels._lengthscale import lengthscale_of
@@ -16,7 +16,7 @@ from .settings import SearchSettings
 
 
 def choose_default_recipe(
-    material: Material, data: TrainingData, settings: SearchSettings, rng: torch.Generator
+    material: Material, data: TrainingData, settings: SearchSettings, rng: RandomStream
 ) -> tuple[Recipe, float] | None:
     """Return the recipe that the defaults of `KernelRidge` choose by leave-one-out, and its loss.
 
@@ -27,7 +27,7 @@ def choose_default_recipe(
     data : TrainingData
         Training data, with the classes.
     settings : SearchSettings
-    rng : torch.Generator
+    rng : RandomStream
 
     Returns
     -------
@@ -44,7 +44,7 @@ def choose_default_recipe(
     if len(material.X) > FEW_ROWS or not is_usual or "quantile" not in space.inputs:
         return None
     training = TrainingData(
-        as_rows(material.X), material.Y.double(), material.weights, data.classes
+        as_rows(material.X), xp.to_float64(material.Y), material.weights, data.classes
     )
     best, _ = compare_recipes(FitSettings(), training, landmarks=None, rng=rng)
     multiple = medians(lengthscale_of(best.kernel))

@@ -8,10 +8,9 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
+from ..._arrays import Array, RandomStream
 from ..._parallel.seconds import cpu_time
 from ...data import Standardizer
 from ...model import AverageModel, BlendModel, KernelModel, Model
@@ -52,7 +51,7 @@ class Searched:
     unit : float
         Unit of the square root of a loss, in units of the target; 1 for classes and several
         targets.
-    truth : Tensor of shape (v, t)
+    truth : Array of shape (v, t)
         Targets of the held-out rows, scaled like the values of trials.
     targets : Standardizer
         Scaling of truth and values: ``values * scale + mean`` is in units of the target, or codes.
@@ -67,19 +66,19 @@ class Searched:
     seconds: float
     interrupted: bool
     unit: float
-    truth: Float[Tensor, "v t"]
+    truth: Float[Array, "v t"]
     targets: Standardizer
     left_out: tuple[str, ...]
 
 
-def search_fit(data: TrainingData, settings: SearchSettings, rng: torch.Generator) -> Searched:
+def search_fit(data: TrainingData, settings: SearchSettings, rng: RandomStream) -> Searched:
     """Search for a model and fit it to all rows.
 
     Parameters
     ----------
     data : TrainingData
     settings : SearchSettings
-    rng : torch.Generator
+    rng : RandomStream
 
     Raises
     ------
@@ -95,7 +94,7 @@ def search_fit(data: TrainingData, settings: SearchSettings, rng: torch.Generato
         return _search_and_fit(data, settings, rng)
 
 
-def _search_and_fit(data: TrainingData, settings: SearchSettings, rng: torch.Generator) -> Searched:
+def _search_and_fit(data: TrainingData, settings: SearchSettings, rng: RandomStream) -> Searched:
     """Search and fit, with the seconds of the budget."""
     clock = Clock(budget_without_trees(settings))
     data = data.without_zero_weights()
@@ -162,7 +161,7 @@ def _search(
 
 
 def _cell_search(
-    settings: SearchSettings, search: Search, scaled: ScaledData, index: Int[Tensor, " s"] | None
+    settings: SearchSettings, search: Search, scaled: ScaledData, index: Int[Array, " s"] | None
 ) -> CellSearch | None:
     """Return the search by cells of the rows beyond a sample; None if the sample has all rows."""
     if index is None:
@@ -223,7 +222,7 @@ def _last_fits(
     found: Search,
     by_cells: CellSearch | None,
     scaled: ScaledData,
-    index: Int[Tensor, " s"] | None,
+    index: Int[Array, " s"] | None,
     interrupted: bool,
     settings: SearchSettings,
 ) -> tuple[list[Member], bool]:
@@ -290,7 +289,7 @@ def _final_model(
     by_cells: CellSearch | None,
     members: list[Member],
     scaled: ScaledData,
-    index: Int[Tensor, " s"] | None,
+    index: Int[Array, " s"] | None,
     trees: SearchTrees | None,
     score: LossOf | None,
 ) -> tuple[Model, list[Trial]]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jaxtyping import Int
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from ...data import subset
 from ...model import Model
 from ...search import CellSearch, Member, SearchState
@@ -20,7 +21,7 @@ def held_out(
     members: Sequence[Member],
     model: Model,
     scaled: ScaledData,
-    index: Int[Tensor, " s"] | None,
+    index: Int[Array, " s"] | None,
 ) -> HeldValues:
     """Return predictions of the held-out rows, in the units of the targets.
 
@@ -33,7 +34,7 @@ def held_out(
     model : Model
         The model of these members.
     scaled : ScaledData
-    index : Tensor of shape (s,), or None
+    index : Array of shape (s,), or None
         Numbers of the rows of the search, if they are not all.
 
     Notes
@@ -53,9 +54,9 @@ def held_out(
         validation = material.splits[0].validation
         rows = subset(scaled.data.rows, validation if index is None else index[validation])
         v, weights = len(validation), material.held_weights
-        truth = material.truth[:v].double() * scale.scale + scale.mean
+        truth = xp.to_float64(material.truth[:v]) * scale.scale + scale.mean
         return HeldValues(model.predict(rows), truth, None if weights is None else weights[:v])
     predictions, truth = (
-        part.double() * scale.scale + scale.mean for part in (values, material.truth)
+        xp.to_float64(part) * scale.scale + scale.mean for part in (values, material.truth)
     )
     return HeldValues(predictions, truth, material.held_weights)

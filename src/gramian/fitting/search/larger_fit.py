@@ -6,10 +6,10 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array, RandomStream
 from ..._parallel.seconds import read_seconds
 from ...callbacks import Checkpoint
 from ...data import Complement, RowSource, as_rows
@@ -37,9 +37,9 @@ FALKON_RATE = 4e8
 def cell_search(
     search: SearchState,
     rows: RowSource,
-    targets: Float[Tensor, "n t"],
-    weights: Float[Tensor, " n"] | None,
-    index: Int[Tensor, " s"],
+    targets: Float[Array, "n t"],
+    weights: Float[Array, " n"] | None,
+    index: Int[Array, " s"],
     most: int,
     folds: Sequence[Split] = (),
 ) -> CellSearch | None:
@@ -50,9 +50,9 @@ def cell_search(
     search : SearchState
         Search on a sample.
     rows : RowSource of shape (n, d)
-    targets : Tensor of shape (n, t)
-    weights : Tensor of shape (n,), optional
-    index : Tensor of shape (s,)
+    targets : Array of shape (n, t)
+    weights : Array of shape (n,), optional
+    index : Array of shape (s,)
         Numbers of the rows of the sample, which the cells include.
     most : int
         Number of rows that memory allows.
@@ -67,51 +67,49 @@ def cell_search(
     if n < len(rows):
         logger.info("cells have %d of %d rows, as many as memory holds", n, len(rows))
     validation = index[sample.splits[0].validation]
-    is_free = torch.ones(n, dtype=torch.bool)
+    is_free = xp.ones(n, xp.bool)
     is_free[index] = False
-    other_numbers = is_free.nonzero()[:, 0]
+    other_numbers = xp.flatnonzero(is_free)
     more = max(0, min(n // HELD_OUT[0], HELD_OUT[1]) - len(validation))
-    validation = torch.cat(
-        [validation, other_numbers[torch.randperm(len(other_numbers), generator=sample.rng)[:more]]]
+    validation = xp.concat(
+        [validation, other_numbers[sample.rng.permutation(len(other_numbers))[:more]]]
     )
     is_free[:] = True
     is_free[validation] = False
     material = Material.of(
         rows.take(in_memory_rows),
-        targets[in_memory_rows].to(rows.dtype),
+        xp.cast(targets[in_memory_rows], rows.dtype),
         None if weights is None else weights[in_memory_rows],
         coded=sample.coded,
-        splits=[Split(is_free.nonzero()[:, 0], validation)],
+        splits=[Split(xp.flatnonzero(is_free), validation)],
         rng=sample.rng,
         scales=sample.scales,
     )
-    place = torch.full((len(rows),), -1)
-    place[in_memory_rows] = torch.arange(n)
+    place = xp.full((len(rows),), -1)
+    place[in_memory_rows] = xp.arange(n)
     places = [Split(_places(place, fold.train), _places(place, fold.validation)) for fold in folds]
     return CellSearch(search, material.mapped_as(sample), places)
 
 
-def _places(place: Int[Tensor, " n"], index: Int[Tensor, " k"]) -> Int[Tensor, " _"]:
+def _places(place: Int[Array, " n"], index: Int[Array, " k"]) -> Int[Array, " _"]:
     """Return the positions in memory of the rows `index`; other rows are left out."""
     positions = place[index]
     return positions[positions >= 0]
 
 
 def _some_with(
-    index: Int[Tensor, " s"], n: int, most: int, rng: torch.Generator
-) -> tuple[Int[Tensor, " k"], Int[Tensor, " s"]]:
+    index: Int[Array, " s"], n: int, most: int, rng: RandomStream
+) -> tuple[Int[Array, " k"], Int[Array, " s"]]:
     """Return increasing numbers of random rows that include `index`, and its positions."""
     if n <= most:
-        return torch.arange(n), index
+        return xp.arange(n), index
     # The sample must be among the rows, because the search has chosen and compared with it.
-    is_taken = torch.zeros(n, dtype=torch.bool)
+    is_taken = xp.zeros(n, xp.bool)
     is_taken[index] = True
-    other_numbers = (~is_taken).nonzero()[:, 0]
-    is_taken[
-        other_numbers[torch.randperm(len(other_numbers), generator=rng)[: most - len(index)]]
-    ] = True
-    row_numbers = is_taken.nonzero()[:, 0]
-    return row_numbers, torch.searchsorted(row_numbers, index)
+    other_numbers = xp.flatnonzero(~is_taken)
+    is_taken[other_numbers[rng.permutation(len(other_numbers))[: most - len(index)]]] = True
+    row_numbers = xp.flatnonzero(is_taken)
+    return row_numbers, xp.find_insertions(row_numbers, index)
 
 
 def members_of_cells(by_cells: CellSearch) -> list[Member]:
@@ -137,9 +135,9 @@ def members_of_cells(by_cells: CellSearch) -> list[Member]:
 def with_landmarks(
     search: SearchState,
     rows: RowSource,
-    targets: Float[Tensor, "n t"],
-    weights: Float[Tensor, " n"] | None,
-    index: Int[Tensor, " s"],
+    targets: Float[Array, "n t"],
+    weights: Float[Array, " n"] | None,
+    index: Int[Array, " s"],
     checkpoint: Checkpoint | None = None,
 ) -> Member | None:
     """Fit the best stem to all rows by FALKON, with as many landmarks as time allows.
@@ -149,8 +147,8 @@ def with_landmarks(
     """
     material = search.material
     stem, split = search.best_stem(), material.splits[0]
-    validation, order = index[split.validation].sort()
-    stays = torch.ones(len(rows), dtype=torch.bool)
+    validation, order = xp.sort_with_order(index[split.validation])
+    stays = xp.ones(len(rows), xp.bool)
     stays[validation] = False
     mapped: RowSource = rows
     if stem.recipe.inputs == "quantile":
@@ -164,12 +162,13 @@ def with_landmarks(
     fitted = Complement(mapped, validation)
     K = KernelOperator(kernel, fitted, fitted, search.engine, meter=search.clock.meter)
     penalty = stem.penalty * len(split.train) / len(rows)
-    landmarks = torch.randperm(len(fitted), generator=material.rng)[:m].sort().values
+    landmarks = xp.sort(material.rng.permutation(len(fitted))[:m])
     w = None if weights is None else weights[stays]
-    problem = NystromProblem.at(K, landmarks, targets[stays].to(rows.dtype), penalty, w)
+    problem = NystromProblem.at(K, landmarks, xp.cast(targets[stays], rows.dtype), penalty, w)
     coef = search.clock.steps.run("landmarks", lambda: _solve(problem, search, checkpoint))
-    centers = problem.K.cols.take(torch.arange(m))
-    values = (replace(problem.K, rows=as_rows(mapped.take(validation))) @ coef)[order.argsort()]
+    centers = problem.K.cols.take(xp.arange(m))
+    K_held = replace(problem.K, rows=as_rows(mapped.take(validation)))
+    values = (K_held @ coef)[order.argsort(stable=True)]
     loss, best = _losses(search, values)
     logger.info("FALKON with %d landmarks: loss %.4g, all rows of the sample %.4g", m, loss, best)
     if not loss < best:
@@ -182,14 +181,16 @@ def with_landmarks(
 
 def _solve(
     problem: NystromProblem, search: SearchState, checkpoint: Checkpoint | None
-) -> Float[Tensor, "m t"]:
+) -> Float[Array, "m t"]:
     """Solve by FALKON, and return the coefficients."""
     stop = [
         max_iterations(FALKON_ITERATIONS),
         deadline(read_seconds() + search.clock.remaining_seconds),
     ]
     if checkpoint is None:
-        return solve(problem, Falkon(), stop=stop, rng=search.material.rng).state.coef.double()
+        return xp.to_float64(
+            solve(problem, Falkon(), stop=stop, rng=search.material.rng).state.coef
+        )
     # The file of the checkpoint is the journal of the search: the solver needs one of its own.
     path = checkpoint.path.with_name(f"{checkpoint.path.name}.falkon")
     saved = Checkpoint(path, checkpoint.every, checkpoint.resume, checkpoint.every_seconds)
@@ -199,10 +200,10 @@ def _solve(
     )
     # The journal has the result; the state of the solver would be resumed by another search.
     path.unlink(missing_ok=True)
-    return result.state.coef.double()
+    return xp.to_float64(result.state.coef)
 
 
-def _losses(search: SearchState, values: Tensor) -> tuple[float, float]:
+def _losses(search: SearchState, values: Array) -> tuple[float, float]:
     """Return the losses of predictions and of the search's result on the first held-out rows."""
     material, expected = search.material, search.predict_held_out()
     # With one split, the score of the user compares; folds would need the predictions of all.

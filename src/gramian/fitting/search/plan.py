@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import torch
-
+from ... import _arrays as xp
 from ... import _linalg as la
+from ..._arrays import RandomStream
 from ..._messages.checks import readable_bytes
 from ..._messages.errors import TextError
 from ...data import RowSource, as_rows
@@ -263,22 +263,26 @@ def check_memory(rows: RowSource, targets: int, limit: int) -> None:
 def _seconds(work: _Work, kernel: Kernel, engine: Engine, rows: RowSource, t: int) -> float:
     """Return the seconds of work from the speed of small products and factorisations."""
     k = CALIBRATION_ORDER
-    A = torch.eye(k, dtype=torch.float64) + 1 / k
+    A = xp.eye(k, xp.float64) + 1 / k
     # Random rows cannot stand for sparse ones, whose speed depends on their structure.
     speeds = _of_sparse if rows.sparse else _of_dense
     plain, symmetric = speeds(kernel, engine, rows, t)
-    flop = _measure_seconds(lambda: la.cholesky_(la.by_columns(A.clone()))) / (k**3 / 3)
+    flop = _measure_seconds(lambda: la.cholesky_(la.by_columns(xp.copy(A)))) / (k**3 / 3)
     beside = work.fits * FIT_SECONDS
     return beside + work.narrow * plain + work.wide * symmetric + work.flops * flop
 
 
 def _of_dense(kernel: Kernel, engine: Engine, rows: RowSource, t: int) -> tuple[float, float]:
     """Return the seconds of an entry in products with few columns, and with all shifts."""
-    rng = torch.Generator().manual_seed(0)
-    x = torch.randn(CALIBRATION_ROWS, rows.shape[1], dtype=rows.dtype, generator=rng)
+    rng = RandomStream(0)
+    x = rng.standard_normal((CALIBRATION_ROWS, rows.shape[1]), rows.dtype)
     kernel = kernel.resolve(x[:500])
     x = engine.place(x)
-    n, few_columns, wide = len(x), x.new_ones(len(x), t), x.new_ones(len(x), len(PATH_SHIFTS) * t)
+    n, few_columns, wide = (
+        len(x),
+        xp.ones((len(x), t), like=x),
+        xp.ones((len(x), len(PATH_SHIFTS) * t), like=x),
+    )
     # Reading a number waits for a device, whose calls return before they are done.
     plain = _measure_seconds(lambda: float(engine.matvec(kernel, x, x, few_columns)[0, 0])) / n**2
     symmetric = _measure_seconds(lambda: float(engine.symmetric(kernel, x, wide)[0, 0]))
@@ -288,10 +292,10 @@ def _of_dense(kernel: Kernel, engine: Engine, rows: RowSource, t: int) -> tuple[
 def _of_sparse(kernel: Kernel, engine: Engine, rows: RowSource, t: int) -> tuple[float, float]:
     """Return the seconds as `_of_dense` for sparse rows, from some rows; a fit stores entries."""
     n = min(CALIBRATION_ROWS, len(rows))
-    x = as_rows(rows.take(torch.arange(n)))
-    K = KernelOperator(kernel.resolve(x.take(torch.arange(min(n, 500)))), x, x, engine)
-    few_columns = torch.ones(n, t, dtype=rows.dtype)
-    entries, wide = K.dense(), torch.ones(n, len(PATH_SHIFTS) * t, dtype=rows.dtype)
+    x = as_rows(rows.take(xp.arange(n)))
+    K = KernelOperator(kernel.resolve(x.take(xp.arange(min(n, 500)))), x, x, engine)
+    few_columns = xp.ones((n, t), rows.dtype)
+    entries, wide = K.dense(), xp.ones((n, len(PATH_SHIFTS) * t), rows.dtype)
     plain = _measure_seconds(lambda: float((K @ few_columns)[0, 0])) / n**2
     product = _measure_seconds(lambda: float((entries @ wide)[0, 0])) / n**2
     # Entries are computed once for all products of a fit. Twice, because

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from torch import Tensor
-
+from ..._arrays import Array
 from ...callbacks import Checkpoint
 from ...data import RowSource
 from ...engines import Engine
 from ...search import Budget, Space, TrialCallback
 
-LossOf = Callable[[Tensor, Tensor, Tensor | None], float]
+LossOf = Callable[[Array, Array, Array | None], float]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import torch
+
+from ..._arrays import RandomStream
 
 MAPS_MASK = 0x6D617073
 """Mask that turns the seed of the kernel's sample into the seed of the maps of features."""
@@ -20,29 +21,29 @@ class Generators:
 
     Attributes
     ----------
-    kernel, landmarks, solver : torch.Generator
+    kernel, landmarks, solver : RandomStream
         Generators of the sample of the median heuristic, of the selector and of the solver.
-    folds : torch.Generator or None
+    folds : RandomStream or None
         Generator of the folds of a path of penalties; None in `partial_fit`, which has no path.
-    held_out : torch.Generator or None
+    held_out : RandomStream or None
         Generator of the held-out rows of early stopping; None in `partial_fit`.
-    encoding : torch.Generator or None
+    encoding : RandomStream or None
         Generator of the folds of the means of levels, and of the sample of medians; None in
         `partial_fit`.
-    maps : torch.Generator or None
+    maps : RandomStream or None
         Generator of the sample of quantiles of features, and of a learned metric.
-    choice : torch.Generator or None
+    choice : RandomStream or None
         Generator of the rows used to choose kernel, lengthscale and penalty.
     """
 
-    kernel: torch.Generator
-    landmarks: torch.Generator
-    solver: torch.Generator
-    folds: torch.Generator | None = None
-    held_out: torch.Generator | None = None
-    encoding: torch.Generator | None = None
-    maps: torch.Generator | None = None
-    choice: torch.Generator | None = None
+    kernel: RandomStream
+    landmarks: RandomStream
+    solver: RandomStream
+    folds: RandomStream | None = None
+    held_out: RandomStream | None = None
+    encoding: RandomStream | None = None
+    maps: RandomStream | None = None
+    choice: RandomStream | None = None
 
     @classmethod
     def from_random_state(cls, state: np.random.RandomState, *, folds: bool = True) -> Generators:
@@ -57,10 +58,8 @@ class Generators:
         # `partial_fit` draws three seeds, as it has neither folds
         # nor held-out rows nor an encoding.
         seeds = state.randint(2**31 - 1, size=6 if folds else 3)
-        generators = cls(*(torch.Generator().manual_seed(int(seed)) for seed in seeds))
+        generators = cls(*(RandomStream(int(seed)) for seed in seeds))
         # The seeds of maps and choice are masks of the first one. Two more draws would change the
         # later draws of all estimators that share the state.
-        maps, choice = (
-            torch.Generator().manual_seed(int(seeds[0]) ^ own) for own in (MAPS_MASK, CHOICE_MASK)
-        )
+        maps, choice = (RandomStream(int(seeds[0]) ^ own) for own in (MAPS_MASK, CHOICE_MASK))
         return replace(generators, maps=maps, choice=choice)

@@ -6,10 +6,11 @@ import reprlib
 from functools import partial
 
 import numpy as np
-import torch
 
+from ... import _arrays as xp
 from ... import kernels, losses
 from ... import metric as metrics
+from ..._arrays import RandomStream
 from ..._messages.errors import SETTING_FORM, UNKNOWN_FORM, ParameterError, Text, TextError
 from ..._parameters.types import Lengthscale, LossLike, MetricLike, OptionalKernel, SolverLike
 from ..._sparse import dense
@@ -88,13 +89,13 @@ def metric(given: MetricLike) -> Metric | LinearMap | None:
     return LinearMap.of(array.astype(np.float64))
 
 
-def kernel_for(kernel: Kernel, rows: RowSource, rng: torch.Generator, name: str = "X") -> Kernel:
+def kernel_for(kernel: Kernel, rows: RowSource, rng: RandomStream, name: str = "X") -> Kernel:
     """Return the kernel for these rows, with numeric lengthscales; check its number of features."""
     check_features(kernel, rows, name)
     n = rows.shape[0]
     # With replacement, and repeats left out: a permutation would take 8 n bytes.
-    drawn = torch.randint(n, (MEDIAN_SAMPLE,), generator=rng)
-    sample = rows.take(torch.arange(n) if n <= MEDIAN_SAMPLE else drawn.unique())
+    drawn = rng.integers(n, size=(MEDIAN_SAMPLE,))
+    sample = rows.take(xp.arange(n) if n <= MEDIAN_SAMPLE else xp.unique(drawn))
     kernel.check_layout(sample)
     return kernel.resolve(dense(sample))
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from ... import _arrays as xp
 from ... import _linalg as la
+from ..._arrays import Array
 from ..._messages.errors import SETTING_FORM, ParameterError, TextError
 from ..._sparse import are_equal
 from ...data import RowSource
@@ -50,17 +50,17 @@ class Solved:
     Attributes
     ----------
     factors : Factors
-    residuals : Tensor of shape (n, t)
+    residuals : Array of shape (n, t)
         Residuals y - H y, in the units of the targets.
-    left_out_residuals : Tensor of shape (n, t)
+    left_out_residuals : Array of shape (n, t)
         Residual of each row by the fit without it.
-    residual_leverage : Tensor of shape (n,)
+    residual_leverage : Array of shape (n,)
         1 - H_ii, with all centers.
-    variance : Tensor of shape (n,)
+    variance : Array of shape (n,)
         v of each row without it: see `gramian.model.uncertainty.variance`.
     diagonal : float
         The mean of k(x, x).
-    amplitude : Tensor of shape (t,)
+    amplitude : Array of shape (t,)
         The most likely variance of a Gaussian process, in units of k(x, x) and of the targets
         squared: :math:`y^\top (K + N \lambda W^{-1})^{-1} y / n`.
     evidence : float
@@ -69,12 +69,12 @@ class Solved:
     """
 
     factors: Factors
-    residuals: Float[Tensor, "n t"]
-    left_out_residuals: Float[Tensor, "n t"]
-    residual_leverage: Float[Tensor, " n"]
-    variance: Float[Tensor, " n"]
+    residuals: Float[Array, "n t"]
+    left_out_residuals: Float[Array, "n t"]
+    residual_leverage: Float[Array, " n"]
+    variance: Float[Array, " n"]
     diagonal: float
-    amplitude: Float[Tensor, " t"]
+    amplitude: Float[Array, " t"]
     evidence: float = math.nan
 
 
@@ -109,14 +109,14 @@ def solved_exactly(
             "are on other machines; use {conformal='split'} instead"
         )
     problem = system_of(model, data, penalty, limit)
-    coef = model.coef.double()
+    coef = xp.to_float64(model.coef)
     if isinstance(problem, NystromProblem):
         solution, values = _nystrom(problem, coef)
     else:
         solution, values = _full(problem), problem.K @ coef
     exact = problem.targets - solution.residuals
     # `not <=` is also true for NaN.
-    if not float((values - exact).norm()) <= SAME_FUNCTION * float(exact.norm()):
+    if not float(xp.norm(values - exact)) <= SAME_FUNCTION * float(xp.norm(exact)):
         raise TextError(
             "the model is not the exact solution of its system: the solver had not converged, or "
             "the model was fitted to other rows, as when the budget of a search ends early; raise "
@@ -141,7 +141,7 @@ def system_of(
     """
     rows = model.prepare_rows(data.rows)
     # Targets as the solver saw them: the penalty is in these units.
-    y = data.targets.double()
+    y = xp.to_float64(data.targets)
     if model.target_shift is not None:
         y = y - model.target_shift
     if model.target_scale is not None:
@@ -151,10 +151,12 @@ def system_of(
     (n, d), (m, t) = rows.shape, model.coef.shape
     size = FitSize(n=n, d=d, t=t, m=m, itemsize=8, full=full)
     _, blocks = divide_memory(limit, Direct(), size)
-    weights = None if data.weights is None else data.weights.double()
+    weights = None if data.weights is None else xp.to_float64(data.weights)
     if full:
         # The centers, not the rows that equal them up to rounding: their matrix is symmetric.
-        K = KernelOperator(model.kernel, model.centers, model.centers, memory_bytes=blocks).double()
+        K = xp.to_float64(
+            KernelOperator(model.kernel, model.centers, model.centers, memory_bytes=blocks)
+        )
         return FullProblem(K, y, penalty, weights)
     K = KernelOperator(model.kernel, rows, model.centers, memory_bytes=blocks).double()
     return NystromProblem(K, y, penalty, weights)
@@ -165,13 +167,13 @@ def _are_the_same(rows: RowSource, centers: RowSource) -> bool:
     if len(rows) != len(centers) or rows.sparse is not centers.sparse:
         return False
     if rows.sparse:
-        index = torch.arange(len(rows))
+        index = xp.arange(len(rows))
         return are_equal(rows.take(index), centers.take(index))
     largest_distance = 0.0
     for (_, a), (_, b) in zip(rows.blocks(4096), centers.blocks(4096), strict=True):
         # Relative to the largest entry of the block; 1 if all entries are zero.
         largest_distance = max(
-            largest_distance, float((a - b).abs().max()) / (float(b.abs().max()) or 1.0)
+            largest_distance, float(xp.abs(a - b).max()) / (float(xp.abs(b).max()) or 1.0)
         )
     return largest_distance <= SAME_ROWS
 
@@ -179,19 +181,21 @@ def _are_the_same(rows: RowSource, centers: RowSource) -> bool:
 def _full(problem: FullProblem) -> Solved:
     """Solve by the factor of K + ridge, which must be positive."""
     y, n = problem.targets, len(problem.targets)
-    ridge = problem.ridge.cpu().reshape(-1)
+    ridge = xp.to_host(problem.ridge).reshape(-1)
     factors = RowFactors(ridge)
     # With C C' = (K + ridge)^-1, diagonal, coefficients and determinant all come from one factor.
     C = factors.inverse_factor(problem.K)
-    white = C.t() @ y
+    white = C.T @ y
     coef = C @ white
     # In parts, because the square of C would take as much memory as C.
-    inverse = torch.cat([part.square().sum(dim=1) for part in C.split(512)])
+    inverse = xp.concat([xp.square(part).sum(axis=1) for part in xp.split(C, 512)])
     free_share = ridge * inverse
     # The logarithm of the determinant of K + ridge.
-    determinant = -2 * float(C.diagonal().log().sum())
+    determinant = -2 * float(xp.log(xp.diagonal(C)).sum())
     t = y.shape[1]
-    evidence = -0.5 * (float(white.square().sum()) + t * (determinant + n * math.log(2 * math.pi)))
+    evidence = -0.5 * (
+        float(xp.square(white).sum()) + t * (determinant + n * math.log(2 * math.pi))
+    )
     diagonal = diagonal_of(problem.K)
     return Solved(
         factors,
@@ -200,23 +204,23 @@ def _full(problem: FullProblem) -> Solved:
         residual_leverage=free_share,
         variance=above_rounding(1 / inverse - ridge, diagonal),
         diagonal=float(diagonal.mean()),
-        amplitude=white.square().sum(dim=0) / n,
+        amplitude=xp.square(white).sum(axis=0) / n,
         evidence=evidence,
     )
 
 
-def _nystrom(problem: NystromProblem, coef: Float[Tensor, "m t"]) -> tuple[Solved, Tensor]:
+def _nystrom(problem: NystromProblem, coef: Float[Array, "m t"]) -> tuple[Solved, Array]:
     """Solve by the triangular factors T and R of `LandmarkFactors`; return also K_nm coef."""
     factors, beta, root = _landmark_factors(problem)
     diagonal, y = diagonal_of(problem.K), problem.targets
-    values, off, left_out = torch.empty_like(y), torch.empty_like(y), torch.empty_like(y)
-    free_share, variance = torch.empty_like(diagonal), torch.empty_like(diagonal)
+    values, off, left_out = xp.empty_like(y), xp.empty_like(y), xp.empty_like(y)
+    free_share, variance = xp.empty_like(diagonal), xp.empty_like(diagonal)
     removal = CenterRemoval.build(problem, factors, beta, root)
     shift = problem.shift
     for rows, block in problem.K.strips():
         f = factors.features(block)
         # 1. Leverages with all centers.
-        norm, spread = f.square().sum(dim=1), factors.spread(f)
+        norm, spread = xp.square(f).sum(axis=1), factors.spread(f)
         w = 1.0 if problem.weights is None else problem.weights[rows]
         free_share[rows] = _free_share(shift, w, norm, spread)
         off[rows], values[rows] = y[rows] - f @ beta, block @ coef
@@ -226,41 +230,41 @@ def _nystrom(problem: NystromProblem, coef: Float[Tensor, "m t"]) -> tuple[Solve
         left_out[rows] = residual / without[:, None]
         # 3. The variance: of the part of k(x, x) outside the
         # features, and of the coefficients inside.
-        beyond = (diagonal[rows] - norm).clamp(min=0.0)
+        beyond = (diagonal[rows] - norm).clip(min=0.0)
         variance[rows] = above_rounding(beyond + shift * spread / without, diagonal[rows])
     fitted = off if problem.weights is None else problem.weights[:, None] * off
-    amplitude = ((y * fitted).sum(dim=0) / (shift * len(y))).clamp(min=0.0)
+    amplitude = ((y * fitted).sum(axis=0) / (shift * len(y))).clip(min=0.0)
     mean = float(diagonal.mean())
     return Solved(factors, off, left_out, free_share, variance, mean, amplitude), values
 
 
 def _free_share(
-    shift: float, w: Tensor | float, norm: Float[Tensor, " b"], spread: Float[Tensor, " b"]
-) -> Float[Tensor, " b"]:
+    shift: float, w: Array | float, norm: Float[Array, " b"], spread: Float[Array, " b"]
+) -> Float[Array, " b"]:
     """Return 1 - H_ii of rows, at least the value for the row alone: less is a rounding error."""
-    return torch.maximum(1 - w * spread, shift / (shift + w * norm))
+    return xp.maximum(1 - w * spread, shift / (shift + w * norm))
 
 
-def _landmark_factors(problem: NystromProblem) -> tuple[LandmarkFactors, Tensor, Root]:
+def _landmark_factors(problem: NystromProblem) -> tuple[LandmarkFactors, Array, Root]:
     """Return the factors, the coefficients of the features, and the root of K_mm."""
     if problem.shift == 0:
         why = "has no leverages: each row may be interpolated"
         raise ParameterError("penalty", 0, why, form=SETTING_FORM)
-    P = la.by_columns(problem.K_mm.dense().cpu())
+    P = la.by_columns(xp.to_host(problem.K_mm.dense()))
     la.prepare_(P)
-    root = Root.build(P, torch.float64)
+    root = Root.build(P, xp.float64)
     q, t = len(root.T), problem.targets.shape[1]
-    index = torch.arange(q) if root.order is None else root.order[:q]
-    T = root.T.triu()
-    R = torch.zeros(q, q + t, dtype=torch.float64)
+    index = xp.arange(q) if root.order is None else root.order[:q]
+    T = xp.triu(root.T)
+    R = xp.zeros((q, q + t), xp.float64)
     # QR of one block after another, as normal equations would square the condition number. The
     # ridge is the first block, so that R is invertible. The targets are the last columns, whose
     # part of R then gives the coefficients.
-    R.diagonal().fill_(problem.shift**0.5)
+    xp.fill_(xp.diagonal(R), problem.shift**0.5)
     for rows, block in problem.K.strips():
-        F = torch.cat([features(T, index, block), problem.targets[rows]], dim=1)
+        F = xp.concat([features(T, index, block), problem.targets[rows]], axis=1)
         if problem.weights is not None:
-            F *= problem.weights[rows, None].sqrt()
+            F *= xp.sqrt(problem.weights[rows, None])
         R = la.stacked_triangle([R, F])[:q]
-    beta: Tensor = torch.linalg.solve_triangular(R[:, :q], R[:, q:], upper=True)
-    return LandmarkFactors(index, T, R[:, :q].contiguous(), problem.shift), beta, root
+    beta: Array = xp.solve_triangular(R[:, :q], R[:, q:], upper=True)
+    return LandmarkFactors(index, T, xp.contiguous(R[:, :q]), problem.shift), beta, root

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import torch
 
+from ..._arrays import RandomStream
 from ..._messages.checks import did_you_mean
 from ..._messages.errors import SETTING_FORM, ParameterError, Text
 from ...conformal import ConformalMethod, ConformalPredictor
@@ -47,18 +47,18 @@ def resolve_method(given: str | ConformalMethod | None, *, classes: bool) -> Con
     return method
 
 
-def draws_of(state: np.random.RandomState) -> torch.Generator:
+def draws_of(state: np.random.RandomState) -> RandomStream:
     """Return the generator that divides the rows, from one draw of a state."""
     # The mask separates this seed from the same draw of a fit.
     # The mask separates this seed from the same draw of a fit.
-    return torch.Generator().manual_seed(int(state.randint(2**31 - 1)) ^ CONFORMAL_MASK)
+    return RandomStream(int(state.randint(2**31 - 1)) ^ CONFORMAL_MASK)
 
 
 def divide_calibration(
     dataset: Whole,
     given: str | ConformalMethod | None,
     groups: str | int | None,
-    new_draws: Callable[[], torch.Generator],
+    new_draws: Callable[[], RandomStream],
 ) -> DividedRows:
     """Split the rows of a fit into training and calibration rows.
 

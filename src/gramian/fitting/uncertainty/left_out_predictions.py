@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from ...model import Model
 from ..inputs.training_data import TrainingData
 from .closed_form import Solved, solved_exactly
@@ -21,16 +21,16 @@ class LeftOut:
 
     Attributes
     ----------
-    values : Tensor of shape (n, t)
+    values : Array of shape (n, t)
         Predictions; for a row of weight zero, the prediction of the model, which did not learn from
         it.
-    gcv : Tensor of shape (t,)
+    gcv : Array of shape (t,)
     evidence : float
         Logarithm of the marginal likelihood, see `Solved`; NaN of landmarks and of an average.
     """
 
-    values: Float[Tensor, "n t"]
-    gcv: Float[Tensor, " t"]
+    values: Float[Array, "n t"]
+    gcv: Float[Array, " t"]
     evidence: float
 
 
@@ -78,7 +78,7 @@ def left_out(
 def combine_solutions(model: Model, data: TrainingData, solved: Iterable[Solved]) -> LeftOut:
     """Combine the exact solutions of all kernel models of a model."""
     weighted_data = data.without_zero_weights()
-    left_residuals = off = torch.zeros_like(weighted_data.targets, dtype=torch.float64)
+    left_residuals = off = xp.zeros_like(weighted_data.targets, dtype=xp.float64)
     free_share, evidence = 0.0, math.nan
     for weight, solution in zip(model.shares, solved, strict=True):
         left_residuals, off = (
@@ -89,12 +89,12 @@ def combine_solutions(model: Model, data: TrainingData, solved: Iterable[Solved]
         # Only a single model has a weight of 1; the evidence of an average is not defined.
         evidence = solution.evidence if weight == 1 else math.nan
     w = (
-        torch.ones(len(off), 1).double()
+        xp.to_float64(xp.ones((len(off), 1), xp.float32))
         if weighted_data.weights is None
         else weighted_data.weights[:, None]
     )
-    gcv = (w * off.square()).sum(dim=0) / float(w.sum()) / free_share**2
-    values = weighted_data.targets.double() - left_residuals
+    gcv = (w * xp.square(off)).sum(axis=0) / float(w.sum()) / free_share**2
+    values = xp.to_float64(weighted_data.targets) - left_residuals
     if weighted_data is not data and data.weights is not None:
         all_values = model.predict(data.rows)
         all_values[data.weights > 0] = values

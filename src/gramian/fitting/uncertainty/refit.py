@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from ..._parameters.types import SolverLike
 from ...data import as_rows, gather_rows
 from ...losses import Quantile
@@ -123,20 +123,20 @@ class Refit:
         if isinstance(model, AverageModel):
             refitted = replace(model, models=parts, info={}, conformal=None)
         if isinstance(self.model, BlendModel):
-            X = data.rows.take(torch.arange(len(data.rows)))
+            X = data.rows.take(xp.arange(len(data.rows)))
             trees = self.model.trees.refit(X, data.targets, data.weights, coded=data.coded)
             return replace(self.model, kernel_model=refitted, trees=trees, info={}, conformal=None)
         return refitted
 
     def fit_targets(
-        self, data: TrainingData, targets: Float[Tensor, "n t"], penalty: float
+        self, data: TrainingData, targets: Float[Array, "n t"], penalty: float
     ) -> KernelPart:
         """Refit the model of the largest weight to other targets, by squared errors.
 
         Parameters
         ----------
         data : TrainingData
-        targets : Tensor of shape (n, t)
+        targets : Array of shape (n, t)
         penalty : float
             Penalty per row; with cells, per row of a cell.
         """
@@ -144,7 +144,7 @@ class Refit:
         shift, full = penalty * data.total, len(part.centers) >= self.row_count
         if part.cells is not None:
             # All cells share one ridge: it is set by the largest of them.
-            shift, full = penalty * float(part.cells.starts.diff().max()), False
+            shift, full = penalty * float(xp.diff(part.cells.starts).max()), False
         settings = replace(
             self.settings, loss="squared", tol=NOISY, early_stopping=False, max_iter=MOST_ITERATIONS
         )
@@ -180,7 +180,7 @@ class Refit:
         )
         return self._part(part, "auto", data, settings, "auto")
 
-    def class_numbers(self, data: TrainingData) -> Int[Tensor, " n"] | None:
+    def class_numbers(self, data: TrainingData) -> Int[Array, " n"] | None:
         """Return the number of the class of each row; None of a regression."""
         return labels(data.targets) if data.coded else None
 
@@ -203,7 +203,7 @@ class Refit:
         rows = part.prepare_rows(data.rows)
         # Otherwise each pass would map the rows again.
         if not (rows.sparse or rows.remote):
-            rows = as_rows(gather_rows(rows, torch.arange(len(rows)), CENTER_BYTES))
+            rows = as_rows(gather_rows(rows, xp.arange(len(rows)), CENTER_BYTES))
         mapped_data = replace(
             data, rows=rows, encoding=None, medians=None, feature_names=None, held_out=None
         )

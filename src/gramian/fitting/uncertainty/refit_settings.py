@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Literal
 
-import torch
-
+from ... import _arrays as xp
 from ..._parameters.types import LandmarksLike
 from ...data import ArrayRows, RowSource
 from ...model import KernelPart
@@ -25,8 +24,8 @@ def settle_settings(
     if part.cells is None and len(part.centers) < whole:
         landmarks = next(part.centers.blocks(len(part.centers)))[1]
         # A tensor is taken as points; sparse centers keep their source.
-        landmarks = landmarks if landmarks.layout == torch.strided else part.centers
-    cells = None if part.cells is None else int(part.cells.starts.diff().max())
+        landmarks = landmarks if not xp.is_sparse(landmarks) else part.centers
+    cells = None if part.cells is None else int(xp.diff(part.cells.starts).max())
     return replace(
         settings,
         kernel=part.kernel,
@@ -65,6 +64,6 @@ def same_centers(part: KernelPart, found: KernelPart) -> bool:
     if a.shape != b.shape or not (isinstance(a, ArrayRows) and isinstance(b, ArrayRows)):
         return False
     return all(
-        torch.equal(x.to(y.dtype), y)
+        xp.array_equal(xp.cast(x, y.dtype), y)
         for (_, x), (_, y) in zip(a.blocks(1 << 16), b.blocks(1 << 16), strict=True)
     )

@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from ..._parallel.machine import machine_memory
 from ...model import AverageModel, KernelPart, Model
 from ...model.uncertainty.variance import Variance
@@ -72,24 +72,24 @@ def with_variance(
         free_bytes = (machine_memory() if free_bytes is None else free_bytes) - solved[
             -1
         ].factors.bytes
-    shares = torch.tensor(model.shares, dtype=torch.float64)
-    left_residuals = torch.einsum(
-        "k,knt->nt", shares, torch.stack([part.left_out_residuals for part in solved])
+    shares = xp.array(model.shares, dtype=xp.float64)
+    left_residuals = xp.einsum(
+        "k,knt->nt", shares, xp.stack([part.left_out_residuals for part in solved])
     )
-    v = shares @ torch.stack([part.variance for part in solved])
+    v = shares @ xp.stack([part.variance for part in solved])
     weights = (
-        torch.ones_like(v) if weighted_data.weights is None else weighted_data.weights.double()
+        xp.ones_like(v) if weighted_data.weights is None else xp.to_float64(weighted_data.weights)
     )
     fits = [calibrate_variance(v, off, weights) for off in left_residuals.T]
-    scale, noise = torch.tensor(fits, dtype=torch.float64).T.contiguous()
+    scale, noise = xp.contiguous(xp.array(fits, dtype=xp.float64).T)
     # Up to here rows are in range of the training; beyond, the variance grows faster.
-    far_variance = float(v.kthvalue(math.ceil(IN_RANGE * len(v))).values)
+    far_variance = float(xp.kth_smallest(v, math.ceil(IN_RANGE * len(v))))
     full = sum(share * fit.diagonal for share, fit in zip(model.shares, solved, strict=True))
     # At k(x, x), the variance must reach the variance of the targets.
-    missing = (_spread(model, weighted_data, weights) - scale * full - noise).clamp(min=0.0)
-    slope = missing / (full - far_variance) if full > far_variance else torch.zeros_like(missing)
-    amplitude = shares @ torch.stack([fit.amplitude for fit in solved])
-    beyond = torch.maximum(slope, amplitude - scale)
+    missing = (_spread(model, weighted_data, weights) - scale * full - noise).clip(min=0.0)
+    slope = missing / (full - far_variance) if full > far_variance else xp.zeros_like(missing)
+    amplitude = shares @ xp.stack([fit.amplitude for fit in solved])
+    beyond = xp.maximum(slope, amplitude - scale)
     parts = tuple(
         replace(part, variance=Variance(scale, noise, beyond, far_variance, fit.factors))
         for part, fit in zip(model.parts, solved, strict=True)
@@ -98,7 +98,7 @@ def with_variance(
 
 
 def calibrate_variance(
-    v: Float[Tensor, " n"], off: Float[Tensor, " n"], weights: Float[Tensor, " n"]
+    v: Float[Array, " n"], off: Float[Array, " n"], weights: Float[Array, " n"]
 ) -> tuple[float, float]:
     """Fit variances a v + b, a and b >= 0, to the residuals `off`; return (a, b).
 
@@ -109,7 +109,7 @@ def calibrate_variance(
 
     mean, w = float(v.mean()), weights / weights.sum()
     # 1. In units of the mean of v, the ratio of the parts has no unit.
-    unit, squares = (v / mean if mean > 0 else torch.ones_like(v)), off.square()
+    unit, squares = (v / mean if mean > 0 else xp.ones_like(v)), xp.square(off)
     if not bool(squares.any()):
         return 0.0, 0.0
 
@@ -117,7 +117,7 @@ def calibrate_variance(
         # 2. Variances up to a factor, whose best value is the mean of squares over u.
         u = (odds * unit + 1) / (odds + 1)
         total = float(w @ (squares / u))
-        return total, math.log(total) + float(w @ u.log())
+        return total, math.log(total) + float(w @ xp.log(u))
 
     def loss(log_odds: float) -> float:
         return size(math.exp(log_odds))[1]
@@ -134,12 +134,12 @@ def calibrate_variance(
     return total * odds / (mean or 1.0), total
 
 
-def _spread(model: Model, data: TrainingData, weights: Float[Tensor, " n"]) -> Float[Tensor, " t"]:
+def _spread(model: Model, data: TrainingData, weights: Float[Array, " n"]) -> Float[Array, " t"]:
     """Return the mean squared difference of targets and the predictions far from all rows."""
-    off = data.targets.double()
+    off = xp.to_float64(data.targets)
     for share, part in zip(model.shares, model.parts, strict=True):
         off = off - (0.0 if part.target_shift is None else share * part.target_shift)
-    return weights @ off.square() / weights.sum()
+    return weights @ xp.square(off) / weights.sum()
 
 
 def _made_of(model: Model, parts: tuple[KernelPart, ...]) -> Model:

@@ -6,10 +6,10 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 
 import numpy as np
-import torch
 from jaxtyping import Bool, Float, Int
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from ...data import (
     RemoteColumns,
     RowWeights,
@@ -41,14 +41,14 @@ class DividedRows:
         Settings of the fit to the training rows.
     held_out_data : TrainingData or None
         Held-out rows, which do not affect the encoding either.
-    learn : Tensor of shape (k,), or None
+    learn : Array of shape (k,), or None
         Numbers of the training rows among all rows of positive weight; None for all.
     """
 
     train: TrainingData
     settings: FitSettings
     held_out_data: TrainingData | None = None
-    learn: Int[Tensor, " k"] | None = None
+    learn: Int[Array, " k"] | None = None
 
 
 class Whole(ABC):
@@ -56,7 +56,7 @@ class Whole(ABC):
 
     @property
     @abstractmethod
-    def classes(self) -> Int[Tensor, " n"] | None:
+    def classes(self) -> Int[Array, " n"] | None:
         """The class number of each row of positive weight; None for a regression."""
 
     @property
@@ -65,7 +65,7 @@ class Whole(ABC):
         """Number n of rows of positive weight."""
 
     @abstractmethod
-    def without(self, index: Int[Tensor, " k"] | None) -> DividedRows:
+    def without(self, index: Int[Array, " k"] | None) -> DividedRows:
         """Return the data of a fit without some rows of positive weight, by increasing numbers."""
 
 
@@ -77,7 +77,7 @@ class WholeRows(Whole):
     settings: FitSettings
 
     @property
-    def classes(self) -> Int[Tensor, " n"] | None:
+    def classes(self) -> Int[Array, " n"] | None:
         """See `Whole`."""
         data = self.data.without_zero_weights()
         return labels(data.targets) if data.coded else None
@@ -87,7 +87,7 @@ class WholeRows(Whole):
         """See `Whole`."""
         return len(self.data.without_zero_weights().rows)
 
-    def without(self, index: Int[Tensor, " k"] | None) -> DividedRows:
+    def without(self, index: Int[Array, " k"] | None) -> DividedRows:
         """See `Whole`: views of the rows."""
         if index is None:
             return DividedRows(self.data, self.settings)
@@ -104,7 +104,7 @@ def whole_of(
     *,
     labels: np.ndarray | None = None,
     weights: RowWeights | None = None,
-    keep: Bool[Tensor, " n"] | None = None,
+    keep: Bool[Array, " n"] | None = None,
     hold_out: bool | None = None,
 ) -> Whole:
     """Return all rows of a table: a `WholeTable`, or remote rows and targets.
@@ -139,7 +139,7 @@ def _remote_data(
         data = coded_data(rows, y, classes, weights, names)
     else:
         # As in `table_data`: targets that are scaled meet the rows in float64.
-        wide = torch.float64 if settings.scales_targets else rows.dtype
+        wide = xp.float64 if settings.scales_targets else rows.dtype
         data = TrainingData(rows, training_targets(y, rows.dtype, wide), weights, None, names)
     return replace(data, target=given.target)
 
@@ -155,8 +155,8 @@ class WholeTable(Whole):
     rng : Generators
     labels : ndarray, optional
         Sorted classes; None for a regression.
-    weights : Tensor of shape (n,), optional
-    keep : Tensor of bool of shape (n,), optional
+    weights : Array of shape (n,), optional
+    keep : Array of bool of shape (n,), optional
         Mask of the rows to learn from.
     hold_out : bool, optional
         Whether rows are held out for early stopping; by default as in the settings.
@@ -166,35 +166,35 @@ class WholeTable(Whole):
     settings: FitSettings
     rng: Generators
     labels: np.ndarray | None = None
-    weights: Float[Tensor, " n"] | None = None
-    keep: Bool[Tensor, " n"] | None = None
+    weights: Float[Array, " n"] | None = None
+    keep: Bool[Array, " n"] | None = None
     hold_out: bool | None = None
 
     @property
-    def _numbers(self) -> Int[Tensor, " _"]:
-        counts = torch.ones(len(self.table.y), dtype=torch.bool) if self.keep is None else self.keep
-        return (counts if self.weights is None else counts & (self.weights > 0)).nonzero()[:, 0]
+    def _numbers(self) -> Int[Array, " _"]:
+        counts = xp.ones(len(self.table.y), xp.bool) if self.keep is None else self.keep
+        return xp.flatnonzero(counts if self.weights is None else counts & (self.weights > 0))
 
     @property
-    def classes(self) -> Int[Tensor, " n"] | None:
+    def classes(self) -> Int[Array, " n"] | None:
         """See `Whole`."""
         if self.labels is None:
             return None
-        y = self.table.y[self._numbers.numpy()]
-        return torch.from_numpy(np.searchsorted(self.labels, y))
+        y = self.table.y[self._numbers]
+        return np.searchsorted(self.labels, y)
 
     @property
     def count(self) -> int:
         """See `Whole`."""
         return len(self._numbers)
 
-    def without(self, index: Int[Tensor, " k"] | None) -> DividedRows:
+    def without(self, index: Int[Array, " k"] | None) -> DividedRows:
         """See `Whole`."""
         keep, held_rows = self.keep, None
         if index is not None:
             # The index counts rows of positive weight, `keep` counts all rows of the table.
             held_rows = self._numbers[index]
-            keep = torch.ones(len(self.table.y), dtype=torch.bool) if keep is None else keep.clone()
+            keep = xp.ones(len(self.table.y), xp.bool) if keep is None else xp.copy(keep)
             keep[held_rows] = False
         train, settings = table_data(
             self.table,

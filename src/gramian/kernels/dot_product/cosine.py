@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from ..._sparse import cast, scale_rows, squared_norms
 from .._gradients import sums_of_rows
 from .._lengthscale import LengthscaleKernel
@@ -59,27 +59,27 @@ class Cosine(LengthscaleKernel):
     def parts(self) -> int:
         return 2
 
-    def resolve(self, sample: Float[Tensor, "s d"]) -> Kernel:
+    def resolve(self, sample: Float[Array, "s d"]) -> Kernel:
         return self if self.medians is None else replace(self, lengthscale=self.medians)
 
-    def prepare(self, points: Tensor, side: Side) -> Prepared:
+    def prepare(self, points: Array, side: Side) -> Prepared:
         """Return rows of norm 1, and one over the original norms; 0 for rows of zeros."""
         x = self.scaled(points)
-        norms = squared_norms(cast(x, torch.float64)).sqrt()  # squares may overflow in float32
+        norms = xp.sqrt(squared_norms(cast(x, xp.float64)))  # squares may overflow in float32
         # A row of zeros stays a row of zeros: without the mask it would become NaN.
-        inverse = norms.reciprocal().masked_fill(norms == 0, 0.0)
+        inverse = xp.fill_where(xp.reciprocal(norms), norms == 0, 0.0)
         # The division is in float64 too, so that each row is rounded once.
-        unit = scale_rows(cast(x, torch.float64), inverse)
-        return cast(unit, x.dtype), inverse[:, None].to(x.dtype)
+        unit = scale_rows(cast(x, xp.float64), inverse)
+        return cast(unit, x.dtype), xp.cast(inverse[:, None], x.dtype)
 
     def tile(
         self,
         left: Prepared,
         right: Prepared,
-        out: Float[Tensor, "b m"],
+        out: Float[Array, "b m"],
         *,
         underflow: bool = True,
-    ) -> Float[Tensor, "b m"]:
+    ) -> Float[Array, "b m"]:
         return matmul(left[0], right[0], out)
 
     @property
@@ -90,15 +90,17 @@ class Cosine(LengthscaleKernel):
         self,
         left: Prepared,
         right: Prepared,
-        v: Float[Tensor, "m t"],
-        weights: Float[Tensor, "b m"] | None = None,
-    ) -> Float[Tensor, "b t d"]:
+        v: Float[Array, "m t"],
+        weights: Float[Array, "b m"] | None = None,
+    ) -> Float[Array, "b t d"]:
         """Return gradients, see `Kernel.gradients`: unit rows minus their part along x; 0 at 0."""
         (x, inverse), (z, _) = left, right
-        S = v.new_ones(len(x), len(z)) if weights is None else weights
+        S = xp.ones((len(x), len(z)), like=v) if weights is None else weights
         sums = sums_of_rows(S, v, z)
-        along = (sums * x[:, None]).sum(dim=2, keepdim=True)
-        return sums.sub_(along * x[:, None]).mul_(inverse[:, None]).mul_(self._inverse(x))
+        along = (sums * x[:, None]).sum(axis=2, keepdims=True)
+        return xp.multiply_(
+            xp.multiply_(xp.subtract_(sums, along * x[:, None]), inverse[:, None]), self._inverse(x)
+        )
 
-    def diag(self, x: Tensor) -> Float[Tensor, " b"]:
-        return (squared_norms(cast(self.scaled(x), torch.float64)) > 0).to(x.dtype)
+    def diag(self, x: Array) -> Float[Array, " b"]:
+        return xp.cast(squared_norms(cast(self.scaled(x), xp.float64)) > 0, x.dtype)

@@ -6,10 +6,10 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from ..._sparse import squared_norms
 from .._gradients import sums_of_rows
 from .._lengthscale import LengthscaleKernel
@@ -22,10 +22,10 @@ class InnerProduct(LengthscaleKernel):
     r"""A function of :math:`s = x^\top z / \ell^2`."""
 
     @abstractmethod
-    def profile(self, s: Tensor) -> Tensor:
+    def profile(self, s: Array) -> Array:
         """Return k as a function of s. May overwrite `s`."""
 
-    def derivative(self, s: Tensor) -> Tensor:
+    def derivative(self, s: Array) -> Array:
         """Return dk/ds as a function of s; optional for subclasses. May overwrite `s`."""
         raise NotImplementedError(type(self).__name__)
 
@@ -41,31 +41,31 @@ class InnerProduct(LengthscaleKernel):
         self,
         left: Prepared,
         right: Prepared,
-        v: Float[Tensor, "m t"],
-        weights: Float[Tensor, "b m"] | None = None,
-    ) -> Float[Tensor, "b t d"]:
+        v: Float[Array, "m t"],
+        weights: Float[Array, "b m"] | None = None,
+    ) -> Float[Array, "b t d"]:
         if not self.differentiable:
             return super().gradients(left, right, v, weights)
         (x,), (z,) = left, right
-        S = self.derivative(matmul(x, z, v.new_empty(len(x), len(z))))
+        S = self.derivative(matmul(x, z, xp.empty((len(x), len(z)), like=v)))
         if weights is not None:
             S *= weights
-        return sums_of_rows(S, v, z).mul_(self._inverse(z))
+        return xp.multiply_(sums_of_rows(S, v, z), self._inverse(z))
 
-    def prepare(self, points: Tensor, side: Side) -> Prepared:
+    def prepare(self, points: Array, side: Side) -> Prepared:
         return (self.scaled(points),)
 
     def tile(
         self,
         left: Prepared,
         right: Prepared,
-        out: Float[Tensor, "b m"],
+        out: Float[Array, "b m"],
         *,
         underflow: bool = True,
-    ) -> Float[Tensor, "b m"]:
+    ) -> Float[Array, "b m"]:
         return self.profile(matmul(left[0], right[0], out))
 
-    def diag(self, x: Tensor) -> Float[Tensor, " b"]:
+    def diag(self, x: Array) -> Float[Array, " b"]:
         return self.profile(squared_norms(self.scaled(x)))
 
 
@@ -94,7 +94,7 @@ class Linear(InnerProduct):
     R2 0.50
     """
 
-    def resolve(self, sample: Float[Tensor, "s d"]) -> Kernel:
+    def resolve(self, sample: Float[Array, "s d"]) -> Kernel:
         return self if self.medians is None else replace(self, lengthscale=self.medians)
 
     @property
@@ -105,11 +105,11 @@ class Linear(InnerProduct):
     def scale_free(self) -> bool:
         return True
 
-    def profile(self, s: Tensor) -> Tensor:
+    def profile(self, s: Array) -> Array:
         return s
 
-    def derivative(self, s: Tensor) -> Tensor:
-        return s.fill_(1.0)
+    def derivative(self, s: Array) -> Array:
+        return xp.fill_(s, 1.0)
 
 
 @kernels.register("polynomial")
@@ -150,13 +150,13 @@ class Polynomial(InnerProduct):
         if not (math.isfinite(self.coef0) and self.coef0 >= 0):
             raise ValueError(f"coef0 must be finite and at least 0, not {self.coef0!r}")
 
-    def resolve(self, sample: Float[Tensor, "s d"]) -> Kernel:
+    def resolve(self, sample: Float[Array, "s d"]) -> Kernel:
         if self.medians is None:
             return self
         return replace(self, lengthscale=self.medians * math.sqrt(sample.shape[1]))
 
-    def profile(self, s: Tensor) -> Tensor:
-        return torch.pow(s.add_(self.coef0), self.degree, out=s)
+    def profile(self, s: Array) -> Array:
+        return xp.power(xp.add_(s, self.coef0), self.degree, out=s)
 
-    def derivative(self, s: Tensor) -> Tensor:
-        return torch.pow(s.add_(self.coef0), self.degree - 1, out=s).mul_(self.degree)
+    def derivative(self, s: Array) -> Array:
+        return xp.multiply_(xp.power(xp.add_(s, self.coef0), self.degree - 1, out=s), self.degree)

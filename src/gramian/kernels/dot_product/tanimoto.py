@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from ..._sparse import squared_norms
 from .._checked import check_nonnegative
 from .._gradients import sums_of_rows
@@ -88,47 +88,47 @@ class Tanimoto(LengthscaleKernel):
     def parts(self) -> int:
         return 2
 
-    def resolve(self, sample: Float[Tensor, "s d"]) -> Kernel:
+    def resolve(self, sample: Float[Array, "s d"]) -> Kernel:
         return self if self.medians is None else replace(self, lengthscale=self.medians)
 
-    def prepare(self, points: Tensor, side: Side) -> Prepared:
+    def prepare(self, points: Array, side: Side) -> Prepared:
         """Return rows and their sizes: squared norms, or sums for "minmax"."""
         x = self.scaled(points)
         # The points are checked, not the scaled rows, so that an error shows the user's value.
         check_nonnegative(points, "Tanimoto")
         if self.counts == "product":
             return x, squared_norms(x)[:, None]
-        return x, x.sum(dim=1, keepdim=True)
+        return x, x.sum(axis=1, keepdims=True)
 
     def tile(
         self,
         left: Prepared,
         right: Prepared,
-        out: Float[Tensor, "b m"],
+        out: Float[Array, "b m"],
         *,
         underflow: bool = True,
-    ) -> Float[Tensor, "b m"]:
+    ) -> Float[Array, "b m"]:
         shared, total = self._shared(left, right, out)
-        return shared.div_(total)
+        return xp.divide_(shared, total)
 
-    def _shared(self, left: Prepared, right: Prepared, out: Tensor) -> tuple[Tensor, Tensor]:
+    def _shared(self, left: Prepared, right: Prepared, out: Array) -> tuple[Array, Array]:
         """Return intersections, in `out`, and unions of rows; both are 1 for empty unions."""
         (x, a), (z, b) = left, right
-        total = (a + b.t()).to(out.dtype)
+        total = xp.cast(a + b.T, out.dtype)
         if self.counts == "product":
             shared = matmul(x, z, out)
             total -= shared
         else:
-            distance = torch.cdist(x, z, p=1.0).to(out.dtype)
+            distance = xp.cast(xp.cdist(x, z, p=1.0), out.dtype)
             # Min and max follow from the sum and the l1 distance: 2 min = a + b - d, 2 max = a + b
             # + d.
-            shared = torch.sub(total, distance, out=out).clamp_(min=0.0)
+            shared = xp.clip_(xp.subtract(total, distance, out=out), min=0.0)
             total += distance
         empty, void = a == 0, b == 0
         if bool(empty.any()) and bool(void.any()):
             # 0 / 0 becomes 1 / 1, so that each row of zeros has an entry of 1 with itself.
-            both = (empty & void.t()).to(out.dtype)
-            shared, total = shared.add_(both), total.add_(both)
+            both = xp.cast(empty & void.T, out.dtype)
+            shared, total = xp.add_(shared, both), xp.add_(total, both)
         return shared, total
 
     @property
@@ -139,22 +139,22 @@ class Tanimoto(LengthscaleKernel):
         self,
         left: Prepared,
         right: Prepared,
-        v: Float[Tensor, "m t"],
-        weights: Float[Tensor, "b m"] | None = None,
-    ) -> Float[Tensor, "b t d"]:
+        v: Float[Array, "m t"],
+        weights: Float[Array, "b m"] | None = None,
+    ) -> Float[Array, "b t d"]:
         """Return gradients, see `Kernel.gradients`; 0 between rows of zeros."""
         if not self.differentiable:
             return super().gradients(left, right, v, weights)
         (x, _), (z, _) = left, right
-        shared, total = self._shared(left, right, v.new_empty(len(x), len(z)))
+        shared, total = self._shared(left, right, xp.empty((len(x), len(z)), like=v))
         # The union is a + b - shared, so that this sum is the sum of both squared norms.
         both = shared + total  # the squared norms
-        inverse = total.pow_(-2)
+        inverse = 1 / xp.square(total)
         if weights is not None:
             inverse *= weights
-        sums = sums_of_rows(both.mul_(inverse), v, z)
-        far_terms = torch.mm(shared.mul_(inverse), v)[..., None] * x[:, None]
-        return sums.sub_(far_terms, alpha=2.0).mul_(self._inverse(x))
+        sums = sums_of_rows(xp.multiply_(both, inverse), v, z)
+        far_terms = xp.matmul(xp.multiply_(shared, inverse), v)[..., None] * x[:, None]
+        return xp.multiply_(xp.subtract_(sums, far_terms, alpha=2.0), self._inverse(x))
 
-    def diag(self, x: Tensor) -> Float[Tensor, " b"]:
-        return torch.ones(x.shape[0], dtype=x.dtype, device=x.device)
+    def diag(self, x: Array) -> Float[Array, " b"]:
+        return xp.ones(x.shape[0], x.dtype, like=x)

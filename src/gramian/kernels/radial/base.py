@@ -7,10 +7,10 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from ..._sparse import append_columns, scale_columns, squared_norms
 from .._gradients import sums_of_rows, with_ones
 from .._lengthscale import LengthscaleKernel
@@ -22,9 +22,9 @@ SAME_POINT_RATIO = 1e-10
 """Distance of a pair, over the norm of its centered rows, up to which a kink counts as reached."""
 
 
-def deepest(dtype: torch.dtype) -> float:
+def deepest(dtype: xp.DType) -> float:
     """Return the largest u for which exp(-u) is a normal number of `dtype`."""
-    return 87.0 if dtype == torch.float32 else 708.0
+    return 87.0 if dtype == xp.float32 else 708.0
 
 
 @dataclass(frozen=True)
@@ -62,10 +62,10 @@ class Radial(LengthscaleKernel):
         """The factor between s and the squared scaled distance."""
 
     @abstractmethod
-    def profile(self, s: Tensor, *, underflow: bool = True) -> Tensor:
+    def profile(self, s: Array, *, underflow: bool = True) -> Array:
         """Return k as a function of s. May overwrite `s`; rounding may have moved it past 0."""
 
-    def derivative(self, s: Tensor) -> Tensor:
+    def derivative(self, s: Array) -> Array:
         """Return dk/ds as a function of s; 0 at s = 0 if k has a kink there. May overwrite `s`.
 
         A subclass that implements it is differentiable.
@@ -80,18 +80,18 @@ class Radial(LengthscaleKernel):
     def kinked(self) -> bool:
         return self.sharp
 
-    def prepare(self, points: Tensor, side: Side) -> Prepared:
+    def prepare(self, points: Array, side: Side) -> Prepared:
         """Return rows whose inner products are s: [-2 scale x, ``|x|²`` scale, 1] on the left.
 
         The norms come last, so that they are added last, which loses fewest digits.
         """
         x = self.scaled(points)
         norms = self.scale * squared_norms(x)
-        ones = torch.ones_like(norms)
+        ones = xp.ones_like(norms)
         if side == "left":
             # The factor is applied to one side, where it costs a pass over rows instead of one over
             # entries.
-            factor = torch.tensor(-2 * self.scale, dtype=x.dtype, device=x.device)
+            factor = xp.array(-2 * self.scale, dtype=x.dtype, like=x)
             return (append_columns(scale_columns(x, factor), norms, ones),)
         return (append_columns(x, ones, norms),)
 
@@ -99,10 +99,10 @@ class Radial(LengthscaleKernel):
         self,
         left: Prepared,
         right: Prepared,
-        out: Float[Tensor, "b m"],
+        out: Float[Array, "b m"],
         *,
         underflow: bool = True,
-    ) -> Float[Tensor, "b m"]:
+    ) -> Float[Array, "b m"]:
         s = self._argument(left, right, out, NEAR_RATIO)
         return self.profile(s, underflow=underflow)
 
@@ -110,9 +110,9 @@ class Radial(LengthscaleKernel):
         self,
         left: Prepared,
         right: Prepared,
-        v: Float[Tensor, "m t"],
-        weights: Float[Tensor, "b m"] | None = None,
-    ) -> Float[Tensor, "b t d"]:
+        v: Float[Array, "m t"],
+        weights: Float[Array, "b m"] | None = None,
+    ) -> Float[Array, "b t d"]:
         """Return gradients, see `Kernel.gradients`; 2 scale (x - z) / lengthscale for s itself.
 
         The difference of x times a sum and a sum of z loses digits of ``|x| / |x - z|``, where
@@ -122,30 +122,32 @@ class Radial(LengthscaleKernel):
         x, z = left[0][:, :-2], right[0][:, :-2]  # x times -2 scale
         if not self.differentiable:
             return super().gradients(left, right, v, weights)
-        s = self._argument(left, right, v.new_empty(len(x), len(z)), SLOPE_RATIO)
+        s = self._argument(left, right, xp.empty((len(x), len(z)), like=v), SLOPE_RATIO)
         # The comparison precedes the derivative, which may overwrite s.
         same = s <= left[0][:, -2:-1] * SAME_POINT_RATIO**2 if self.sharp else None
         S = self.derivative(s)
         if same is not None:
             # Rounding gives a point a tiny distance to itself, where the slope at a kink is
             # arbitrary.
-            S.masked_fill_(same, 0.0)
+            xp.fill_where_(S, same, 0.0)
         if weights is not None:
             S *= weights
         # The column of ones yields the sum of the weights with the same product.
         sums = sums_of_rows(S, v, with_ones(z))
         sums, totals = sums[..., :-1], sums[..., -1:]
-        return (x[:, None] * totals).add_(sums, alpha=2 * self.scale).mul_(-self._inverse(x))
+        return xp.multiply_(
+            xp.add_(x[:, None] * totals, sums, alpha=2 * self.scale), -self._inverse(x)
+        )
 
-    def _argument(self, left: Prepared, right: Prepared, out: Tensor, near: float) -> Tensor:
+    def _argument(self, left: Prepared, right: Prepared, out: Array, near: float) -> Array:
         """Fill `out` with s; for a kernel with a kink, recompute small values precisely."""
         s = matmul(left[0], right[0], out)
-        if self.sharp and left[0].layout == torch.strided:
+        if self.sharp and not xp.is_sparse(left[0]):
             recompute_near(s, left[0], right[0], self.scale, near)
         return s
 
-    def diag(self, x: Tensor) -> Float[Tensor, " b"]:
-        return torch.ones(x.shape[0], dtype=x.dtype, device=x.device)
+    def diag(self, x: Array) -> Float[Array, " b"]:
+        return xp.ones(x.shape[0], x.dtype, like=x)
 
     def rounding(self, left: Prepared, right: Prepared, eps: float) -> float:
         # Only points near each other have large entries, so both are then as far out as the
@@ -154,18 +156,18 @@ class Radial(LengthscaleKernel):
         error = product_error(eps, norm, left[0].shape[1] - 2)
         if not self.sharp:
             return max(error * self.slope, eps)
-        return remaining_error(error) if left[0].layout == torch.strided else math.sqrt(error)
+        return remaining_error(error) if not xp.is_sparse(left[0]) else math.sqrt(error)
 
-    def may_underflow(self, left: Prepared, right: Prepared, dtype: torch.dtype) -> bool:
+    def may_underflow(self, left: Prepared, right: Prepared, dtype: xp.DType) -> bool:
         # The triangle inequality bounds every distance without a pass over pairs.
         reach = math.sqrt(_largest_norm(left[0], -2)) + math.sqrt(_largest_norm(right[0], -1))
         return reach**2 > deepest(dtype)
 
 
-def _largest_norm(prepared: Tensor, column: int) -> float:
+def _largest_norm(prepared: Array, column: int) -> float:
     """Return the largest |scale| · ‖x‖² of the prepared rows, or a bound if they are sparse."""
     if prepared.shape[0] == 0:
         return 0.0
     # A column of sparse rows is costly to select, and its largest value is a bound by all values.
-    values = prepared[:, column] if prepared.layout == torch.strided else prepared.values()
-    return float(values.abs().max())
+    values = prepared[:, column] if not xp.is_sparse(prepared) else xp.entries(prepared)
+    return float(xp.abs(values).max())

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-import torch
-from torch import Tensor
+from ... import _arrays as xp
+from ..._arrays import Array
 
 NEAR_RATIO = 4000.0
 """Pairs with s below ``NEAR_RATIO`` times its error are recomputed: the rest has 3 digits at least,
@@ -41,15 +41,15 @@ def remaining_error(error: float) -> float:
 
 
 def recompute_near(
-    s: Tensor, left: Tensor, right: Tensor, scale: float, ratio: float = NEAR_RATIO
-) -> Tensor:
+    s: Array, left: Array, right: Array, scale: float, ratio: float = NEAR_RATIO
+) -> Array:
     """Replace small entries of `s`, whose digits cancelled, by direct differences.
 
     Parameters
     ----------
-    s : Tensor of shape (b, m)
+    s : Array of shape (b, m)
         ``scale * |x - z|²``, the product of the two next arguments; overwritten.
-    left, right : Tensor of shape (b, d + 2), (m, d + 2)
+    left, right : Array of shape (b, d + 2), (m, d + 2)
         Rows as `Radial.prepare` makes them.
     scale : float
     ratio : float
@@ -57,30 +57,34 @@ def recompute_near(
 
     Returns
     -------
-    Tensor of shape (b, m)
+    Array of shape (b, m)
         The argument `s`.
     """
-    eps, d = torch.finfo(left.dtype).eps, left.shape[1] - 2
+    eps, d = xp.finfo(left.dtype).eps, left.shape[1] - 2
     # The error grows with the norm of the row. Near pairs have equal norms, so one side is enough.
-    reach = left[:, -2].to(s.dtype) * (ratio * product_error(eps, 1.0, d))
-    rows = (s.amin(dim=1) < reach).nonzero()[:, 0]  # few: one pass over s, no mask of its size
+    reach = xp.cast(left[:, -2], s.dtype) * (ratio * product_error(eps, 1.0, d))
+    rows = xp.flatnonzero(xp.min(s, axis=1) < reach)  # few: one pass over s, no mask of its size
     if len(rows) == 0:
         return s
     near = s[rows] < reach[rows, None]
     # Many near pairs are cheaper as one product in float64 than as gathered rows.
-    if left.dtype != torch.float64 and int(near.sum()) > FEW_PAIRS * s.numel():
-        return s.copy_(_in_float64(left, right, scale))
-    i, j = near.nonzero(as_tuple=True)
-    for i_part, j_part in zip(rows[i].split(PAIRS_AT_ONCE), j.split(PAIRS_AT_ONCE), strict=True):
+    if xp.dtype_of(left) != xp.float64 and int(near.sum()) > FEW_PAIRS * xp.size(s):
+        return xp.assign_(s, _in_float64(left, right, scale))
+    i, j = xp.nonzero(near)
+    for i_part, j_part in zip(
+        xp.split(rows[i], PAIRS_AT_ONCE), xp.split(j, PAIRS_AT_ONCE), strict=True
+    ):
         # The left side holds -2 scale x, see `Radial.prepare`.
         difference = left[i_part, :-2] / (-2 * scale) - right[j_part, :-2]
-        s[i_part, j_part] = (scale * (difference * difference).sum(dim=1)).to(s.dtype)
+        s[i_part, j_part] = xp.cast(scale * (difference * difference).sum(axis=1), s.dtype)
     return s
 
 
-def _in_float64(left: Tensor, right: Tensor, scale: float) -> Tensor:
+def _in_float64(left: Array, right: Array, scale: float) -> Array:
     """Return ``scale * |x - z|²`` with norms in float64 in place of the rows' float32 norms."""
-    x, z = left[:, :-2].double() / (-2 * scale), right[:, :-2].double()
+    x, z = xp.to_float64(left[:, :-2]) / (-2 * scale), xp.to_float64(right[:, :-2])
     # The norms stored in the rows were rounded to float32, which would undo the precision.
-    x_norms, z_norms = ((side * side).sum(dim=1) for side in (x, z))
-    return torch.mm(x, z.t()).mul_(-2).add_(x_norms[:, None]).add_(z_norms).mul_(scale)
+    x_norms, z_norms = ((side * side).sum(axis=1) for side in (x, z))
+    return xp.multiply_(
+        xp.add_(xp.add_(xp.multiply_(xp.matmul(x, z.T), -2), x_norms[:, None]), z_norms), scale
+    )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from .._checked import check_nonnegative
 from .._lengthscale import LengthscaleKernel
 from ..base import Prepared, Side, kernels
@@ -51,12 +51,12 @@ class ChiSquared(LengthscaleKernel):
     def unscaled_features(self, d: int) -> frozenset[int]:
         return frozenset(range(d))
 
-    def distances(self, sample: Float[Tensor, "s d"]) -> Float[Tensor, " p"]:
+    def distances(self, sample: Float[Array, "s d"]) -> Float[Array, " p"]:
         distance = self._distance(sample, sample)
-        i, j = torch.triu_indices(len(sample), len(sample), offset=1)
+        i, j = xp.triu_indices(len(sample), len(sample), offset=1)
         return distance[i, j]
 
-    def prepare(self, points: Tensor, side: Side) -> Prepared:
+    def prepare(self, points: Array, side: Side) -> Prepared:
         x = self.scaled(points)
         check_nonnegative(points, "chi-squared")
         return (x,)
@@ -65,19 +65,19 @@ class ChiSquared(LengthscaleKernel):
         self,
         left: Prepared,
         right: Prepared,
-        out: Float[Tensor, "b m"],
+        out: Float[Array, "b m"],
         *,
         underflow: bool = True,
-    ) -> Float[Tensor, "b m"]:
+    ) -> Float[Array, "b m"]:
         # Beyond this distance the exponential is subnormal, which is 20 to 40 times slower.
-        distance = self._distance(left[0], right[0]).clamp_(max=deepest(out.dtype))
-        return torch.exp(out.copy_(distance.neg_()), out=out)
+        distance = xp.clip_(self._distance(left[0], right[0]), max=deepest(out.dtype))
+        return xp.exp(xp.assign_(out, xp.negative_(distance)), out=out)
 
     @staticmethod
-    def _distance(x: Tensor, z: Tensor) -> Float[Tensor, "b m"]:
-        out = x.new_zeros(len(x), len(z))
+    def _distance(x: Array, z: Array) -> Float[Array, "b m"]:
+        out = xp.zeros((len(x), len(z)), like=x)
         for _, difference, total in _by_feature(x, z):
-            out.addcdiv_(difference.square_(), total)
+            out += xp.square(difference) / total
         return out
 
     @property
@@ -88,45 +88,45 @@ class ChiSquared(LengthscaleKernel):
         self,
         left: Prepared,
         right: Prepared,
-        v: Float[Tensor, "m t"],
-        weights: Float[Tensor, "b m"] | None = None,
-    ) -> Float[Tensor, "b t d"]:
+        v: Float[Array, "m t"],
+        weights: Float[Array, "b m"] | None = None,
+    ) -> Float[Array, "b t d"]:
         """Return gradients, see `Kernel.gradients`; 0 along a feature that is 0 in both rows."""
         (x,), (z,) = left, right
-        S = self.tile(left, right, v.new_empty(len(x), len(z)))
+        S = self.tile(left, right, xp.empty((len(x), len(z)), like=v))
         if weights is not None:
             S *= weights
-        out = S.new_empty(len(x), v.shape[1], x.shape[1])
+        out = xp.empty((len(x), v.shape[1], x.shape[1]), like=S)
         for k, difference, total in _by_feature(x, z):
-            share = difference.div_(total)
+            share = xp.divide_(difference, total)
             # The derivative of (x - z)² / (x + z) is share (2 - share) for share = (x - z) / (x +
             # z). Its right side is evaluated before it overwrites the share.
-            slopes = share.mul_(2.0 - share)  # of the term with this feature
-            out[:, :, k] = torch.mm(slopes.mul_(S), v)
-        return out.mul_(-self._inverse(x))
+            slopes = xp.multiply_(share, 2.0 - share)  # of the term with this feature
+            out[:, :, k] = xp.matmul(xp.multiply_(slopes, S), v)
+        return xp.multiply_(out, -self._inverse(x))
 
     def rounding(self, left: Prepared, right: Prepared, eps: float) -> float:
         # The distance is at most the sum of both l1 norms, and the error of its terms grows with
         # them.
-        norms = (side[0].sum(dim=1) for side in (left, right))
+        norms = (side[0].sum(axis=1) for side in (left, right))
         return max(eps, eps * min(float(norm.max()) if len(norm) else 0.0 for norm in norms))
 
-    def diag(self, x: Tensor) -> Float[Tensor, " b"]:
-        return torch.ones(x.shape[0], dtype=x.dtype, device=x.device)
+    def diag(self, x: Array) -> Float[Array, " b"]:
+        return xp.ones(x.shape[0], x.dtype, like=x)
 
 
-def _by_feature(x: Tensor, z: Tensor) -> Iterator[tuple[int, Tensor, Tensor]]:
+def _by_feature(x: Array, z: Array) -> Iterator[tuple[int, Array, Array]]:
     """Yield each feature with its differences and its sums, which are made positive to avoid 0 / 0.
 
     The memory is reused for the next feature. Columns are first copied to contiguous memory, which
     is ten times as fast with 1,024 features.
     """
     # The loop reads one feature of all rows at a time, so each feature is made contiguous.
-    across, down = x.t().contiguous(), z.t().contiguous()
-    difference, total = x.new_empty(len(x), len(z)), x.new_empty(len(x), len(z))
-    tiny = torch.finfo(x.dtype).tiny
+    across, down = xp.contiguous(x.T), xp.contiguous(z.T)
+    difference, total = xp.empty((len(x), len(z)), like=x), xp.empty((len(x), len(z)), like=x)
+    tiny = xp.finfo(x.dtype).tiny
     for k in range(x.shape[1]):
-        torch.sub(across[k, :, None], down[k], out=difference)
-        torch.add(across[k, :, None], down[k], out=total)
+        xp.subtract(across[k, :, None], down[k], out=difference)
+        xp.add(across[k, :, None], down[k], out=total)
         # Where both features are 0, the difference is 0 too, and any positive sum gives 0.
-        yield k, difference, total.clamp_(min=tiny)
+        yield k, difference, xp.clip_(total, min=tiny)

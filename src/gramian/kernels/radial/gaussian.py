@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from torch import Tensor
-
+from ... import _arrays as xp
+from ..._arrays import Array
 from ..base import kernels
 from .base import Radial, deepest
 
@@ -37,9 +37,9 @@ class Gaussian(Radial):
     def scale(self) -> float:
         return -0.5
 
-    def profile(self, s: Tensor, *, underflow: bool = True) -> Tensor:
+    def profile(self, s: Array, *, underflow: bool = True) -> Array:
         # The clamp costs a pass: it is left out where the rows exclude subnormal entries.
-        return (s.clamp_(-deepest(s.dtype), 0.0) if underflow else s).exp_()
+        return xp.exp_(xp.clip_(s, -deepest(s.dtype), 0.0) if underflow else s)
 
-    def derivative(self, s: Tensor) -> Tensor:
+    def derivative(self, s: Array) -> Array:
         return self.profile(s)

@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from ..._messages.checks import as_positive
 from ..base import Prepared, kernels
 from .base import Radial, deepest
@@ -45,13 +45,14 @@ class _Arc(Radial):
     def scale(self) -> float:
         return 1.0
 
-    def profile(self, s: Tensor, *, underflow: bool = True) -> Tensor:
+    def profile(self, s: Array, *, underflow: bool = True) -> Array:
         across = 2 * self.radius / self.lengthscale
         # Rounding may exceed the diameter, of which the arc sine would be NaN.
-        u = s.clamp_(0.0, across**2).sqrt_().div_(across).asin_().mul_(across)
-        return u.clamp_(max=deepest(u.dtype)).neg_().exp_()
+        u = xp.divide_(xp.sqrt_(xp.clip_(s, 0.0, across**2)), across)
+        xp.multiply_(xp.asin(u, out=u), across)
+        return xp.exp_(xp.negative_(xp.clip_(u, max=deepest(u.dtype))))
 
-    def median(self, sample: Float[Tensor, "s d"]) -> float:
+    def median(self, sample: Float[Array, "s d"]) -> float:
         across = 2 * self.radius
         chord: float = super().median(sample)
         # The arc grows with the chord, so the median of the arcs is the arc of the median chord.
@@ -136,7 +137,7 @@ class Haversine(Mapped):
             return _Arc(self.lengthscale, self.radius)
         return CHORDAL_PROFILES[self.profile](self.lengthscale)
 
-    def map_points(self, points: Tensor) -> Tensor:
+    def map_points(self, points: Array) -> Array:
         """Return points of the sphere in space."""
         if points.shape[1] != 2:
             raise ValueError(
@@ -144,15 +145,16 @@ class Haversine(Mapped):
                 f"{points.shape[1]}; choose them, as in Haversine(100.0).on([3, 4])"
             )
         # Each step in float32 would move a point on the Earth by about a metre.
-        angles = points.double()
-        angles = angles.deg2rad() if self.degrees else angles
-        lat, lon = angles.unbind(dim=1)
+        angles = xp.to_float64(points)
+        angles = xp.deg2rad(angles) if self.degrees else angles
+        lat, lon = angles[:, 0], angles[:, 1]
         # The margin accepts poles that were rounded to float32.
-        if bool((lat.abs() > math.pi / 2 * (1 + 1e-6)).any()):
+        if bool((xp.abs(lat) > math.pi / 2 * (1 + 1e-6)).any()):
+            farthest = float(points[int(xp.abs(lat).argmax()), 0])
             raise ValueError(
-                f"latitude {float(points[lat.abs().argmax(), 0]):.6g} is outside the sphere; "
+                f"latitude {farthest:.6g} is outside the sphere; "
                 "give rows of (latitude, longitude), in degrees, or degrees=False for radians"
             )
-        cos = lat.cos()
-        space = torch.stack([cos * lon.cos(), cos * lon.sin(), lat.sin()], dim=1)
-        return (self.radius * space).to(points.dtype)
+        cos = xp.cos(lat)
+        space = xp.stack([cos * xp.cos(lon), cos * xp.sin(lon), xp.sin(lat)], axis=1)
+        return xp.cast(self.radius * space, points.dtype)

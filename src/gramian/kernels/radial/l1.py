@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from .._lengthscale import LengthscaleKernel
 from ..base import Prepared, Side, kernels
 from .base import deepest
@@ -53,19 +53,19 @@ class L1Laplacian(LengthscaleKernel):
     def instead(self) -> str:
         return "kernel='laplacian'"
 
-    def prepare(self, points: Tensor, side: Side) -> Prepared:
+    def prepare(self, points: Array, side: Side) -> Prepared:
         return (self.scaled(points),)
 
     def tile(
         self,
         left: Prepared,
         right: Prepared,
-        out: Float[Tensor, "b m"],
+        out: Float[Array, "b m"],
         *,
         underflow: bool = True,
-    ) -> Float[Tensor, "b m"]:
-        distance = torch.cdist(left[0], right[0], p=1.0).clamp_(max=deepest(out.dtype))
-        return torch.exp(out.copy_(distance.neg_()), out=out)
+    ) -> Float[Array, "b m"]:
+        distance = xp.clip_(xp.cdist(left[0], right[0], p=1.0), max=deepest(out.dtype))
+        return xp.exp(xp.assign_(out, xp.negative_(distance)), out=out)
 
     @property
     def differentiable(self) -> bool:
@@ -75,27 +75,28 @@ class L1Laplacian(LengthscaleKernel):
         self,
         left: Prepared,
         right: Prepared,
-        v: Float[Tensor, "m t"],
-        weights: Float[Tensor, "b m"] | None = None,
-    ) -> Float[Tensor, "b t d"]:
+        v: Float[Array, "m t"],
+        weights: Float[Array, "b m"] | None = None,
+    ) -> Float[Array, "b t d"]:
         """Return gradients, see `Kernel.gradients`: signs of x - z, feature by feature.
 
         Coordinates that are equal once they are centered, scaled and rounded count as equal.
         """
         (x,), (z,) = left, right
-        S = self.tile(left, right, v.new_empty(len(x), len(z)))
+        S = self.tile(left, right, xp.empty((len(x), len(z)), like=v))
         if weights is not None:
             S *= weights
-        out, signs = S.new_empty(len(x), v.shape[1], x.shape[1]), torch.empty_like(S)
+        out, signs = xp.empty((len(x), v.shape[1], x.shape[1]), like=S), xp.empty_like(S)
+        columns = xp.contiguous(z.T)
         for k in range(x.shape[1]):
             # The order z - x supplies the minus sign of the derivative of exp(-|x - z|).
-            torch.sub(z[:, k], x[:, k, None], out=signs)
-            out[:, :, k] = torch.mm(signs.sign_().mul_(S), v)
-        return out.mul_(self._inverse(x))
+            xp.subtract(columns[k], x[:, k, None], out=signs)
+            out[:, :, k] = xp.matmul(xp.multiply_(xp.sign(signs, out=signs), S), v)
+        return xp.multiply_(out, self._inverse(x))
 
     def rounding(self, left: Prepared, right: Prepared, eps: float) -> float:
-        norms = (side[0].abs().sum(dim=1) for side in (left, right))
+        norms = (xp.abs(side[0]).sum(axis=1) for side in (left, right))
         return max(eps, eps * min(float(norm.max()) if len(norm) else 0.0 for norm in norms))
 
-    def diag(self, x: Tensor) -> Float[Tensor, " b"]:
-        return torch.ones(x.shape[0], dtype=x.dtype, device=x.device)
+    def diag(self, x: Array) -> Float[Array, " b"]:
+        return xp.ones(x.shape[0], x.dtype, like=x)

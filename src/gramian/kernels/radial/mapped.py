@@ -6,10 +6,10 @@ from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from .._lengthscale import checked_lengthscale, medians, no_value_yet
 from ..base import Kernel, Prepared, Side
 from .base import Radial
@@ -39,24 +39,24 @@ class Mapped(Kernel):
         """The kernel of the mapped points."""
 
     @abstractmethod
-    def map_points(self, points: Tensor) -> Tensor:
+    def map_points(self, points: Array) -> Array:
         """Return the points of rows."""
 
     def unscaled_features(self, d: int) -> frozenset[int]:
         return frozenset(range(d))
 
-    def resolve(self, sample: Float[Tensor, "s d"]) -> Kernel:
+    def resolve(self, sample: Float[Array, "s d"]) -> Kernel:
         factor = medians(self.lengthscale)
         if factor is None:
             return self
         return replace(
-            self, lengthscale=factor * self.inner.median(self.map_points(sample.double()))
+            self, lengthscale=factor * self.inner.median(self.map_points(xp.to_float64(sample)))
         )
 
-    def coordinates(self, points: Float[Tensor, "n d"]) -> Float[Tensor, "n p"]:
+    def coordinates(self, points: Float[Array, "n d"]) -> Float[Array, "n p"]:
         return self.inner.coordinates(self.map_points(points))
 
-    def prepare(self, points: Tensor, side: Side) -> Prepared:
+    def prepare(self, points: Array, side: Side) -> Prepared:
         if medians(self.lengthscale) is not None:
             raise no_value_yet(self.lengthscale)
         return self.inner.prepare(self.map_points(points), side)
@@ -65,17 +65,17 @@ class Mapped(Kernel):
         self,
         left: Prepared,
         right: Prepared,
-        out: Float[Tensor, "b m"],
+        out: Float[Array, "b m"],
         *,
         underflow: bool = True,
-    ) -> Float[Tensor, "b m"]:
+    ) -> Float[Array, "b m"]:
         return self.inner.tile(left, right, out, underflow=underflow)
 
-    def diag(self, x: Tensor) -> Float[Tensor, " b"]:
-        return torch.ones(x.shape[0], dtype=x.dtype, device=x.device)
+    def diag(self, x: Array) -> Float[Array, " b"]:
+        return xp.ones(x.shape[0], x.dtype, like=x)
 
     def rounding(self, left: Prepared, right: Prepared, eps: float) -> float:
         return self.inner.rounding(left, right, eps)
 
-    def may_underflow(self, left: Prepared, right: Prepared, dtype: torch.dtype) -> bool:
+    def may_underflow(self, left: Prepared, right: Prepared, dtype: xp.DType) -> bool:
         return self.inner.may_underflow(left, right, dtype)

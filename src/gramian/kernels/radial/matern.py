@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from torch import Tensor
-
+from ... import _arrays as xp
+from ..._arrays import Array
 from ..base import kernels
 from .base import Radial, deepest
 
 
-def _root(s: Tensor) -> Tensor:
+def _root(s: Array) -> Array:
     """Return u = sqrt(s) in place of `s`, between 0 and where exp(-u) underflows."""
-    return s.clamp_(0.0, deepest(s.dtype) ** 2).sqrt_()
+    return xp.sqrt_(xp.clip_(s, 0.0, deepest(s.dtype) ** 2))
 
 
 @kernels.register("laplacian")
@@ -49,14 +49,14 @@ class Laplacian(Radial):
     def scale(self) -> float:
         return 1.0
 
-    def profile(self, s: Tensor, *, underflow: bool = True) -> Tensor:
-        return _root(s).neg_().exp_()
+    def profile(self, s: Array, *, underflow: bool = True) -> Array:
+        return xp.exp_(xp.negative_(_root(s)))
 
-    def derivative(self, s: Tensor) -> Tensor:
+    def derivative(self, s: Array) -> Array:
         u = _root(s)
-        # The slope is infinite at the kink, where its mean over both sides is 0.
-        inverse = u.reciprocal().masked_fill_(u == 0, 0.0)
-        return u.neg_().exp_().mul_(inverse).mul_(-0.5)
+        # The slope is infinite at the kink, where its mean over both sides is 0, as at infinity.
+        inverse = xp.reciprocal(xp.fill_where_(u, u == 0, xp.inf))
+        return xp.multiply_(xp.multiply_(xp.exp_(xp.negative_(u)), inverse), -0.5)
 
 
 @kernels.register("matern12")
@@ -109,14 +109,14 @@ class Matern32(Radial):
     def slope(self) -> float:
         return 1 / 2
 
-    def profile(self, s: Tensor, *, underflow: bool = True) -> Tensor:
+    def profile(self, s: Array, *, underflow: bool = True) -> Array:
         u = _root(s)
-        decay = u.neg().exp_()
-        return u.add_(1.0).mul_(decay)
+        decay = xp.exp_(xp.negative(u))
+        return xp.multiply_(xp.add_(u, 1.0), decay)
 
-    def derivative(self, s: Tensor) -> Tensor:
-        decay = _root(s).neg_().exp_()
-        return decay.mul_(-1 / 2)
+    def derivative(self, s: Array) -> Array:
+        decay = xp.exp_(xp.negative_(_root(s)))
+        return xp.multiply_(decay, -1 / 2)
 
 
 @kernels.register("matern52")
@@ -150,13 +150,13 @@ class Matern52(Radial):
     def slope(self) -> float:
         return 1 / 6
 
-    def profile(self, s: Tensor, *, underflow: bool = True) -> Tensor:
+    def profile(self, s: Array, *, underflow: bool = True) -> Array:
         u = _root(s)
-        decay = u.neg().exp_()
+        decay = xp.exp_(xp.negative(u))
         # The linear and the square term are added in one pass over the tile.
-        return u.addcmul_(u, u, value=1 / 3).add_(1.0).mul_(decay)
+        return xp.multiply_(xp.add_(xp.addcmul_(u, u, u, value=1 / 3), 1.0), decay)
 
-    def derivative(self, s: Tensor) -> Tensor:
+    def derivative(self, s: Array) -> Array:
         u = _root(s)
-        decay = u.neg().exp_()
-        return u.add_(1.0).mul_(decay).mul_(-1 / 6)
+        decay = xp.exp_(xp.negative(u))
+        return xp.multiply_(xp.multiply_(xp.add_(u, 1.0), decay), -1 / 6)

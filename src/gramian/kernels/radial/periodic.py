@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from .._lengthscale import checked_lengthscale
 from ..base import Prepared, kernels
 from .gaussian import Gaussian
@@ -81,18 +81,18 @@ class Periodic(Mapped):
         twice = isinstance(self.lengthscale, tuple)  # each feature has two coordinates
         return Gaussian(self.lengthscale * 2 if twice else self.lengthscale)
 
-    def map_points(self, points: Tensor) -> Tensor:
+    def map_points(self, points: Array) -> Array:
         if self.dim not in (None, points.shape[1]):
             raise ValueError(
                 f"the kernel has {self.dim} lengthscales or periods but the rows have "
                 f"{points.shape[1]} features; give one number, or one per feature"
             )
-        x = points.double()
+        x = xp.to_float64(points)
         turns = x / _numbers(self.period, x)
         # Whole turns are removed first: the cosine of a large angle loses the digits of the
         # fraction.
         angles = 2 * math.pi * (turns - turns.round())
-        return torch.cat([angles.cos(), angles.sin()], dim=1).to(points.dtype)
+        return xp.cast(xp.concat([xp.cos(angles), xp.sin(angles)], axis=1), points.dtype)
 
     @property
     def differentiable(self) -> bool:
@@ -102,19 +102,19 @@ class Periodic(Mapped):
         self,
         left: Prepared,
         right: Prepared,
-        v: Float[Tensor, "m t"],
-        weights: Float[Tensor, "b m"] | None = None,
-    ) -> Float[Tensor, "b t d"]:
+        v: Float[Array, "m t"],
+        weights: Float[Array, "b m"] | None = None,
+    ) -> Float[Array, "b t d"]:
         """Return gradients, see `Kernel.gradients`: gradients at the points, along the circles."""
         at_points = self.inner.gradients(left, right, v, weights)
         # The prepared rows of the Gaussian kernel are the points over the lengthscale: -2 times its
         # scale is 1.
         x = left[0][:, :-2] * _numbers(self.inner.lengthscale, v)
-        cos, sin = x[:, None].chunk(2, dim=2)
-        along_cos, along_sin = at_points.chunk(2, dim=2)
+        cos, sin = xp.chunk(x[:, None], 2, axis=2)
+        along_cos, along_sin = xp.chunk(at_points, 2, axis=2)
         turned = cos * along_sin - sin * along_cos
-        return turned.mul_(2 * math.pi / _numbers(self.period, v))
+        return xp.multiply_(turned, 2 * math.pi / _numbers(self.period, v))
 
 
-def _numbers(values: Any, like: Tensor) -> Tensor:
-    return torch.tensor(values, dtype=like.dtype, device=like.device)
+def _numbers(values: Any, like: Array) -> Array:
+    return xp.array(values, dtype=like.dtype, like=like)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from torch import Tensor
-
+from ... import _arrays as xp
+from ..._arrays import Array
 from ..base import kernels
 from .base import Radial
 
@@ -53,14 +53,15 @@ class RationalQuadratic(Radial):
     def slope(self) -> float:
         return self.alpha
 
-    def profile(self, s: Tensor, *, underflow: bool = True) -> Tensor:
-        s.clamp_(min=0.0)
+    def profile(self, s: Array, *, underflow: bool = True) -> Array:
+        xp.clip_(s, min=0.0)
         # The default needs one reciprocal in place of a logarithm and an exponential.
         if self.alpha == 1.0:
-            return s.add_(1.0).reciprocal_()
+            xp.add_(s, 1.0)
+            return xp.reciprocal(s, out=s)
         # A power of 1 + s would lose the digits of a small s.
-        return s.log1p_().mul_(-self.alpha).exp_()
+        return xp.exp_(xp.multiply_(xp.log1p(s, out=s), -self.alpha))
 
-    def derivative(self, s: Tensor) -> Tensor:
-        s.clamp_(min=0.0)
-        return s.log1p_().mul_(-self.alpha - 1).exp_().mul_(-self.alpha)
+    def derivative(self, s: Array) -> Array:
+        xp.clip_(s, min=0.0)
+        return xp.multiply_(xp.exp_(xp.multiply_(xp.log1p(s, out=s), -self.alpha - 1)), -self.alpha)

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array, RandomStream
 from ..._messages.checks import as_positive
 from ...operators import KernelOperator, largest_diagonal
 from ..base import cap_size, selectors
@@ -44,11 +44,11 @@ class PathSelector(LeverageSelector):
                 "divided by it"
             )
 
-    def sample(self, K: KernelOperator, penalty: float, *, rng: torch.Generator) -> Level:
+    def sample(self, K: KernelOperator, penalty: float, *, rng: RandomStream) -> Level:
         *_, last = self._path(K, largest_diagonal(K), penalty, rng)
         return last
 
-    def select_path(self, K: KernelOperator, *, rng: torch.Generator) -> list[Level]:
+    def select_path(self, K: KernelOperator, *, rng: RandomStream) -> list[Level]:
         """Return all levels, with decreasing penalties, down to `penalty` or to m landmarks.
 
         It computes no more than `select`.
@@ -60,11 +60,11 @@ class PathSelector(LeverageSelector):
         levels, last = self._until(K, kappa2, m, rng)
         return [*levels, last]
 
-    def sample_of_size(self, K: KernelOperator, m: int, *, rng: torch.Generator) -> Level:
+    def sample_of_size(self, K: KernelOperator, m: int, *, rng: RandomStream) -> Level:
         return self._until(K, largest_diagonal(K), m, rng)[1]
 
     def _path(
-        self, K: KernelOperator, kappa2: float, penalty: float, rng: torch.Generator
+        self, K: KernelOperator, kappa2: float, penalty: float, rng: RandomStream
     ) -> Iterator[Level]:
         """Yield the levels from the first penalty below kappa² down to `penalty`."""
         # The tolerance prevents a level that differs from the last one by rounding alone.
@@ -78,7 +78,7 @@ class PathSelector(LeverageSelector):
             yield level
 
     def _until(
-        self, K: KernelOperator, kappa2: float, m: int, rng: torch.Generator
+        self, K: KernelOperator, kappa2: float, m: int, rng: RandomStream
     ) -> tuple[list[Level], Level]:
         """Return the levels that need fewer than m rows, and a level with exactly m rows."""
         levels = [Level(kappa2, Dictionary.empty(), 0.0, 0.0)]
@@ -98,7 +98,7 @@ class PathSelector(LeverageSelector):
         previous: Dictionary,
         penalty: float,
         m: int,
-        rng: torch.Generator,
+        rng: RandomStream,
     ) -> Level:
         count = max(
             self.candidates_per_row() * kappa2 / penalty,
@@ -123,12 +123,12 @@ class PathSelector(LeverageSelector):
         previous: Dictionary,
         penalty: float,
         floor: int,
-        rng: torch.Generator,
+        rng: RandomStream,
     ) -> Level:
         """Return the level of a penalty, with at least `floor` rows, from the previous level."""
 
 
-def _draw_candidates(K: KernelOperator, m: int, count: float, rng: torch.Generator) -> Candidates:
+def _draw_candidates(K: KernelOperator, m: int, count: float, rng: RandomStream) -> Candidates:
     """Draw about `count` candidates, and more until m of them are distinct."""
     n = K.shape[0]
     share = min(1.0, count / n)
@@ -227,7 +227,7 @@ class Bless(PathSelector):
         previous: Dictionary,
         penalty: float,
         floor: int,
-        rng: torch.Generator,
+        rng: RandomStream,
     ) -> Level:
         n = K.shape[0]
         u, times = _candidates(
@@ -237,25 +237,21 @@ class Bless(PathSelector):
         scores = U.scores(Scorer.build(K, previous, penalty))
         d = U.effective_dimension(scores)
         # A kernel that vanishes at all candidates prefers none.
-        scores = scores if d > 0 else torch.ones_like(scores)
+        scores = scores if d > 0 else xp.ones_like(scores)
         M = max(floor, math.ceil(self.oversampling * d))
         dictionary = U.sample(*_sampling.multinomial(U.times * scores, M, rng))
         return Level(penalty, dictionary, d, U.coverage(dictionary, n))
 
 
-def _candidates(
-    n: int, R: float, rng: torch.Generator
-) -> tuple[Int[Tensor, " r"], Float[Tensor, " r"]]:
+def _candidates(n: int, R: float, rng: RandomStream) -> tuple[Int[Array, " r"], Float[Array, " r"]]:
     """Draw R rows with replacement; return each once, with its count; or all rows if R >= n."""
     if n <= R:
-        return torch.arange(n), torch.ones(n, dtype=torch.float64)
-    drawn = torch.randint(n, (math.ceil(R),), generator=rng)
-    u, times = drawn.unique(return_counts=True)
-    return u, times.double()
+        return xp.arange(n), xp.ones(n, xp.float64)
+    drawn = rng.integers(n, size=(math.ceil(R),))
+    u, times = xp.unique(drawn, return_counts=True)
+    return u, xp.to_float64(times)
 
 
-def estimate_effective_dimension(
-    K: KernelOperator, penalty: float, *, rng: torch.Generator
-) -> float:
+def estimate_effective_dimension(K: KernelOperator, penalty: float, *, rng: RandomStream) -> float:
     """Estimate the effective dimension at a penalty by BLESS, to some percent."""
     return Bless(penalty=penalty, oversampling=5.0).sample(K, penalty, rng=rng).effective_dimension

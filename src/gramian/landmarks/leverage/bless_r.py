@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
-
+from ..._arrays import RandomStream
 from ...operators import KernelOperator
 from ..base import selectors
 from . import sampling as _sampling
@@ -83,7 +82,7 @@ class BlessR(PathSelector):
         previous: Dictionary,
         penalty: float,
         floor: int,
-        rng: torch.Generator,
+        rng: RandomStream,
     ) -> Level:
         n = K.shape[0]
         beta = min(1.0, max(self.oversampling * kappa2 / penalty, CANDIDATES_PER_ROW * floor) / n)

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from ..._sparse import is_sparse
 from ...data import RowSource
 from ...operators import KernelOperator
@@ -29,44 +29,44 @@ class Candidates:
 
     Attributes
     ----------
-    index : Tensor of shape (k,)
+    index : Array of shape (k,)
         Increasing row numbers: the first one of each group of equal rows.
-    times : Tensor of shape (k,)
+    times : Array of shape (k,)
         Number of candidates that equal the row, including the row itself.
     share : float
         Expected number of times that a row of the data is a candidate. It is the probability if
         the row can be a candidate only once.
     """
 
-    index: Int[Tensor, " k"]
-    times: Float[Tensor, " k"]
+    index: Int[Array, " k"]
+    times: Float[Array, " k"]
     share: float = 1.0
 
     @classmethod
     def among(
         cls,
-        keys: Int[Tensor, " r"],
-        index: Int[Tensor, " r"],
-        times: Float[Tensor, " r"] | None = None,
+        keys: Int[Array, " r"],
+        index: Int[Array, " r"],
+        times: Float[Array, " r"] | None = None,
         share: float = 1.0,
     ) -> Candidates:
         """Return the distinct rows of `index`, each counted `times`, from their keys."""
         first, group = group_keys(keys)
-        times = torch.ones(len(keys), dtype=torch.float64) if times is None else times
-        total = torch.zeros(len(first), dtype=torch.float64).index_add_(0, group, times)
+        times = xp.ones(len(keys), xp.float64) if times is None else times
+        total = xp.add_at(xp.zeros(len(first), xp.float64), group, times)
         return cls(index[first], total, share)
 
     @classmethod
     def all(cls, K: KernelOperator) -> Candidates:
         """Return the distinct rows of the data as candidates. Cost: one pass."""
-        return cls.among(row_keys(K.rows), torch.arange(K.shape[0]))
+        return cls.among(row_keys(K.rows), xp.arange(K.shape[0]))
 
     @classmethod
     def of(
         cls,
         K: KernelOperator,
-        index: Int[Tensor, " r"],
-        times: Float[Tensor, " r"] | None = None,
+        index: Int[Array, " r"],
+        times: Float[Array, " r"] | None = None,
         share: float = 1.0,
     ) -> Candidates:
         """Return the distinct rows of `index`, which increases. Cost: reading them."""
@@ -81,7 +81,7 @@ class Candidates:
         """Return the dictionary of all candidates."""
         return Dictionary(self.index, self.share / self.times)
 
-    def scores(self, scorer: Scorer) -> Float[Tensor, " k"]:
+    def scores(self, scorer: Scorer) -> Float[Array, " k"]:
         """Return the score of one row per group."""
         n = scorer.K.shape[0]
         if len(self) == n:
@@ -90,15 +90,15 @@ class Candidates:
         scores_all = scorer.K.rows.remote and 2 * len(self) > n
         return scorer()[self.index] if scores_all else scorer(self.index)
 
-    def effective_dimension(self, scores: Float[Tensor, " k"]) -> float:
+    def effective_dimension(self, scores: Float[Array, " k"]) -> float:
         """Estimate the sum of the scores of all rows."""
         return float((self.times * scores).sum()) / self.share
 
-    def sample(self, positions: Int[Tensor, " s"], probability: Float[Tensor, " s"]) -> Dictionary:
+    def sample(self, positions: Int[Array, " s"], probability: Float[Array, " s"]) -> Dictionary:
         """Return the dictionary of sampled positions, given their inclusion probabilities."""
         # A row stands for all equal rows, so its probability is divided by their number.
         copies = self.share * probability / self.times[positions]
-        return Dictionary(self.index[positions], copies.clamp(min=1e-300))
+        return Dictionary(self.index[positions], copies.clip(min=1e-300))
 
     def coverage(self, dictionary: Dictionary, n: int) -> float:
         """Return the share of the distinct rows in a dictionary; of all n rows if unknown."""
@@ -106,7 +106,7 @@ class Candidates:
         return len(dictionary) / (len(self) if self.share == 1 else n)
 
 
-def group_keys(keys: Int[Tensor, " r"]) -> tuple[Int[Tensor, " k"], Int[Tensor, " r"]]:
+def group_keys(keys: Int[Array, " r"]) -> tuple[Int[Array, " k"], Int[Array, " r"]]:
     """Return the first position of each distinct key, in order, and the group of each key.
 
     Cost: sorting r numbers.
@@ -114,18 +114,18 @@ def group_keys(keys: Int[Tensor, " r"]) -> tuple[Int[Tensor, " k"], Int[Tensor, 
     # A stable sort makes the first position of each key its first occurrence.
     order = keys.argsort(stable=True)
     ordered = keys[order]
-    new = torch.ones(len(keys), dtype=torch.bool)
+    new = xp.ones(len(keys), xp.bool)
     new[1:] = ordered[1:] != ordered[:-1]
-    first, rank = order[new].sort()
-    place = torch.empty_like(rank)
+    first, rank = xp.sort_with_order(order[new])
+    place = xp.empty_like(rank)
     # The inverse permutation renumbers groups by their first occurrence instead of by key.
-    place[rank] = torch.arange(len(rank))
-    group = torch.empty_like(order)
-    group[order] = place[new.cumsum(0) - 1]
+    place[rank] = xp.arange(len(rank))
+    group = xp.empty_like(order)
+    group[order] = place[new.cumsum(axis=0) - 1]
     return first, group
 
 
-def row_keys(rows: RowSource) -> Int[Tensor, " n"]:
+def row_keys(rows: RowSource) -> Int[Array, " n"]:
     """Return a number for each row, equal for equal rows.
 
     Among n different rows, two share a number with a probability of n² / 2⁶⁵, 3e-8 at n = 10⁶; one
@@ -135,7 +135,7 @@ def row_keys(rows: RowSource) -> Int[Tensor, " n"]:
     return rows.map(keys_of, size=size)
 
 
-def keys_of(block: Float[Tensor, "b d"]) -> Int[Tensor, " b"]:
+def keys_of(block: Float[Array, "b d"]) -> Int[Array, " b"]:
     """Return the keys of a block of rows, dense or sparse, on the host.
 
     A key is the sum over columns of a hash of the number times an odd number, modulo 2⁶⁴. Zeros add
@@ -143,26 +143,28 @@ def keys_of(block: Float[Tensor, "b d"]) -> Int[Tensor, " b"]:
     """
     if not is_sparse(block):
         words = _words(block)
-        column = torch.arange(words.shape[1], device=block.device)
-        return (_hash_(words) * _odd(column)).sum(dim=1).cpu()
-    terms = _hash_(_words(block.values()[:, None])[:, 0]) * _odd(block.col_indices().long())
-    row = torch.arange(block.shape[0], device=block.device)
-    row = row.repeat_interleave(block.crow_indices().diff())
-    out = torch.zeros(block.shape[0], dtype=torch.int64, device=block.device)
-    return out.index_add_(0, row, terms).cpu()
+        column = xp.arange(words.shape[1], like=block)
+        return xp.to_host((_hash_(words) * _odd(column)).sum(axis=1))
+    terms = _hash_(_words(xp.entries(block)[:, None])[:, 0]) * _odd(
+        xp.cast(xp.indices(block), xp.int64)
+    )
+    row = xp.arange(block.shape[0], like=block)
+    row = xp.repeat(row, xp.diff(xp.indptr(block)))
+    out = xp.zeros(block.shape[0], xp.int64, like=block)
+    return xp.to_host(xp.add_at(out, row, terms))
 
 
-def _words(block: Float[Tensor, "b d"]) -> Int[Tensor, "b w"]:
+def _words(block: Float[Array, "b d"]) -> Int[Array, "b w"]:
     """Return the bits of rows as 64-bit numbers, two float32 numbers in each."""
     d = block.shape[1]
-    pad = d % 2 if block.dtype == torch.float32 else 0
-    out = block.new_zeros(block.shape[0], d + pad)
+    pad = d % 2 if xp.dtype_of(block) == xp.float32 else 0
+    out = xp.zeros((block.shape[0], d + pad), like=block)
     out[:, :d] = block
     # Adding zero turns -0.0 into 0.0, whose bits differ although the numbers are equal.
-    return out.add_(0.0).view(torch.int64)
+    return xp.view_as(xp.add_(out, 0.0), xp.int64)
 
 
-def _hash_(x: Int[Tensor, ...]) -> Int[Tensor, ...]:
+def _hash_(x: Int[Array, ...]) -> Int[Array, ...]:
     """Apply a bijective hash of 64 bits to each number, in place."""
     x ^= (x >> 32) & 0xFFFFFFFF  # the mask removes the sign bits of the arithmetic shift
     x *= -0x61C8864680B583EB  # 2⁶⁴ over the golden ratio, as a signed number
@@ -170,5 +172,5 @@ def _hash_(x: Int[Tensor, ...]) -> Int[Tensor, ...]:
     return x
 
 
-def _odd(column: Int[Tensor, ...]) -> Int[Tensor, ...]:
+def _odd(column: Int[Array, ...]) -> Int[Array, ...]:
     return _hash_(_hash_(column + 1)) | 1

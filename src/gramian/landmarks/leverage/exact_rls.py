@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from ... import _arrays as xp
 from ... import _linalg as la
+from ..._arrays import Array, RandomStream
 from ..._linalg.spectrum import Spectrum
 from ..._messages.checks import as_bytes, readable_bytes
 from ..._messages.errors import TextError
@@ -20,7 +20,7 @@ from .selecting import Level, LeverageSelector, draw_exactly, draw_independently
 
 def exact_scores(
     K: KernelOperator, penalty: float, memory_limit: float | int | str = "8GB"
-) -> Float[Tensor, " n"]:
+) -> Float[Array, " n"]:
     r"""Return the leverage scores, :math:`1 - n \lambda\, [(K + n \lambda I)^{-1}]_{ii}`.
 
     Raises
@@ -35,7 +35,7 @@ def exact_scores(
     return _scores_(_dense(K, memory_limit), K.shape[0] * penalty)
 
 
-def _dense(K: KernelOperator, memory_limit: float | int | str) -> Float[Tensor, "n n"]:
+def _dense(K: KernelOperator, memory_limit: float | int | str) -> Float[Array, "n n"]:
     n, limit = K.shape[0], as_bytes(memory_limit)
     if 8 * n * n > limit:
         raise TextError(
@@ -48,13 +48,13 @@ def _dense(K: KernelOperator, memory_limit: float | int | str) -> Float[Tensor, 
     return matrix
 
 
-def _scores_(matrix: Float[Tensor, "n n"], shift: float) -> Float[Tensor, " n"]:
+def _scores_(matrix: Float[Array, "n n"], shift: float) -> Float[Array, " n"]:
     """Return the scores; overwrite the matrix."""
     R = la.by_columns(matrix)
     # The matrix becomes its factor and then its inverse in place: a copy would double the memory.
-    R.diagonal().add_(shift)
+    xp.add_(xp.diagonal(R), shift)
     la.cholesky_(R)
-    return (1 - shift * la.inverse_diagonal_(R)).clamp(0.0, 1.0).cpu()
+    return xp.to_host((1 - shift * la.inverse_diagonal_(R)).clip(0.0, 1.0))
 
 
 @selectors.register("exact_rls")
@@ -111,16 +111,16 @@ class ExactRLS(LeverageSelector):
     def operations(self, n: int, d: int, m: int) -> float:
         return 2.0 * n**3 / 3
 
-    def sample(self, K: KernelOperator, penalty: float, *, rng: torch.Generator) -> Level:
+    def sample(self, K: KernelOperator, penalty: float, *, rng: RandomStream) -> Level:
         scores, rows = exact_scores(K, penalty, self.memory_limit), Candidates.all(K)
         dictionary = draw_independently(rows, scores[rows.index], self.oversampling, rng)
         d = float(scores.sum())
         return Level(penalty, dictionary, d, rows.coverage(dictionary, len(scores)))
 
-    def sample_of_size(self, K: KernelOperator, m: int, *, rng: torch.Generator) -> Level:
+    def sample_of_size(self, K: KernelOperator, m: int, *, rng: RandomStream) -> Level:
         n = K.shape[0]
         matrix = _dense(K, self.memory_limit)
-        least_penalty = 1e-13 * (float(matrix.diagonal().max()) or 1.0)
+        least_penalty = 1e-13 * (float(xp.diagonal(matrix).max()) or 1.0)
         # The search for a penalty comes before the scores, which overwrite the matrix.
         penalty = Spectrum.build(lambda v: matrix @ v / n, n, matrix.device).penalty_for(
             m / self.oversampling, least_penalty

@@ -6,10 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-import torch
-from torch import Tensor
-
+from ... import _arrays as xp
 from ... import _linalg as la
+from ..._arrays import Array, RandomStream
 from ...operators import KernelOperator
 from ..base import SizeOrPenalty, selectors
 from .candidates import Candidates, row_keys
@@ -100,9 +99,9 @@ class RecursiveRLS(LeverageSelector):
         if not 0 < self.delta < 1:
             raise ValueError(f"delta must be between 0 and 1, not {self.delta!r}")
 
-    def sample(self, K: KernelOperator, penalty: float, *, rng: torch.Generator) -> Level:
+    def sample(self, K: KernelOperator, penalty: float, *, rng: RandomStream) -> Level:
         n = K.shape[0]
-        order = torch.randperm(n, generator=rng)
+        order = rng.permutation(n)
         base = 192 * math.log(1 / self.delta)
         sizes = _halvings(n, base)
         # The keys of all rows are computed in one pass, and serve the prefixes of all levels.
@@ -119,7 +118,7 @@ class RecursiveRLS(LeverageSelector):
             delta = self.delta / 3 ** (len(sizes) - 2 - level)
             scores = rows.scores(Scorer.build(K, dictionary, penalty))
             d = rows.effective_dimension(scores)
-            scores = (SCORE_OVERESTIMATE * scores).clamp(max=1.0)
+            scores = (SCORE_OVERESTIMATE * scores).clip(max=1.0)
             total = rows.effective_dimension(scores)
             factor = self.oversampling or 16 * math.log(max(total / delta, math.e))
             dictionary = draw_independently(rows, scores, factor, rng)
@@ -137,10 +136,10 @@ class RecursiveRLS(LeverageSelector):
         inner = math.ceil(math.sqrt((n * m + m**3) / (4 * n))) if self.accelerated else m
         return max(inner, LEAST_LEVEL_ROWS)
 
-    def sample_of_size(self, K: KernelOperator, m: int, *, rng: torch.Generator) -> Level:
+    def sample_of_size(self, K: KernelOperator, m: int, *, rng: RandomStream) -> Level:
         n = K.shape[0]
         inner = self._inner(n, m)
-        order = torch.randperm(n, generator=rng)
+        order = rng.permutation(n)
         sizes = _halvings(n, inner)
         keys = row_keys(K.rows)
         dictionary = _prefix(keys, order, sizes[0]).to_dictionary()
@@ -164,10 +163,10 @@ def _halvings(n: int, base: int | float) -> list[int]:
     return sizes[::-1]
 
 
-def _prefix(keys: Tensor, order: Tensor, size: int) -> Candidates:
+def _prefix(keys: Array, order: Array, size: int) -> Candidates:
     """Return the distinct rows among the first `size` rows of a random order."""
     # Increasing row numbers are read in order from a file.
-    index = order[:size].sort().values
+    index = xp.sort(order[:size])
     return Candidates.among(keys[index], index)
 
 
@@ -178,9 +177,11 @@ def _log(m: int) -> float:
 def _tail_penalty(K: KernelOperator, dictionary: Dictionary, m: int) -> float:
     """Return the penalty of a level: the sum of the dictionary's eigenvalues beyond k, over k n."""
     A = gram(K, K.rows.take(dictionary.index))
-    root = dictionary.copies.to(A).rsqrt()
+    root = xp.rsqrt(xp.cast_like(dictionary.copies, A))
     values = la.eigenvalues(root[:, None] * A * root)
     k = math.ceil(m / (4 * _log(m)))
-    least_penalty = LEAST_PENALTY * (float(A.diagonal().mean()) or 1.0)  # 1 if the kernel vanishes
+    least_penalty = LEAST_PENALTY * (
+        float(xp.diagonal(A).mean()) or 1.0
+    )  # 1 if the kernel vanishes
     tail = float(values[:-k].sum()) / k if len(values) > k else 0.0
     return max(tail, least_penalty) / K.shape[0]

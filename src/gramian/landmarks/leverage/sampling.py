@@ -2,63 +2,63 @@
 
 from __future__ import annotations
 
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+
+from ... import _arrays as xp
+from ..._arrays import Array, RandomStream
 
 CERTAIN_PROBABILITY = 1 - 1e-9
 """Probabilities above count as one; rounding could otherwise draw such a row twice."""
 
 
-def draw_distinct(n: int, size: int, rng: torch.Generator) -> Int[Tensor, " size"]:
+def draw_distinct(n: int, size: int, rng: RandomStream) -> Int[Array, " size"]:
     """Draw `size` distinct numbers below n in increasing order, each set equally likely.
 
     Cost: O(size log size) while size is well below n, O(n) otherwise.
     """
     # A large set would need many rounds of rejection, and a permutation costs O(n) at most.
     if 4 * size >= n:
-        drawn: Tensor = torch.randperm(n, generator=rng)[:size].sort().values
+        drawn: Array = xp.sort(rng.permutation(n)[:size])
         return drawn
-    drawn = torch.randint(n, (size,), generator=rng).unique()
+    drawn = xp.unique(rng.integers(n, size=(size,)))
     while len(drawn) < size:  # each pass leaves a quarter at most
-        more = torch.randint(n, (2 * (size - len(drawn)),), generator=rng)
-        new = more[~torch.isin(more, drawn)]
+        more = rng.integers(n, size=(2 * (size - len(drawn)),))
+        new = more[~xp.isin(more, drawn)]
         # The first draws are kept, not the smallest numbers, which would bias the set.
         new = new[_first_positions(new)][: size - len(drawn)]
-        drawn = torch.cat([drawn, new])
-    return drawn.sort().values
+        drawn = xp.concat([drawn, new])
+    return xp.sort(drawn)
 
 
-def _first_positions(values: Tensor) -> Tensor:
+def _first_positions(values: Array) -> Array:
     """Return the positions at which a value occurs for the first time, in order."""
-    _, inverse = values.unique(return_inverse=True)
-    first = torch.full((int(inverse.max()) + 1 if len(values) else 0,), len(values))
-    first = first.scatter_reduce(0, inverse, torch.arange(len(values)), "amin")
-    return first.sort().values
+    _, inverse = xp.unique(values, return_inverse=True)
+    first = xp.full((int(inverse.max()) + 1 if len(values) else 0,), len(values))
+    first = xp.minimum_at(first, inverse, xp.arange(len(values)))
+    return xp.sort(first)
 
 
-def draw_thinned(n: int, probability: float, rng: torch.Generator) -> Int[Tensor, " r"]:
+def draw_thinned(n: int, probability: float, rng: RandomStream) -> Int[Array, " r"]:
     """Draw each number below n with the same probability, in time proportional to their count."""
     if probability >= 1:
-        return torch.arange(n)
-    p = torch.tensor(probability, dtype=torch.float64)
-    count = torch.binomial(torch.tensor(float(n), dtype=torch.float64), p, generator=rng)
+        return xp.arange(n)
+    count = rng.binomial(n, probability)
     return draw_distinct(n, int(count), rng)
 
 
-def bernoulli(probability: Float[Tensor, " n"], rng: torch.Generator) -> Int[Tensor, " k"]:
+def bernoulli(probability: Float[Array, " n"], rng: RandomStream) -> Int[Array, " k"]:
     """Draw each position independently."""
-    u = torch.rand(len(probability), generator=rng, dtype=torch.float64)
+    u = rng.random(len(probability), xp.float64)
     # The strict comparison draws no row of probability zero, because u may be zero.
-    return (u < probability).nonzero()[:, 0]
+    return xp.flatnonzero(u < probability)
 
 
 def multinomial(
-    weight: Float[Tensor, " n"], draws: int, rng: torch.Generator
-) -> tuple[Int[Tensor, " k"], Float[Tensor, " k"]]:
+    weight: Float[Array, " n"], draws: int, rng: RandomStream
+) -> tuple[Int[Array, " k"], Float[Array, " k"]]:
     """Draw positions with replacement, in proportion to `weight`.
 
-    `torch.multinomial` supports at most 2²⁴ positions.
+    The number of positions is not limited.
 
     Returns
     -------
@@ -66,37 +66,37 @@ def multinomial(
         Each drawn position once, in increasing order, and its probability of being drawn at least
         once.
     """
-    total = weight.double().cumsum(0)
-    u = torch.rand(draws, generator=rng, dtype=torch.float64) * total[-1]
+    total = xp.to_float64(weight).cumsum(axis=0)
+    u = rng.random(draws, xp.float64) * total[-1]
     # With `right`, rows of weight zero are never drawn. The clamp catches a draw rounded to the
     # total.
-    drawn = torch.searchsorted(total, u, right=True).clamp(max=len(weight) - 1)
-    positions = drawn.unique()
-    share = (weight[positions].double() / total[-1]).clamp(max=1.0)
+    drawn = xp.find_insertions(total, u, right=True).clip(max=len(weight) - 1)
+    positions = xp.unique(drawn)
+    share = (xp.to_float64(weight[positions]) / total[-1]).clip(max=1.0)
     # 1 - (1 - share)^draws would lose the digits of small shares.
-    return positions, -torch.expm1(draws * torch.log1p(-share))
+    return positions, -xp.expm1(draws * xp.log1p(-share))
 
 
-def proportional(scores: Float[Tensor, " n"], m: int) -> Float[Tensor, " n"]:
+def proportional(scores: Float[Array, " n"], m: int) -> Float[Array, " n"]:
     """Return probabilities min(1, c · score) that sum to m.
 
     If fewer than m scores are positive, these get probability 1, and the others share the rest.
     """
     if m >= len(scores):
-        return torch.ones_like(scores)
+        return xp.ones_like(scores)
     # A tiny share for each row fills the sample up if too few scores are positive.
     scores = scores + max(float(scores.sum()) * 1e-12, 1e-300) / len(scores)
-    ordered = scores.sort(descending=True).values
-    tails = ordered.flip(0).cumsum(0).flip(0)  # sums from each score on
-    remaining = m - torch.arange(len(scores), dtype=scores.dtype)  # for it and later scores
+    ordered = xp.sort(scores, descending=True)
+    tails = xp.flip(xp.flip(ordered, 0).cumsum(axis=0), 0)  # sums from each score on
+    remaining = m - xp.arange(len(scores), dtype=scores.dtype)  # for it and later scores
     certain = int((ordered * remaining >= tails)[:m].sum())
     # All draws are certain, and no probability remains for the others.
     if certain >= m:
-        return (scores >= ordered[m - 1]).to(scores.dtype)
-    return (scores * (remaining[certain] / tails[certain])).clamp(max=1.0)
+        return xp.cast(scores >= ordered[m - 1], scores.dtype)
+    return (scores * (remaining[certain] / tails[certain])).clip(max=1.0)
 
 
-def systematic(probability: Float[Tensor, " n"], rng: torch.Generator) -> Int[Tensor, " m"]:
+def systematic(probability: Float[Array, " n"], rng: RandomStream) -> Int[Array, " m"]:
     """Draw positions in increasing order, each with exactly its probability (Madow's sampling).
 
     The number of draws is the sum of the probabilities, which must be a whole number. (Drawing
@@ -109,15 +109,17 @@ def systematic(probability: Float[Tensor, " n"], rng: torch.Generator) -> Int[Te
     sum, miss a cluster in 5 % of the cases.
     """
     certain = probability > CERTAIN_PROBABILITY
-    uncertain = ((~certain) & (probability > 0)).nonzero()[:, 0]
-    u = torch.rand(len(uncertain), generator=rng, dtype=torch.float64)
-    uncertain = uncertain[(probability[uncertain].double().log2().floor() + u).argsort()]
-    total = probability[uncertain].cumsum(0)
+    uncertain = xp.flatnonzero((~certain) & (probability > 0))
+    u = rng.random(len(uncertain), xp.float64)
+    uncertain = uncertain[
+        (xp.floor(xp.log2(xp.to_float64(probability[uncertain]))) + u).argsort(stable=True)
+    ]
+    total = probability[uncertain].cumsum(axis=0)
     count = round(float(total[-1])) if len(uncertain) else 0
     if count == 0:
-        return certain.nonzero()[:, 0]
-    u = torch.rand(1, generator=rng, dtype=torch.float64) + torch.arange(count)
+        return xp.flatnonzero(certain)
+    u = rng.random(1, xp.float64) + xp.arange(count)
     # The sum is scaled to the whole number that it differs from by rounding.
-    hit = torch.searchsorted(total * (count / total[-1]), u, right=True)
-    hit = hit.clamp(max=len(uncertain) - 1)
-    return torch.cat([certain.nonzero()[:, 0], uncertain[hit]]).sort().values
+    hit = xp.find_insertions(total * (count / total[-1]), u, right=True)
+    hit = hit.clip(max=len(uncertain) - 1)
+    return xp.sort(xp.concat([xp.flatnonzero(certain), uncertain[hit]]))

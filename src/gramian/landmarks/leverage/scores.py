@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
+from ... import _arrays as xp
 from ... import _linalg as la
+from ..._arrays import Array
 from ..._linalg.spectrum import Spectrum
-from ...data import Cast, Value, as_rows
+from ...data import Cast, as_rows
 from ...operators import KernelOperator, diagonal
 from ..base import Landmarks
 
@@ -36,39 +36,39 @@ class Dictionary:
 
     Attributes
     ----------
-    index : Tensor of shape (k,)
+    index : Array of shape (k,)
         Row numbers without repetition. No two rows are equal, unless the function that returns the
         dictionary documents equal rows.
-    copies : Tensor of shape (k,)
+    copies : Array of shape (k,)
         Inclusion probability of a group of equal rows divided by the size of the group, so that
         :math:`\sum_j \phi_j \phi_j^\top / \mathrm{copies}_j` has the mean :math:`\sum_i
         \phi_i \phi_i^\top`.
     """
 
-    index: Int[Tensor, " k"]
-    copies: Float[Tensor, " k"]
+    index: Int[Array, " k"]
+    copies: Float[Array, " k"]
 
     @classmethod
     def empty(cls) -> Dictionary:
         """Return a dictionary without rows."""
-        return cls(torch.empty(0, dtype=torch.int64), torch.empty(0, dtype=torch.float64))
+        return cls(xp.empty(0, xp.int64), xp.empty(0, xp.float64))
 
     @classmethod
-    def uniform(cls, index: Int[Tensor, " k"], copies: float = 1.0) -> Dictionary:
+    def uniform(cls, index: Int[Array, " k"], copies: float = 1.0) -> Dictionary:
         """Return a dictionary in which all rows have the same expected number of copies."""
-        return cls(index, torch.full((len(index),), copies, dtype=torch.float64))
+        return cls(index, xp.full((len(index),), copies, dtype=xp.float64))
 
     @classmethod
     def of(cls, chosen: Landmarks, n: int) -> Dictionary:
         """Convert landmarks to a dictionary; raise ValueError if they are not rows."""
         if chosen.index is None:
             raise ValueError("leverage scores need landmarks that are rows of the data")
-        return cls(chosen.index, len(chosen.index) / (n * chosen.weight.double()))
+        return cls(chosen.index, len(chosen.index) / (n * xp.to_float64(chosen.weight)))
 
     def __len__(self) -> int:
         return len(self.index)
 
-    def weights(self, n: int) -> Float[Tensor, " k"]:
+    def weights(self, n: int) -> Float[Array, " k"]:
         """Return the landmark weight of each row, for n rows; see `Landmarks.weight`."""
         return len(self) / (n * self.copies)
 
@@ -91,39 +91,41 @@ class Scorer:
     """
 
     K: KernelOperator
-    points: Tensor
-    factor: Float[Tensor, "k k"]
+    points: Array
+    factor: Float[Array, "k k"]
     shift: float
 
     @classmethod
     def build(cls, K: KernelOperator, dictionary: Dictionary, penalty: float) -> Scorer:
         """Factorise the matrix. Cost: k² kernel evaluations and k³ / 3 operations; 8 k² bytes."""
-        points = K.rows.take(dictionary.index) if len(dictionary) else torch.empty(0, 0)
+        points = K.rows.take(dictionary.index) if len(dictionary) else xp.empty((0, 0), xp.float32)
         shift = K.shape[0] * penalty
         if len(dictionary) == 0:
-            return cls(K, points, torch.empty(0, 0, dtype=torch.float64), shift)
+            return cls(K, points, xp.empty((0, 0), xp.float64), shift)
         K = K.fitting_device(DICTIONARY_MATRICES * 8 * len(dictionary) ** 2)
         A = gram(K, points)
-        return cls(K, points, _regularised_factor(A, shift * dictionary.copies.to(A)), shift)
+        return cls(
+            K, points, _regularised_factor(A, shift * xp.cast_like(dictionary.copies, A)), shift
+        )
 
-    def __call__(self, index: Int[Tensor, " r"] | None = None) -> Float[Tensor, " r"]:
+    def __call__(self, index: Int[Array, " r"] | None = None) -> Float[Array, " r"]:
         """Return the scores of rows `index`, or of all n rows.
 
         Cost: k kernel evaluations and k² operations per row.
         """
         if index is not None and len(index) == 0:
-            return torch.empty(0, dtype=torch.float64)
+            return xp.empty(0, xp.float64)
         K = self.K.double()
         rows = K if index is None else K[index]
-        explained = torch.zeros(rows.shape[0], dtype=torch.float64)
+        explained = xp.zeros(rows.shape[0], xp.float64)
         if len(self.factor):
             squares = _Squares.of(self.factor, self._rows_at_once())
             explained = rows.against(self.points).over_strips(squares)
         # The diagonal is float64: the difference from the explained part cancels for small scores.
-        own = diagonal(K, rows.rows).cpu()
-        bound = (own / self.shift).clamp(max=1.0)
+        own = xp.to_host(diagonal(K, rows.rows))
+        bound = (own / self.shift).clip(max=1.0)
         # Rounding may exceed the bounds of a score, and scores become probabilities.
-        return torch.minimum(((own - explained) / self.shift).clamp(min=0.0), bound)
+        return xp.minimum(((own - explained) / self.shift).clip(min=0.0), bound)
 
     def _rows_at_once(self) -> int:
         n = self.K.shape[0]
@@ -131,44 +133,44 @@ class Scorer:
 
 
 @dataclass(frozen=True, eq=False)
-class _Squares(Value):
+class _Squares:
     """Function that returns the squared norms of R'⁻¹ k for the rows k' of a strip.
 
     Attributes
     ----------
-    factor : Tensor of shape (k, k)
+    factor : Array of shape (k, k)
         R⁻¹, by columns, because products are faster than solves (by half for 300 columns); on a
         device R.
     at_once : int
     """
 
-    factor: Float[Tensor, "k k"]
+    factor: Float[Array, "k k"]
     at_once: int
 
     @classmethod
-    def of(cls, R: Float[Tensor, "k k"], at_once: int) -> _Squares:
+    def of(cls, R: Float[Array, "k k"], at_once: int) -> _Squares:
         """Build the function of a factor. Cost: k³ / 3 operations."""
         if la.is_on_device(R):
             return cls(R, at_once)
-        inverse = R.clone()  # by columns, too
+        inverse = xp.copy(R)  # by columns, too
         la.invert_triangle_(inverse)
         return cls(inverse, at_once)
 
-    def __call__(self, strip: Float[Tensor, "b k"]) -> Float[Tensor, " b"]:
+    def __call__(self, strip: Float[Array, "b k"]) -> Float[Array, " b"]:
         """Return the squared norms on the host, `at_once` rows at a time; overwrite the strip."""
-        return torch.cat([self._solve(part) for part in strip.split(self.at_once)]).cpu()
+        return xp.to_host(xp.concat([self._solve(part) for part in xp.split(strip, self.at_once)]))
 
-    def _solve(self, x: Float[Tensor, "b k"]) -> Float[Tensor, " b"]:
+    def _solve(self, x: Float[Array, "b k"]) -> Float[Array, " b"]:
         if la.is_on_device(x):
-            x = torch.linalg.solve_triangular(self.factor, x, upper=True, left=False)
+            x = xp.solve_triangular(self.factor, x, upper=True, left=False)
         else:
-            la.times_triangle_(x := x.contiguous(), self.factor)
-        return x.square_().sum(dim=1)
+            la.times_triangle_(x := xp.contiguous(x), self.factor)
+        return xp.square(x).sum(axis=1)
 
 
 def own_scores(
-    K: KernelOperator, points: Tensor, copies: Float[Tensor, " k"], penalty: float
-) -> Float[Tensor, " k"]:
+    K: KernelOperator, points: Array, copies: Float[Array, " k"], penalty: float
+) -> Float[Array, " k"]:
     r"""Return the scores of a dictionary's own rows, without other rows.
 
     :math:`K - K (K + S)^{-1} K = S - S (K + S)^{-1} S` with :math:`S = n \lambda A` turns eq. (3)
@@ -178,31 +180,33 @@ def own_scores(
     """
     shift = K.shape[0] * penalty
     A = gram(K.fitting_device(DICTIONARY_MATRICES * 8 * len(copies) ** 2), points)
-    bound = (A.diagonal().cpu() / shift).clamp(max=1.0)
-    R = _regularised_factor(A, shift * copies.to(A))
-    scores = copies * (1 - shift * copies * la.inverse_diagonal_(R).cpu())
-    return torch.minimum(scores.clamp(min=0.0), bound)
+    bound = (xp.to_host(xp.diagonal(A)) / shift).clip(max=1.0)
+    R = _regularised_factor(A, shift * xp.cast_like(copies, A))
+    scores = copies * (1 - shift * copies * xp.to_host(la.inverse_diagonal_(R)))
+    return xp.minimum(scores.clip(min=0.0), bound)
 
 
-def gram(K: KernelOperator, points: Tensor) -> Float[Tensor, "k k"]:
+def gram(K: KernelOperator, points: Array) -> Float[Array, "k k"]:
     """Return the kernel matrix of some points in float64."""
     # One source on both sides makes the diagonal exact.
-    own = Cast(as_rows(points), torch.float64)
+    own = Cast(as_rows(points), xp.float64)
     return replace(K, rows=own, cols=own).dense()
 
 
-def _regularised_factor(A: Tensor, ridge: Tensor) -> Float[Tensor, "k k"]:
+def _regularised_factor(A: Array, ridge: Array) -> Float[Array, "k k"]:
     """Return R, upper triangular, with R'R = A + diag(ridge), plus a jitter if it is singular."""
     la.prepare_(A)
     jitter = 0.0
     while True:
         # A failed factorisation overwrites its matrix, so each attempt has a copy.
-        R = la.by_columns(A.clone())
-        R.diagonal().add_(ridge + jitter)
+        R = la.by_columns(xp.copy(A))
+        xp.add_(xp.diagonal(R), ridge + jitter)
         try:
             la.cholesky_(R)
         except la.NotPositiveDefinite:
-            jitter = max(10 * jitter, la.FLOAT64_EPS * float(A.diagonal().sum()) or la.FLOAT64_EPS)
+            jitter = max(
+                10 * jitter, la.FLOAT64_EPS * float(xp.diagonal(A).sum()) or la.FLOAT64_EPS
+            )
         else:
             return R
 
@@ -210,5 +214,5 @@ def _regularised_factor(A: Tensor, ridge: Tensor) -> Float[Tensor, "k k"]:
 def spectrum(K: KernelOperator, dictionary: Dictionary) -> Spectrum:
     """Estimate the spectrum of K / n by W K_JJ W / n, for a dictionary J with W² = A⁻¹."""
     A = gram(K, K.rows.take(dictionary.index))
-    root = (K.shape[0] * dictionary.copies.to(A)).rsqrt()[:, None]
+    root = xp.rsqrt(K.shape[0] * xp.cast_like(dictionary.copies, A))[:, None]
     return Spectrum.build(lambda v: root * (A @ (root * v)), len(A), A.device)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from ..._arrays import Array, RandomStream
 from ..._messages.checks import as_positive
 from ...operators import KernelOperator
 from ..base import Landmarks, SizeOrPenalty, cap_size
@@ -71,7 +70,7 @@ class LeverageSelector(SizeOrPenalty):
         super().__post_init__()
         as_positive(self.oversampling, "oversampling")
 
-    def select(self, K: KernelOperator, *, rng: torch.Generator) -> Landmarks:
+    def select(self, K: KernelOperator, *, rng: RandomStream) -> Landmarks:
         self.check_rows(K.rows)
         n = K.shape[0]
         if self.penalty is not None:
@@ -84,11 +83,11 @@ class LeverageSelector(SizeOrPenalty):
         return landmarks_of(K, self.sample_of_size(K, m, rng=rng))
 
     @abstractmethod
-    def sample(self, K: KernelOperator, penalty: float, *, rng: torch.Generator) -> Level:
+    def sample(self, K: KernelOperator, penalty: float, *, rng: RandomStream) -> Level:
         """Return the level of a penalty."""
 
     @abstractmethod
-    def sample_of_size(self, K: KernelOperator, m: int, *, rng: torch.Generator) -> Level:
+    def sample_of_size(self, K: KernelOperator, m: int, *, rng: RandomStream) -> Level:
         """Return a level of m rows, if the data have more than m rows."""
 
 
@@ -107,16 +106,16 @@ def landmarks_of(K: KernelOperator, level: Level) -> Landmarks:
 
 def draw_independently(
     candidates: Candidates,
-    scores: Float[Tensor, " k"],
+    scores: Float[Array, " k"],
     oversampling: int | float,
-    rng: torch.Generator,
+    rng: RandomStream,
 ) -> Dictionary:
     """Draw each candidate independently, with total probability min(1, oversampling · score).
 
     The score of equal rows is their number times their score in `scores`. At least one candidate is
     drawn.
     """
-    p = (oversampling / candidates.share * candidates.times * scores).clamp(max=1.0)
+    p = (oversampling / candidates.share * candidates.times * scores).clip(max=1.0)
     positions = _sampling.bernoulli(p, rng)
     if len(positions) == 0:  # the most likely candidate, with the probability of its score
         positions = p.argmax().reshape(1)
@@ -124,7 +123,7 @@ def draw_independently(
 
 
 def draw_exactly(
-    candidates: Candidates, scores: Float[Tensor, " k"], m: int, rng: torch.Generator
+    candidates: Candidates, scores: Float[Array, " k"], m: int, rng: RandomStream
 ) -> Dictionary:
     """Draw exactly m candidates, with probabilities proportional to scores, at most one."""
     p = _sampling.proportional(candidates.times * scores, m)

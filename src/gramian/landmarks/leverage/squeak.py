@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Int
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array, RandomStream
 from ..._messages.checks import as_count
 from ...operators import KernelOperator, largest_diagonal
 from ..base import selectors
@@ -78,33 +78,33 @@ class Squeak(LeverageSelector):
         super().__post_init__()
         as_count(self.chunk, "chunk")
 
-    def sample(self, K: KernelOperator, penalty: float, *, rng: torch.Generator) -> Level:
+    def sample(self, K: KernelOperator, penalty: float, *, rng: RandomStream) -> Level:
         return self._pass(K, penalty, 0.0, rng)
 
-    def _pass(self, K: KernelOperator, penalty: float, least: float, rng: torch.Generator) -> Level:
+    def _pass(self, K: KernelOperator, penalty: float, least: float, rng: RandomStream) -> Level:
         """Return the level after one pass, in which rows have at least a probability `least`."""
-        J, keys, d = Dictionary.empty(), torch.empty(0, dtype=torch.int64), 0.0
-        points: Tensor | None = None
+        J, keys, d = Dictionary.empty(), xp.empty(0, xp.int64), 0.0
+        points: Array | None = None
         for part, block in K.rows.blocks(self.chunk):
-            new = Dictionary.uniform(torch.arange(part.start, part.stop))
-            keys = torch.cat([keys, keys_of(block)])
+            new = Dictionary.uniform(xp.arange(part.start, part.stop))
+            keys = xp.concat([keys, keys_of(block)])
             J, first = _union(J, new, keys)
             keys, points = keys[first], _stack(K, points, block, J, first)
             scores = own_scores(K, points, J.copies, penalty)
             d = float((scores / J.copies).sum())
             # Probabilities only fall, because a row that was dropped cannot return.
-            p = torch.minimum(J.copies, (self.oversampling * scores).clamp(min=least))
+            p = xp.minimum(J.copies, (self.oversampling * scores).clip(min=least))
             positions = _sampling.bernoulli(p / J.copies, rng)
             if len(positions) == 0:
                 # An empty dictionary could not score the next chunk.
                 positions = p.argmax().reshape(1)
-            J = Dictionary(J.index[positions], p[positions].clamp(min=1e-300))
+            J = Dictionary(J.index[positions], p[positions].clip(min=1e-300))
             keys = keys[positions]
             # Sparse rows are read again by number: to stack them costs more than to read them.
             points = None if K.rows.sparse else points[positions]
         return Level(penalty, J, d, len(J) / K.shape[0])
 
-    def sample_of_size(self, K: KernelOperator, m: int, *, rng: torch.Generator) -> Level:
+    def sample_of_size(self, K: KernelOperator, m: int, *, rng: RandomStream) -> Level:
         n, rows = K.shape[0], Candidates.all(K)
         if len(rows) <= m:
             return Level(0.0, rows.to_dictionary(), float(len(rows)), 1.0)
@@ -123,30 +123,30 @@ class Squeak(LeverageSelector):
             level, floor = self._pass(K, level.penalty, floor, rng), 4 * floor
         J = level.dictionary
         # All rows are thinned with the same probability, which preserves their proportions.
-        p = torch.full((len(J),), m / len(J), dtype=torch.float64)
+        p = xp.full((len(J),), m / len(J), dtype=xp.float64)
         positions = _sampling.systematic(p, rng)
         J = Dictionary(J.index[positions], J.copies[positions] * (m / len(J)))
         return Level(level.penalty, J, level.effective_dimension, rows.coverage(J, n))
 
 
 def _union(
-    a: Dictionary, b: Dictionary, keys: Int[Tensor, " k"]
-) -> tuple[Dictionary, Int[Tensor, " s"]]:
+    a: Dictionary, b: Dictionary, keys: Int[Array, " k"]
+) -> tuple[Dictionary, Int[Array, " s"]]:
     """Return the union, which merges rows of the same key, and the positions of its rows."""
-    index, copies = torch.cat([a.index, b.index]), torch.cat([a.copies, b.copies])
+    index, copies = xp.concat([a.index, b.index]), xp.concat([a.copies, b.copies])
     first, group = group_keys(keys)
     if len(first) < len(keys):
-        total = torch.zeros(len(first), dtype=torch.float64)
+        total = xp.zeros(len(first), xp.float64)
         # Each dictionary represents 1 / copies of its rows, and these numbers add up.
-        copies = total.index_add_(0, group, 1 / copies).reciprocal()
+        copies = xp.reciprocal(xp.add_at(total, group, 1 / copies))
     return Dictionary(index[first], copies), first
 
 
 def _stack(
-    K: KernelOperator, points: Tensor | None, block: Tensor, J: Dictionary, first: Tensor
-) -> Tensor:
+    K: KernelOperator, points: Array | None, block: Array, J: Dictionary, first: Array
+) -> Array:
     """Return the rows of J: positions `first` of the earlier points and the new block."""
     if K.rows.sparse:
         return K.rows.take(J.index)
-    stacked = block if points is None else torch.cat([points, block])
+    stacked = block if points is None else xp.concat([points, block])
     return stacked if len(first) == len(stacked) else stacked[first]

@@ -6,8 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-import torch
-
+from ..._arrays import RandomStream
 from ..._messages.checks import as_count
 from ...operators import KernelOperator, largest_diagonal
 from ..base import selectors
@@ -70,7 +69,7 @@ class TwoPass(LeverageSelector):
         if self.first is not None:
             as_count(self.first, "first")
 
-    def sample(self, K: KernelOperator, penalty: float, *, rng: torch.Generator) -> Level:
+    def sample(self, K: KernelOperator, penalty: float, *, rng: RandomStream) -> Level:
         first = self.first or math.ceil(largest_diagonal(K) / penalty)
         uniform, rows = self._uniform(K, first, rng), Candidates.all(K)
         scores = rows.scores(Scorer.build(K, uniform, penalty))
@@ -78,7 +77,7 @@ class TwoPass(LeverageSelector):
         d = rows.effective_dimension(scores)
         return Level(penalty, dictionary, d, rows.coverage(dictionary, K.shape[0]))
 
-    def sample_of_size(self, K: KernelOperator, m: int, *, rng: torch.Generator) -> Level:
+    def sample_of_size(self, K: KernelOperator, m: int, *, rng: RandomStream) -> Level:
         uniform, rows = self._uniform(K, self.first or m, rng), Candidates.all(K)
         least_penalty = 1e-13 * largest_diagonal(K)
         penalty = spectrum(K, uniform).penalty_for(m / self.oversampling, least_penalty)
@@ -87,7 +86,7 @@ class TwoPass(LeverageSelector):
         d = rows.effective_dimension(scores)
         return Level(penalty, dictionary, d, rows.coverage(dictionary, K.shape[0]))
 
-    def _uniform(self, K: KernelOperator, first: int, rng: torch.Generator) -> Dictionary:
+    def _uniform(self, K: KernelOperator, first: int, rng: RandomStream) -> Dictionary:
         """Draw rows uniformly; equal rows count separately."""
         n = K.shape[0]
         index = _sampling.draw_distinct(n, min(first, n), rng)

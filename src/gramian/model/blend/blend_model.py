@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from jaxtyping import Float
-from torch import Tensor
 
+from ..._arrays import Array
 from ...conformal import ConformalPredictor
 from ...data import Encoding, ReadOptions
 from ...engines import Engine
@@ -77,7 +77,7 @@ class BlendModel(Model):
 
     def predict(
         self, X: Any, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
-    ) -> Float[Tensor, "n t"]:
+    ) -> Float[Array, "n t"]:
         """Return the mean of the values of kernel model and trees; see `Model.predict`."""
         rows = self.rows(X)
         values = self.kernel_model.predict(rows, engine=engine, memory_bytes=memory_bytes)
@@ -85,7 +85,7 @@ class BlendModel(Model):
 
     def feature_importances(
         self, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
-    ) -> Float[Tensor, " d"]:
+    ) -> Float[Array, " d"]:
         """Return the mean of the importances; of trees, shares in the gains of their splits."""
         shares = self.kernel_model.feature_importances(engine=engine, memory_bytes=memory_bytes)
         return self.weight * shares + (1 - self.weight) * self.trees.feature_importances()

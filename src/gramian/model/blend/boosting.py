@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from ..._messages.errors import ParameterError
 from ..._parallel.seconds import read_seconds
 from ..._parallel.workers import default_threads
@@ -153,9 +154,9 @@ def positions_of(d: int, categories: Categories) -> tuple[list[int], list[int]]:
     return [k for k in range(d) if k not in of_categories], [first for first, _, _ in categories]
 
 
-def tree_features(X: Float[Tensor, "b d"], categories: Categories) -> np.ndarray:
+def tree_features(X: Float[Array, "b d"], categories: Categories) -> np.ndarray:
     """Return the features of trees: features of no category, then the codes of categories."""
-    array = X.cpu().numpy()
+    array = xp.to_host(X)
     kept_features, _ = positions_of(array.shape[1], categories)
     codes = []
     for _, start, stop in categories:

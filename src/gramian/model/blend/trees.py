@@ -14,10 +14,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from ..._parallel.seconds import read_seconds
 from ..._parallel.workers import default_threads
 from ...data import RowSource
@@ -44,7 +44,7 @@ class Trees:
     ----------
     texts : tuple of str
         Boosters in LightGBM's text format: one for each target, or a single one for all classes.
-    shift, scale : Tensor of shape (t,)
+    shift, scale : Array of shape (t,)
         Predictions are ``shift + scale * boosters``. Codes of classes are linear functions of
         probabilities: the prediction is the expected code of a row.
     features : int
@@ -54,38 +54,38 @@ class Trees:
     """
 
     texts: tuple[str, ...]
-    shift: Float[Tensor, " t"]
-    scale: Float[Tensor, " t"]
+    shift: Float[Array, " t"]
+    scale: Float[Array, " t"]
     features: int
     categories: Categories = ()
 
     @classmethod
     def fit(
         cls,
-        X: Float[Tensor, "n d"],
-        Y: Float[Tensor, "n t"],
-        weights: Float[Tensor, " n"] | None = None,
+        X: Float[Array, "n d"],
+        Y: Float[Array, "n t"],
+        weights: Float[Array, " n"] | None = None,
         *,
         coded: bool,
         categories: Categories = (),
         rounds: Sequence[int] | None = None,
-        held_out: tuple[Tensor, Tensor, Tensor | None] | None = None,
+        held_out: tuple[Array, Array, Array | None] | None = None,
         ends: float = math.inf,
     ) -> Trees:
         """Fit trees to rows.
 
         Parameters
         ----------
-        X : Tensor of shape (n, d)
-        Y : Tensor of shape (n, t)
-        weights : Tensor of shape (n,), optional
+        X : Array of shape (n, d)
+        Y : Array of shape (n, t)
+        weights : Array of shape (n,), optional
         coded : bool
             Whether targets are codes of classes.
         categories : tuple of (int, int, int), optional
             Positions of the features of categories.
         rounds : sequence of int, optional
             Rounds of each booster; `MOST_ROUNDS` by default.
-        held_out : tuple of Tensor, optional
+        held_out : tuple of Array, optional
             Rows, targets and weights on which the number of rounds minimises the loss.
         ends : float, default=inf
             Deadline of early stopping, by `read_seconds`.
@@ -98,13 +98,13 @@ class Trees:
             shift, scale = code_map(Y.shape[1])
         else:
             # Labels of LightGBM are float32: without a shift, large targets lose digits.
-            shift, scale = Y.double().mean(dim=0), Y.double().std(dim=0, correction=0)
-            scale = torch.where(scale > 0, scale, 1.0)
+            shift, scale = xp.to_float64(Y).mean(axis=0), xp.std(xp.to_float64(Y), axis=0)
+            scale = xp.where(scale > 0, scale, 1.0)
         boosting = Boosting(_objective(Y, coded), len(categories))
 
-        def examples(X: Tensor, Y: Tensor, w: Tensor | None) -> Examples:
+        def examples(X: Array, Y: Array, w: Array | None) -> Examples:
             labels = _labels(Y, coded, shift, scale)
-            weights = None if w is None else w.double().numpy()
+            weights = None if w is None else xp.to_float64(w)
             return Examples(tree_features(X, categories), labels, weights)
 
         train, texts = examples(X, Y, weights), []
@@ -139,50 +139,50 @@ class Trees:
         """Restore the fields of a frozen instance."""
         self.__dict__.update(state)
 
-    def predict_array(self, X: Float[Tensor, "b d"]) -> Float[Tensor, "b t"]:
+    def predict_array(self, X: Float[Array, "b d"]) -> Float[Array, "b t"]:
         """Return the values of the targets at rows in memory, in float64."""
         array, threads = tree_features(X, self.categories), default_threads()
         values = [booster.predict(array, num_threads=threads) for booster in self._boosters]
         raw = np.column_stack(values).astype(np.float64).reshape(len(X), -1)
-        return self.shift + self.scale * torch.from_numpy(raw)
+        return self.shift + self.scale * raw
 
-    def predict(self, rows: RowSource) -> Float[Tensor, "n t"]:
+    def predict(self, rows: RowSource) -> Float[Array, "n t"]:
         """Return the values of the targets at rows, in float64."""
         if rows.width != self.features:
             raise ValueError(f"X must have {self.features} features, not {rows.width}")
         return rows.map(self.predict_array, size=default_block_size(rows))
 
-    def feature_importances(self) -> Float[Tensor, " d"]:
+    def feature_importances(self) -> Float[Array, " d"]:
         """Return the share of each feature in the reduction of the loss by splits, with sum 1."""
         gains = sum(booster.feature_importance("gain") for booster in self._boosters)
-        total = torch.zeros(self.features).double()
+        total = xp.to_float64(xp.zeros(self.features, xp.float32))
         # The gain of a category goes to its first feature: columns of a table add up theirs.
         kept_features, firsts = positions_of(self.features, self.categories)
-        total[[*kept_features, *firsts]] = torch.from_numpy(np.asarray(gains, np.float64))
+        total[[*kept_features, *firsts]] = np.asarray(gains, np.float64)
         return total / total.sum() if bool(total.any()) else total
 
     def refit(
         self,
-        X: Float[Tensor, "n d"],
-        Y: Float[Tensor, "n t"],
-        weights: Float[Tensor, " n"] | None,
+        X: Float[Array, "n d"],
+        Y: Float[Array, "n t"],
+        weights: Float[Array, " n"] | None,
         *,
         coded: bool,
     ) -> Trees:
         """Return trees fitted to other rows, with the same numbers of rounds."""
         return Trees.fit(X, Y, weights, coded=coded, categories=self.categories, rounds=self.rounds)
 
-    def tensors(self) -> dict[str, Tensor]:
+    def tensors(self) -> dict[str, Array]:
         """Return the tensors of a file: texts as bytes, shift and scale."""
         texts = [np.frombuffer(text.encode(), np.uint8).copy() for text in self.texts]
-        boosters = {f"{BOOSTER}{j}": torch.from_numpy(text) for j, text in enumerate(texts)}
+        boosters = {f"{BOOSTER}{j}": text for j, text in enumerate(texts)}
         positions = [self.features, *(k for category in self.categories for k in category)]
         return {
-            SHIFT: self.shift, SCALE: self.scale, FEATURES: torch.tensor(positions), **boosters
+            SHIFT: self.shift, SCALE: self.scale, FEATURES: xp.array(positions), **boosters
         }  # fmt: skip
 
     @classmethod
-    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Trees:
+    def from_tensors(cls, tensors: Mapping[str, Array]) -> Trees:
         """Rebuild from the result of `tensors`; raise ValueError if it is damaged."""
         boosters = dict(tensors)
         shift, scale = boosters.pop(SHIFT), boosters.pop(SCALE)
@@ -192,26 +192,26 @@ class Trees:
         names = [f"{BOOSTER}{j}" for j in range(len(boosters))]
         if sorted(names) != sorted(boosters) or not names or shift.shape != scale.shape:
             raise ValueError("the trees of the model lack a tensor, or have an unknown one")
-        texts = tuple(boosters[name].numpy().tobytes().decode() for name in names)
-        return cls(texts, shift.double(), scale.double(), d, categories)
+        texts = tuple(boosters[name].tobytes().decode() for name in names)
+        return cls(texts, xp.to_float64(shift), xp.to_float64(scale), d, categories)
 
 
-def code_map(t: int) -> tuple[Float[Tensor, " t"], Float[Tensor, " t"]]:
+def code_map(t: int) -> tuple[Float[Array, " t"], Float[Array, " t"]]:
     """Return shift and scale of the linear map from probabilities to expected codes of classes."""
     # Two classes have the codes -1 and 1; of k classes, the own one is 1, the others -1 / (k - 1).
     low = -1.0 if t == 1 else -1 / (t - 1)
-    return torch.full((t,), low).double(), torch.full((t,), 1 - low).double()
+    return xp.to_float64(xp.full((t,), low)), xp.to_float64(xp.full((t,), 1 - low))
 
 
-def _labels(Y: Float[Tensor, "n t"], coded: bool, shift: Tensor, scale: Tensor) -> np.ndarray:
+def _labels(Y: Float[Array, "n t"], coded: bool, shift: Array, scale: Array) -> np.ndarray:
     """Return a column of labels for each booster."""
     if not coded:
-        return ((Y.double() - shift) / scale).numpy()
+        return (xp.to_float64(Y) - shift) / scale
     # Several classes have one booster, of the numbers of the classes.
-    return ((Y > 0) if Y.shape[1] == 1 else Y.argmax(dim=1)[:, None]).double().numpy()
+    return xp.to_float64((Y > 0) if Y.shape[1] == 1 else Y.argmax(axis=1)[:, None])
 
 
-def _objective(Y: Float[Tensor, "n t"], coded: bool) -> dict[str, Any]:
+def _objective(Y: Float[Array, "n t"], coded: bool) -> dict[str, Any]:
     if not coded:
         return {"objective": "regression"}
     if Y.shape[1] == 1:

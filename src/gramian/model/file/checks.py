@@ -8,9 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import Tensor
-
+from ... import _arrays as xp
+from ..._arrays import Array
 from ...data import Encoding, RowSource
 from ...kernels import Kernel
 from ..blend.trees import Trees
@@ -90,7 +89,7 @@ def same_encoding(a: Encoding | None, b: Encoding | None) -> bool:
         return a is b
     tensors = b.tensors()
     return a.to_dict() == b.to_dict() and all(
-        torch.equal(tensor, tensors[name]) for name, tensor in a.tensors().items()
+        xp.array_equal(tensor, tensors[name]) for name, tensor in a.tensors().items()
     )
 
 
@@ -138,19 +137,19 @@ def _check_kernel(kernel: Kernel, d: int) -> None:
         )
 
 
-def check_floating(name: str, tensor: Tensor) -> None:
+def check_floating(name: str, tensor: Array) -> None:
     """Raise ValueError for tensors of other types than float32 and float64."""
-    if tensor.dtype not in (torch.float32, torch.float64):
+    if tensor.dtype not in (xp.float32, xp.float64):
         raise ValueError(f"{name} must be float32 or float64, not {tensor.dtype}")
 
 
 def _check_numbers(
-    name: str, tensor: Tensor, shape: tuple[int, ...], positive: bool = False
+    name: str, tensor: Array, shape: tuple[int, ...], positive: bool = False
 ) -> None:
     check_floating(name, tensor)
     if tuple(tensor.shape) != shape:
         raise ValueError(f"{name} must have shape {shape}, not {tuple(tensor.shape)}")
-    if not bool(tensor.isfinite().all()):
+    if not bool(xp.isfinite(tensor).all()):
         raise ValueError(f"{name} must hold finite numbers")
     if positive and not bool((tensor > 0).all()):
         raise ValueError(f"{name} must be positive")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from torch import Tensor
-
+from ..._arrays import Array
 from ...conformal import CalibratedPart, ConformalPredictor, RowGroups, make
 from ...conformal.protocols import Predictor
 from ..base import Model
@@ -75,7 +74,7 @@ def _same_centers(member: Any, model: Model) -> int | None:
     return same[0] if same else None
 
 
-def calibration_tensors(conformal: ConformalPredictor, model: Model) -> dict[str, Tensor]:
+def calibration_tensors(conformal: ConformalPredictor, model: Model) -> dict[str, Array]:
     """Return the tensors of a calibration."""
     tensors = {} if conformal.groups is None else {GROUP_VALUES: conformal.groups.known_values}
     for number, part in enumerate(conformal.parts):
@@ -93,19 +92,19 @@ def calibration_tensors(conformal: ConformalPredictor, model: Model) -> dict[str
 
 def read_calibration(
     header: Any,
-    tensors: dict[str, Tensor],
+    tensors: dict[str, Array],
     shared: dict[str, Any],
-    known: list[dict[str, Tensor]],
+    known: list[dict[str, Array]],
 ) -> SavedCalibration:
     """Return the contents of a calibration.
 
     Parameters
     ----------
     header : dict; list in a file of format 7
-    tensors : dict of str to Tensor
+    tensors : dict of str to Array
     shared : dict
         The parts of the model that its functions share.
-    known : list of dict of str to Tensor
+    known : list of dict of str to Array
         The tensors of each member of the model, for functions without centers of their own.
     """
     if isinstance(header, list):
@@ -128,9 +127,9 @@ def read_calibration(
 
 def _read_function(
     entry: dict[str, Any],
-    tensors: dict[str, Tensor],
+    tensors: dict[str, Array],
     shared: dict[str, Any],
-    known: list[dict[str, Tensor]],
+    known: list[dict[str, Array]],
 ) -> Saved:
     # A spread predicts logarithms of errors, and has no classes even if the model has.
     if not entry["classes"]:
@@ -138,7 +137,7 @@ def _read_function(
     trees = read_blend(entry.get("blend"), without_prefix(BLEND, tensors))
     members, tensors = entry["members"], without_tensors(BLEND, tensors)
     refuse_unknown(without_numbers(len(members), tensors))
-    complete: dict[str, Tensor] = {}
+    complete: dict[str, Array] = {}
     for i, number in enumerate(entry["centers_of"]):
         own = without_prefix(f"{i}.", tensors)
         complete |= with_prefix(
@@ -150,8 +149,8 @@ def _read_function(
 
 
 def _from_format_7(
-    headers: list[dict[str, Any]], tensors: Mapping[str, Tensor]
-) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    headers: list[dict[str, Any]], tensors: Mapping[str, Array]
+) -> tuple[dict[str, Any], dict[str, Array]]:
     """Return header and tensors of today: the number of parts was the method."""
     parts = []
     for entry in headers:

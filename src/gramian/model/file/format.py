@@ -20,9 +20,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import torch
-from torch import Tensor
-
+from ... import _arrays as xp
+from ..._arrays import Array
 from ...data import RowSource, gather_rows
 from ...data.rows.array import ArrayRows
 from ..base import KernelPart
@@ -72,7 +71,7 @@ def member_header(model: KernelPart) -> dict[str, Any]:
     }
 
 
-def member_tensors(model: KernelPart) -> dict[str, Tensor]:
+def member_tensors(model: KernelPart) -> dict[str, Array]:
     """Return the tensors of a model."""
     tensors = {"coef": model.coef, **center_tensors(model.centers)}
     tensors |= {name: t for name in OPTIONAL_TENSORS if (t := getattr(model, name)) is not None}
@@ -93,18 +92,18 @@ def blend_header(function: object) -> dict[str, Any] | None:
     return None if weight is None else {"weight": weight}
 
 
-def blend_tensors(function: object) -> dict[str, Tensor]:
+def blend_tensors(function: object) -> dict[str, Array]:
     """Return the tensors of the trees of a blend; none of other models."""
     trees: Trees | None = getattr(function, "trees", None)
     return {} if trees is None else with_prefix(BLEND, trees.tensors())
 
 
-def with_prefix(start: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def with_prefix(start: str, tensors: Mapping[str, Array]) -> dict[str, Array]:
     """Return the tensors with a beginning of their names."""
     return {start + name: tensor for name, tensor in tensors.items()}
 
 
-def without_prefix(start: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def without_prefix(start: str, tensors: Mapping[str, Array]) -> dict[str, Array]:
     """Return the tensors whose names have a prefix, under names without it."""
     return {k.removeprefix(start): v for k, v in tensors.items() if k.startswith(start)}
 
@@ -119,12 +118,12 @@ def parts_of(header: dict[str, Any], tensors: Iterable[str]) -> list[str]:
     return sorted([*tensors, *part_names])
 
 
-def center_tensors(centers: RowSource) -> dict[str, Tensor]:
+def center_tensors(centers: RowSource) -> dict[str, Array]:
     """Return the tensors of centers for a file."""
     if isinstance(centers, ArrayRows):
         return {"centers": next(centers.blocks(len(centers)))[1]}  # a view, mapped or not
-    z = gather_rows(centers, torch.arange(len(centers)), CENTER_BYTES)
+    z = gather_rows(centers, xp.arange(len(centers)), CENTER_BYTES)
     if not centers.sparse:
         return {"centers": z}
-    parts = (z.values(), z.col_indices(), z.crow_indices())
+    parts = (xp.entries(z), xp.indices(z), xp.indptr(z))
     return dict(zip(SPARSE_CENTERS, parts, strict=True))

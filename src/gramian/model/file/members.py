@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import scipy.sparse
-from torch import Tensor
 
+from ..._arrays import Array
 from ...data import LinearMap, QuantileMap, RowSource, Standardizer, as_rows
 from ...kernels import from_dict
 from ...losses import link_of
@@ -56,13 +56,13 @@ class SavedPart:
 
     Attributes
     ----------
-    scores : Tensor
-    groups : Tensor or None
+    scores : Array
+    groups : Array or None
     functions : dict of str to Saved
     """
 
-    scores: Tensor
-    groups: Tensor | None
+    scores: Array
+    groups: Array | None
     functions: dict[str, Saved]
 
 
@@ -76,23 +76,23 @@ class SavedCalibration:
         Its name and parameters.
     parts : list of SavedPart
     groups : dict or None
-    known_values : Tensor or None
+    known_values : Array or None
         The values of the groups.
     """
 
     method: dict[str, Any]
     parts: list[SavedPart]
     groups: dict[str, Any] | None
-    known_values: Tensor | None
+    known_values: Array | None
 
 
-def read_blend(header: Any, tensors: dict[str, Tensor]) -> tuple[Trees, float] | None:
+def read_blend(header: Any, tensors: dict[str, Array]) -> tuple[Trees, float] | None:
     """Return the trees of a blend and the weight of its kernel model; None without a blend."""
     return None if header is None else (Trees.from_tensors(tensors), float(header["weight"]))
 
 
 def read_members(
-    headers: list[dict[str, Any]], tensors: dict[str, Tensor], shared: dict[str, Any]
+    headers: list[dict[str, Any]], tensors: dict[str, Array], shared: dict[str, Any]
 ) -> list[dict[str, Any]]:
     """Return the parts of all models, with the parts that they share."""
     return [
@@ -101,14 +101,14 @@ def read_members(
     ]
 
 
-def without_numbers(count: int, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+def without_numbers(count: int, tensors: dict[str, Array]) -> dict[str, Array]:
     """Return the tensors of no numbered model."""
     for number in range(count):
         tensors = without_tensors(f"{number}.", tensors)
     return tensors
 
 
-def with_centers(tensors: dict[str, Tensor], known_tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+def with_centers(tensors: dict[str, Array], known_tensors: dict[str, Array]) -> dict[str, Array]:
     """Return the tensors of a model; without centers, with these of another one."""
     if "centers" in tensors or SPARSE_CENTERS[0] in tensors:
         return tensors
@@ -116,7 +116,7 @@ def with_centers(tensors: dict[str, Tensor], known_tensors: dict[str, Tensor]) -
     return tensors | {name: known_tensors[name] for name in CENTER_TENSORS if name in known_tensors}
 
 
-def read_member(header: dict[str, Any], tensors: dict[str, Tensor]) -> dict[str, Any]:
+def read_member(header: dict[str, Any], tensors: dict[str, Array]) -> dict[str, Any]:
     """Return the arguments of `KernelModel` that are not shared."""
     standardizer, quantiles, cells, link, variance = (header[key] for key in OPTIONAL_ENTRIES)
     starts = (QUANTILES, METRIC, CELLS, VARIANCE)
@@ -154,7 +154,7 @@ def read_member(header: dict[str, Any], tensors: dict[str, Tensor]) -> dict[str,
     return parts
 
 
-def without_tensors(start: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+def without_tensors(start: str, tensors: dict[str, Array]) -> dict[str, Array]:
     """Return the tensors whose names have another beginning."""
     return {name: tensor for name, tensor in tensors.items() if not name.startswith(start)}
 
@@ -165,7 +165,7 @@ def refuse_unknown(rest: Iterable[str]) -> None:
         raise ValueError(f"it has the unknown tensors {', '.join(unknown)}")
 
 
-def _centers(tensors: dict[str, Tensor], shape: list[int]) -> RowSource:
+def _centers(tensors: dict[str, Array], shape: list[int]) -> RowSource:
     if SPARSE_CENTERS[0] not in tensors:
         dense = tensors["centers"]
         if list(dense.shape) != shape:
@@ -177,9 +177,7 @@ def _centers(tensors: dict[str, Tensor], shape: list[int]) -> RowSource:
     values, *indices = (tensors[name] for name in SPARSE_CENTERS)
     check_floating("centers.values", values)
     try:
-        matrix = scipy.sparse.csr_array(
-            (values.numpy(), *(index.numpy() for index in indices)), shape=tuple(shape)
-        )
+        matrix = scipy.sparse.csr_array((values, *(index for index in indices)), shape=tuple(shape))
         matrix.check_format(full_check=True)  # indices out of range would crash the process
     except (ValueError, TypeError) as error:
         raise ValueError(f"the sparse centers of the model are damaged: {error}") from error

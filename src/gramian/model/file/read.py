@@ -6,8 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
-
+from ..._arrays import Array
 from ..._files.tensors import DamagedFile, read_tensors
 from ..._messages.display import display_text
 from ...data import Encoding, ReadOptions, check_finite
@@ -44,7 +43,7 @@ NEW_ENTRIES = {
 DAMAGE_ERRORS = (
     ValueError, TypeError, AttributeError, OverflowError, RuntimeError, IndexError,
 )  # fmt: skip
-"""Errors of Python and torch where the parts of a file have unexpected types or shapes."""
+"""Errors of Python and NumPy where the parts of a file have unexpected types or shapes."""
 
 OF_MODEL = {"kernel", "centers", *OPTIONAL_ENTRIES}
 OF_AVERAGE = {"weights", "members"}
@@ -115,7 +114,7 @@ def _check_format(path: Path, header: Any) -> None:
         )
 
 
-def _check_header(header: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+def _check_header(header: dict[str, Any], tensors: dict[str, Array]) -> None:
     # First, so that the checks below see the same entries in files of all formats.
     _add_new(header)
     part_names = set(parts_of(header, tensors))
@@ -146,7 +145,7 @@ def _check_fields(header: dict[str, Any], known: set[str]) -> None:
         raise ValueError(f"its header has the unknown fields {', '.join(sorted(unknown))}")
 
 
-def _assemble_model(header: dict[str, Any], tensors: dict[str, Tensor]) -> Saved:
+def _assemble_model(header: dict[str, Any], tensors: dict[str, Array]) -> Saved:
     """Return the parts of all models; raise ValueError for unused tensors."""
     # 1. Entries that all models of the file share.
     names, classes, encoding, target, chances, conformal, reading, blend = (

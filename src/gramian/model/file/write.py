@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from ... import _arrays as xp
 from ..._files.tensors import write_tensors
 from ..base import Model
 from .conformal import calibration_header, calibration_tensors
@@ -52,7 +53,7 @@ def write_model(path: str | Path, model: Model, weights: tuple[float, ...] | Non
     if model.conformal is not None:
         tensors |= with_prefix(CONFORMAL, calibration_tensors(model.conformal, model))
     # Host memory in row order; a tensor that has it already is not copied.
-    stored_tensors = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
+    stored_tensors = {name: xp.contiguous(xp.to_host(tensor)) for name, tensor in tensors.items()}
     # The list of parts shows the reader whether header and tensors belong together.
     about = {"format": MODEL_FORMAT, **header, "parts": parts_of(header, stored_tensors)}
     write_tensors(path, stored_tensors, {HEADER_KEY: json.dumps(about)})

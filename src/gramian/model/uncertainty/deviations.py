@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import torch
 from jaxtyping import Bool, Float
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from ..._messages.checks import readable_bytes
 from ...data import RowSource
 from ...engines import Engine
@@ -20,7 +20,7 @@ LEAST_BLOCKS, MOST_BLOCKS = 48 << 20, 1 << 30
 
 def residual_variance(
     model: KernelPart, rows: RowSource, engine: str | Engine, memory_bytes: int
-) -> tuple[Variance, Float[Tensor, " n"]]:
+) -> tuple[Variance, Float[Array, " n"]]:
     """Return the variance of a model, and v of rows that are not yet prepared.
 
     Cost: n m kernel evaluations in float64 and 2 n m² operations.
@@ -49,9 +49,9 @@ def residual_variance(
         factors.inverse_factor(KernelOperator(model.kernel, model.centers, model.centers))
     # Float64 below, because v is a small difference of numbers near k(x, x).
     blocks = min(max(memory_bytes - factors.bytes, LEAST_BLOCKS), MOST_BLOCKS)
-    K = KernelOperator(
-        model.kernel, model.prepare_rows(rows), model.centers, engine, blocks // 3
-    ).double()
+    K = xp.to_float64(
+        KernelOperator(model.kernel, model.prepare_rows(rows), model.centers, engine, blocks // 3)
+    )
     diagonal = diagonal_of(K)
     # A strip, and two more of its size: the solution and the squares.
     return model.variance, K.over_strips(factors.unexplained_variance, diagonal)
@@ -59,9 +59,9 @@ def residual_variance(
 
 def deviations(
     model: Model, rows: RowSource, engine: str | Engine, memory_bytes: int
-) -> Float[Tensor, "n t"]:
+) -> Float[Array, "n t"]:
     """Return standard deviations; see `Model.deviations`."""
-    total = far_terms = slope = torch.zeros((), dtype=torch.float64)
+    total = far_terms = slope = xp.zeros((), xp.float64)
     for share, part in zip(model.shares, model.parts, strict=True):
         variance_of_part, v = residual_variance(part, rows, engine, memory_bytes)
         total = total + share * (v[:, None] * variance_of_part.scale + variance_of_part.noise)
@@ -70,14 +70,14 @@ def deviations(
             far_terms + share * (v - variance_of_part.limit),
             slope + share * variance_of_part.beyond,
         )
-    return (total + far_terms.clamp(min=0.0)[:, None] * slope).sqrt()
+    return xp.sqrt(total + far_terms.clip(min=0.0)[:, None] * slope)
 
 
 def out_of_range(
     model: Model, rows: RowSource, engine: str | Engine, memory_bytes: int
-) -> Bool[Tensor, " n"]:
+) -> Bool[Array, " n"]:
     """Return a mask of rows far from the training rows; see `Model.out_of_range`."""
-    beyond = torch.zeros((), dtype=torch.float64)
+    beyond = xp.zeros((), xp.float64)
     for share, part in zip(model.shares, model.parts, strict=True):
         variance_of_part, v = residual_variance(part, rows, engine, memory_bytes)
         beyond = beyond + share * (v - variance_of_part.limit)

@@ -6,11 +6,11 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
+from ... import _arrays as xp
 from ... import _linalg as la
+from ..._arrays import Array
 from ...operators import KernelOperator
 
 
@@ -22,18 +22,18 @@ class RowFactors:
 
     Attributes
     ----------
-    ridge : Tensor of shape (1,) or (n,)
+    ridge : Array of shape (1,) or (n,)
         The ridge N λ / w of each row, which is added to the diagonal of K.
-    inverse : Tensor of shape (n, n), or None
+    inverse : Array of shape (n, n), or None
         :math:`R^{-1}`, upper triangular, of the Cholesky factor R of that matrix. Files and copies
         do not hold these n² numbers: they are recomputed when needed.
     """
 
-    ridge: Float[Tensor, " _"]
-    inverse: Float[Tensor, "n n"] | None = None
+    ridge: Float[Array, " _"]
+    inverse: Float[Array, "n n"] | None = None
 
     def __post_init__(self) -> None:
-        if self.ridge.ndim != 1 or not bool((self.ridge.isfinite() & (self.ridge >= 0)).all()):
+        if self.ridge.ndim != 1 or not bool((xp.isfinite(self.ridge) & (self.ridge >= 0)).all()):
             raise ValueError("the ridge of a variance must be finite and at least 0")
 
     def __getstate__(self) -> dict[str, Any]:
@@ -43,17 +43,17 @@ class RowFactors:
     @property
     def bytes(self) -> int:
         """Memory of the inverse factor."""
-        return 0 if self.inverse is None else 8 * self.inverse.numel()
+        return 0 if self.inverse is None else 8 * xp.size(self.inverse)
 
     def fits(self, m: int) -> bool:
         """Return whether the ridge has a length for m rows."""
         return len(self.ridge) in (1, m)
 
-    def tensors(self) -> dict[str, Tensor]:
+    def tensors(self) -> dict[str, Array]:
         """Return the tensors of a file."""
         return {"ridge": self.ridge}
 
-    def inverse_factor(self, K: KernelOperator) -> Float[Tensor, "n n"]:
+    def inverse_factor(self, K: KernelOperator) -> Float[Array, "n n"]:
         """Return the inverse factor of K + ridge, computed once.
 
         That takes n² kernel evaluations, 2/3 n³ operations and 8 n² bytes.
@@ -68,23 +68,21 @@ class RowFactors:
         assert self.inverse is not None
         return self.inverse
 
-    def unexplained_variance(
-        self, K: Float[Tensor, "b n"], diagonal: Float[Tensor, " b"]
-    ) -> Tensor:
+    def unexplained_variance(self, K: Float[Array, "b n"], diagonal: Float[Array, " b"]) -> Array:
         """Return v of rows, from their kernel with the centers and themselves; overwrites K.
 
         The result is at least the rounding of k(x, x). Cost: b n² operations.
         """
         assert self.inverse is not None  # `inverse_factor` was called
         la.times_triangle_(K, self.inverse)
-        return above_rounding(diagonal - K.square_().sum(dim=1), diagonal)
+        return above_rounding(diagonal - xp.square(K).sum(axis=1), diagonal)
 
 
-def _inverse_factor(K: KernelOperator, ridge: Float[Tensor, " _"]) -> Float[Tensor, "n n"]:
+def _inverse_factor(K: KernelOperator, ridge: Float[Array, " _"]) -> Float[Array, "n n"]:
     # On the host and by columns: LAPACK then factorises in place, without a second n² copy.
-    A = la.by_columns(K.double().dense().cpu())
+    A = la.by_columns(xp.to_host(K.double().dense()))
     la.prepare_(A)
-    A.diagonal().add_(ridge.double().cpu())
+    xp.add_(xp.diagonal(A), xp.to_host(xp.to_float64(ridge)))
     try:
         la.cholesky_(A)
     except la.NotPositiveDefinite as error:
@@ -93,7 +91,7 @@ def _inverse_factor(K: KernelOperator, ridge: Float[Tensor, " _"]) -> Float[Tens
         ) from error
     la.invert_triangle_(A)
     # LAPACK leaves the kernel entries below the diagonal: clear them.
-    return A.triu_()
+    return xp.triu_(A)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,28 +109,28 @@ class LandmarkFactors:
 
     Attributes
     ----------
-    index : Tensor of shape (q,)
+    index : Array of shape (q,)
         Numbers of the independent landmarks, in the order of the pivots.
-    T, R : Tensor of shape (q, q)
+    T, R : Array of shape (q, q)
         The upper triangular factors.
     shift : float
         N times the penalty.
     """
 
-    index: Int[Tensor, " q"]
-    T: Float[Tensor, "q q"]
-    R: Float[Tensor, "q q"]
+    index: Int[Array, " q"]
+    T: Float[Array, "q q"]
+    R: Float[Array, "q q"]
     shift: float
 
     def __post_init__(self) -> None:
         q = len(self.index)
         if not (q > 0 and all(x.shape == (q, q) for x in (self.T, self.R))):
             raise ValueError("the factors of a variance must be square and as large as its index")
-        if not all(bool(x.isfinite().all() and x.diagonal().all()) for x in (self.T, self.R)):
+        if not all(bool(xp.isfinite(x).all() and xp.diagonal(x).all()) for x in (self.T, self.R)):
             raise ValueError(
                 "the factors of a variance must be finite, without a zero on the diagonal"
             )
-        if not (self.index.dtype == torch.int64 and bool((self.index >= 0).all())):
+        if not (self.index.dtype == xp.int64 and bool((self.index >= 0).all())):
             raise ValueError("the index of a variance must hold int64 numbers of landmarks")
         if not (math.isfinite(self.shift) and self.shift > 0):
             raise ValueError(f"the shift of a variance must be positive, not {self.shift!r}")
@@ -140,35 +138,33 @@ class LandmarkFactors:
     @property
     def bytes(self) -> int:
         """Memory of T and R."""
-        return 16 * self.T.numel()
+        return 16 * xp.size(self.T)
 
     def fits(self, m: int) -> bool:
         """Return whether the index is within m landmarks."""
         return int(self.index.max()) < m
 
-    def tensors(self) -> dict[str, Tensor]:
+    def tensors(self) -> dict[str, Array]:
         """Return the tensors of a file."""
         return {"index": self.index, "T": self.T, "R": self.R}
 
-    def features(self, K: Float[Tensor, "b m"]) -> Float[Tensor, "b q"]:
+    def features(self, K: Float[Array, "b m"]) -> Float[Array, "b q"]:
         """Return f of rows, from their kernel with the landmarks."""
         return features(self.T, self.index, K)
 
-    def spread(self, f: Float[Tensor, "b q"]) -> Float[Tensor, " b"]:
+    def spread(self, f: Float[Array, "b q"]) -> Float[Array, " b"]:
         """Return the squares of R⁻ᵀ f: the leverages of rows of weight one."""
-        g: Tensor = torch.linalg.solve_triangular(self.R, f, upper=True, left=False)
-        return g.square().sum(dim=1)
+        g: Array = xp.solve_triangular(self.R, f, upper=True, left=False)
+        return xp.square(g).sum(axis=1)
 
-    def unexplained_variance(
-        self, K: Float[Tensor, "b m"], diagonal: Float[Tensor, " b"]
-    ) -> Tensor:
+    def unexplained_variance(self, K: Float[Array, "b m"], diagonal: Float[Array, " b"]) -> Array:
         """Return v of rows, from their kernel with the centers and themselves; 2 b m² operations.
 
         The result is at least the rounding of k(x, x).
         """
         f = self.features(K)
         # At a landmark the difference is zero, and negative by rounding.
-        unexplained_share = (diagonal - f.square().sum(dim=1)).clamp(min=0.0)
+        unexplained_share = (diagonal - xp.square(f).sum(axis=1)).clip(min=0.0)
         return above_rounding(unexplained_share + self.shift * self.spread(f), diagonal)
 
 
@@ -176,18 +172,18 @@ Factors = RowFactors | LandmarkFactors
 
 
 def features(
-    T: Float[Tensor, "q q"], index: Int[Tensor, " q"], K: Float[Tensor, "b m"]
-) -> Float[Tensor, "b q"]:
+    T: Float[Array, "q q"], index: Int[Array, " q"], K: Float[Array, "b m"]
+) -> Float[Array, "b q"]:
     """Return K T⁻¹ of the columns that are in the factor."""
-    f: Tensor = torch.linalg.solve_triangular(T, K[:, index], upper=True, left=False)
+    f: Array = xp.solve_triangular(T, K[:, index], upper=True, left=False)
     return f
 
 
-def diagonal_of(K: KernelOperator) -> Float[Tensor, " n"]:
+def diagonal_of(K: KernelOperator) -> Float[Array, " n"]:
     """Return k(x, x) of the rows of an operator."""
-    return KernelOperator(K.kernel, K.rows, K.rows).diag().double()
+    return xp.to_float64(KernelOperator(K.kernel, K.rows, K.rows).diag())
 
 
-def above_rounding(v: Float[Tensor, " n"], diagonal: Float[Tensor, " n"]) -> Float[Tensor, " n"]:
+def above_rounding(v: Float[Array, " n"], diagonal: Float[Array, " n"]) -> Float[Array, " n"]:
     """Return v, but at least the rounding of k(x, x)."""
-    return torch.maximum(v, la.FLOAT64_EPS * diagonal)
+    return xp.maximum(v, la.FLOAT64_EPS * diagonal)

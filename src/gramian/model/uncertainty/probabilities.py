@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from dataclasses import Field, asdict, dataclass
 from typing import Any, ClassVar
 
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
-from torch.nn.functional import logsigmoid
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from ..._messages.checks import as_positive
 from ..._registries.registry import Registry
 
@@ -34,18 +33,18 @@ class Probabilities(ABC):
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]  # every subclass is a dataclass
 
     @abstractmethod
-    def log(self, values: Float[Tensor, "n t"]) -> Float[Tensor, "n k"]:
+    def log(self, values: Float[Array, "n t"]) -> Float[Array, "n k"]:
         """Return the logarithms of the probabilities.
 
         Parameters
         ----------
-        values : Tensor of shape (n, t)
+        values : Array of shape (n, t)
             Decision values: one for two classes, positive for the second class; else one per class.
         """
 
-    def __call__(self, values: Float[Tensor, "n t"]) -> Float[Tensor, "n k"]:
+    def __call__(self, values: Float[Array, "n t"]) -> Float[Array, "n k"]:
         """Return the probabilities, in float64: each row sums to one."""
-        return self.log(values).exp()
+        return xp.exp(self.log(values))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the name of the map and its parameters."""
@@ -85,31 +84,31 @@ class Shares(Probabilities):
         as_positive(self.power, "power")
         as_positive(self.least_share, "least_share")
 
-    def log(self, values: Float[Tensor, "n t"]) -> Float[Tensor, "n k"]:
+    def log(self, values: Float[Array, "n t"]) -> Float[Array, "n k"]:
         shares = shares_of(values)
         # 1. Clipped shares: a square loss also gives shares below 0 and above 1.
-        inside = shares.clamp(self.least_share, 1.0)
+        inside = shares.clip(self.least_share, 1.0)
         # 2. A tiny slope beyond the ends, so that clipped rows keep their order. Its excess is
         # bounded, because the logarithm below needs a positive number.
-        kept_shares = inside + OUTER_SLOPE * (shares - inside).clamp(-1.0, 1.0)
-        return torch.log_softmax(self.power * kept_shares.log(), dim=1)
+        kept_shares = inside + OUTER_SLOPE * (shares - inside).clip(-1.0, 1.0)
+        return xp.log_softmax(self.power * xp.log(kept_shares), axis=1)
 
     @classmethod
     def fit(
         cls,
-        values: Float[Tensor, "v t"],
-        codes: Float[Tensor, "v t"],
-        weights: Float[Tensor, " v"] | None = None,
+        values: Float[Array, "v t"],
+        codes: Float[Array, "v t"],
+        weights: Float[Array, " v"] | None = None,
     ) -> Shares:
         r"""Return the map of least log loss on held-out rows.
 
         Parameters
         ----------
-        values : Tensor of shape (v, t)
+        values : Array of shape (v, t)
             Decision values.
-        codes : Tensor of shape (v, t)
+        codes : Array of shape (v, t)
             Codes of the true classes; means of codes for merged rows.
-        weights : Tensor of shape (v,), optional
+        weights : Array of shape (v,), optional
 
         Notes
         -----
@@ -121,32 +120,30 @@ class Shares(Probabilities):
         therefore no larger than with the default map.
         """
         # Values of a fit that diverged determine no power.
-        if not bool(values.isfinite().all()):
+        if not bool(xp.isfinite(values).all()):
             return cls()
         truth = shares_of(codes)
-        w = truth.new_ones(len(truth)) if weights is None else weights.double()
+        w = xp.ones(len(truth), like=truth) if weights is None else xp.to_float64(weights)
         w = w / w[w > 0].min()
         maps_tried = [cls._of_least_share(floor, values, truth, w) for floor in TRIED_SHARES]
-        losses = torch.stack([-(truth * tried.log(values)).sum(dim=1) for tried in maps_tried])
+        losses = xp.stack([-(truth * tried.log(values)).sum(axis=1) for tried in maps_tried])
         usual = TRIED_SHARES.index(LEAST_SHARE)
         best = int((losses @ w).argmin())
         gains, count = losses[usual] - losses[best], w.sum()
         gain = w @ gains / count
-        standard_error = (w @ (gains - gain).square()).sqrt() / count
+        standard_error = xp.sqrt(w @ xp.square(gains - gain)) / count
         return maps_tried[best if bool(gain > standard_error) else usual]
 
     @classmethod
-    def _of_least_share(
-        cls, floor: float, values: Tensor, truth: Tensor, weights: Tensor
-    ) -> Shares:
+    def _of_least_share(cls, floor: float, values: Array, truth: Array, weights: Array) -> Shares:
         """Return the map with a given floor and the best power."""
         from scipy.optimize import brentq  # a tenth of a second, for those who need it
 
         logs = cls(least_share=floor).log(values)
 
         def slope(power: float) -> float:
-            p = torch.softmax(power * logs, dim=1)
-            return float(weights @ ((p - truth) * logs).sum(dim=1)) + 1 - 1 / power
+            p = xp.softmax(power * logs, axis=1)
+            return float(weights @ ((p - truth) * logs).sum(axis=1)) + 1 - 1 / power
 
         # The loss is convex: a slope of one sign at both ends has its minimum at an end, where
         # `brentq` would raise an error.
@@ -163,27 +160,27 @@ class Shares(Probabilities):
 class LogOdds(Probabilities):
     """Log odds of the second class, or log odds of each class, as the log loss estimates them."""
 
-    def log(self, values: Float[Tensor, "n t"]) -> Float[Tensor, "n k"]:
-        f = values.double()
+    def log(self, values: Float[Array, "n t"]) -> Float[Array, "n k"]:
+        f = xp.to_float64(values)
         if f.shape[1] == 1:
             # `logsigmoid` keeps its digits where the probability of a class rounds to 0 or 1.
-            return logsigmoid(torch.cat([-f, f], dim=1))
-        return torch.log_softmax(f, dim=1)
+            return xp.logsigmoid(xp.concat([-f, f], axis=1))
+        return xp.log_softmax(f, axis=1)
 
 
-def shares_of(values: Float[Tensor, "n t"]) -> Float[Tensor, "n k"]:
+def shares_of(values: Float[Array, "n t"]) -> Float[Array, "n k"]:
     """Return the shares of classes from decision values for their codes, in float64.
 
     (1 - f) / 2 and (1 + f) / 2 for the codes -1 and 1, else f (k - 1) / k + 1 / k for the balanced
     codes of k classes: 1 at the code of a class, and 0 at the codes of others.
     """
-    f = values.double()
+    f = xp.to_float64(values)
     if f.shape[1] == 1:
-        return torch.cat([1 - f, 1 + f], dim=1) / 2
+        return xp.concat([1 - f, 1 + f], axis=1) / 2
     k = f.shape[1]
     return f * (k - 1) / k + 1 / k
 
 
-def likeliest(values: Float[Tensor, "n t"]) -> Int[Tensor, " n"]:
+def likeliest(values: Float[Array, "n t"]) -> Int[Array, " n"]:
     """Return the number of the class of the largest value; for one value, 1 if it is positive."""
-    return (values[:, 0] > 0).long() if values.shape[1] == 1 else values.argmax(dim=1)
+    return xp.cast(values[:, 0] > 0, xp.int64) if values.shape[1] == 1 else values.argmax(axis=1)

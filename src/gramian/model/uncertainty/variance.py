@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from .factors import Factors, LandmarkFactors, RowFactors
 
 TENSOR_NAMES = ("scale", "noise", "beyond")
@@ -23,9 +23,9 @@ class Variance:
 
     Attributes
     ----------
-    scale, noise : Tensor of shape (t,)
+    scale, noise : Array of shape (t,)
         The a and b of each target, in its units squared; at least 0.
-    beyond : Tensor of shape (t,)
+    beyond : Array of shape (t,)
         The slope c, which applies out of range, where a and b are not calibrated; at least 0.
     limit : float
         The limit v_0: a row is out of range if v(x) is at least this number.
@@ -33,9 +33,9 @@ class Variance:
         Factors of the fit, which give v.
     """
 
-    scale: Float[Tensor, " t"]
-    noise: Float[Tensor, " t"]
-    beyond: Float[Tensor, " t"]
+    scale: Float[Array, " t"]
+    noise: Float[Array, " t"]
+    beyond: Float[Array, " t"]
     limit: float
     factors: Factors
 
@@ -44,7 +44,7 @@ class Variance:
             raise ValueError(f"the limit of a variance must be at least 0, not {self.limit!r}")
         for name in TENSOR_NAMES:
             numbers = getattr(self, name)
-            if not bool((numbers.isfinite() & (numbers >= 0)).all()):
+            if not bool((xp.isfinite(numbers) & (numbers >= 0)).all()):
                 raise ValueError(f"{name} of a variance must be finite and at least 0")
 
     def check(self, m: int, t: int) -> None:
@@ -59,12 +59,12 @@ class Variance:
         shift = self.factors.shift if isinstance(self.factors, LandmarkFactors) else None
         return {"limit": self.limit, "shift": shift}
 
-    def tensors(self) -> dict[str, Tensor]:
+    def tensors(self) -> dict[str, Array]:
         """Return the tensors of a file."""
         return {name: getattr(self, name) for name in TENSOR_NAMES} | self.factors.tensors()
 
     @classmethod
-    def from_parts(cls, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Variance:
+    def from_parts(cls, header: Mapping[str, Any], tensors: Mapping[str, Array]) -> Variance:
         """Rebuild from the results of `to_dict` and `tensors`."""
         if set(header) != {"limit", "shift"}:
             raise ValueError(
@@ -73,7 +73,7 @@ class Variance:
         other_tensors = {
             name: tensor for name, tensor in tensors.items() if name not in TENSOR_NAMES
         }
-        if any(t.dtype != torch.float64 for name, t in tensors.items() if name != "index"):
+        if any(t.dtype != xp.float64 for name, t in tensors.items() if name != "index"):
             raise ValueError("the numbers of a variance must be float64")
         # Only a fit with landmarks has a shift, which tells the kind of factors.
         shift = header["shift"]

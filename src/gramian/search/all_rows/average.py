@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
+
+from ... import _arrays as xp
+from ..._arrays import Array
 
 WEIGHT_STEPS = 20
 """Weights are multiples of 1/20: finer weights overfit the held-out rows."""
@@ -14,10 +15,10 @@ WEIGHT_STEPS = 20
 LEAST_WEIGHT = 0.1
 """Least weight of a member: a smaller one costs as much in every prediction."""
 
-Loss = Callable[[Float[Tensor, "v t"]], float]
+Loss = Callable[[Float[Array, "v t"]], float]
 
 
-def average_fits(values: Sequence[Float[Tensor, "v t"]], loss: Loss) -> list[float]:
+def average_fits(values: Sequence[Float[Array, "v t"]], loss: Loss) -> list[float]:
     """Choose weights with sum 1 of the mean of several fits, by the loss of the mean.
 
     Starting from the best fit, add the fit that lowers the loss of the mean most, with repetition
@@ -26,7 +27,7 @@ def average_fits(values: Sequence[Float[Tensor, "v t"]], loss: Loss) -> list[flo
 
     Parameters
     ----------
-    values : sequence of Tensor of shape (v, t)
+    values : sequence of Array of shape (v, t)
         Predictions of the held-out rows.
     loss : callable
         Loss of predictions.
@@ -35,7 +36,7 @@ def average_fits(values: Sequence[Float[Tensor, "v t"]], loss: Loss) -> list[flo
     first = min(range(len(values)), key=alone.__getitem__)
     counts = [0] * len(values)
     counts[first] = 1
-    total, best, least_loss = values[first].double(), list(counts), alone[first]
+    total, best, least_loss = xp.to_float64(values[first]), list(counts), alone[first]
     # The loop continues past a rise of the loss, because a later addition may lower it below the
     # least so far.
     for size in range(2, WEIGHT_STEPS + 1):
@@ -47,8 +48,10 @@ def average_fits(values: Sequence[Float[Tensor, "v t"]], loss: Loss) -> list[flo
             best, least_loss = list(counts), tried[k]
     large_counts = [c if c >= LEAST_WEIGHT * sum(best) else 0 for c in best]
     shares = [c / sum(large_counts) for c in large_counts]
-    parts = [w * prediction.double() for w, prediction in zip(shares, values, strict=True) if w > 0]
+    parts = [
+        w * xp.to_float64(prediction) for w, prediction in zip(shares, values, strict=True) if w > 0
+    ]
     # Dropping the members of small weight may lose the gain.
-    if not loss(torch.stack(parts).sum(dim=0)) <= alone[first]:
+    if not loss(xp.stack(parts).sum(axis=0)) <= alone[first]:
         shares = [float(k == first) for k in range(len(values))]
     return shares

@@ -6,8 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-import torch
-
+from ... import _arrays as xp
 from ..._parallel.seconds import read_seconds
 from ..cost import landmarks_within, of_fit, of_refit, of_sample, seconds_of_fit
 from ..recipe import Recipe, Trial
@@ -324,6 +323,6 @@ def average(search: SearchState) -> Iterator[Trial]:
     if len(members) < 2:
         return
     search.weights = weights
-    values = torch.stack([weights[i] * search.fits[i].values for i in members]).sum(dim=0)
+    values = xp.stack([weights[i] * search.fits[i].values for i in members]).sum(axis=0)
     main = search.fits[max(members, key=lambda i: weights[i])]
     yield search.trial("average", main.recipe, main.penalty, loss(values), (), values, started)

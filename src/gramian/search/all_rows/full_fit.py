@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from ..._parallel.seconds import read_seconds
 from ...engines import Engine
 from ...kernels import Kernel
@@ -58,9 +58,9 @@ class FullFit:
         Penalty per row of a split.
     loss : float
     losses : tuple of (penalty, loss)
-    values : Tensor of shape (v, t)
+    values : Array of shape (v, t)
         Predictions of all held-out rows.
-    coefs : sequence of Tensor
+    coefs : sequence of Array
         Coefficients of the splits, in the order of their rows.
     residual : float
         Largest relative residual of the systems; 0 for factorisations.
@@ -75,8 +75,8 @@ class FullFit:
     penalty: float
     loss: float
     losses: tuple[tuple[float, float], ...]
-    values: Float[Tensor, "v t"]
-    coefs: tuple[Float[Tensor, "_ t"], ...]
+    values: Float[Array, "v t"]
+    coefs: tuple[Float[Array, "_ t"], ...]
     residual: float
     iterations: int
     seconds: float
@@ -156,7 +156,7 @@ def _best(
     weights, truth = material.held_weights, material.truth
     # One loss over all held-out rows, not a mean of the splits, because splits may differ in
     # size.
-    values = {s: torch.cat([run[s].values for run in runs]) for s in shared}
+    values = {s: xp.concat([run[s].values for run in runs]) for s in shared}
     losses = {s: squared_loss(values[s], truth, weights) for s in shared}
     shift = min(shared, key=lambda s: losses[s])
     points = [run[shift] for run in runs]

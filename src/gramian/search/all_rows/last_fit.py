@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from ..._sparse import slice_rows, take_rows
 from ...data import LinearMap
 from ...engines import Engine
@@ -40,9 +40,9 @@ class Member:
     quantiles : bool
         Whether features become normal scores first.
     map : LinearMap or None
-    centers : Tensor of shape (n, k)
+    centers : Array of shape (n, k)
         Mapped rows.
-    coef : Tensor of shape (n, t)
+    coef : Array of shape (n, t)
     penalty : float
         Penalty per row.
     shift : float
@@ -50,7 +50,7 @@ class Member:
         weights.
     all_rows : bool
         Whether all rows are centers, including held-out rows.
-    importances : Tensor of shape (d,), or None
+    importances : Array of shape (d,), or None
         Fractions of the features in the diagonal of M; None without a learned metric.
     cells : CellCenters, optional
         Centers of each cell, if there are cells.
@@ -61,12 +61,12 @@ class Member:
     kernel: Kernel
     quantiles: bool
     map: LinearMap | None
-    centers: Float[Tensor, "n k"]
-    coef: Float[Tensor, "n t"]
+    centers: Float[Array, "n k"]
+    coef: Float[Array, "n t"]
     penalty: float
     shift: float
     all_rows: bool
-    importances: Float[Tensor, " d"] | None = None
+    importances: Float[Array, " d"] | None = None
     cells: CellCenters | None = None
 
 
@@ -122,7 +122,7 @@ def refit(
     )  # fmt: skip
 
 
-def _mapped_rows(material: Material, fit: FullFit, map_: LinearMap | None) -> Float[Tensor, "n k"]:
+def _mapped_rows(material: Material, fit: FullFit, map_: LinearMap | None) -> Float[Array, "n k"]:
     X = material.inputs(fit.recipe.inputs)
     return X if map_ is None else map_.forth(X)
 
@@ -141,18 +141,18 @@ def constant(member: Member) -> Member:
     """Return the zero function, which predicts the mean of the targets."""
     # A model needs at least one center; its coefficient is zero.
     centers = slice_rows(member.centers, 0, 1)
-    return replace(member, weight=1.0, centers=centers, coef=torch.zeros_like(member.coef[:1]))
+    return replace(member, weight=1.0, centers=centers, coef=xp.zeros_like(member.coef[:1]))
 
 
-def importances(material: Material, stem: Stem) -> Float[Tensor, " d"] | None:
+def importances(material: Material, stem: Stem) -> Float[Array, " d"] | None:
     """Return the fractions of the features in the diagonal of M; None without a metric."""
     if stem.gradients is None:
         return None
-    diagonal = stem.gradients.diagonal()
+    diagonal = xp.diagonal(stem.gradients)
     if stem.recipe.inputs == "common" and material.common is not None:
         # M belongs to the features on their common scale: by the chain rule, a gradient with
         # respect to a standardised feature has that scale as a factor.
-        diagonal = diagonal * material.common.array.square()
+        diagonal = diagonal * xp.square(material.common.array)
     return diagonal / diagonal.sum()
 
 
@@ -163,7 +163,7 @@ def _coefficients(
     material: Material,
     clock: Clock,
     ends: Ends,
-) -> Tensor | None:
+) -> Array | None:
     """Return the coefficients of all rows; None if the budget is too small."""
     n, spent = len(problem.targets), problem.K.meter.evaluations
     is_direct = n <= 2 * DIRECT_ROWS
@@ -176,7 +176,7 @@ def _coefficients(
     # The folds have different coefficients of the same rows, so they give no start.
     start = None
     if len(material.splits) == 1:
-        start = torch.zeros_like(material.Y, dtype=torch.float64)
+        start = xp.zeros_like(material.Y, dtype=xp.float64)
         start[material.splits[0].train] = fit.coefs[0]
     # Products in float32 resolve no smaller shift.
     double = fit.shift < PATH_SHIFTS[-1]
@@ -186,7 +186,7 @@ def _coefficients(
     return _until(path, aim, ends, start)
 
 
-def _until(path: FullPath, aim: float, ends: Ends, start: Tensor | None) -> Tensor | None:
+def _until(path: FullPath, aim: float, ends: Ends, start: Array | None) -> Array | None:
     """Iterate until the residual reaches `aim`; return None if the budget ends before."""
     meter = path.problem.K.meter
     before = meter.evaluations
@@ -202,10 +202,10 @@ def _until(path: FullPath, aim: float, ends: Ends, start: Tensor | None) -> Tens
     return None
 
 
-def _kernel(material: Material, fit: FullFit, X: Float[Tensor, "n k"]) -> Kernel:
+def _kernel(material: Material, fit: FullFit, X: Float[Array, "n k"]) -> Kernel:
     """Return the kernel of the only split, or the kernel with the median of all mapped rows."""
     if len(fit.kernels) == 1:
         return fit.kernels[0]
     # The rows of the material may be sorted, so the first ones are no sample.
-    index = torch.randperm(len(X), generator=material.rng)[:MEDIAN_ROWS]
+    index = material.rng.permutation(len(X))[:MEDIAN_ROWS]
     return fit.recipe.make_kernel().resolve(take_rows(X, index))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ... import _arrays as xp
 from ...engines import Engine
 from ...metric import RecursiveFeatureMachine
 from ...metric.outer_products import map_of, outer_products
@@ -58,8 +59,8 @@ def next_round(
         X = X if map_ is None else map_.forth(X)
         K = KernelOperator(kernel, X[:s], X, engine, meter=meter, **BLOCK_MEMORY)
         # Roots of the weights, as M sums the squares of the gradients.
-        root = None if w is None else w[index].sqrt()
-        M = outer_products(K, X[:s], coef.to(X.dtype), map_, root)
+        root = None if w is None else xp.sqrt(w[index])
+        M = outer_products(K, X[:s], xp.cast(coef, X.dtype), map_, root)
         if M is None:
             return None
         matrices.append(M)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from torch import Tensor
-
+from ... import _arrays as xp
+from ..._arrays import Array
 from ..._parallel.seconds import read_seconds
 from ...operators import KernelOperator
 from ...paths import FullPath, direct_path
@@ -48,8 +48,8 @@ class Point:
     """Best iterate at one penalty of one split."""
 
     loss: float
-    values: Tensor
-    coef: Tensor
+    values: Array
+    coef: Array
     residual: float = 0.0
     iteration: int = 0
 
@@ -83,7 +83,7 @@ def watch_path(
     meter, look = K.meter, K.shape[0] * K.shape[1]
     # With stored entries, the entries of held-out rows are stored, too, and a validation
     # evaluates none.
-    held_operator: KernelOperator | Tensor = K
+    held_operator: KernelOperator | Array = K
     if path.problem.K.stored_entries is not None:
         held_operator, look = K.dense(), 0
     best: dict[float, Point] = {}
@@ -98,7 +98,9 @@ def watch_path(
             continue
         p, n, t = stage.coef.shape
         # One product for the columns of all penalties.
-        values = held_operator @ stage.coef.permute(1, 0, 2).reshape(n, p * t).to(K.dtype)
+        values = held_operator @ xp.cast(
+            xp.transpose(stage.coef, (1, 0, 2)).reshape(n, p * t), K.dtype
+        )
         values = values.reshape(-1, p, t)
         for i, s in enumerate(shifts):
             loss = sample.loss(values[:, i])

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 
-import torch
-
+from ..._arrays import RandomStream
 from ...paths import FullPath
 from ...paths.full import PATH_RANK
 from ...preconditioners import blocks_of_rows
@@ -42,7 +41,7 @@ INVERSE_BYTES = 1 << 28
 
 
 def path_of_one(
-    problem: FullProblem, *, rng: torch.Generator, clock: Clock, rank: int = PATH_RANK
+    problem: FullProblem, *, rng: RandomStream, clock: Clock, rank: int = PATH_RANK
 ) -> FullPath:
     """Return a `FullPath` with the problem's penalty alone.
 
@@ -56,7 +55,7 @@ def path_of_one(
     return FullPath.build(problem, [problem.penalty], rng=rng, rank=rank, **store_entries(clock))
 
 
-def _by_rule(problem: FullProblem, rng: torch.Generator) -> bool:
+def _by_rule(problem: FullProblem, rng: RandomStream) -> bool:
     """Return whether PCG's rule applies: dense rows with few features, or a narrow kernel."""
     n, d = problem.K.rows.shape
     if problem.K.rows.sparse:

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array, RandomStream
 from ..._linalg.threads import one_thread_if_small
 from ..._parallel.processes import processes_pay, run_apart
 from ..._parallel.seconds import read_seconds
@@ -53,7 +53,7 @@ class Division:
     """Cells of mapped rows, and the training row indices of each."""
 
     cells: Cells
-    members: list[Tensor]
+    members: list[Array]
 
     @property
     def rows(self) -> int:
@@ -73,15 +73,15 @@ class CellFits:
     map : LinearMap or None
         Map of the rows with the inputs of the recipe.
     cells : Cells
-    centers : Tensor of shape (m, k)
+    centers : Array of shape (m, k)
         Mapped rows, cell by cell.
-    coef : Tensor of shape (m, t)
+    coef : Array of shape (m, t)
         Coefficients in float64.
-    starts : Tensor of shape (c + 1,)
+    starts : Array of shape (c + 1,)
         Offsets of the cells in `centers`.
     shifts : tuple of float
         Shift (N times the penalty) of each cell: the chosen one, or a larger one if it failed.
-    values : Tensor of shape (v, t)
+    values : Array of shape (v, t)
         Predictions of the held-out rows.
     loss : float
         Loss of `values`.
@@ -91,15 +91,15 @@ class CellFits:
     kernel: Kernel
     map: LinearMap | None
     cells: Cells
-    centers: Float[Tensor, "m k"]
-    coef: Float[Tensor, "m t"]
-    starts: Int[Tensor, " s"]
+    centers: Float[Array, "m k"]
+    coef: Float[Array, "m t"]
+    starts: Int[Array, " s"]
     shifts: tuple[float, ...]
-    values: Float[Tensor, "v t"]
+    values: Float[Array, "v t"]
     loss: float
 
 
-Routed = dict[int, tuple[Tensor, Tensor]]
+Routed = dict[int, tuple[Array, Array]]
 """Held-out rows of each cell, and their weights."""
 
 
@@ -138,7 +138,7 @@ class AllCells:
         learn, rng = self.material.splits[0].train, self.material.rng
         if most is not None and most < len(learn):
             logger.info("the budget allows cells of %d of %d rows", most, len(learn))
-            learn = learn[torch.randperm(len(learn), generator=rng)[:most].sort().values]
+            learn = learn[xp.sort(rng.permutation(len(learn))[:most])]
         Z = self._mapped_rows(stem)[learn]
         cells, members = divide_rows(MedianSplits(rows, cell_sizes.OVERLAP_FRACTION), Z, rng=rng)
         return Division(cells, [learn[index] for index in members])
@@ -162,7 +162,7 @@ class AllCells:
         """
         Z = self._mapped_rows(fit.stem)
         division, first = self._in_time(fit, Z, rows, most)
-        seed = int(torch.randint(2**62, (), generator=self.material.rng))
+        seed = int(self.material.rng.integers(2**62, size=()))
         routed = self._route_rows(division, Z)
         # One LAPACK thread for each of several workers, whatever the size of their matrices; a
         # single worker keeps all threads.
@@ -174,7 +174,7 @@ class AllCells:
     def _cell_fits(
         self,
         fit: FullFit,
-        Z: Float[Tensor, "n k"],
+        Z: Float[Array, "n k"],
         division: Division,
         routed: Routed,
         first: Measured | None,
@@ -194,7 +194,7 @@ class AllCells:
             )
             # A generator per cell: results depend neither on the number of workers nor on their
             # order.
-            rng = torch.Generator().manual_seed(seed ^ cell)
+            rng = RandomStream(seed ^ cell)
             return self._task(Z, division.members[cell], routed[cell][0], seconds_left, rng)
 
         def compute(numbers: Sequence[int]) -> Iterator[tuple[CellFit, int]]:
@@ -217,18 +217,16 @@ class AllCells:
         counted = math.isfinite(self.clock.budget.evaluations)
         return self.apart and not counted and processes_pay(seconds, cells, workers)
 
-    def solve_cell(
-        self, fit: FullFit, sample: Sample, left: float, rng: torch.Generator
-    ) -> CellFit:
+    def solve_cell(self, fit: FullFit, sample: Sample, left: float, rng: RandomStream) -> CellFit:
         """Fit a cell within `left` seconds."""
-        order = torch.arange(len(sample.X))
+        order = xp.arange(len(sample.X))
         return self._solver(fit)(CellTask(sample, order, read_seconds() + left, rng))
 
     def _solver(self, fit: FullFit) -> CellSolver:
         return CellSolver(middle(fit.kernels), fit.shift, self.clock, self.engine)
 
     def _in_time(
-        self, fit: FullFit, Z: Float[Tensor, "n k"], rows: int, max_rows: int
+        self, fit: FullFit, Z: Float[Array, "n k"], rows: int, max_rows: int
     ) -> tuple[Division, Measured | None]:
         """Return a division that fits the remaining time, with its first cell."""
         division = self.divide(fit.stem, rows, max_rows)
@@ -270,7 +268,7 @@ class AllCells:
         return division, None
 
     def _first(
-        self, fit: FullFit, Z: Float[Tensor, "n k"], index: Int[Tensor, " c"], held: Tensor
+        self, fit: FullFit, Z: Float[Array, "n k"], index: Int[Array, " c"], held: Array
     ) -> CellFit:
         """Fit the first cell, whose seconds are measured."""
         return self._solver(fit)(
@@ -279,24 +277,24 @@ class AllCells:
 
     def _task(
         self,
-        Z: Float[Tensor, "n k"],
-        index: Int[Tensor, " c"],
-        seen: Int[Tensor, " v"],
+        Z: Float[Array, "n k"],
+        index: Int[Array, " c"],
+        seen: Int[Array, " v"],
         left: float,
-        rng: torch.Generator,
+        rng: RandomStream,
     ) -> CellTask:
         """Return a cell in random order, because its first rows serve as random samples."""
         # The rows of a cell are in the order of the data, where the first ones may be a poor
         # sample: medians and landmarks come from the first rows.
-        order = torch.randperm(len(index), generator=rng)
+        order = rng.permutation(len(index))
         held_rows = self.material.splits[0].validation[seen]
         sample = self._sample(Z, index[order], held_rows)
         return CellTask(sample, order, read_seconds() + left, rng)
 
-    def _route_rows(self, division: Division, Z: Float[Tensor, "n k"]) -> Routed:
+    def _route_rows(self, division: Division, Z: Float[Array, "n k"]) -> Routed:
         """Return the held-out rows of each cell, and their weights."""
         # Some cells have no held-out rows, and `route` skips them.
-        none = (torch.empty(0, dtype=torch.int64), torch.empty(0, dtype=torch.float64))
+        none = (xp.empty(0, xp.int64), xp.empty(0, xp.float64))
         routed = dict.fromkeys(range(len(division.members)), none)
         for share in division.cells.route(Z[self.material.splits[0].validation]):
             routed[share.cell] = (share.index, share.weight)
@@ -305,33 +303,33 @@ class AllCells:
     def _join_fits(
         self,
         fit: FullFit,
-        Z: Float[Tensor, "n k"],
+        Z: Float[Array, "n k"],
         division: Division,
         found: Sequence[CellFit],
         routed: Routed,
     ) -> CellFits:
         """Join the cells and their predictions of the held-out rows."""
         held_rows, members = self.material.splits[0].validation, division.members
-        values = torch.zeros(len(held_rows), self.material.Y.shape[1], dtype=torch.float64)
+        values = xp.zeros((len(held_rows), self.material.Y.shape[1]), xp.float64)
         for cell, cell_fit in enumerate(found):
             held_index, weight = routed[cell]
             if len(held_index):
                 # A row in an overlap band belongs to several cells, whose weights add up to one.
                 values[held_index] += weight[:, None] * cell_fit.values
-        sizes = torch.tensor([0, *map(len, members)])
+        sizes = xp.array([0, *map(len, members)], xp.int64)
         loss = squared_loss(values, self.material.truth, self.material.held_weights)
         return CellFits(
-            fit, middle(fit.kernels), fit.stem.maps[0], division.cells, Z[torch.cat(members)],
-            torch.cat([cell_fit.coef for cell_fit in found]), sizes.cumsum(dim=0),
+            fit, middle(fit.kernels), fit.stem.maps[0], division.cells, Z[xp.concat(members)],
+            xp.concat([cell_fit.coef for cell_fit in found]), sizes.cumsum(axis=0),
             tuple(cell_fit.shift for cell_fit in found), values, loss,
         )  # fmt: skip
 
-    def _mapped_rows(self, stem: Stem) -> Float[Tensor, "n k"]:
+    def _mapped_rows(self, stem: Stem) -> Float[Array, "n k"]:
         X = self.material.inputs(stem.recipe.inputs)
         return X if stem.maps[0] is None else stem.maps[0].forth(X)
 
     def _sample(
-        self, Z: Float[Tensor, "n k"], index: Int[Tensor, " c"], held_index: Int[Tensor, " v"]
+        self, Z: Float[Array, "n k"], index: Int[Array, " c"], held_index: Int[Array, " v"]
     ) -> Sample:
         """Return the rows of a cell; without held-out rows, validate on some of its own rows."""
         Y, w = self.material.Y, self.material.weights

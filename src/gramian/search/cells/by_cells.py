@@ -13,10 +13,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from ...paths.sample import squared_loss
 from ..all_rows.average import average_fits
 from ..all_rows.fits import fits
@@ -151,7 +151,7 @@ class CellSearch:
 
     def _has_time(self, size: tuple[int, int]) -> bool:
         """Return whether another model with cells of this size is affordable and worthwhile."""
-        largest = max(int(model.starts.diff().max()) for model in self.models)
+        largest = max(int(xp.diff(model.starts).max()) for model in self.models)
         return self.search.clock.allows(self.seconds) and size[0] >= LARGE_ENOUGH * largest
 
     def _add(self, found: CellFits) -> None:
@@ -171,21 +171,21 @@ class CellSearch:
         learn, w = self.material.splits[0].train, self.material.weights
         return float(len(learn) if w is None else w[learn].sum())
 
-    def predict_held_out(self) -> Float[Tensor, "v t"]:
+    def predict_held_out(self) -> Float[Array, "v t"]:
         """Return the predictions of the held-out rows."""
         pairs = zip(self.weights, self.models, strict=True)
-        return torch.stack([w * model.values for w, model in pairs if w > 0]).sum(dim=0)
+        return xp.stack([w * model.values for w, model in pairs if w > 0]).sum(axis=0)
 
     def squared_error(self) -> float:
         """Return the squared error on the held-out rows of the sample."""
         # Comparable with the loss of the search on a sample, which has only these held-out rows.
         return self._of_sample(self.predict_held_out(), self.search.squared_error)
 
-    def _loss(self, values: Float[Tensor, "v t"]) -> float:
+    def _loss(self, values: Float[Array, "v t"]) -> float:
         """Return the loss that compares fits, on the held-out rows of the sample."""
         return self._of_sample(values, self.search.loss_of)
 
-    def _of_sample(self, values: Float[Tensor, "v t"], loss: Score) -> float:
+    def _of_sample(self, values: Float[Array, "v t"], loss: Score) -> float:
         """Return a loss on the held-out rows of the sample; with several folds, on all of them."""
         # Of several folds, only the first one's held-out rows are held out from the cells, too.
         if len(self.search.material.splits) > 1:
@@ -233,7 +233,7 @@ class CellSearch:
                 return pilot
             rows = max(cell_sizes.LEAST_ROWS, rows // 2)
 
-    def _pilot(self, stems: Sequence[Stem], members: Sequence[Tensor]) -> SearchState:
+    def _pilot(self, stems: Sequence[Stem], members: Sequence[Array]) -> SearchState:
         """Return the search state of random pilot cells, each with some held-out rows.
 
         Pilot cells learn no metric, which would not suit all rows, and try no penalties below the
@@ -243,16 +243,16 @@ class CellSearch:
         # 1. Choose random cells, without cells of less than half the median size.
         usual = sorted(map(len, members))[len(members) // 2]
         alike = [index for index in members if usual <= 2 * len(index)]
-        pilot = torch.randperm(len(alike), generator=rng)[:PILOT_CELLS].tolist()
-        cells = [alike[c][torch.randperm(len(alike[c]), generator=rng)] for c in pilot]
+        pilot = rng.permutation(len(alike))[:PILOT_CELLS].tolist()
+        cells = [alike[c][rng.permutation(len(alike[c]))] for c in pilot]
         # 2. Hold out some rows of each.
         cell_splits = [self._part_rows(cell, number) for number, cell in enumerate(cells)]
-        cells = [torch.cat([part.train, part.validation]) for part in cell_splits]
+        cells = [xp.concat([part.train, part.validation]) for part in cell_splits]
         # 3. Number the rows as they follow each other in the material of the pilot.
         splits, first = [], 0
         for part in cell_splits:
             learn, held_count = len(part.train), len(part.validation)
-            numbers = torch.arange(first, first + learn + held_count)
+            numbers = xp.arange(first, first + learn + held_count)
             splits.append(Split(numbers[:learn], numbers[learn:]))
             first += learn + held_count
         # 4. A share of the remaining budget. Seconds count from the start of the pilot's own
@@ -267,7 +267,7 @@ class CellSearch:
             evaluations_left = cell_sizes.PILOT_SHARE * search.clock.evaluations_left
             budget = replace(budget, evaluations=search.clock.meter.evaluations + evaluations_left)
         return SearchState(
-            self.material.part(torch.cat(cells), splits),
+            self.material.part(xp.concat(cells), splits),
             replace(search.space, machine=None, precise=False),
             Clock(
                 Budget(budget.seconds, budget.evaluations),
@@ -281,7 +281,7 @@ class CellSearch:
             stems=[replace(s, maps=s.maps * len(cells), fits=s.fits * len(cells)) for s in stems],
         )
 
-    def _part_rows(self, cell: Int[Tensor, " c"], number: int) -> Split:
+    def _part_rows(self, cell: Int[Array, " c"], number: int) -> Split:
         """Split a cell into training and held-out rows.
 
         Use a user-defined fold, a different one for each cell, if it has enough rows of both parts
@@ -291,9 +291,7 @@ class CellSearch:
         # Start each cell at another fold, so that all folds take part in the choice.
         turn = number % max(1, len(self.folds))
         for fold in (*self.folds[turn:], *self.folds[:turn]):
-            learn, held_rows = (
-                cell[torch.isin(cell, part)] for part in (fold.train, fold.validation)
-            )
+            learn, held_rows = (cell[xp.isin(cell, part)] for part in (fold.train, fold.validation))
             if len(held_rows) >= LEAST_HELD and len(learn) >= LEAST_SHARE * len(cell):
                 return Split(learn, held_rows[:held_count])
         return Split(cell[held_count:], cell[:held_count])

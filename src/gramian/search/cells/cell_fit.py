@@ -6,10 +6,10 @@ import logging
 import math
 from dataclasses import dataclass, replace
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array, RandomStream
 from ..._parallel.seconds import read_seconds
 from ...engines import Engine
 from ...kernels import Kernel
@@ -68,16 +68,16 @@ class CellFit:
 
     Attributes
     ----------
-    coef : Tensor of shape (n, t)
+    coef : Array of shape (n, t)
         Coefficients in float64.
-    values : Tensor of shape (v, t)
+    values : Array of shape (v, t)
         Predictions of the held-out rows.
     shift : float
         N times the penalty: the requested shift, or a larger one.
     """
 
-    coef: Float[Tensor, "n t"]
-    values: Float[Tensor, "v t"]
+    coef: Float[Array, "n t"]
+    values: Float[Array, "v t"]
     shift: float
 
 
@@ -89,7 +89,7 @@ def fit_cell(
     clock: Clock,
     left: float = math.inf,
     engine: str | Engine = "auto",
-    rng: torch.Generator,
+    rng: RandomStream,
 ) -> CellFit:
     """Fit a cell; raise the shift while the fit predicts worse than the mean of its targets.
 
@@ -104,7 +104,7 @@ def fit_cell(
     left : float, default=inf
         Time limit in seconds; no further fit starts after it.
     engine : str or Engine, default="auto"
-    rng : torch.Generator
+    rng : RandomStream
 
     Notes
     -----
@@ -140,7 +140,7 @@ def fit_cell(
     best = min(tried, key=lambda fit: sample.loss(fit.values))
     if math.isfinite(sample.loss(best.values)):
         return best
-    return CellFit(torch.zeros_like(best.coef), torch.zeros_like(best.values), shift)
+    return CellFit(xp.zeros_like(best.coef), xp.zeros_like(best.values), shift)
 
 
 def _attempt(
@@ -150,7 +150,7 @@ def _attempt(
     clock: Clock,
     ends: float,
     engine: str | Engine,
-    rng: torch.Generator,
+    rng: RandomStream,
 ) -> CellFit:
     """Fit all rows as centers; if that ends early, compete with a fit with few landmarks."""
     full = _solve_cell(kernel, sample, shift, clock, ends, engine, rng)
@@ -175,7 +175,7 @@ def _with_landmarks(
         sample, kernel, landmarks=LATE_LANDMARKS, penalties=penalties, engine=engine,
         meter=clock.meter,
     )  # fmt: skip
-    coef = torch.zeros(sample.Y.shape, dtype=torch.float64)
+    coef = xp.zeros(sample.Y.shape, xp.float64)
     # Landmarks are the first rows of the sample; the other rows get coefficients of zero.
     coef[: len(best.coef)] = best.coef
     return CellFit(coef, best.values, best.penalty * total)
@@ -188,7 +188,7 @@ def _solve_cell(
     clock: Clock,
     ends: float,
     engine: str | Engine,
-    rng: torch.Generator,
+    rng: RandomStream,
 ) -> CellFit:
     n = len(sample.X)
     K = KernelOperator(kernel, sample.X, sample.X, engine, meter=clock.meter, **BLOCK_MEMORY)
@@ -196,7 +196,7 @@ def _solve_cell(
     problem = replace(problem, penalty=shift / problem.total)
     if n <= DIRECT_ROWS:
         point = factorise_matrix(problem, sample, [shift])[shift]
-        return CellFit(point.coef, point.values.double(), shift)
+        return CellFit(point.coef, xp.to_float64(point.values), shift)
     problem = problem.double() if is_precise(shift) else problem
     # A small shift leaves more eigenvalues of K above it, so it needs more columns.
     rank = (
@@ -205,7 +205,7 @@ def _solve_cell(
     path = path_of_one(problem, rng=rng, clock=clock, rank=rank)
     until = (ends, float(clock.budget.evaluations))
     point = watch_path(path, [shift], sample, until, most=MOST_ITERATIONS)[shift]
-    return CellFit(point.coef, point.values.double(), shift)
+    return CellFit(point.coef, xp.to_float64(point.values), shift)
 
 
 def is_precise(shift: float) -> bool:
@@ -213,25 +213,27 @@ def is_precise(shift: float) -> bool:
     return shift < FLOAT64_SHIFT_FRACTION * PATH_SHIFTS[-1]
 
 
-def is_bad(values: Float[Tensor, "v t"], sample: Sample) -> bool:
+def is_bad(values: Float[Array, "v t"], sample: Sample) -> bool:
     """Return whether a cell has diverged, or predicts held-out rows worse than its mean.
 
     The difference must be significant, and matter for the error of all rows.
     """
-    truth, mean = sample.held_Y.double(), sample.Y.double().mean(dim=0)
+    truth, mean = xp.to_float64(sample.held_Y), xp.to_float64(sample.Y).mean(axis=0)
     # 1. Numbers that are not finite, even without held-out rows to compare with.
-    if not bool(values.isfinite().all()):
+    if not bool(xp.isfinite(values).all()):
         return True
     if not len(values):
         return False
     # 2. Divergence. Targets are standardised, so 1 is the standard deviation of all of them.
-    spread = float((sample.Y.double() - mean).abs().max())
-    if float((values - mean).abs().max()) > FAR_OUT * max(spread, 1.0):
+    spread = float(xp.abs(xp.to_float64(sample.Y) - mean).max())
+    if float(xp.abs(values - mean).max()) > FAR_OUT * max(spread, 1.0):
         return True
     # 3. A loss above the mean's by two standard errors of the differences, and by enough to
     # matter.
-    errors, usual = (residuals.square().mean(dim=1) for residuals in (values - truth, mean - truth))
+    errors, usual = (
+        xp.square(residuals).mean(axis=1) for residuals in (values - truth, mean - truth)
+    )
     worse = errors - usual
-    chance = 2 * float(worse.std(correction=0)) / math.sqrt(len(worse))
+    chance = 2 * float(xp.std(worse)) / math.sqrt(len(worse))
     matters = float(errors.mean()) > BAD_LOSS_RATIO * float(usual.mean()) + NO_MATTER
     return len(worse) >= LEAST_HELD_ROWS and matters and float(worse.mean()) > chance

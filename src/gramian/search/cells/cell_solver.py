@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import torch
 from jaxtyping import Int
-from torch import Tensor
 
+from ..._arrays import Array, RandomStream
 from ..._parallel.seconds import read_seconds
 from ...engines import Engine
 from ...kernels import Kernel
@@ -22,9 +21,9 @@ class CellTask:
     """Rows of a cell in random order, its deadline, and a random generator."""
 
     sample: Sample
-    order: Int[Tensor, " c"]
+    order: Int[Array, " c"]
     ends: float
-    rng: torch.Generator
+    rng: RandomStream
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +44,7 @@ class CellSolver:
             left=task.ends - read_seconds(), engine=self.engine, rng=task.rng,
         )  # fmt: skip
         # The inverse permutation.
-        return CellFit(fit.coef[task.order.argsort()], fit.values, fit.shift)
+        return CellFit(fit.coef[task.order.argsort(stable=True)], fit.values, fit.shift)
 
     def fit_and_count(self, task: CellTask) -> tuple[CellFit, int]:
         """Fit a cell with a separate meter, and return the fit and its kernel evaluations."""

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from jaxtyping import Float
-from torch import Tensor
 
+from ..._arrays import Array
 from ...data import LinearMap
 from ...engines import Engine
 from ...metric import RecursiveFeatureMachine
@@ -105,7 +105,7 @@ class Stem:
     recipe : Recipe
     maps : sequence of LinearMap or None
         One map per split.
-    gradients : Tensor of shape (d, d), or None
+    gradients : Array of shape (d, d), or None
         Mean of the matrices M of the splits.
     loss : float
         Loss on a sample, with few landmarks.
@@ -117,7 +117,7 @@ class Stem:
 
     recipe: Recipe
     maps: tuple[LinearMap | None, ...]
-    gradients: Float[Tensor, "d d"] | None
+    gradients: Float[Array, "d d"] | None
     loss: float
     penalty: float
     losses: tuple[tuple[float, float], ...]
@@ -143,7 +143,7 @@ def at_maps(
     material: Material,
     recipe: Recipe,
     maps: Sequence[LinearMap | None],
-    gradients: Tensor | None,
+    gradients: Array | None,
     effort: Effort,
     engine: str | Engine,
     meter: CostMeter,
@@ -239,7 +239,7 @@ def _stem(
     material: Material,
     recipe: Recipe,
     maps: tuple[LinearMap | None, ...],
-    gradients: Tensor | None,
+    gradients: Array | None,
     fits: Sequence[SampleFit],
 ) -> Stem:
     """Return the stem with the penalty of least mean loss over the splits."""

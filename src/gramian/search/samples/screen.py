@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from torch import Tensor
-
+from ..._arrays import Array
 from ...data import LinearMap
 from ..cost import of_sample
 from ..recipe import Recipe, Trial
@@ -78,7 +77,7 @@ def _at_maps(
     search: SearchState,
     recipe: Recipe,
     maps: Sequence[LinearMap | None],
-    gradients: Tensor | None,
+    gradients: Array | None,
 ) -> Stem:
     """Fit a recipe with known metrics: a step of the search."""
     effort, meter = search.effort, search.clock.meter

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import torch
-
+from ... import _arrays as xp
+from ..._arrays import RandomStream
 from ..._messages.checks import as_count, as_positive, check_count_or_auto
 from ...problems import FullProblem
 from ..base import Solver, solvers
@@ -136,7 +136,9 @@ class ASkotch(StoresEntries, Solver[FullProblem, ASkotchState]):
         B = rule.draw(s.iteration, s.smoothness)  # sample b; P_b <- Nystrom; L_b <- get_L
         g = rule.blocks.gradient(B.index, w)  # g_b <- K_bn w + lambda w_b - y_b
         d = (B.P @ g) / B.L  # v_b <- (P_b + rho_b I)^-1 g_b; d is v_b / L_b
-        x = w.index_add(0, B.index.to(d.device), d, alpha=-1)  # x_b <- w_b - v_b / L_b
+        x = xp.add_at(
+            xp.copy(w), xp.to_device(B.index, d.device), d, alpha=-1
+        )  # x_b <- w_b - v_b / L_b
         curvature = progress.mean_curvature(s, B)
         auto = self.convexity == "auto"
         mu = max(curvature, s.convexity) if auto else float(self.convexity)
@@ -152,7 +154,7 @@ class ASkotch(StoresEntries, Solver[FullProblem, ASkotchState]):
         problem: FullProblem,
         state: State | None = None,
         *,
-        rng: torch.Generator | None = None,
+        rng: RandomStream | None = None,
     ) -> Iterator[ASkotchState]:
         seed = state.seed if isinstance(state, ASkotchState) else draw_seed(rng)
         needs_float64, precise = problem.needs_float64, problem.double()

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
+from ... import _arrays as xp
 from ... import _linalg as la
+from ..._arrays import Array, RandomStream
 from ...lowrank import POWER_SAFETY, largest_eigenvalue, randomized_nystrom
 from ...preconditioners import LowRankInverse, cholesky_with_jitter_
 from ...problems import FullProblem
@@ -35,7 +35,7 @@ class Block:
 
     Attributes
     ----------
-    index : Tensor of shape (b,)
+    index : Array of shape (b,)
         Row numbers of B, increasing.
     P : object
         ``P @ g`` is P⁻¹ g for g of shape (b, t).
@@ -49,7 +49,7 @@ class Block:
         Whether H is singular to rounding, and P is H with the least jitter that makes it regular.
     """
 
-    index: Int[Tensor, " b"]
+    index: Int[Array, " b"]
     P: Any
     L: float
     curvature: float
@@ -80,16 +80,16 @@ class Blocks:
         return self.problem.K.shape[0]
 
     @cached_property
-    def heavy(self) -> Int[Tensor, " h"]:
+    def heavy(self) -> Int[Array, " h"]:
         """Rows, at most b, with more than 1 / b of the total weight: few blocks contain them."""
         weights = self.problem.weights
         # A block of all rows contains the heavy ones in each iteration.
         if weights is None or self.b == self.n:
-            return torch.empty(0, dtype=torch.int64)
-        share = weights.double().cpu() / self.problem.total
-        return (share > max(1 / self.b, HEAVY_WEIGHT / self.n)).nonzero()[:, 0]
+            return xp.empty(0, xp.int64)
+        share = xp.to_host(xp.to_float64(weights)) / self.problem.total
+        return xp.flatnonzero(share > max(1 / self.b, HEAVY_WEIGHT / self.n))
 
-    def build(self, index: Int[Tensor, " b"], rng: torch.Generator) -> Block:
+    def build(self, index: Int[Array, " b"], rng: RandomStream) -> Block:
         """Build the block of some rows. Cost: b² kernel evaluations, and b² r or b³ / 3."""
         K = self.problem.K[index, index]
         ridge = self.ridge(index)
@@ -101,15 +101,15 @@ class Blocks:
             return _plain(index, H, ridge, rng)
         return _nystrom(index, H, ridge, min(self.rank, self.b), rng)
 
-    def ridge(self, index: Tensor) -> Tensor:
+    def ridge(self, index: Array) -> Array:
         """Return the diagonal added to K in some rows: (b, 1), or a scalar."""
         ridge = self.problem.ridge
         return ridge[index] if ridge.ndim else ridge
 
-    def gradient(self, index: Tensor, w: Float[Tensor, "n t"]) -> Float[Tensor, "b t"]:
+    def gradient(self, index: Array, w: Float[Array, "n t"]) -> Float[Array, "b t"]:
         """Return K_Bn w + D_B w_B - y_B. Cost: n b kernel evaluations."""
         product = self.problem.K[index] @ w
-        return product + self.ridge(index) * w[index] - self.problem.rhs[index].double()
+        return product + self.ridge(index) * w[index] - xp.to_float64(self.problem.rhs[index])
 
 
 @dataclass(frozen=True)
@@ -130,54 +130,54 @@ class BlockRule(ABC):
     """Limit of convexity times excess: from there on, steps have no momentum."""
 
     @abstractmethod
-    def smoothness(self) -> Float[Tensor, " B"]:
+    def smoothness(self) -> Float[Array, " B"]:
         """Return the constants L of all blocks, for the state; empty if blocks are not fixed."""
 
     @abstractmethod
-    def draw(self, iteration: int, smoothness: Float[Tensor, " B"]) -> Block:
+    def draw(self, iteration: int, smoothness: Float[Array, " B"]) -> Block:
         """Return the block of an iteration."""
 
     @abstractmethod
     def momentum(
         self,
-        x: Float[Tensor, "n t"],
-        w: Float[Tensor, "n t"],
-        z: Float[Tensor, "n t"],
+        x: Float[Array, "n t"],
+        w: Float[Array, "n t"],
+        z: Float[Array, "n t"],
         B: Block,
-        d: Float[Tensor, "b t"],
-        smoothness: Float[Tensor, " B"],
+        d: Float[Array, "b t"],
+        smoothness: Float[Array, " B"],
         mu: float,
         excess: float,
-    ) -> tuple[Tensor, Tensor]:
+    ) -> tuple[Array, Array]:
         r"""Return the next gradient point and momentum: the next w and z.
 
         Parameters
         ----------
-        x, w, z : Tensor of shape (n, t)
+        x, w, z : Array of shape (n, t)
             The next coefficients, the point of this gradient, and the momentum.
         B : Block
-        d : Tensor of shape (b, t)
+        d : Array of shape (b, t)
             The step on the block.
-        smoothness : Tensor of shape (B,)
+        smoothness : Array of shape (B,)
         mu : float
             The strong convexity.
         excess : float
             Factor that enlarges nu, at least 1 and finite: see `ASkotchState.excess`.
         """
 
-    def scale(self, smoothness: Float[Tensor, " B"]) -> float:
+    def scale(self, smoothness: Float[Array, " B"]) -> float:
         r"""Return c such that the error falls by :math:`\sqrt{\mu / c}` per pass."""
         return 1.0
 
-    def generator(self, number: int) -> torch.Generator:
+    def generator(self, number: int) -> RandomStream:
         """Return the generator of a number."""
         # A prime stride keeps the seeds of consecutive numbers apart.
-        return torch.Generator().manual_seed(self.seed + 7919 * (number + 1))
+        return RandomStream(self.seed + 7919 * (number + 1))
 
 
-def _nystrom(index: Tensor, H: Tensor, ridge: Tensor, rank: int, rng: torch.Generator) -> Block:
+def _nystrom(index: Array, H: Array, ridge: Array, rank: int, rng: RandomStream) -> Block:
     """Precondition by P = F F' + (ridge + last eigenvalue of F F'); by H at full rank."""
-    trace = float(H.diagonal().double().sum())
+    trace = float(xp.to_float64(xp.diagonal(H)).sum())
     low = randomized_nystrom(
         lambda x: H @ x, len(H), rank, trace, dtype=H.dtype, device=H.device, rng=rng
     )
@@ -190,61 +190,61 @@ def _nystrom(index: Tensor, H: Tensor, ridge: Tensor, rank: int, rng: torch.Gene
     return Block(index, P, L, curvature)
 
 
-def _plain(index: Tensor, H: Tensor, ridge: Tensor, rng: torch.Generator) -> Block:
+def _plain(index: Array, H: Array, ridge: Array, rng: RandomStream) -> Block:
     """Use the identity as preconditioner."""
     L = POWER_SAFETY * _largest(H, ridge, _Identity(), rng)
     curvature = float(ridge.min()) / L
     return Block(index, _Identity(), L, curvature)
 
 
-def _exact(index: Tensor, H: Tensor, ridge: Tensor, rng: torch.Generator) -> Block:
+def _exact(index: Array, H: Array, ridge: Array, rng: RandomStream) -> Block:
     """Use H itself as preconditioner, and estimate the curvature from the diagonal of H⁻¹.
 
     1 / (H⁻¹)_ii is the ridge plus the part of row i that other rows of the block do not explain.
     The mean of H⁻¹ determines the mean step of random blocks; rows with a similar row in their
     block contribute most to it.
     """
-    probes = torch.randperm(len(H), generator=rng)[:CURVATURE_PROBES]
+    probes = rng.permutation(len(H))[:CURVATURE_PROBES]
     # The squared norm of R'⁻¹ e_i is (H⁻¹)_ii, so that some columns of the identity estimate the
     # mean.
-    units = H.new_zeros(len(H), len(probes))
-    units[probes, torch.arange(len(probes))] = 1.0
+    units = xp.zeros((len(H), len(probes)), like=H)
+    units[probes, xp.arange(len(probes))] = 1.0
     A = la.by_columns(H)
     # Subnormal entries would slow the factorisation down by an order of magnitude.
     la.flush_tiny_(A)
-    A.diagonal().add_(ridge.flatten())
-    diagonal, singular = A.diagonal().clone(), False
+    xp.add_(xp.diagonal(A), ridge.reshape(-1))
+    diagonal, singular = xp.copy(xp.diagonal(A)), False
     try:
         la.cholesky_(A)
     except la.NotPositiveDefinite:
         singular = True
         # The failed factorisation has overwritten the upper triangle.
         la.mirror_lower_(A)
-        A.diagonal().copy_(diagonal)
-        cholesky_with_jitter_(A, torch.float64)
-    diagonals = la.solve_triangular(A, units, lower=False, transpose=True).square().sum(dim=0)
+        xp.assign_(xp.diagonal(A), diagonal)
+        cholesky_with_jitter_(A, xp.float64)
+    diagonals = xp.square(la.solve_triangular(A, units, lower=False, transpose=True)).sum(axis=0)
     return Block(index, _Cholesky(A), 1.0, float(ridge.min() * diagonals.mean()), singular)
 
 
 @dataclass(frozen=True)
 class _Identity:
-    def __matmul__(self, g: Tensor) -> Tensor:
+    def __matmul__(self, g: Array) -> Array:
         return g
 
-    def apply(self, g: Tensor) -> Tensor:
+    def apply(self, g: Array) -> Array:
         return g
 
 
 @dataclass(frozen=True)
 class _Cholesky:
-    R: Tensor
+    R: Array
 
-    def __matmul__(self, g: Tensor) -> Tensor:
+    def __matmul__(self, g: Array) -> Array:
         return la.solve_cholesky(self.R, g)
 
 
-def _largest(H: Tensor, ridge: Tensor, P: Any, rng: torch.Generator) -> float:
+def _largest(H: Array, ridge: Array, P: Any, rng: RandomStream) -> float:
     """Return the largest eigenvalue of P⁻¹ (H + ridge): algorithm 3 of the paper."""
-    ridge = ridge.to(H.dtype)
-    start = torch.randn(len(H), 1, dtype=H.dtype, generator=rng).to(H)
+    ridge = xp.cast(ridge, H.dtype)
+    start = xp.cast_like(rng.standard_normal((len(H), 1), H.dtype), H)
     return largest_eigenvalue(lambda v: H @ v + ridge * v, start, P.__matmul__, P.apply)

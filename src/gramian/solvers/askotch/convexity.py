@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 
 from jaxtyping import Float
-from torch import Tensor
+
+from ... import _arrays as xp
+from ..._arrays import Array
 
 FIRST_CONVEXITY = 0.3
 """Estimate before the first rate is measured: the momentum then spans two passes."""
@@ -26,8 +28,8 @@ LEAST_CONVEXITY = 1e-12
 
 
 def next_estimate(
-    mu: float, squares: Float[Tensor, " k"], passes: float, blocks: float, scale: float
-) -> tuple[float, Float[Tensor, " j"]]:
+    mu: float, squares: Float[Array, " k"], passes: float, blocks: float, scale: float
+) -> tuple[float, Float[Array, " j"]]:
     r"""Return the next estimate of the convexity, and the residuals for the estimate after it.
 
     Let h be the least curvature of the error. With momentum for a convexity :math:`\mu > h`
@@ -38,7 +40,7 @@ def next_estimate(
     ----------
     mu : float
         The convexity of the momentum in these iterations.
-    squares : Tensor of shape (k,)
+    squares : Array of shape (k,)
         Mean squares of the block residuals, one per iteration.
     passes : float
         Passes since the start.
@@ -52,7 +54,7 @@ def next_estimate(
     # estimate.
     if len(squares) < 2 * window or not math.isfinite(scale):
         return mu, squares
-    before, after = (float(part.sum()) for part in squares[-2 * window :].split(window))
+    before, after = (float(part.sum()) for part in xp.split(squares[-2 * window :], window))
     # Squares fall twice as fast as residuals, and the windows are `window` blocks apart.
     rate = blocks / (2 * window) * math.log(before / after) if before > after > 0 else 0.0
     estimate = RATE_MARGIN * rate * math.sqrt(mu * scale)

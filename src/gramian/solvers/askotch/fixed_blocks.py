@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from .blocks import Block, BlockRule
 
 NORM_POWER = 0.0
@@ -45,15 +45,15 @@ class FixedBlocks(BlockRule):
     """
 
     @cached_property
-    def partition(self) -> tuple[Tensor, ...]:
+    def partition(self) -> tuple[Array, ...]:
         """Row numbers of each block, blocks of nearly equal size."""
-        rows = torch.randperm(self.blocks.n, generator=self.generator(-1))
+        rows = self.generator(-1).permutation(self.blocks.n)
         count = math.ceil(self.blocks.n / self.blocks.b)
-        return tuple(part.sort().values for part in torch.tensor_split(rows, count))
+        return tuple(xp.sort(part) for part in xp.array_split(rows, count))
 
-    def smoothness(self) -> Float[Tensor, " B"]:
+    def smoothness(self) -> Float[Array, " B"]:
         constants = [self.block(number).L for number in range(len(self.partition))]
-        return torch.tensor(constants, dtype=torch.float64)
+        return xp.array(constants, dtype=xp.float64)
 
     def block(self, number: int) -> Block:
         """Build a block with its P, the same at each call."""
@@ -63,24 +63,24 @@ class FixedBlocks(BlockRule):
         # The curvature of one block bounds nothing across two fixed blocks.
         return replace(B, curvature=0.0)
 
-    def draw(self, iteration: int, smoothness: Tensor) -> Block:
+    def draw(self, iteration: int, smoothness: Array) -> Block:
         rng = self.generator(iteration)
-        return self.block(int(torch.multinomial(smoothness.cpu() ** DRAW_POWER, 1, generator=rng)))
+        return self.block(rng.choose(xp.to_host(smoothness) ** DRAW_POWER))
 
-    def scale(self, smoothness: Tensor) -> float:
+    def scale(self, smoothness: Array) -> float:
         return float((smoothness**DRAW_POWER).mean()) ** 2
 
     def momentum(
         self,
-        x: Float[Tensor, "n t"],
-        w: Float[Tensor, "n t"],
-        z: Float[Tensor, "n t"],
+        x: Float[Array, "n t"],
+        w: Float[Array, "n t"],
+        z: Float[Array, "n t"],
         B: Block,
-        d: Float[Tensor, "b t"],
-        smoothness: Float[Tensor, " B"],
+        d: Float[Array, "b t"],
+        smoothness: Float[Array, " B"],
         mu: float,
         excess: float,
-    ) -> tuple[Tensor, Tensor]:
+    ) -> tuple[Array, Array]:
         """Return the next w and z."""
         S = float((smoothness**DRAW_POWER).sum())
         nu = excess * S**2
@@ -88,7 +88,7 @@ class FixedBlocks(BlockRule):
         # The paper has S² here. A larger value after a restart weakens the momentum.
         gamma = 1 / (tau * nu)
         p = B.L**DRAW_POWER / S
-        rows = B.index.to(d.device)
-        z = (z + gamma * mu * w).index_add_(0, rows, d, alpha=-gamma * B.L ** (1 - NORM_POWER) / p)
+        rows = xp.to_device(B.index, d.device)
+        z = xp.add_at(z + gamma * mu * w, rows, d, alpha=-gamma * B.L ** (1 - NORM_POWER) / p)
         z /= 1 + gamma * mu
-        return torch.lerp(x, z, tau), z
+        return xp.lerp(x, z, tau), z

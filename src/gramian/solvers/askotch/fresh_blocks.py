@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from .blocks import Block, BlockRule
 
 
@@ -31,30 +31,30 @@ class FreshBlocks(BlockRule):
 
     most_convexity: ClassVar[float] = 1.0
 
-    def smoothness(self) -> Float[Tensor, " B"]:
-        return torch.empty(0, dtype=torch.float64)
+    def smoothness(self) -> Float[Array, " B"]:
+        return xp.empty(0, xp.float64)
 
-    def draw(self, iteration: int, smoothness: Tensor) -> Block:
+    def draw(self, iteration: int, smoothness: Array) -> Block:
         rng = self.generator(iteration)
         # Sorted rows are read from memory in order.
-        rows = torch.randperm(self.blocks.n, generator=rng)[: self.blocks.b].sort().values
+        rows = xp.sort(rng.permutation(self.blocks.n)[: self.blocks.b])
         return self.blocks.build(rows, rng)
 
     def momentum(
         self,
-        W: Float[Tensor, "n t"],
-        Y: Float[Tensor, "n t"],
-        V: Float[Tensor, "n t"],
+        W: Float[Array, "n t"],
+        Y: Float[Array, "n t"],
+        V: Float[Array, "n t"],
         B: Block,
-        d: Float[Tensor, "b t"],
-        smoothness: Tensor,
+        d: Float[Array, "b t"],
+        smoothness: Array,
         mu: float,
         excess: float,
-    ) -> tuple[Tensor, Tensor]:
+    ) -> tuple[Array, Array]:
         """Return the next Y and V."""
         mu, share = min(mu, 1.0), self.blocks.b / self.blocks.n
         mu, nu = mu * share, excess / share
         beta, gamma = 1 - math.sqrt(mu / nu), 1 / math.sqrt(mu * nu)
         alpha = 1 / (1 + gamma * nu)
-        V = torch.lerp(Y, V, beta).index_add_(0, B.index.to(d.device), d, alpha=-gamma)
-        return torch.lerp(W, V, alpha), V
+        V = xp.add_at(xp.lerp(Y, V, beta), xp.to_device(B.index, d.device), d, alpha=-gamma)
+        return xp.lerp(W, V, alpha), V

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from ..loop.metrics import PASSES_KEY, PREDICTION_ERROR, RESIDUAL_KEY
 from ..loop.state import State, starting_coef
 from .blocks import Block, BlockRule
@@ -39,11 +39,11 @@ class Progress:
     def start(self, state: State | None) -> ASkotchState:
         """Return the state before the first step. Cost: n² kernel evaluations if `state` is set."""
         problem = self.rule.blocks.problem
-        w = starting_coef(state, problem.rhs.double())
+        w = starting_coef(state, xp.to_float64(problem.rhs))
         # A start from zero has the right-hand side as its residual, without a pass.
         residual = problem.rhs if state is None else problem.rhs - problem.apply(w)
         metrics: dict[str, int | float] = {
-            RESIDUAL_KEY: self.relative(residual.double().square().mean(dim=0)),
+            RESIDUAL_KEY: self.relative(xp.square(xp.to_float64(residual)).mean(axis=0)),
             PREDICTION_ERROR: problem.error_bound(residual),
         }
         return ASkotchState(
@@ -52,47 +52,47 @@ class Progress:
             metrics=metrics,
             ahead=w,
             momentum=w,
-            recent=w.new_empty(0, w.shape[1]),
+            recent=xp.empty((0, w.shape[1]), like=w),
             # A start that is worse than zero is no place to restart from.
-            best=w if metrics[RESIDUAL_KEY] <= 1 else torch.zeros_like(w),
+            best=w if metrics[RESIDUAL_KEY] <= 1 else xp.zeros_like(w),
             first=0 if state is None else state.iteration,
-            squares=w.new_empty(0),
+            squares=xp.empty(0, like=w),
             seed=self.rule.seed,
             smoothness=self.rule.smoothness(),
         )
 
-    def weigh_squares(self, g: Float[Tensor, "b t"], B: Block) -> Float[Tensor, " t"]:
+    def weigh_squares(self, g: Float[Array, "b t"], B: Block) -> Float[Array, " t"]:
         """Return the weighted mean squared block residual without heavy rows."""
         blocks = self.rule.blocks
         if blocks.problem.weights is None:
-            return g.square().mean(dim=0)
-        weights = blocks.problem.weights.double().clone()
+            return xp.square(g).mean(axis=0)
+        weights = xp.copy(xp.to_float64(blocks.problem.weights))
         # Heavy rows have an exact residual of their own, see `error`.
         weights[blocks.heavy] = 0
         share = blocks.n / blocks.problem.total * weights[B.index]
-        return (share[:, None] * g.square()).mean(dim=0)
+        return (share[:, None] * xp.square(g)).mean(axis=0)
 
-    def error(self, weighted: Float[Tensor, "k t"], x: Float[Tensor, "n t"]) -> float:
+    def error(self, weighted: Float[Array, "k t"], x: Float[Array, "n t"]) -> float:
         """Estimate `FullProblem.error_bound` from blocks, and from the residual of heavy rows.
 
         Cost: n kernel evaluations for each heavy row.
         """
         blocks = self.rule.blocks
-        square, problem = weighted.mean(dim=0), blocks.problem
+        square, problem = weighted.mean(axis=0), blocks.problem
         if len(blocks.heavy):
             assert problem.weights is not None
-            share = problem.weights[blocks.heavy].double() / problem.total
-            square = square + share @ blocks.gradient(blocks.heavy, x).square()
-        return problem.relative_error(square.sqrt())
+            share = xp.to_float64(problem.weights[blocks.heavy]) / problem.total
+            square = square + share @ xp.square(blocks.gradient(blocks.heavy, x))
+        return problem.relative_error(xp.sqrt(square))
 
-    def relative(self, mean_square: Float[Tensor, " t"]) -> float:
+    def relative(self, mean_square: Float[Array, " t"]) -> float:
         """Return the root of mean squares relative to the right-hand side, largest over targets."""
         size = self._size()
-        return float((mean_square / torch.where(size > 0, size, 1.0)).sqrt().max())
+        return float(xp.sqrt(mean_square / xp.where(size > 0, size, 1.0)).max())
 
-    def _size(self) -> Float[Tensor, " t"]:
+    def _size(self) -> Float[Array, " t"]:
         """Return the mean square of each target."""
-        return self.rule.blocks.problem.rhs.double().square().mean(dim=0)
+        return xp.square(xp.to_float64(self.rule.blocks.problem.rhs)).mean(axis=0)
 
     def passes(self, iteration: int) -> float:
         """Return the passes over all pairs after an iteration."""
@@ -106,12 +106,12 @@ class Progress:
         """Return the mean curvature bound of all blocks so far, including this one."""
         return s.curvature + (B.curvature - s.curvature) / (s.iteration - s.first + 1)
 
-    def convexity(self, s: ASkotchState, g: Tensor, mu: float) -> tuple[float, Tensor]:
+    def convexity(self, s: ASkotchState, g: Array, mu: float) -> tuple[float, Array]:
         """Return the next estimate of the convexity; see `next_estimate`."""
         # A target of zeros has no scale, so its residual is not divided.
         size = self._size()
-        square = (g.square().mean(dim=0) / torch.where(size > 0, size, 1.0)).mean()
-        squares = torch.cat([s.squares, square[None]])
+        square = (xp.square(g).mean(axis=0) / xp.where(size > 0, size, 1.0)).mean()
+        squares = xp.concat([s.squares, square[None]])
         scale = s.excess(mu) * self.rule.scale(s.smoothness)
         passes = self.passes(s.iteration + 1 - s.first)
         estimate, recent = next_estimate(mu, squares, passes, 1 / self.passes(1), scale)
@@ -122,10 +122,10 @@ class Progress:
     def after(
         self,
         s: ASkotchState,
-        x: Float[Tensor, "n t"],
-        w: Float[Tensor, "n t"],
-        z: Float[Tensor, "n t"],
-        g: Float[Tensor, "b t"],
+        x: Float[Array, "n t"],
+        w: Float[Array, "n t"],
+        z: Float[Array, "n t"],
+        g: Float[Array, "b t"],
         B: Block,
         curvature: float,
         mu: float,
@@ -149,15 +149,15 @@ class Progress:
             return s
         if self.objective(s.coef) <= self.objective(s.best):
             return replace(s, best=s.coef, least=mean)
-        return s.restart(self.relative(s.recent.mean(dim=0)))
+        return s.restart(self.relative(s.recent.mean(axis=0)))
 
     def _next(
-        self, s: ASkotchState, x: Tensor, w: Tensor, z: Tensor, g: Tensor, B: Block
+        self, s: ASkotchState, x: Array, w: Array, z: Array, g: Array, B: Block
     ) -> ASkotchState:
-        recent = torch.cat([s.recent, g.square().mean(dim=0)[None]])[-self.window() :]
+        recent = xp.concat([s.recent, xp.square(g).mean(axis=0)[None]])[-self.window() :]
         # Files of older versions have no weighted residuals.
         before = s.weighted if s.weighted.shape == s.recent.shape else s.recent
-        weighted = torch.cat([before, self.weigh_squares(g, B)[None]])[-self.window() :]
+        weighted = xp.concat([before, self.weigh_squares(g, B)[None]])[-self.window() :]
         mean = float(recent.mean())
         # The mean of a few blocks may be small by chance.
         better = len(recent) == self.window() and mean < s.least
@@ -166,7 +166,7 @@ class Progress:
             iteration=s.iteration + 1,
             coef=x,
             metrics={
-                RESIDUAL_KEY: self.relative(recent.mean(dim=0)),
+                RESIDUAL_KEY: self.relative(recent.mean(axis=0)),
                 PREDICTION_ERROR: self.error(weighted, x),
                 PASSES_KEY: self.passes(s.iteration + 1),
                 "restarts": s.restarts,
@@ -180,11 +180,11 @@ class Progress:
             least=mean if better else s.least,
         )
 
-    def objective(self, w: Float[Tensor, "n t"]) -> float:
+    def objective(self, w: Float[Array, "n t"]) -> float:
         """Return w' (K + D) w / 2 - w' y, each target relative to its squared norm."""
         # Two objectives differ by less than float32 resolves near the solution.
         problem = self.rule.blocks.problem.double()
         y = problem.rhs
-        size = y.square().sum(dim=0)
-        values = (w * (problem.apply(w) / 2 - y)).sum(dim=0)
-        return float((values / torch.where(size > 0, size, 1.0)).sum())
+        size = xp.square(y).sum(axis=0)
+        values = (w * (problem.apply(w) / 2 - y)).sum(axis=0)
+        return float((values / xp.where(size > 0, size, 1.0)).sum())

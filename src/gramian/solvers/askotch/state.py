@@ -6,10 +6,10 @@ import logging
 import math
 from dataclasses import dataclass, field, replace
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from ..._messages.errors import Text
 from ..loop.state import ADDED_LATER, State
 from ..loop.stopping import StopReason
@@ -33,14 +33,14 @@ class ASkotchState(State):
 
     Attributes
     ----------
-    ahead, momentum : Tensor of shape (n, t)
+    ahead, momentum : Array of shape (n, t)
         The point of the next gradient, and the momentum: w and z of the paper, whose x is `coef`;
         Y, V and W in later versions.
-    recent : Tensor of shape (k, t)
+    recent : Array of shape (k, t)
         Mean squared residuals of the last blocks: about one pass, at least 20.
-    weighted : Tensor of shape (k, t)
+    weighted : Array of shape (k, t)
         Mean squared residuals with the weights of the rows, without the rows of `Blocks.heavy`.
-    best : Tensor of shape (n, t)
+    best : Array of shape (n, t)
         The coefficients with the least mean of `recent`, the start at first.
     least : float
         The least mean of `recent`.
@@ -48,11 +48,11 @@ class ASkotchState(State):
         The estimate of the strong convexity.
     curvature : float
         The mean curvature bound of the blocks.
-    squares : Tensor of shape (j,)
+    squares : Array of shape (j,)
         Mean squared block residuals for the next estimate of the convexity.
     first : int
         The iteration at which the run began.
-    smoothness : Tensor of shape (B,)
+    smoothness : Array of shape (B,)
         L of each block, if blocks are fixed.
     restarts : int
         Number of restarts at `best`.
@@ -62,21 +62,21 @@ class ASkotchState(State):
         Seeds the draw of each block, together with the number of the iteration.
     """
 
-    ahead: Float[Tensor, "n t"]
-    momentum: Float[Tensor, "n t"]
-    recent: Float[Tensor, "k t"]
-    best: Float[Tensor, "n t"]
+    ahead: Float[Array, "n t"]
+    momentum: Float[Array, "n t"]
+    recent: Float[Array, "k t"]
+    best: Float[Array, "n t"]
     least: float = math.inf
     convexity: float = FIRST_CONVEXITY
     curvature: float = field(default=0.0, metadata=ADDED_FIELD)
-    squares: Float[Tensor, " j"] = field(
-        default_factory=lambda: torch.empty(0, dtype=torch.float64), metadata=ADDED_FIELD
+    squares: Float[Array, " j"] = field(
+        default_factory=lambda: xp.empty(0, xp.float64), metadata=ADDED_FIELD
     )
-    weighted: Float[Tensor, "i u"] = field(
-        default_factory=lambda: torch.empty(0, 0, dtype=torch.float64), metadata=ADDED_FIELD
+    weighted: Float[Array, "i u"] = field(
+        default_factory=lambda: xp.empty((0, 0), xp.float64), metadata=ADDED_FIELD
     )
     first: int = field(default=0, metadata=ADDED_FIELD)
-    smoothness: Float[Tensor, " B"]
+    smoothness: Float[Array, " B"]
     restarts: int = 0
     lost: bool = False
     seed: int = 0

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-
+from ..._arrays import RandomStream
 from ...operators import KernelOperator
 from ...preconditioners import EigenProFactor
 from ..base import solvers
@@ -73,7 +72,7 @@ class EigenPro1(EigenPro2):
     def subsample_rows(self, n: int) -> int:
         return n
 
-    def factor(self, K: KernelOperator, rng: torch.Generator, **data: Any) -> EigenProFactor:
+    def factor(self, K: KernelOperator, rng: RandomStream, **data: Any) -> EigenProFactor:
         """Return the preconditioner of all rows; raise ValueError if there are too many."""
         n = K.shape[0]
         if n > MOST_ROWS:

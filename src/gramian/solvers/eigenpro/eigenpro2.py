@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array, RandomStream
 from ...data import Shuffle
 from ...operators import DenseBlock, KernelOperator
 from ...preconditioners import EigenProFactor
@@ -112,7 +112,7 @@ class EigenPro2(EigenProSettings, StoresEntries, Solver[FullProblem, EigenProSta
         problem: FullProblem,
         state: State | None = None,
         *,
-        rng: torch.Generator | None = None,
+        rng: RandomStream | None = None,
     ) -> Iterator[EigenProState]:
         seed = state.seed if isinstance(state, EigenProState) else draw_seed(rng)
         system = self.system(problem, seed)
@@ -148,7 +148,7 @@ class EigenPro2(EigenProSettings, StoresEntries, Solver[FullProblem, EigenProSta
     def system(self, problem: FullProblem, seed: int) -> Descent:
         """Return the preconditioned system of a problem."""
         n, omega = problem.K.shape[0], relative_weights(problem)
-        rng = torch.Generator().manual_seed(seed)
+        rng = RandomStream(seed)
         ridge = n * problem.penalty
         problem = self.keeping(problem)
         P = self.factor(problem.K, rng, weights=omega, ridge=ridge)
@@ -161,7 +161,7 @@ class EigenPro2(EigenProSettings, StoresEntries, Solver[FullProblem, EigenProSta
         part = EpochPart.after(s.iteration, len(system.shuffle), self.states_per_epoch)
         batches = system.shuffle.indices(part.epoch, part.start, part.stop)
         # The loop works in place, and a yielded tensor must not change.
-        coef, errors = s.coef.clone(), BatchErrors()
+        coef, errors = xp.copy(s.coef), BatchErrors()
         system.run_(coef, problem.targets, batches, errors)
         return EigenProState(
             iteration=s.iteration + 1,
@@ -179,7 +179,7 @@ class EigenPro2(EigenProSettings, StoresEntries, Solver[FullProblem, EigenProSta
 
 
 def _start(problem: FullProblem, state: State | None, seed: int, system: Descent) -> EigenProState:
-    coef = starting_coef(state, problem.rhs.double())
+    coef = starting_coef(state, xp.to_float64(problem.rhs))
     return EigenProState(
         0 if state is None else state.iteration, coef, seed=seed, settings=system.settings()
     )
@@ -196,10 +196,10 @@ class Descent:
     shuffle : Shuffle
     eta : float
         Step per row.
-    D : Tensor of shape (n, 1) or ()
+    D : Array of shape (n, 1) or ()
     ridge : float
         Ridge of the symmetric form, N penalty over the mean weight.
-    omega : Tensor of shape (n,), or None
+    omega : Array of shape (n,), or None
         Weights relative to their mean.
     """
 
@@ -207,40 +207,40 @@ class Descent:
     P: EigenProFactor
     shuffle: Shuffle
     eta: float
-    D: Tensor
+    D: Array
     ridge: float = 0.0
-    omega: Float[Tensor, " n"] | None = None
+    omega: Float[Array, " n"] | None = None
 
     def run_(
-        self, coef: Tensor, targets: Tensor, batches: Iterable[Tensor], errors: BatchErrors
+        self, coef: Array, targets: Array, batches: Iterable[Array], errors: BatchErrors
     ) -> None:
         """Take a step, in place, for each batch of row numbers."""
         for B in batches:
             errors.add(self._step_(coef, targets[B], B), targets[B])
 
-    def _step_(self, coef: Tensor, y: Tensor, B: Tensor) -> Tensor:
+    def _step_(self, coef: Array, y: Array, B: Array) -> Array:
         D = self.D[B] if self.D.ndim else self.D
-        r = self.K[B] @ coef + D * coef[B] - y.double()
+        r = self.K[B] @ coef + D * coef[B] - xp.to_float64(y)
         # The errors belong to r: weights change the step, not the residual.
         g = r if self.omega is None else self.omega[B, None] * r
-        coef.index_add_(0, B.to(g.device), g, alpha=-self.eta)
+        xp.add_at(coef, xp.to_device(B, g.device), g, alpha=-self.eta)
         if self.P.rank:
             h = self.K[self.P.index, B] @ g
             # The ridge is part of the kernel k + ridge [x = x'], so rows in both sets meet
             # themselves.
             if self.ridge:
                 h += self.ridge * self._select_subsample(B, r)
-            index = self.P.index.to(h.device)
-            coef.index_add_(0, index, self.P.correction(h), alpha=self.eta)
+            index = xp.to_device(self.P.index, h.device)
+            xp.add_at(coef, index, self.P.correction(h), alpha=self.eta)
         return r
 
-    def _select_subsample(self, B: Tensor, r: Tensor) -> Tensor:
+    def _select_subsample(self, B: Array, r: Array) -> Array:
         """Return r at the rows of the subsample, in its order, and zeros for rows not in B."""
         # The batch is sorted, so the search replaces a table of all rows. The clamp keeps `at` in
         # range.
-        at = torch.searchsorted(B, self.P.index).clamp(max=len(B) - 1)
-        in_batch = (B[at] == self.P.index).to(r.device)
-        return torch.where(in_batch[:, None], r[at], 0.0)
+        at = xp.find_insertions(B, self.P.index).clip(max=len(B) - 1)
+        in_batch = xp.to_device(B[at] == self.P.index, r.device)
+        return xp.where(in_batch[:, None], r[at], 0.0)
 
     def settings(self) -> dict[str, int | float]:
         """Return the chosen settings, for display."""

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-import torch
-
+from ... import _arrays as xp
+from ..._arrays import RandomStream
 from ..._messages.checks import check_count_or_auto
 from ...data import Batches
 from ...problems import NystromProblem
@@ -133,7 +133,7 @@ class EigenPro3(EigenPro3Costs, Solver[NystromProblem, EigenPro3State]):
     def next(self, S: Setup, s: EigenPro3State) -> EigenPro3State:
         """Run algorithm 2 over part of an epoch; the comments quote the lines of the paper."""
         part = EpochPart.after(s.iteration, len(S.batches), self.states_per_epoch)
-        lam, alpha, mean, count = S.problem.penalty, s.last.clone(), s.coef, s.count
+        lam, alpha, mean, count = S.problem.penalty, xp.copy(s.last), s.coef, s.count
         f, eta, errors = S.temporary_centers(alpha.shape[1]), S.eta, BatchErrors()
         for segment in S.segments(part):
             f.enter(segment, alpha)  # K(X_m, Z) alpha of all batches in the segment
@@ -153,7 +153,7 @@ class EigenPro3(EigenPro3Costs, Solver[NystromProblem, EigenPro3State]):
                 alpha = alpha + theta  # alpha <- alpha - eta theta; h contains -eta
                 f.clear()
                 count += 1
-                mean = torch.lerp(mean, alpha, (MEAN_OF_LAST + 1) / (count + MEAN_OF_LAST))
+                mean = xp.lerp(mean, alpha, (MEAN_OF_LAST + 1) / (count + MEAN_OF_LAST))
             del segment  # frees its blocks before the next ones are allocated
         return EigenPro3State(
             iteration=s.iteration + 1,
@@ -168,7 +168,7 @@ class EigenPro3(EigenPro3Costs, Solver[NystromProblem, EigenPro3State]):
 
     def setup(self, problem: NystromProblem, seed: int) -> Setup:
         """Return the setup of algorithm 2: its first lines, the step and the projection."""
-        K, rng = load_centers(problem.K), torch.Generator().manual_seed(seed)
+        K, rng = load_centers(problem.K), RandomStream(seed)
         (n, p), lam = K.shape, problem.penalty
         omega = relative_weights(problem)
         change = change_of_rows(self.augment, problem.targets.shape[1], rng)
@@ -197,11 +197,11 @@ class EigenPro3(EigenPro3Costs, Solver[NystromProblem, EigenPro3State]):
         problem: NystromProblem,
         state: State | None = None,
         *,
-        rng: torch.Generator | None = None,
+        rng: RandomStream | None = None,
     ) -> Iterator[EigenPro3State]:
         p, t = problem.K.shape[1], problem.targets.shape[1]
         seed = state.seed if isinstance(state, EigenPro3State) else draw_seed(rng)
-        coef = starting_coef(state, problem.targets.new_zeros(p, t).double())
+        coef = starting_coef(state, xp.to_float64(xp.zeros((p, t), like=problem.targets)))
         setup = self.setup(problem, seed)
         s = state if isinstance(state, EigenPro3State) else setup.start(coef, state)
         yield s
@@ -233,5 +233,5 @@ class EigenPro3(EigenPro3Costs, Solver[NystromProblem, EigenPro3State]):
         # Either may have been changed in the file: the mean is the model, and the iterate
         # continues.
         for coef in (state.last, state.coef):
-            r = problem.K @ coef - problem.targets.double()
-            refuse_beyond("an error", math.sqrt(batch_error), float(r.square().mean().sqrt()))
+            r = problem.K @ coef - xp.to_float64(problem.targets)
+            refuse_beyond("an error", math.sqrt(batch_error), float(xp.sqrt(xp.square(r).mean())))

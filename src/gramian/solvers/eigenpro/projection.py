@@ -6,11 +6,11 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from ... import _arrays as xp
 from ... import _linalg as la
+from ..._arrays import Array, RandomStream
 from ..._messages.checks import as_count, check_count_or_auto
 from ...data import EPOCH_STRIDE, Shuffle
 from ...operators import KernelOperator, materialize
@@ -36,7 +36,7 @@ class Projection(ABC):
     """Map from values on the centers to coefficients of the centers."""
 
     @abstractmethod
-    def solve(self, h: Float[Tensor, "p t"], key: int) -> Float[Tensor, "p t"]:
+    def solve(self, h: Float[Array, "p t"], key: int) -> Float[Array, "p t"]:
         """Solve K_ZZ theta = h, exactly or not; `key` makes random choices repeatable."""
 
 
@@ -47,17 +47,17 @@ class ExactProjection(Projection):
     Cost: p² kernel evaluations and p³ / 3 operations once, 2 p² t per projection; 8 p² bytes.
     """
 
-    R: Float[Tensor, "p p"]
+    R: Float[Array, "p p"]
 
     @classmethod
     def build(cls, K_ZZ: KernelOperator) -> ExactProjection:
         """Factorise K_ZZ."""
-        R = la.by_columns(K_ZZ.double().dense())
+        R = la.by_columns(xp.to_float64(K_ZZ).dense())
         la.prepare_(R)
         cholesky_with_jitter_(R, K_ZZ.dtype)
         return cls(R)
 
-    def solve(self, h: Float[Tensor, "p t"], key: int) -> Float[Tensor, "p t"]:
+    def solve(self, h: Float[Array, "p t"], key: int) -> Float[Array, "p t"]:
         """Return K_ZZ⁻¹ h."""
         return la.solve_cholesky(self.R, h)
 
@@ -96,13 +96,13 @@ class InexactProjection(Projection):
         """Build the projection; store K_ZZ if it fits into a quarter of the memory."""
         K = materialize(K_ZZ, K_ZZ.memory_bytes // 4)
         # The projection solves K_ZZ theta = h itself, without a ridge.
-        none = P.vectors.new_zeros(())
+        none = xp.zeros((), like=P.vectors)
         shuffle = Shuffle(K_ZZ.shape[0], m, seed)
         return cls(Descent(K, P, shuffle, scale * P.step(m), none), epochs, tol)
 
-    def solve(self, h: Float[Tensor, "p t"], key: int) -> Float[Tensor, "p t"]:
+    def solve(self, h: Float[Array, "p t"], key: int) -> Float[Array, "p t"]:
         """Return theta after the epochs. Cost: p² + p s kernel evaluations per epoch."""
-        theta, shuffle = torch.zeros_like(h), self.descent.shuffle
+        theta, shuffle = xp.zeros_like(h), self.descent.shuffle
         # Each projection draws its own order, which a resumed run draws again.
         shuffle = replace(shuffle, seed=shuffle.seed + EPOCH_STRIDE * key)
         for epoch in range(self.epochs):
@@ -143,7 +143,7 @@ def build_projection(
     epochs: Any,
     tol: float | int,
     seed: int,
-    rng: torch.Generator,
+    rng: RandomStream,
 ) -> tuple[Projection, dict[str, int | float]]:
     """Build a projection of a kind, and return it with its chosen settings; see `EigenPro3`."""
     if kind == "exact":

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from torch import Tensor
-
+from ..._arrays import Array
 from ...operators import DenseBlock, KernelOperator
 
 
@@ -18,14 +17,14 @@ class Step:
     ----------
     rows : slice
         Position of its rows in the segment.
-    index : Tensor of shape (m,)
+    index : Array of shape (m,)
         Row numbers of the batch.
-    y : Tensor of shape (m, t)
+    y : Array of shape (m, t)
     """
 
     rows: slice
-    index: Tensor
-    y: Tensor
+    index: Array
+    y: Array
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ class Segment:
 
     Attributes
     ----------
-    x : Tensor of shape (b, d)
+    x : Array of shape (b, d)
     steps : list of Step
     K_bZ : KernelOperator or DenseBlock of shape (b, p)
     K_bs_U : DenseBlock or Product of shape (b, q)
@@ -47,7 +46,7 @@ class Segment:
         Whether a projection follows.
     """
 
-    x: Tensor
+    x: Array
     steps: list[Step]
     K_bZ: KernelOperator | DenseBlock
     K_bs_U: DenseBlock | Product
@@ -62,8 +61,8 @@ class Product:
 
     Attributes
     ----------
-    left : KernelOperator or DenseBlock of shape (b, s), or Tensor
-    right : Tensor of shape (s, q), or KernelOperator or DenseBlock
+    left : KernelOperator or DenseBlock of shape (b, s), or Array
+    right : Array of shape (s, q), or KernelOperator or DenseBlock
     """
 
     left: Any
@@ -78,7 +77,7 @@ class Product:
         """Return some rows."""
         return Product(self.left[rows], self.right)
 
-    def __matmul__(self, v: Tensor) -> Tensor:
+    def __matmul__(self, v: Array) -> Array:
         """Return the product, from the right to the left."""
-        product: Tensor = self.left @ (self.right @ v)
+        product: Array = self.left @ (self.right @ v)
         return product

@@ -6,8 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-
+from ..._arrays import RandomStream
 from ..._messages.checks import as_count, as_positive, check_count_or_auto
 from ...lowrank import block_columns
 from ...operators import KernelOperator
@@ -84,7 +83,7 @@ class EigenProSettings:
         batch = LEAST_BATCH if self.batch == "auto" else int(self.batch)
         return iterations * math.ceil(size.n / min(batch, size.n))
 
-    def factor(self, K: KernelOperator, rng: torch.Generator, **data: Any) -> EigenProFactor:
+    def factor(self, K: KernelOperator, rng: RandomStream, **data: Any) -> EigenProFactor:
         """Build the preconditioner for the rows of an operator."""
         return EigenProFactor.build(
             K,

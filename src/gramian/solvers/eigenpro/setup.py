@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array, RandomStream
 from ...data import EPOCH_STRIDE, Augmentation, Batches, as_rows
 from ...operators import DenseBlock, KernelOperator, materialize
 from ...preconditioners import EigenProFactor
@@ -24,7 +24,7 @@ from .temporary_centers import TemporaryCenters
 CHUNK_ROWS, CHUNK_ENTRIES = 1024, 1 << 21
 """Rows whose kernel entries are evaluated at once: for fewer rows, calls cost more than entries."""
 
-Minibatch = tuple[int, Tensor, Tensor, Tensor]
+Minibatch = tuple[int, Array, Array, Array]
 """Number among all batches, row numbers, rows and targets."""
 
 
@@ -39,11 +39,11 @@ class Setup:
         K(X, Z), with the centers in memory or in a memory-mapped file.
     P : EigenProFactor
         The subsample X_s and U, with Q_s = U U'.
-    K_Zs_U : Tensor of shape (p, q)
+    K_Zs_U : Array of shape (p, q)
         K(Z, X_s) U.
     projection : Projection
     batches : Batches
-    omega : Tensor of shape (n,), or None
+    omega : Array of shape (n,), or None
         Observation weights relative to their mean.
     eta : float
         Step per row.
@@ -57,16 +57,16 @@ class Setup:
     problem: NystromProblem
     K: KernelOperator
     P: EigenProFactor
-    K_Zs_U: Float[Tensor, "p q"]
+    K_Zs_U: Float[Array, "p q"]
     projection: Projection
     batches: Batches
-    omega: Float[Tensor, " n"] | None
+    omega: Float[Array, " n"] | None
     eta: float
     delay: int
     augment: Augmentation | None
     settings: dict[str, int | float]
 
-    def start(self, coef: Float[Tensor, "p t"], state: State | None) -> EigenPro3State:
+    def start(self, coef: Float[Array, "p t"], state: State | None) -> EigenPro3State:
         """Return the state before the first step, with these coefficients."""
         iteration = 0 if state is None else state.iteration
         return EigenPro3State(
@@ -82,15 +82,15 @@ class Setup:
                 # A generator per batch makes each augmentation the same after a resumption within
                 # an epoch.
                 seed = self.batches.seed + EPOCH_STRIDE * (number + 1)
-                x, y = self.augment(x, y, torch.Generator().manual_seed(seed))
-            yield number, index, x, y.double()
+                x, y = self.augment(x, y, RandomStream(seed))
+            yield number, index, x, xp.to_float64(y)
 
     def segments(self, part: EpochPart) -> Iterator[Segment]:
         """Yield the batches of part of an epoch, grouped into segments."""
         last = part.numbers(len(self.batches))[-1]
         # One call for the entries of many small batches costs less than a call for each.
         for chunk in self.chunks(part):
-            x = chunk[0][2] if len(chunk) == 1 else torch.cat([x for _, _, x, _ in chunk])
+            x = chunk[0][2] if len(chunk) == 1 else xp.concat([x for _, _, x, _ in chunk])
             K_cZ, K_cs_U = self.kernel_blocks(x, [index for _, index, _, _ in chunk])
             start, segment_size = 0, self.delay if len(chunk) > self.delay else len(chunk)
             for first in range(0, len(chunk), segment_size):
@@ -99,7 +99,7 @@ class Setup:
                 number, start = batches[-1][0], rows.stop
                 # A state ends with a projection, because it has no room for temporary centers.
                 due = number == last or self._place(number, part) == self.delay - 1
-                # torch cannot slice sparse rows, which always form a chunk of one batch.
+                # Sparse rows cannot be sliced, and always form a chunk of one batch.
                 own = x if len(batches) == len(chunk) else x[rows]
                 yield self._segment(batches, own, K_cZ[rows], K_cs_U[rows], due)
             # Free these blocks before the next ones are allocated.
@@ -119,7 +119,7 @@ class Setup:
             number, _, x, _ = batch
             chunk.append(batch)
             is_before_projection = self._place(number, part) == self.delay - 1
-            full = len(chunk) >= chunk_size or x.layout != torch.strided
+            full = len(chunk) >= chunk_size or xp.is_sparse(x)
             if full or (is_before_projection and len(chunk) + self.delay > chunk_size):
                 yield chunk
                 chunk = []
@@ -133,7 +133,7 @@ class Setup:
     def _segment(
         self,
         batches: list[Minibatch],
-        x: Tensor,
+        x: Array,
         K_bZ: KernelOperator | DenseBlock,
         K_bs_U: DenseBlock | Product,
         due: bool,
@@ -159,14 +159,14 @@ class Setup:
         return min(max(CHUNK_ROWS, CHUNK_ENTRIES // self.K.shape[1]), fits)
 
     def kernel_blocks(
-        self, x: Tensor, indices: list[Tensor]
+        self, x: Array, indices: list[Array]
     ) -> tuple[KernelOperator | DenseBlock, DenseBlock | Product]:
         """Return K(x, Z) and K(x, X_s) U, stored if they fit into a half and a quarter."""
         K = replace(self.K, rows=as_rows(x))
         room = K.memory_bytes // 4
         if self.P.features is not None:
-            index = torch.cat(indices).to(self.P.features.device)
-            features = self.P.features.index_select(0, index)
+            index = xp.to_device(xp.concat(indices), self.P.features.device)
+            features = self.P.features[index]
             return materialize(K, 2 * room), DenseBlock(features)
         K_s = materialize(replace(K, cols=self.P.points), room)
         return materialize(K, 2 * room), Product(K_s, self.P.vectors)
@@ -177,10 +177,10 @@ class Setup:
 
 
 def change_of_rows(
-    augment: Augmentation | None, t: int, rng: torch.Generator
-) -> Callable[[Tensor], Tensor] | None:
+    augment: Augmentation | None, t: int, rng: RandomStream
+) -> Callable[[Array], Array] | None:
     """Restrict the augmentation to rows, with t dummy targets; None without augmentation."""
     if augment is None:
         return None
     # The setup has no targets of the sampled rows, and needs the changed rows alone.
-    return lambda x: augment(x, x.new_zeros(len(x), t), rng)[0]
+    return lambda x: augment(x, xp.zeros((len(x), t), like=x), rng)[0]

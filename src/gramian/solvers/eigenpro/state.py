@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jaxtyping import Float
-from torch import Tensor
 
+from ..._arrays import Array
 from ..loop.minibatches import BatchErrors
 from ..loop.state import State
 from ..loop.stopping import StopReason
@@ -73,11 +73,11 @@ class EigenPro3State(EigenProState):
 
     Attributes
     ----------
-    last : Tensor of shape (p, t)
+    last : Array of shape (p, t)
         The iterate itself.
     count : int
         Number of iterates in the mean.
     """
 
-    last: Float[Tensor, "p t"]
+    last: Float[Array, "p t"]
     count: int = 0

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from ...data import Batches, as_rows, scratch
 from ...operators import KernelOperator
 from .segment import Segment
@@ -23,7 +23,7 @@ class TemporaryCenters:
     ----------
     K : KernelOperator of shape (n, p)
         Operator of any rows with the centers Z.
-    K_Zs_U : Tensor of shape (p, q)
+    K_Zs_U : Array of shape (p, q)
         K(Z, X_s) U.
     t : int
         Number of targets.
@@ -36,7 +36,7 @@ class TemporaryCenters:
     def __init__(
         self,
         K: KernelOperator,
-        K_Zs_U: Float[Tensor, "p q"],
+        K_Zs_U: Float[Array, "p q"],
         t: int,
         delay: int,
         batches: Batches,
@@ -45,27 +45,27 @@ class TemporaryCenters:
         # The last batch before a projection never becomes a center.
         rows = min(delay - 1, len(batches)) * batches.size
         self._points = _empty(K, rows)
-        self._a = K_Zs_U.new_empty(rows, t)
-        self._b = K_Zs_U.new_zeros(K_Zs_U.shape[1], t)
-        self._h = K_Zs_U.new_zeros(K.shape[1], t)
+        self._a = xp.empty((rows, t), like=K_Zs_U)
+        self._b = xp.zeros((K_Zs_U.shape[1], t), like=K_Zs_U)
+        self._h = xp.zeros((K.shape[1], t), like=K_Zs_U)
         self._used, self._stepped = 0, False
 
     @property
-    def h(self) -> Float[Tensor, "p t"]:
+    def h(self) -> Float[Array, "p t"]:
         """Values of the function on the centers."""
         return self._h + self._K_Zs_U @ self._b
 
-    def enter(self, segment: Segment, alpha: Float[Tensor, "p t"]) -> None:
+    def enter(self, segment: Segment, alpha: Float[Array, "p t"]) -> None:
         """Begin a segment, for coefficients alpha of the centers."""
         self._segment = segment
-        self._a_x = self._b.new_zeros(len(segment.x), self._t)
+        self._a_x = xp.zeros((len(segment.x), self._t), like=self._b)
         # Within a segment these functions only decay, so that their values are computed once.
         self._before = segment.K_bZ @ alpha
         if self._used:
             K = replace(self._K, rows=as_rows(segment.x), cols=as_rows(self._points[: self._used]))
             self._before += K @ self._a[: self._used]
 
-    def values(self, batch: slice) -> Float[Tensor, "b t"]:
+    def values(self, batch: slice) -> Float[Array, "b t"]:
         """Return the values of both functions at the rows of a batch in the segment."""
         f, segment = self._before[batch], self._segment
         if self._stepped:
@@ -82,7 +82,7 @@ class TemporaryCenters:
             for part in (self._a[: self._used], self._b, self._h, self._a_x, self._before):
                 part *= factor
 
-    def add_(self, batch: slice, a: Float[Tensor, "b t"]) -> None:
+    def add_(self, batch: slice, a: Float[Array, "b t"]) -> None:
         """Add k^P(., X_m) a: coefficients of the batch rows, and -U' K(X_s, X_m) a on X_s."""
         self._a_x[batch] = a
         self._b -= self._segment.K_bs_U[batch].T @ a
@@ -97,20 +97,20 @@ class TemporaryCenters:
             return
         x = segment.x
         part = slice(self._used, self._used + len(x))
-        self._points[part] = x if x.layout == torch.strided else x.to_dense()
+        self._points[part] = x if not xp.is_sparse(x) else xp.to_dense(x)
         self._a[part] = self._a_x
         self._used = part.stop
 
     def clear(self) -> None:
         """Reset the function to zero after a projection."""
         self._used, self._stepped = 0, False
-        self._b.zero_()
-        self._h.zero_()
+        xp.zero_(self._b)
+        xp.zero_(self._h)
 
 
-def _empty(K: KernelOperator, rows: int) -> Tensor:
+def _empty(K: KernelOperator, rows: int) -> Array:
     """Allocate rows on the device of the products, in memory or in a file."""
     shape, dtype = (rows, K.rows.shape[1]), K.rows.dtype
-    if K.device.type != "cpu":
-        return torch.empty(shape, dtype=dtype, device=K.device)
+    if not xp.is_host(K.device):
+        return xp.empty(shape, dtype, like=K)
     return scratch(shape, dtype, K.host_bytes)

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-
+from ... import _arrays as xp
+from ..._arrays import RandomStream
 from ...problems import Problem
 from ..base import Callback, Solver
 from .state import State, move_state
@@ -60,7 +60,7 @@ def solve(
     stop: Sequence[Stop] = (tolerance(1e-6), max_iterations(100)),
     callbacks: Sequence[Callback] = (),
     state: State | None = None,
-    rng: torch.Generator | None = None,
+    rng: RandomStream | None = None,
 ) -> Result:
     """Run a solver until a stopping rule fires, a callback returns True, or it diverges.
 
@@ -76,7 +76,7 @@ def solve(
         which may use metrics that it adds to ``state.metrics``. Its time is not counted.
     state : State, optional
         A state of this solver, from which it resumes, or a plain `State` as a starting point.
-    rng : torch.Generator, optional
+    rng : RandomStream, optional
         Generator for random solvers; seeded with 0 if None.
 
     Returns
@@ -99,7 +99,7 @@ def solve(
     stop = () if solver.closed_form else stop
     # The copy of the metrics keeps the caller's state unchanged.
     state = None if state is None else move_state(state, problem.targets.device)
-    rng = torch.Generator().manual_seed(0) if rng is None else rng
+    rng = RandomStream(0) if rng is None else rng
     clock = _Clock(problem, state)
     states = solver.iterate(problem, state, rng=rng)
     history: list[Row] = []
@@ -176,7 +176,7 @@ def _reason(
 ) -> StopReason | None:
     # Divergence comes first, because rules cannot compare values that are not finite.
     finite = all(math.isfinite(value) for value in state.metrics.values())
-    if not (finite and bool(state.coef.isfinite().all())):
+    if not (finite and bool(xp.isfinite(state.coef).all())):
         logger.info("iteration %d: a metric or a coefficient is not finite", state.iteration)
         return "diverged"
     if state.verdict is not None:

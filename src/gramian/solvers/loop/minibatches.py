@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from ...data import ArrayRows, gather_rows
 from ...operators import KernelOperator
 from ...problems import FullProblem, NystromProblem
@@ -56,14 +56,14 @@ class BatchErrors:
     """Mean squared residual of batches, measured before their steps without additional cost."""
 
     def __init__(self) -> None:
-        self._squares: Tensor | None = None
-        self._targets: Tensor | None = None
+        self._squares: Array | None = None
+        self._targets: Array | None = None
         self._rows = 0
 
-    def add(self, residual: Tensor, targets: Tensor) -> None:
+    def add(self, residual: Array, targets: Array) -> None:
         """Add a batch: residuals and targets of shape (b, t)."""
-        squares = residual.double().square().sum(dim=0)
-        size = targets.double().square().sum(dim=0)
+        squares = xp.square(xp.to_float64(residual)).sum(axis=0)
+        size = xp.square(xp.to_float64(targets)).sum(axis=0)
         self._squares = squares if self._squares is None else self._squares + squares
         self._targets = size if self._targets is None else self._targets + size
         self._rows += len(residual)
@@ -74,18 +74,20 @@ class BatchErrors:
         return 0.0 if self._squares is None else float(self._squares.mean() / self._rows)
 
     @property
-    def rmse(self) -> Tensor:
+    def rmse(self) -> Array:
         """Root mean square over the rows, per target."""
-        return torch.zeros(1) if self._squares is None else (self._squares / self._rows).sqrt()
+        return (
+            xp.zeros(1, xp.float32)
+            if self._squares is None
+            else xp.sqrt(self._squares / self._rows)
+        )
 
     @property
     def relative(self) -> float:
         """Residual relative to the targets, largest over the targets."""
         if self._squares is None or self._targets is None:
             return 0.0
-        return float(
-            (self._squares / torch.where(self._targets > 0, self._targets, 1)).sqrt().max()
-        )
+        return float(xp.sqrt(self._squares / xp.where(self._targets > 0, self._targets, 1)).max())
 
 
 def load_centers(K: KernelOperator) -> KernelOperator:
@@ -98,11 +100,11 @@ def load_centers(K: KernelOperator) -> KernelOperator:
         points = next(K.cols.blocks(K.shape[1]))[1]
         on_device = K.on_device(points)
         return K if on_device is points else K.against(on_device)
-    points = gather_rows(K.cols, torch.arange(K.shape[1]), K.host_bytes, dense=True)
+    points = gather_rows(K.cols, xp.arange(K.shape[1]), K.host_bytes, dense=True)
     return K.against(K.on_device(points))
 
 
-def relative_weights(problem: FullProblem | NystromProblem) -> Float[Tensor, " n"] | None:
+def relative_weights(problem: FullProblem | NystromProblem) -> Float[Array, " n"] | None:
     """Return the observation weights relative to their mean; None without weights."""
     weights = problem.weights
-    return None if weights is None else weights.double() / weights.double().mean()
+    return None if weights is None else xp.to_float64(weights) / xp.to_float64(weights).mean()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from torch import Tensor
-
+from ... import _arrays as xp
+from ..._arrays import Array
 from ...problems import FullProblem
 from .metrics import RESIDUAL_KEY
 from .state import State
@@ -25,9 +25,9 @@ def check_residual(problem: FullProblem, state: State) -> None:
     reported = state.metrics.get(RESIDUAL_KEY)
     if reported is None:
         return
-    rhs = problem.rhs.double()
+    rhs = xp.to_float64(problem.rhs)
     size = _norms(rhs)
-    relative = _norms(rhs - problem.apply(state.coef)) / size.where(size > 0, 1.0)
+    relative = _norms(rhs - problem.apply(state.coef)) / xp.where(size > 0, size, 1.0)
     refuse_beyond("a relative residual", reported, float(relative.max()))
 
 
@@ -41,6 +41,6 @@ def refuse_beyond(quantity: str, reported: float, recomputed: float) -> None:
         )
 
 
-def _norms(x: Tensor) -> Tensor:
-    norms: Tensor = x.double().norm(dim=0)
+def _norms(x: Array) -> Array:
+    norms: Array = xp.norm(xp.to_float64(x), axis=0)
     return norms

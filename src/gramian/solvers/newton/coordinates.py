@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from ...preconditioners import FalkonFactor
 from ...preconditioners._root import Root
 from ...preconditioners.falkon import FEW_ROWS, root_of
@@ -37,13 +37,13 @@ class Coordinates:
     ----------
     problem : LossProblem
         The problem of a stage.
-    f : Tensor of shape (n, q)
+    f : Array of shape (n, q)
     factors : list of FalkonFactor
         One per output.
     """
 
     problem: LossProblem
-    f: Float[Tensor, "n q"]
+    f: Float[Array, "n q"]
     factors: list[FalkonFactor]
 
     @classmethod
@@ -51,7 +51,7 @@ class Coordinates:
         cls,
         problem: LossProblem,
         root: Root,
-        f: Float[Tensor, "n q"],
+        f: Float[Array, "n q"],
         penalty: float | Literal["auto"] | None,
         hard: bool = False,
     ) -> Coordinates:
@@ -60,20 +60,20 @@ class Coordinates:
         `hard` is True if a factor built from landmarks was poor before. Cost for each output: 2/3
         m³ operations, and s m² if only s rows are curved.
         """
-        curved = problem.loss.curvatures(f, problem.targets.double())
+        curved = problem.loss.curvatures(f, xp.to_float64(problem.targets))
         factors = [_factor(problem, root, column, penalty, hard) for column in curved.T]
         return cls(problem, f, factors)
 
-    def to_coef(self, beta: Float[Tensor, "r q"]) -> Float[Tensor, "m q"]:
+    def to_coef(self, beta: Float[Array, "r q"]) -> Float[Array, "m q"]:
         """Return the coefficients B beta."""
         return self._without_mean(self._apply_each(FalkonFactor.to_coef, beta))
 
     def gradient(
         self,
-        data: Float[Tensor, "m q"],
-        values: Float[Tensor, "m q"],
+        data: Float[Array, "m q"],
+        values: Float[Array, "m q"],
         penalty: float | None = None,
-    ) -> Float[Tensor, "r q"]:
+    ) -> Float[Array, "r q"]:
         """Return B' (data + penalty values), for the values of the function at the landmarks.
 
         By default `penalty` is the penalty of the stage.
@@ -81,7 +81,7 @@ class Coordinates:
         g = data + (self.problem.penalty if penalty is None else penalty) * values
         return self._apply_each(FalkonFactor.solve_At, self._apply_each(FalkonFactor.solve_Tt, g))
 
-    def apply(self, beta: Float[Tensor, "r q"]) -> Float[Tensor, "r q"]:
+    def apply(self, beta: Float[Array, "r q"]) -> Float[Array, "r q"]:
         """Return B' H B beta. Cost: n m kernel evaluations, 2 n m for several outputs."""
         w = self._apply_each(FalkonFactor.solve_A, beta)
         inside = self._apply_each(
@@ -91,32 +91,32 @@ class Coordinates:
             FalkonFactor.solve_At, inside + self.problem.penalty * self._without_mean(w)
         )
 
-    def _without_mean(self, x: Tensor) -> Tensor:
+    def _without_mean(self, x: Array) -> Array:
         """Remove the mean over the outputs if the loss is invariant to it.
 
         The penalty applies to the remainder, so that the system is singular along the mean. The
         preconditioner, which is diagonal over outputs, suits all directions except the mean.
         """
-        return x - x.mean(dim=1, keepdim=True) if self.problem.loss.invariant else x
+        return x - x.mean(axis=1, keepdims=True) if self.problem.loss.invariant else x
 
-    def _apply_curvature(self, v: Float[Tensor, "m q"]) -> Float[Tensor, "m q"]:
+    def _apply_curvature(self, v: Float[Array, "m q"]) -> Float[Array, "m q"]:
         """Return the second derivative of the mean loss times v."""
-        problem, y, w = self.problem, self.problem.targets.double(), self.problem.weights
+        problem, y, w = self.problem, xp.to_float64(self.problem.targets), self.problem.weights
         # One output has a diagonal second derivative, so that one pass does both products.
         if v.shape[1] == 1:
             h = problem.loss.curvatures(self.f, y)[:, 0]
             return problem.K.normal(v, h if w is None else w * h) / problem.total
         z = problem.loss.curvature_product(self.f, y, problem.K @ v)
-        return slope_sum(problem, z if w is None else w.double()[:, None] * z)
+        return slope_sum(problem, z if w is None else xp.to_float64(w)[:, None] * z)
 
     def direction(
-        self, gradient: Float[Tensor, "r q"], accuracy: float, max_iterations: int
-    ) -> tuple[Float[Tensor, "r q"], int]:
+        self, gradient: Float[Array, "r q"], accuracy: float, max_iterations: int
+    ) -> tuple[Float[Array, "r q"], int]:
         """Solve B' H B beta = -gradient to a relative residual; return beta and the iterations."""
         shape = gradient.shape
         coupled = self.problem.loss.coupled
 
-        def apply(x: Tensor) -> Tensor:
+        def apply(x: Array) -> Array:
             return self.apply(x.reshape(shape)).reshape(x.shape)
 
         # Coupled outputs form one system, so conjugate gradient must see one column.
@@ -127,10 +127,10 @@ class Coordinates:
                 break
         return state.coef.reshape(shape), state.iteration
 
-    def _apply_each(self, method: Callable[[FalkonFactor, Tensor], Tensor], x: Tensor) -> Tensor:
+    def _apply_each(self, method: Callable[[FalkonFactor, Array], Array], x: Array) -> Array:
         """Apply a method of the factors, each to the column of its output."""
-        pairs = zip(self.factors, x.split(1, dim=1), strict=True)
-        return torch.cat([method(B, column) for B, column in pairs], dim=1)
+        pairs = zip(self.factors, xp.split(x, 1, axis=1), strict=True)
+        return xp.concat([method(B, column) for B, column in pairs], axis=1)
 
 
 def root_at(problem: LossProblem) -> Root:
@@ -138,11 +138,11 @@ def root_at(problem: LossProblem) -> Root:
     return root_of(_least_squares(problem, None))
 
 
-def _least_squares(problem: LossProblem, curvature: Tensor | None) -> NystromProblem:
+def _least_squares(problem: LossProblem, curvature: Array | None) -> NystromProblem:
     """Return the least-squares problem that has the preconditioner of a Newton system."""
     weight = problem.landmark_weight
     if weight is None:
-        weight = torch.ones(problem.K.shape[1], dtype=torch.float64, device=problem.targets.device)
+        weight = xp.ones(problem.K.shape[1], xp.float64, like=problem.targets)
     if curvature is not None:
         # Centers that are not rows have no curvature of their own.
         factor = curvature.mean() if problem.index is None else curvature[problem.index]
@@ -155,21 +155,21 @@ def _least_squares(problem: LossProblem, curvature: Tensor | None) -> NystromPro
 def _factor(
     problem: LossProblem,
     root: Root,
-    curvature: Tensor,
+    curvature: Array,
     penalty: float | Literal["auto"] | None,
     hard: bool,
 ) -> FalkonFactor:
     # Copies in the memory layout of the root, because the factor overwrites them.
-    copy = replace(root, T=root.T.t().clone().t(), S=root.S.t().clone().t())
+    copy = replace(root, T=xp.copy(root.T.T).T, S=xp.copy(root.S.T).T)
     least_squares = _least_squares(problem, curvature)
-    curved = (curvature > LEAST_RELATIVE_CURVATURE * curvature.max()).nonzero()[:, 0]
+    curved = xp.flatnonzero(curvature > LEAST_RELATIVE_CURVATURE * curvature.max())
     if not (_uses_rows(problem, len(curved), hard) and problem.K.rows.random_access):
         return FalkonFactor.from_root(copy, least_squares, penalty)
     weights = curvature[curved] / problem.total
     if problem.weights is not None:
         weights = weights * problem.weights[curved]
     # The curved rows are few, so that their entries are one matrix instead of strips.
-    K = problem.K[curved.cpu()].double().dense()
+    K = problem.K[xp.to_host(curved)].double().dense()
     return FalkonFactor.from_rows(copy, least_squares, [(K, weights)], problem.penalty)
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from ...problems import LossProblem
 
 SUFFICIENT_DECREASE = 1e-4
@@ -27,35 +27,35 @@ class Line:
     Attributes
     ----------
     problem : LossProblem
-    f, z : Tensor of shape (n, q)
+    f, z : Array of shape (n, q)
         Values at c, and their change along delta.
-    squares : Tensor of shape (3, k)
+    squares : Array of shape (3, k)
         Squared norm of the function at c, its inner product with the function of delta, and the
         squared norm of the latter.
-    slope : Tensor of shape (k,)
+    slope : Array of shape (k,)
         Derivative of the objective at s = 0.
     """
 
     problem: LossProblem
-    f: Float[Tensor, "n q"]
-    z: Float[Tensor, "n q"]
-    squares: Float[Tensor, "3 k"]
-    slope: Float[Tensor, " k"]
+    f: Float[Array, "n q"]
+    z: Float[Array, "n q"]
+    squares: Float[Array, "3 k"]
+    slope: Float[Array, " k"]
 
-    def objective(self, s: Float[Tensor, " k"]) -> Float[Tensor, " k"]:
+    def objective(self, s: Float[Array, " k"]) -> Float[Array, " k"]:
         """Return the objective at step lengths s."""
         # The norm is a parabola in s, so no step length costs a kernel evaluation.
-        norm = self.squares[0] + 2 * s * self.squares[1] + s.square() * self.squares[2]
+        norm = self.squares[0] + 2 * s * self.squares[1] + xp.square(s) * self.squares[2]
         return self.problem.mean_loss(self.f + s * self.z) + self.problem.penalty / 2 * norm
 
-    def search(self) -> Float[Tensor, " k"]:
+    def search(self) -> Float[Array, " k"]:
         """Return step lengths 1, 1/2, 1/4, ... with sufficient decrease; 0 if no length has it.
 
         Halving continues as long as the objective falls.
         """
-        s = torch.ones_like(self.slope)
-        start = self.objective(torch.zeros_like(s))
-        limit = RELATIVE_ROUNDING * start.abs()
+        s = xp.ones_like(self.slope)
+        start = self.objective(xp.zeros_like(s))
+        limit = RELATIVE_ROUNDING * xp.abs(start)
         current = self.objective(s)
         for _ in range(MAX_HALVINGS):
             # The negated comparison also fails for NaN and infinity, as of an overflowing
@@ -66,6 +66,6 @@ class Line:
             better = fails | ((half < current - limit) & (s < 1))
             if not bool(better.any()):
                 return s
-            s, current = torch.where(better, s / 2, s), torch.where(better, half, current)
+            s, current = xp.where(better, s / 2, s), xp.where(better, half, current)
         # No step is better than one that raises the objective after all halvings.
-        return torch.where(current <= start + limit, s, 0.0)
+        return xp.where(current <= start + limit, s, 0.0)

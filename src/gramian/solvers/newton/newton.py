@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
-import torch
-from torch import Tensor
-
+from ... import _arrays as xp
+from ..._arrays import Array, RandomStream
 from ...preconditioners._root import Root
 from ...preconditioners.falkon import rounding_of
 from ...problems import LossProblem
@@ -153,12 +152,12 @@ class Newton(Solver[LossProblem, NewtonState]):
         problem: LossProblem,
         state: State | None = None,
         *,
-        rng: torch.Generator | None = None,
+        rng: RandomStream | None = None,
     ) -> Iterator[NewtonState]:
         root = root_at(problem)
         stages = Stages.of(problem, self.decrease)
         s = self._start(stages, root, state)
-        stages = stages.double() if s.wide else stages
+        stages = xp.to_float64(stages) if s.wide else stages
         at = Point.of(stages.problem, s.coef)
         baseline = _Baseline.of(stages)
         while True:
@@ -167,12 +166,12 @@ class Newton(Solver[LossProblem, NewtonState]):
             s = s if s is state else _add_metrics(s, stages, B, at, baseline)
             yield s
             # Float32 entries limit the objective. Once steps gain nothing, later ones use float64.
-            if not s.wide and s.idle >= COARSE_STEPS and stages.problem.K.dtype != torch.float64:
+            if not s.wide and s.idle >= COARSE_STEPS and stages.problem.K.dtype != xp.float64:
                 logger.info(
                     "the residual no longer falls with K_nm in float32; continuing in float64"
                 )
                 s = replace(s, wide=True, idle=0, least=math.inf)
-                stages = stages.double()
+                stages = xp.to_float64(stages)
                 mu, at = stages.at(s.stage), Point.of(stages.problem, s.coef)
                 B = Coordinates.at(mu, root, at.f, self.preconditioner_penalty, s.hard)
             gradient = B.gradient(at.slopes(mu), at.on_centers)
@@ -180,7 +179,7 @@ class Newton(Solver[LossProblem, NewtonState]):
             beta, iterations = B.direction(gradient, rho, MOST_ITERATIONS)
             # The slope is the product of the step and the gradient in the coordinates, where both
             # are known.
-            at, length = take_step(mu, at, B.to_coef(beta), (beta * gradient).sum(dim=0))
+            at, length = take_step(mu, at, B.to_coef(beta), (beta * gradient).sum(axis=0))
             s = _next(s, at, length, iterations, len(stages))
 
     def _accuracy(self, s: NewtonState, stages: Stages) -> float:
@@ -194,9 +193,9 @@ class Newton(Solver[LossProblem, NewtonState]):
         if isinstance(state, NewtonState):
             return state
         problem, last = stages.problem, len(stages) - 1
-        zero = problem.targets.new_zeros(problem.K.shape[1], problem.outputs, dtype=torch.float64)
+        zero = xp.zeros((problem.K.shape[1], problem.outputs), xp.float64, like=problem.targets)
         # Rounding is estimated before the first step, because it decides the dtype of all products.
-        wide = problem.K.dtype != torch.float64 and self._rounds(stages, root)
+        wide = problem.K.dtype != xp.float64 and self._rounds(stages, root)
         return NewtonState(
             0,
             starting_coef(state, zero),
@@ -211,7 +210,7 @@ class Newton(Solver[LossProblem, NewtonState]):
         problem = stages.problem
         # A smoothed kink is widest in the first stage, where most rows have curvature.
         representative = stages.at(len(stages) - 1 if problem.loss.kink is None else 0)
-        f = problem.offset.expand(len(problem.targets), -1)
+        f = xp.expand(problem.offset, (len(problem.targets), -1))
         B = Coordinates.at(representative, root, f, self.preconditioner_penalty)
         return rounding_of(B.factors[0], problem) > VISIBLE_ROUNDING
 
@@ -237,23 +236,23 @@ def _next(s: NewtonState, at: Point, length: float, cg: int, stages: int) -> New
 class _Baseline:
     """Objective of the constant function, and the Newton decrement that counts as rounding."""
 
-    objectives: Tensor
+    objectives: Array
     floor: float
 
     @classmethod
     def of(cls, stages: Stages) -> _Baseline:
         problem = stages.at(len(stages) - 1)
-        f = problem.offset.expand(len(problem.targets), -1)
-        mean_loss = float(problem.loss.values(f, problem.targets.double()).abs().mean())
+        f = xp.expand(problem.offset, (len(problem.targets), -1))
+        mean_loss = float(xp.abs(problem.loss.values(f, xp.to_float64(problem.targets))).mean())
         return cls(problem.mean_loss(f), ROOT_OF_ROUNDING * math.sqrt(mean_loss))
 
-    def residual(self, decrements: Tensor, objectives: Tensor, classes: bool) -> float:
+    def residual(self, decrements: Array, objectives: Array, classes: bool) -> float:
         """Return the largest relative decrement, as `Newton` defines it."""
         scale = self.objectives - objectives
-        scale = torch.minimum(scale, objectives) if classes else scale
+        scale = xp.minimum(scale, objectives) if classes else scale
         # The floor keeps the quotient finite for a constant target, whose decrement is rounding.
-        relative = decrements / (2 * scale).clamp(min=self.floor**2 or 1.0).sqrt()
-        return float(relative.clamp(max=1.0).max())
+        relative = decrements / xp.sqrt((2 * scale).clip(min=self.floor**2 or 1.0))
+        return float(relative.clip(max=1.0).max())
 
 
 def _add_metrics(
@@ -267,7 +266,9 @@ def _add_metrics(
     # Coordinates of a larger penalty underestimate the decrement, at most by this factor.
     factor = math.sqrt(mu / final.penalty) if final.penalty > 0 else 1.0
     objectives = at.objectives(final)
-    residual = baseline.residual(factor * gradient.norm(dim=0), objectives, final.loss.of_classes)
+    residual = baseline.residual(
+        factor * xp.norm(gradient, axis=0), objectives, final.loss.of_classes
+    )
     objective = float(objectives.sum())
     # Objectives of earlier stages belong to other penalties, and are not compared.
     lower = s.stage < last or objective < s.least

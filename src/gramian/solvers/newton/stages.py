@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import torch
-
+from ... import _arrays as xp
 from ..._sparse import dense
 from ...problems import LossProblem
 
@@ -45,9 +44,9 @@ class Stages:
     @classmethod
     def of(cls, problem: LossProblem, decrease: float) -> Stages:
         """Return the stages; each penalty is `decrease` times the previous penalty."""
-        points = problem.K.cols.take(torch.arange(min(DIAGONAL_ROWS, problem.K.shape[1])))
+        points = problem.K.cols.take(xp.arange(min(DIAGONAL_ROWS, problem.K.shape[1])))
         points = dense(points)
-        scale = float(problem.K.kernel.diag(points).double().mean())
+        scale = float(xp.to_float64(problem.K.kernel.diag(points)).mean())
         mu, last = FIRST_PENALTY * _curvature(problem) * scale, problem.penalty
         penalties = []
         while mu > last:
@@ -80,7 +79,7 @@ class Stages:
 
 def _curvature(problem: LossProblem) -> float:
     """Return the mean curvature of the loss at the constant; 1 if it is zero."""
-    y = problem.targets.double()
+    y = xp.to_float64(problem.targets)
     loss = problem.loss if problem.loss.kink is None else problem.loss.smooth_kink(WIDEST_KINK)
     # A curvature of zero would give no first penalty.
-    return float(loss.curvatures(problem.offset.expand(len(y), -1), y).mean()) or 1.0
+    return float(loss.curvatures(xp.expand(problem.offset, (len(y), -1)), y).mean()) or 1.0

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array, RandomStream
 from ..._linalg import extremes_of_lanczos
 from ...operators import DenseBlock, KernelOperator, materialize
 from ...preconditioners import FalkonFactor
@@ -74,13 +74,13 @@ class Coordinates:
             K_mm = materialize(K_mm, problem.K.memory_bytes // 4)
         return cls(problem, factor, form, K_mm)
 
-    def to_coef(self, beta: Float[Tensor, "q t"]) -> Float[Tensor, "m t"]:
+    def to_coef(self, beta: Float[Array, "q t"]) -> Float[Array, "m t"]:
         """Return the coefficients B beta."""
         if self.form == "coefficients":
             return beta
         return self.factor.solve_T(self._solve_A(beta))
 
-    def from_coef(self, coef: Float[Tensor, "m t"]) -> Float[Tensor, "q t"]:
+    def from_coef(self, coef: Float[Array, "m t"]) -> Float[Array, "q t"]:
         """Return the coordinates of the function with these coefficients."""
         if self.form == "coefficients":
             return coef
@@ -93,14 +93,14 @@ class Coordinates:
         )
         return beta if self.form == "falkon" else self.factor.solve_A(beta)
 
-    def pull_back(self, gradient: Float[Tensor, "m t"]) -> Float[Tensor, "q t"]:
+    def pull_back(self, gradient: Float[Array, "m t"]) -> Float[Array, "q t"]:
         """Return B' times a gradient with respect to the coefficients."""
         if self.form == "coefficients":
             return gradient
         g = self.factor.solve_Tt(gradient)
         return g if self.form == "functions" else self.factor.solve_At(g)
 
-    def ridge(self, beta: Float[Tensor, "q t"]) -> Float[Tensor, "q t"]:
+    def ridge(self, beta: Float[Array, "q t"]) -> Float[Array, "q t"]:
         """Return the gradient of the penalty: lambda B' K_mm B beta."""
         if self.form == "coefficients":
             return self.problem.penalty * (self.K_mm @ beta)
@@ -108,20 +108,20 @@ class Coordinates:
             return self.problem.penalty * beta
         return self.problem.penalty * self.factor.solve_At(self.factor.solve_A(beta))
 
-    def gradient(self, beta: Float[Tensor, "q t"]) -> Float[Tensor, "q t"]:
+    def gradient(self, beta: Float[Array, "q t"]) -> Float[Array, "q t"]:
         """Return the gradient at beta. Cost: a pass over the rows, n m kernel evaluations."""
         return self._product(beta, self.problem.targets)
 
-    def hessian(self, beta: Float[Tensor, "q t"]) -> Float[Tensor, "q t"]:
+    def hessian(self, beta: Float[Array, "q t"]) -> Float[Array, "q t"]:
         """Return B'H B beta. Cost: a pass over the rows."""
         return self._product(beta, None)
 
     def extreme_eigenvalues(self) -> tuple[float, float]:
         """Estimate the extreme eigenvalues of B'H B, by ten passes of Lanczos with one vector."""
         q = len(self.factor.diagonal) if self.form != "coefficients" else self.problem.K.shape[1]
-        rng = torch.Generator().manual_seed(0)
-        start = torch.randn(q, 1, dtype=torch.float64, generator=rng)
-        states = conjugate_gradient(self.hessian, start.to(self.problem.targets.device))
+        rng = RandomStream(0)
+        start = rng.standard_normal((q, 1), xp.float64)
+        states = conjugate_gradient(self.hessian, xp.to_device(start, self.problem.targets.device))
         for s in islice(states, LANCZOS_PASSES + 1):
             if s.verdict is not None:
                 break
@@ -137,15 +137,15 @@ class Coordinates:
         penalty the number of iterations is the choice of the user, and neither metric exists.
         """
         g, lam = state.gradient, self.problem.penalty
-        size = torch.where(state.size > 0, state.size, 1.0)
-        relative = float((g.norm(dim=0) / size).max())
+        size = xp.where(state.size > 0, state.size, 1.0)
+        relative = float((xp.norm(g, axis=0) / size).max())
         if lam == 0:
             return {"rel_gradient": relative}
         if self.form == "falkon":
-            error = g.norm(dim=0) / math.sqrt(state.settings["least_eigenvalue"])
+            error = xp.norm(g, axis=0) / math.sqrt(state.settings["least_eigenvalue"])
         else:
             g = self.factor.solve_Tt(g) if self.form == "coefficients" else g
-            error = g.norm(dim=0) / (2 * math.sqrt(lam))
+            error = xp.norm(g, axis=0) / (2 * math.sqrt(lam))
         return {RESIDUAL_KEY: relative, PREDICTION_ERROR: self.problem.relative_error(error)}
 
     def start(self, state: State | None, step_scale: float) -> DescentState:
@@ -157,7 +157,7 @@ class Coordinates:
         if isinstance(state, DescentState) and self._has_form(state):
             return state
         m, t = self.problem.K.shape[1], self.problem.targets.shape[1]
-        coef = starting_coef(state, self.problem.targets.new_zeros(m, t).double())
+        coef = starting_coef(state, xp.to_float64(xp.zeros((m, t), like=self.problem.targets)))
         smallest, largest = self.extreme_eigenvalues()
         beta = self.from_coef(coef)
         rhs = self.pull_back(self.problem.rhs / self.problem.total)
@@ -167,7 +167,7 @@ class Coordinates:
             coef=coef,
             beta=beta,
             gradient=self.gradient(beta) if bool(coef.any()) else -rhs,
-            size=rhs.norm(dim=0),
+            size=xp.norm(rhs, axis=0),
             settings=settings,
             form=COORDINATE_FORMS.index(self.form),
             penalty=self.factor.penalty,
@@ -175,14 +175,14 @@ class Coordinates:
         first.metrics = self.metrics(first)
         return first
 
-    def step(self, s: DescentState, beta: Float[Tensor, "q t"]) -> DescentState:
+    def step(self, s: DescentState, beta: Float[Array, "q t"]) -> DescentState:
         """Return the state after a step of constant length. Cost: a pass over the rows."""
         after = self.move(s, beta, self.gradient(beta))
-        after.stalled = bool((after.gradient.norm(dim=0) >= s.gradient.norm(dim=0)).all())
+        after.stalled = bool((xp.norm(after.gradient, axis=0) >= xp.norm(s.gradient, axis=0)).all())
         return after
 
     def move(
-        self, s: DescentState, beta: Float[Tensor, "q t"], gradient: Float[Tensor, "q t"]
+        self, s: DescentState, beta: Float[Array, "q t"], gradient: Float[Array, "q t"]
     ) -> DescentState:
         """Return the state at beta, whose gradient is known."""
         after = DescentState(
@@ -200,11 +200,11 @@ class Coordinates:
 
     def check(self, state: DescentState) -> None:
         """Raise ValueError if the gradient of a state differs from the recomputed one."""
-        size = torch.where(state.size > 0, state.size, 1.0)
+        size = xp.where(state.size > 0, state.size, 1.0)
         recomputed = self.gradient(state.beta)
-        apart = float(((recomputed - state.gradient).norm(dim=0) / size).max())
-        same = float((self.to_coef(state.beta) - state.coef).norm()) <= 1e-6 * float(
-            state.coef.norm()
+        apart = float((xp.norm(recomputed - state.gradient, axis=0) / size).max())
+        same = float(xp.norm(self.to_coef(state.beta) - state.coef)) <= 1e-6 * float(
+            xp.norm(state.coef)
         )
         # The negated comparison also refuses NaN.
         if not (apart <= GRADIENT_TOLERANCE and same):
@@ -219,10 +219,10 @@ class Coordinates:
         close = math.isclose(s.penalty, self.factor.penalty, rel_tol=1e-6)
         return s.form == COORDINATE_FORMS.index(self.form) and (close or self.form != "falkon")
 
-    def _product(self, beta: Tensor, targets: Tensor | None) -> Tensor:
+    def _product(self, beta: Array, targets: Array | None) -> Array:
         problem = self.problem
         g = problem.K.normal(self.to_coef(beta), problem.weights, targets) / problem.total
         return self.pull_back(g) + self.ridge(beta)
 
-    def _solve_A(self, beta: Tensor) -> Tensor:
+    def _solve_A(self, beta: Array) -> Array:
         return beta if self.form == "functions" else self.factor.solve_A(beta)

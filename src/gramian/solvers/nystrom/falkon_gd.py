@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-import torch
-
+from ..._arrays import RandomStream
 from ..._messages.checks import as_positive
 from ...problems import NystromProblem
 from ..base import solvers
@@ -72,7 +71,7 @@ class FalkonGD(NystromDescent[DescentState]):
         problem: NystromProblem,
         state: State | None = None,
         *,
-        rng: torch.Generator | None = None,
+        rng: RandomStream | None = None,
     ) -> Iterator[DescentState]:
         """Run the loop; the comment quotes equation (12)."""
         C = self.build_coordinates(problem)

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-import torch
-
+from ..._arrays import RandomStream
 from ..._messages.errors import ParameterError
 from ...problems import NystromProblem
 from ..base import solvers
@@ -74,7 +73,7 @@ class NystromGD(NystromDescent[DescentState]):
         problem: NystromProblem,
         state: State | None = None,
         *,
-        rng: torch.Generator | None = None,
+        rng: RandomStream | None = None,
     ) -> Iterator[DescentState]:
         """Run the loop; the comment quotes the paper, with alpha = B beta."""
         C = self.build_coordinates(problem)

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
-import torch
-from torch import Tensor
-
+from ... import _arrays as xp
+from ..._arrays import Array, RandomStream
 from ..._messages.checks import as_count, check_count_or_auto
 from ..._messages.errors import ParameterError
 from ...data import Batches
@@ -102,19 +101,19 @@ class NystromSGD(NystromDescent[StochasticState]):
     solves_exactly: ClassVar[bool] = False
 
     def run_(
-        self, S: Setup, beta: Tensor, mean: Tensor, count: int, batches: Iterable[Any]
+        self, S: Setup, beta: Array, mean: Array, count: int, batches: Iterable[Any]
     ) -> BatchErrors:
         """Run the loop over batches in place, with alpha = B_0 beta."""
         errors = BatchErrors()
         for B, rows in batches:
-            K_Bm, y_B = S.kernel_block(rows), S.C.problem.targets[B].double()
+            K_Bm, y_B = S.kernel_block(rows), xp.to_float64(S.C.problem.targets[B])
             r = K_Bm @ S.C.to_coef(beta) - y_B
             errors.add(r, y_B)
             u = r if S.omega is None else S.omega[B, None] * r
             g = S.C.pull_back(K_Bm.T @ u) / len(B) + S.C.ridge(beta)
             beta -= S.tau * g
             count += 1
-            mean.lerp_(beta, (MEAN_OF_LAST + 1) / (count + MEAN_OF_LAST))
+            xp.lerp_(mean, beta, (MEAN_OF_LAST + 1) / (count + MEAN_OF_LAST))
             del K_Bm  # frees the block before the next one is allocated
         return errors
 
@@ -122,7 +121,7 @@ class NystromSGD(NystromDescent[StochasticState]):
         """Return the state after part of an epoch."""
         part = EpochPart.after(s.iteration, len(S.batches), self.states_per_epoch)
         # The loop works in place, and a yielded tensor must not change.
-        beta, mean = s.beta.clone(), s.mean.clone()
+        beta, mean = xp.copy(s.beta), xp.copy(s.mean)
         batches = S.batches.epoch(part.epoch, part.start, part.stop)
         errors = self.run_(S, beta, mean, s.count, batches)
         return StochasticState(
@@ -153,7 +152,7 @@ class NystromSGD(NystromDescent[StochasticState]):
         problem: NystromProblem,
         state: State | None = None,
         *,
-        rng: torch.Generator | None = None,
+        rng: RandomStream | None = None,
     ) -> Iterator[StochasticState]:
         seed = state.seed if isinstance(state, StochasticState) else draw_seed(rng)
         S = self.setup(problem, seed)
@@ -176,8 +175,8 @@ class NystromSGD(NystromDescent[StochasticState]):
             return
         C = self.build_coordinates(problem)
         for coef in (C.to_coef(state.beta), C.to_coef(state.mean), state.coef):
-            r = problem.K @ coef - problem.targets.double()
-            refuse_beyond("an error", math.sqrt(batch_error), float(r.square().mean().sqrt()))
+            r = problem.K @ coef - xp.to_float64(problem.targets)
+            refuse_beyond("an error", math.sqrt(batch_error), float(xp.sqrt(xp.square(r).mean())))
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-import torch
-
+from ..._arrays import RandomStream
 from ..._messages.errors import ParameterError
 from ...problems import NystromProblem
 from ..base import solvers
@@ -81,7 +80,7 @@ class Nytro(NystromDescent[NytroState]):
         problem: NystromProblem,
         state: State | None = None,
         *,
-        rng: torch.Generator | None = None,
+        rng: RandomStream | None = None,
     ) -> Iterator[NytroState]:
         """Run the loop of algorithm 1, or conjugate gradient, with alpha = T^-1 beta."""
         C = self.build_coordinates(problem)

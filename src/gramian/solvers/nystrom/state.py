@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 
 from jaxtyping import Float
-from torch import Tensor
 
+from ..._arrays import Array
 from ..loop.state import State
 from ..loop.stopping import StopReason
 
@@ -20,10 +20,10 @@ class DescentState(State):
 
     Attributes
     ----------
-    beta : Tensor of shape (q, t)
-    gradient : Tensor of shape (q, t)
+    beta : Array of shape (q, t)
+    gradient : Array of shape (q, t)
         Gradient of half the objective at beta.
-    size : Tensor of shape (t,)
+    size : Array of shape (t,)
         Norms of the gradient at zero.
     settings : dict of str to float
         Chosen settings: step, and least_eigenvalue, an estimate.
@@ -35,9 +35,9 @@ class DescentState(State):
         Whether the last step of a constant length did not shrink the gradient.
     """
 
-    beta: Float[Tensor, "q t"]
-    gradient: Float[Tensor, "q t"]
-    size: Float[Tensor, " t"]
+    beta: Float[Array, "q t"]
+    gradient: Float[Array, "q t"]
+    size: Float[Array, " t"]
     settings: dict[str, int | float] = field(default_factory=dict)
     form: int = 1
     penalty: float = 0.0
@@ -55,14 +55,14 @@ class NytroState(DescentState):
 
     Attributes
     ----------
-    direction : Tensor of shape (q, t)
+    direction : Array of shape (q, t)
         Direction of conjugate gradient; minus the gradient otherwise.
     """
 
-    direction: Float[Tensor, "q t"]
+    direction: Float[Array, "q t"]
 
     @classmethod
-    def along(cls, state: DescentState, direction: Float[Tensor, "q t"]) -> NytroState:
+    def along(cls, state: DescentState, direction: Float[Array, "q t"]) -> NytroState:
         """Return a state with a direction."""
         values = {f.name: getattr(state, f.name) for f in fields(DescentState)}
         return cls(**values, direction=direction)
@@ -74,7 +74,7 @@ class StochasticState(State):
 
     Attributes
     ----------
-    beta, mean : Tensor of shape (q, t)
+    beta, mean : Array of shape (q, t)
         The iterate and the mean of iterates, in the coordinates of the solver.
     count : int
         Number of iterates in the mean.
@@ -87,8 +87,8 @@ class StochasticState(State):
         Chosen settings: batch, step.
     """
 
-    beta: Float[Tensor, "q t"]
-    mean: Float[Tensor, "q t"]
+    beta: Float[Array, "q t"]
+    mean: Float[Array, "q t"]
     count: int = 0
     first: float = -1.0
     lost: bool = False

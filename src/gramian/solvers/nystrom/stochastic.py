@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array, RandomStream
 from ...data import Batches, as_rows
 from ...lowrank import POWER_SAFETY, largest_eigenvalue
 from ...operators import DenseBlock, KernelOperator, materialize
@@ -29,7 +29,7 @@ class Setup:
     K : KernelOperator of shape (n, m)
         The landmarks in memory or in a memory-mapped file.
     batches : Batches
-    omega : Tensor of shape (n,), or None
+    omega : Array of shape (n,), or None
         Observation weights relative to their mean.
     tau : float
         Step length.
@@ -38,10 +38,10 @@ class Setup:
     C: Coordinates
     K: KernelOperator
     batches: Batches
-    omega: Float[Tensor, " n"] | None
+    omega: Float[Array, " n"] | None
     tau: float = 0.0
 
-    def kernel_block(self, x: Tensor) -> KernelOperator | DenseBlock:
+    def kernel_block(self, x: Array) -> KernelOperator | DenseBlock:
         """Return the kernel of rows with the landmarks, stored if it fits half of the memory."""
         return materialize(replace(self.K, rows=as_rows(x)), self.K.memory_bytes // 2)
 
@@ -49,7 +49,7 @@ class Setup:
         """Return the state before the first step."""
         problem = self.C.problem
         m, t = self.K.shape[1], problem.targets.shape[1]
-        coef = starting_coef(state, problem.targets.new_zeros(m, t).double())
+        coef = starting_coef(state, xp.to_float64(xp.zeros((m, t), like=problem.targets)))
         beta = self.C.from_coef(coef)
         return StochasticState(
             iteration=0 if state is None else state.iteration,
@@ -67,16 +67,18 @@ class Setup:
         """
         sample = replace(self.batches, size=min(STEP_ROWS, self.K.shape[0]))
         B, x = next(iter(sample.epoch(0)))
-        K_Bm = replace(self.K, rows=as_rows(x)).dense().double()
-        weight = K_Bm.new_ones(len(B)) if self.omega is None else self.omega[B].to(K_Bm)
-        features = self.C.pull_back(K_Bm.T.contiguous()) * weight.sqrt()
+        K_Bm = xp.to_float64(replace(self.K, rows=as_rows(x)).dense())
+        weight = (
+            xp.ones(len(B), like=K_Bm) if self.omega is None else xp.cast_like(self.omega[B], K_Bm)
+        )
+        features = self.C.pull_back(xp.contiguous(K_Bm.T)) * xp.sqrt(weight)
 
-        def hessian(v: Tensor) -> Tensor:
+        def hessian(v: Array) -> Array:
             return features @ (features.T @ v) / len(B) + self.C.ridge(v)
 
-        rng = torch.Generator().manual_seed(self.batches.seed)
-        start = torch.randn(len(features), 1, dtype=torch.float64, generator=rng)
-        L = POWER_SAFETY * largest_eigenvalue(hessian, start.to(features))
-        trace = float(features.square().sum(dim=0).max())
+        rng = RandomStream(self.batches.seed)
+        start = rng.standard_normal((len(features), 1), xp.float64)
+        L = POWER_SAFETY * largest_eigenvalue(hessian, xp.cast_like(start, features))
+        trace = float(xp.square(features).sum(axis=0).max())
         # A kernel that vanishes at all rows leaves no curvature: any step serves.
         return 1.0 / ((L + trace / self.batches.size) or 1.0)

@@ -7,9 +7,8 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
-import torch
-from torch import Tensor
-
+from ... import _arrays as xp
+from ..._arrays import Array, RandomStream
 from ..._messages.checks import check_count_or_auto
 from ...operators import triangle_entries
 from ...preconditioners import InverseOfEach, LowRankInverse
@@ -151,15 +150,13 @@ class PCG(StoresEntries, Solver[FullProblem, PCGState]):
         problem: FullProblem,
         state: State | None = None,
         *,
-        rng: torch.Generator | None = None,
+        rng: RandomStream | None = None,
     ) -> Iterator[PCGState]:
         seed = state.seed if isinstance(state, PCGState) else draw_seed(rng)
         was_wide = isinstance(state, PCGState) and state.wide
         needs_float64 = problem.needs_float64
-        P = self.build(
-            problem.double() if needs_float64 else problem, torch.Generator().manual_seed(seed)
-        )
-        if not (was_wide or needs_float64 or problem.K.dtype == torch.float64):
+        P = self.build(problem.double() if needs_float64 else problem, RandomStream(seed))
+        if not (was_wide or needs_float64 or problem.K.dtype == xp.float64):
             state = yield from _iterate_in_float32(self.keeping(problem), state, P, seed)
         yield from _states(self.keeping(problem.double()), state, P, seed)
 
@@ -172,7 +169,7 @@ class PCG(StoresEntries, Solver[FullProblem, PCGState]):
                 "sparse; use 'rpcholesky', or X.toarray() if it fits in memory"
             )
 
-    def build(self, problem: FullProblem, rng: torch.Generator) -> Inverse | None:
+    def build(self, problem: FullProblem, rng: RandomStream) -> Inverse | None:
         """Build the preconditioner; None for "none"."""
         penalties = problem.penalties
         if penalties is None:
@@ -241,16 +238,16 @@ def _states(
     seed: int,
 ) -> Iterator[PCGState]:
     """Yield the states of conjugate gradient with products in the dtype of the rows."""
-    exact, float64 = problem.double(), problem.K.dtype == torch.float64
+    exact, float64 = problem.double(), problem.K.dtype == xp.float64
 
-    def residual(x: Tensor) -> Tensor:
+    def residual(x: Array) -> Array:
         return exact.rhs - exact.apply(x)
 
     for cg in conjugate_gradient(
         problem.apply,
         # The recursion runs in the dtype of the products. The true residual restores the lost
         # digits.
-        problem.rhs.to(problem.K.dtype),
+        xp.cast(problem.rhs, problem.K.dtype),
         state=state,
         precondition=None if P is None else lambda r: P @ r,
         exact_residual=None if float64 else residual,

@@ -6,10 +6,10 @@ import logging
 import math
 from dataclasses import dataclass, replace
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array, RandomStream
 from ...lowrank import pivoted_cholesky, randomized_nystrom
 from ...preconditioners import (
     BlockCholesky,
@@ -79,7 +79,7 @@ class Recipe:
         """Return the recipe for sparse or dense rows: cells of "auto" need dense rows."""
         return replace(self, kind="rpcholesky") if sparse and self.kind == "auto" else self
 
-    def build(self, problem: FullProblem, rng: torch.Generator) -> Inverse | None:
+    def build(self, problem: FullProblem, rng: RandomStream) -> Inverse | None:
         """Build the preconditioner; None for "none"."""
         recipe, K = self.of(sparse=problem.K.rows.sparse), problem.K
         if recipe.kind == "none":
@@ -157,7 +157,7 @@ class Recipe:
         """Bytes per entry of the factor, including temporary copies."""
         return 40 if self.kind == "nystrom" else 8
 
-    def _blocks(self, problem: FullProblem, rng: torch.Generator) -> list[Tensor]:
+    def _blocks(self, problem: FullProblem, rng: RandomStream) -> list[Array]:
         """Return the row numbers of each cell; empty without cells."""
         if not self.has_cells:
             return []
@@ -165,9 +165,7 @@ class Recipe:
         size = self.cell_rows_of(n, problem.K.dtype.itemsize)
         return blocks_of_rows(problem.K, size, rng=rng)
 
-    def _factor(
-        self, problem: FullProblem, rng: torch.Generator
-    ) -> tuple[Float[Tensor, "n r"], float]:
+    def _factor(self, problem: FullProblem, rng: RandomStream) -> tuple[Float[Array, "n r"], float]:
         """Return F and the trace of the residual."""
         rank = self.rank_of(problem.K.shape[0])
         if self.kind == "nystrom":
@@ -180,9 +178,9 @@ class Recipe:
         return cholesky.factor, cholesky.residual_trace
 
 
-def _nystrom(problem: FullProblem, rank: int, rng: torch.Generator) -> Float[Tensor, "n r"]:
+def _nystrom(problem: FullProblem, rank: int, rng: RandomStream) -> Float[Array, "n r"]:
     K = problem.K
-    trace = float(K.diag().double().sum())
+    trace = float(xp.to_float64(K.diag()).sum())
     low = randomized_nystrom(
         K.__matmul__, K.shape[0], rank, trace, dtype=K.dtype, device=K.device, rng=rng
     )

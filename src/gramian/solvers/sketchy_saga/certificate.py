@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 from itertools import islice
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array, RandomStream
 from ..._linalg import extremes_of_lanczos
 from ...preconditioners import FalkonFactor, LowRankInverse
 from ...problems import NystromProblem
@@ -50,7 +50,7 @@ class Certificate:
 
     @classmethod
     def build(
-        cls, problem: NystromProblem, H: Hessian, P: LowRankInverse, rng: torch.Generator
+        cls, problem: NystromProblem, H: Hessian, P: LowRankInverse, rng: RandomStream
     ) -> Certificate:
         """Factorise K_mm, or use P if that costs too much. Cost: m³ operations."""
         n, m = problem.K.shape
@@ -59,8 +59,8 @@ class Certificate:
         inverse = FalkonFactor.build(problem, "auto") if factored else P
         # A sample with fewer rows than landmarks would miss directions of the Hessian.
         rows = H.sample(max(SKETCH_ROWS, 2 * m if factored else 0), rng)
-        noise = torch.randn(len(rows.omega), 1, dtype=torch.float64, generator=rng)
-        rhs = rows.K.T @ (rows.omega.sqrt() * noise.to(rows.omega)) / len(rows.omega)
+        noise = rng.standard_normal((len(rows.omega), 1), xp.float64)
+        rhs = rows.K.T @ (xp.sqrt(rows.omega) * xp.cast_like(noise, rows.omega)) / len(rows.omega)
         metric = cls(inverse, 1.0)
         # The solution is not used: conjugate gradient records the Lanczos steps on the way.
         states = conjugate_gradient(rows.product, rhs, precondition=metric.solve)
@@ -69,17 +69,17 @@ class Certificate:
                 break
         return cls(inverse, extremes_of_lanczos(s.lanczos[:, 0], s.lanczos[:, 1])[0])
 
-    def solve(self, gradient: Float[Tensor, "m t"]) -> Float[Tensor, "m t"]:
+    def solve(self, gradient: Float[Array, "m t"]) -> Float[Array, "m t"]:
         """Return the product of the inverse of M with gradients."""
         if isinstance(self.inverse, LowRankInverse):
             return self.inverse @ gradient
         return self.inverse.to_coef(self.inverse.solve_At(self.inverse.solve_Tt(gradient)))
 
-    def norm(self, gradient: Float[Tensor, "m t"]) -> Float[Tensor, " t"]:
+    def norm(self, gradient: Float[Array, "m t"]) -> Float[Array, " t"]:
         """Return the norm of gradients in the inverse of M, per target."""
         # Rounding may make the square of a small norm negative.
-        return (gradient * self.solve(gradient)).sum(dim=0).clamp(min=0.0).sqrt()
+        return xp.sqrt((gradient * self.solve(gradient)).sum(axis=0).clip(min=0.0))
 
-    def error(self, norm: Float[Tensor, " t"]) -> Float[Tensor, " t"]:
+    def error(self, norm: Float[Array, " t"]) -> Float[Array, " t"]:
         """Return the error of predictions that these gradient norms imply."""
         return norm / math.sqrt(self.smallest_eigenvalue)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array, RandomStream
 from ...data import EPOCH_STRIDE, Batches, as_rows
 from ...operators import DenseBlock, KernelOperator, materialize
 from ...problems import NystromProblem
@@ -39,7 +39,7 @@ class Setup:
     sketch : Sketch
         P with its damping, and the step length.
     batches : Batches
-    omega : Tensor of shape (n,)
+    omega : Array of shape (n,)
         Observation weights relative to their mean.
     certificate : Certificate
         The metric of gradients.
@@ -50,20 +50,20 @@ class Setup:
     ridge: Ridge
     sketch: Sketch
     batches: Batches
-    omega: Float[Tensor, " n"]
+    omega: Float[Array, " n"]
     certificate: Certificate
 
-    def start(self, coef: Float[Tensor, "m t"], state: State | None) -> SagaState:
+    def start(self, coef: Float[Array, "m t"], state: State | None) -> SagaState:
         """Return the state before the first step, with all residuals in the table."""
-        y, n = self.problem.targets.double(), self.K.shape[0]
+        y, n = xp.to_float64(self.problem.targets), self.K.shape[0]
         rhs = self.K.normal(None, self.omega, y) / n  # of the opposite sign
         table, average = -self.omega[:, None] * y, rhs
         # From zero, the residual is the target, and one pass yields both the average and the size.
         if coef.any():
-            r = self.ridge.add_to_rows_(self.K @ coef, coef, torch.arange(n)) - y
+            r = self.ridge.add_to_rows_(self.K @ coef, coef, xp.arange(n)) - y
             table = self.omega[:, None] * r
             average = self.K.T @ table / n
-        average = self.ridge.add_to_landmarks_(average * n, table, torch.arange(n)) / n
+        average = self.ridge.add_to_landmarks_(average * n, table, xp.arange(n)) / n
         settings = {
             **self.sketch.settings(),
             "batch": self.batches.size,
@@ -76,7 +76,7 @@ class Setup:
             table=table,
             average=average,
             size=self.certificate.norm(rhs),
-            least=float((table / self.omega[:, None].clamp(min=1e-300)).square().mean()),
+            least=float(xp.square(table / self.omega[:, None].clip(min=1e-300)).mean()),
             seed=self.batches.seed,
             settings=settings,
         )
@@ -86,10 +86,10 @@ class Setup:
 
         The other state may be at a point from which no step is short enough.
         """
-        first = self.start(torch.zeros_like(s.coef), s)
+        first = self.start(xp.zeros_like(s.coef), s)
         return replace(first, metrics=s.metrics, halvings=s.halvings)
 
-    def minibatches(self, part: EpochPart) -> Iterator[tuple[Tensor, Tensor]]:
+    def minibatches(self, part: EpochPart) -> Iterator[tuple[Array, Array]]:
         """Yield row numbers and rows of independently drawn batches.
 
         A sequential source, or a batch of all rows, yields the batches of a shuffled pass instead.
@@ -100,21 +100,21 @@ class Setup:
             yield from batches.epoch(part.epoch, part.start, part.stop)
             return
         for number in part.numbers(len(batches)):
-            rng = torch.Generator().manual_seed(batches.seed + EPOCH_STRIDE * (number + 1))
+            rng = RandomStream(batches.seed + EPOCH_STRIDE * (number + 1))
             # A row drawn twice would be subtracted from the table twice.
-            index = torch.randint(n, (b,), generator=rng).unique()
+            index = xp.unique(rng.integers(n, size=(b,)))
             yield index, batches.rows.take(index)
 
-    def kernel_block(self, x: Tensor) -> KernelOperator | DenseBlock:
+    def kernel_block(self, x: Array) -> KernelOperator | DenseBlock:
         """Return the kernel of rows with the landmarks, stored if it fits half of the memory."""
         return materialize(replace(self.K, rows=as_rows(x)), self.K.memory_bytes // 2)
 
 
-def row_weights(problem: NystromProblem) -> Float[Tensor, " n"]:
+def row_weights(problem: NystromProblem) -> Float[Array, " n"]:
     """Return the observation weights relative to their mean; ones without weights."""
     omega = relative_weights(problem)
     if omega is None:
-        return problem.targets.new_ones(problem.K.shape[0], dtype=torch.float64)
+        return xp.ones(problem.K.shape[0], xp.float64, like=problem.targets)
     return omega
 
 
@@ -126,14 +126,14 @@ def check_average(problem: NystromProblem, state: SagaState, ridge: str) -> None
     """
     K, omega = load_centers(problem.K), row_weights(problem)
     term = Ridge.build(problem, K, omega, ridge)
-    all_rows = torch.arange(K.shape[0])
+    all_rows = xp.arange(K.shape[0])
     n, t = state.table.shape
     # Both products share one pass over the rows.
-    sums = K.T @ torch.cat([state.table, omega[:, None] * problem.targets], dim=1)
+    sums = K.T @ xp.concat([state.table, omega[:, None] * problem.targets], axis=1)
     average = term.add_to_landmarks_(sums[:, :t], state.table, all_rows) / n
-    size = sums[:, t:].norm(dim=0) / n
-    size = torch.where(size > 0, size, 1.0)
-    apart = float(((average - state.average).norm(dim=0) / size).max())
+    size = xp.norm(sums[:, t:], axis=0) / n
+    size = xp.where(size > 0, size, 1.0)
+    apart = float((xp.norm(average - state.average, axis=0) / size).max())
     if not apart <= AVERAGE_TOLERANCE:
         raise ValueError(
             f"its average gradient differs from the average of its table by {apart:.1e}, relative "

@@ -6,9 +6,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-import torch
-from torch import Tensor
-
+from ... import _arrays as xp
+from ..._arrays import Array, RandomStream
 from ...data import as_rows
 from ...lowrank import POWER_SAFETY, RandomizedNystrom, largest_eigenvalue, randomized_nystrom
 from ...operators import DenseBlock, KernelOperator, materialize
@@ -41,8 +40,8 @@ class Hessian:
     Attributes
     ----------
     K : KernelOperator of shape (n, m)
-    omega : Tensor of shape (n,)
-    landmark_weight : Tensor of shape (m,)
+    omega : Array of shape (n,)
+    landmark_weight : Array of shape (m,)
         As in `NystromProblem`.
     K_mm : DenseBlock, or None
         Omitted from products if None.
@@ -52,18 +51,18 @@ class Hessian:
     """
 
     K: KernelOperator
-    omega: Tensor
-    landmark_weight: Tensor
+    omega: Array
+    landmark_weight: Array
     K_mm: DenseBlock | None
     penalty: float
     entry: float = 0.0
 
-    def sample(self, rows: int, rng: torch.Generator) -> Sampled:
+    def sample(self, rows: int, rng: RandomStream) -> Sampled:
         """Return the Hessian of random rows."""
         index = _draw_numbers(self.K.shape[0], rows, rng)
         return self._at(self.K.rows.take(index), self.omega[index])
 
-    def sample_with_landmarks(self, rows: int, rng: torch.Generator) -> Sampled:
+    def sample_with_landmarks(self, rows: int, rng: RandomStream) -> Sampled:
         """Return the Hessian of random rows and as many landmarks, with the landmark weights.
 
         A landmark that is far from all others affects few rows besides its own. A batch with this
@@ -72,10 +71,12 @@ class Hessian:
         index, chosen = (_draw_numbers(count, rows, rng) for count in self.K.shape)
         points, Z = self.K.rows.take(index), self.K.cols.take(chosen)
         # Landmarks are dense, and one matrix needs one layout.
-        both = torch.cat([points.to_dense() if self.K.rows.sparse else points, Z.to(points)])
-        return self._at(both, torch.cat([self.omega[index], self.landmark_weight[chosen]]))
+        both = xp.concat(
+            [xp.to_dense(points) if self.K.rows.sparse else points, xp.cast_like(Z, points)]
+        )
+        return self._at(both, xp.concat([self.omega[index], self.landmark_weight[chosen]]))
 
-    def _at(self, points: Tensor, omega: Tensor) -> Sampled:
+    def _at(self, points: Array, omega: Array) -> Sampled:
         K = replace(self.K, rows=as_rows(self.K.on_device(points)))
         return Sampled(self, materialize(K, self.K.memory_bytes // 2), omega[:, None])
 
@@ -86,33 +87,33 @@ class Sampled:
 
     hessian: Hessian
     K: KernelOperator | DenseBlock
-    omega: Tensor
+    omega: Array
 
-    def product(self, v: Tensor) -> Tensor:
+    def product(self, v: Array) -> Array:
         """Return H v in float64."""
-        total = self.K.T @ (self.omega * (self.K @ v.double())) / len(self.omega)
-        return total + self._ridge(v.double())
+        total = self.K.T @ (self.omega * (self.K @ xp.to_float64(v))) / len(self.omega)
+        return total + self._ridge(xp.to_float64(v))
 
-    def trace(self, rng: torch.Generator) -> float:
+    def trace(self, rng: RandomStream) -> float:
         """Estimate the trace with one random vector of signs [Hutchinson]."""
-        drawn = torch.randint(2, (self.K.shape[1], 1), generator=rng)
-        signs = drawn.to(self.omega) * 2 - 1
+        drawn = rng.integers(2, size=(self.K.shape[1], 1))
+        signs = xp.cast_like(drawn, self.omega) * 2 - 1
         return float((signs * self.product(signs)).sum())
 
     def largest_row(self, P: LowRankInverse) -> float:
         """Return the largest omega k' P⁻¹ k of the rows k: the effect of one row on a batch."""
         largest = 0.0
         for start in range(0, len(self.omega), PROBED_ROWS):
-            part = torch.arange(start, min(start + PROBED_ROWS, len(self.omega)))
+            part = xp.arange(start, min(start + PROBED_ROWS, len(self.omega)))
             # A product with the identity yields the entries from an operator or a stored block
             # alike.
-            k = self.K[part].T @ torch.eye(len(part), dtype=torch.float64, device=P.factor.device)
-            largest = max(largest, float(((k * (P @ k)).sum(dim=0) * self.omega[part, 0]).max()))
+            k = self.K[part].T @ xp.eye(len(part), xp.float64, like=P.factor)
+            largest = max(largest, float(((k * (P @ k)).sum(axis=0) * self.omega[part, 0]).max()))
         return largest
 
-    def _ridge(self, v: Tensor) -> Tensor:
+    def _ridge(self, v: Array) -> Array:
         K_mm, penalty = self.hessian.K_mm, self.hessian.penalty
-        return torch.zeros_like(v) if K_mm is None else penalty * (K_mm @ v)
+        return xp.zeros_like(v) if K_mm is None else penalty * (K_mm @ v)
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,7 @@ class Sketch:
         batch: int,
         damping: float | int | str,
         scale: float | int,
-        rng: torch.Generator,
+        rng: RandomStream,
     ) -> Sketch:
         """Sketch the Hessian and choose the damping; see `SketchySAGA`."""
         n, m = H.K.shape
@@ -152,7 +153,7 @@ class Sketch:
         batches = [H.sample(batch, rng) for _ in range(1 if batch >= n else SMOOTHNESS_BATCHES)]
         probe = H.sample(max(4 * batch, SKETCH_ROWS), rng)
         # All dampings start from one vector, so that their smoothness differs by the damping alone.
-        start = torch.randn(m, 1, dtype=torch.float64, generator=rng).to(H.K.device)
+        start = xp.to_device(rng.standard_normal((m, 1), xp.float64), H.K.device)
 
         def at(rho: float) -> Sketch:
             return cls._at(low, rho, batches, probe, float(scale), start)
@@ -160,7 +161,7 @@ class Sketch:
         if damping != "auto":
             return at(float(damping))
         top = float(low.values[0]) or 1.0
-        steps = MOST_DAMPINGS if H.K.dtype == torch.float64 else MOST_DAMPINGS_FLOAT32
+        steps = MOST_DAMPINGS if H.K.dtype == xp.float64 else MOST_DAMPINGS_FLOAT32
         # The generator builds a sketch only when it is compared, and stops with the first failure.
         sketches = (at(top * 10.0**-j) for j in range(steps))
         return _choose_damping(sketches, SMOOTHNESS_EPOCHS * n / batch)
@@ -173,7 +174,7 @@ class Sketch:
         batches: list[Sampled],
         probe: Sampled,
         scale: float,
-        start: Tensor,
+        start: Array,
     ) -> Sketch:
         P = LowRankInverse.build(low.factor, rho)
         largest = (largest_eigenvalue(B.product, start, P.__matmul__, P.apply) for B in batches)
@@ -195,9 +196,9 @@ class Sketch:
         }
 
 
-def _draw_numbers(n: int, count: int, rng: torch.Generator) -> Tensor:
+def _draw_numbers(n: int, count: int, rng: RandomStream) -> Array:
     """Draw distinct numbers below n, in increasing order."""
-    return torch.randperm(n, generator=rng)[: min(count, n)].sort().values
+    return xp.sort(rng.permutation(n)[: min(count, n)])
 
 
 def _choose_damping(sketches: Iterator[Sketch], steps: float) -> Sketch:

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import torch
-from torch import Tensor
-
+from ... import _arrays as xp
+from ..._arrays import Array, RandomStream
 from ..._messages.checks import as_count, as_positive, check_count_or_auto
 from ...data import Batches
 from ...problems import NystromProblem
@@ -143,11 +142,11 @@ class SketchySAGA(Solver[NystromProblem, SagaState]):
     def run_(
         self,
         S: Setup,
-        w: Tensor,
-        x: Tensor,
-        Psi: Tensor,
+        w: Array,
+        x: Array,
+        Psi: Array,
         eta: float,
-        batches: Iterable[tuple[Tensor, Tensor]],
+        batches: Iterable[tuple[Array, Array]],
     ) -> BatchErrors:
         """Run the loop of algorithm 5 in place; the comments quote the lines of the paper.
 
@@ -155,7 +154,7 @@ class SketchySAGA(Solver[NystromProblem, SagaState]):
         """
         n, errors = S.K.shape[0], BatchErrors()
         for B, rows in batches:  # sample batch B
-            K_Bm, y_B = S.kernel_block(rows), S.problem.targets[B].double()
+            K_Bm, y_B = S.kernel_block(rows), xp.to_float64(S.problem.targets[B])
             r = S.ridge.add_to_rows_(K_Bm @ w, w, B) - y_B
             errors.add(r, y_B)
             psi = S.omega[B, None] * r  # psi <- n (K_Bm w - y_B)
@@ -173,7 +172,7 @@ class SketchySAGA(Solver[NystromProblem, SagaState]):
         """Return the state after part of an epoch, or an earlier state with half the step."""
         part = EpochPart.after(s.iteration, len(S.batches), self.states_per_epoch)
         # The loop works in place, and a yielded tensor must not change.
-        w, x, Psi = s.coef.clone(), s.average.clone(), s.table.clone()
+        w, x, Psi = xp.copy(s.coef), xp.copy(s.average), xp.copy(s.table)
         eta = S.sketch.step / 2**s.halvings
         errors = self.run_(S, w, x, Psi, eta, S.minibatches(part))
         if s.has_diverged(errors.mse, w):
@@ -181,7 +180,7 @@ class SketchySAGA(Solver[NystromProblem, SagaState]):
             return S.restart(half) if s.halved_last else half
         # The table lags behind, and a gradient of few numbers may pass through zero once.
         ends = [average + S.ridge.gradient(at) for at, average in ((s.coef, s.average), (w, x))]
-        norms = torch.stack([S.certificate.norm(gradient) for gradient in ends]).amax(dim=0)
+        norms = xp.max(xp.stack([S.certificate.norm(gradient) for gradient in ends]), axis=0)
         error = S.problem.relative_error(S.certificate.error(norms))
         return s.after(part.done, errors.mse, w, x, Psi, norms, error)
 
@@ -192,15 +191,15 @@ class SketchySAGA(Solver[NystromProblem, SagaState]):
         ridge = Ridge.build(problem, K, omega, self.ridge)
         b = self.batch_rows(n, K.memory_bytes // (4 * m * K.dtype.itemsize))
         weight = problem.landmark_weight
-        landmark_weight = omega.new_ones(m) if weight is None else weight.double()
+        landmark_weight = xp.ones(m, like=omega) if weight is None else xp.to_float64(weight)
         H = Hessian(
             K, omega, landmark_weight, ridge.dense, problem.penalty, ridge.largest(problem, omega)
         )
-        rng = torch.Generator().manual_seed(seed)
+        rng = RandomStream(seed)
         sketch = Sketch.build(H, self.sketch_rank(m), b, self.damping, self.step_scale, rng)
         batches = Batches(K.rows, b, seed, K.host_bytes // 4)
         # Independent rows estimate the eigenvalue: the rows of the sketch would overestimate it.
-        other_rows = torch.Generator().manual_seed(seed + 1)
+        other_rows = RandomStream(seed + 1)
         certificate = Certificate.build(problem, H, sketch.P, other_rows)
         return Setup(problem, K, ridge, sketch, batches, omega, certificate)
 
@@ -209,11 +208,11 @@ class SketchySAGA(Solver[NystromProblem, SagaState]):
         problem: NystromProblem,
         state: State | None = None,
         *,
-        rng: torch.Generator | None = None,
+        rng: RandomStream | None = None,
     ) -> Iterator[SagaState]:
         seed = state.seed if isinstance(state, SagaState) else draw_seed(rng)
         m, t = problem.K.shape[1], problem.targets.shape[1]
-        start = starting_coef(state, problem.targets.new_zeros(m, t).double())
+        start = starting_coef(state, xp.to_float64(xp.zeros((m, t), like=problem.targets)))
         setup = self.setup(problem, seed)
         s = state if isinstance(state, SagaState) else setup.start(start, state)
         yield s

@@ -6,10 +6,10 @@ import logging
 import math
 from dataclasses import dataclass, field, replace
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from ... import _arrays as xp
+from ..._arrays import Array
 from ..loop.metrics import BATCH_ERROR, EPOCH_KEY, PREDICTION_ERROR, RESIDUAL_KEY
 from ..loop.state import State
 from ..loop.stopping import StopReason
@@ -29,11 +29,11 @@ class SagaState(State):
 
     Attributes
     ----------
-    table : Tensor of shape (n, t)
+    table : Array of shape (n, t)
         Psi: the weighted residual of each row at its last visit.
-    average : Tensor of shape (m, t)
+    average : Array of shape (m, t)
         x: the gradient of the rows over n, from the residuals in the table.
-    size : Tensor of shape (t,)
+    size : Array of shape (t,)
         Norms of the right-hand side over n, in the metric of the certificate.
     least : float
         Least mean squared residual of a part of an epoch so far.
@@ -46,9 +46,9 @@ class SagaState(State):
         Chosen settings: rank, rho, smoothness, batch, step, and whether the ridge is in the rows.
     """
 
-    table: Float[Tensor, "n t"]
-    average: Float[Tensor, "m t"]
-    size: Float[Tensor, " t"]
+    table: Float[Array, "n t"]
+    average: Float[Array, "m t"]
+    size: Float[Array, " t"]
     least: float = math.inf
     halvings: int = 0
     halved_last: bool = False
@@ -59,10 +59,10 @@ class SagaState(State):
     def verdict(self) -> StopReason | None:
         return "diverged" if self.halvings >= MOST_HALVINGS else None
 
-    def has_diverged(self, mse: float, w: Float[Tensor, "m t"]) -> bool:
+    def has_diverged(self, mse: float, w: Float[Array, "m t"]) -> bool:
         """Return whether part of an epoch has a large squared residual or infinite iterates."""
         # The negated comparison is also true for NaN.
-        return not mse <= HALVING_GROWTH * self.least or not bool(w.isfinite().all())
+        return not mse <= HALVING_GROWTH * self.least or not bool(xp.isfinite(w).all())
 
     def halve_step(self, epoch: float, mse: float) -> SagaState:
         """Return the state before this part of the epoch, with half the step."""
@@ -81,17 +81,17 @@ class SagaState(State):
         self,
         epoch: float,
         mse: float,
-        w: Float[Tensor, "m t"],
-        x: Float[Tensor, "m t"],
-        table: Float[Tensor, "n t"],
-        gradient: Float[Tensor, " t"],
+        w: Float[Array, "m t"],
+        x: Float[Array, "m t"],
+        table: Float[Array, "n t"],
+        gradient: Float[Array, " t"],
         error: float,
     ) -> SagaState:
         """Return the state after part of an epoch, with the gradient norms at its two ends.
 
         `error` is the error of predictions that these norms imply.
         """
-        relative = gradient / torch.where(self.size > 0, self.size, 1.0)
+        relative = gradient / xp.where(self.size > 0, self.size, 1.0)
         metrics = {
             EPOCH_KEY: epoch,
             BATCH_ERROR: mse,

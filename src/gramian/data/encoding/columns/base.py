@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
-from torch import Tensor
 
+from ...._arrays import Array
 from ...._messages.errors import Text
 from ...tables.new_values import NewValues
 from ..kinds import Kind
@@ -101,7 +101,7 @@ class ColumnEncoding(ABC):
     def to_dict(self) -> dict[str, Any]:
         """Return the fields that are not tensors, for JSON."""
 
-    def tensors(self) -> dict[str, Tensor]:
+    def tensors(self) -> dict[str, Array]:
         """Return the fields that are too large for JSON, as arrays."""
         return {}
 

@@ -9,9 +9,9 @@ from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
-import torch
-from torch import Tensor
 
+from .... import _arrays as xp
+from ...._arrays import Array
 from ...tables.new_values import NewValues
 from ..saved import Saved
 from ..values import encode_levels
@@ -64,19 +64,17 @@ class Levels:
             new_values.add_levels(name, texts, unknown, int(np.count_nonzero(is_text)))
         return codes
 
-    def tensors(self) -> dict[str, Tensor]:
+    def tensors(self) -> dict[str, Array]:
         """Return the concatenated texts as bytes, and the end of each text."""
         parts = [text.encode() for text in self.texts]
         ends = np.cumsum([len(part) for part in parts], dtype=np.int64)
-        # A copy, because torch warns about memory that is read-only.
-        data = np.frombuffer(b"".join(parts), np.uint8).copy()
-        return {"texts": torch.from_numpy(data), "ends": torch.from_numpy(ends)}
+        return {"texts": np.frombuffer(b"".join(parts), np.uint8), "ends": ends}
 
     @classmethod
     def from_tensors(cls, saved: Saved, missing: bool) -> Levels:
         """Rebuild from the result of `tensors`; raise ValueError if it is damaged."""
-        data = saved.tensor("texts", torch.uint8, (None,)).numpy().tobytes()
-        ends = saved.tensor("ends", torch.int64, (None,)).numpy()
+        data = saved.tensor("texts", xp.uint8, (None,)).tobytes()
+        ends = saved.tensor("ends", xp.int64, (None,))
         starts = np.concatenate([[0], ends[:-1]])
         if len(ends) == 0 or ends[-1] != len(data) or (ends < starts).any():
             raise ValueError("the levels of an encoding are damaged")

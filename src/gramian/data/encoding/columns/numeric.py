@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
-import torch
-from torch import Tensor
 
+from .... import _arrays as xp
+from ...._arrays import Array
 from ...maps.quantiles import normal_scores, quantiles_of
 from ...rows.arrow import to_numpy
 from ..kinds import Kind, column_kind
@@ -40,7 +40,7 @@ class Number(ColumnEncoding):
     mean, scale : float
         Mean and scale of the training rows, after gaps were filled and quantiles were mapped.
     gaps : Gaps
-    quantiles : Tensor of shape (q,) or None
+    quantiles : Array of shape (q,) or None
         Quantiles of the training rows, for ``"quantile"``.
     """
 
@@ -50,7 +50,7 @@ class Number(ColumnEncoding):
     mean: float
     scale: float
     gaps: Gaps
-    quantiles: Tensor | None = None
+    quantiles: Array | None = None
 
     @property
     def kind(self) -> Kind:
@@ -68,7 +68,7 @@ class Number(ColumnEncoding):
             self.gaps.note(gaps, self.name, part)
             x = np.where(gaps, self.gaps.fill, x)
         if self.quantiles is not None:
-            x = normal_scores(x, self.quantiles.numpy())
+            x = normal_scores(x, self.quantiles)
         if self.numbers != "raw":
             x = (x - self.mean) / self.scale
         gaps = np.zeros(len(x), bool) if gaps is None else gaps
@@ -81,7 +81,7 @@ class Number(ColumnEncoding):
         fields = {"name": self.name, "numbers": self.numbers, "mean": self.mean}
         return {**fields, "scale": self.scale, **self.gaps.to_dict()}
 
-    def tensors(self) -> dict[str, Tensor]:
+    def tensors(self) -> dict[str, Array]:
         return {} if self.quantiles is None else {"quantiles": self.quantiles}
 
     @classmethod
@@ -90,8 +90,8 @@ class Number(ColumnEncoding):
         mean, scale = saved.number("mean"), saved.number("scale", positive=True)
         gaps, quantiles = Gaps.from_saved(saved), None
         if numbers == "quantile":
-            quantiles = saved.tensor("quantiles", torch.float64, (None,))
-            if len(quantiles) == 0 or bool((quantiles.diff() < 0).any()):
+            quantiles = saved.tensor("quantiles", xp.float64, (None,))
+            if len(quantiles) == 0 or bool((xp.diff(quantiles) < 0).any()):
                 raise ValueError(f"the quantiles of '{name}' do not increase")
         return cls(name, numbers, mean, scale, gaps, quantiles)
 
@@ -153,6 +153,6 @@ class NumberObserver(Observer):
         weights[-1] = known.gaps
         mean = float(np.average(scores, weights=weights))
         scale = float(np.sqrt(np.average((scores - mean) ** 2, weights=weights)))
-        kept_quantiles = torch.from_numpy(quantiles)
+        kept_quantiles = quantiles
         # The scale is 0 if all scores are equal.
         return Number(self.name, "quantile", mean, scale or 1.0, gaps, kept_quantiles)

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
-import torch
-from torch import Tensor
 
+from .... import _arrays as xp
+from ...._arrays import Array
 from ..kinds import Kind
 from ..saved import Saved
 from .base import ColumnEncoding, Part
@@ -38,9 +38,9 @@ class TargetMeans(ColumnEncoding):
     name : str
     levels : Levels
         The L levels.
-    means : Tensor of float64 of shape (L + 1, t)
+    means : Array of float64 of shape (L + 1, t)
         The last one is for unknown levels: the mean of all rows.
-    counts : Tensor of int64 of shape (L,)
+    counts : Array of int64 of shape (L,)
     mean, scale : tuple of float of length t + 1
         Mean and scale of the features in training, where means leave out the row's own target.
     has_columns : bool, default=False
@@ -50,8 +50,8 @@ class TargetMeans(ColumnEncoding):
     code: ClassVar[str] = "target means"
     name: str
     levels: Levels
-    means: Tensor
-    counts: Tensor
+    means: Array
+    counts: Array
     mean: tuple[float, ...]
     scale: tuple[float, ...]
     has_columns: bool = False
@@ -79,7 +79,7 @@ class TargetMeans(ColumnEncoding):
         # A feature that varies by rounding only must not be divided by it.
         scale[scale <= np.finfo(np.float64).eps * 16 * np.abs(mean)] = 1.0
         return cls(
-            name, levels, torch.from_numpy(folded.means), torch.from_numpy(level_counts),
+            name, levels, folded.means, level_counts,
             tuple(mean.tolist()), tuple(scale.tolist()),
             has_columns=len(levels) <= COLUMN_LEVELS,
         )  # fmt: skip
@@ -92,7 +92,7 @@ class TargetMeans(ColumnEncoding):
     def column_levels(self) -> list[int]:
         """Numbers of the levels that have a column."""
         is_frequent = self.counts >= COLUMN_ROWS
-        frequent: list[int] = is_frequent.nonzero()[:, 0].tolist() if self.has_columns else []
+        frequent: list[int] = xp.flatnonzero(is_frequent).tolist() if self.has_columns else []
         return frequent
 
     @property
@@ -109,14 +109,14 @@ class TargetMeans(ColumnEncoding):
 
     def encode(self, column: pa.Array, part: Part) -> np.ndarray:
         codes = self.levels.codes(column, self.name, part.new_values)
-        means = self.means.numpy()[codes]
+        means = self.means[codes]
         if part.folds is not None:
             # Rows that did not count in training are encoded as new ones, by all training rows.
             training = np.flatnonzero(part.folds >= 0)
             without = part.fold_means[self.name]
             means[training] = without[codes[training], part.folds[training]]
         # The code -1 of unknown levels picks the last entry: the overall mean, and the count 0.
-        logs = np.log1p(np.append(self.counts.numpy(), 0))[codes]
+        logs = np.log1p(np.append(self.counts, 0))[codes]
         scaled = (np.column_stack([means, logs]) - self.mean) / self.scale
         columns = codes[:, None] == np.array(self.column_levels, np.int64)
         return np.column_stack([scaled, columns])
@@ -133,15 +133,15 @@ class TargetMeans(ColumnEncoding):
         about = {"missing": self.levels.missing, "has_columns": self.has_columns}
         return {"name": self.name, **about, **numbers}
 
-    def tensors(self) -> dict[str, Tensor]:
+    def tensors(self) -> dict[str, Array]:
         return {"means": self.means, "counts": self.counts, **self.levels.tensors()}
 
     @classmethod
     def from_saved(cls, saved: Saved) -> TargetMeans:
         levels = Levels.from_tensors(saved, saved.flag("missing"))
         mean, scale = saved.numbers("mean"), saved.numbers("scale", positive=True)
-        means = saved.tensor("means", torch.float64, (len(levels) + 1, len(mean) - 1))
-        counts = saved.tensor("counts", torch.int64, (len(levels),))
+        means = saved.tensor("means", xp.float64, (len(levels) + 1, len(mean) - 1))
+        counts = saved.tensor("counts", xp.int64, (len(levels),))
         if len(scale) != len(mean) or bool((counts < 1).any()):
             raise ValueError(
                 "counts of an encoding must be at least 1, and scales as many as means"

@@ -1,13 +1,13 @@
-"""TorchEngine: the reference engine, on any device of torch."""
+"""TiledEngine: the reference engine, of NumPy on the host and of torch on a device."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
+from .. import _arrays as xp
+from .._arrays import Array
 from ..kernels import Kernel
 from ._tiles.gradients import TiledGradients
 from ._tiles.sizes import DEVICE_TILE_BYTES, TILE_BYTES
@@ -16,7 +16,7 @@ from .base import Engine
 
 
 @dataclass(frozen=True)
-class TorchEngine(Engine):
+class TiledEngine(Engine):
     """Cache-sized tiles of the kernel matrix, each one matrix product and one profile.
 
     Squared distances come from one matrix product of augmented rows, written into a reused buffer,
@@ -28,11 +28,12 @@ class TorchEngine(Engine):
     Parameters
     ----------
     device : str, default="cpu"
+        ``"cpu"``: the host, where NumPy computes; otherwise a device of torch.
     tile_bytes : int, default=4 MiB
         Size of a tile: small enough to stay in the cache, large enough that the five operations
         on it outweigh the cost of calling them.
     threads : int, optional
-        Number of workers on the CPU; the number of threads of torch if None.
+        Number of workers on the CPU; the number of threads of the BLAS if None.
     """
 
     device: str = "cpu"
@@ -42,57 +43,57 @@ class TorchEngine(Engine):
     def matvec(
         self,
         kernel: Kernel,
-        x: Tensor,
-        z: Tensor,
-        v: Float[Tensor, "m t"],
+        x: Array,
+        z: Array,
+        v: Float[Array, "m t"],
         *,
         diagonal: int | None = None,
-    ) -> Float[Tensor, "b t"]:
-        return self._torch_tiles.matvec(kernel, x, z, v, diagonal=diagonal)
+    ) -> Float[Array, "b t"]:
+        return self._tiles.matvec(kernel, x, z, v, diagonal=diagonal)
 
     def normal(
         self,
         kernel: Kernel,
-        x: Tensor,
-        z: Tensor,
-        v: Float[Tensor, "m t"] | None,
+        x: Array,
+        z: Array,
+        v: Float[Array, "m t"] | None,
         *,
-        weights: Float[Tensor, " b"] | None = None,
-        targets: Float[Tensor, "b t"] | None = None,
+        weights: Float[Array, " b"] | None = None,
+        targets: Float[Array, "b t"] | None = None,
         diagonal: int | None = None,
-    ) -> Float[Tensor, "m t"]:
-        return self._torch_tiles.normal(
+    ) -> Float[Array, "m t"]:
+        return self._tiles.normal(
             kernel, x, z, v, weights=weights, targets=targets, diagonal=diagonal
         )
 
     def symmetric(
-        self, kernel: Kernel, x: Float[Tensor, "n d"], v: Float[Tensor, "n t"]
-    ) -> Float[Tensor, "n t"]:
-        return self._torch_tiles.symmetric(kernel, x, v)
+        self, kernel: Kernel, x: Float[Array, "n d"], v: Float[Array, "n t"]
+    ) -> Float[Array, "n t"]:
+        return self._tiles.symmetric(kernel, x, v)
 
     def block(
-        self, kernel: Kernel, x: Tensor, z: Tensor, *, diagonal: int | None = None
-    ) -> Float[Tensor, "b m"]:
-        return self._torch_tiles.block(kernel, x, z, diagonal=diagonal)
+        self, kernel: Kernel, x: Array, z: Array, *, diagonal: int | None = None
+    ) -> Float[Array, "b m"]:
+        return self._tiles.block(kernel, x, z, diagonal=diagonal)
 
     def gradients(
-        self, kernel: Kernel, x: Tensor, z: Tensor, v: Float[Tensor, "m t"]
-    ) -> Float[Tensor, "b t d"]:
+        self, kernel: Kernel, x: Array, z: Array, v: Float[Array, "m t"]
+    ) -> Float[Array, "b t d"]:
         return TiledGradients(self.device, self.tile_bytes, self.threads)(kernel, x, z, v)
 
     def workspace_bytes(self, m: int, d: int, t: int, itemsize: int) -> int:
-        return self._torch_tiles.workspace_bytes(m, d, t, itemsize)
+        return self._tiles.workspace_bytes(m, d, t, itemsize)
 
     def row_bytes(self, d: int, t: int, itemsize: int) -> int:
-        return self._torch_tiles.row_bytes(d, t, itemsize)
+        return self._tiles.row_bytes(d, t, itemsize)
 
     @property
-    def _torch_tiles(self) -> Tiled:
+    def _tiles(self) -> Tiled:
         return Tiled(self.device, self.tile_bytes, self.threads)
 
 
-def torch_on(device: str) -> TorchEngine:
-    """Return the torch engine of a device, with tiles of a suitable size."""
-    if torch.device(device).type == "cpu":
-        return TorchEngine(device)
-    return TorchEngine(device, tile_bytes=DEVICE_TILE_BYTES)
+def tiled_on(device: str) -> TiledEngine:
+    """Return the tiled engine of a device, with tiles of a suitable size."""
+    if xp.is_host(device):
+        return TiledEngine(device)
+    return TiledEngine(device, tile_bytes=DEVICE_TILE_BYTES)

@@ -1,0 +1,134 @@
+"""Functions of the elements of arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.special
+
+from ._kinds import is_tensor, loaded_torch
+
+
+def _elementwise(name: str, numpy: Any) -> Any:
+    """Return a function of the elements of one array."""
+
+    def function(x: Any, out: Any = None) -> Any:
+        if is_tensor(x):
+            return getattr(loaded_torch(), name)(x, out=out)
+        # As on a device: infinity and NaN are results, on which callers decide.
+        with np.errstate(all="ignore"):
+            return numpy(x, out=out)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"Return `{numpy.__name__}` of NumPy, or its namesake of torch."
+    return function
+
+
+square = _elementwise("square", np.square)
+sqrt = _elementwise("sqrt", np.sqrt)
+exp = _elementwise("exp", np.exp)
+expm1 = _elementwise("expm1", np.expm1)
+log = _elementwise("log", np.log)
+log1p = _elementwise("log1p", np.log1p)
+abs = _elementwise("abs", np.abs)
+cos = _elementwise("cos", np.cos)
+sin = _elementwise("sin", np.sin)
+floor = _elementwise("floor", np.floor)
+negative = _elementwise("negative", np.negative)
+reciprocal = _elementwise("reciprocal", np.reciprocal)
+sigmoid = _elementwise("sigmoid", scipy.special.expit)
+logit = _elementwise("logit", scipy.special.logit)
+
+
+def softplus(x: Any) -> Any:
+    """Return log(1 + exp(x)) without overflow."""
+    if is_tensor(x):
+        return loaded_torch().nn.functional.softplus(x)
+    return np.logaddexp(x.dtype.type(0), x)
+
+
+def logsigmoid(x: Any) -> Any:
+    """Return the logarithm of the sigmoid, with its digits where the sigmoid is 0 or 1."""
+    if is_tensor(x):
+        return loaded_torch().nn.functional.logsigmoid(x)
+    return -np.logaddexp(x.dtype.type(0), -x)
+
+
+def rsqrt(x: Any) -> Any:
+    """Return one over the square root."""
+    if is_tensor(x):
+        return x.rsqrt()
+    with np.errstate(all="ignore"):
+        return 1 / np.sqrt(x)
+
+
+def isfinite(x: Any) -> Any:
+    """Return which numbers are finite."""
+    return x.isfinite() if is_tensor(x) else np.isfinite(x)
+
+
+def isnan(x: Any) -> Any:
+    """Return which numbers are missing."""
+    return x.isnan() if is_tensor(x) else np.isnan(x)
+
+
+def ndtri(p: Any) -> Any:
+    """Return the quantiles of the normal distribution."""
+    return loaded_torch().special.ndtri(p) if is_tensor(p) else scipy.special.ndtri(p)
+
+
+def _pair(name: str, numpy: Any) -> Any:
+    """Return a function of the elements of two arrays."""
+
+    def function(x: Any, y: Any, out: Any = None) -> Any:
+        if is_tensor(x) or is_tensor(y):
+            return getattr(loaded_torch(), name)(x, y, out=out)
+        with np.errstate(all="ignore"):
+            return numpy(x, y, out=out)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"Return `{numpy.__name__}` of NumPy, or its namesake of torch."
+    return function
+
+
+add = _pair("add", np.add)
+subtract = _pair("subtract", np.subtract)
+power = _pair("pow", np.power)
+remainder = _pair("remainder", np.remainder)
+maximum = _pair("maximum", np.maximum)
+minimum = _pair("minimum", np.minimum)
+
+
+def where(condition: Any, x: Any, y: Any) -> Any:
+    """Return x where a condition holds, and y elsewhere."""
+    if is_tensor(condition):
+        return loaded_torch().where(condition, x, y)
+    return np.where(condition, x, y)
+
+
+def lerp(start: Any, end: Any, weight: Any) -> Any:
+    """Return the point between two others at a weight from 0 to 1."""
+    if is_tensor(start):
+        return loaded_torch().lerp(start, end, weight)
+    # Either end is exact: the formula is the one of torch.
+    span = end - start
+    return np.where(np.asarray(weight) < 0.5, start + weight * span, end - span * (1 - weight))
+
+
+def fill_where(x: Any, mask: Any, value: Any) -> Any:
+    """Return the numbers, with one value where a mask is set."""
+    if is_tensor(x):
+        return x.masked_fill(mask, value)
+    return np.where(mask, np.asarray(value, x.dtype), x)
+
+
+sign = _elementwise("sign", np.sign)
+asin = _elementwise("asin", np.arcsin)
+log2 = _elementwise("log2", np.log2)
+deg2rad = _elementwise("deg2rad", np.deg2rad)
+
+
+def zero_nans(x: Any) -> Any:
+    """Return a copy with zeros in place of missing numbers."""
+    return x.nan_to_num(nan=0.0) if is_tensor(x) else np.nan_to_num(x, nan=0.0)

@@ -1,0 +1,141 @@
+"""Order, positions and counts of numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ._kinds import is_tensor, loaded_torch
+from .shapes import take_along
+
+
+def sort(x: Any, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Any:
+    """Return sorted numbers."""
+    if is_tensor(x):
+        return x.sort(dim=axis, descending=descending, stable=stable).values
+    return np.flip(np.sort(x, axis=axis), axis) if descending else np.sort(x, axis=axis)
+
+
+def argsort(x: Any, axis: int = -1, *, descending: bool = False) -> Any:
+    """Return the stable order of the numbers."""
+    if is_tensor(x):
+        return x.argsort(dim=axis, descending=descending, stable=True)
+    return np.argsort(-x if descending else x, axis=axis, stable=True)
+
+
+def topk(x: Any, k: int, axis: int = -1, largest: bool = True) -> tuple[Any, Any]:
+    """Return the k largest or smallest numbers, in order, and their positions."""
+    if is_tensor(x):
+        values, positions = x.topk(k, dim=axis, largest=largest)
+        return values, positions
+    n = x.shape[axis]
+    if 0 < k < n:
+        at = np.argpartition(x, n - k if largest else k - 1, axis=axis)
+    else:
+        at = argsort(x, axis)
+    at = np.take(at, np.arange(n - k, n) if largest else np.arange(k), axis=axis)
+    values, order = sort_with_order(np.take_along_axis(x, at, axis), axis, descending=largest)
+    return values, np.take_along_axis(at, order, axis)
+
+
+def median(x: Any) -> Any:
+    """Return the lower median."""
+    if is_tensor(x):
+        return x.median()
+    flat = x.reshape(-1)
+    if np.isnan(flat).any():
+        return flat.dtype.type(np.nan)
+    middle = (len(flat) - 1) // 2
+    return np.partition(flat, middle)[middle]
+
+
+def quantile(x: Any, q: Any) -> Any:
+    """Return quantiles of all numbers, interpolated."""
+    return loaded_torch().quantile(x, q) if is_tensor(x) else np.quantile(x, q).astype(x.dtype)
+
+
+def unique(
+    x: Any, axis: int | None = None, *, return_inverse: bool = False, return_counts: bool = False
+) -> Any:
+    """Return the different values in order, or the different rows with axis=0."""
+    kinds: dict[str, Any] = {"return_inverse": return_inverse, "return_counts": return_counts}
+    if is_tensor(x):
+        return loaded_torch().unique(x, dim=axis, **kinds)
+    unique_parts = np.unique(x, axis=axis, **kinds)
+    if axis is None or not return_inverse:
+        return unique_parts
+    # The inverse of rows has a second axis in NumPy 2.0.
+    return (unique_parts[0], unique_parts[1].reshape(-1), *unique_parts[2:])
+
+
+def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
+    """Return how often each whole number occurs, or the sums of their weights."""
+    if is_tensor(x):
+        return loaded_torch().bincount(x, weights, minlength)
+    return np.bincount(x, weights, minlength)
+
+
+def nonzero(x: Any) -> tuple[Any, ...]:
+    """Return the positions of nonzero entries, one array for each axis."""
+    return x.nonzero(as_tuple=True) if is_tensor(x) else x.nonzero()
+
+
+def flatnonzero(x: Any) -> Any:
+    """Return the positions of nonzero entries of a vector."""
+    return x.nonzero()[:, 0] if is_tensor(x) else np.flatnonzero(x)
+
+
+def find_insertions(limits: Any, values: Any, right: bool = False) -> Any:
+    """Return the positions at which values keep limits sorted."""
+    if is_tensor(limits):
+        return loaded_torch().searchsorted(limits, values, right=right)
+    return np.searchsorted(limits, values, side="right" if right else "left")
+
+
+def isin(x: Any, values: Any) -> Any:
+    """Return which numbers are among others."""
+    return loaded_torch().isin(x, values) if is_tensor(x) else np.isin(x, values)
+
+
+def array_equal(x: Any, y: Any) -> bool:
+    """Return whether shapes and numbers are equal."""
+    if is_tensor(x):
+        return bool(loaded_torch().equal(x, y))
+    return bool(np.array_equal(x, y))
+
+
+def diff(x: Any, axis: int = -1) -> Any:
+    """Return the differences of neighbours along an axis."""
+    return x.diff(dim=axis) if is_tensor(x) else np.diff(x, axis=axis)
+
+
+def sort_with_order(x: Any, axis: int = -1, *, descending: bool = False) -> tuple[Any, Any]:
+    """Return sorted numbers and their stable order."""
+    order = argsort(x, axis, descending=descending)
+    return take_along(x, order, axis), order
+
+
+def max_with_index(x: Any, axis: int) -> tuple[Any, Any]:
+    """Return the largest numbers along an axis and their positions."""
+    if is_tensor(x):
+        values, positions = x.max(dim=axis)
+        return values, positions
+    positions = x.argmax(axis=axis)
+    return take_along(x, np.expand_dims(positions, axis), axis).squeeze(axis), positions
+
+
+def min_with_index(x: Any, axis: int) -> tuple[Any, Any]:
+    """Return the smallest numbers along an axis and their positions."""
+    if is_tensor(x):
+        values, positions = x.min(dim=axis)
+        return values, positions
+    positions = x.argmin(axis=axis)
+    return take_along(x, np.expand_dims(positions, axis), axis).squeeze(axis), positions
+
+
+def kth_smallest(x: Any, k: int, axis: int = -1) -> Any:
+    """Return the k-th smallest numbers along an axis, counted from 1."""
+    if is_tensor(x):
+        return x.kthvalue(k, dim=axis).values
+    return np.take(np.partition(x, k - 1, axis=axis), k - 1, axis=axis)

@@ -1,0 +1,163 @@
+"""RandomStream: the random numbers of a seed, with the bits of torch's generator on a CPU."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy as np
+
+from ._kinds import numpy_dtype
+from .compiled import load_compiled
+from .places import to_host
+
+STATE_HEADER = "<QiiQ"
+STATE_BYTES = 5056
+"""Bytes of a state in torch's layout, in which journals have stored it since the first version."""
+
+BLOCK_ROWS = 16
+"""Numbers that one Box-Muller step of torch makes from as many uniform numbers."""
+
+
+class RandomStream:
+    """Random numbers of a seed: the same on every machine and with every version of NumPy.
+
+    The methods have the names of `numpy.random.Generator`. Words come from a Mersenne Twister, and
+    numbers from words as in `torch.Generator`, so that fits repeat bit by bit over versions of this
+    library: earlier versions drew from torch.
+
+    Parameters
+    ----------
+    seed : int
+        Its lowest 32 bits count.
+    """
+
+    def __init__(self, seed: int = 0) -> None:
+        self.seed = int(seed)
+        self._words = np.random.MT19937()
+        self._words._legacy_seeding(self.seed & 0xFFFFFFFF)
+        self._normal: float | None = None  # the second of a pair of normal numbers, if unused
+
+    def __getstate__(self) -> bytes:
+        """Return the state for pickle and copy."""
+        return self.state().tobytes()
+
+    def __setstate__(self, state: bytes) -> None:
+        """Restore the state of a pickled stream."""
+        self.__init__(0)  # type: ignore[misc]
+        self.set_state(np.frombuffer(state, np.uint8))
+
+    def random(self, size: Any = (), dtype: Any = np.float64) -> Any:
+        """Return numbers uniform in [0, 1): float64 of 53 random bits, float32 of 24."""
+        return self._uniform(size, numpy_dtype(dtype))
+
+    def integers(self, high: int, size: Any = (), dtype: Any = np.int64) -> Any:
+        """Return integers uniform in 0, ..., high - 1."""
+        count = int(np.prod(size))
+        words = self._pairs(count) if high >= 1 << 28 else self._words.random_raw(count)
+        drawn = (words % np.uint64(high)).astype(numpy_dtype(dtype))
+        return drawn.reshape(size)
+
+    def permutation(self, n: int) -> Any:
+        """Return 0, ..., n - 1 in random order, by Fisher and Yates."""
+        return _permute(n, self._words.random_raw(max(n - 1, 0)))
+
+    def standard_normal(self, size: Any = (), dtype: Any = np.float64) -> Any:
+        """Return normal numbers of mean 0 and variance 1, by Box and Muller."""
+        dtype = numpy_dtype(dtype)
+        shape = (size,) if isinstance(size, int) else tuple(size)
+        count = int(np.prod(shape))
+        if count < BLOCK_ROWS:
+            drawn = np.array([self._one_normal() for _ in range(count)], dtype)
+            return drawn.reshape(shape)
+        drawn = self._uniform(count, dtype)
+        whole_count = count // BLOCK_ROWS * BLOCK_ROWS
+        drawn[:whole_count] = _normal_blocks(drawn[:whole_count])
+        if whole_count < count:
+            drawn[-BLOCK_ROWS:] = _normal_blocks(self._uniform(BLOCK_ROWS, dtype))
+        return drawn.reshape(shape)
+
+    def standard_gamma(self, shape: Any) -> Any:
+        """Return gamma numbers of scale 1, one for each given shape."""
+        shapes = to_host(shape)
+        drawn = np.random.Generator(self._words).standard_gamma(shapes)
+        return np.asarray(drawn).astype(shapes.dtype)
+
+    def binomial(self, n: int, p: Any) -> Any:
+        """Return the number of successes in n trials, for each given probability."""
+        return np.random.Generator(self._words).binomial(n, to_host(p))
+
+    def choose(self, weights: Any) -> int:
+        """Return a position, drawn with probability proportional to its weight."""
+        total = np.cumsum(np.asarray(to_host(weights), np.float64))
+        drawn = self._uniform((), np.dtype(np.float64)) * total[-1]
+        return int(min(np.searchsorted(total, drawn, side="right"), len(total) - 1))
+
+    def state(self) -> np.ndarray:
+        """Return the state in torch's layout, as 5,056 bytes."""
+        state = self._words.state["state"]
+        draws_left, after = (1, 0) if state["pos"] == 624 else (625 - state["pos"], state["pos"])
+        header = struct.pack(STATE_HEADER, self.seed & (1 << 64) - 1, draws_left, 1, after)
+        words = state["key"].astype("<u8").tobytes()
+        cached = 0.0 if self._normal is None else self._normal
+        tail_bytes = struct.pack(
+            "<dddiifbxxx", 0.0, cached, 0.0, self._normal is not None, 0, 0.0, False
+        )
+        return np.frombuffer(header + words + tail_bytes, np.uint8).copy()
+
+    def set_state(self, state: Any) -> None:
+        """Restore a state of `state`, or of `torch.Generator.get_state`."""
+        raw = np.asarray(to_host(state), np.uint8).tobytes()
+        if len(raw) != STATE_BYTES:
+            raise ValueError(f"a state of a random stream has {STATE_BYTES} bytes, not {len(raw)}")
+        self.seed, draws_left, _, _ = struct.unpack_from(STATE_HEADER, raw)
+        key = np.frombuffer(raw, "<u8", 624, struct.calcsize(STATE_HEADER)).astype(np.uint32)
+        pos = 624 if draws_left == 1 else 625 - draws_left
+        self._words.state = {"bit_generator": "MT19937", "state": {"key": key, "pos": pos}}
+        _, cached, _, has_cached = struct.unpack_from("<dddi", raw, STATE_BYTES - 40)
+        self._normal = cached if has_cached else None
+
+    def _pairs(self, count: int) -> np.ndarray:
+        words = self._words.random_raw(2 * count).reshape(count, 2)
+        return (words[:, 0] << np.uint64(32)) | words[:, 1]
+
+    def _uniform(self, size: Any, dtype: np.dtype[Any]) -> np.ndarray:
+        count = int(np.prod(size))
+        if dtype == np.float64:
+            drawn = (self._pairs(count) & np.uint64((1 << 53) - 1)) * 2.0**-53
+        else:
+            words = self._words.random_raw(count) & np.uint64((1 << 24) - 1)
+            drawn = words.astype(np.float32) * np.float32(2.0**-24)
+        return drawn.astype(dtype, copy=False).reshape(size)
+
+    def _one_normal(self) -> float:
+        if self._normal is not None:
+            drawn, self._normal = self._normal, None
+            return drawn
+        u, v = self._uniform(2, np.dtype(np.float64))
+        radius, angle = np.sqrt(-2.0 * np.log1p(-v)), 2.0 * np.pi * u
+        self._normal = float(radius * np.sin(angle))
+        return float(radius * np.cos(angle))
+
+
+def _normal_blocks(uniform: np.ndarray) -> np.ndarray:
+    """Return normal numbers: in each block of 16, the first eight have cosines, the rest sines."""
+    blocks = uniform.reshape(-1, BLOCK_ROWS)
+    unit, half = uniform.dtype.type(1), BLOCK_ROWS // 2
+    radius = np.sqrt(uniform.dtype.type(-2) * np.log(unit - blocks[:, :half]))
+    angle = uniform.dtype.type(2 * np.pi) * blocks[:, half:]
+    return np.concatenate([radius * np.cos(angle), radius * np.sin(angle)], axis=1).reshape(-1)
+
+
+def _permute(n: int, words: np.ndarray) -> np.ndarray:
+    """Return 0, ..., n - 1, each exchanged with a later one that its word chooses."""
+    offsets = (words % np.arange(n, 1, -1, dtype=np.uint64)).astype(np.int64)
+    compiled = load_compiled()
+    if compiled is not None:
+        order = np.arange(n)
+        compiled.permute_(offsets, order)
+        return order
+    numbers = list(range(n))
+    for i, offset in enumerate(offsets.tolist()):
+        numbers[i], numbers[i + offset] = numbers[i + offset], numbers[i]
+    return np.array(numbers, np.int64)

@@ -1,0 +1,125 @@
+"""Sums, extremes, norms and products along axes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.special
+
+from ._kinds import is_tensor, loaded_torch, torch_dtype
+from .elementwise import _pair
+from .places import cast
+
+matmul = _pair("matmul", np.matmul)
+
+METRIC_OF_POWER = {1.0: "cityblock", 2.0: "euclidean"}
+"""SciPy's names of the distances with sums of absolute values and of squares."""
+
+
+def addmm(C: Any, A: Any, B: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """Return beta C + alpha A B."""
+    if is_tensor(A):
+        return loaded_torch().addmm(C, A, B, beta=beta, alpha=alpha)
+    product = A @ B
+    if alpha != 1:
+        product *= alpha
+    product += C if beta == 1 else beta * C
+    return product
+
+
+def einsum(formula: str, *arrays: Any) -> Any:
+    """Return the sums of products that a formula states."""
+    if is_tensor(arrays[0]):
+        return loaded_torch().einsum(formula, *arrays)
+    return np.einsum(formula, *arrays)
+
+
+def softmax(x: Any, axis: int) -> Any:
+    """Return exponentials with sum one along an axis."""
+    return x.softmax(dim=axis) if is_tensor(x) else scipy.special.softmax(x, axis=axis)
+
+
+def log_softmax(x: Any, axis: int) -> Any:
+    """Return the logarithms of `softmax`."""
+    return x.log_softmax(dim=axis) if is_tensor(x) else scipy.special.log_softmax(x, axis=axis)
+
+
+def max(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
+    """Return the largest numbers, of all or along an axis."""
+    if is_tensor(x):
+        return x.max() if axis is None else x.amax(dim=axis, keepdim=keepdims)
+    return np.max(x, axis=axis, keepdims=keepdims)
+
+
+def min(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
+    """Return the smallest numbers, of all or along an axis."""
+    if is_tensor(x):
+        return x.min() if axis is None else x.amin(dim=axis, keepdim=keepdims)
+    return np.min(x, axis=axis, keepdims=keepdims)
+
+
+def aminmax(x: Any, axis: int | None = None) -> tuple[Any, Any]:
+    """Return the least and the largest number."""
+    return min(x, axis), max(x, axis)
+
+
+def sum_float64(x: Any, axis: int | None = None) -> Any:
+    """Return sums in float64, of numbers in any type."""
+    if is_tensor(x):
+        return (
+            x.sum(dtype=loaded_torch().float64)
+            if axis is None
+            else x.sum(axis, dtype=loaded_torch().float64)
+        )
+    if axis is None:  # columns of rows on a cluster have no other sums
+        return x.sum(dtype=np.float64)
+    return x.sum(axis=axis, dtype=np.float64)
+
+
+def std(x: Any, axis: int | None = None) -> Any:
+    """Return the standard deviations, around the mean of n numbers, with n in the denominator."""
+    return x.std(dim=axis, correction=0) if is_tensor(x) else x.std(axis=axis)
+
+
+def norm(x: Any, axis: int | None = None, keepdims: bool = False, dtype: Any = None) -> Any:
+    """Return Euclidean norms, of all numbers or along an axis."""
+    if is_tensor(x):
+        return loaded_torch().linalg.vector_norm(
+            x, dim=axis, keepdim=keepdims, dtype=torch_dtype(dtype)
+        )
+    x = x if dtype is None else cast(x, dtype)
+    if axis is None:
+        whole_norm = np.linalg.norm(x.reshape(-1))
+        return np.full((1,) * x.ndim, whole_norm) if keepdims else whole_norm
+    # NumPy's norm along the first axis sums float32 in float32, and takes three times as long.
+    last = np.moveaxis(x, axis, -1)
+    squares = np.einsum("...i,...i->...", last, last, dtype=np.float64)
+    norms = np.sqrt(squares).astype(x.dtype)
+    return np.expand_dims(norms, axis) if keepdims else norms
+
+
+def cdist(x: Any, z: Any, p: float = 2.0) -> Any:
+    """Return the distances of all pairs of rows of two matrices, from their differences."""
+    if is_tensor(x):
+        exact = "donot_use_mm_for_euclid_dist"
+        return loaded_torch().cdist(x, z, p=p, compute_mode=exact)
+    from scipy.spatial.distance import cdist as distances
+
+    return distances(x, z, METRIC_OF_POWER[p]).astype(x.dtype, copy=False)
+
+
+def pdist(x: Any, p: float = 2.0) -> Any:
+    """Return the distances of all pairs of distinct rows."""
+    if is_tensor(x):
+        return loaded_torch().pdist(x, p=p)
+    from scipy.spatial.distance import pdist as distances
+
+    return distances(x, METRIC_OF_POWER[p]).astype(x.dtype, copy=False)
+
+
+def logsumexp(x: Any, axis: int, keepdims: bool = False) -> Any:
+    """Return the logarithms of sums of exponentials along an axis."""
+    if is_tensor(x):
+        return x.logsumexp(dim=axis, keepdim=keepdims)
+    return scipy.special.logsumexp(x, axis=axis, keepdims=keepdims)
