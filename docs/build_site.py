@@ -14,18 +14,18 @@ from pathlib import Path
 import package_map
 from sphinx.cmd.build import main as sphinx
 
-ROOT = Path(__file__).parents[1]
+PROJECT_ROOT = Path(__file__).parents[1]
 
 # Pages from outside docs, and their names on the site.
-MOVED = {
+COPIED_PAGES = {
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
     **{
         f"benchmarks/results/{page.name}": f"results/{page.name}"
-        for page in sorted((ROOT / "benchmarks" / "results").glob("*.md"))
+        for page in sorted((PROJECT_ROOT / "benchmarks" / "results").glob("*.md"))
     },
 }
-LINKS = [  # of pages in docs, and of pages at the root
+PAGE_LINKS = [  # of pages in docs, and of pages at the root
     (r"\]\((\.\./)?CHANGELOG\.md", "](changelog.md"),
     (r"\]\((\.\./)?CONTRIBUTING\.md", "](contributing.md"),
     (r"\]\(\.\./benchmarks/results\)", "](results/index.md)"),
@@ -34,7 +34,7 @@ LINKS = [  # of pages in docs, and of pages at the root
     (r"\]\(\.\./examples/gallery/(\w+)\.py\)", r"](gallery/\1.rst)"),
     (r"\]\(docs/", "]("),
 ]
-FIGURES = """# Figures of all benchmarks
+FIGURES_PAGE = """# Figures of all benchmarks
 
 All figures of the [benchmarks](../benchmarks.md), one page for each benchmark, as
 `python -m benchmarks NAME` writes them.
@@ -54,26 +54,26 @@ def main() -> int:
     parser.add_argument("--text", action="store_true", help="do not run the gallery")
     text = parser.parse_args().text
     name = "docs-text" if text else "docs"
-    pages, site = ROOT / "build" / f"{name}-source", ROOT / "build" / name
+    pages, site = PROJECT_ROOT / "build" / f"{name}-source", PROJECT_ROOT / "build" / name
     package_map.draw()
     copy_pages(pages)
     settings = ["-D", "plot_gallery=0"] if text else []
-    settings += ["-c", str(ROOT / "docs"), "-W", "--keep-going", "-q", "-j", "auto"]
+    settings += ["-c", str(PROJECT_ROOT / "docs"), "-W", "--keep-going", "-q", "-j", "auto"]
     return sphinx(["-b", "html", *settings, str(pages), str(site)])
 
 
 def copy_pages(pages: Path) -> None:
     """Write all changed pages below `pages`, and delete removed ones."""
-    docs = ROOT / "docs"
+    docs = PROJECT_ROOT / "docs"
     written = {pages / "results" / "index.md"}
-    copy(pages / "results" / "index.md", FIGURES)
+    copy(pages / "results" / "index.md", FIGURES_PAGE)
     for source in sorted(docs.rglob("*")):
         if source.suffix in {".md", ".rst", ".png", ".svg"}:
             written.add(target := pages / source.relative_to(docs))
             copy(target, source)
-    for source, place in MOVED.items():
+    for source, place in COPIED_PAGES.items():
         written.add(pages / place)
-        copy(pages / place, ROOT / source)
+        copy(pages / place, PROJECT_ROOT / source)
     for old in {*pages.glob("*.md"), *pages.glob("results/*.md"), *pages.glob("api/*.rst")}:
         if old not in written:
             old.unlink()
@@ -83,29 +83,29 @@ def copy_pages(pages: Path) -> None:
             old.unlink()
 
 
-def relinked(page: str) -> str:
-    """Return the page with the links that fit where it is copied to."""
-    for old, new in LINKS:
+def adapt_links(page: str) -> str:
+    """Return the page with links that are right in the place of its copy."""
+    for old, new in PAGE_LINKS:
         page = re.sub(old, new, page)
     return page
 
 
 def names_in_reference(folder: Path) -> set[str]:
     """Return the full names that the reference lists, each of which gets a page."""
-    found = set()
+    names = set()
     for page in folder.glob("*.rst"):
         text = page.read_text("utf-8")
         (module,) = re.findall(r"^\.\. currentmodule:: (\S+)$", text, re.M)
-        found |= {f"{module}.{name}" for name in re.findall(r"^   (\w+(?:\.\w+)*)$", text, re.M)}
-    return found
+        names |= {f"{module}.{name}" for name in re.findall(r"^   (\w+(?:\.\w+)*)$", text, re.M)}
+    return names
 
 
 def copy(target: Path, source: Path | str) -> None:
     """Write a page or a picture if it differs: Sphinx rebuilds files by their time of change."""
     if isinstance(source, str):
         content = source.encode()
-    elif source.parent in {ROOT, ROOT / "docs"}:
-        content = relinked(source.read_text("utf-8")).encode()
+    elif source.parent in {PROJECT_ROOT, PROJECT_ROOT / "docs"}:
+        content = adapt_links(source.read_text("utf-8")).encode()
     else:
         content = source.read_bytes()
     if not target.exists() or target.read_bytes() != content:

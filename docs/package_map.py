@@ -13,8 +13,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
-PACKAGE = ROOT / "src" / "gramian"
+PROJECT_ROOT = Path(__file__).parents[1]
+PACKAGE_FOLDER = PROJECT_ROOT / "src" / "gramian"
 CELL_PIXELS = 22
 LABEL_PIXELS = 120
 DARKEST_IMPORTS = 40
@@ -23,14 +23,14 @@ DARKEST_IMPORTS = 40
 
 def layers() -> list[str]:
     """Return the parts of the package, the highest layer first."""
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    settings = tomllib.loads((PROJECT_ROOT / "pyproject.toml").read_text("utf-8"))
     contract = settings["tool"]["importlinter"]["contracts"][0]
     return [part for layer in contract["layers"] for part in re.findall(r"\w+", layer)]
 
 
 def imported_names(path: Path) -> Iterator[str]:
     """Yield the modules of the package that a file imports, for types or to run."""
-    module = ("gramian", *path.relative_to(PACKAGE).with_suffix("").parts)
+    module = ("gramian", *path.relative_to(PACKAGE_FOLDER).with_suffix("").parts)
     package = module[:-1]
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):
@@ -49,8 +49,8 @@ def imported_names(path: Path) -> Iterator[str]:
 def count_imports() -> Counter[tuple[str, str]]:
     """Return how many imports of a part the files of another one have."""
     counts: Counter[tuple[str, str]] = Counter()
-    for path in sorted(PACKAGE.rglob("*.py")):
-        part = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    for path in sorted(PACKAGE_FOLDER.rglob("*.py")):
+        part = path.relative_to(PACKAGE_FOLDER).parts[0].removesuffix(".py")
         for name in imported_names(path):
             if name.startswith("gramian."):
                 counts[part, name.split(".")[1]] += 1
@@ -75,21 +75,22 @@ def picture(parts: list[str], counts: Counter[tuple[str, str]]) -> str:
         lines.append(
             f'<rect x="{y}" y="{y}" width="{CELL_PIXELS}" height="{CELL_PIXELS}" fill="#ddd"/>'
         )
-        for j, other in enumerate(parts):
-            if counts[part, other] and i != j:
-                x, shade = LABEL_PIXELS + CELL_PIXELS * j, counts[part, other] / DARKEST_IMPORTS
+        for j, imported in enumerate(parts):
+            if counts[part, imported] and i != j:
+                x, shade = LABEL_PIXELS + CELL_PIXELS * j, counts[part, imported] / DARKEST_IMPORTS
                 lines.append(
                     f'<rect x="{x + 1}" y="{y + 1}" width="{CELL_PIXELS - 2}" '
                     f'height="{CELL_PIXELS - 2}" fill="#1f5fa8" '
                     f'fill-opacity="{0.15 + 0.85 * min(shade, 1):.2f}">'
-                    f"<title>{part} imports {other}: {counts[part, other]}</title></rect>"
+                    f"<title>{part} imports {imported}: {counts[part, imported]}</title></rect>"
                 )
     return "\n".join([*lines, "</svg>", ""])
 
 
 def draw() -> None:
     """Write the picture next to the pages."""
-    (ROOT / "docs" / "package_map.svg").write_text(picture(layers(), count_imports()), "utf-8")
+    path = PROJECT_ROOT / "docs" / "package_map.svg"
+    path.write_text(picture(layers(), count_imports()), "utf-8")
 
 
 if __name__ == "__main__":

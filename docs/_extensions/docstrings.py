@@ -16,9 +16,9 @@ def keep_columns(
     """Make each indented paragraph below a line of text a literal block."""
     if what != "module":
         return
-    kept = list(lines)
+    original_lines = list(lines)
     lines.clear()
-    for previous, line in zip(["", *kept], kept, strict=False):
+    for previous, line in zip(["", *original_lines], original_lines, strict=False):
         starts = line.startswith("    ") and not previous.strip() and lines
         above = next((text for text in reversed(lines) if text.strip()), "")
         plain = not above.startswith(" ") and not above.rstrip().endswith("::")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-FIRST = [
+FIRST_EXAMPLES = [
     "error_and_seconds",
     "classification",
     "intervals",
@@ -16,7 +16,7 @@ FIRST = [
 
 
 class ByInterest:
-    """Sort key of sphinx-gallery: the files of `FIRST`, then the others by name."""
+    """Sort key of sphinx-gallery: the files of `FIRST_EXAMPLES`, then the others by name."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
@@ -24,4 +24,5 @@ class ByInterest:
     def __call__(self, name: str) -> tuple[int, str]:
         """Return the sort key of a file."""
         short = name.removeprefix("plot_").removesuffix(".py")
-        return FIRST.index(short) if short in FIRST else len(FIRST), short
+        rank = FIRST_EXAMPLES.index(short) if short in FIRST_EXAMPLES else len(FIRST_EXAMPLES)
+        return rank, short

@@ -13,14 +13,14 @@ from sphinx.application import Sphinx
 from sphinx.ext.autosummary import autosummary_table
 from sphinx.util.nodes import make_refnode
 
-CALL = re.compile(r"([A-Za-z_][\w.]*)(\(.*\))?", re.DOTALL)
+CALL_PATTERN = re.compile(r"([A-Za-z_][\w.]*)(\(.*\))?", re.DOTALL)
 
 
 def link_names(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     """Link each literal that is a public name, or a call of one, to its page."""
     homes = pages_of_names(app)
     for literal in list(doctree.findall(nodes.literal)):
-        match = CALL.fullmatch(literal.astext())
+        match = CALL_PATTERN.fullmatch(literal.astext())
         home = homes.get(match[1]) if match else None
         if home is None or inside_a_link(literal) or home[0] == docname:
             continue

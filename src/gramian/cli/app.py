@@ -212,7 +212,7 @@ def report(
     engine: Engine = "auto",
     as_json: Json = False,
 ) -> None:
-    """Write the performance of a model on a table as one HTML page. Needs gramian[plots]."""
+    """Write the performance of a model on a table as one HTML page. Needs the extra `plots`."""
     from .commands.report import report as run
 
     numbers = run(
