@@ -264,7 +264,7 @@ class _AtLandmarks(_Ridge):
 
     @property
     def K_mm(self) -> KernelOperator:
-        """The landmarks against themselves."""
+        """Kernel operator of the landmarks with themselves."""
         return replace(self.K, rows=self.K.cols)
 
     def model(self, coef: Float[Array, "m t"]) -> KernelModel:

@@ -117,7 +117,7 @@ def lerp(start: Any, end: Any, weight: Any) -> Any:
 
 
 def fill_where(x: Any, mask: Any, value: Any) -> Any:
-    """Return the numbers, with one value where a mask is set."""
+    """Return the numbers, replaced by `value` where the mask is true."""
     if is_tensor(x):
         return x.masked_fill(mask, value)
     return np.where(mask, np.asarray(value, x.dtype), x)

@@ -87,7 +87,7 @@ def assign_(x: Any, values: Any) -> Any:
 
 
 def fill_(x: Any, value: Any) -> Any:
-    """Replace the numbers by one."""
+    """Set all numbers to one value."""
     x[...] = value
     return x
 

@@ -24,7 +24,7 @@ STEP_TEXTS = {
 
 
 def metrics_text(metrics: dict[str, int | float]) -> str:
-    """Return metrics in a line, without those that tell a reader little."""
+    """Return a line with the metrics that a person watches: counts and duplicates are left out."""
     hidden = {"kernel_evaluations", "condition"}
     if PREDICTION_ERROR in metrics:  # which says the same in units of the target
         hidden.add(RESIDUAL_KEY)

@@ -67,7 +67,8 @@ class MultiDeviceEngine(Engine):
     def device_bytes(self) -> int | None:
         limits = [engine.device_bytes() for engine in self.engines]
         known_limits = [limit for limit in limits if limit is not None]
-        # `workspace_bytes` is the sum over all engines
+        # The least limit counts for each engine: rows are divided equally, so that the smallest
+        # device is full first. The sum, because `workspace_bytes` is a sum over all engines, too.
         return min(known_limits) * len(self.engines) if known_limits else None
 
     def matvec(

@@ -70,7 +70,8 @@ class LengthscaleKernel(Kernel):
         distinct = _distinct(sample)
         if len(distinct) < 2:
             return 1.0
-        # squares of large or small numbers leave the range of float64; a power of two is exact
+        # Squares of large or small numbers leave the range of float64. A power of two as the factor
+        # rounds nothing.
         power = min(max(math.frexp(float(xp.abs(distinct).max()))[1], -1000), 1000)
         return float(xp.median(self.distances(distinct * 2.0**-power))) * 2.0**power
 

@@ -39,7 +39,7 @@ class Kept(ABC):
 
     @abstractmethod
     def of(self, kernel: Kernel, rows: RowSource, cols: RowSource) -> Kept | None:
-        """Return the entries of some rows; None if the rows are not a part of these."""
+        """Return the stored entries of these rows and columns; None if they are not stored."""
 
     @abstractmethod
     def product(self, v: Float[Array, "m t"]) -> Float[Array, "n t"]:

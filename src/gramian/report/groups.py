@@ -65,7 +65,7 @@ class GroupErrors:
 
 
 def _part(answers: Predictions, index: np.ndarray) -> Predictions:
-    """Return some rows, without the values that labels and numbers need not."""
+    """Return some rows with true and predicted values alone, which errors by group need."""
     y, predicted = answers.y[index], answers.predicted[index]
     return replace(answers, y=y, predicted=predicted, decision=None, chances=None)
 

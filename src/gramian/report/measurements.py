@@ -187,7 +187,7 @@ class Measurements:
 
     @cached_property
     def columns(self) -> list[str]:
-        """The columns of the model, the most important first if importances are drawn_columns."""
+        """The columns of the model, the most important first if importances are drawn."""
         names = list(model_columns(self.model, self.truth.table, self.truth.name))
         first = list(self.importances or {})
         if self.model.encoding is None and self.model.feature_names is None:

@@ -85,7 +85,7 @@ def _prediction_errors(ax: Axes, study: Measurements, kind: str) -> None:
 def histogram(ax: Axes, study: Measurements) -> None:
     """Draw a histogram of the residuals."""
     residual = study.residuals
-    # A is_labelled outliers would squeeze all other residuals into one bar.
+    # A few outliers would squeeze all other residuals into one bar.
     low, high = np.quantile(residual, [0.01, 0.99])
     bins = int(np.clip(2 * len(residual) ** 0.5, 10, 50))
     ax.hist(residual.clip(low, high), bins=bins, color=OURS)

@@ -135,7 +135,7 @@ def _remote_classes(
 
 
 def _measure_ranks(metric: Metric, classes: Sequence[Ranks]) -> float:
-    """Return the mean of a metric of each class against the rest: bins stand for the rows."""
+    """Return the mean over classes of a metric of one class against the rest, from bins."""
     return mean_of_classes(
         metric(
             np.repeat([False, True], len(ranks.bins)),

@@ -1,4 +1,4 @@
-"""Forms of metrics: functions of means over rows, which blocks of rows can be merged to.
+"""Forms of metrics: functions of means over rows, which are merged block by block.
 
 For any division of the rows into blocks, a form has the same value to rounding.
 """
@@ -19,7 +19,7 @@ Array: TypeAlias = NDArray[np.float64]
 
 
 class Form:
-    """Function of the means of some terms over the rows; also a function as scikit-learn's."""
+    """Function of the means of some terms over the rows; callable like a metric of scikit-learn."""
 
     def terms(self, y: np.ndarray, output: np.ndarray) -> Sequence[np.ndarray]:
         """Return the terms of each row, usually of each target.

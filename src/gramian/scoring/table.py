@@ -72,7 +72,7 @@ class Metric:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The name here and, if there is one, the name of the scorer in scikit-learn."""
+        """Name of the metric, and name of the scorer in scikit-learn if it has one."""
         return (self.name, self.scorer) if self.scorer else (self.name,)
 
     @property

@@ -123,7 +123,7 @@ class Solver(ABC, Generic[ProblemType, StateType]):
         return 0
 
     def steps(self, size: ProblemSize, iterations: int) -> int:
-        """Return the number of steps, each with a latency, in some iterations; by default equal."""
+        """Return the number of successive steps, each with a latency; one per iteration."""
         return iterations
 
     def bytes_read(self, size: ProblemSize) -> float:

@@ -50,7 +50,7 @@ class Saved:
         return value
 
     def one_of(self, key: str, known: Sequence[Text]) -> Text:
-        """Return one of some texts."""
+        """Return a text that must be one of the known ones."""
         value = self.text(key)
         for text in known:
             if text == value:

@@ -152,7 +152,7 @@ class _Survey(BlockReduction[Seen]):
     compares: bool
 
     def __call__(self, start: int, block: Array, *rowwise: Any) -> Seen:
-        """Measure a first block."""
+        """Check and measure the first block."""
         return self.add((FiniteCheck(self.names), _Moments(self.d)), start, block, *rowwise)
 
     def merge(self, a: Seen, b: Seen) -> Seen:
@@ -171,7 +171,7 @@ class _Survey(BlockReduction[Seen]):
 
 
 class _Moments:
-    """Number, mean and centered sum of squares of each column, of ``x - origin``.
+    """Row count, mean and centered sum of squares of each column of ``x - origin``.
 
     The origin is the first row: a column far from zero keeps its digits, and a constant one is
     zero throughout.

@@ -88,7 +88,7 @@ class Shifted(BlockReduction[Result]):
     first: int
 
     def __call__(self, start: int, block: Array, *rowwise: Any) -> Result:
-        """Count from the first of all rows."""
+        """Fold one block, with its row number among all rows."""
         return self.fn(self.first + start, block, *rowwise)
 
     def merge(self, a: Result, b: Result) -> Result:
@@ -96,7 +96,7 @@ class Shifted(BlockReduction[Result]):
         return self.fn.merge(a, b)
 
     def add(self, total: Result, start: int, block: Array, *rowwise: Any) -> Result:
-        """Count from the first of all rows."""
+        """Add one block, with its row number among all rows."""
         return self.fn.add(total, self.first + start, block, *rowwise)
 
 

@@ -1,4 +1,4 @@
-"""`DeclaredTable`: a table with types of its columns, and texts for gaps, as options say."""
+"""`DeclaredTable`: a table with the column types and the texts for gaps that a user declares."""
 
 from __future__ import annotations
 

@@ -29,14 +29,14 @@ IS_INTERPRETED = tl.constexpr(triton.knobs.runtime.interpret)
 # thread therefore adds up its own entries of several tiles first.
 TILES_PER_SUM = tl.constexpr(8)
 
-# So few features of the rows stay in registers, where the loop over them is unrolled.
+# Rows of at most this many features stay in registers, where the loop over them is unrolled.
 UNROLLED_FEATURES = tl.constexpr(4)
 
 
 @triton.jit
 @no_type_check
 def round_off(a, BITS: tl.constexpr):
-    """Round the last `BITS` bits of a float32 number."""
+    """Round a float32 number to nearest, so that its last `BITS` bits are zero."""
     half: tl.constexpr = 1 << (BITS - 1)
     # Half of the last kept bit is added to the bits themselves, so the mask rounds to nearest.
     return ((a.to(tl.int32, bitcast=True) + half) & -(2 * half)).to(tl.float32, bitcast=True)
@@ -114,7 +114,7 @@ def entries(
     PROFILE: tl.constexpr, DISTANCE: tl.constexpr, DIAGONAL: tl.constexpr,
     D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
 ):  # fmt: skip
-    """Return the tile of some rows and columns; exactly one for a row with itself."""
+    """Return a tile of kernel entries; the entry of a row with itself is exactly 1."""
     if DISTANCE == "difference" or DISTANCE == "absolute":
         s = scale * from_differences(
             x, z, x_row, x_feature, z_row, z_feature, rows, cols, DISTANCE, D, BM, BN

@@ -70,7 +70,8 @@ class TiledGradients(TileSizes):
         if kernel.kinked:
             x, z = xp.to_float64(x), xp.to_float64(z)
         tiles = Tiles.build(kernel, x, z, None)
-        # unlike an entry, a sum of rows needs what `build` has more digits of than the rows
+        # A sum over many rows magnifies rounding: tiles keep the type in which `build` has prepared
+        # the rows, which may be wider than the type of the rows themselves.
         return Tiles(kernel, tiles.left, tiles.right, tiles.left[0].dtype, None, None)
 
     def _shape(self, tiles: Tiles) -> tuple[int, int]:

@@ -37,7 +37,7 @@ class KernelRidgeClassifier(KernelClassifier, FitParameters):
     Parameters
     ----------
     kernel, lengthscale, penalty, landmarks, standardize, metric, cells, cv, solver, max_iter, tol
-        As in `KernelRidge`. Held-out rows are stratified by class, to one row. ``"auto"`` minimises
+        As in `KernelRidge`. Held-out rows are stratified by class. ``"auto"`` minimises
         the squared error of the codes; the path of `BlessR` the share of wrong labels, with ties
         broken by the squared error.
     loss : str or Loss, default="squared"
@@ -49,7 +49,7 @@ class KernelRidgeClassifier(KernelClassifier, FitParameters):
     memory_limit, callbacks, verbose, warm_start, centers_file, random_state
         As in `KernelRidge`; class codes are not standardised. A `Validate` callback takes labels.
     early_stopping, validation_fraction, patience, time_limit
-        As in `KernelRidge`. Held-out rows are stratified by class, to one row. Iterations are
+        As in `KernelRidge`. Held-out rows are stratified by class. Iterations are
         compared by the share of wrong labels, and ties by the squared error of the codes.
     conformal, conformal_groups
         As in `KernelRidge`, for `predict_set`; ``"cqr"`` is for regressions.

@@ -72,7 +72,7 @@ def folds(
         Number of folds; None to hold out a fifth of the rows once.
     rng : RandomStream
     classes : Array of shape (n,), optional
-        Classes; each part has the same share of each class, to one row.
+        Classes; each part has the same share of each class, up to one row.
     """
     count = HELD_OUT if cv is None else cv
     if n < (cv or 2):
@@ -88,7 +88,7 @@ def folds(
 def share(
     n: int, fraction: float, rng: RandomStream, classes: Int[Array, " n"] | None = None
 ) -> Int[Array, " r"]:
-    """Return the increasing numbers of a random fraction of the rows, to one row.
+    """Draw a fraction of the rows, up to rounding, and return their numbers in order.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def share(
         Fraction between 0 and 1; at least one row is drawn, and one remains.
     rng : RandomStream
     classes : Array of shape (n,), optional
-        Classes; the rows have the same share of each class, to one row, and one row of each
+        Classes; each class has the same share of its rows drawn, up to one row, and one row of each
         remains.
     """
     count = min(max(round(fraction * n), 1), n - 1)

@@ -143,7 +143,7 @@ class TrainingData:
     def model(
         self, kernel: Kernel, centers: RowSource | Array, coef: Float[Array, "m t"], **parts: Any
     ) -> KernelModel:
-        """Return the model that predicts these targets from such rows; `parts` are other fields."""
+        """Return a model with the names and the encoding of these data; `parts` are more fields."""
         names = {"feature_names": self.feature_names, "target": self.target}
         table_parts = {"encoding": self.encoding, "medians": self.medians, "reading": self.reading}
         described = {**names, "classes": self.classes, **table_parts, **parts}

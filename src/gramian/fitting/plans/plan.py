@@ -77,7 +77,7 @@ def plan(settings: FitSettings, rows: RowSource, targets: int = 1, *, workers: i
         host_bytes += min(factor_bytes(kernel, rows), spare)
     iterations = 1 if solver.closed_form else min(settings.max_iter, ASSUMED_ITERATIONS)
     pairs, dtype = evaluations(solver, size, iterations), rows.dtype
-    # workers of a cluster evaluate the kernel of remote rows: `seconds_there` adds their time
+    # Workers of a cluster evaluate the kernel of remote rows: their time is added below.
     own_size, own_pairs = (replace(size, selector=None), 0) if rows.remote else (size, pairs)
     local_plan = Plan(
         solver=solvers.name_of(solver),

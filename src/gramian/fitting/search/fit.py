@@ -95,7 +95,7 @@ def search_fit(data: TrainingData, settings: SearchSettings, rng: RandomStream) 
 
 
 def _search_and_fit(data: TrainingData, settings: SearchSettings, rng: RandomStream) -> Searched:
-    """Search and fit, with the seconds of the budget."""
+    """Search on a sample, and fit the result to all rows, within the budget."""
     clock = Clock(budget_without_trees(settings))
     data = data.without_zero_weights()
     check_data(data)

@@ -50,7 +50,6 @@ def resolve_method(given: str | ConformalMethod | None, *, classes: bool) -> Con
 def draws_of(state: np.random.RandomState) -> RandomStream:
     """Return the generator that divides the rows, from one draw of a state."""
     # The mask separates this seed from the same draw of a fit.
-    # The mask separates this seed from the same draw of a fit.
     return RandomStream(int(state.randint(2**31 - 1)) ^ CONFORMAL_MASK)
 
 

@@ -1,4 +1,4 @@
-"""The periodic kernel: features go around circles."""
+"""The periodic kernel: each feature is a point on a circle."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Trees: gradient-boosted trees of LightGBM, the other half of a blend.
 
-Trees see the rows that the kernel model receives, before its own maps: numbers as they are, or the
-encoded columns of a table. All predictions have these rows, also the blocks that workers of a
-cluster predict, which know no table any more.
+Trees receive the rows of the kernel model before its own maps: plain numbers, or the encoded
+columns of a table. Every prediction has these rows, even on the workers of a cluster,
+which see no table.
 """
 
 from __future__ import annotations

@@ -37,7 +37,6 @@ PART_TENSORS = {"scores", "groups"}
 """Tensors of a part, besides these of its functions."""
 
 # Filled by the modules of the models, which import this one: the reverse import would be a circle.
-# Filled by the modules of the models, which import this one: the reverse import would be a circle.
 _MODEL_BUILDERS: dict[str, Callable[..., Any]] = {}
 
 

@@ -25,7 +25,7 @@ from .format import (
 
 
 def write_model(path: str | Path, model: Model, weights: tuple[float, ...] | None = None) -> None:
-    """Write a model, or an average with these weights; `read_model` reads what there is then."""
+    """Write a model, or the weighted average of its parts; `read_model` reads the file."""
     header: dict[str, Any] = {
         "feature_names": model.feature_names,
         "classes": model.classes,

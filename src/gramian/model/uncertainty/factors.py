@@ -69,7 +69,7 @@ class RowFactors:
         return self.inverse
 
     def unexplained_variance(self, K: Float[Array, "b n"], diagonal: Float[Array, " b"]) -> Array:
-        """Return v of rows, from their kernel with the centers and themselves; overwrites K.
+        """Return v of rows from K, their kernel with the centers, and k(x, x); overwrites K.
 
         The result is at least the rounding of k(x, x). Cost: b n² operations.
         """
@@ -158,7 +158,7 @@ class LandmarkFactors:
         return xp.square(g).sum(axis=1)
 
     def unexplained_variance(self, K: Float[Array, "b m"], diagonal: Float[Array, " b"]) -> Array:
-        """Return v of rows, from their kernel with the centers and themselves; 2 b m² operations.
+        """Return v of rows from K, their kernel with the centers, and k(x, x): 2 b m² operations.
 
         The result is at least the rounding of k(x, x).
         """

@@ -146,7 +146,7 @@ class Observer(ABC):
     @classmethod
     @abstractmethod
     def of(cls, field: pa.Field, kind: Kind, where: str, settings: Settings) -> Observer:
-        """Return the observer of a column of one of its kinds, in a table named `where`."""
+        """Return an observer of a column of this kind; `where` names the table in errors."""
 
     @abstractmethod
     def see(self, column: pa.Array, seen: Seen) -> Sequence[np.ndarray]:

@@ -24,7 +24,7 @@ PART_MARK = "::"
 
 
 class CellsFormat(TableFormat):
-    """Tables in files of several, as ``FILE::NAME``; the name may be left out if there is one.
+    """Tables in files that hold several, as ``FILE::NAME``; a file with one table needs no name.
 
     A subclass implements `cells`. The values are written to a temporary file of text and read like
     one, so that texts have the same meaning in all formats.

@@ -114,8 +114,8 @@ def _rewrite_lines(stream: pa.NativeFile, dialect: Dialect) -> pa.NativeFile | L
 
 
 def _recode_bytes(path: Path, dialect: Dialect) -> Dialect:
-    """Return the dialect with another encoding; ValueError if it begins in the right one."""
-    # Windows' western letters are not there for five bytes, which its ancestor has.
+    """Return the dialect with the next encoding to try; raise ValueError if the file is damaged."""
+    # cp1252 leaves five bytes undefined, for which ISO 8859-1, its ancestor, has characters.
     if dialect.encoding == "cp1252":
         return replace(dialect, encoding="iso8859-1")
     if dialect.encoding != "utf-8":

@@ -71,7 +71,7 @@ class ColumnCandidates:
         return cls(dict.fromkeys(readings_of(stored), 0), stored)
 
     def look(self, texts: pa.Array, row: int) -> None:
-        """Look at more texts, the first of which is in a row of the file."""
+        """Take more texts into account; `row` is the row of the first one in the file."""
         if not self.counts or texts.null_count == len(texts):
             return
         gaps = self.stored.gaps if self.stored else ()
@@ -164,7 +164,7 @@ class ColumnCandidates:
         return [reading for reading, count in self.counts.items() if count == fewest]
 
     def second_look(self) -> ColumnCandidates:
-        """Return the same readings before the first value."""
+        """Return the readings with their counts set to zero, for a second pass over the values."""
         counts = dict.fromkeys(self.counts, 0)
         return ColumnCandidates(counts, self.stored, is_second_look=True, declared=self.declared)
 

@@ -53,7 +53,7 @@ class Inference:
         self._first_row = first_row
 
     def add(self, columns: Sequence[pa.Array]) -> None:
-        """Look at more texts of each column."""
+        """Take more texts of each column into account."""
         for column, texts in zip(self._columns, columns, strict=True):
             column.look(texts, self._rows)
         self._rows += len(columns[0]) if len(columns) else 0

@@ -129,7 +129,7 @@ class Mark:
 
 
 def _only_marked(texts: pa.Array, stripped: pa.Array) -> pa.Array:
-    """Return texts without their mark; those that have none, other than 0, are no numbers."""
+    """Return texts without their mark; a text without a mark, except 0, becomes no number."""
     is_marked = pc.or_(pc.not_equal(texts, stripped), pc.equal(texts, "0"))
     return pc.if_else(is_marked, stripped, pc.binary_join_element_wise(texts, "unmarked", " "))
 
