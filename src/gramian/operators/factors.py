@@ -79,6 +79,8 @@ class Factors:
         self, v: Array | None, weights: RowWeights | None, targets: Targets | None
     ) -> Float[Array, "m t"]:
         """Return K' W (K v - y) in float64, as R (L' W (L (R' v) - y))."""
+        # The brackets decide the cost: from right to left each product has t columns, and no n x m
+        # matrix ever exists.
         t = next(part.shape[1] for part in (v, targets) if part is not None)
         w = None if v is None else self._sum_products(self.right, xp.to_float64(v))
 

@@ -181,6 +181,8 @@ class KeptTriangle(Kept):
             out = xp.zeros(vectors.shape, xp.float64)
             for number in range(worker, len(self.strips), workers):
                 strip, first = self.strips[number], number * STRIP_ROWS
+                # A worker takes every `workers`-th strip: strips grow along the triangle, and
+                # consecutive ones would leave the last worker with the longest.
                 rows = StoredRows(strip, None, (0, len(strip)), self.compiled)
                 rows.add_both(vectors, slice(first, first + len(strip)), out)
             return out
@@ -211,6 +213,7 @@ def numbers_in(whole: RowSource, part: RowSource) -> Int[Array, " k"] | None:
         return None
     index = part.index
     if isinstance(part, Complement):
+        # A `Complement` knows the rows that it leaves out, and not the rows that it keeps.
         stays = xp.ones(len(part.rows), xp.bool)
         stays[part.index] = False
         index = xp.flatnonzero(stays)

@@ -134,8 +134,11 @@ class KernelOperator(Streaming):
         if self.dtype == xp.float64:
             return self
         rows = cast_rows(self.rows, xp.float64)
+        # One object for both sides: engines find the exact diagonal by identity.
         cols = rows if self._same else cast_rows(self.cols, xp.float64)
         operator = replace(self, rows=rows, cols=cols)
+        # Stored entries are dropped, because they have been rounded to float32; factors are built
+        # again from the wider rows.
         return operator if self.factors is None else operator.with_factors(self.factors.nbytes)
 
     def keeping(self, memory_bytes: int, *, whole: bool = True) -> KernelOperator:
@@ -158,6 +161,7 @@ class KernelOperator(Streaming):
         n, m = self.shape
         triangle = not whole and self._same and not self.rows.sparse
         numbers = triangle_entries(n) if triangle else n * m
+        # No error: without stored entries, products are slower but the same.
         if not self._keeps or numbers * self.dtype.itemsize > memory_bytes:
             return self
         stored_entries: Kept

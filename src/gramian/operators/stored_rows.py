@@ -73,6 +73,7 @@ class StoredRows:
                 None if part_given is None else part_given[rows]
                 for part_given in (weights, targets)
             )
+            # Both products use the block while it is in the cache: memory bandwidth limits them.
             u = residual(None if v is None else product(E, v.T), w, y)
             total += product(E.T, u).T
         return total.T

@@ -73,6 +73,8 @@ class Streaming:
         return self.rows if xp.is_host(self.device) else self.engine.feed(self.rows)
 
     def _product(self, v: Float[Array, "m t"]) -> Float[Array, "n t"]:
+        # The cheapest way comes first: stored entries, then factors of sparse rows, then each pair
+        # once for both triangles, and finally one evaluation for each entry.
         if self.stored_entries is not None:
             return xp.cast_like(self.stored_entries.product(v), v)
         factors = self._factors_for(v.shape[1])
@@ -99,6 +101,8 @@ class Streaming:
     ) -> Array:
         """Return K' W (K v - y) with all columns in memory, in the dtype of v or float64."""
         if self.stored_entries is not None:
+            # Without v there is no dtype to return the result in: float64, as the caller sums it
+            # up.
             product = self.stored_entries.normal(v, weights, targets)
             return xp.cast(xp.to_device(product, like.device), xp.float64 if v is None else v.dtype)
         self._count()
@@ -118,6 +122,8 @@ class Streaming:
             placed,
             weighted=weights is not None,
             aimed=targets is not None,
+            # Row numbers go along only where rows and columns are the same: they tell the engine
+            # where the diagonal is, whose entries must be exact.
             shift=0 if self._same else None,
         )
         size = self._budget(like.shape[1]).rows_per_pass(self.shape[1])
@@ -145,6 +151,8 @@ class Streaming:
 
     def _stream_gradients(self, rows: RowSource, v: Array) -> Array:
         """Return gradients at any rows, with all columns in memory."""
+        # Other rows than the rows of the operator: their number of features is not checked yet, and
+        # the error of a product would not name the numbers.
         (s, d), t = rows.shape, v.shape[1]
         if d != self.cols.shape[1]:
             raise ValueError(
@@ -203,6 +211,8 @@ class Streaming:
 
         def outer(block: Array, at: RowIndex | None = None) -> Array:
             z = self.engine.place(dense(self._cast(block)))
+            # Rows and columns have changed places, and with them the sign of the offset of the
+            # diagonal.
             shift = None if at is None else -at.first
             fn = Normal(self.engine, self.kernel, z, None, aimed=True, negated=True, shift=shift)
             total = self._pass(self.cols, lambda cols, most: cols.fold(fn, v, size=most), size)
@@ -215,6 +225,9 @@ class Streaming:
 
         The pass then starts again, once, and later passes use the smaller size.
         """
+        # Limits of devices are estimates, because other programs use them, too. The whole pass
+        # starts again, as a fold cannot take back a block; the meter keeps the smaller size for all
+        # operators that share it.
         rows, size = self.engine.feed(source), min(size, self.meter.largest_block)
         try:
             return run(rows, size)
@@ -222,6 +235,7 @@ class Streaming:
             if not lacks_memory(error):
                 raise
             block_size = min(size, source.shape[0])
+            # Half a row does not exist: the device has no memory at all.
             if block_size == 1:
                 raise
         self.meter.largest_block = block_size // 2
@@ -229,6 +243,8 @@ class Streaming:
             "%s has not enough memory for blocks of %d rows; restarting the pass with %d",
             self.engine, block_size, block_size // 2,
         )  # fmt: skip
+        # The allocator of torch keeps the freed blocks of the failed size, which would not be free
+        # for smaller ones.
         release_cached()
         return run(rows, block_size // 2)
 
@@ -241,6 +257,7 @@ class Streaming:
                 side,
             )
         self._budget(t).check(side.shape[0])
+        # An array is read as one block, without the copy that gathering its rows would make.
         if isinstance(side, ArrayRows):
             return self.engine.place(xp.cast(next(iter(side.blocks(side.shape[0])))[1], self.dtype))
         return self.engine.place(dense(self._cast(side.take(xp.arange(side.shape[0])))))
