@@ -59,6 +59,8 @@ class Root:
             # Smaller pivots would amplify the rounding of products in this dtype.
             rounding = ROUNDING_UNITS * xp.finfo(dtype).eps * float(diagonal.mean())
             least_pivot = max(least_pivot, rounding)
+        # The plain factorisation comes first: it is faster than the pivoted one, and
+        # most kernel matrices pass it.
         try:
             la.cholesky_(P)
         except la.NotPositiveDefinite:

@@ -170,29 +170,41 @@ class EigenProFactor:
             Memory for the features of all rows, which are stored if they fit and rows are fixed.
         rng : RandomStream
         """
+        # 1. The eigenvectors fit their own sample too well: a fresh sample of the rows shows the
+        # part of the kernel that they miss, which determines the step.
         n = K.shape[0]
         sample, fresh = draw_samples(K, subsample, weights, change, rng)
         s = len(sample.index)
+        # 2. The ridge is part of the kernel k + ridge [x = x'], so that it counts in the diagonal.
         diagonal = largest_diagonal(K, weights) + float(ridge)
         values, V = _flattened_eigenpairs(sample, rank, most, float(ridge), diagonal, rng)
         residual = ResidualMatrix.build(fresh, sample, V, float(ridge), n)
+        # 3. Limits below which numbers are rounding of entries. Augmented rows are not known before
+        # the fit, so that `beta` has a floor of its own for them.
         rounding = COMMON_ROUNDING[K.dtype] * diagonal
         has_all_rows = change is None
         floor = BETA_ROUNDING * xp.finfo(K.dtype).eps if has_all_rows else UNSEEN_SHARE
         if rank is None:
+            # 4. Raise the level to which eigenvalues decrease: below it, directions contract more
+            # slowly than the step allows. The test needs a residual, so that the scale is computed
+            # twice.
             scale = xp.sqrt(flattening(values, float(exponent)) / s)
             stall_level = stalling_eigenvalue(residual.scale(scale), floor * diagonal, n)
             values[-1] = max(float(values[-1]), stall_level + rounding, DECAY_MARGIN * decay)
         scale = xp.sqrt(flattening(values, float(exponent)) / s)
         residual = residual.scale(scale)
+        # 5. `beta` is the largest diagonal entry of the residual: over all rows of the solver,
+        # because a single row that the sample has missed would let the step diverge.
         measured, features = residual.diagonal(), None
         if has_all_rows:
             measured, features = largest_residual(
                 K, sample, V * scale, float(ridge), weights, features_bytes
             )
         beta = max(measured, floor * diagonal)
+        # 6. Power steps approach the largest eigenvalue from below, hence the safety factor.
         top = max(POWER_SAFETY * residual.largest(rng), rounding)
         longest = math.inf if has_all_rows else 1 / (UNSEEN_SHARE * diagonal)
+        # With the scale and the roots of the weights in the vectors, `correction` is U U' h alone.
         vectors = sample.root[:, None] * (V * scale)
         return cls(sample.rows, sample.index, vectors, values, beta, top, longest, features)
 

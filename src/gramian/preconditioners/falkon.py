@@ -128,6 +128,8 @@ class FalkonFactor:
             products in the dtype of the rows cannot resolve.
         """
         root = root_of(problem, exact=exact)
+        # The paper estimates K_nm' K_nm from the landmarks alone, which fails where these outnumber
+        # the rows: the sum over the rows themselves then replaces the estimate.
         if penalty == "auto" and _needs_rows(problem):
             B = cls.from_rows(root, problem, _all_strips(problem), problem.penalty)
         else:
@@ -151,11 +153,15 @@ class FalkonFactor:
         if weight is not None and root.order is not None:
             # R has its columns in the order of the pivots.
             weight = weight[xp.to_device(root.order, weight.device)]
+        # The diagonals of T and A both occupy the diagonal of one square: the diagonal of T is kept
+        # apart, and T' below it is divided by it to have a diagonal of ones.
         diagonal = xp.copy(xp.diagonal(T))
         # T' moves below the diagonal, so that A can replace T above it, in the same memory.
         la.mirror_upper_(T)
         _divide_columns_below_diagonal(T, diagonal)
         _scale_columns(T, S, weight)
+        # The search for a penalty needs R D / sqrt(m), so that it precedes the next line, which
+        # replaces R by R R'.
         lam = _automatic_penalty(T, S, problem) if penalty == "auto" else penalty or problem.penalty
         la.times_transpose_(T)
         la.add_outer_(T, S)
@@ -183,6 +189,9 @@ class FalkonFactor:
         for K, weights in strips:
             selected = K if root.order is None else K[:, xp.to_device(root.order[:q], K.device)]
             columns = xp.contiguous(xp.cast_like(selected.T, T))
+            # T'^-1 K' of this strip, whose product with itself is the strip's part of A'A - lam I.
+            # Solved before the product, because T^-1 on both sides would amplify the rounding of K'
+            # K.
             half = la.solve_triangular(T, columns, lower=True, transpose=False, unit=True)
             half *= xp.sqrt(xp.cast_like(weights, half)) / diagonal[:, None]
             for j in _blocks(q):
@@ -216,6 +225,8 @@ class FalkonFactor:
         )
         if self.order is None:
             return x
+        # Coefficients of zero are a valid expansion: the functions of removed landmarks are, to
+        # rounding, combinations of the others.
         out = xp.zeros((len(self.order), x.shape[1]), like=x)
         out[self.order[: len(x)]] = x
         return out

@@ -50,8 +50,13 @@ class LowRankInverse:
         gram = la.by_columns(xp.zeros((r, r), xp.float64, like=factor))
         rows = max(1, BLOCK_BYTES // (8 * max(r, 1)))
         for start in range(0, len(factor) if r else 0, rows):
+            # Sums of float32 products over many rows lose digits: blocks are converted one by one,
+            # because a float64 copy of F would double the memory.
             F = xp.to_float64(factor[start : start + rows])
             D = ridge[start : start + rows] if ridge.ndim else ridge
+            # A device sums the whole matrix: its library has no product that writes one triangle
+            # alone. On the host, roots of the ridge on both factors keep the sum symmetric, of
+            # which BLAS computes the upper triangle only, in half of the operations.
             if la.is_on_device(factor):
                 gram += F.T @ (F / D)
             else:
