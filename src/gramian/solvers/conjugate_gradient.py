@@ -229,6 +229,8 @@ def _step(setup: _Setup, s: CGState) -> CGState:
     active = s.active & (curvature > 0)
     alpha = divide_active(s.energy, curvature, active)
     x = s.coef + alpha * s.direction
+    # The recursion saves a second product. Its residual drifts from the true one by the rounding of
+    # all steps, which `_refine_residual` removes from time to time.
     residual = s.residual - xp.cast(alpha, q.dtype) * q
     # The true residual replaces the recursive one before norms are taken, so that they are true.
     residual, restarted = _refine_residual(setup, s, x, residual, active)
@@ -261,6 +263,8 @@ def _step(setup: _Setup, s: CGState) -> CGState:
 def _return_to_best(setup: _Setup, rhs: Array, s: CGState) -> CGState:
     """Return to the best iterate and its true residual, because rounding may spoil later ones."""
     residual = _true_residual(setup, s.best, rhs)
+    # The metrics are of the true residual, so that the result of a run that rounding has stopped
+    # does not claim the recursive one.
     return replace(s, coef=s.best, residual=residual, metrics=setup.metrics(residual, s.lanczos))
 
 

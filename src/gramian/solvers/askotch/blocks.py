@@ -183,9 +183,13 @@ def _nystrom(index: Array, H: Array, ridge: Array, rank: int, rng: RandomStream)
     )
     full_rank, least_ridge = rank == len(H), float(ridge.min())
     last = 0.0 if full_rank else float(low.values[-1])
+    # The damping of the paper: rho is the ridge plus the last eigenvalue of F F', which estimates
+    # the part of the block outside of F.
     P = LowRankInverse.build(low.factor, ridge + last)
     # Power steps approach the eigenvalue from below, and too small an L makes the step too long.
     L = 1.0 if full_rank else max(POWER_SAFETY * _largest(H, ridge, P, rng), 1.0)
+    # Outside of F the block is at least its ridge, and P the ridge plus the last eigenvalue: their
+    # quotient bounds the least eigenvalue of a step.
     curvature = least_ridge / (L * (least_ridge + last))
     return Block(index, P, L, curvature)
 

@@ -87,6 +87,8 @@ class FixedBlocks(BlockRule):
         tau = 2 / (1 + math.sqrt(4 * nu / mu + 1))
         # The paper has S² here. A larger value after a restart weakens the momentum.
         gamma = 1 / (tau * nu)
+        # The probability of this draw, by which the step is divided: its expectation over all
+        # blocks is then the step of the full gradient.
         p = B.L**DRAW_POWER / S
         rows = xp.to_device(B.index, d.device)
         z = xp.add_at(z + gamma * mu * w, rows, d, alpha=-gamma * B.L ** (1 - NORM_POWER) / p)

@@ -52,6 +52,8 @@ class FreshBlocks(BlockRule):
         excess: float,
     ) -> tuple[Array, Array]:
         """Return the next Y and V."""
+        # The convexity counts per pass and the excess per block: both are converted to one
+        # iteration, which is the share b / n of a pass.
         mu, share = min(mu, 1.0), self.blocks.b / self.blocks.n
         mu, nu = mu * share, excess / share
         beta, gamma = 1 - math.sqrt(mu / nu), 1 / math.sqrt(mu * nu)

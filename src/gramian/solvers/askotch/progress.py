@@ -147,6 +147,8 @@ class Progress:
         # enough.
         if len(s.recent) < self.window() or mean <= RESIDUAL_GROWTH**2 * s.least:
             return s
+        # A larger residual may still be progress, because the residual weighs directions of small
+        # eigenvalues as much as all others: the objective decides.
         if self.objective(s.coef) <= self.objective(s.best):
             return replace(s, best=s.coef, least=mean)
         return s.restart(self.relative(s.recent.mean(axis=0)))

@@ -151,6 +151,8 @@ class EigenPro2(EigenProSettings, StoresEntries, Solver[FullProblem, EigenProSta
         rng = RandomStream(seed)
         ridge = n * problem.penalty
         problem = self.keeping(problem)
+        # The ridge must be in the factor: directions near its size would otherwise be flattened as
+        # if they were below it.
         P = self.factor(problem.K, rng, weights=omega, ridge=ridge)
         m = self.batch_rows(P, n)
         eta = self.step_scale * P.step(m)

@@ -133,6 +133,7 @@ class EigenPro3(EigenPro3Costs, Solver[NystromProblem, EigenPro3State]):
     def next(self, S: Setup, s: EigenPro3State) -> EigenPro3State:
         """Run algorithm 2 over part of an epoch; the comments quote the lines of the paper."""
         part = EpochPart.after(s.iteration, len(S.batches), self.states_per_epoch)
+        # The loop works in place, and a yielded state must not change: the iterate is copied.
         lam, alpha, mean, count = S.problem.penalty, xp.copy(s.last), s.coef, s.count
         f, eta, errors = S.temporary_centers(alpha.shape[1]), S.eta, BatchErrors()
         for segment in S.segments(part):
@@ -142,6 +143,8 @@ class EigenPro3(EigenPro3Costs, Solver[NystromProblem, EigenPro3State]):
                 r = f.values(m) - y_m  # g_m <- K(X_m, Z) alpha - y_m
                 errors.add(r, y_m)
                 g = r if S.omega is None else S.omega[step.index, None] * r
+                # The paper has no penalty. Its gradient in the space of functions is the function
+                # itself: a step shrinks all coefficients, of centers and temporary centers alike.
                 decay = 1 - eta * len(g) * lam
                 alpha *= decay
                 f.decay_(decay)
@@ -153,6 +156,8 @@ class EigenPro3(EigenPro3Costs, Solver[NystromProblem, EigenPro3State]):
                 alpha = alpha + theta  # alpha <- alpha - eta theta; h contains -eta
                 f.clear()
                 count += 1
+                # The mean forgets: a plain mean would keep the first iterates, which are far off.
+                # The first weight is 1, so that the start of `mean` does not matter.
                 mean = xp.lerp(mean, alpha, (MEAN_OF_LAST + 1) / (count + MEAN_OF_LAST))
             del segment  # frees its blocks before the next ones are allocated
         return EigenPro3State(
@@ -172,6 +177,8 @@ class EigenPro3(EigenPro3Costs, Solver[NystromProblem, EigenPro3State]):
         (n, p), lam = K.shape, problem.penalty
         omega = relative_weights(problem)
         change = change_of_rows(self.augment, problem.targets.shape[1], rng)
+        # The fixed point depends on the directions that are flattened outside of the span of the
+        # centers: few centers allow few directions.
         max_q = max(1, p // CENTERS_PER_DIRECTION)
         room = K.memory_bytes // FEATURES_SHARE
         P = self.factor(
@@ -186,6 +193,8 @@ class EigenPro3(EigenPro3Costs, Solver[NystromProblem, EigenPro3State]):
         )
         eta, delay = self.step_scale * P.step(m, lam), resolve_delay(self.delay, kind, p, m)
         batches = Batches(K.rows, m, seed, K.host_bytes // 4)
+        # K(Z, X_s) U once for the whole fit: the correction of each batch then takes q numbers per
+        # center, and no kernel entry.
         K_Zs_U = replace(K, rows=P.points).T @ P.vectors
         settings = {**P.settings(), "batch": m, "step": eta, "delay": delay, **sizes}
         return Setup(

@@ -110,6 +110,8 @@ class Setup:
 
         A chunk spans one or more delays between projections, or an even share of one delay.
         """
+        # A chunk has whole delays if several fit. Otherwise a delay is divided evenly: with full
+        # chunks the last one of each delay would be short, and cost nearly as much as a full one.
         fits = max(1, self._chunk_rows // self.batches.size)
         chunk_size = fits // self.delay * self.delay or math.ceil(
             self.delay / math.ceil(self.delay / fits)
@@ -118,6 +120,8 @@ class Setup:
         for batch in self.minibatches(part):
             number, _, x, _ = batch
             chunk.append(batch)
+            # A segment must not span two chunks around a projection: the chunk ends where the next
+            # delay would not fit into it whole.
             is_before_projection = self._place(number, part) == self.delay - 1
             full = len(chunk) >= chunk_size or xp.is_sparse(x)
             if full or (is_before_projection and len(chunk) + self.delay > chunk_size):
@@ -145,6 +149,8 @@ class Setup:
         K_bb = None
         if len(steps) > 1:
             source = as_rows(x)
+            # The rows of a batch are temporary centers of the later batches of its segment: each of
+            # these reads its strip of this matrix.
             K_bb = materialize(replace(self.K, rows=source, cols=source), self.K.memory_bytes // 4)
         return Segment(x, steps, K_bZ, K_bs_U, K_bb, batches[-1][0], due)
 
@@ -165,6 +171,8 @@ class Setup:
         K = replace(self.K, rows=as_rows(x))
         room = K.memory_bytes // 4
         if self.P.features is not None:
+            # The features K(x, X_s) U are stored for all rows if these are never augmented: U stays
+            # the same, so that no entry with the subsample is evaluated again.
             index = xp.to_device(xp.concat(indices), self.P.features.device)
             features = self.P.features[index]
             return materialize(K, 2 * room), DenseBlock(features)

@@ -60,6 +60,8 @@ class Coordinates:
         `hard` is True if a factor built from landmarks was poor before. Cost for each output: 2/3
         m³ operations, and s m² if only s rows are curved.
         """
+        # For coupled outputs only the diagonal of the second derivative: the factors then separate
+        # by output, and conjugate gradient takes care of the rest.
         curved = problem.loss.curvatures(f, xp.to_float64(problem.targets))
         factors = [_factor(problem, root, column, penalty, hard) for column in curved.T]
         return cls(problem, f, factors)

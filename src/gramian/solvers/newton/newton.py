@@ -162,6 +162,8 @@ class Newton(Solver[LossProblem, NewtonState]):
         baseline = _Baseline.of(stages)
         while True:
             mu = stages.at(s.stage)
+            # The factor of A depends on the curvatures at this point, and is built again in each
+            # step; the root of K_mm is shared by all steps and outputs.
             B = Coordinates.at(mu, root, at.f, self.preconditioner_penalty, s.hard)
             s = s if s is state else _add_metrics(s, stages, B, at, baseline)
             yield s
@@ -186,6 +188,8 @@ class Newton(Solver[LossProblem, NewtonState]):
         """Return the relative residual at which a step ends."""
         if s.stage < len(stages) - 1:
             return self.accuracy
+        # Inexact Newton: a tolerance like the root of the residual keeps superlinear convergence,
+        # and far from the solution spends no iterations on a direction that the next step replaces.
         return max(LEAST_ACCURACY, min(self.accuracy, math.sqrt(s.metrics[RESIDUAL_KEY])))
 
     def _start(self, stages: Stages, root: Root, state: State | None) -> NewtonState:
@@ -218,6 +222,8 @@ class Newton(Solver[LossProblem, NewtonState]):
 def _next(s: NewtonState, at: Point, length: float, cg: int, stages: int) -> NewtonState:
     """Return the state after a step; a full step ends a stage that is not the last."""
     last = s.stage == stages - 1
+    # Earlier stages only provide a start: a full step means that the next penalty is in the range
+    # of Newton's method, and no step at all that this stage gains nothing more.
     ended = not last and (length in (0, 1) or s.tried + 1 >= MOST_OF_A_STAGE)
     return NewtonState(
         s.iteration + 1,

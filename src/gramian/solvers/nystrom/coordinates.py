@@ -125,6 +125,8 @@ class Coordinates:
         for s in islice(states, LANCZOS_PASSES + 1):
             if s.verdict is not None:
                 break
+        # Lanczos finds the largest eigenvalue from below within ten steps, hence the safety factor;
+        # a step of 1 over less would diverge.
         smallest, largest = extremes_of_lanczos(s.lanczos[:, 0], s.lanczos[:, 1])
         return smallest, LANCZOS_SAFETY * largest
 
@@ -178,6 +180,8 @@ class Coordinates:
     def step(self, s: DescentState, beta: Float[Array, "q t"]) -> DescentState:
         """Return the state after a step of constant length. Cost: a pass over the rows."""
         after = self.move(s, beta, self.gradient(beta))
+        # For a quadratic and a stable step the gradient falls in each iteration, so that a norm
+        # that stays is rounding.
         after.stalled = bool((xp.norm(after.gradient, axis=0) >= xp.norm(s.gradient, axis=0)).all())
         return after
 

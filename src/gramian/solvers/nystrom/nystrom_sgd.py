@@ -113,6 +113,8 @@ class NystromSGD(NystromDescent[StochasticState]):
             g = S.C.pull_back(K_Bm.T @ u) / len(B) + S.C.ridge(beta)
             beta -= S.tau * g
             count += 1
+            # A mean of about the last eighth of the iterates: it removes the noise of the batches
+            # without the first iterates, which are far off.
             xp.lerp_(mean, beta, (MEAN_OF_LAST + 1) / (count + MEAN_OF_LAST))
             del K_Bm  # frees the block before the next one is allocated
         return errors

@@ -88,10 +88,14 @@ class Recipe:
         # NaN makes both comparisons below false for the kinds that the user names.
         coupled = estimate_coupling(K, blocks, rng=rng) if recipe.kind == "auto" else math.nan
         if recipe.kind == "cells" or coupled < LITTLE_COUPLING:
+            # Cells alone: there is little between the cells for the columns of a low-rank factor to
+            # describe, and each column would cost n kernel evaluations.
             return BlockCholesky.build(K, blocks, problem.ridge)
         if coupled > MUCH_COUPLING:
             recipe = replace(recipe, kind="rpcholesky")
         factor, residual_trace = recipe._factor(problem, rng)
+        # The trace bounds the norm of K - F F': below the ridge, the low-rank part alone bounds the
+        # condition number by two, and cells could not improve it.
         if not recipe.has_cells or (recipe.kind == "auto" and residual_trace <= problem.shift):
             return LowRankInverse.build(factor, problem.ridge)
         return BlockLowRank.build(K, blocks, factor, problem.ridge)

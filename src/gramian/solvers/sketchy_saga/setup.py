@@ -63,6 +63,8 @@ class Setup:
             r = self.ridge.add_to_rows_(self.K @ coef, coef, xp.arange(n)) - y
             table = self.omega[:, None] * r
             average = self.K.T @ table / n
+        # A ridge in the rows belongs to the row of a landmark, which adds its part of the gradient
+        # to that landmark alone.
         average = self.ridge.add_to_landmarks_(average * n, table, xp.arange(n)) / n
         settings = {
             **self.sketch.settings(),
@@ -76,6 +78,8 @@ class Setup:
             table=table,
             average=average,
             size=self.certificate.norm(rhs),
+            # The residual itself, without weights, as batches measure it later. The floor makes 0 /
+            # 0 of a row of weight zero 0.
             least=float(xp.square(table / self.omega[:, None].clip(min=1e-300)).mean()),
             seed=self.batches.seed,
             settings=settings,

@@ -145,11 +145,15 @@ class Sketch:
     ) -> Sketch:
         """Sketch the Hessian and choose the damping; see `SketchySAGA`."""
         n, m = H.K.shape
+        # 1. Sketch the Hessian of a sample: with fewer than about twice as many rows as the rank,
+        # the last directions of the sketch would be single rows.
         first = H.sample_with_landmarks(max(math.isqrt(n), SKETCH_ROWS, 2 * rank), rng)
         # In float64, because with a small damping P⁻¹ loses the digits of Lambda_1 / rho.
         low = randomized_nystrom(
             first.product, m, rank, first.trace(rng), device=H.K.device, rng=rng
         )
+        # 2. Draw batches, whose largest eigenvalue under P decides the step, and a larger sample
+        # for the rows that these batches lack. One batch of all rows is exact.
         batches = [H.sample(batch, rng) for _ in range(1 if batch >= n else SMOOTHNESS_BATCHES)]
         probe = H.sample(max(4 * batch, SKETCH_ROWS), rng)
         # All dampings start from one vector, so that their smoothness differs by the damping alone.
@@ -160,6 +164,7 @@ class Sketch:
 
         if damping != "auto":
             return at(float(damping))
+        # 3. Lower the damping from the largest eigenvalue on, ten times each.
         top = float(low.values[0]) or 1.0
         steps = MOST_DAMPINGS if H.K.dtype == xp.float64 else MOST_DAMPINGS_FLOAT32
         # The generator builds a sketch only when it is compared, and stops with the first failure.
@@ -180,6 +185,8 @@ class Sketch:
         largest = (largest_eigenvalue(B.product, start, P.__matmul__, P.apply) for B in batches)
         single = 0.0
         if len(batches) > 1:
+            # A few batches rarely have the row with the largest effect: a bound of its effect on a
+            # batch is added, with its entry of the ridge, which P only damps by rho.
             single = (probe.largest_row(P) + probe.hessian.entry / rho) / len(batches[0].omega)
         # Rows whose kernel entries vanish carry no information. Over all rows, L is at least this.
         top = float(low.values[0]) or 1.0
