@@ -143,8 +143,8 @@ class ASkotch(StoresEntries, Solver[FullProblem, ASkotchState]):
         auto = self.convexity == "auto"
         mu = max(curvature, s.convexity) if auto else float(self.convexity)
         excess, limit = s.excess(mu), rule.most_convexity
-        # From this limit on, the formulas would give a step without momentum anyway, and the infinite
-        # excess after the last restart cannot enter them.
+        # From this limit on, the formulas would give a step without momentum anyway, and the
+        # infinite excess after the last restart cannot enter them.
         if not self.accelerated or min(mu, limit) * excess >= limit:
             w = z = x  # algorithm 4: no momentum
         else:  # z <- (z + gamma lambda w) / (1 + gamma lambda) - ...; w <- tau z + (1 - tau) x
