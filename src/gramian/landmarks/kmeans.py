@@ -178,6 +178,7 @@ def lloyd(rows: RowSource, centers: Float[Array, "m d"], iterations: int) -> Clu
         empty = xp.flatnonzero(assignment.sizes == 0)
         # Empty clusters move to the rows farthest from their centers, if such rows exist.
         movable = empty[: int((assignment.farthest[: len(empty)] > 0).sum())]
+        # Equal sums and sizes mean equal clusters: the centers stay where they are from here on.
         same = last is not None and assignment.equals(last)
         if same or (step + 1 >= iterations and len(movable) == 0):
             break

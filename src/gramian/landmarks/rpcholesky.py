@@ -117,6 +117,8 @@ class RPCholesky(SizeOrPenalty):
         m = None if self.m is None else cap_size(self.m, n)
         # Without a number of landmarks the factor may grow to n columns.
         K = K.fitting_device(8 * n * (n if m is None else m))
+        # The cells are filled while the factorisation has the columns of its pivots: a pass of its
+        # own would evaluate all of them again.
         cells = Cells(K.double().diag())
         cholesky = pivoted_cholesky(
             K,
@@ -134,6 +136,8 @@ class RPCholesky(SizeOrPenalty):
         weight = (
             cells.weights(index) if self.weights == "voronoi" else xp.ones(len(index), xp.float32)
         )
+        # The penalty at which the landmarks are good: the residual per row, bounded from below by
+        # its rounding, because a penalty must be positive.
         least_trace = ZERO_RESIDUAL_SHARE * cholesky.trace
         penalty = self.penalty or max(cholesky.residual_trace, least_trace) / n
         return Landmarks(
@@ -215,6 +219,8 @@ def fill_up(cholesky: PartialCholesky, m: int, cells: Cells, rng: RandomStream) 
     index, n = cholesky.pivots, len(cholesky.residual)
     if len(index) >= m:
         return index
+    # The factorisation ends where only rounding of K is left. Further landmarks must still differ
+    # from all others: equal ones would make K_mm singular, and waste their number.
     for candidates in xp.split(rng.permutation(n), FILL_ROWS):
         distinct_candidates = candidates[cells.are_distinct(candidates)]
         new = distinct_candidates[
@@ -223,6 +229,8 @@ def fill_up(cholesky: PartialCholesky, m: int, cells: Cells, rng: RandomStream) 
             )
         ]
         new = new[: m - len(index)]
+        # The cells must know the new landmarks before the next candidates are compared with them. F
+        # F' is K to rounding: their columns cost no kernel evaluations.
         for part in _parts(n) if len(new) else []:
             cells.add(part, cholesky.factor[part] @ cholesky.factor[new].T, new)
         index = xp.concat([index, new])

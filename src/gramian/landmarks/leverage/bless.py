@@ -84,6 +84,8 @@ class PathSelector(LeverageSelector):
         levels = [Level(kappa2, Dictionary.empty(), 0.0, 0.0)]
         for level in self._path(K, kappa2, SMALLEST_PENALTY * kappa2, rng):
             if self.oversampling * level.effective_dimension >= m:
+                # The last level needs more than m rows and the one before fewer: m determines a
+                # penalty between them.
                 penalty = _between(levels[-1], level, m / self.oversampling)
                 break
             levels.append(level)
@@ -101,6 +103,8 @@ class PathSelector(LeverageSelector):
         rng: RandomStream,
     ) -> Level:
         count = max(
+            # Enough candidates for the theorem, for the draw of m distinct rows, and for a stable
+            # estimate of the dimension.
             self.candidates_per_row() * kappa2 / penalty,
             2.0 * m,
             CANDIDATES_PER_ROW * LEAST_LEVEL_ROWS,

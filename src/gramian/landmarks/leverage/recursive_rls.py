@@ -103,6 +103,8 @@ class RecursiveRLS(LeverageSelector):
         n = K.shape[0]
         order = rng.permutation(n)
         base = 192 * math.log(1 / self.delta)
+        # The recursion of algorithm 2, from its innermost call outwards: prefixes of one random
+        # order are the random halves, each contained in the next.
         sizes = _halvings(n, base)
         # The keys of all rows are computed in one pass, and serve the prefixes of all levels.
         keys = row_keys(K.rows)
@@ -118,6 +120,7 @@ class RecursiveRLS(LeverageSelector):
             delta = self.delta / 3 ** (len(sizes) - 2 - level)
             scores = rows.scores(Scorer.build(K, dictionary, penalty))
             d = rows.effective_dimension(scores)
+            # Scores from a sampled dictionary may be too small: the theorem needs upper bounds.
             scores = (SCORE_OVERESTIMATE * scores).clip(max=1.0)
             total = rows.effective_dimension(scores)
             factor = self.oversampling or 16 * math.log(max(total / delta, math.e))
@@ -133,6 +136,8 @@ class RecursiveRLS(LeverageSelector):
 
     def _inner(self, n: int, m: int) -> int:
         """Return the rows of intermediate dictionaries for m landmarks."""
+        # Scoring all rows by a dictionary of this size takes n inner² operations: no more than a
+        # quarter of the later fit's n m entries and m³ operations.
         inner = math.ceil(math.sqrt((n * m + m**3) / (4 * n))) if self.accelerated else m
         return max(inner, LEAST_LEVEL_ROWS)
 
@@ -147,6 +152,8 @@ class RecursiveRLS(LeverageSelector):
             rows = _prefix(keys, order, size)
             scorer = Scorer.build(K, dictionary, _tail_penalty(K, dictionary, inner))
             dictionary = draw_independently(rows, rows.scores(scorer), _log(inner), rng)
+        # The last level has its own dictionary of exactly m rows; smaller dictionaries before it
+        # only have to score well enough.
         penalty = _tail_penalty(K, dictionary, min(inner, m))
         rows = _prefix(keys, order, n)
         scores = rows.scores(Scorer.build(K, dictionary, penalty))

@@ -87,6 +87,8 @@ def proportional(scores: Float[Array, " n"], m: int) -> Float[Array, " n"]:
     # A tiny share for each row fills the sample up if too few scores are positive.
     scores = scores + max(float(scores.sum()) * 1e-12, 1e-300) / len(scores)
     ordered = xp.sort(scores, descending=True)
+    # A row is certain if its share of the remaining sum, times the remaining draws, is 1 or more.
+    # In decreasing order, certain rows come first, and each of them leaves less for the next.
     tails = xp.flip(xp.flip(ordered, 0).cumsum(axis=0), 0)  # sums from each score on
     remaining = m - xp.arange(len(scores), dtype=scores.dtype)  # for it and later scores
     certain = int((ordered * remaining >= tails)[:m].sum())

@@ -119,6 +119,8 @@ class Scorer:
         rows = K if index is None else K[index]
         explained = xp.zeros(rows.shape[0], xp.float64)
         if len(self.factor):
+            # Eq. (3): the score is the part of k(x, x) that the dictionary does not explain. An
+            # empty dictionary explains nothing, and the scores are k(x, x) over the shift.
             squares = _Squares.of(self.factor, self._rows_at_once())
             explained = rows.against(self.points).over_strips(squares)
         # The diagonal is float64: the difference from the explained part cancels for small scores.
@@ -180,6 +182,7 @@ def own_scores(
     """
     shift = K.shape[0] * penalty
     A = gram(K.fitting_device(DICTIONARY_MATRICES * 8 * len(copies) ** 2), points)
+    # Before the factorisation overwrites the diagonal of A.
     bound = (xp.to_host(xp.diagonal(A)) / shift).clip(max=1.0)
     R = _regularised_factor(A, shift * xp.cast_like(copies, A))
     scores = copies * (1 - shift * copies * xp.to_host(la.inverse_diagonal_(R)))

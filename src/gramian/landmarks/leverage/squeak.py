@@ -91,6 +91,8 @@ class Squeak(LeverageSelector):
             J, first = _union(J, new, keys)
             keys, points = keys[first], _stack(K, points, block, J, first)
             scores = own_scores(K, points, J.copies, penalty)
+            # A row of the dictionary represents 1 / copies rows, so that their scores sum to the
+            # effective dimension of all rows so far.
             d = float((scores / J.copies).sum())
             # Probabilities only fall, because a row that was dropped cannot return.
             p = xp.minimum(J.copies, (self.oversampling * scores).clip(min=least))
@@ -115,6 +117,8 @@ class Squeak(LeverageSelector):
         target = 1.1 * m + 3 * m**0.5
         penalty = estimate.penalty_for(target / self.oversampling, least_penalty)
         level = self.sample(K, penalty, rng=rng)
+        # The pass cannot be continued with a smaller penalty, because it has dropped rows: it
+        # starts again.
         while len(level.dictionary) < m and level.penalty > least_penalty:
             level = self.sample(K, max(level.penalty / 4, least_penalty), rng=rng)
         floor = m / n
