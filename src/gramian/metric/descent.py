@@ -210,6 +210,8 @@ class LengthscaleDescent(SampledMetric):
 
     def _start(self, kernel: Kernel, sample: Sample, rows: Rows, frame: _Frame) -> Parameters:
         """Return the lengthscale of the kernel, and the first distinct rows as landmarks."""
+        # All factors start from one lengthscale: the descent must find the features that matter
+        # from a kernel that sees all of them alike.
         lengthscale = lengthscale_of(kernel.resolve(sample.X[:MEDIAN_ROWS]))
         # Equal landmarks make K_mm singular. Twice as many rows make up for copies; if they are
         # more than needed, `unique` has sorted them, and the first ones would be a biased choice.
@@ -307,6 +309,8 @@ def _evaluate(
     try:
         error = NystromFit.of(kernel, at, rows).held_out(held_rows)
     except la.NotPositiveDefinite:
+        # No error to the caller: a state of infinite error is never chosen, and the states before
+        # it remain.
         error = math.inf
     scales, landmarks = np.exp(at.log_scales) / frame.unit, at.Z * frame.unit + frame.mean
     return DescentState(

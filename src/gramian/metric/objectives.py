@@ -152,8 +152,13 @@ class NystromFit:
         """
         own, K_vm, coef = self.rows, self._entries(rows.X), self.coef()
         errors = K_vm @ coef - rows.Y
+        # The gradient of a logarithm is relative: errors of batches of unlike noise then count
+        # alike in the running means of the optimiser.
         squares = rows.weights @ np.square(errors)
         outer = 2 * rows.weights[:, None] * errors / squares.sum()
+        # H = L B B' L', so that a product with its inverse is four triangular solves. H itself
+        # would square the condition number of K_nm; half of the solves serve the gradient of the
+        # penalty as well.
         half = _solve(self.B, _solve(self.B, _solve(self.L, K_vm.T @ outer)), trans=1)
         b = _solve(self.L, half, trans=1)
         of_nm = own.root * (self._residuals() @ b.T - (self.A.T @ half) @ coef.T)
@@ -176,17 +181,25 @@ class NystromFit:
         """
         n, shift, eye = self.rows.total, self.shift, np.eye(len(self.B))
         coef, residuals = self.coef(), self._residuals()
+        # 1. The data fit with its penalty is Y' W (Y - f) at its minimum: the norm of f is not
+        # needed.
         fit = np.sum(self.rows.root * self.rows.Y * residuals) / residuals.shape[1]
+        # 2. With M = A A' + shift I, the effective dimension tr(A A' M⁻¹) is m - shift tr(M⁻¹).
         inverse = _solve(self.B, _solve(self.B, eye), trans=1)
         dimension = len(eye) - shift * inverse.trace()
-        # The trace of W K is N for a kernel of diagonal 1. Rounding may exceed it by a little.
+        # 3. The trace of W K is N for a kernel of diagonal 1. Rounding may exceed it by a
+        # little.
         missed = max(n - np.square(self.A).sum(), 0.0) / (n * shift)
+        # 4. Gradients. The missed trace multiplies the data fit, whose gradient it enlarges; where
+        # it was cut off at zero it has no gradient of its own.
         s = 2 * (1 + missed) / (n * residuals.shape[1])
         of_missed = fit / (n * n * shift) if missed > 0 else 0.0
         S = 2 * (shift / n * inverse @ inverse - of_missed * eye)
         solved = _solve(self.L, S, trans=1)
         of_nm = self.rows.root * (self.A.T @ solved.T - s * residuals @ coef.T)
         of_mm = s / 2 * shift * coef @ coef.T
+        # K_mm enters A through L alone: its differential is a triangular half, hence the factor of
+        # 1/2; the result is symmetric after `_gradients` adds its transpose.
         of_mm -= solved @ _solve(self.L, self.A @ self.A.T, trans=1).T / 2
         of_dimension = shift / n * np.sum(inverse * (shift * inverse - eye))
         of_penalty = (
@@ -212,7 +225,9 @@ class NystromFit:
         X, Z = X * scales, self.at.Z * scales
         of_X = gradients(self.kernel, X, Z, of_rows)
         of_Z = gradients(self.kernel, Z, X, of_rows.T)
+        # Each landmark is in a row and in a column of K_mm.
         of_Z += gradients(self.kernel, Z, Z, of_mm + of_mm.T)
+        # Scales multiply rows and landmarks: d / d log s is the sum of coordinates times gradients.
         of_scales = np.sum(X * of_X, axis=0) + np.sum(Z * of_Z, axis=0)
         return Parameters(of_scales, np.asarray(of_penalty), of_Z * scales)
 

@@ -246,6 +246,8 @@ class RecursiveFeatureMachine(SampledMetric):
             X = xp.concat([X, sample.held_X, sample.X[:m]])[:s]
             if w is not None and sample.held_weights is not None:
                 root = xp.sqrt(xp.concat([w[m:], sample.held_weights, w[:m]])[:s])
+        # Gradients at mapped rows; `outer_products` pulls them back to the features, where M is
+        # defined.
         mapped = X if last.map is None else last.map.forth(X)
         K = KernelOperator(last.fit.kernel, mapped, last.fit.centers, run.engine, meter=run.meter)
         return outer_products(K, mapped, xp.cast(last.fit.coef, X.dtype), last.map, root)
