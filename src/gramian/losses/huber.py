@@ -83,6 +83,8 @@ class Huber(Loss):
         return (f - y).clip(-self._delta, self._delta)
 
     def curvatures(self, f: Array, y: Array) -> Float[Array, "n q"]:
+        # The second derivative has a jump at delta; either value serves at the jump, where `slopes`
+        # is continuous.
         return xp.to_float64(xp.abs(f - y) <= self._delta)
 
     @property

@@ -81,6 +81,7 @@ class Quantile(Loss):
 
     @property
     def link(self) -> Link:
+        # Levels are fitted one by one, and their functions may cross between the rows.
         return SORTED if len(self._taus) > 1 else IDENTITY
 
     def unit(self, y: Array, weights: Array) -> float:
@@ -100,6 +101,8 @@ class Quantile(Loss):
         off, tau = y - f, self._levels(f)
         if self.smoothing == 0:
             return xp.where(off >= 0, tau * off, (tau - 1) * off)
+        # The smooth form exceeds the pinball loss by at most smoothing log 2, at the kink;
+        # `softplus` does not overflow far from it.
         return tau * off + self.smoothing * xp.softplus(-off / self.smoothing)
 
     def slopes(self, f: Array, y: Array) -> Float[Array, "n q"]:
@@ -110,8 +113,10 @@ class Quantile(Loss):
 
     def curvatures(self, f: Array, y: Array) -> Float[Array, "n q"]:
         if self.smoothing == 0:
+            # The exact loss is linear on both sides: Newton's method needs its smooth form.
             return xp.zeros_like(f)
         at = (f - y) / self.smoothing
+        # 1 - sigmoid(at) would round to zero far above the target, see `Logistic.curvatures`.
         return xp.sigmoid(at) * xp.sigmoid(-at) / self.smoothing
 
     def smooth_kink(self, share: float) -> Quantile:
