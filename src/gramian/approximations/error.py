@@ -108,6 +108,8 @@ def frobenius_error(K: KernelOperator, features: FeatureMap) -> float:
     for rows, strip in difference.K.strips():
         residual = xp.to_host(strip)
         F_rows = difference.rows_of(rows)
+        # Entry by entry: the expansion by products of F'F and F'K F loses all digits of small
+        # errors.
         for columns, F_columns in difference.strips():
             xp.addmm_(residual[:, columns], F_rows, F_columns.T, alpha=-1.0)
         total += xp.square(residual).sum()

@@ -115,6 +115,8 @@ def pivoted_cholesky(
     """
     max_rank = K.shape[0] if k is None else min(k, K.shape[0])
     rule = pivoting(method, k, block)
+    # Residuals are differences of nearly equal numbers: with float32 entries they would be rounding
+    # long before the factorisation has k pivots.
     state = _GrowingFactor(K.double(), k)
     goal = max(tol * state.trace, target)
     while state.rank < max_rank and float(state.residual.sum()) > goal:
@@ -150,6 +152,8 @@ class _GrowingFactor:
         drawn = rule.draw(self.residual, rng)
         rows = as_rows(self.K.rows.take(drawn))
         at_drawn = self.buffer[: self.rank, drawn]
+        # The residual among the drawn rows alone decides which of them become pivots: full columns,
+        # n entries each, are evaluated for these only.
         H = replace(self.K, rows=rows, cols=rows).dense() - at_drawn.T @ at_drawn
         # Pivots are eliminated one after the other, with a few numbers each: on the host.
         small = Elimination(xp.to_host(H), xp.to_host(self.floor[drawn]))
@@ -200,6 +204,7 @@ class _GrowingFactor:
     def _make_room(self, rank: int) -> None:
         capacity, n = self.buffer.shape
         if rank > capacity:
+            # Growth by a factor: all copies together cost no more than a few of the last one.
             larger = xp.empty((min(max(rank, 3 * capacity // 2), n), n), like=self.buffer)
             larger[: self.rank] = self.buffer[: self.rank]
             self.buffer = larger
