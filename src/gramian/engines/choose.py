@@ -127,6 +127,8 @@ def _best(kernel: Kernel | None, dtype: xp.DType, sparse: bool) -> Engine:
         return kernel is None or engine.covers(kernel, dtype=dtype, sparse=sparse)
 
     if has_fused_tiles():
+        # A kernel without fused tiles stays on the GPU: tiles of torch are far faster there than
+        # compiled ones on the host.
         fused: Engine = _triton_engine().TritonEngine()
         return fused if covers(fused) else tiled_on(fused.device)
     if (
@@ -156,6 +158,8 @@ def _engine_called(spec: str) -> Engine:
             "engine", spec, known_names, _hint(spec).removeprefix("; "), UNKNOWN_FORM
         )
     devices = _devices(device)
+    # Checked before an engine is made, so that the error names the setting and the remedy, and not
+    # a missing module.
     if name == "triton":
         import_torch(Text("{engine=}", spec))
     if name == "torch" and device != "cpu":

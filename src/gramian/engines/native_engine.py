@@ -160,6 +160,7 @@ class NativeEngine(Engine):
         def part(start: int, stop: int) -> None:
             tiles.plan.matvec(rows, start, stop, columns, out[start:stop])
 
+        # The factor of a scaled kernel multiplies the result, instead of each entry.
         self._over_rows(part, x, z, tiles)
         return xp.multiply_(out, factor)
 
@@ -267,10 +268,14 @@ class NativeEngine(Engine):
     def workspace_bytes(self, m: int, d: int, t: int, itemsize: int) -> int:
         threads, width = self._threads(), m + MIN_PART_ROWS
         packed = max(8 * d, piece_bytes(d))
+        # 1. The columns: packed coordinates, coordinates in float64, and their part of v.
         columns = width * (packed + (d + t + 2) * 8) + m * d * itemsize
+        # 2. A strip of entries for each thread, or the sums of gradients, if these are larger.
         strip = 8 * width * 8 + (1 << 20) + STRIP_ROWS * (packed + (10 * t + 2) * 8)
         sums = max(min(t * (d + 1), GRADIENT_SUMS), d + 1)
         strip = max(strip, (1 << 18) + GRADIENT_BYTES * sums)
+        # 3. Sums over all columns: parts that wait to be added up, one for each thread, and the
+        # total.
         sums = (threads * self._parts_per_thread(m * t) + threads + 1) * width * t * 8
         compiled = threads * strip + columns + sums
         # A kernel without compiled tiles is computed by tiles of NumPy within the same budget.

@@ -173,6 +173,7 @@ class Compiled:
         plan = tiles()(
             settings.isa,
             tile_name(kernel),
+            # The definition of the Tanimoto kernel is a part of the name of its tiles.
             *_two([] if isinstance(kernel, Tanimoto) else parameters(kernel)),
             abs(kernel.scale) if isinstance(kernel, Radial) else 1.0,
             difference,
@@ -180,6 +181,7 @@ class Compiled:
             z,
             origin,
             factor,
+            # The diagonal as numbers: a distance of 0 would come out as rounding.
             None if diagonal is None else xp.cast(kernel.diag(z), tile),
             diagonal or 0,
             0 if split is None else split.pieces,

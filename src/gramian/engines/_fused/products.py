@@ -73,6 +73,8 @@ class Fused:
         ValueError
             If the lengthscale is not a number yet, or is for another number of features.
         """
+        # These kernels depend on x - z alone: around their mean the rows have the smallest norms,
+        # and cancellation costs the fewest digits.
         origin = z.mean(dim=0, dtype=torch.float64)
         columns = in_lengthscales(kernel, z, origin)
         reach = norm(columns, 2).square_() if isinstance(kernel, Radial) else norm(columns, 1)
@@ -87,6 +89,7 @@ class Fused:
         right = Points.prepare(columns, scale, distance)
         left_points = right
         if x is not z:
+            # The largest array so far, and not needed any more: rows of x may be as large.
             del columns
             left_points = Points.prepare(in_lengthscales(kernel, x, origin), scale, distance)
         constants = {

@@ -100,6 +100,7 @@ def from_products(
     features = tl.arange(0, BD).to(tl.int64)
     x += rows[:, None] * x_row + features[None, :] * x_feature
     z += cols[None, :] * z_row + features[:, None] * z_feature
+    # Rows are padded with zeros to whole blocks of features, so that no load needs a mask.
     for _ in range(0, D, BD):
         s = dot(tl.load(x), tl.load(z), s, DISTANCE)
         x += BD * x_feature
@@ -140,6 +141,7 @@ def times(
 ):  # fmt: skip
     """Return the product of a tile of BM rows with the rows of v for its columns."""
     if T == 1:
+        # Tensor cores multiply at least 16 columns: for one, a sum over the tile is cheaper.
         return tl.sum(K * tl.load(v + cols)[None, :], axis=1)[:, None]
     targets = tl.arange(0, T).to(tl.int64)
     v_tile = tl.load(v + targets[None, :] * v_target + cols[:, None])

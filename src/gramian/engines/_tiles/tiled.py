@@ -45,6 +45,7 @@ class Tiled(TileSizes):
             )
         rows, cols = self.tile_shape(tiles.m, tiles.dtype.itemsize)
         v = xp.cast(xp.to_device(v, tiles.device), tiles.dtype)
+        # Ranges of columns are prepared once, and serve all tiles of rows.
         columns = [(*column, v[column[0] : column[1]]) for column in tiles.columns(cols)]
 
         def part(bounds: tuple[int, int]) -> Array:
@@ -83,6 +84,8 @@ class Tiled(TileSizes):
         if pays(tiles, t):
             product = self._factored_normal(tiles, v, weights, targets)
             return xp.to_device(product, xp.device_of(z))
+        # A strip has all columns of its rows: the residual of a row is complete only after its last
+        # column, and only then can K' be applied, to entries that are still in the cache.
         rows, columns = self.strip_rows(tiles.m), tiles.columns(TILE_COLUMNS)
         v, weights, targets = (
             None if u is None else xp.cast(u, tiles.dtype) for u in (v, weights, targets)
@@ -140,6 +143,7 @@ class Tiled(TileSizes):
             return out
 
         workers = range(min(threads, len(columns)))
+        # A device runs one call after the other anyway: threads would only compete for its memory.
         parts = map(part, workers) if not self.on_host else run(threads, part, workers, tiles.stop)
         return xp.to_device(sum_of(parts), xp.device_of(x))
 
