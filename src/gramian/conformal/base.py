@@ -139,12 +139,15 @@ class ConformalMethod(ABC):
         target, which are sorted.
         """
         ends = [self.bounds(part, model, rows, settings) for part in parts]
+        # One part: all scores belong to the same functions, so that one quantile serves all rows.
         if len(ends) == 1:
             low, high, s = ends[0]
             half = s * quantile_of_scores(parts[0].scores, level)
             return xp.stack([low - half, high + half], axis=2)
         n, t = ends[0][0].shape
         out = xp.empty((n, t, 2), xp.float64)
+        # Several parts: each held-out row bounds each new row by the functions that did not see it.
+        # These n c bounds are sorted block by block, as all of them may exceed the memory.
         step = max(1, SORTED_BOUNDS // (sum(len(part.scores) for part in parts) * t))
         for start in range(0, n, step):
             block = slice(start, start + step)
@@ -217,9 +220,11 @@ def _order_ends(
         highs.append(high[:, :, None] + off)
     n = sum(len(part.scores) for part in parts)
     k = math.ceil((n + 1) * level - 1e-9)
+    # Too few scores for this level: only infinite ends keep the guarantee.
     if k > n:
         f = ends[0][0]
         return xp.stack([xp.full_like(f, -math.inf), xp.full_like(f, math.inf)], axis=2)
+    # Order statistics by selection: a full sort would take log(c) times as long.
     lower = xp.kth_smallest(xp.concat(lows, axis=2), n + 1 - k, 2)
     upper = xp.kth_smallest(xp.concat(highs, axis=2), k, 2)
     return xp.stack([lower, upper], axis=2)

@@ -86,11 +86,15 @@ class GroupColumn:
             problem = f"is no column that the model uses: it uses {join_words(encoding.names)}"
             raise _refusal(given, problem + did_you_mean(name, encoding.names))
         start = 0
+        # A column may have several features, which follow each other: the group of a row is the
+        # combination of all of them.
         for column in encoding.used_columns:
             stop = start + len(column.features)
             if column.name == name:
                 break
             start = stop
+        # Training rows leave their own fold out of the means: calibration rows and new rows of one
+        # level would be in different groups.
         if isinstance(column, TargetMeans) and not is_held_out:
             problem = (
                 "is encoded by means of the target in each level, and these means differ between "
@@ -108,6 +112,7 @@ class GroupColumn:
         """Return the groups of calibration rows; ValueError if nearly each row is its own."""
         values = xp.concat([self.values(rows) for rows in sources])
         known_values = xp.unique(values, axis=0)
+        # Groups this small could not calibrate any usual level, so that the column is a mistake.
         if len(known_values) * LEAST_GROUP_ROWS > len(values):
             problem = f"has {len(known_values)} values in {len(values)} calibration rows"
             raise _refusal(self.name, problem, "name a column of few values, such as a category")

@@ -41,9 +41,12 @@ class ConformalPredictor:
     groups: RowGroups | None = None
 
     def __post_init__(self) -> None:
+        # Checked here and not only in `from_scores`, because files of models come this way, too.
         for s in (part.scores for part in self.parts):
             if s.ndim != 2 or 0 in s.shape or s.dtype != xp.float64:
                 raise ValueError(f"scores must be float64 of shape (c, t), not {tuple(s.shape)}")
+            # Quantile regression has negative scores, which shrink intervals that are too wide; a
+            # distance has none.
             is_refused = not self.method.has_signed_scores and bool((s < 0).any())
             if is_refused or not bool(xp.isfinite(s).all()) or bool((xp.diff(s, 0) < 0).any()):
                 raise ValueError("scores must be finite and at least 0, and increase along columns")
@@ -137,6 +140,8 @@ class ConformalPredictor:
         for code in xp.unique(codes).tolist():
             index = xp.flatnonzero(codes == code)
             parts = self.parts if code < 0 else self._group_parts(code)
+            # One prediction for each group, although the model is the same: the quantile of the
+            # scores is not.
             pieces.append(predict(parts, model, subset(rows, index), level, settings))
             order.append(index)
         return xp.concat(pieces)[xp.concat(order).argsort(stable=True)]
