@@ -52,6 +52,8 @@ def predictions_of(
     if not isinstance(y, RemoteColumns):
         return _in_memory(model, y, model.predict(rows, **settings))
     values = map_predictions(rows, model, **settings)
+    # Most metrics are means of terms, or of counts, that workers add up; a scorer of the user needs
+    # all predictions in one place.
     gathered = [metric.name for metric in metrics if not _is_mergeable(metric)]
     if gathered:
         needed, limit = 8 * len(y) * (values.shape[1] + 1), settings["memory_bytes"]
@@ -107,12 +109,15 @@ def _remote_classes(
     classes = np.asarray(model.classes)
     # Rows may lack classes of the model, and may have labels that are no class of it: -1 below.
     labels = np.union1d(classes, y.classes())
+    # Workers get numbers in place of labels: texts would be compared for each row, and sent.
     places, numbers = np.searchsorted(labels, classes), xp.full((len(labels),), -1)
     numbers[places] = xp.arange(len(classes))
     truth = y.looked_up(labels, xp.to_float64(xp.arange(len(labels)))[:, None])
     # Ranks sort values in each merge of blocks: collect them only if they are reported.
     ranked = [metric for metric in metrics if metric.output == "decision"]
     of_chances = [metric for metric in metrics if metric.output == "probabilities"]
+    # The form of the reliability diagram goes along in the same pass; it is the last one, hence
+    # `[-1]` below.
     means = RowMeans((*filter(None, map(form_of, of_chances)), ShownClass()))
     reduction = ClassMeans(means, numbers, model.class_map, len(classes), bool(ranked))
     summary = values.fold(reduction, truth, size=default_block_size(values))
@@ -138,6 +143,8 @@ def _measure_ranks(metric: Metric, classes: Sequence[Ranks]) -> float:
     """Return the mean over classes of a metric of one class against the rest, from bins."""
     return mean_of_classes(
         metric(
+            # A weighted row for each bin and mark: the function of scikit-learn then sees bins in
+            # place of values.
             np.repeat([False, True], len(ranks.bins)),
             np.tile(np.arange(len(ranks.bins)), 2),
             ranks.counts.T.reshape(-1),

@@ -119,6 +119,7 @@ class Predictions:
         """
         if metric.needs_variation and not self.varies:
             return math.nan
+        # On a cluster, workers have measured block by block: there are no rows to compute from.
         if metric.name in self.measured:
             return self.measured[metric.name]
         if metric.output == "estimator":
@@ -126,8 +127,12 @@ class Predictions:
 
             return score_predictions(metric, self)
         if metric.output == "predictions":
+            # Labels have few distinct pairs of true and predicted class: sorting texts of all rows
+            # for each metric would take seconds.
             rows = self.distinct if self.classes else self
             return float(metric(rows.y, rows.predicted, rows.weights))
+        # A class without training rows has no column in the output: its rows are left out, and a
+        # remark counts them.
         output = self.decision if metric.output == "decision" else self.chances
         is_known = self.numbers >= 0
         if output is None or not is_known.any():
@@ -166,6 +171,7 @@ def _measure_decision(
     return mean_of_classes(
         metric(numbers == label, column, weights)
         for label, column in enumerate(decision.T, first)
+        # One class against the rest is undefined where one of both sides is empty.
         if 0 < np.count_nonzero(numbers == label) < len(numbers)
     )
 

@@ -61,6 +61,8 @@ class Ranks:
 
     def merge(self, other: Ranks, most: int = MOST_BINS) -> Ranks:
         """Return the bins of the rows of both ranks."""
+        # Bits are dropped until the bins fit, so that the error depends on the data and not on the
+        # order of the merges.
         dropped = max(self.dropped, other.dropped)
         # Bins are comparable only if both have dropped the same bits.
         a, b = (ranks._coarser(dropped - ranks.dropped) for ranks in (self, other))
@@ -97,6 +99,7 @@ class Ranks:
             part.cumsum(axis=0) for part in (self.counts.sum(axis=1), self.counts[:, 1])
         )
         n = int(rows[-1])
+        # As `numpy.array_split` divides: the first parts get the rows that remain.
         sizes = [n // parts + (i < n % parts) for i in range(parts)]
         cuts = [sum(sizes[:i]) for i in range(parts + 1)]
         up_to = [_between(rows, marked, cut) for cut in cuts]

@@ -67,6 +67,8 @@ def score_predictions(metric: Metric, predictions: Predictions) -> float:
         Metric of an estimator.
     predictions : Predictions
     """
+    # A scorer calls the methods of an estimator: the adapter returns stored predictions instead, so
+    # that the model predicts once for all metrics.
     adapter = PredictedClasses if predictions.classes else PredictedNumbers
     weights = predictions.weights
     more: dict[str, Any] = {} if weights is None else {"sample_weight": weights}
@@ -79,6 +81,7 @@ def score_predictions(metric: Metric, predictions: Predictions) -> float:
             and predictions.classes
             and predictions.chances is None
         ):
+            # A constant prediction has no probabilities: its metric is undefined, and not an error.
             return math.nan
         message = f"{metric.name} cannot score these predictions of a {predictions.task}: {error}"
         raise ValueError(message) from error
@@ -111,6 +114,8 @@ def find_metric(value: object, task: str, parameter: str) -> Metric:
     from sklearn.metrics import get_scorer, get_scorer_names  # takes a third of a second
 
     is_of_other_task = any(value in metric.names for metric in METRIC_TABLE.values())
+    # Our names come first: scikit-learn negates errors, and `mae` must not become a score. A metric
+    # of the other task has an error of its own, below.
     if callable(value) or (value in get_scorer_names() and not is_of_other_task):
         name = value if isinstance(value, str) else getattr(value, "__name__", repr(value))
         return Metric(

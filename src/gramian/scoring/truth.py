@@ -69,6 +69,7 @@ def truth_of(
     check_columns(table.where, table.names, [name])
     if complete_targets is not None:
         table, _ = drop_missing_target_rows(table, tuple(complete_targets) or (name,))
+    # A remote target stays with its rows, which workers compare with the predictions.
     y: Any = table.remote_columns([name]) if table.remote else target_column(table, [name])
     if loaded.classes is not None and isinstance(y, np.ndarray):
         y = match_labels(y, loaded.classes)
