@@ -52,21 +52,28 @@ FIRST_SHARE = 0.6
 def fits(search: SearchState) -> Iterator[Trial]:
     """Fit the best stems with all rows as centers, or one with the affordable landmarks."""
     walks, heads = _walks(search)
+    # 1. A fit with all rows as centers costs its square: where one of them would not end in time,
+    # many landmarks take its place.
     if not _has_time(search, walks[0].stem):
         search.leave_out("fits with all rows as centers")
         yield from _landmarks(search, search.best_stem())
         return
     if search.default_recipe is not None and _goes_on(search):
+        # 2. The recipe of the defaults competes: the result of a search must not be worse than a
+        # fit without one.
         yield search.fit_trial(_fit_default(search, search.default_recipe))
     while (walk := _next(search, walks, heads)) is not None:
         if not _goes_on(search):
             if not _has_all_fits(search):
                 search.leave_out("lengthscales and kernels with all rows as centers")
             return
+        # 3. The walk decides which lengthscale comes next, from the errors so far.
         step = walk.waiting.pop(0)
         fit = _fit(search, walk.stem, step.multiple, small=step.small)
         walk.add(step, fit, search.loss(fit))
         yield search.fit_trial(fit)
+        # 4. Only the first fit of a walk learns a metric from all rows: later lengthscales of the
+        # walk use it.
         if len(walk.losses) == 1 and _sees_more(search, fit):
             yield from _rounds(search, walk, fit)
         elif len(walk.losses) == 1 and search.flattens:
@@ -88,6 +95,8 @@ def fit_exact_default(search: SearchState) -> Iterator[Trial]:
             search.stems.append(stem)
             yield search.fit_trial(fit)
         else:
+            # The search continues as if this fit had not been made: the recipe competes later, in
+            # `fits`.
             search.fits.clear()
 
 
@@ -288,6 +297,8 @@ def _has_all_fits(search: SearchState) -> bool:
 def _affordable_members(search: SearchState, weights: Sequence[float]) -> list[int]:
     """Return the fits of largest weight whose last fits the budget covers, and the best fit."""
     best = min(range(len(weights)), key=lambda i: search.loss(search.fits[i]))
+    # The best fit comes first, whatever its weight in the average: it is the result if no other
+    # last fit is affordable.
     ordered = sorted(range(len(weights)), key=lambda i: (i != best, -weights[i]))
     members: list[int] = []
     seconds = 0.0

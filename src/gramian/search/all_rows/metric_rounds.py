@@ -51,6 +51,8 @@ def next_round(
     stem, s = fit.stem, machine.gradient_rows
     inputs, w = material.inputs(fit.recipe.inputs), material.weights
     matrices = []
+    # Each split has its own M, from coefficients that have not seen its held-out rows; otherwise
+    # the error of the next round would be an error on training rows.
     for split, map_, kernel, coef in zip(
         material.splits, stem.maps, fit.kernels, fit.coefs, strict=True
     ):

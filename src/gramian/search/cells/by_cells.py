@@ -95,6 +95,8 @@ class CellSearch:
         stems = self._stems()
         if not stems:
             return
+        # The pilot must be as large as the cells will be: the best lengthscale and penalty depend
+        # on the density of the rows.
         rows = cell_sizes.rows_expected(self.search, stems[0], len(self.material.splits[0].train))
         self.pilot = self._timely_pilot(stems, min(rows, PILOT_ROWS))
         for trial in fits(self.pilot):
@@ -127,6 +129,8 @@ class CellSearch:
             return []
         loss = self.pilot.loss
         best_fits: list[FullFit] = []
+        # The best fit of each distance: kernels of one distance give similar functions, whose mean
+        # gains little.
         for fit in sorted(self.pilot.fits, key=loss):
             if not any(same_distance(fit, chosen) for chosen in best_fits):
                 best_fits.append(fit)

@@ -151,6 +151,8 @@ def at_maps(
     few: bool = False,
 ) -> Stem:
     """Fit a recipe with known metrics to a sample of each split."""
+    # Samples are prefixes of one random order: a recipe that is screened first sees rows that the
+    # later fits see as well.
     rows = effort.screen_rows if few else effort.machine.rows
     landmarks = effort.screen_landmarks if few else effort.machine.landmarks
     kernel, fits = recipe.make_kernel(), []
@@ -203,6 +205,8 @@ def _together(
     runs: list[list[RoundFit]] = [[] for _ in splits]
     while True:
         for run, rounds in zip(runs, splits, strict=True):
+            # One round of each split in turn: the gain that decides about the next round is a mean
+            # over the splits.
             next_fit = next(rounds, None)
             if next_fit is None:
                 return runs
@@ -230,6 +234,8 @@ def _of_rounds(material: Material, recipe: Recipe, rounds: Sequence[RoundFit]) -
     gradients = None
     if first.gradients is not None:
         matrices = [r.gradients for r in rounds if r.gradients is not None]
+        # Each split has its own map for its held-out error. The last fit has no split, and uses the
+        # map of the mean.
         gradients = sum(matrices[1:], matrices[0]) / len(matrices)
     maps = tuple(r.map for r in rounds)
     return _stem(material, recipe, maps, gradients, [r.fit for r in rounds])

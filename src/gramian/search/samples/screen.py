@@ -101,10 +101,14 @@ def _inputs(search: SearchState) -> tuple[str, ...]:
 
 def metrics(search: SearchState) -> Iterator[Trial]:
     """Learn a metric for each distance, and try the other kernels with it."""
+    # 1. Stems of the screen have fewer landmarks: their losses are not compared with the losses of
+    # metrics.
     screen, search.screen, search.stems = search.stems, search.stems, []
+    # 2. Two limits of time: rounds that still gain much may use the later one.
     seconds = METRIC_SHARE * search.clock.remaining_seconds
     ends = search.clock.seconds + seconds
     latest = search.clock.seconds + METRIC_AT_MOST * search.clock.remaining_seconds
+    # 3. Sizes of samples, from the seconds of a fit of the screen: no measurement of its own.
     screen_seconds = search.clock.seconds / (len(screen) * len(search.material.splits))
     n = len(search.material.splits[0].train)
     least_landmarks = min(n, search.effort.screen_landmarks, search.effort.machine.landmarks)
@@ -116,6 +120,7 @@ def metrics(search: SearchState) -> Iterator[Trial]:
         search.leave_out("learned metrics")
         search.stems = screen
         return
+    # 4. The same by kernel evaluations, which a budget may limit instead of seconds.
     groups, evaluations_left = search.in_order(screen), METRIC_SHARE * search.clock.evaluations_left
     fits = METRIC_FITS * len(groups)
     search.effort = search.effort.learning(evaluations_left / fits, partial(_cost, search))
@@ -135,6 +140,8 @@ def metrics(search: SearchState) -> Iterator[Trial]:
             # Metrics of earlier groups remain; before the first one, the screen is the result.
             search.stems = search.stems or screen
             return
+        # 5. A single feature has no directions to weigh: the stem is only fitted to the larger
+        # sample.
         if search.space.machine is None or search.material.X.shape[1] == 1:
             yield _fit_again(search, search.best_of(screen, group))
         else:
@@ -190,6 +197,8 @@ def _other_kernels(search: SearchState, group: tuple[str, ...]) -> Iterator[Tria
             search.leave_out("kernels with the learned metric")
             continue
         started = search.clock.steps.read_clock()
+        # The metric is a property of the target more than of the kernel: kernels of one distance
+        # share it, and only the lengthscale starts again.
         recipe = replace(stem.recipe, kernel=kernel, multiple=search.space.first(kernel))
         candidate = _at_maps(search, recipe, stem.maps, stem.gradients)
         search.stems.append(candidate)
