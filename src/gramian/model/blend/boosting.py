@@ -108,6 +108,8 @@ class Boosting:
             return str(lightgbm.train(parameters, data, rounds).model_to_string())
         stop, valid = _EarlyStop(ends), self._dataset(held_out, j, data)
         booster = lightgbm.train(parameters, data, rounds, valid_sets=[valid], callbacks=[stop])
+        # The text, without the rounds after the best one: it is the form of the file, and the same
+        # in every process.
         return str(booster.model_to_string(num_iteration=stop.best_round))
 
     def _dataset(self, part: Examples, j: int, reference: Any = None) -> Any:

@@ -109,6 +109,7 @@ class Trees:
 
         train, texts = examples(X, Y, weights), []
         held_examples = None if held_out is None else examples(*held_out)
+        # The remaining time is divided evenly: the last boosters would otherwise have no rounds.
         seconds, count = ends - read_seconds(), train.labels.shape[1]
         for j in range(count):
             round_limit = MOST_ROUNDS if rounds is None else rounds[j]

@@ -102,6 +102,7 @@ def _inputs(parts: Mapping[str, Any]) -> int:
 def _check_maps(parts: Mapping[str, Any], k: int, d: int) -> None:
     """Raise ValueError unless the maps can be chained from d to k features."""
     quantiles, metric, importances = (parts[n] for n in ("quantiles", "metric", "importances"))
+    # In the order of a prediction: features of the user, quantiles, metric, centers.
     if quantiles is not None and quantiles.features != d:
         raise ValueError(f"the quantile map has {quantiles.features} features, not {d}")
     if metric is not None and metric.outputs != k:
@@ -168,6 +169,7 @@ def _check_classes(parts: Mapping[str, Any], t: int) -> None:
         if parts["probabilities"] is not None:
             raise ValueError("probabilities require classes, which a regression does not have")
         return
+    # Two classes share one column of codes.
     expected = 2 if t == 1 else t
     if len(classes) != expected or len(set(classes)) != expected:
         raise ValueError(f"classes must be {expected} labels for {t} targets, not {classes!r}")

@@ -118,8 +118,11 @@ def with_centers(tensors: dict[str, Array], known_tensors: dict[str, Array]) -> 
 
 def read_member(header: dict[str, Any], tensors: dict[str, Array]) -> dict[str, Any]:
     """Return the arguments of `KernelModel` that are not shared."""
+    # 1. Entries of JSON: a missing key is damage, and raises KeyError; None means that the model
+    # has no such part.
     standardizer, quantiles, cells, link, variance = (header[key] for key in OPTIONAL_ENTRIES)
     starts = (QUANTILES, METRIC, CELLS, VARIANCE)
+    # 2. Tensors of a part have its name in front, which their readers do not know.
     of_quantiles, of_metric, of_cells, of_variance = (
         without_prefix(start, tensors) for start in starts
     )
@@ -138,6 +141,8 @@ def read_member(header: dict[str, Any], tensors: dict[str, Array]) -> dict[str, 
         "link": None if link is None else link_of(link),
         "variance": None if variance is None else Variance.from_parts(variance, of_variance),
     }
+    # 3. A tensor that no part has read is refused: a newer version may have stored a map with it,
+    # and predictions without that map would be wrong without an error.
     known_names = {
         "coef",
         *OPTIONAL_TENSORS,

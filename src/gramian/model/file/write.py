@@ -38,6 +38,8 @@ def write_model(path: str | Path, model: Model, weights: tuple[float, ...] | Non
         "info": dict(model.info),
     }
     tensors = {} if model.encoding is None else with_prefix(ENCODING, model.encoding.tensors())
+    # A single model has its parts in the header itself, as in the first formats: older files and
+    # new ones are read by the same code.
     if weights is None:
         (member,) = model.parts
         header |= member_header(member)

@@ -64,6 +64,8 @@ def deviations(
     total = far_terms = slope = xp.zeros((), xp.float64)
     for share, part in zip(model.shares, model.parts, strict=True):
         variance_of_part, v = residual_variance(part, rows, engine, memory_bytes)
+        # The mean of the variances bounds the variance of the mean, however correlated the members
+        # are.
         total = total + share * (v[:, None] * variance_of_part.scale + variance_of_part.noise)
         # The clamp is left to the sum: out of range is a property of the average, not of a member.
         far_terms, slope = (
