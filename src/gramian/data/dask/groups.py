@@ -66,6 +66,7 @@ def by_group(
        groups are not solved.
     """
     bundles = bundles_of(count, parts, workers.slots(), row_bytes, min(workers.memory(), default=0))
+    # Integer products spread the remainder, so that no bundle has two groups more than another.
     bounds = [count * b // bundles for b in range(bundles + 1)]
     halves = start_split(workers.value(members, parts), bounds)
     # A piece is a task, so that a bundle fetches only its pieces and not all of each part.
@@ -91,6 +92,8 @@ def by_group(
     try:
         for group in range(count):
             (group_result,) = workers.results([tasks[group]])
+            # The future of a result keeps it on its worker: dropped, the worker has room for the
+            # next groups.
             tasks[group] = None
             yield group_result
     finally:
@@ -139,6 +142,8 @@ def split(
             # Groups without rows in a block add nothing, and an empty array each would be sent.
             if len(index):
                 split_parts[group].append([aligned_part[index] for aligned_part in numbers])
+    # Pieces by bundle, without the groups that have no row here: each piece is a result of its own,
+    # and travels alone.
     return [
         {
             group: tuple(np.concatenate(arrays) for arrays in zip(*split_parts[group], strict=True))

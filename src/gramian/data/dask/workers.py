@@ -194,6 +194,8 @@ class Workers:
                 break
             except TimeoutError:
                 last_seen = self._time_last_seen(futures, last_seen)
+        # Results that stay on the workers need no message; if one of them has failed, `gather`
+        # raises its error.
         if not bring and all(future.status == "finished" for future in futures):
             return []
         try:
@@ -263,6 +265,8 @@ class Workers:
 
         All tasks of a worker that was killed are suspected, including tasks that only waited.
         """
+        # Dask names one task, but a worker runs several at once, each of which may have taken the
+        # memory.
         suspects = {str(error.task)}
         for future in futures:
             if future.status == "error" and isinstance(future.exception(), type(error)):

@@ -231,6 +231,8 @@ def _observe_table(
             elsewhere[name] += _gaps(column)
         if batch.num_rows == 0:
             continue
+        # All measurements of a batch in one matrix: the moments of a hundred columns then cost one
+        # pass, not a hundred.
         matrix, start = np.empty((len(seen_rows.folds), columns)), 0
         for watcher, column in zip(watching, batch.columns, strict=True):
             for values in watcher.see(column, seen_rows):
@@ -238,6 +240,8 @@ def _observe_table(
                 start += 1
         if columns:
             moments.add_with_gaps(matrix)
+            # The drawn numbers increase: the rows of this batch among them are a slice, found
+            # without a mask of all rows.
             stop = int(np.searchsorted(drawn, n + len(matrix)))
             sample[taken_rows:stop] = matrix[drawn[taken_rows:stop] - n]
             taken_rows = stop

@@ -121,6 +121,8 @@ def detect_encoding(parts: Iterable[bytes]) -> tuple[str, Text]:
     """Return a likely encoding of a text that is not UTF-8, and a remark for users."""
     from charset_normalizer import from_bytes
 
+    # 1. Only lines with other letters tell encodings apart, and there may be few of them in a long
+    # file.
     lines: list[bytes] = []
     size = 0
     for part in parts:
@@ -130,6 +132,8 @@ def detect_encoding(parts: Iterable[bytes]) -> tuple[str, Text]:
         if size >= DETECTED_BYTES:
             break
     sample = b"".join(lines)[:DETECTED_BYTES]
+    # 2. Most files that are not UTF-8 are western: another encoding must look clearly better, or
+    # cp1252 must give signs within words.
     matches = list(
         from_bytes(sample, cp_isolation=list(CANDIDATE_ENCODINGS), threshold=LARGEST_CHAOS)
     )
@@ -142,6 +146,7 @@ def detect_encoding(parts: Iterable[bytes]) -> tuple[str, Text]:
         or _SYMBOL_IN_WORD.search(decode_bytes(sample, "cp1252"))
     ):
         encoding = likely[0]
+    # 3. A word in the remark lets the user judge the guess at a glance.
     words = re.findall(r"\w+", decode_bytes(sample, encoding))
     shown = next((word for word in words if not word.isascii()), "")
     return encoding, Text(

@@ -42,6 +42,8 @@ def checked_rows(
     row = dialect.first_row
     for batch in batches:
         if is_checked:
+            # One comparison of a column per batch; only rows that repeat its name are read cell by
+            # cell.
             column, name = named[0]
             is_name = pc.equal(batch.column(column), name).fill_null(False)
             for place in np.flatnonzero(is_name.to_numpy(zero_copy_only=False)).tolist():
@@ -88,6 +90,7 @@ def refuse_total(table: MemoryTable, last_texts: Sequence[str | None], first_row
         if not (pa.types.is_integer(field.type) or pa.types.is_floating(field.type)):
             continue
         numbers = to_numpy(table.column(field.name).combine_chunks(), field.name)
+        # Values of both signs may cancel: a rounded sum could then miss the total.
         *above, last = numbers.astype(np.float64).tolist()
         values = [value for value in above if not math.isnan(value)]
         sums = (math.fsum(values), math.fsum(values) / max(len(values), 1))

@@ -97,6 +97,7 @@ class ColumnCandidates:
     def _look_closely(self, texts: pa.Array, row: int) -> dict[Reading, np.ndarray]:
         """Count the values that each reading cannot read, also of readings not tried yet."""
         sample = _sample(texts)
+        # 1. The readings so far, with the values that each of them cannot read.
         places = self._places(self.counts, texts, sample)
         fewest = min(map(len, places.values()), default=None)
         # Readings with patterns of their own are slow: only a column with odd values tries them.
@@ -106,6 +107,8 @@ class ColumnCandidates:
                 np.empty(0),
             )
             odd_texts = [texts[place].as_py() for place in odd[:SAMPLE_VALUES].tolist()]
+            # 2. All readings again only where none is left: the first values of the column were
+            # then unlike the others.
             tried = () if places else () if self.values == 0 else ALL_READINGS
             more = [*tried, *late_readings([*sample, *odd_texts])]
             late_candidates = [r for r in more if r not in places and self.declared.allows(r)]
@@ -115,6 +118,8 @@ class ColumnCandidates:
                 for r, odd_places in late.items()
                 if fewest is None or len(odd_places) < fewest
             }
+            # 3. A reading that comes late has not seen the earlier values: a second pass counts its
+            # odd values among them.
             self.is_late |= bool(better) and self.values > 0
             places |= better
         elif self.stored and self.contradiction is None:

@@ -126,9 +126,10 @@ class Inference:
             return TEXT_READING
         if not column.values:
             return NOTHING_READING
-        # 2. A column such as 1.234, 5.678 is read like the other numbers of the file.
+        # A format that the user gave is no guess.
         if best[0].name.startswith(FORMAT_NAME):
             return best[0]
+        # 2. A column such as 1.234, 5.678 is read like the other numbers of the file.
         if has_either_mark(best):
             return self._choose_mark(column, best, needed)
         # 3. Without a sign of the order of day and month, a guess would be wrong in silence.
