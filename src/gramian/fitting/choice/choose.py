@@ -120,6 +120,7 @@ def choose(
         "chosen: kernel %r, penalty %.3g; mean squared error on held-out rows: %.3g",
         best_scored.kernel, best_scored.penalty, best_scored.loss,
     )  # fmt: skip
+    # The kernel object has its own lengthscale: the setting next to it has no effect any more.
     picked = replace(settings, kernel=best_scored.kernel, lengthscale="median")
     if settings.chooses_penalty:
         picked = replace(picked, penalty=best_scored.penalty)
@@ -128,6 +129,7 @@ def choose(
             picked, standardize="quantile" if best_scored.inputs == "quantile" else True
         )
     picked = _with_tolerance(picked, best_scored.loss if settings.chooses_penalty else None)
+    # Only classes have probabilities, which these predictions of held-out rows calibrate.
     held_values = comparison.of_all_targets(best_scored) if data.coded else None
     return Chosen(picked, None if held_values is None else held_values.shares())
 

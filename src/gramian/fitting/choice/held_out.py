@@ -121,8 +121,6 @@ class HeldOutChoice:
 
         These rows are divided by `splits`, or at random if None, into rows to learn from and
         held-out rows.
-
-        If `index` is None, on all rows.
         """
         n = len(data.rows)
         rows: RowSource = data.rows if index is None else subset(data.rows, index)
@@ -184,6 +182,7 @@ class HeldOutChoice:
         if self.landmarks is not None or self.penalties is not None or not has_few_rows:
             return scored
         least_shift = self._diagonal(scored.kernel) * PATH_SHIFTS[-1]
+        # Only where the loss still fell clearly at the smallest penalty that float32 resolves.
         if not (scored.falling and scored.penalty * self.total < 1.5 * least_shift):
             return scored
         smaller = [least_shift * s / PATH_SHIFTS[-1] for s in SMALL_SHIFTS]
@@ -196,6 +195,8 @@ class HeldOutChoice:
         )
 
     def _full(self, kernel: Kernel, shifts: Sequence[float], *, small: bool = False) -> FullFit:
+        # The fits of a search, with a recipe that holds the kernel itself: a user's kernel has no
+        # name.
         recipe = Given("", self.inputs, object=kernel)
         stem = Stem(recipe, (None,) * len(self.material.splits), None, 0.0, 0.0, (), ())
         return full_fit(

@@ -75,14 +75,19 @@ def choose_penalty(
     if rng is None:
         raise ValueError("the choice of the penalty needs a random generator")
     n = len(data.targets)
+    # 1. A random sample, because each penalty takes a fit of several Newton steps.
     order = rng.permutation(n)[:MOST_ROWS]
     count = max(1, min(MOST_HELD, len(order) // HELD_SHARE))
     validation, learn = xp.sort(order[:count]), order[count:]
     if len(learn) == 0:
         return squared
     m = min(landmarks, MOST_LANDMARKS, len(learn))
+    # 2. A kink is rounded for the fits, since Newton's method needs curvature; the held-out loss
+    # keeps it.
     problem = _problem(K, data, loss.smooth_kink(KINK_WIDTH), learn, m)
     validation_problem = _problem(K, data, loss, validation, 1)
+    # 3. The ridge is the sum of the weights times the penalty: fewer rows have the same ridge at a
+    # larger penalty.
     scale = data.total / problem.total
     on_held = validation_problem.K.against(problem.K.cols)
     best, least_loss, worse = squared, math.inf, 0
@@ -92,11 +97,14 @@ def choose_penalty(
         problem_at_penalty = replace(problem, penalty=squared * multiple * scale)
         stop = [tolerance(COARSE), max_iterations(MOST_STEPS), deadline(ends)]
         coef = solve(problem_at_penalty, Newton(), stop=stop, state=start).state.coef
+        # 4. The next, smaller penalty starts from this function, and needs one or two steps.
         start = State(0, coef)
         loss_value = float(
             validation_problem.mean_loss(on_held @ coef + problem_at_penalty.offset).sum()
         )
         logger.debug("penalty %.3g: held-out loss %.6g", squared * multiple, loss_value)
+        # 5. The path ends after several penalties without a new minimum: the held-out loss is not
+        # exactly convex.
         worse = 0 if loss_value < least_loss else worse + 1
         if loss_value < least_loss:
             best, least_loss = squared * multiple, loss_value

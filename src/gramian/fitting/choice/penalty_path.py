@@ -247,6 +247,8 @@ def _fit_level(
         path_solver.store_bytes,
         prepared=factor,
     )
+    # All folds share landmarks and factor, and differ in the rows alone: their functions are
+    # columns side by side, and are interpolated together.
     starts = _starts(problem, level, factor, before, len(task.folds))
     fits = [
         _fit_fold(task, problem, solver, fold, start)

@@ -112,6 +112,7 @@ def _training_r2(problem: Problem, coef: Float[Array, "m t"], index: Array) -> f
     weight = xp.ones((len(y), 1), like=y)
     if problem.weights is not None:
         weight = xp.to_float64(problem.weights[device_index])[:, None]
+    # A sample of training rows: R2 on them is optimistic, so that a weak value is weak indeed.
     off = _residuals(problem, xp.to_float64(coef), index, y)
     mean = (weight * y).sum(axis=0) / weight.sum()
     spread = float((weight * xp.square(y - mean)).sum())

@@ -74,6 +74,8 @@ def plan(settings: FitSettings, rows: RowSource, targets: int = 1, *, workers: i
     host_bytes, device_bytes = placement.bytes_with_blocks(engine, solver, size)
     if not solver.closed_form:
         spare = solver_choice.spare_bytes(solver, size, limit)
+        # Factors of sparse rows are made only within the memory that is left; their size is known
+        # by a bound.
         host_bytes += min(factor_bytes(kernel, rows), spare)
     iterations = 1 if solver.closed_form else min(settings.max_iter, ASSUMED_ITERATIONS)
     pairs, dtype = evaluations(solver, size, iterations), rows.dtype

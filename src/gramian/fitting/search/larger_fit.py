@@ -62,10 +62,13 @@ def cell_search(
     sample = search.material
     if most <= len(index):
         return None
+    # 1. The rows in memory: the sample, with which the search has compared, and random others.
     in_memory_rows, index = _some_with(index, len(rows), most, sample.rng)
     n = len(in_memory_rows)
     if n < len(rows):
         logger.info("cells have %d of %d rows, as many as memory holds", n, len(rows))
+    # 2. Held-out rows: these of the search, so that losses are comparable, and more, so that most
+    # cells have some.
     validation = index[sample.splits[0].validation]
     is_free = xp.ones(n, xp.bool)
     is_free[index] = False
@@ -76,6 +79,8 @@ def cell_search(
     )
     is_free[:] = True
     is_free[validation] = False
+    # 3. The material of the cells, with the scales and the maps of the sample: its metric belongs
+    # to them.
     material = Material.of(
         rows.take(in_memory_rows),
         xp.cast(targets[in_memory_rows], rows.dtype),
@@ -85,6 +90,7 @@ def cell_search(
         rng=sample.rng,
         scales=sample.scales,
     )
+    # 4. The folds of the user number all rows: here, they number the rows in memory.
     place = xp.full((len(rows),), -1)
     place[in_memory_rows] = xp.arange(n)
     places = [Split(_places(place, fold.train), _places(place, fold.validation)) for fold in folds]
@@ -147,9 +153,12 @@ def with_landmarks(
     """
     material = search.material
     stem, split = search.best_stem(), material.splits[0]
+    # 1. The held-out rows of the search stay held out: its result and this fit are compared on
+    # them. In order, because files are read in order.
     validation, order = xp.sort_with_order(index[split.validation])
     stays = xp.ones(len(rows), xp.bool)
     stays[validation] = False
+    # 2. The maps of the search, applied as rows are read: all rows may not fit in memory.
     mapped: RowSource = rows
     if stem.recipe.inputs == "quantile":
         mapped = material.quantiles.apply(mapped)
@@ -161,6 +170,7 @@ def with_landmarks(
     kernel = stem.fits[0].kernel
     fitted = Complement(mapped, validation)
     K = KernelOperator(kernel, fitted, fitted, search.engine, meter=search.clock.meter)
+    # 3. The ridge of the search, which is the penalty times the rows.
     penalty = stem.penalty * len(split.train) / len(rows)
     landmarks = xp.sort(material.rng.permutation(len(fitted))[:m])
     w = None if weights is None else weights[stays]
@@ -168,6 +178,7 @@ def with_landmarks(
     coef = search.clock.steps.run("landmarks", lambda: _solve(problem, search, checkpoint))
     centers = problem.K.cols.take(xp.arange(m))
     K_held = replace(problem.K, rows=as_rows(mapped.take(validation)))
+    # 4. Predictions in the order of the search, in which its own are.
     values = (K_held @ coef)[order.argsort(stable=True)]
     loss, best = _losses(search, values)
     logger.info("FALKON with %d landmarks: loss %.4g, all rows of the sample %.4g", m, loss, best)

@@ -237,13 +237,17 @@ def _memory(rows: RowSource, t: int, held: int) -> int:
     """Return the bytes of rows in three forms, a preconditioner, and vectors of all penalties."""
     n, d, itemsize = len(rows), rows.width, rows.dtype.itemsize
     s = min(n, MOST_ROWS)
+    # 1. Rows: the sample as standardised rows, normal scores and mapped rows, and copies of more
+    # rows.
     if held:  # more than the sample, in cells
         copies, centers = 3 * s + _copies(n) * held, USUAL_ROWS
     else:
         centers = min(n, 10_000) if n > s else s
         copies = 3 * s + FINAL_FITS * centers
+    # 2. A path of penalties: the columns of its preconditioner, and four vectors for each penalty.
     solver = max(s, centers) * (PRECONDITIONER_RANK * itemsize + 8 * 4 * len(PATH_SHIFTS) * t)
     landmarks = 4 * 8 * PRECONDITIONER_RANK**2
+    # 3. Few rows are factorised instead: the matrix, its factor and a copy.
     beside = solver if s > FEW_ROWS else 3 * 8 * s**2
     return int(copies * d * itemsize + beside + landmarks)
 
