@@ -198,6 +198,8 @@ def dependence(ax: Axes, study: Measurements, curve: Dependence) -> None:
         ax.set_xlim(-0.5, len(places) - 0.5)
     else:
         ax.plot(curve.values, curve.means)
+        # Marks of rows along the lower edge show where the curve is supported by data; as pixels,
+        # because thousands of vector marks would make the page large.
         marks = [v for v in curve.row_values if curve.values[0] <= v <= curve.values[-1]]
         ax.plot(
             marks, np.zeros(len(marks)), "|", color=OTHERS, markersize=8, alpha=0.5,

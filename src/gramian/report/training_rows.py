@@ -51,6 +51,7 @@ def training_warning(
     remark = training_remark(model, truth.table, truth.y)
     if remark is not None:
         return remark
+    # Rows are compared by their bytes: features of one encoding are equal to the last bit.
     keys = _keys(test.features)
     if len(set(keys)) < (1 - MOST_REPEATS) * len(keys):
         return None  # equal rows, as of a few categories, are no evidence
@@ -84,6 +85,7 @@ def _count_shared(keys: list[bytes], train: Truth) -> int:
 
 def _count_centers(part: KernelPart, truth: Truth) -> tuple[int, int]:
     """Return how many of some centers are rows of the table, and the number of these centers."""
+    # Centers are mapped and rounded: they are compared by their distance, relative to their size.
     centers = as_rows(part.centers)
     count = min(len(centers), SAMPLED_CENTERS)
     index = xp.cast(xp.linspace(0, len(centers) - 1, count), xp.int64)

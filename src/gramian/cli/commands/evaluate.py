@@ -34,6 +34,7 @@ def evaluate(
     drop_missing_target: bool = False,
 ) -> Report:
     """Report all metrics, or a single one, of the predictions for a table."""
+    # 1. Everything that can fail without the table is checked before it is read.
     check_outputs({"reliability": reliability}, [model, data])
     check_picture(reliability)
     loaded = load_model(model)
@@ -45,6 +46,8 @@ def evaluate(
     name, y, rows = truth.name, truth.y, truth.rows
     settings = {"engine": engine, "memory_bytes": as_bytes(memory_limit)}
     about = {"model": model, "data": data, "target": name, "rows": len(y), "task": task}
+    # 2. Models of several outputs: quantiles have the pinball loss of their level and no other
+    # metric; several targets have the metrics of each.
     if (levels := loaded.info.get(LEVELS_KEY)) and metric is None:
         return {**about, **quantile_errors(loaded, rows, y, levels, settings)}
     if targets := _targets(loaded, target):
@@ -53,6 +56,7 @@ def evaluate(
         )
         return {**about, "target": list(targets), **errors}
     _check_one_output(loaded, model, "--metric" if levels else "evaluate")
+    # 3. One pass of predictions serves all metrics.
     predictions = predictions_of(loaded, rows, y, metrics, settings)
     if reliability is not None:
         draw_reliability(reliability, *predictions.reliability())
@@ -101,6 +105,7 @@ def _measure_targets(
     for name in targets:
         truth = truth_of(loaded, model, data, name, read, complete_targets)
         if values is None:
+            # All targets are predicted together: the rows are the same for each.
             values = loaded.predict(truth.rows, **settings)
         place = (loaded.target or ()).index(name)
         predictions = Predictions.of(truth.y, values[:, place : place + 1], None)

@@ -195,6 +195,7 @@ def run_search(
         )
         if std:
             check_std(fit_settings, prepared.data.coded, is_blend=options.blend is not None)
+        # After all checks, as in `gramian fit`: an error must not come with advice about a task.
         remark(task.reason(training.y, options))
         scoring = scoring_of(options.scoring, prepared.data)
         settings = SearchSettings(

@@ -142,6 +142,8 @@ def command(data: Path, options: FitOptions, member: Member, rows: int) -> str:
         words += ["--landmarks", "none" if member.all_rows else str(len(member.centers))]
     else:
         words += ["--cells", str(int(np.diff(member.cells.starts).max()))]
+    # The search solved this fit by iterations: the default of a single fit would factorise the
+    # matrix.
     if member.all_rows and rows > DIRECT_ROWS:
         words += ["--solver", "pcg", "--tol", "0.003"]
     return shlex.join([*words, "--out", "tuned.model"])
@@ -153,6 +155,7 @@ def _options_of_data(options: FitOptions) -> list[str]:
     targets = [target] if isinstance(target, str) else target
     words = [word for name in targets for word in ("--target", name)]
     words += ["--drop-missing-target"] if options.drop_missing_target else []
+    # A single fit has no option for groups: their column must be left out, as the search did.
     words += ["--drop", options.groups] if options.groups and not options.features else []
     names = ("features", "drop", "strict", "weight", "validation", "metric")
     for name in (*names, *sorted(READING_OPTIONS)):
