@@ -220,6 +220,7 @@ class FullProblem(_Ridge):
         if self.K.dtype == xp.float64:
             return False
         error = xp.finfo(self.K.dtype).eps * math.sqrt(self.K.shape[0])
+        # The smallest ridge decides: a row of large weight has a small one.
         return float(self.ridge.min()) < 10 * error * largest_diagonal(self.K)
 
     def model(self, coef: Float[Array, "n t"]) -> KernelModel:
@@ -255,6 +256,7 @@ class _AtLandmarks(_Ridge):
         if self.coverage is not None:
             return self.coverage
         n, m = self.K.shape
+        # Points that are no rows say nothing about the rows: none counts as covered.
         return min(m / n, 1.0) if self.centers_are_rows else 0.0
 
     @property

@@ -70,6 +70,8 @@ class CsrArray:
             raise ValueError("sparse rows need one column for each value, and starts that increase")
         if len(columns) and not (columns.min() >= 0 and columns.max() < d):
             raise ValueError(f"a column of sparse rows is outside 0 to {d - 1}")
+        # Columns increase within a row, and may fall from the last entry of a row to the first of
+        # the next one: these places are left out. Compiled code searches columns by bisection.
         inner = np.ones(max(len(columns) - 1, 0), bool)
         inner[starts[(starts > 0) & (starts < len(columns))] - 1] = False
         if (np.diff(columns)[inner] <= 0).any():

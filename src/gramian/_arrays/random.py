@@ -54,6 +54,8 @@ class RandomStream:
     def integers(self, high: int, size: Any = (), dtype: Any = np.int64) -> Any:
         """Return integers uniform in 0, ..., high - 1."""
         count = int(np.prod(size))
+        # As torch: the remainder of one 32-bit word is uneven for a large range, so that it takes
+        # two words there.
         words = self._pairs(count) if high >= 1 << 28 else self._words.random_raw(count)
         drawn = (words % np.uint64(high)).astype(numpy_dtype(dtype))
         return drawn.reshape(size)
@@ -67,6 +69,8 @@ class RandomStream:
         dtype = numpy_dtype(dtype)
         shape = (size,) if isinstance(size, int) else tuple(size)
         count = int(np.prod(shape))
+        # As torch: few numbers come in pairs, of which one is kept for the next call; more of them
+        # in blocks of 16, the last of which is drawn again where it is cut short.
         if count < BLOCK_ROWS:
             drawn = np.array([self._one_normal() for _ in range(count)], dtype)
             return drawn.reshape(shape)
@@ -96,6 +100,7 @@ class RandomStream:
     def state(self) -> np.ndarray:
         """Return the state in torch's layout, as 5,056 bytes."""
         state = self._words.state["state"]
+        # NumPy counts the words that are used, torch the ones that are left, with 1 for none.
         draws_left, after = (1, 0) if state["pos"] == 624 else (625 - state["pos"], state["pos"])
         header = struct.pack(STATE_HEADER, self.seed & (1 << 64) - 1, draws_left, 1, after)
         words = state["key"].astype("<u8").tobytes()
@@ -152,6 +157,7 @@ def _normal_blocks(uniform: np.ndarray) -> np.ndarray:
 def _permute(n: int, words: np.ndarray) -> np.ndarray:
     """Return 0, ..., n - 1, each exchanged with a later one that its word chooses."""
     offsets = (words % np.arange(n, 1, -1, dtype=np.uint64)).astype(np.int64)
+    # Each exchange depends on the ones before it: a loop, which NumPy cannot do at once.
     compiled = load_compiled()
     if compiled is not None:
         order = np.arange(n)

@@ -198,6 +198,7 @@ class Kernel(ABC):
         # The reference evaluation uses float64, so that engines can be compared with it.
         x, z = xp.to_float64(x), xp.to_float64(z)
         if self.stationary and not xp.is_sparse(x):
+            # Around their mean the points have the smallest norms, and the fewest digits cancel.
             origin = z.mean(axis=0)
             x, z = x - origin, z - origin
         return self.tile(self.prepare(x, "left"), self.prepare(z, "right"), out)
