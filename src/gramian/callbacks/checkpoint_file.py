@@ -180,6 +180,8 @@ def _check_value(name: str, value: Any, hint: Any) -> None:
     if hint is bool:
         good = isinstance(value, bool)
     elif hint in (int, float):
+        # By the type itself, as a boolean is an integer to Python; and within 64 bits, which JSON
+        # does not limit.
         good = type(value) in ((int,) if hint is int else (int, float)) and not math.isnan(value)
         good = good and (hint is float or 0 <= value < 2**63)
     else:
@@ -209,11 +211,15 @@ def _restore(cls: type, values: dict[str, Any], tensors: dict[str, Array], prefi
     restored = {}
     for f in fields(cls):
         hint = hints[f.name]
+        # A file of an older version lacks fields that came later: their defaults are the state of
+        # such a fit.
         if f.metadata.get(ADDED_LATER) and f.name not in values and prefix + f.name not in tensors:
             continue
         if isinstance(hint, type) and is_dataclass(hint):
             nested = (values.pop(f.name), tensors, f"{prefix}{f.name}.")
             restored[f.name] = _restore(hint, *nested)
+        # Annotations of arrays state their axes: `dim_str` tells them from numbers and
+        # dictionaries.
         elif hasattr(hint, "dim_str"):
             restored[f.name] = tensors.pop(prefix + f.name)
         else:

@@ -73,10 +73,13 @@ class Validate:
             return
         predicted, y = self.predict_state(problem, state)
         weights = None if self.weights is None else xp.cast(xp.to_host(self.weights), xp.float64)
+        # The solver sees scaled targets: `scale` brings errors back to the units of the user.
         truth, values = ((part * self.scale).reshape(-1) for part in (y, predicted))
         of_entries = None if weights is None else xp.repeat(weights, y.shape[1])
         state.metrics[VALID_RMSE] = float(METRIC_TABLE["rmse"](truth, values, of_entries))
         if self.coded:
+            # Codes are compared by the class that they stand for: their squared error says little
+            # about wrong labels.
             truth, labels = (likeliest(part) for part in (y, predicted))
             of_rows = None if weights is None else weights
             state.metrics[VALID_ERROR] = float(METRIC_TABLE["error"](truth, labels, of_rows))

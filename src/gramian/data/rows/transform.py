@@ -122,6 +122,7 @@ def _check_standards(rows: RowSource, mean: Array, scale: Array) -> None:
             f"the rows have {d} features, but the standardisation has a mean for {xp.size(mean)} "
             f"and a scale for {xp.size(scale)}"
         )
+    # `not (scale > 0)` is also true for NaN.
     if not bool((scale > 0).all()):
         smallest = float(scale.min())
         raise ValueError(f"the scale of each feature must be above zero, got {smallest:g}")
