@@ -1,4 +1,7 @@
-"""Objects for the names in settings: kernel, metric, loss and engine."""
+"""Objects for the names in settings: kernel, metric, loss and engine.
+
+`gramian.fitting.methods.prepare` replaces each "auto" of the settings by a value.
+"""
 
 from __future__ import annotations
 
