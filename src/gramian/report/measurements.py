@@ -70,12 +70,12 @@ class Measurements:
 
     @property
     def metric(self) -> str:
-        """The error that compares the models."""
+        """Key of the error that compares the models."""
         return MAIN_METRIC[self.answers.task]
 
     @property
     def title(self) -> str:
-        """The name of that error in sentences and on axes."""
+        """Name of the error that compares the models, in sentences and on axes."""
         return METRIC_TABLE[self.metric].title
 
     @property

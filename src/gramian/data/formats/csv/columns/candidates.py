@@ -1,4 +1,4 @@
-"""`ColumnCandidates`: readings that may be the one of a column, from its values so far."""
+"""`ColumnCandidates`: the possible readings of a column, given its values so far."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PLAIN_COLUMN = DeclaredColumn()
 
 @dataclass
 class ColumnCandidates:
-    """Readings that may be the one of a column, from the values so far.
+    """Possible readings of a column, given its values so far.
 
     Attributes
     ----------
