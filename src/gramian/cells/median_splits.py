@@ -94,12 +94,16 @@ class MedianSplits(Partition):
         cells, members = 0, xp.arange(len(sample))
         waiting: list[_Waiting] = [(members, self.number_of_cells(n), None)]
         while waiting:
+            # A queue grows the tree level by level: a split then always precedes its children, as
+            # files of trees require.
             index, leaves, parent = waiting.pop(0)
             split = None
             if leaves > 1 and len(index) >= 2 * LEAST_SAMPLE_ROWS:
                 # An odd number of cells divides the rows in the ratio of the cells, not in
                 # halves.
                 split = _split(sample[index], (leaves // 2) / leaves, self.overlap, rng)
+            # Leaves have the numbers -1, -2, ... in place of splits: one array of children serves
+            # both.
             number = -1 - cells
             if split is None:
                 cells += 1

@@ -195,6 +195,8 @@ class _Descent:
             (self.cells.low, self.cells.high, self.cells.direction, self.cells.child), at
         )
         X = self.X[row]
+        # Each row has the direction of its own split: a product row by row, where a matrix product
+        # would need one direction for all.
         where = xp.to_float64((X * xp.cast(direction, X.dtype)).sum(axis=1))
         sides = []
         # `where <= low` matters for splits without a band, where low equals high.
@@ -230,7 +232,7 @@ def _check_shares(count: int, limit: float | int) -> None:
 
 
 def _of(tensors: Iterable[Array], index: Int[Array, " k"]) -> tuple[Array, ...]:
-    """Return rows of tensors by `index_select`, in a quarter of the time of ``tensor[index]``."""
+    """Return the rows `index` of each array."""
     return tuple(tensor[index] for tensor in tensors)
 
 
