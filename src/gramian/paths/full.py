@@ -164,6 +164,8 @@ class FullPath:
         """
         Y = xp.to_float64(self.problem.targets)
         p, t = len(self.penalties), Y.shape[1]
+        # Conjugate gradient for all penalties at once: each column is a system of its own, and they
+        # share the product with K, which is nearly the whole cost.
         B = xp.concat([Y] * p, axis=1)
         penalties = xp.repeat(xp.array(self.penalties, dtype=xp.float64), t)
         # Each penalty has its own diagonal, but one product with K serves all columns.
@@ -188,6 +190,7 @@ class FullPath:
             X, R = X + a * P, R - a * Q
             Z = self.inverse @ R
             previous_rz, rz = rz, (R * Z).sum(axis=0)
+            # Both branches of `where` are computed, so that the divisor of a frozen column is 1.
             P = Z + xp.where(moves, rz / xp.where(moves, previous_rz, 1.0), 0.0) * P
             iteration += 1
 

@@ -71,6 +71,7 @@ class Spectrum:
         R = xp.cholesky(K_mm + jitter * identity)
         # 1. Features F, with the Nystrom approximation F F'. R is the lower factor.
         features = xp.solve_triangular(R, xp.to_float64(K_nm).T, upper=False).T
+        # Roots of the weights on the rows, so that a row of weight w counts as w equal rows.
         features = xp.sqrt(xp.to_float64(weights))[:, None] * features
         # 2. The m x m side has the same eigenvalues as the n x n side, at a fraction of the cost.
         values, vectors = la.eigenpairs(features.T @ features)
@@ -130,6 +131,8 @@ class Spectrum:
         likely amplitude. All rows are centers. Cost: n (t + 1) operations for each shift.
         """
         y = xp.sqrt(xp.to_float64(self.weights))[:, None] * xp.to_float64(Y)
+        # In the basis of eigenvectors each shift costs n numbers, after one product for all of
+        # them.
         inside = xp.square(self.vectors.T @ y).mean(axis=1)
         spreads = []
         for shift in shifts:
