@@ -51,6 +51,7 @@ def with_folds(
             "{groups} and {order} cannot be combined with {test_fraction} or {conformal}, which "
             "hold out rows at random; leave these out"
         )
+    # Splitters may stratify by the target; of a table it is read already.
     y = np.asarray(dataset.data.targets) if isinstance(dataset, WholeRows) else None
     values = [groups, order]
     if isinstance(dataset, WholeTable):
@@ -99,6 +100,8 @@ def folds_by_column(
         values = _values_of_rows("order", order, len(y))
         if not is_splitter(cv):
             splitter = TimeSeriesSplit(USUAL_FOLDS if cv is None else cv)
+        # scikit-learn's splitter takes the order of the rows for the order of time: it divides
+        # sorted places. Stable, so that rows of one moment keep their order.
         place = np.argsort(values, kind="stable")
         return [(place[train], place[test]) for train, test in splitter.split(placeholder)]
     values = _values_of_rows("groups", groups, len(y))

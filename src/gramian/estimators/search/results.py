@@ -67,6 +67,8 @@ def results(result: Searched, scoring: Scoring, *, scaled: bool, coded: bool) ->
     for trial in result.trials:
         squared = scoring.loss is None or trial.step in SAMPLED_STEPS
         losses = trial.losses if squared else ()
+        # A row for each penalty of a path, as a grid search has them; a score of another kind was
+        # computed for the best one only.
         for penalty, loss in losses or ((trial.penalty, trial.loss),):
             # A refit to all rows has no held-out rows, and no error.
             if trial.step == "refit":

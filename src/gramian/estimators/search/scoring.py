@@ -71,10 +71,13 @@ class HeldOutLoss:
             None if weights is None else xp.to_float64(weights),
         )
         if self.classes:
+            # Codes become labels again: metrics of classes compare labels.
             y = np.asarray(self.classes)[likeliest_classes(y)]
         y = y[:, 0] if y.shape[1:] == (1,) else y
         rows = Predictions.of(y, xp.to_float64(values), self.classes or None, probabilities, w)
         value = rows.measure(self.metric)
+        # NaN would rank before everything: a search by an undefined score is an error, which names
+        # the folds.
         if math.isnan(value):
             raise TextError(
                 "{scoring=} requires held-out rows of at least two classes, but the rows that cv "
