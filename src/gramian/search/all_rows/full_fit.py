@@ -121,6 +121,8 @@ def full_fit(
     direct = iterated = shifts
     for split, map_ in zip(material.splits, stem.maps, strict=True):
         sample = material.sample(recipe.inputs, split).with_map(map_)
+        # The median is measured on mapped rows of each split: the metric changes distances, and the
+        # lengthscale is a multiple of them.
         kernel = recipe.make_kernel().resolve(sample.first(MEDIAN_ROWS).X)
         kernels.append(kernel)
         K = KernelOperator(kernel, sample.X, sample.X, engine, meter=clock.meter, **BLOCK_MEMORY)
@@ -158,6 +160,8 @@ def _best(
     # size.
     values = {s: xp.concat([run[s].values for run in runs]) for s in shared}
     losses = {s: squared_loss(values[s], truth, weights) for s in shared}
+    # Shifts decrease, and `min` returns the first of equal losses: the largest penalty, which is
+    # safer away from the rows.
     shift = min(shared, key=lambda s: losses[s])
     points = [run[shift] for run in runs]
     return FullFit(

@@ -110,8 +110,12 @@ def watch_path(
                 point = (values[:, i], stage.coef[i], float(stage.residual[i]), stage.iteration)
                 best[s] = Point(loss, *point)
         current_loss = min(point.loss for point in best.values())
+        # Early stopping by the best penalty of all: it regularises as the penalty does, and saves
+        # iterations that change no prediction.
         looks = 0 if current_loss < (1 - LEAST_RELATIVE_GAIN) * least_loss else looks + 1
         least_loss = min(least_loss, current_loss)
+        # The loss may pause while all residuals are large, see the constant: patience counts only
+        # once the residual of some penalty has fallen.
         settled = bool((stage.residual < UNSETTLED_RESIDUAL).any())
         if solved or late or (settled and looks >= PATIENCE_VALIDATIONS):
             break

@@ -159,6 +159,8 @@ def _attempt(
     if read_seconds() < ends or len(sample.X) <= DIRECT_ROWS:
         return full
     try:
+        # An iterate that was cut short may be far from its solution; a fit with few landmarks is
+        # complete, and takes a small part of the time.
         reduced = _with_landmarks(kernel, sample, shift, clock, engine)
     except FloatingPointError:  # no shift makes its matrix definite to rounding
         return full
