@@ -278,6 +278,8 @@ class EncodedRows(RowSource):
         batch_rows = max(1, min(size, ENCODED_NUMBERS // max(1, len(self._encoding.names))))
         for batch in self._table.batches(self._encoding.names, batch_rows):
             while batch.num_rows:
+                # `start` and `stop` number rows of the table: the block lacks `start + len(out) -
+                # stop` rows.
                 part = batch.slice(0, start + len(out) - stop)
                 rows = np.arange(stop, stop + part.num_rows)
                 self._encode(part, rows, out[stop - start :][: len(rows)], new_values)

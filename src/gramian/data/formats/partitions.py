@@ -72,6 +72,7 @@ def keys_of(paths: Sequence[PurePath], where: str) -> list[tuple[Key, ...]]:
 
 
 def _values(texts: Sequence[str]) -> pa.Array:
+    # Hive and Spark write a missing key as a folder of this name.
     column = pa.array([None if text == _NULL_FOLDER else text for text in texts], pa.string())
     try:
         # All values or none: a key that is a number in one folder and text in another would have

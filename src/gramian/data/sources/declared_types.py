@@ -173,6 +173,8 @@ class DeclaredValues:
         inference = Inference(1, ",", None, [declared], options.decimal, first_row=0)
         for batch in table.batches([name], LOOKED_ROWS):
             inference.add([self.texts(batch.column(0))])
+        # The first pass finds a value of another type; the second one, below, collects the odd
+        # values that the reading leaves as gaps.
         for row, text in inference.contradictions().values():
             raise TextError(
                 "{}: column '{}' has the type {} by {types=}, but row {:,} holds {!r}; give "
