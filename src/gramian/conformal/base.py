@@ -224,7 +224,7 @@ def _order_ends(
     if k > n:
         f = ends[0][0]
         return xp.stack([xp.full_like(f, -math.inf), xp.full_like(f, math.inf)], axis=2)
-    # Order statistics by selection: a full sort would take log(c) times as long.
+    # Order statistics by selection, because a sort of all bounds would take longer.
     lower = xp.kth_smallest(xp.concat(lows, axis=2), n + 1 - k, 2)
     upper = xp.kth_smallest(xp.concat(highs, axis=2), k, 2)
     return xp.stack([lower, upper], axis=2)

@@ -125,8 +125,7 @@ class Coordinates:
         for s in islice(states, LANCZOS_PASSES + 1):
             if s.verdict is not None:
                 break
-        # Lanczos finds the largest eigenvalue from below within ten steps, hence the safety factor;
-        # a step of 1 over less would diverge.
+        # Ten steps approach the largest eigenvalue from below, hence the safety factor.
         smallest, largest = extremes_of_lanczos(s.lanczos[:, 0], s.lanczos[:, 1])
         return smallest, LANCZOS_SAFETY * largest
 
