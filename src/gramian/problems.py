@@ -19,10 +19,9 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from . import _arrays as xp
-from ._arrays import Array
+from ._arrays import Array, Float, Int
 from ._messages.errors import ParameterError
 from .data import RowNumbers, RowWeights, Standardizer, Targets, as_remote_columns, range_of
 from .losses import Loss

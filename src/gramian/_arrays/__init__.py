@@ -10,7 +10,21 @@ import math
 
 import numpy as np
 
-from ._kinds import HOST_DEVICE, Array, Device, DType, is_array, is_tensor, numpy_dtype, torch_dtype
+from ._kinds import (
+    HOST_DEVICE,
+    Array,
+    Bool,
+    Device,
+    DType,
+    Float,
+    Int,
+    Num,
+    Shaped,
+    is_array,
+    is_tensor,
+    numpy_dtype,
+    torch_dtype,
+)
 from .creation import (
     arange,
     array,

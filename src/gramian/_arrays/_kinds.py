@@ -3,11 +3,28 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from .csr_array import CsrArray
+
+if TYPE_CHECKING or "jaxtyping" in sys.modules:
+    from jaxtyping import Bool as Bool
+    from jaxtyping import Float as Float
+    from jaxtyping import Int as Int
+    from jaxtyping import Num as Num
+    from jaxtyping import Shaped as Shaped
+else:
+    # jaxtyping takes a tenth of a second to import, and annotations are text which nobody evaluates
+    # at run time, except in tests, which import jaxtyping first.
+    class Shaped:
+        """Stand-in for a type of jaxtyping: an array with a dtype and a shape."""
+
+        def __class_getitem__(cls, array_and_shape: object) -> Any:
+            return Any
+
+    Bool = Float = Int = Num = Shaped
 
 Array: TypeAlias = Any
 """An array of NumPy, dense or `CsrArray`, or a tensor of torch."""

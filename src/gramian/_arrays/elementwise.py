@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.special
+import scipy  # which imports scipy.special where it is used
 
 from ._kinds import is_tensor, loaded_torch
 
@@ -37,8 +37,16 @@ sin = _elementwise("sin", np.sin)
 floor = _elementwise("floor", np.floor)
 negative = _elementwise("negative", np.negative)
 reciprocal = _elementwise("reciprocal", np.reciprocal)
-sigmoid = _elementwise("sigmoid", scipy.special.expit)
-logit = _elementwise("logit", scipy.special.logit)
+
+
+def sigmoid(x: Any) -> Any:
+    """Return 1 / (1 + exp(-x))."""
+    return x.sigmoid() if is_tensor(x) else scipy.special.expit(x)
+
+
+def logit(share: Any) -> Any:
+    """Return log(share / (1 - share)), the inverse of the sigmoid."""
+    return share.logit() if is_tensor(share) else scipy.special.logit(share)
 
 
 def softplus(x: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.special
+import scipy  # which imports scipy.special where it is used
 
 from ._kinds import is_tensor, loaded_torch, torch_dtype
 from .elementwise import _pair

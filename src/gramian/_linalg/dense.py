@@ -11,10 +11,9 @@ import numpy as np
 import scipy.linalg
 import scipy.linalg.blas
 import scipy.linalg.lapack
-from jaxtyping import Float, Int
 
 from .. import _arrays as xp
-from .._arrays import Array
+from .._arrays import Array, Float, Int
 from . import device as on_device
 from .threads import one_thread_if_small
 

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jaxtyping import Float
-
 from .. import _arrays as xp
-from .._arrays import Array
+from .._arrays import Array, Float
 
 BLOCK_ROWS = 1024
 """Rows of a block: enough for a fast product, and few compared with the matrix."""

@@ -6,10 +6,9 @@ import math
 from dataclasses import dataclass
 
 import scipy.linalg.lapack
-from jaxtyping import Float
 
 from .. import _arrays as xp
-from .._arrays import Array
+from .._arrays import Array, Float
 from . import device as on_device
 from .dense import FLOAT64_EPS, by_blocks
 from .threads import one_thread_if_small

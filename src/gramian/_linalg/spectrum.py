@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from jaxtyping import Float
-
 from .. import _arrays as xp
-from .._arrays import Array, RandomStream
+from .._arrays import Array, Float, RandomStream
 
 LANCZOS_STEPS = 20
 LANCZOS_PROBES = 4

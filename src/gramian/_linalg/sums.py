@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from jaxtyping import Float
-
 from .. import _arrays as xp
-from .._arrays import Array
+from .._arrays import Array, Float
 from .dense import is_on_device
 
 FLOAT32_TERMS = 1024

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import scipy.sparse
-from jaxtyping import Float
 
 from .. import _arrays as xp
-from .._arrays import Array
+from .._arrays import Array, Float
 
 
 class Kept:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
-from jaxtyping import Float
-
 from .. import _arrays as xp
-from .._arrays import Array
+from .._arrays import Array, Float
 from .._arrays.compiled import load_compiled
 from .rows import as_scipy, csr, of_scipy, stored_parts
 

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 import scipy.sparse
-from jaxtyping import Float, Int
 
 from .. import _arrays as xp
-from .._arrays import Array
+from .._arrays import Array, Float, Int
 
 WIDE_FEATURES = 1 << 14
 """Features beyond which points stay sparse that are made dense otherwise, such as landmarks.

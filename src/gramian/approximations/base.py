@@ -6,11 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import ClassVar
 
-from jaxtyping import Float
-
 from .. import _arrays as xp
 from .. import _linalg as la
-from .._arrays import Array
+from .._arrays import Array, Float
 from ..data import RowSource
 from ..kernels import Kernel
 

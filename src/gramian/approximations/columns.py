@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from jaxtyping import Float, Int
-
 from .. import _arrays as xp
-from .._arrays import Array
+from .._arrays import Array, Float, Int
 from ..data import RowSource
 from ..kernels import Kernel
 from .base import FeatureMap

@@ -6,11 +6,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from jaxtyping import Float
-
 from .. import _arrays as xp
 from .. import _linalg as la
-from .._arrays import Array, RandomStream
+from .._arrays import Array, Float, RandomStream
 from .._messages.checks import readable_bytes
 from ..operators import KernelOperator
 from .base import FeatureMap

@@ -12,21 +12,6 @@ The callbacks of a search, ``callback(trial)``, are called with each `gramian.se
 it by returning True: `Progress` shows the trials and the gain of each step.
 """
 
-from __future__ import annotations
+import lazy_loader
 
-from .checkpoint import Checkpoint
-from .checkpoint_file import load_state, save_state
-from .early_stopping import KeepBest
-from .progress import Progress
-from .stages import announce
-from .validate import Validate
-
-__all__ = [
-    "Checkpoint",
-    "KeepBest",
-    "Progress",
-    "Validate",
-    "announce",
-    "load_state",
-    "save_state",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

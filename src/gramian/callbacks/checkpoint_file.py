@@ -152,8 +152,17 @@ def check_state(state: State, problem: Problem | None = None) -> None:
     _check_fields(state, sizes)
 
 
+def _field_types(cls: type) -> dict[str, Any]:
+    """Return the types of the fields of a state: arrays have those of jaxtyping."""
+    # Annotations of arrays have no meaning without jaxtyping, which only a resumed fit imports.
+    import jaxtyping
+
+    kinds = {name: getattr(jaxtyping, name) for name in ("Bool", "Float", "Int")}
+    return get_type_hints(cls, localns=kinds)
+
+
 def _check_fields(state: Any, sizes: dict[str, int]) -> None:
-    hints = get_type_hints(type(state))
+    hints = _field_types(type(state))
     for f in fields(state):
         value = getattr(state, f.name)
         if xp.is_array(value):
@@ -207,7 +216,7 @@ def _flatten(state: Any, prefix: str, tensors: dict[str, Array]) -> dict[str, An
 
 def _restore(cls: type, values: dict[str, Any], tensors: dict[str, Array], prefix: str) -> Any:
     """Return a state from its parts, and remove them from `values` and `tensors`."""
-    hints = get_type_hints(cls)
+    hints = _field_types(cls)
     restored = {}
     for f in fields(cls):
         hint = hints[f.name]

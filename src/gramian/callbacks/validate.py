@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from jaxtyping import Float
-
 from .. import _arrays as xp
-from .._arrays import Array
+from .._arrays import Array, Float
 from .._messages.checks import as_count
 from ..data import as_rows
 from ..engines import choose_within_memory

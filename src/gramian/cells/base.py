@@ -6,10 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from jaxtyping import Float, Int
-
 from .. import _arrays as xp
-from .._arrays import Array, RandomStream
+from .._arrays import Array, Float, Int, RandomStream
 from .._parallel.blas import one_blas_thread
 from .._registries.registry import Registry
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from jaxtyping import Float
-
 from .. import _arrays as xp
-from .._arrays import Array, RandomStream
+from .._arrays import Array, Float, RandomStream
 from .._messages.checks import as_count
 from .base import Partition, partitions
 from .tree import TreeCells

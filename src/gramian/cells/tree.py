@@ -7,10 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from .. import _arrays as xp
-from .._arrays import Array, RandomStream
+from .._arrays import Array, Float, Int, RandomStream
 from .._parallel.workers import default_threads, run
 from .base import Cells, Share, check_names, kinds
 

@@ -8,10 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
-from jaxtyping import Bool, Float, Int
-
 from .. import _arrays as xp
-from .._arrays import Array, RandomStream
+from .._arrays import Array, Bool, Float, Int, RandomStream
 from .._registries.registry import Registry
 from ..data import RowSource
 from .parts import CalibratedPart

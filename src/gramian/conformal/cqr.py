@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from jaxtyping import Float
 
 from .. import _arrays as xp
-from .._arrays import Array, RandomStream
+from .._arrays import Array, Float, RandomStream
 from .._messages.checks import as_share
 from ..data import RowSource
 from .base import RowScores, methods

@@ -6,10 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from jaxtyping import Int
-
 from .. import _arrays as xp
-from .._arrays import Array, RandomStream
+from .._arrays import Array, Int, RandomStream
 from .base import ConformalMethod, RowScores, methods
 from .held_out import errors_of, score_classes
 from .parts import CalibratedPart

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from jaxtyping import Float, Int
-
 from .. import _arrays as xp
-from .._arrays import Array
+from .. import data
+from .._arrays import Array, Float, Int
 from .._messages.checks import did_you_mean, join_words
 from .._messages.errors import SETTING_FORM, ParameterError
-from ..data import Encoding, RowSource, default_block_size
-from ..data.encoding.columns.target_means import TargetMeans
+from ..data import RowSource, default_block_size
 from ..data.rows.views import column_numbers
 
 LEAST_GROUP_ROWS = 2
@@ -44,7 +42,7 @@ class GroupColumn:
         given: str | int,
         rows: RowSource,
         names: tuple[str, ...] | None,
-        encoding: Encoding | None,
+        encoding: data.Encoding | None,
         is_held_out: bool,
     ) -> GroupColumn:
         """Return the column of a name, or the feature of a number.
@@ -79,7 +77,9 @@ class GroupColumn:
         return cls._find_encoded(given, encoding, is_held_out)
 
     @classmethod
-    def _find_encoded(cls, given: str | int, encoding: Encoding, is_held_out: bool) -> GroupColumn:
+    def _find_encoded(
+        cls, given: str | int, encoding: data.Encoding, is_held_out: bool
+    ) -> GroupColumn:
         is_number = isinstance(given, int) and 0 <= given < len(encoding.names)
         name = encoding.names[int(given)] if is_number else str(given)
         if name not in encoding.names:
@@ -93,6 +93,8 @@ class GroupColumn:
             if column.name == name:
                 break
             start = stop
+        from ..data.encoding.columns.target_means import TargetMeans  # only tables have an encoding
+
         # Training rows leave their own fold out of the means: calibration rows and new rows of one
         # level would be in different groups.
         if isinstance(column, TargetMeans) and not is_held_out:

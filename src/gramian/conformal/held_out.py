@@ -7,10 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from jaxtyping import Float, Int
-
 from .. import _arrays as xp
-from .._arrays import Array, RandomStream
+from .._arrays import Array, Float, Int, RandomStream
 from .._messages.errors import TextError
 from .base import ConformalMethod, RowScores
 from .protocols import CalibrationRows, Refit

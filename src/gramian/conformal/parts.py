@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from jaxtyping import Float, Int
-
 from .. import _arrays as xp
-from .._arrays import Array
+from .._arrays import Array, Float, Int
 from .protocols import Predictor
 
 

@@ -6,10 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jaxtyping import Bool, Float
-
 from .. import _arrays as xp
-from .._arrays import Array
+from .._arrays import Array, Bool, Float
 from .._messages.checks import join_words
 from .._messages.errors import Text
 from ..data import RowSource, subset

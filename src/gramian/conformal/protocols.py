@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from jaxtyping import Float, Int
-
-from .._arrays import Array
+from .._arrays import Array, Float, Int
 from ..data import RowSource
 from ..engines import Engine
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from jaxtyping import Bool, Float
-
 from .. import _arrays as xp
-from .._arrays import Array
+from .._arrays import Array, Bool, Float
 from .parts import CalibratedPart
 
 

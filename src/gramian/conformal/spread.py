@@ -7,10 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jaxtyping import Float, Int
-
 from .. import _arrays as xp
-from .._arrays import Array, RandomStream
+from .._arrays import Array, Float, Int, RandomStream
 from .base import RowScores
 from .protocols import CalibrationRows, Predictor, Refit
 

@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
 from .. import _arrays as xp
-from .._arrays import Array
+from .._arrays import Array, Float
 from .copies import CopyCheck, beside, column_name
 from .remote.columns import RemoteColumns, Targets, as_remote_columns
 from .rows.base import RowSource, default_block_size, slices

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
 from .. import _arrays as xp
-from .._arrays import Array
+from .._arrays import Array, Float
 from .._messages.errors import TextError
 from .remote.columns import RemoteColumns
 from .rows.base import RowSource, default_block_size

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor
 
 from .. import _arrays as xp
+from .._arrays import Float, Int
 from .._sparse import is_sparse
 from ..data import RowSource
 from ..data.rows.prefetch import prefetch

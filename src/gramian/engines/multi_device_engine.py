@@ -6,10 +6,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from jaxtyping import Float
-
 from .. import _arrays as xp
-from .._arrays import Array
+from .._arrays import Array, Float
 from .._sparse import slice_rows
 from ..kernels import Kernel
 from ._tiles.ranges import bounds_of, sum_of

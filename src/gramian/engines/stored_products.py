@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from jaxtyping import Float, Int
-
-from .._arrays import Array
+from .._arrays import Array, Float, Int
 from .._arrays.compiled import NATIVE_MODULE
 
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from jaxtyping import Float
-
 from .. import _arrays as xp
-from .._arrays import Array
+from .._arrays import Array, Float
 from ..kernels import Kernel
 from ._tiles.gradients import TiledGradients
 from ._tiles.sizes import DEVICE_TILE_BYTES, TILE_BYTES

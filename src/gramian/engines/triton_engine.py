@@ -9,10 +9,9 @@ from importlib import import_module, metadata
 from typing import TYPE_CHECKING
 
 import torch
-from jaxtyping import Float
 
 from .. import _arrays as xp
-from .._arrays import Array
+from .._arrays import Array, Float
 from .._messages.errors import Text
 from .._sparse import is_sparse
 from ..kernels import Kernel

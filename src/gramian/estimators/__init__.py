@@ -6,37 +6,6 @@ arguments, call the layers below, and keep the results. ``est.plan(X)`` returns 
 before it starts.
 """
 
-from __future__ import annotations
+import lazy_loader
 
-from ..fitting import Plan
-from .approximation_error import nystrom_error
-from .decomposition.cca import KernelCCA
-from .decomposition.fourier import RandomFourierFeatures
-from .decomposition.kmeans import KernelKMeans
-from .decomposition.nystrom import NystromTransformer
-from .decomposition.pca import KernelPCA
-from .io import load
-from .leverage import effective_dimension, leverage_scores
-from .ridge.classifier import KernelRidgeClassifier
-from .ridge.regressor import KernelRidge
-from .search.classifier_cv import KernelRidgeClassifierCV
-from .search.regressor_cv import KernelRidgeCV
-from .table_encoder import TableEncoder
-
-__all__ = [
-    "KernelCCA",
-    "KernelKMeans",
-    "KernelPCA",
-    "KernelRidge",
-    "KernelRidgeCV",
-    "KernelRidgeClassifier",
-    "KernelRidgeClassifierCV",
-    "NystromTransformer",
-    "Plan",
-    "RandomFourierFeatures",
-    "TableEncoder",
-    "effective_dimension",
-    "leverage_scores",
-    "load",
-    "nystrom_error",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -12,22 +12,19 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 
+from .. import data, fitting
 from .._messages.checks import join_words
 from ..data import (
     ReadOptions,
     RemoteColumns,
     RowSource,
     Table,
-    TrainingTable,
     as_remote_columns,
     as_rows,
-    as_table,
     is_table,
-    needs_encoding,
-    target_column,
 )
 from ..data.tables.target import describe_odd_text, number_column
-from ..fitting import FitSettings, Generators, whole_of
+from ..fitting import FitSettings, Generators
 from ..fitting.inputs.targets import as_labels
 from ..model import Model
 from .types import Columns, Read, RowsLike, TargetsLike, Weights
@@ -55,7 +52,7 @@ def column_weights(table: Table, sample_weight: Weights) -> Weights | RemoteColu
     return number_column(table, sample_weight, "weight")
 
 
-def kept_weights(table: TrainingTable, sample_weight: Weights) -> Weights | RemoteColumns:
+def kept_weights(table: data.TrainingTable, sample_weight: Weights) -> Weights | RemoteColumns:
     """Return the weights of the rows that have a target; see `column_weights`."""
     weights = column_weights(table.table, sample_weight)
     if table.has_target is None or weights is None or isinstance(sample_weight, str):
@@ -75,7 +72,7 @@ def is_by_name(X: object, y: object, columns: object, *roles: object) -> bool:
         raise TypeError(f"columns must be a list of names, such as [{columns!r}], not a string")
     has_names = _are_names(y) or any(isinstance(role, str) for role in roles)
     if columns is None and not has_names:
-        return is_table(X) and (isinstance(X, Table) or needs_encoding(X))
+        return is_table(X) and (isinstance(X, Table) or data.needs_encoding(X))
     if not is_table(X):
         raise TypeError(
             f"y or columns names columns, but X of type {type(X).__name__} has none; give X as a "
@@ -107,7 +104,7 @@ def with_read_options(X: RowsLike, y: TargetsLike | None, read: Read) -> RowsLik
         )
     # Labels stay as they are written.
     labels = (y,) if isinstance(y, str) else y if _are_names(y) else ()
-    return as_table(X, options=replace(ReadOptions.of(read), labels=labels))
+    return data.as_table(X, options=replace(ReadOptions.of(read), labels=labels))
 
 
 def refuse_in_parts(estimator: BaseEstimator, X: RowsLike, y: TargetsLike | None) -> None:
@@ -116,7 +113,7 @@ def refuse_in_parts(estimator: BaseEstimator, X: RowsLike, y: TargetsLike | None
     if model is not None and not hasattr(estimator, "_fitted"):
         raise ValueError("partial_fit cannot continue a loaded model, which only predicts; use fit")
     encoded = model is not None and model.encoding is not None
-    if encoded or _are_names(y) or (is_table(X) and needs_encoding(X)):
+    if encoded or _are_names(y) or (is_table(X) and data.needs_encoding(X)):
         raise ValueError(
             "partial_fit requires X of numbers without missing values, and y as an array, because "
             "the encoding of a table needs all rows; use fit, or transform each part with a fitted "
@@ -131,7 +128,7 @@ def open_training_table(
     columns: Columns,
     roles: Sequence[Any] = (),
     drop_missing_target: bool = False,
-) -> TrainingTable:
+) -> data.TrainingTable:
     """Open a training table, and set ``n_features_in_`` and ``feature_names_in_``.
 
     Columns of other roles, such as weights, are no features unless `columns` names them.
@@ -144,7 +141,7 @@ def open_training_table(
         if y.dtype.kind == "O" and all(isinstance(value, numbers.Real) for value in y.flat):
             y = y.astype(float)
     leave_out = [role for role in roles if isinstance(role, str)]
-    table = TrainingTable.open(
+    table = data.TrainingTable.open(
         X, cast("Any", y), columns, leave_out, drop_missing_target=drop_missing_target
     )
     estimator.n_features_in_ = len(table.columns)
@@ -152,7 +149,7 @@ def open_training_table(
     return table
 
 
-def check_numbers(table: TrainingTable) -> None:
+def check_numbers(table: data.TrainingTable) -> None:
     """Raise TypeError for text as the target of a regression."""
     texts = _texts(table.y)
     if texts is not None:
@@ -193,7 +190,7 @@ def with_truth(model: Model, X: RowsLike, y: TargetsLike | None) -> tuple[Any, A
     if not is_table(X):
         raise TypeError(f"y names a column, but X of type {type(X).__name__} has no column names")
     table = model.table(X)
-    return table, table.remote_columns(names) if table.remote else target_column(table, names)
+    return table, table.remote_columns(names) if table.remote else data.target_column(table, names)
 
 
 def plan_inputs(
@@ -217,26 +214,26 @@ def plan_inputs(
     """
     y = named_targets(X, y)
     if y is None:
-        named = columns is not None or (is_table(X) and needs_encoding(X))
+        named = columns is not None or (is_table(X) and data.needs_encoding(X))
     else:
         named = is_by_name(X, y, columns)
     if not named:
         return settings, as_rows(X), targets if y is None else target_count(y, labels)
     if y is None:
-        table = as_table(X)
+        table = data.as_table(X)
         chosen = table.names if columns is None else tuple(columns)
         # A plan needs the number of targets, not their values: zeros stand for them.
-        training_table = TrainingTable(table, chosen, None, np.zeros((len(table), targets)))
+        training_table = data.TrainingTable(table, chosen, None, np.zeros((len(table), targets)))
     else:
-        training_table = TrainingTable.open(X, y if _are_names(y) else np.asarray(y), columns)
+        training_table = data.TrainingTable.open(X, y if _are_names(y) else np.asarray(y), columns)
     classes = None
     if labels and y is not None:
         remote = as_remote_columns(training_table.y)
         classes = np.unique(training_table.y) if remote is None else remote.classes()
     # Any seed will do: of the encoded rows a plan uses only shape and type.
     rng = Generators.from_random_state(np.random.RandomState(0))
-    data = whole_of(training_table, settings, rng, labels=classes).without(None)
-    return data.settings, data.train.rows, data.train.targets.shape[1]
+    divided = fitting.whole_of(training_table, settings, rng, labels=classes).without(None)
+    return divided.settings, divided.train.rows, divided.train.targets.shape[1]
 
 
 def target_count(y: TargetsLike | None, labels: bool) -> int:

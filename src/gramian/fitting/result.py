@@ -6,10 +6,8 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from jaxtyping import Int
-
 from .. import _arrays as xp
-from .._arrays import Array
+from .._arrays import Array, Int
 from .._messages.errors import Text, TextError
 from ..metric import LearnedMetric
 from ..model import KernelModel

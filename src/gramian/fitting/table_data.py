@@ -6,10 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float
 
 from .. import _arrays as xp
-from .._arrays import Array
+from .._arrays import Array, Bool, Float
 from ..data import (
     Encoding,
     FittedEncoding,

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from jaxtyping import Float
-
 from .. import _arrays as xp
-from .._arrays import Array
+from .._arrays import Array, Float
 
 PRODUCT_COLUMNS = 256
 """Columns of a product that are made at once, of all features and some columns of v."""

@@ -10,10 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol, SupportsFloat, runtime_checkable
 
-from jaxtyping import Float
-
 from .. import _arrays as xp
-from .._arrays import Array
+from .._arrays import Array, Float
 from .._messages.errors import SETTING_FORM, ParameterError
 from .._sparse import distances, is_sparse, scale_columns
 from .base import Kernel

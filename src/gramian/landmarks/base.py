@@ -8,9 +8,7 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, Field, dataclass, field
 from typing import Any, ClassVar
 
-from jaxtyping import Float, Int
-
-from .._arrays import Array, RandomStream
+from .._arrays import Array, Float, Int, RandomStream
 from .._messages.checks import as_count, as_positive
 from .._messages.errors import TextError
 from .._registries.registry import Registry

@@ -6,15 +6,14 @@ import math
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
-from jaxtyping import Float, Int
-
 from .. import _arrays as xp
 from .. import _linalg as la
-from .._arrays import Array, RandomStream
+from .. import data
+from .._arrays import Array, Float, Int, RandomStream
 from .._linalg.spectrum import Spectrum
 from .._messages.checks import as_count, as_positive
 from .._sparse import is_sparse, squared_norms
-from ..data import BlockReduction, RowSource, as_rows, gather_rows
+from ..data import BlockReduction, RowSource, as_rows
 from ..operators import KernelOperator
 from .base import Landmarks, SizeOrPenalty, cap_size, selectors
 from .leverage.bless import estimate_effective_dimension
@@ -109,7 +108,9 @@ class KMeans(SizeOrPenalty):
         weight = xp.to_host(clusters.sizes) * (len(points) / n)
         penalty = self.penalty or self._penalty(K, points, weight)
         info, coverage = {"inertia": clusters.inertia}, len(points) / n
-        points = K.on_device(gather_rows(as_rows(points), xp.arange(len(points)), K.host_bytes))
+        points = K.on_device(
+            data.gather_rows(as_rows(points), xp.arange(len(points)), K.host_bytes)
+        )
         return Landmarks(points, weight, penalty=penalty, coverage=coverage, info=info)
 
     def kept_bytes(self, n: int, d: int, m: int) -> int:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 
-from jaxtyping import Float, Int
-
 from .. import _arrays as xp
-from .._arrays import Array, RandomStream
+from .._arrays import Array, Float, Int, RandomStream
 from .._messages.checks import as_count
 from ..lowrank import ZERO_RESIDUAL_SHARE, PartialCholesky, pivoted_cholesky
 from ..operators import KernelOperator

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from jaxtyping import Float
-
 from .. import _arrays as xp
-from .._arrays import Array
+from .._arrays import Array, Float
 from .._messages.errors import SETTING_FORM, ParameterError, Text
 from .base import Loss, losses, weighted_mean
 from .links import EXP, Link

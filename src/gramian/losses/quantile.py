@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from jaxtyping import Float
-
 from .. import _arrays as xp
-from .._arrays import Array
+from .._arrays import Array, Float
 from .._messages.checks import join_words
 from .base import Loss, clip_targets, losses, spread, weighted_quantile
 from .links import IDENTITY, SORTED, Link

@@ -6,10 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from jaxtyping import Float, Int
-
 from .. import _arrays as xp
-from .._arrays import Array, RandomStream
+from .._arrays import Array, Float, Int, RandomStream
 
 LEAST_DRAWN_ROWS = 10
 """Least number of rows drawn together: fewer save nothing."""

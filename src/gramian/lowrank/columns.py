@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from jaxtyping import Float
-
 from .. import _arrays as xp
 from .. import _linalg as la
-from .._arrays import Array, RandomStream
+from .._arrays import Array, Float, RandomStream
 from ..operators import KernelOperator
 
 RELATIVE_JITTER = 1e-5

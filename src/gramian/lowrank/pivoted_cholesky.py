@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from jaxtyping import Float, Int
-
 from .. import _arrays as xp
 from .. import _linalg as la
-from .._arrays import Array, RandomStream
+from .._arrays import Array, Float, Int, RandomStream
 from ..data import Subset, as_rows
 from ..operators import KernelOperator
 from ._pivots import Elimination, Pivoting, pivoting

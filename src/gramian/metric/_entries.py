@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
+from .._arrays import Float
 from ..kernels import Kernel, L1Laplacian
 from ..kernels.radial.base import Radial
 

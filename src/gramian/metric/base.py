@@ -6,10 +6,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
-from jaxtyping import Float
-
 from .. import _arrays as xp
-from .._arrays import Array, RandomStream
+from .._arrays import Array, Float, RandomStream
 from .._registries.registry import Registry
 from ..data import LinearMap, RowSource
 from ..kernels import Kernel

@@ -22,11 +22,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
 
 from .. import _arrays as xp
 from .. import _linalg as la
-from .._arrays import Array, RandomStream
+from .._arrays import Array, Float, RandomStream
 from .._messages.checks import as_count, as_positive
 from ..data import LinearMap
 from ..engines import Engine

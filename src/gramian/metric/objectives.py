@@ -20,9 +20,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
-from jaxtyping import Float
 
 from .. import _linalg as la
+from .._arrays import Float
 from ..kernels import Kernel
 from ._entries import entries, gradients
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from jaxtyping import Float
-
 from .. import _arrays as xp
 from .. import _linalg as la
-from .._arrays import Array
+from .._arrays import Array, Float
 from ..data import LinearMap
 from ..operators import KernelOperator
 

@@ -31,10 +31,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jaxtyping import Float
-
 from .. import _arrays as xp
-from .._arrays import Array, RandomStream
+from .._arrays import Array, Float, RandomStream
 from .._messages.checks import as_count
 from ..data import LinearMap
 from ..engines import Engine

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from jaxtyping import Float
-
 from .. import _arrays as xp
-from .._arrays import Array, RandomStream
+from .._arrays import Array, Float, RandomStream
 from ..data import RowSource
 from ..paths.sample import Sample
 

@@ -7,10 +7,8 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from jaxtyping import Bool, Float
-
 from .. import _arrays as xp
-from .._arrays import Array
+from .._arrays import Array, Bool, Float
 from .._messages.checks import as_bytes
 from ..conformal import ConformalPredictor
 from ..data import Encoding, ReadOptions

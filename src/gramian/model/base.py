@@ -8,13 +8,11 @@ from dataclasses import Field, dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from jaxtyping import Bool, Float
-
-from .._arrays import Array
+from .. import data
+from .._arrays import Array, Bool, Float
 from .._messages.checks import join_words
 from ..conformal import ConformalPredictor
 from ..data import (
-    Encoding,
     FilledRows,
     LinearMap,
     QuantileMap,
@@ -23,11 +21,9 @@ from ..data import (
     Standardizer,
     Table,
     as_rows,
-    as_table,
     check_finite,
     is_table,
 )
-from ..data.sources.odd_values import report_odd_values
 from ..data.tables.column_reading import TEXT_COLUMN, ColumnReading
 from ..engines import Engine
 from ..kernels import Kernel
@@ -66,7 +62,7 @@ class Model(ABC):
 
     feature_names: tuple[str, ...] | None
     classes: tuple[Label, ...] | None
-    encoding: Encoding | None
+    encoding: data.Encoding | None
     target: tuple[str, ...] | None
     info: Mapping[str, Any]
     probabilities: Probabilities | None
@@ -323,8 +319,8 @@ class Model(ABC):
             # Options for this file overrule the readings of columns in training.
             columns = {name: c for name, c in columns.items() if c == TEXT_COLUMN or c.mark}
             reading = replace(reading, **{**read, "strict": False})
-        table = as_table(X, options=replace(reading, columns=columns))
-        report_odd_values(table, () if self.encoding is None else self.encoding.names)
+        table = data.as_table(X, options=replace(reading, columns=columns))
+        data.report_odd_values(table, () if self.encoding is None else self.encoding.names)
         return table
 
     def _column_readings(self, reading: ReadOptions) -> dict[str, ColumnReading]:
@@ -353,7 +349,7 @@ class KernelPart(Model):
     target_scale: Float[Array, " t"] | None = None
     feature_names: tuple[str, ...] | None = None
     classes: tuple[Label, ...] | None = None
-    encoding: Encoding | None = None
+    encoding: data.Encoding | None = None
     target: tuple[str, ...] | None = None
     info: Mapping[str, Any] = field(default_factory=dict)
     quantiles: QuantileMap | None = None

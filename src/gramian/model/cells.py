@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from jaxtyping import Int
-
 from .. import _arrays as xp
-from .._arrays import Array
+from .._arrays import Array, Int
 from ..cells import Cells, cells_from_parts, kinds
 
 STARTS_KEY = "starts"

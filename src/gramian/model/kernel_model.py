@@ -6,10 +6,8 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from jaxtyping import Bool, Float
-
 from .. import _arrays as xp
-from .._arrays import Array
+from .._arrays import Array, Bool, Float
 from .._messages.checks import as_bytes, join_words
 from ..data import RowSource, Subset, as_rows
 from ..data.rows.base import default_block_size

@@ -7,10 +7,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from jaxtyping import Float
-
 from .. import _arrays as xp
-from .._arrays import Array
+from .._arrays import Array, Float
 from ..conformal import ConformalPredictor
 from ..data import ArrayRows, RowSource
 from ..data.rows.transform import Blockwise

@@ -9,10 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from jaxtyping import Float
-
 from .. import _arrays as xp
-from .._arrays import Array
+from .._arrays import Array, Float
 from .._sparse import cast
 from ..data import BlockFn, BlockReduction, RowIndex
 from ..engines import Engine

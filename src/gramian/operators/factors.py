@@ -6,10 +6,8 @@ import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from jaxtyping import Float
-
 from .. import _arrays as xp
-from .._arrays import Array
+from .._arrays import Array, Float
 from .._parallel.workers import Stop, run
 from .._sparse import Columns, Kept, cast, is_wide
 from ..data import ENTRY_NUMBERS, RowSource, RowWeights, Targets

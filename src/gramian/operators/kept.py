@@ -6,10 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from jaxtyping import Float, Int
-
 from .. import _arrays as xp
-from .._arrays import Array
+from .._arrays import Array, Float, Int
 from .._parallel.workers import default_threads, run
 from ..data import Complement, RowSource, Subset
 from ..engines import Engine

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from jaxtyping import Float, Int
-
 from .. import _arrays as xp
-from .._arrays import Array
+from .. import data
+from .._arrays import Array, Float, Int
 from .._parallel.workers import default_threads
 from .._sparse import dense, is_sparse
 from ..data import (
@@ -22,7 +21,6 @@ from ..data import (
     Targets,
     as_rows,
     cast_rows,
-    gather_rows,
     subset,
 )
 from ..engines import Engine, choose_engine, choose_within_memory
@@ -335,7 +333,7 @@ class KernelOperator(Streaming):
 
     def points(self, index: Int[Array, " k"]) -> Float[Array, "k d"]:
         """Return rows `index` as points, for columns; mapped from a file if beyond the budget."""
-        return self.on_device(gather_rows(self.rows, index, self.host_bytes))
+        return self.on_device(data.gather_rows(self.rows, index, self.host_bytes))
 
     def with_factors(self, most_bytes: int) -> KernelOperator:
         """Return this operator with its factors in memory, if it has any and they fit.

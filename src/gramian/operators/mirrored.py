@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from jaxtyping import Float
-
 from .. import _arrays as xp
-from .._arrays import Array
+from .._arrays import Array, Float
 from ..engines import Engine
 from ..kernels import Kernel
 

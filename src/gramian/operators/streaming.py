@@ -7,10 +7,8 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from jaxtyping import Float
-
 from .. import _arrays as xp
-from .._arrays import Array
+from .._arrays import Array, Float
 from .._messages.errors import TextError
 from .._sparse import cast, dense
 from ..data import ArrayRows, RowIndex, RowNumbers, RowSource, RowWeights, Targets

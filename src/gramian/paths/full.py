@@ -6,11 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
-from jaxtyping import Float
-
 from .. import _arrays as xp
 from .. import _linalg as la
-from .._arrays import Array, RandomStream
+from .._arrays import Array, Float, RandomStream
 from ..lowrank import columns_factor
 from ..preconditioners import LowRankInverse
 from ..problems import FullProblem

@@ -6,11 +6,9 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from jaxtyping import Float
-
 from .. import _arrays as xp
 from .. import _linalg as la
-from .._arrays import Array
+from .._arrays import Array, Float
 
 RELATIVE_JITTER = 1e-10
 """Added to the diagonal of K_mm, so that it has a Cholesky factor for landmarks close together."""

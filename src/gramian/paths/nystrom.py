@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from jaxtyping import Float
-
 from .. import _arrays as xp
 from .. import _linalg as la
-from .._arrays import Array
+from .._arrays import Array, Float
 from ..problems import NystromProblem
 
 RELATIVE_JITTER = 1e-6

@@ -6,10 +6,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from jaxtyping import Float
-
 from .. import _arrays as xp
-from .._arrays import Array
+from .._arrays import Array, Float
 from .._sparse import slice_rows
 from ..data import LinearMap, as_rows
 from ..engines import Engine

@@ -9,18 +9,6 @@ are matplotlib's objects, which you may change. Drawing imports matplotlib, whic
 ``pip install 'gramian[plots]'`` installs.
 """
 
-from __future__ import annotations
+import lazy_loader
 
-from .convergence import ConvergenceDisplay
-from .importances import ImportanceDisplay
-from .landmarks import LandmarkDisplay
-from .penalty_path import PenaltyPathDisplay
-from .reliability import ReliabilityDisplay
-
-__all__ = [
-    "ConvergenceDisplay",
-    "ImportanceDisplay",
-    "LandmarkDisplay",
-    "PenaltyPathDisplay",
-    "ReliabilityDisplay",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

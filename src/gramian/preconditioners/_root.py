@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from jaxtyping import Float, Int
-
 from .. import _arrays as xp
 from .. import _linalg as la
-from .._arrays import Array
+from .._arrays import Array, Float, Int
 
 ROUNDING_UNITS = 100
 """Pivots below this many eps32 of the mean diagonal are lost in products with float32 entries."""

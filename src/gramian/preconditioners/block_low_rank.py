@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jaxtyping import Float, Int
-
 from .. import _arrays as xp
 from .. import _linalg as la
-from .._arrays import Array
+from .._arrays import Array, Float, Int
 from ..operators import KernelOperator
 from .block_cholesky import BlockCholesky, convert_factor, factorise_, ridge_at
 from .blocks import diagonal_blocks

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from jaxtyping import Float, Int
-
 from .. import _arrays as xp
 from .. import _linalg as la
-from .._arrays import Array, RandomStream
+from .._arrays import Array, Float, Int, RandomStream
 from ..cells import MedianSplits
 from ..data import RowSource, as_rows, gather_rows
 from ..data.rows.base import default_block_size

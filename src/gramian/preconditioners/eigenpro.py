@@ -6,10 +6,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from jaxtyping import Float, Int
-
 from .. import _arrays as xp
-from .._arrays import Array, RandomStream
+from .._arrays import Array, Float, Int, RandomStream
 from ..data import RowSource
 from ..lowrank import POWER_SAFETY
 from ..operators import KernelOperator, largest_diagonal

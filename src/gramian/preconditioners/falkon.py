@@ -7,11 +7,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from jaxtyping import Float, Int
-
 from .. import _arrays as xp
 from .. import _linalg as la
-from .._arrays import Array, RandomStream
+from .._arrays import Array, Float, Int, RandomStream
 from .._linalg.spectrum import Spectrum
 from ..problems import LossProblem, NystromProblem
 from ._root import Root

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import logging
 
-from jaxtyping import Float
-
 from .. import _arrays as xp
 from .. import _linalg as la
-from .._arrays import Array
+from .._arrays import Array, Float
 
 logger = logging.getLogger("gramian")
 

@@ -7,8 +7,6 @@
 fills the template of the page.
 """
 
-from __future__ import annotations
+import lazy_loader
 
-from .write import write_report
-
-__all__ = ["write_report"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
 
-from .._arrays import Array, RandomStream
+from .._arrays import Array, Float, RandomStream
 from .._sparse import dense
 from ..data import RowSource, as_rows
 from ..model import KernelPart

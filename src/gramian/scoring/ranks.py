@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from jaxtyping import Bool, Float, Int
-
 from .. import _arrays as xp
-from .._arrays import Array
+from .._arrays import Array, Bool, Float, Int
 
 MOST_BINS = 1 << 18
 """Most bins: 6 MB."""

@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int, Num
 
 from .. import _arrays as xp
-from .._arrays import Array
+from .._arrays import Array, Int, Num
 from ..data import BlockReduction
 from ..model import Probabilities
 from ..model.uncertainty.probabilities import likeliest

@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from jaxtyping import Float, Int
-
 from .. import _arrays as xp
-from .._arrays import Array, RandomStream
+from .._arrays import Array, Float, Int, RandomStream
 from .._sparse import take_rows
 from ..data import LinearMap, QuantileMap
 from ..metric.sampling import split_held_out

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from jaxtyping import Float
-
-from .._arrays import Array
+from .._arrays import Array, Float
 from ..kernels import Kernel
 from ..kernels.base import kernels
 

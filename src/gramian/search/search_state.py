@@ -7,20 +7,23 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from jaxtyping import Float
-
 from .. import _arrays as xp
-from .._arrays import Array
+from .._arrays import Array, Float
 from .._parallel.seconds import read_seconds
 from ..engines import Engine
-from ..paths.sample import squared_loss
+from ..paths.sample import SampleFit, squared_loss
 from .all_rows.full_fit import FullFit
 from .all_rows.last_fit import Member, constant, refit, sampled_member
+from .cells.cell_fit import CellFit
 from .clock import Clock
 from .material import Material
 from .recipe import RADIAL_KERNELS, Recipe, Trial
 from .samples.sampled_fit import Effort, Stem
 from .space import Space
+from .steps import register_results
+
+# `steps` cannot import these classes, because their modules import it, through `clock`.
+register_results(CellFit, FullFit, Recipe, SampleFit, Stem)
 
 SAMPLE_LOSS_FACTORS = {"gaussian": 1.05}
 """Factors of the losses of samples: few landmarks favour smooth kernels."""

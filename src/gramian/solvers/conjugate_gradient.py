@@ -6,10 +6,8 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from jaxtyping import Bool, Float
-
 from .. import _arrays as xp
-from .._arrays import Array
+from .._arrays import Array, Bool, Float
 from .._linalg import condition_of_lanczos
 from .._messages.errors import TextError
 from .loop.metrics import RESIDUAL_KEY

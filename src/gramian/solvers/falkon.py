@@ -8,10 +8,8 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from jaxtyping import Int
-
 from .. import _arrays as xp
-from .._arrays import Array, RandomStream
+from .._arrays import Array, Int, RandomStream
 from .._linalg import extremes_of_lanczos
 from ..data import Targets
 from ..preconditioners import FalkonFactor

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from ... import __version__, conformal, kernels, landmarks, solvers
+from ..._parallel.machine import machine_memory
 from ..._parallel.workers import default_threads
 from ...data.formats import endings
 from ...engines import compiled_tiles
 from ...engines._devices import count_devices
 from ...engines.choose import has_fused_tiles
-from ...fitting import machine_memory
 from ...model import load_model
 from ...report.description import describe_model
 from ..outputs.report import Report

@@ -10,17 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from ... import fitting
 from ..._messages.checks import as_share, join_words
 from ..._messages.errors import SETTING_FORM, ParameterError, Text
 from ...conformal import names as conformal_names
 from ...data import RowSource
-from ...fitting import DividedRows, Generators, TrainingData, Whole
-from ...fitting.uncertainty.conformal_calibration import (
-    calibrate_model,
-    divide_calibration,
-    draws_of,
-)
-from ...fitting.uncertainty.refit import Refit
 from ...model import Model, load_model
 from ...scoring.coverage import conformal_of
 
@@ -43,21 +37,21 @@ class Calibration:
     method: str | None = None
     groups: str | None = None
 
-    def divide(self, dataset: Whole, seed: int) -> DividedRows:
+    def divide(self, dataset: fitting.Whole, seed: int) -> fitting.DividedRows:
         """Split training and calibration rows, as the estimators do."""
         if self.method is None and self.groups is not None:
             problem = Text("needs {conformal}, such as {conformal='split'}")
             raise ParameterError("conformal_groups", self.groups, problem, form=SETTING_FORM)
-        return divide_calibration(
-            dataset, self.method, self.groups, lambda: draws_of(np.random.RandomState(seed))
+        return fitting.divide_calibration(
+            dataset, self.method, self.groups, lambda: fitting.draws_of(np.random.RandomState(seed))
         )
 
     def save(
         self,
         out: Path,
-        data: TrainingData,
-        held_data: TrainingData | None,
-        build_refit: Callable[[Model, Generators], Refit],
+        data: fitting.TrainingData,
+        held_data: fitting.TrainingData | None,
+        build_refit: Callable[[Model, fitting.Generators], fitting.Refit],
         seed: int,
     ) -> None:
         """Calibrate the intervals of a saved model, and save it again."""
@@ -65,7 +59,7 @@ class Calibration:
             return
         # The saved model, not the model of the fit: --std may have added deviations to it.
         model = load_model(out)
-        conformal = calibrate_model(
+        conformal = fitting.calibrate_model(
             self.method,
             self.groups,
             partial(build_refit, model),

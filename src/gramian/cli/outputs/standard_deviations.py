@@ -7,13 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
+from ... import fitting
 from ..._messages.errors import Text
-from ...fitting import FitSettings, TrainingData
-from ...fitting.uncertainty.standard_deviations import with_variance
 from ...model import Model
 
 
-def check_std(settings: FitSettings, classes: bool, *, is_blend: bool = False) -> None:
+def check_std(settings: fitting.FitSettings, classes: bool, *, is_blend: bool = False) -> None:
     """Raise ValueError, before any work, if a model cannot have standard deviations."""
     if classes:
         raise ValueError("--std requires a regression, but this is a classification; leave it out")
@@ -33,7 +32,7 @@ def check_std(settings: FitSettings, classes: bool, *, is_blend: bool = False) -
 def save_with_std(
     model: Model,
     out: Path,
-    data: TrainingData,
+    data: fitting.TrainingData,
     penalties: Callable[[], Sequence[float]],
     limit: int | None,
 ) -> None:
@@ -46,7 +45,7 @@ def save_with_std(
     """
     try:
         # The model is saved already: an error must not lose a long fit.
-        with_deviations, _ = with_variance(model, data, penalties(), limit)
+        with_deviations, _ = fitting.with_variance(model, data, penalties(), limit)
     except ValueError as error:
         text = Text("{} holds the model without standard deviations: {}", out, error)
         raise ValueError(text) from error

@@ -12,10 +12,9 @@ from typing import Any, TypeVar
 import dask
 import distributed
 import numpy as np
-from jaxtyping import Float, Int
 
 from ... import _arrays as xp
-from ..._arrays import Array
+from ..._arrays import Array, Float, Int
 from ..._files.atomic import check_output
 from ..remote.columns import RemoteColumns
 from ..rows.base import RemoteDescription, RowSource, Spread, check_index, check_size, slices

@@ -10,16 +10,6 @@ A new kind of column is one file with a `ColumnEncoding` and an `Observer` that 
 its types (`column_kind`), and one import line in `columns`.
 """
 
-from .file import load_encoding, save_encoding
-from .fitted_encoding import FittedEncoding
-from .table_encoding import EncodedRows, Encoding
-from .values import array_table
+import lazy_loader
 
-__all__ = [
-    "EncodedRows",
-    "Encoding",
-    "FittedEncoding",
-    "array_table",
-    "load_encoding",
-    "save_encoding",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
+
+from ..._arrays import Float
 
 # The same algorithm as in `Standardizer.fit`, for the same moments of numbers without gaps.
 from ..maps.standardizer import _Moments

@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from jaxtyping import Float, Int
 
 from ... import _arrays as xp
-from ..._arrays import Array
+from ..._arrays import Array, Float, Int
 from ..._messages.checks import join_words
 from ..maps.standardizer import Standardizer
 from ..rows.base import RowSource, check_index, check_size

@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from jaxtyping import Float, Int
 
 from ... import _arrays as xp
-from ..._arrays import Array
+from ..._arrays import Array, Float, Int
 from ..._files.atomic import write_atomically
 from ..rows.array import ArrayRows
 from ..rows.base import RowSource, default_block_size, slices

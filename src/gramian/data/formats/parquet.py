@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from jaxtyping import Float, Int
 
 from ... import _arrays as xp
-from ..._arrays import Array
+from ..._arrays import Array, Float, Int
 from ..rows.array import check_matrix
 from ..rows.arrow import Columns, fill
 from ..rows.base import RowSource, check_index, check_size

@@ -8,10 +8,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import scipy.sparse
-from jaxtyping import Float, Int
 
 from ... import _arrays as xp
-from ..._arrays import Array
+from ..._arrays import Array, Float, Int
 from ..._sparse import WIDE_FEATURES
 from ..rows import arrow_compute as pc
 from ..rows.array import ENTRY_NUMBERS, canonical, check_matrix, csr_block

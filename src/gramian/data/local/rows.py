@@ -13,15 +13,12 @@ import scipy.sparse
 from ... import _arrays as xp
 from ..._arrays import Array
 from ..._sparse import as_scipy
-from ..formats import format_of
-from ..formats.object_store import address_of
 from ..rows.array import ArrayRows, SparseRows
 from ..rows.arrow import TableRows
 from ..rows.base import RowSource
 from ..rows.views import column_numbers, select
 from ..tables import Table
 from ..tables.frame_rows import frame_rows, is_frame
-from .remote_table import remote_table
 
 
 def local_rows(x: Any, columns: Sequence[str | int] | None = None) -> RowSource:
@@ -44,6 +41,11 @@ def local_rows(x: Any, columns: Sequence[str | int] | None = None) -> RowSource:
 
 
 def _file_rows(x: str | Path, columns: Sequence[str | int] | None) -> RowSource:
+    # Arrays need no format, and all formats take a tenth of a second to import.
+    from ..formats import format_of
+    from ..formats.object_store import address_of
+    from .remote_table import remote_table
+
     path, address = Path(x), address_of(x)
     if address is not None:
         return local_rows(remote_table(address), columns)

@@ -11,10 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
 
 from ... import _arrays as xp
-from ..._arrays import Array, RandomStream
+from ..._arrays import Array, Float, RandomStream
 
 Augmentation = Callable[[Array, Array, RandomStream], tuple[Array, Array]]
 """From rows (b, d), targets (b, t) and a generator to new rows and targets of the same shapes.

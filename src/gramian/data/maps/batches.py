@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from ... import _arrays as xp
-from ..._arrays import Array, RandomStream
+from ..._arrays import Array, Float, Int, RandomStream
 from ..rows.base import RowSource
 
 EPOCH_STRIDE = 7919

@@ -8,10 +8,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
 from ... import _arrays as xp
-from ..._arrays import Array
+from ..._arrays import Array, Float
 from ..._sparse import scale_columns
 from ..rows.base import RowSource
 from ..rows.transform import Blockwise

@@ -9,11 +9,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import scipy.special
-from jaxtyping import Float, Int
+import scipy  # which imports scipy.special where it is used
 
 from ... import _arrays as xp
-from ..._arrays import Array, RandomStream
+from ..._arrays import Array, Float, Int, RandomStream
 from ..rows.base import RowSource
 from ..rows.transform import Blockwise
 from .quantiles import FARTHEST_SCORE, normal_scores, quantiles_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy.special
+import scipy  # which imports scipy.special where it is used
 
 MOST_QUANTILES = 1000
 FARTHEST_SCORE = 3.0

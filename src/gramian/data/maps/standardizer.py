@@ -8,10 +8,9 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-from jaxtyping import Float
 
 from ... import _arrays as xp
-from ..._arrays import Array, CsrArray
+from ..._arrays import Array, CsrArray, Float
 from ..._sparse import is_sparse
 from ..checks import FiniteCheck
 from ..copies import beside

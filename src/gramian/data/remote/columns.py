@@ -7,10 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from ... import _arrays as xp
-from ..._arrays import Array
+from ..._arrays import Array, Float, Int
 from ..rows.base import RowSource, default_block_size
 from ..rows.transform import cast_rows
 from ..rows.views import select, subset

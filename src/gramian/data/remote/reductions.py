@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
-from ..._arrays import Array
+from ..._arrays import Array, Float
 from ..rows.base import RowSource
 from ..rows.reduce import BlockReduction
 from ..rows.transform import Blockwise

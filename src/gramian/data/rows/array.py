@@ -6,10 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from ... import _arrays as xp
-from ..._arrays import Array
+from ..._arrays import Array, Float, Int
 from ..._sparse import WIDE_FEATURES
 from .base import RowSource, check_index, slices
 from .dtypes import WIDE_INTEGERS, float_for, rounded_numbers, warn_of_rounding

@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from jaxtyping import Float, Int
 
 from ... import _arrays as xp
-from ..._arrays import Array
+from ..._arrays import Array, Float, Int
 from ..._messages.checks import it_has, join_words
 from ..._messages.errors import SETTING_FORM, ParameterError, Text
 from .array import check_matrix

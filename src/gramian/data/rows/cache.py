@@ -13,10 +13,8 @@ from collections.abc import Iterator
 from io import FileIO
 from pathlib import Path
 
-from jaxtyping import Float, Int
-
 from ... import _arrays as xp
-from ..._arrays import Array
+from ..._arrays import Array, Float, Int
 from .base import RowSource, check_index, check_size, slices
 from .prefetch import prefetch
 from .views import Complement, Subset

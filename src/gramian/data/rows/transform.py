@@ -6,10 +6,8 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from functools import partial
 
-from jaxtyping import Float, Int
-
 from ... import _arrays as xp
-from ..._arrays import Array
+from ..._arrays import Array, Float, Int
 from ..._sparse import cast, scale_columns
 from .base import RowSource, check_local
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from jaxtyping import Float, Int
-
 from ... import _arrays as xp
-from ..._arrays import Array
+from ..._arrays import Array, Float, Int
 from ..._messages.checks import it_has, join_words
 from ..._messages.errors import SETTING_FORM, ParameterError, TextError
 from .base import RowSource, check_index, check_local, check_size, slices

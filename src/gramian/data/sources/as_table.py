@@ -12,20 +12,9 @@ from ..formats.object_store import is_uri
 from ..local.table import local_table
 from ..remote.cluster import client_of
 from ..tables.base import Table
-from ..tables.frames import is_lazy, is_pandas, is_stream
 from ..tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from .declared_types import DeclaredTable
 from .odd_values import report_odd_values
-
-
-def is_table(x: Any) -> bool:
-    """Return whether `x` is an input of `as_table`: a table, a path, or a frame.
-
-    Arrays, sparse matrices, tensors and row sources are no inputs. Nothing is read or computed.
-    """
-    if isinstance(x, Table | str | Path):
-        return True
-    return is_pandas(x) or is_lazy(x) or is_stream(x)
 
 
 def as_table(x: Any, where: str | None = None, *, options: ReadOptions = DEFAULT_OPTIONS) -> Table:

@@ -10,10 +10,9 @@ from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
-from jaxtyping import Float, Int
 
 from ... import _arrays as xp
-from ..._arrays import Array
+from ..._arrays import Array, Float, Int
 from ..._messages.checks import it_has, join_words
 from ..remote.columns import RemoteColumns
 from ..rows.array import check_matrix

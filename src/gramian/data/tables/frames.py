@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from ..._messages.checks import join_words
 from ..rows.arrow import check_buffers
+from .base import Table
 
 
 def library_of(x: Any) -> str:
@@ -32,6 +34,16 @@ def is_pandas(x: Any) -> bool:
 def is_lazy(x: Any) -> bool:
     """Return whether an object is a LazyFrame of polars."""
     return library_of(x) == "polars" and type(x).__name__ == "LazyFrame"
+
+
+def is_table(x: Any) -> bool:
+    """Return whether `x` is an input of `as_table`: a table, a path, or a frame.
+
+    Arrays, sparse matrices, tensors and row sources are no inputs. Nothing is read or computed.
+    """
+    if isinstance(x, Table | str | Path):
+        return True
+    return is_pandas(x) or is_lazy(x) or is_stream(x)
 
 
 def from_pandas(frame: Any, where: str) -> pa.Table:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from jaxtyping import Float
-
 from ... import _arrays as xp
-from ..._arrays import Array
+from ..._arrays import Array, Float
 from ..._sparse import Columns, is_sparse, times, transposed_times
 from .ranges import steps
 from .tiles import PREPARED_NUMBERS, Tiles

@@ -7,10 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from jaxtyping import Float
-
 from ... import _arrays as xp
-from ..._arrays import Array
+from ..._arrays import Array, Float
 from ..._parallel.workers import run
 from ..._sparse import slice_rows
 from ...kernels import Kernel

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from ... import _arrays as xp
 from ..._arrays import Array, RandomStream
 from ..._messages.checks import as_bytes, as_count, readable_bytes
+from ..._parallel.machine import machine_memory
 from ..._parameters.types import (
     EngineLike,
     KernelLike,
@@ -25,7 +26,6 @@ from ..._parameters.types import (
 )
 from ...approximations import FeatureMap, KernelColumns, NystromMap
 from ...data import RowSource
-from ...fitting import machine_memory
 from ...fitting.choice.landmarks import given_points
 from ...fitting.inputs.kernel_matrix import announce_calls, check_matrix_settings, of_matrix
 from ...fitting.inputs.objects import ObjectRows

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from jaxtyping import Float, Int
-
 from ... import _arrays as xp
 from ... import _linalg as la
-from ..._arrays import Array
+from ..._arrays import Array, Float, Int
 from ..._sparse import is_sparse, transposed_times
 from ...approximations import FeatureMap, RunningMoments
 from ...data import BlockReduction

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
-from jaxtyping import Float
 from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ... import _arrays as xp
-from ..._arrays import Array, RandomStream
+from ..._arrays import Array, Float, RandomStream
 from ..._messages.checks import as_count
 from ..._parameters.types import (
     Count,

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from jaxtyping import Float
-
 from ... import _arrays as xp
 from ... import _linalg as la
-from ..._arrays import Array
+from ..._arrays import Array, Float
 from ...approximations import NystromMap
 from ...data import RowSource
 from .block_statistics import ProductsOfCodes, Projected

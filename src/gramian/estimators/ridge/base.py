@@ -12,8 +12,10 @@ from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from ... import fitting
 from ..._arrays import RandomStream
 from ..._messages.checks import as_bytes
+from ..._parallel.machine import machine_memory
 from ..._parameters.types import (
     EngineLike,
     Inputs,
@@ -25,12 +27,9 @@ from ..._parameters.types import (
 from ...conformal import ConformalMethod
 from ...data import RowSource
 from ...engines import Engine
-from ...fitting import FitSettings, Fitted, Generators, TrainingData, machine_memory
+from ...fitting import FitSettings, Fitted, Generators, TrainingData
 from ...fitting.inputs.kernel_matrix import PRECOMPUTED_NAME as PRECOMPUTED
 from ...fitting.inputs.scaling import PathRow
-from ...fitting.uncertainty.conformal_calibration import draws_of
-from ...fitting.uncertainty.left_out_predictions import LeftOut, left_out
-from ...fitting.uncertainty.refit import Refit
 from ...kernels import Kernel
 from ...metric import Metric
 from ...model import BlendModel, Model
@@ -88,7 +87,7 @@ class KernelRidgeModel(BaseEstimator):
     _one_dimensional: bool
     _training: TrainingData | None = None
     """Rows of the last fit in this process; neither copies nor files contain them."""
-    _loo: tuple[TrainingData, LeftOut] | None = None
+    _loo: tuple[TrainingData, fitting.LeftOut] | None = None
     """Cached leave-one-out results of the rows of the last fit."""
     _importances: tuple[Model, np.ndarray] | None = None
 
@@ -303,13 +302,13 @@ class KernelRidgeModel(BaseEstimator):
         gcv = self._left_out().gcv
         return float(gcv[0]) if len(gcv) == 1 else gcv
 
-    def _left_out(self) -> LeftOut:
+    def _left_out(self) -> fitting.LeftOut:
         check_is_fitted(self)
         # The cache belongs to the training rows of one fit, compared by identity.
         if self._loo is None or self._loo[0] is not self._training:
             try:
                 data, penalties = self._system("leave-one-out predictions")
-                result = left_out(self.model_, data, penalties, self._limit())
+                result = fitting.left_out(self.model_, data, penalties, self._limit())
             except ValueError as error:  # `hasattr` expects no other error
                 raise AttributeError(f"there are no leave-one-out predictions: {error}") from error
             self._loo = (data, result)
@@ -343,16 +342,16 @@ class KernelRidgeModel(BaseEstimator):
         values = {field.name: getattr(self, field.name) for field in fields(FitSettings)}
         return FitSettings(**values | ({"kernel": PRECOMPUTED} if is_function(self.kernel) else {}))
 
-    def _refit(self, data: TrainingData, rng: Generators) -> Refit:
+    def _refit(self, data: TrainingData, rng: Generators) -> fitting.Refit:
         """Return the refit that repeats the last fit, to `data`, on other rows."""
-        return Refit.of_fit(self.model_, self._fitted, self._settings(), data, rng)
+        return fitting.Refit.of_fit(self.model_, self._fitted, self._settings(), data, rng)
 
     def _state(self) -> np.random.RandomState:
         state: np.random.RandomState = check_random_state(self.random_state)
         return state
 
     def _draws(self) -> RandomStream:
-        return draws_of(self._state())
+        return fitting.draws_of(self._state())
 
 
 Estimator = TypeVar("Estimator", bound=KernelRidgeModel)

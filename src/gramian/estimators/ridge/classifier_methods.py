@@ -12,10 +12,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from ... import _arrays as xp
+from ... import fitting
 from ..._arrays import Array
 from ..._messages.checks import as_share
 from ...data import RemoteColumns, RowSource, RowWeights, is_collection
-from ...fitting import FitSettings, Generators, TrainingData, Whole, WholeRows, whole_of
+from ...fitting import FitSettings, Generators, TrainingData
 from ...fitting.inputs.targets import as_labels, classes_of, coded_data
 from .. import dask_collections, tables, validation
 from ..base import is_function
@@ -42,7 +43,7 @@ class KernelClassifier(ClassifierMixin, KernelRidgeModel):
         groups: Groups = None,
         drop_missing_target: bool = False,
         order: Groups = None,
-    ) -> tuple[Whole, np.ndarray]:
+    ) -> tuple[fitting.Whole, np.ndarray]:
         """Return all rows of a fit, before the calibration split, and the classes."""
         y = tables.named_targets(X, y)
         is_named = tables.is_by_name(X, y, columns, sample_weight, groups, order)
@@ -52,7 +53,7 @@ class KernelClassifier(ClassifierMixin, KernelRidgeModel):
             sample_weight = dask_collections.numbers_beside(rows, sample_weight)
             data, classes = self._encode_classes(rows, as_column(y), sample_weight)
             data = replace(data, medians=validation.medians_of(rows, self._names()))
-            return WholeRows(data, settings), classes
+            return fitting.WholeRows(data, settings), classes
         roles = (sample_weight, groups)
         table = tables.open_training_table(self, X, y, columns, roles, drop_missing_target)
         labels = as_column(table.y)
@@ -61,7 +62,7 @@ class KernelClassifier(ClassifierMixin, KernelRidgeModel):
         )
         weights, classes = self._weights_and_classes(labels, sample_weight)
         table = replace(table, y=labels)
-        return whole_of(table, settings, rng, labels=classes, weights=weights), classes
+        return fitting.whole_of(table, settings, rng, labels=classes, weights=weights), classes
 
     def _encode_classes(
         self,

@@ -6,14 +6,14 @@ import warnings
 from dataclasses import replace
 from functools import partial
 
+from ... import fitting
 from ...conformal import ConformalPredictor
 from ...data import RowSource
-from ...fitting import DividedRows, TrainingData, Whole
-from ...fitting.uncertainty import conformal_calibration as calibration
+from ...fitting import TrainingData
 from .base import KernelRidgeModel
 
 
-def divide_rows(estimator: KernelRidgeModel, dataset: Whole) -> DividedRows:
+def divide_rows(estimator: KernelRidgeModel, dataset: fitting.Whole) -> fitting.DividedRows:
     """Split the rows of a fit into training and calibration rows.
 
     Raises
@@ -23,12 +23,12 @@ def divide_rows(estimator: KernelRidgeModel, dataset: Whole) -> DividedRows:
     """
     method, groups = estimator.conformal, estimator.conformal_groups
     if method is not None and getattr(estimator, "warm_start", False):
-        calibration.resolve_method(method, classes=dataset.classes is not None)
+        fitting.resolve_method(method, classes=dataset.classes is not None)
         raise ValueError(
             f"conformal={method!r} cannot be combined with warm_start=True, because the last fit "
             "may have seen the calibration rows; leave one of them out"
         )
-    return calibration.divide_calibration(dataset, method, groups, estimator._draws)
+    return fitting.divide_calibration(dataset, method, groups, estimator._draws)
 
 
 def calibrate_model(
@@ -37,7 +37,7 @@ def calibrate_model(
     """Calibrate the intervals of the model, by held-out rows or by refits to fewer rows."""
     # A row of weight zero counts as no row, in the folds as in the fits.
     data = data.without_zero_weights()
-    conformal = calibration.calibrate_model(
+    conformal = fitting.calibrate_model(
         estimator.conformal,
         estimator.conformal_groups,
         partial(estimator._refit, data),

@@ -18,7 +18,7 @@ from ..._parameters.fit_parameters import FitParameters
 from ...callbacks import Validate
 from ...callbacks.progress import show_progress
 from ...data import RowSource
-from ...fitting import FitSettings, Fitted, Generators, TrainingData, Whole
+from ...fitting import FitSettings, Fitted, Generators, TrainingData
 from ...fitting.inputs.kernel_matrix import only_columns
 from ...fitting.inputs.objects import ObjectRows
 from ...model import KernelModel
@@ -32,7 +32,7 @@ from .importances import metric_history
 
 def fit_model(
     estimator: KernelRidgeModel,
-    dataset: Whole,
+    dataset: fitting.Whole,
     encode: Callable[[Any, xp.DType], Array],
     rng: Generators,
 ) -> Fitted:

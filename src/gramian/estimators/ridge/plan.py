@@ -7,7 +7,7 @@ from sklearn.base import is_classifier
 from ... import fitting
 from ..._messages.checks import as_count
 from ...data import as_rows
-from ...fitting import Plan
+from ...fitting import Plan as Plan
 from .. import tables, validation
 from ..base import is_function
 from ..types import Columns, Read, RowsLike, TargetsLike

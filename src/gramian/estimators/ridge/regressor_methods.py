@@ -9,11 +9,11 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from ... import fitting
 from ..._messages.checks import as_share
 from ...data import as_remote_columns, is_collection
-from ...fitting import FitSettings, Generators, TrainingData, Whole, WholeRows, whole_of
+from ...fitting import FitSettings, Generators, TrainingData
 from ...fitting.inputs.targets import training_targets
-from ...fitting.uncertainty.standard_deviations import with_variance
 from .. import dask_collections, tables, validation
 from ..base import is_function
 from ..types import Columns, Groups, RowsLike, TargetsLike, Values, Weights
@@ -42,7 +42,7 @@ class KernelRegressor(RegressorMixin, KernelRidgeModel):
         groups: Groups = None,
         drop_missing_target: bool = False,
         order: Groups = None,
-    ) -> Whole:
+    ) -> fitting.Whole:
         """Return all rows of a fit, before the calibration split."""
         y = tables.named_targets(X, y)
         is_named = tables.is_by_name(X, y, columns, sample_weight, groups, order)
@@ -56,7 +56,7 @@ class KernelRegressor(RegressorMixin, KernelRidgeModel):
                 table.table, tables.kept_weights(table, sample_weight)
             )
             weights = validation.weight_tensor(sample_weight, len(table.y))
-            return whole_of(table, settings, rng, weights=weights)
+            return fitting.whole_of(table, settings, rng, weights=weights)
         rows, y = validation.training_rows(self, X, y, settings, y_numeric=True)
         remote_columns = as_remote_columns(y)
         shape = np.shape(y) if remote_columns is None else remote_columns.shape
@@ -68,7 +68,7 @@ class KernelRegressor(RegressorMixin, KernelRidgeModel):
         names = self._names()
         medians = validation.medians_of(rows, names)
         data = TrainingData(rows, targets, weights, feature_names=names, medians=medians)
-        return WholeRows(data, settings)
+        return fitting.WholeRows(data, settings)
 
     @overload
     def predict(self, X: RowsLike, return_std: Literal[False] = False) -> np.ndarray: ...
@@ -229,7 +229,9 @@ class KernelRegressor(RegressorMixin, KernelRidgeModel):
         check_is_fitted(self)
         if any(part.variance is None for part in self.model_.parts):
             data, penalties = self._system("standard deviations")
-            self.model_, left_out = with_variance(self.model_, data, penalties, self._limit())
+            self.model_, left_out = fitting.with_variance(
+                self.model_, data, penalties, self._limit()
+            )
             # The same factorisation gives the leave-one-out results: keep both.
             self._loo = (data, left_out)
         rows = validation.new_rows(self, X)

@@ -7,10 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from jaxtyping import Float
-
 from ... import _arrays as xp
-from ..._arrays import Array, RandomStream
+from ..._arrays import Array, Float, RandomStream
 from ...callbacks import Checkpoint, announce, stages
 from ...callbacks.stages import announce_part
 from ...cells import Partition

@@ -6,10 +6,8 @@ import logging
 from dataclasses import dataclass, replace
 from typing import Any
 
-from jaxtyping import Float
-
 from ... import _arrays as xp
-from ..._arrays import Array, RandomStream
+from ..._arrays import Array, Float, RandomStream
 from ...data import RowSource
 from ...kernels import Kernel
 from ...operators import Engine

@@ -6,11 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from jaxtyping import Float
-
 from ... import _arrays as xp
 from ... import _linalg as la
-from ..._arrays import Array, RandomStream
+from ..._arrays import Array, Float, RandomStream
 from ..._sparse import cast, dense, slice_rows
 from ...data import RowSource, gather_numbers, subset
 from ...engines import Engine

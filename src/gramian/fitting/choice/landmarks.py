@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from jaxtyping import Int, Shaped
-
 from ... import _arrays as xp
-from ..._arrays import Array, RandomStream
+from ..._arrays import Array, Int, RandomStream, Shaped
 from ..._parameters.types import FileLike, LandmarksLike
 from ..._sparse import are_equal
 from ...data import Cast, RowSource, as_rows, check_finite, gather_rows, store_rows

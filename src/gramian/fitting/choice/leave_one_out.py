@@ -6,10 +6,8 @@ import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from jaxtyping import Float
-
 from ... import _arrays as xp
-from ..._arrays import Array, RandomStream
+from ..._arrays import Array, Float, RandomStream
 from ..._sparse import dense
 from ...data import RowSource, Subset, as_rows
 from ...engines import Engine

@@ -7,10 +7,8 @@ import math
 import time
 from dataclasses import replace
 
-from jaxtyping import Int
-
 from ... import _arrays as xp
-from ..._arrays import Array, RandomStream
+from ..._arrays import Array, Int, RandomStream
 from ...data import Subset, as_rows
 from ...losses import Loss
 from ...operators import KernelOperator

@@ -8,10 +8,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from jaxtyping import Float
-
 from ... import _arrays as xp
-from ..._arrays import Array
+from ..._arrays import Array, Float
 from ...landmarks import Landmarks, Level, landmarks_of
 from ...operators import KernelOperator
 from ...preconditioners import FalkonFactor

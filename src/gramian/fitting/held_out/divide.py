@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from jaxtyping import Int
-
 from ... import _arrays as xp
-from ..._arrays import Array
+from ..._arrays import Array, Int
 from ..._messages.errors import TextError
 from ...callbacks import Validate
 from ...data import RowSource, complement, subset

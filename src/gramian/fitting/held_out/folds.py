@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from jaxtyping import Float, Int, Shaped
-
 from ... import _arrays as xp
-from ..._arrays import Array, RandomStream
+from ..._arrays import Array, Float, Int, RandomStream, Shaped
 from ..._messages.errors import TextError
 from ...data import Targets, complement, gather_numbers, take_numbers
 from ...problems import NystromProblem

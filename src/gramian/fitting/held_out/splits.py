@@ -7,10 +7,9 @@ import reprlib
 from collections.abc import Iterator
 
 import numpy as np
-from jaxtyping import Int
 
 from ... import _arrays as xp
-from ..._arrays import Array, RandomStream
+from ..._arrays import Array, Int, RandomStream
 from ..._messages.checks import is_integer
 from ..._messages.errors import SETTING_FORM, ParameterError
 from ...search import Split

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from jaxtyping import Float
-
-from ..._arrays import Array
+from ..._arrays import Array, Float
 from ...model import Shares
 
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-from jaxtyping import Float, Int
-
 from ... import _arrays as xp
-from ..._arrays import Array
+from ..._arrays import Array, Float, Int
 
 Numbers = slice | Int[Array, " k"]
 """Numbers of rows or columns; a slice where they follow each other."""

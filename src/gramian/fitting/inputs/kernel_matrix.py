@@ -7,10 +7,8 @@ import reprlib
 from dataclasses import dataclass, replace
 from typing import Any
 
-from jaxtyping import Float, Int
-
 from ... import _arrays as xp
-from ..._arrays import Array
+from ..._arrays import Array, Float, Int
 from ..._messages.errors import SETTING_FORM, ParameterError
 from ..._parameters.types import LandmarksLike, Lengthscale
 from ...callbacks import Validate

@@ -16,10 +16,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from ... import _arrays as xp
-from ..._arrays import Array
+from ..._arrays import Array, Float, Int
 from ..._messages.checks import readable_bytes
 from ...data import RowSource
 from .entries import Entries

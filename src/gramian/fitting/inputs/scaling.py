@@ -7,21 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any, TypedDict
 
 from ... import _arrays as xp
+from ... import data
 from ..._arrays import RandomStream
 from ..._parameters.types import LandmarksLike
 from ...callbacks import Validate
-from ...data import (
-    Cast,
-    Encoding,
-    RowSource,
-    Standardizer,
-    Targets,
-    as_remote_columns,
-    as_rows,
-    as_table,
-    is_table,
-)
-from ...data.sources.as_table import encoding_table
+from ...data import Cast, RowSource, Standardizer, Targets, as_remote_columns, as_rows, is_table
 from ...kernels import Kernel
 from ...model import KernelModel
 from ..settings import selection
@@ -64,7 +54,7 @@ class Scaling:
 
     features: FeatureMaps
     targets: Standardizer | None = None
-    encoding: Encoding | None = None
+    encoding: data.Encoding | None = None
 
     @classmethod
     def of(
@@ -174,9 +164,9 @@ class Scaling:
         if isinstance(given.X, RowSource):
             source = given.X
         elif self.encoding is not None:
-            source = self.encoding.rows(encoding_table(given.X, self.encoding))
+            source = self.encoding.rows(data.encoding_table(given.X, self.encoding))
         elif names is not None and is_table(given.X):
-            source = as_table(given.X).rows(names)
+            source = data.as_table(given.X).rows(names)
         else:
             source = as_rows(given.X)
         rows, _ = self.features.hold_in_memory(source, limit)

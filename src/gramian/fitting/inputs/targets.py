@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from ... import _arrays as xp
-from ..._arrays import Array
+from ..._arrays import Array, Float
 from ..._messages.errors import TextError
 from ...data import RemoteColumns, RowSource, RowWeights, Targets, check_magnitude
 from ...model import Label

@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from jaxtyping import Float, Int
-
 from ... import _arrays as xp
-from ..._arrays import Array
+from ... import data
+from ..._arrays import Array, Float, Int
 from ...data import (
     AnyWeights,
-    Encoding,
     ReadOptions,
     RowSource,
     Targets,
@@ -83,7 +81,7 @@ class TrainingData:
     weights: AnyWeights | None = None
     classes: tuple[Label, ...] | None = None
     feature_names: tuple[str, ...] | None = None
-    encoding: Encoding | None = None
+    encoding: data.Encoding | None = None
     target: tuple[str, ...] | None = None
     held_out: HeldOut | None = None
     numbers: Int[Array, " _"] | None = None

@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from jaxtyping import Float
-
-from ..._arrays import Array
+from ..._arrays import Array, Float
 from ..._messages.errors import Text
 from ...data import RowSource
 from ...kernels import Kernel

@@ -6,10 +6,8 @@ import logging
 import math
 from typing import Any
 
-from jaxtyping import Float, Int
-
 from ... import _arrays as xp
-from ..._arrays import Array
+from ..._arrays import Array, Float, Int
 from ..._messages.errors import Text
 from ..._parameters.types import Callbacks
 from ...callbacks import Validate

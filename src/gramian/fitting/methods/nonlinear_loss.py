@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import cast
 
-from jaxtyping import Float
-
 from ... import _arrays as xp
 from ... import losses
-from ..._arrays import Array
+from ..._arrays import Array, Float
 from ..._messages.errors import SETTING_FORM, ParameterError
 from ...data import gather_rows
 from ...landmarks import Landmarks

@@ -7,10 +7,8 @@ import numbers
 from dataclasses import replace
 from typing import Any, cast
 
-from jaxtyping import Float
-
 from ... import _arrays as xp
-from ..._arrays import Array
+from ..._arrays import Array, Float
 from ..._messages.errors import Text
 from ..._parameters.types import LandmarksLike, MetricLike
 from ...data import RowSource

@@ -10,10 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 
-from jaxtyping import Float, Int
-
 from ... import _arrays as xp
-from ..._arrays import Array
+from ..._arrays import Array, Float, Int
 from ..._parallel.seconds import read_seconds
 from ...model import Trees
 from ...paths.sample import squared_loss

@@ -8,9 +8,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from jaxtyping import Float, Int
-
-from ..._arrays import Array, RandomStream
+from ..._arrays import Array, Float, Int, RandomStream
 from ..._parallel.seconds import cpu_time
 from ...data import Standardizer
 from ...model import AverageModel, BlendModel, KernelModel, Model

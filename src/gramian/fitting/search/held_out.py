@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jaxtyping import Int
-
 from ... import _arrays as xp
-from ..._arrays import Array
+from ..._arrays import Array, Int
 from ...data import subset
 from ...model import Model
 from ...search import CellSearch, Member, SearchState

@@ -6,10 +6,8 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
-from jaxtyping import Float, Int
-
 from ... import _arrays as xp
-from ..._arrays import Array, RandomStream
+from ..._arrays import Array, Float, Int, RandomStream
 from ..._parallel.seconds import read_seconds
 from ...callbacks import Checkpoint
 from ...data import Complement, RowSource, as_rows

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from jaxtyping import Float, Int
-
 from ... import _arrays as xp
-from ..._arrays import Array, RandomStream
+from ..._arrays import Array, Float, Int, RandomStream
 from ..._sparse import is_sparse, times
 from ...data import RowSource
 from ...data.rows.base import default_block_size

@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from jaxtyping import Float
-
 from ... import _arrays as xp
 from ... import _linalg as la
-from ..._arrays import Array
+from ..._arrays import Array, Float
 from ..._messages.errors import SETTING_FORM, ParameterError, TextError
 from ..._sparse import are_equal
 from ...data import RowSource

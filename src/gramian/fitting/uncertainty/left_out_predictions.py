@@ -6,10 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from jaxtyping import Float
-
 from ... import _arrays as xp
-from ..._arrays import Array
+from ..._arrays import Array, Float
 from ...model import Model
 from ..inputs.training_data import TrainingData
 from .closed_form import Solved, solved_exactly

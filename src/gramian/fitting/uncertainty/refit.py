@@ -6,10 +6,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from jaxtyping import Float, Int
-
 from ... import _arrays as xp
-from ..._arrays import Array
+from ..._arrays import Array, Float, Int
 from ..._parameters.types import SolverLike
 from ...data import as_rows, gather_rows
 from ...losses import Quantile

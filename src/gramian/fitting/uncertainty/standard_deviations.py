@@ -6,10 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from jaxtyping import Float
-
 from ... import _arrays as xp
-from ..._arrays import Array
+from ..._arrays import Array, Float
 from ..._parallel.machine import machine_memory
 from ...model import AverageModel, KernelPart, Model
 from ...model.uncertainty.variance import Variance

@@ -6,10 +6,9 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
 from ... import _arrays as xp
-from ..._arrays import Array
+from ..._arrays import Array, Bool, Float, Int
 from ...data import (
     RemoteColumns,
     RowWeights,

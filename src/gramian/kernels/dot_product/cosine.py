@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from jaxtyping import Float
-
 from ... import _arrays as xp
-from ..._arrays import Array
+from ..._arrays import Array, Float
 from ..._sparse import cast, scale_rows, squared_norms
 from .._gradients import sums_of_rows
 from .._lengthscale import LengthscaleKernel

@@ -6,10 +6,8 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 
-from jaxtyping import Float
-
 from ... import _arrays as xp
-from ..._arrays import Array
+from ..._arrays import Array, Float
 from ..._sparse import squared_norms
 from .._gradients import sums_of_rows
 from .._lengthscale import LengthscaleKernel

@@ -7,10 +7,8 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
-from jaxtyping import Float
-
 from ... import _arrays as xp
-from ..._arrays import Array
+from ..._arrays import Array, Float
 from ..._sparse import append_columns, scale_columns, squared_norms
 from .._gradients import sums_of_rows, with_ones
 from .._lengthscale import LengthscaleKernel

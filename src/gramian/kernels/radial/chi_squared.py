@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jaxtyping import Float
-
 from ... import _arrays as xp
-from ..._arrays import Array
+from ..._arrays import Array, Float
 from .._checked import check_nonnegative
 from .._lengthscale import LengthscaleKernel
 from ..base import Prepared, Side, kernels

@@ -6,10 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from jaxtyping import Float
-
 from ... import _arrays as xp
-from ..._arrays import Array
+from ..._arrays import Array, Float
 from ..._messages.checks import as_positive
 from ..base import Prepared, kernels
 from .base import Radial, deepest

@@ -6,10 +6,8 @@ from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any
 
-from jaxtyping import Float
-
 from ... import _arrays as xp
-from ..._arrays import Array
+from ..._arrays import Array, Float
 from .._lengthscale import checked_lengthscale, medians, no_value_yet
 from ..base import Kernel, Prepared, Side
 from .base import Radial

@@ -6,10 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from jaxtyping import Float
-
 from ... import _arrays as xp
-from ..._arrays import Array
+from ..._arrays import Array, Float
 from .._lengthscale import checked_lengthscale
 from ..base import Prepared, kernels
 from .gaussian import Gaussian

@@ -8,10 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from jaxtyping import Float, Int
-
 from ... import _arrays as xp
-from ..._arrays import Array, RandomStream
+from ..._arrays import Array, Float, Int, RandomStream
 from ..._messages.checks import as_positive
 from ...operators import KernelOperator, largest_diagonal
 from ..base import cap_size, selectors

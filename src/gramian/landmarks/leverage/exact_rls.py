@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from jaxtyping import Float
-
 from ... import _arrays as xp
 from ... import _linalg as la
-from ..._arrays import Array, RandomStream
+from ..._arrays import Array, Float, RandomStream
 from ..._linalg.spectrum import Spectrum
 from ..._messages.checks import as_bytes, readable_bytes
 from ..._messages.errors import TextError

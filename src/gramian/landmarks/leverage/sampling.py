@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from jaxtyping import Float, Int
-
 from ... import _arrays as xp
-from ..._arrays import Array, RandomStream
+from ..._arrays import Array, Float, Int, RandomStream
 
 CERTAIN_PROBABILITY = 1 - 1e-9
 """Probabilities above count as one; rounding could otherwise draw such a row twice."""

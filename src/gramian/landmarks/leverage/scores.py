@@ -11,11 +11,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from jaxtyping import Float, Int
-
 from ... import _arrays as xp
 from ... import _linalg as la
-from ..._arrays import Array
+from ..._arrays import Array, Float, Int
 from ..._linalg.spectrum import Spectrum
 from ...data import Cast, as_rows
 from ...operators import KernelOperator, diagonal

@@ -5,9 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 
-from jaxtyping import Float
-
-from ..._arrays import Array, RandomStream
+from ..._arrays import Array, Float, RandomStream
 from ..._messages.checks import as_positive
 from ...operators import KernelOperator
 from ..base import Landmarks, SizeOrPenalty, cap_size

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from jaxtyping import Int
-
 from ... import _arrays as xp
-from ..._arrays import Array, RandomStream
+from ..._arrays import Array, Int, RandomStream
 from ..._messages.checks import as_count
 from ...operators import KernelOperator, largest_diagonal
 from ..base import selectors

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, NoReturn
 
-from jaxtyping import Float
-
-from ..._arrays import Array
+from ... import data
+from ..._arrays import Array, Float
 from ...conformal import ConformalPredictor
-from ...data import Encoding, ReadOptions
+from ...data import ReadOptions
 from ...engines import Engine
 from ..average import SHARED_FIELDS, AverageModel
 from ..base import KernelPart, Label, Model
@@ -56,7 +55,7 @@ class BlendModel(Model):
     conformal: ConformalPredictor | None = None
     feature_names: tuple[str, ...] | None = field(init=False)
     classes: tuple[Label, ...] | None = field(init=False)
-    encoding: Encoding | None = field(init=False)
+    encoding: data.Encoding | None = field(init=False)
     target: tuple[str, ...] | None = field(init=False)
     probabilities: Probabilities | None = field(init=False)
     reading: ReadOptions | None = field(init=False)

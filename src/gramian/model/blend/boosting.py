@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
 from ... import _arrays as xp
-from ..._arrays import Array
+from ..._arrays import Array, Float
 from ..._messages.errors import ParameterError
 from ..._parallel.seconds import read_seconds
 from ..._parallel.workers import default_threads

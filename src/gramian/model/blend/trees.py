@@ -14,10 +14,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
 from ... import _arrays as xp
-from ..._arrays import Array
+from ..._arrays import Array, Float
 from ..._parallel.seconds import read_seconds
 from ..._parallel.workers import default_threads
 from ...data import RowSource

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from ... import _arrays as xp
+from ... import data
 from ..._arrays import Array
-from ...data import Encoding, RowSource
+from ...data import RowSource
 from ...kernels import Kernel
 from ..blend.trees import Trees
 from ..cells import CellCenters
@@ -83,7 +84,7 @@ def check_blend(trees: Trees, weight: float, outputs: int) -> None:
         )
 
 
-def same_encoding(a: Encoding | None, b: Encoding | None) -> bool:
+def same_encoding(a: data.Encoding | None, b: data.Encoding | None) -> bool:
     """Return whether two encodings, or two Nones, give the same rows for the same tables."""
     if a is None or b is None or a is b:
         return a is b

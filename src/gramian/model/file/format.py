@@ -21,8 +21,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ... import _arrays as xp
+from ... import data
 from ..._arrays import Array
-from ...data import RowSource, gather_rows
+from ...data import RowSource
 from ...data.rows.array import ArrayRows
 from ..base import KernelPart
 from ..blend.trees import Trees
@@ -122,7 +123,7 @@ def center_tensors(centers: RowSource) -> dict[str, Array]:
     """Return the tensors of centers for a file."""
     if isinstance(centers, ArrayRows):
         return {"centers": next(centers.blocks(len(centers)))[1]}  # a view, mapped or not
-    z = gather_rows(centers, xp.arange(len(centers)), CENTER_BYTES)
+    z = data.gather_rows(centers, xp.arange(len(centers)), CENTER_BYTES)
     if not centers.sparse:
         return {"centers": z}
     parts = (xp.entries(z), xp.indices(z), xp.indptr(z))

@@ -6,10 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+from ... import data
 from ..._arrays import Array
 from ..._files.tensors import DamagedFile, read_tensors
 from ..._messages.display import display_text
-from ...data import Encoding, ReadOptions, check_finite
+from ...data import ReadOptions, check_finite
 from ..uncertainty.probabilities import probabilities_from
 from .checks import check_average, check_blend, check_parts
 from .conformal import read_calibration
@@ -163,7 +164,7 @@ def _assemble_model(header: dict[str, Any], tensors: dict[str, Array]) -> Saved:
     # 2. Each kind of tensors leaves `own` by its prefix, so that unknown ones remain at the end.
     own = tensors
     if encoding is not None:
-        shared["encoding"] = Encoding.from_parts(encoding, without_prefix(ENCODING, tensors))
+        shared["encoding"] = data.Encoding.from_parts(encoding, without_prefix(ENCODING, tensors))
         own = without_tensors(ENCODING, tensors)
     of_trees, own = without_prefix(BLEND, own), without_tensors(BLEND, own)
     trees, parts = read_blend(blend, of_trees), None

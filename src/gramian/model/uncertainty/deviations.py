@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from jaxtyping import Bool, Float
-
 from ... import _arrays as xp
-from ..._arrays import Array
+from ..._arrays import Array, Bool, Float
 from ..._messages.checks import readable_bytes
 from ...data import RowSource
 from ...engines import Engine

@@ -6,11 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from jaxtyping import Float, Int
-
 from ... import _arrays as xp
 from ... import _linalg as la
-from ..._arrays import Array
+from ..._arrays import Array, Float, Int
 from ...operators import KernelOperator
 
 

@@ -7,10 +7,8 @@ from collections.abc import Mapping
 from dataclasses import Field, asdict, dataclass
 from typing import Any, ClassVar
 
-from jaxtyping import Float, Int
-
 from ... import _arrays as xp
-from ..._arrays import Array
+from ..._arrays import Array, Float, Int
 from ..._messages.checks import as_positive
 from ..._registries.registry import Registry
 

@@ -7,10 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from jaxtyping import Float
-
 from ... import _arrays as xp
-from ..._arrays import Array
+from ..._arrays import Array, Float
 from .factors import Factors, LandmarkFactors, RowFactors
 
 TENSOR_NAMES = ("scale", "noise", "beyond")

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from jaxtyping import Float
-
 from ... import _arrays as xp
-from ..._arrays import Array
+from ..._arrays import Array, Float
 
 WEIGHT_STEPS = 20
 """Weights are multiples of 1/20: finer weights overfit the held-out rows."""

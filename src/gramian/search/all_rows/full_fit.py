@@ -6,10 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from jaxtyping import Float
-
 from ... import _arrays as xp
-from ..._arrays import Array
+from ..._arrays import Array, Float
 from ..._parallel.seconds import read_seconds
 from ...engines import Engine
 from ...kernels import Kernel

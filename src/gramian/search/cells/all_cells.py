@@ -8,10 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from jaxtyping import Float, Int
-
 from ... import _arrays as xp
-from ..._arrays import Array, RandomStream
+from ..._arrays import Array, Float, Int, RandomStream
 from ..._linalg.threads import one_thread_if_small
 from ..._parallel.processes import processes_pay, run_apart
 from ..._parallel.seconds import read_seconds

@@ -13,10 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from jaxtyping import Float, Int
-
 from ... import _arrays as xp
-from ..._arrays import Array
+from ..._arrays import Array, Float, Int
 from ...paths.sample import squared_loss
 from ..all_rows.average import average_fits
 from ..all_rows.fits import fits

@@ -6,10 +6,8 @@ import logging
 import math
 from dataclasses import dataclass, replace
 
-from jaxtyping import Float
-
 from ... import _arrays as xp
-from ..._arrays import Array, RandomStream
+from ..._arrays import Array, Float, RandomStream
 from ..._parallel.seconds import read_seconds
 from ...engines import Engine
 from ...kernels import Kernel

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from jaxtyping import Int
-
-from ..._arrays import Array, RandomStream
+from ..._arrays import Array, Int, RandomStream
 from ..._parallel.seconds import read_seconds
 from ...engines import Engine
 from ...kernels import Kernel

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from jaxtyping import Float
-
-from ..._arrays import Array
+from ..._arrays import Array, Float
 from ...data import LinearMap
 from ...engines import Engine
 from ...metric import RecursiveFeatureMachine

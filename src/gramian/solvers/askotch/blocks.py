@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
-from jaxtyping import Float, Int
-
 from ... import _arrays as xp
 from ... import _linalg as la
-from ..._arrays import Array, RandomStream
+from ..._arrays import Array, Float, Int, RandomStream
 from ...lowrank import POWER_SAFETY, largest_eigenvalue, randomized_nystrom
 from ...preconditioners import LowRankInverse, cholesky_with_jitter_
 from ...problems import FullProblem

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 
-from jaxtyping import Float
-
 from ... import _arrays as xp
-from ..._arrays import Array
+from ..._arrays import Array, Float
 
 FIRST_CONVEXITY = 0.3
 """Estimate before the first rate is measured: the momentum then spans two passes."""

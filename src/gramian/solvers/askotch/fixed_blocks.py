@@ -6,10 +6,8 @@ import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from jaxtyping import Float
-
 from ... import _arrays as xp
-from ..._arrays import Array
+from ..._arrays import Array, Float
 from .blocks import Block, BlockRule
 
 NORM_POWER = 0.0

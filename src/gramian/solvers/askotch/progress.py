@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from jaxtyping import Float
-
 from ... import _arrays as xp
-from ..._arrays import Array
+from ..._arrays import Array, Float
 from ..loop.metrics import PASSES_KEY, PREDICTION_ERROR, RESIDUAL_KEY
 from ..loop.state import State, starting_coef
 from .blocks import Block, BlockRule

@@ -6,10 +6,8 @@ import logging
 import math
 from dataclasses import dataclass, field, replace
 
-from jaxtyping import Float
-
 from ... import _arrays as xp
-from ..._arrays import Array
+from ..._arrays import Array, Float
 from ..._messages.errors import Text
 from ..loop.state import ADDED_LATER, State
 from ..loop.stopping import StopReason

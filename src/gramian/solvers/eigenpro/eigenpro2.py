@@ -6,10 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from jaxtyping import Float
-
 from ... import _arrays as xp
-from ..._arrays import Array, RandomStream
+from ..._arrays import Array, Float, RandomStream
 from ...data import Shuffle
 from ...operators import DenseBlock, KernelOperator
 from ...preconditioners import EigenProFactor

@@ -6,11 +6,9 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any
 
-from jaxtyping import Float
-
 from ... import _arrays as xp
 from ... import _linalg as la
-from ..._arrays import Array, RandomStream
+from ..._arrays import Array, Float, RandomStream
 from ..._messages.checks import as_count, check_count_or_auto
 from ...data import EPOCH_STRIDE, Shuffle
 from ...operators import KernelOperator, materialize

@@ -6,10 +6,8 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from jaxtyping import Float
-
 from ... import _arrays as xp
-from ..._arrays import Array, RandomStream
+from ..._arrays import Array, Float, RandomStream
 from ...data import EPOCH_STRIDE, Augmentation, Batches, as_rows
 from ...operators import DenseBlock, KernelOperator, materialize
 from ...preconditioners import EigenProFactor

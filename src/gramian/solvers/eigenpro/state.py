@@ -6,9 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from jaxtyping import Float
-
-from ..._arrays import Array
+from ..._arrays import Array, Float
 from ..loop.minibatches import BatchErrors
 from ..loop.state import State
 from ..loop.stopping import StopReason

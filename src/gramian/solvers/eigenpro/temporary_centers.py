@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from jaxtyping import Float
-
 from ... import _arrays as xp
-from ..._arrays import Array
+from ..._arrays import Array, Float
 from ...data import Batches, as_rows, scratch
 from ...operators import KernelOperator
 from .segment import Segment

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from jaxtyping import Float
-
 from ... import _arrays as xp
-from ..._arrays import Array
+from ..._arrays import Array, Float
 from ...data import ArrayRows, gather_rows
 from ...operators import KernelOperator
 from ...problems import FullProblem, NystromProblem

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
 
-from jaxtyping import Float
-
 from ... import _arrays as xp
-from ..._arrays import Array, RandomStream
+from ..._arrays import Array, Float, RandomStream
 from .stopping import StopReason
 
 ADDED_LATER = "added later"

@@ -6,10 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from jaxtyping import Float
-
 from ... import _arrays as xp
-from ..._arrays import Array
+from ..._arrays import Array, Float
 from ...preconditioners import FalkonFactor
 from ...preconditioners._root import Root
 from ...preconditioners.falkon import FEW_ROWS, root_of

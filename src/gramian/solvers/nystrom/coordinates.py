@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
 
-from jaxtyping import Float
-
 from ... import _arrays as xp
-from ..._arrays import Array, RandomStream
+from ..._arrays import Array, Float, RandomStream
 from ..._linalg import extremes_of_lanczos
 from ...operators import DenseBlock, KernelOperator, materialize
 from ...preconditioners import FalkonFactor

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 
-from jaxtyping import Float
-
-from ..._arrays import Array
+from ..._arrays import Array, Float
 from ..loop.state import State
 from ..loop.stopping import StopReason
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from jaxtyping import Float
-
 from ... import _arrays as xp
-from ..._arrays import Array, RandomStream
+from ..._arrays import Array, Float, RandomStream
 from ...data import Batches, as_rows
 from ...lowrank import POWER_SAFETY, largest_eigenvalue
 from ...operators import DenseBlock, KernelOperator, materialize

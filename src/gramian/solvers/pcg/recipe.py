@@ -6,10 +6,8 @@ import logging
 import math
 from dataclasses import dataclass, replace
 
-from jaxtyping import Float
-
 from ... import _arrays as xp
-from ..._arrays import Array, RandomStream
+from ..._arrays import Array, Float, RandomStream
 from ...lowrank import pivoted_cholesky, randomized_nystrom
 from ...preconditioners import (
     BlockCholesky,

@@ -6,10 +6,8 @@ import math
 from dataclasses import dataclass
 from itertools import islice
 
-from jaxtyping import Float
-
 from ... import _arrays as xp
-from ..._arrays import Array, RandomStream
+from ..._arrays import Array, Float, RandomStream
 from ..._linalg import extremes_of_lanczos
 from ...preconditioners import FalkonFactor, LowRankInverse
 from ...problems import NystromProblem

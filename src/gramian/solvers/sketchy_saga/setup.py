@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from jaxtyping import Float
-
 from ... import _arrays as xp
-from ..._arrays import Array, RandomStream
+from ..._arrays import Array, Float, RandomStream
 from ...data import EPOCH_STRIDE, Batches, as_rows
 from ...operators import DenseBlock, KernelOperator, materialize
 from ...problems import NystromProblem

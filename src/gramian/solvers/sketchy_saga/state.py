@@ -6,10 +6,8 @@ import logging
 import math
 from dataclasses import dataclass, field, replace
 
-from jaxtyping import Float
-
 from ... import _arrays as xp
-from ..._arrays import Array
+from ..._arrays import Array, Float
 from ..loop.metrics import BATCH_ERROR, EPOCH_KEY, PREDICTION_ERROR, RESIDUAL_KEY
 from ..loop.state import State
 from ..loop.stopping import StopReason

@@ -17,7 +17,6 @@ from ...tables.base import Table
 from ...tables.column_reading import TEXT_COLUMN
 from ...tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from ..base import TableFormat
-from ..csv.table import text_table
 
 PART_MARK = "::"
 """Mark between a file and the name of a table or sheet in it."""
@@ -63,6 +62,8 @@ class CellsFormat(TableFormat):
         file, part = split_part(path)
         if not file.is_file():
             raise FileNotFoundError(f"there is no file {file}")
+        from ..csv.table import text_table  # long to import, see `Csv.table`
+
         handle, name = tempfile.mkstemp(prefix="gramian-", suffix=".csv")
         try:
             with os.fdopen(handle, "w", encoding="utf-8", newline="") as stream:

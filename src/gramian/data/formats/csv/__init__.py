@@ -6,23 +6,6 @@ nearly all, of its values can be read; `text_table` puts these together. A small
 memory, a larger one is rewritten once into a temporary file and read from there.
 """
 
-from ...tables.read_options import ReadOptions
-from .columns.infer_types import Inference
-from .columns.odd_values import ODD_SHARE
-from .columns.parsers import MISSING_TEXTS, Reading
-from .columns.readings import ALL_READINGS
-from .dialect import Dialect, sniff
-from .table import HELD_BYTES, text_table
+import lazy_loader
 
-__all__ = [
-    "ALL_READINGS",
-    "HELD_BYTES",
-    "MISSING_TEXTS",
-    "ODD_SHARE",
-    "Dialect",
-    "Inference",
-    "ReadOptions",
-    "Reading",
-    "sniff",
-    "text_table",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

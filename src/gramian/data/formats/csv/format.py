@@ -14,7 +14,6 @@ from ...rows import arrow_compute as pc
 from ...tables.base import Table
 from ...tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from ..base import BatchWriter, WritableFormat, formats
-from . import text_table
 
 
 @formats.register("csv")
@@ -46,6 +45,9 @@ class Csv(WritableFormat):
         self, path: Path, where: str | None = None, options: ReadOptions = DEFAULT_OPTIONS
     ) -> Table:
         """Read the file once, a long one into a temporary file; see `text_table`."""
+        # The reader of text takes as long to import as all other formats.
+        from .table import text_table
+
         return text_table(path, where, options)
 
     def load(self, path: Path, columns: Sequence[str] | None = None) -> pa.Table:

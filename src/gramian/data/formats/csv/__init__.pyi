@@ -1,0 +1,9 @@
+from .columns.infer_types import Inference as Inference
+from .columns.odd_values import ODD_SHARE as ODD_SHARE
+from .columns.parsers import MISSING_TEXTS as MISSING_TEXTS
+from .columns.parsers import Reading as Reading
+from .columns.readings import ALL_READINGS as ALL_READINGS
+from .dialect import Dialect as Dialect
+from .dialect import sniff as sniff
+from .table import HELD_BYTES as HELD_BYTES
+from .table import text_table as text_table

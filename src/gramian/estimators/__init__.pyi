@@ -1,0 +1,15 @@
+from .approximation_error import nystrom_error as nystrom_error
+from .decomposition.cca import KernelCCA as KernelCCA
+from .decomposition.fourier import RandomFourierFeatures as RandomFourierFeatures
+from .decomposition.kmeans import KernelKMeans as KernelKMeans
+from .decomposition.nystrom import NystromTransformer as NystromTransformer
+from .decomposition.pca import KernelPCA as KernelPCA
+from .io import load as load
+from .leverage import effective_dimension as effective_dimension
+from .leverage import leverage_scores as leverage_scores
+from .ridge.classifier import KernelRidgeClassifier as KernelRidgeClassifier
+from .ridge.plan import Plan as Plan
+from .ridge.regressor import KernelRidge as KernelRidge
+from .search.classifier_cv import KernelRidgeClassifierCV as KernelRidgeClassifierCV
+from .search.regressor_cv import KernelRidgeCV as KernelRidgeCV
+from .table_encoder import TableEncoder as TableEncoder
