@@ -82,7 +82,8 @@ test-torch: $(STAMP)
 	@OMP_NUM_THREADS=1 $(TORCH)/bin/python -m pytest -n logical --maxprocesses 8 --dist worksteal \
 	  tests/_arrays tests/engines tests/contracts/test_engine.py tests/contracts/test_gradients.py \
 	  tests/contracts/test_rows.py tests/estimators/test_refusals.py tests/metric/test_objectives.py \
-	  tests/project/test_gpu_benchmark.py $(ARGS)
+	  tests/project/test_gpu_benchmark.py tests/project/test_docstrings.py \
+  tests/project/test_site.py -k "not examples_print" $(ARGS)
 
 # What older processors and more threads compute: our tiles, and the code paths of OpenBLAS.
 AVX2 := GRAMIAN_TEST_TILES=avx2 OPENBLAS_CORETYPE=Haswell

@@ -84,7 +84,7 @@ def unfused(case: Case) -> np.ndarray:
         )
         u = K @ case.v
         out.append(K.T @ (u - y) if case.normal else u)
-    return sum(out[1:], out[0]) if case.normal else np.concatenate(out)
+    return sum(out[1:], out[0]) if case.normal else xp.concat(out)
 
 
 def contenders(device: str) -> dict[str, Callable[[Case], np.ndarray]]:

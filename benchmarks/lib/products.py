@@ -10,7 +10,7 @@ import numpy as np
 
 from gramian import _arrays as xp
 from gramian import kernels
-from gramian._arrays import RandomStream
+from gramian._arrays import Array, RandomStream
 from gramian.kernels import Kernel
 
 M = 5000
@@ -49,22 +49,27 @@ class Case:
         return float(len(self.x)) * M
 
 
-def exact(case: Case) -> np.ndarray:
-    """Compute the product in float64 from differences, or from float64 norms in many dimensions."""
-    mode = "donot_use_mm_for_euclid_dist" if case.x.shape[1] <= 100 else "use_mm_for_euclid_dist"
+def exact(case: Case) -> Array:
+    """Compute the product in float64 from differences, or from norms if there are many features."""
     out, z, v = [], xp.to_float64(case.z), xp.to_float64(case.v)
     for i in range(0, len(case.x), 2000):
-        s = xp.cdist(xp.to_float64(case.x[i : i + 2000]), z, compute_mode=mode) / case.lengthscale
-        K = np.exp(-(s**2) / 2)
+        x = xp.to_float64(case.x[i : i + 2000])
+        if x.shape[1] <= 100:
+            squares = xp.cdist(x, z) ** 2
+        else:
+            squares = (x**2).sum(axis=1)[:, None] + (z**2).sum(axis=1) - 2 * (x @ z.T)
+        K = xp.exp(-squares / case.lengthscale**2 / 2)
         u = K @ v
         out.append(K.T @ (u - xp.to_float64(case.y[i : i + 2000])) if case.normal else u)
-    return sum(out[1:], out[0]) if case.normal else np.concatenate(out)
+    return sum(out[1:], out[0]) if case.normal else xp.concat(out)
 
 
-def keops(case: Case) -> np.ndarray:
+def keops(case: Case) -> Array:
     """Return a product by KeOps, which compiles a program for each number of features."""
+    import torch
     from pykeops.torch import LazyTensor
 
-    x, z = (points / case.lengthscale for points in (case.x, case.z))
-    K = np.exp(-((LazyTensor(x[:, None]) - LazyTensor(z[None])) ** 2).sum(-1) / 2)
-    return K.T @ (K @ case.v - case.y) if case.normal else K @ case.v
+    x, z, v, y = (torch.as_tensor(points) for points in (case.x, case.z, case.v, case.y))
+    x, z = x / case.lengthscale, z / case.lengthscale
+    K = (-((LazyTensor(x[:, None]) - LazyTensor(z[None])) ** 2).sum(-1) / 2).exp()
+    return K.T @ (K @ v - y) if case.normal else K @ v

@@ -8,7 +8,7 @@ import os
 import platform
 import subprocess
 from datetime import UTC, datetime
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -43,8 +43,16 @@ def about() -> dict[str, str]:
         "commit": commit(),
         "machine": machine(),
         "python": platform.python_version(),
-        **{name: version(name) for name in PACKAGES},
+        **{name: found for name in PACKAGES if (found := installed_version(name))},
     }
+
+
+def installed_version(package: str) -> str | None:
+    """Return the version of a package; None if it is not installed, as torch need not be."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 def read(name: str) -> dict[str, list[Row]]:

@@ -66,7 +66,7 @@ OPTIONS = {
     f"--memory-limit {10**400}": "--memory-limit 1.* is not a size",
     "--engine cuda": "unknown --engine 'cuda'; known: auto.*did you mean torch:cuda or triton",
     "--engine nativ": "unknown --engine 'nativ'; known: .*; did you mean native?",
-    "--engine torch:cuda:9": "--engine torch:cuda:9 needs a CUDA device.*Use --engine auto to",
+    "--engine torch:cuda:9": "--engine torch:cuda:9 needs .*(CUDA|gpu).*[Uu]se --engine auto",
     "--checkpoint c --checkpoint-every 0": "--checkpoint-every must be positive and finite, not 0",
     "--memory-limit lots": "--memory-limit lots is not a size",
     "--memory-limit 20MB": "61 rows need .* --memory-limit is 20 MB",

@@ -27,7 +27,7 @@ def gpu(monkeypatch) -> ModuleType:
 
 @pytest.mark.slow
 def test_rates_and_errors_of_every_contender(gpu):
-    table = gpu.rate_table(DEVICE, 20, 30, 1, dims=(9,))
+    table = gpu.rate_table(DEVICE, 50, 60, 1, dims=(9,))
     assert [(row["product"], row["t"]) for row in table] == [
         (product, t) for product in ("matvec", "normal", "symmetric") for t in (1, 10)
     ]

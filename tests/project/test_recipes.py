@@ -112,7 +112,8 @@ def test_what_the_recipes_add_passes_all_tests_that_are_about_it(tmp_path):
     files = [
         str(path.relative_to(tree))
         for path in sorted((tree / "tests").rglob("test_*.py"))
-        if LOOKS.search(path.read_text("utf-8"))
+        if LOOKS.search(text := path.read_text("utf-8"))
+        and (find_spec("torch") or "\nimport torch\n" not in text)
     ]
     assert len(files) > 20
     options = ["-q", "-k", chosen, "--junitxml=report.xml", "-p", "no:cacheprovider"]

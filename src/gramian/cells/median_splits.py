@@ -9,7 +9,7 @@ from .. import _arrays as xp
 from .._arrays import Array, Float, RandomStream
 from .._messages.checks import as_count
 from .base import Partition, partitions
-from .tree import TreeCells
+from .tree import TreeCells, place_rows
 
 POWER_ITERATIONS = 15
 """Power iterations for the principal direction of a split."""
@@ -109,7 +109,7 @@ class MedianSplits(Partition):
                 number, (direction, low, high) = len(splits), split
                 splits.append(split)
                 children.append([0, 0])
-                at = sample[index] @ direction
+                at = place_rows(sample[index], direction)
                 # The rows of a band continue on both sides.
                 first, second = (at <= low, at > low) if high <= low else (at < high, at > low)
                 waiting.append((index[first], leaves // 2, (number, 0)))
@@ -137,12 +137,12 @@ def _split(
     if not bool((spread > 0).any()):
         return None
     direction = _principal(X, rng)
-    at = xp.sort(xp.to_float64(X @ direction))
+    at = xp.sort(place_rows(X, direction))
     # Along the direction the rows differ by less than rounding.
     if not bool(at[-1] > at[0]):
         direction = xp.zeros_like(direction)
         direction[int(spread.argmax())] = 1.0
-        at = xp.sort(xp.to_float64(X @ direction))
+        at = xp.sort(place_rows(X, direction))
     s = len(at)
     # Each side keeps at least one row of the sample.
     middle, half = min(max(1, round(share * s)), s - 1), overlap * s / 2

@@ -193,10 +193,7 @@ class _Descent:
         low, high, direction, children = _of(
             (self.cells.low, self.cells.high, self.cells.direction, self.cells.child), at
         )
-        X = self.X[row]
-        # Each row has the direction of its own split: a product row by row, where a matrix product
-        # would need one direction for all.
-        where = xp.to_float64((X * xp.cast(direction, X.dtype)).sum(axis=1))
+        where = place_rows(self.X[row], direction)
         sides = []
         # `where <= low` matters for splits without a band, where low equals high.
         for side, is_on_side in enumerate(((where < high) | (where <= low), where > low)):
@@ -228,6 +225,13 @@ class _TooManySharesError(Exception):
 def _check_shares(count: int, limit: float | int) -> None:
     if count > limit:
         raise _TooManySharesError
+
+
+def place_rows(X: Float[Array, "n d"], direction: Float[Array, "*n d"]) -> Float[Array, " n"]:
+    """Return the places of rows along a direction, or along one for each row."""
+    # Not a matrix product: it rounds otherwise than products row by row, which routing needs, since
+    # each row has the direction of its own split. Rows at the edge of a band would change sides.
+    return xp.to_float64((X * xp.cast(direction, X.dtype)).sum(axis=1))
 
 
 def _of(tensors: Iterable[Array], index: Int[Array, " k"]) -> tuple[Array, ...]:

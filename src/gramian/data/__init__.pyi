@@ -168,7 +168,6 @@ from .samples import sample_path as sample_path
 from .sources.as_rows import as_rows as as_rows
 from .sources.as_rows import is_collection as is_collection
 from .sources.as_table import as_table as as_table
-from .sources.as_table import encoding_table as encoding_table
 from .sources.convert import convert as convert
 from .sources.needs_encoding import (
     has_numeric_columns as has_numeric_columns,
@@ -177,7 +176,6 @@ from .sources.needs_encoding import (
     needs_encoding as needs_encoding,
 )
 from .sources.odd_values import OddValueWarning as OddValueWarning
-from .sources.odd_values import report_odd_values as report_odd_values
 from .sources.training_table import TrainingTable as TrainingTable
 from .sources.training_table import read_targets as read_targets
 from .tables import MemoryTable as MemoryTable

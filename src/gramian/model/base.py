@@ -319,8 +319,10 @@ class Model(ABC):
             # Options for this file overrule the readings of columns in training.
             columns = {name: c for name, c in columns.items() if c == TEXT_COLUMN or c.mark}
             reading = replace(reading, **{**read, "strict": False})
+        from ..data.sources.odd_values import report_odd_values  # predictions of arrays need none
+
         table = data.as_table(X, options=replace(reading, columns=columns))
-        data.report_odd_values(table, () if self.encoding is None else self.encoding.names)
+        report_odd_values(table, () if self.encoding is None else self.encoding.names)
         return table
 
     def _column_readings(self, reading: ReadOptions) -> dict[str, ColumnReading]:

@@ -164,7 +164,9 @@ class Scaling:
         if isinstance(given.X, RowSource):
             source = given.X
         elif self.encoding is not None:
-            source = self.encoding.rows(data.encoding_table(given.X, self.encoding))
+            from ...data.sources.as_table import encoding_table  # arrays need no encoding
+
+            source = self.encoding.rows(encoding_table(given.X, self.encoding))
         elif names is not None and is_table(given.X):
             source = data.as_table(given.X).rows(names)
         else:
