@@ -90,7 +90,7 @@ def norm(x: Any, axis: int | None = None, keepdims: bool = False, dtype: Any = N
         )
     x = x if dtype is None else cast(x, dtype)
     if axis is None:
-        whole_norm = np.linalg.norm(x.reshape(-1))
+        whole_norm = np.linalg.norm(x.ravel("K"))  # without a copy of a matrix by columns
         return np.full((1,) * x.ndim, whole_norm) if keepdims else whole_norm
     # NumPy's norm along the first axis sums float32 in float32, and takes three times as long.
     last = np.moveaxis(x, axis, -1)

@@ -36,12 +36,9 @@ For one side at 2,000 rows LAPACK's routine for several took 2.0 ms, its routine
 three and more at 5,000 rows the routine for several is faster (OpenBLAS, an EPYC).
 """
 
-EIGEN_ROWS = 128
-"""Least rows for SciPy's eigenvalues; below, setting its threads takes longer."""
-
 
 def is_on_device(A: Array) -> bool:
-    """Return whether a tensor is outside the memory of the process."""
+    """Return whether a matrix is outside the memory of the process."""
     return not xp.is_host(A.device)
 
 
@@ -329,29 +326,17 @@ def top_eigenpairs(A: Float[Array, "m m"], k: int) -> tuple[Array, Array]:
 def eigenpairs(A: Float[Array, "m m"]) -> tuple[Float[Array, " m"], Float[Array, "m m"]]:
     """Return all eigenvalues of a symmetric finite matrix, increasing, with vectors as columns.
 
-    LAPACK's `syevd`, from 128 rows through SciPy. Cost: up to 9 m³ operations, 24 m² bytes; A is
-    unchanged.
+    LAPACK's `syevd`. Cost: up to 9 m³ operations, 24 m² bytes; A is unchanged.
     """
-    if _is_for_numpy(A):
-        values, vectors = xp.eigh(A)
-        return values, vectors
     with one_thread_if_small(4 * len(A) ** 3):
-        result = scipy.linalg.eigh(A, driver="evd")
-    return result[0], result[1]
-
-
-def _is_for_numpy(A: Float[Array, "m m"]) -> bool:
-    return len(A) < EIGEN_ROWS or by_blocks(A)
+        return xp.eigh(A)
 
 
 def eigenvalues(A: Float[Array, "m m"]) -> Float[Array, " m"]:
     """Return all eigenvalues of a symmetric matrix, increasing, in 4/3 m³ operations."""
-    if _is_for_numpy(A):
-        values: Array = xp.eigvalsh(A)
-        return values
     with one_thread_if_small(4 * len(A) ** 3 / 3):
-        spectrum = scipy.linalg.eigh(A, eigvals_only=True, driver="evd")
-    return spectrum
+        values: Array = xp.eigvalsh(A)
+    return values
 
 
 def stacked_triangle(blocks: list[Float[Array, "_ m"]]) -> Float[Array, "k m"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import scipy.linalg
 
 from .. import _arrays as xp
@@ -34,9 +35,10 @@ def extremes_of_lanczos(alpha: Float[Array, " k"], beta: Float[Array, " k"]) -> 
     """
     if len(alpha) == 0:
         return 1.0, 1.0
-    diagonal = 1 / alpha
-    diagonal[1:] += beta[:-1] / alpha[:-1]
-    off = xp.sqrt(beta[:-1]) / alpha[:-1]
+    with np.errstate(all="ignore"):
+        diagonal = 1 / alpha
+        diagonal[1:] += beta[:-1] / alpha[:-1]
+        off = xp.sqrt(beta[:-1]) / alpha[:-1]
     if not bool(xp.isfinite(diagonal).all() and xp.isfinite(off).all()):
         # A ratio below zero or without bound: rounding dominates.
         return FLOAT64_EPS, 1.0

@@ -38,7 +38,7 @@ class Spectrum:
         Parameters
         ----------
         apply : callable
-            Products with a Array of shape (m, 4), float64.
+            Products with an Array of shape (m, 4), float64.
         m : int
         device : str or torch.device, default="cpu"
             Device of the products.

@@ -16,6 +16,7 @@ from threadpoolctl import ThreadpoolController
 def _libraries() -> list[Any]:
     """Return the BLAS libraries of the process: NumPy and SciPy each bring one."""
     # SciPy loads its library at its first import.
+    import scipy.linalg  # noqa: F401
 
     libraries: list[Any] = ThreadpoolController().select(user_api="blas").lib_controllers
     return libraries
