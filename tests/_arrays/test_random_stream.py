@@ -51,7 +51,7 @@ class TestTorch:
 
     def test_whole_numbers_and_orders(self, torch, seed):
         ours, theirs = RandomStream(seed), torch.Generator().manual_seed(seed)
-        for high in (2, 7, 1000, 2**31 - 1):
+        for high in (2, 7, 1000, 2**28 - 1, 2**28, 2**31 - 1, 2**62):
             expected = torch.randint(high, (25_000,), generator=theirs).numpy()
             assert np.array_equal(ours.integers(high, size=25_000), expected)
         for n in (1, 2, 10, 100_000):
@@ -88,6 +88,11 @@ def test_positions_have_the_probabilities_of_their_weights():
     drawn = np.bincount([stream.choose(weights) for _ in range(4000)], minlength=4)
     assert drawn[0] == drawn[3] == 0
     assert abs(drawn[2] / 4000 - 0.75) < 5 * (0.75 * 0.25 / 4000) ** 0.5
+
+
+def test_no_position_of_weight_zero_is_chosen(monkeypatch):
+    monkeypatch.setattr(RandomStream, "_uniform", lambda self, size, dtype: np.zeros(size, dtype))
+    assert RandomStream(0).choose([0.0, 0.0, 2.0, 1.0]) == 2
 
 
 def test_other_states_are_refused():

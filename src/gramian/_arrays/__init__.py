@@ -66,7 +66,6 @@ from .elementwise import (
     negative,
     power,
     reciprocal,
-    remainder,
     rsqrt,
     sigmoid,
     sign,
@@ -82,7 +81,6 @@ from .factors import cholesky, cholesky_ex, eigh, eigvalsh, qr, solve_triangular
 from .in_place import (
     add_,
     add_at,
-    addcmul_,
     addmm_,
     assign_,
     clip_,

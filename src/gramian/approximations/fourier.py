@@ -91,7 +91,8 @@ class FourierMap(FeatureMap):
     def apply(self, block: Float[Array, "b d"]) -> Float[Array, "b s"]:
         # Angles are large and only their fraction counts, which float32 would lose.
         x = cast(block, xp.float64)
-        angles = xp.cast(xp.remainder(x @ self.frequencies + self.phases, 2 * math.pi), block.dtype)
+        turns = (x @ self.frequencies + self.phases) / (2 * math.pi)
+        angles = xp.cast(2 * math.pi * xp.subtract_(turns, xp.floor(turns)), block.dtype)
         out = xp.empty((len(angles), self.size), block.dtype)
         q = angles.shape[1]
         xp.cos(angles, out=out[:, :q])

@@ -111,8 +111,8 @@ class Matern32(Radial):
 
     def profile(self, s: Array, *, underflow: bool = True) -> Array:
         u = _root(s)
-        decay = xp.exp_(xp.negative(u))
-        return xp.multiply_(xp.add_(u, 1.0), decay)
+        factor = u + 1.0
+        return xp.multiply_(xp.exp_(xp.negative_(u)), factor)
 
     def derivative(self, s: Array) -> Array:
         decay = xp.exp_(xp.negative_(_root(s)))
@@ -152,11 +152,10 @@ class Matern52(Radial):
 
     def profile(self, s: Array, *, underflow: bool = True) -> Array:
         u = _root(s)
-        decay = xp.exp_(xp.negative(u))
-        # The linear and the square term are added in one pass over the tile.
-        return xp.multiply_(xp.add_(xp.addcmul_(u, u, u, value=1 / 3), 1.0), decay)
+        factor = xp.add_(xp.multiply_(xp.add_(u * (1 / 3), 1.0), u), 1.0)
+        return xp.multiply_(xp.exp_(xp.negative_(u)), factor)
 
     def derivative(self, s: Array) -> Array:
         u = _root(s)
-        decay = xp.exp_(xp.negative(u))
-        return xp.multiply_(xp.multiply_(xp.add_(u, 1.0), decay), -1 / 6)
+        factor = (u + 1.0) * (-1 / 6)
+        return xp.multiply_(xp.exp_(xp.negative_(u)), factor)
