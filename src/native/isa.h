@@ -77,6 +77,8 @@ struct Factors {  // what entries are multiplied by: vectors of t columns
   double* sums;                     // (t, columns) += E' W (E v - y), or null
 };
 
+enum class Function { exp, log1p, asin, cos, sin };
+
 struct Isa {
   const char* name;
   bool splits;  // has products of bfloat16 pieces, for radial kernels and float32
@@ -90,6 +92,9 @@ struct Isa {
   void (*add_doubles)(double* out, const double* const* rows, const double* factors, long count,
                       long n);
   void (*multiply_stored)(const Stored&, const Factors&);
+  // out (n) = the function of x (n), which may be the same memory; of float32 not the last two.
+  void (*map_floats)(Function, const float* x, float* out, long n);
+  void (*map_doubles)(Function, const double* x, double* out, long n);
 };
 
 extern const Isa amx, avx512, avx2, portable, emulated;

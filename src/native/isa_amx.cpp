@@ -10,4 +10,5 @@ gramian::Tiles* make(const gramian::Request& request, gramian::Points z) {
 }  // namespace
 
 const gramian::Isa gramian::amx = {"amx", true, make, reach, kernels,
-                                     add_rows<float>, add_rows<double>, multiply_stored};
+                                     add_rows<float>, add_rows<double>, multiply_stored,
+                                     map_floats, map_doubles};

@@ -2,4 +2,5 @@
 #include "isa_tiles.h"
 
 const gramian::Isa gramian::portable = {"portable", false, make, reach, kernels,
-                                     add_rows<float>, add_rows<double>, multiply_stored};
+                                     add_rows<float>, add_rows<double>, multiply_stored,
+                                     map_floats, map_doubles};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "add_rows.h"
+#include "elementwise.h"
 #include "stored.h"
 #include "tiles.h"
 

@@ -13,6 +13,7 @@
 #include <stdexcept>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "isa.h"
@@ -299,6 +300,51 @@ void multiply_stored(const std::string& isa, const Array& entries,
   if (start < stop) instructions(isa).multiply_stored(stored, with);
 }
 
+gramian::Function function(const std::string& name) {
+  using gramian::Function;
+  const std::pair<const char*, Function> known[] = {{"exp", Function::exp},
+                                                    {"log1p", Function::log1p},
+                                                    {"asin", Function::asin},
+                                                    {"cos", Function::cos},
+                                                    {"sin", Function::sin}};
+  for (const auto& [own, found] : known)
+    if (name == own) return found;
+  throw std::invalid_argument("there is no function called '" + name + "'");
+}
+
+// The numbers of a vector or a matrix, which may be a part of a wider one.
+template <class Any>
+long row_step(const Any& x, const char* name) {
+  expect(x.ndim() == 1 || x.ndim() == 2, name, "a vector or a matrix");
+  expect(x.size() == 0 || x.shape(x.ndim() - 1) == 1 || x.stride(x.ndim() - 1) == 1, name,
+         "of neighbours in memory along its rows");
+  return x.ndim() == 2 ? long(x.stride(0)) : 0;
+}
+
+void map(const std::string& isa, const std::string& name,
+         const nb::ndarray<nb::ro, nb::device::cpu>& x, const nb::ndarray<nb::device::cpu>& out) {
+  const gramian::Function f = function(name);
+  const bool single = is(x.dtype(), 32), periodic = name == "cos" || name == "sin";
+  expect((single && !periodic) || is(x.dtype(), 64), "x", "float64, or float32 but for cos and sin");
+  const long step = row_step(x, "x"), out_step = row_step(out, "out");
+  expect(out.dtype() == x.dtype() && out.ndim() == x.ndim() && out.shape(0) == x.shape(0) &&
+             out.shape(out.ndim() - 1) == x.shape(x.ndim() - 1),
+         "out", "of the shape and dtype of x");
+  const gramian::Isa& with = instructions(isa);
+  const long rows = x.ndim() == 2 ? long(x.shape(0)) : 1, n = long(x.shape(x.ndim() - 1));
+  const void* from = x.data();
+  void* to = out.data();
+  nb::gil_scoped_release released;
+  for (long i = 0; n > 0 && i < rows; i++) {
+    if (single)
+      with.map_floats(f, static_cast<const float*>(from) + i * step,
+                      static_cast<float*>(to) + i * out_step, n);
+    else
+      with.map_doubles(f, static_cast<const double*>(from) + i * step,
+                       static_cast<double*>(to) + i * out_step, n);
+  }
+}
+
 template <class T>
 gramian::Compressed<T> compressed(const Indices& start, const Indices& column, const Array& value,
                                   long columns, const char* name) {
@@ -449,6 +495,9 @@ NB_MODULE(_native, m) {
   m.def("reach", reach, "Return the largest sum of the powers of the coordinates of a row, scaled.");
   m.def("flush_denormals", flush_denormals, "Set numbers that are too small to 0 in this thread.");
   m.def("permute_", permute, nb::arg("offset"), OUT, "Exchange number i with number i + offset[i].");
+  m.def("map_", map, nb::arg("instructions"), nb::arg("function"),
+        nb::arg("x").noconvert(), OUT,
+        "Write exp, log1p, asin, cos or sin of numbers to `out`, which may be their memory.");
   m.def("multiply_stored", multiply_stored, nb::arg("instructions"), nb::arg("entries"),
         nb::arg("numbers").none(), nb::arg("start"), nb::arg("stop"), nb::arg("v").none(),
         nb::arg("weights").none(), nb::arg("targets").none(), nb::arg("products").none().noconvert(),

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "isa.h"
@@ -251,9 +253,39 @@ void check_stored(long n, long m, long t, bool some) {
   }
 }
 
+// Functions of numbers beside those of the C library, among them some that these compute.
+template <class S>
+void check_functions(long n) {
+  using gramian::Function;
+  auto x = numbers<S>(n, 5), out = x;
+  if (n > 4) x[1] = S(800), x[2] = S(-800), x[4] = std::numeric_limits<S>::quiet_NaN();
+  const std::pair<Function, S (*)(S)> functions[] = {
+      {Function::exp, std::exp}, {Function::log1p, std::log1p}, {Function::asin, std::asin},
+      {Function::cos, std::cos}, {Function::sin, std::sin}};
+  for (const gramian::Isa* isa : gramian::present())
+    for (const auto& [function, exact] : functions) {
+      constexpr bool single = sizeof(S) == 4;
+      if (single && (function == Function::cos || function == Function::sin)) continue;
+      if constexpr (single)
+        isa->map_floats(function, x.data(), out.data(), n);
+      else
+        isa->map_doubles(function, x.data(), out.data(), n);
+      for (size_t i = 0; i < x.size(); i++) {
+        const S expected = exact(x[i]), bound = 8 * std::numeric_limits<S>::epsilon();
+        const bool same = out[i] == expected || (out[i] != out[i] && expected != expected);
+        expect(same || std::fabs(out[i] - expected) <= bound * std::fabs(expected),
+               "functions of numbers are those of the C library");
+      }
+    }
+}
+
 }  // namespace
 
 int main() {
+  for (long n : {1, 3, 4, 7, 16, 33, 100}) {
+    check_functions<float>(n);
+    check_functions<double>(n);
+  }
   for (bool some : {false, true})
     for (const Shape& at : {Shape{1, 1, 0, 1}, {8, 16, 0, 1}, {9, 15, 0, 2}, {300, 33, 0, 3},
                             {5, 4100, 0, 1}, {2, 130, 0, 5}}) {

@@ -99,7 +99,7 @@ struct Vector {
   }
   static GRAMIAN_INLINE R abs(R x) { return (R)((I)x & ~(I)all(S(-0.0))); }
 
-  // at_most and at_least keep a NaN of x.
+  // at_most and at_least keep a NaN of x; a NaN is not below, nor at most, anything.
 #if defined(__AVX512F__)
   static GRAMIAN_INLINE R at_most(R x, R c) {
     if constexpr (single)
@@ -119,6 +119,12 @@ struct Vector {
     else
       return _mm512_cmp_pd_mask((__m512d)x, (__m512d)c, _CMP_LT_OQ) != 0;
   }
+  static GRAMIAN_INLINE bool all_at_most(R x, R c) {
+    if constexpr (single)
+      return _mm512_cmp_ps_mask((__m512)x, (__m512)c, _CMP_NLE_UQ) == 0;
+    else
+      return _mm512_cmp_pd_mask((__m512d)x, (__m512d)c, _CMP_NLE_UQ) == 0;
+  }
 #elif defined(__AVX2__)
   static GRAMIAN_INLINE R at_most(R x, R c) {
     if constexpr (single)
@@ -135,6 +141,9 @@ struct Vector {
   static GRAMIAN_INLINE bool any_below(R x, R c) {
     return _mm256_movemask_epi8((__m256i)(x < c)) != 0;
   }
+  static GRAMIAN_INLINE bool all_at_most(R x, R c) {
+    return _mm256_movemask_epi8((__m256i)(x <= c)) == -1;
+  }
 #else
   static GRAMIAN_INLINE R at_most(R x, R c) { return x > c ? c : x; }
   static GRAMIAN_INLINE R at_least(R x, R c) { return x < c ? c : x; }
@@ -143,6 +152,12 @@ struct Vector {
     Int any = 0;
     for (int l = 0; l < W; l++) any |= below[l];
     return any != 0;
+  }
+  static GRAMIAN_INLINE bool all_at_most(R x, R c) {
+    const I within = x <= c;
+    Int all = -1;
+    for (int l = 0; l < W; l++) all &= within[l];
+    return all == -1;
   }
 #endif
 

@@ -10,6 +10,9 @@ import pytest
 from close import assert_close
 
 from gramian import _arrays as xp
+from gramian._sparse import sparse_rows
+from gramian.engines import TiledEngine
+from gramian.kernels import Cosine, Gaussian, Laplacian, Linear
 
 
 def test_numpy_computes_without_torch():
@@ -121,3 +124,29 @@ def test_functions_of_the_host():
     assert_close(xp.frombuffer(np.arange(4.0).tobytes(), xp.float64, 2, 8), np.array([1.0, 2.0]))
     assert_close(xp.linspace(0, 1, 5), np.array([0, 0.25, 0.5, 0.75, 1]))
     assert np.array_equal(xp.triu_indices(2, 3, 1), np.array([[0, 0, 1], [1, 2, 2]]))
+
+
+def test_sparse_rows_go_to_a_device_and_back(rng):
+    torch = pytest.importorskip("torch")
+    x = sparse_rows(np.where(rng.random((5, 4)) < 0.5, rng.standard_normal((5, 4)), 0.0))
+    sent = xp.to_device(x, torch.device("cpu"))
+    assert sent.layout is torch.sparse_csr
+    assert np.array_equal(xp.to_dense(sent).numpy(), x.toarray())
+    back = xp.to_device(sent, "cpu")
+    assert isinstance(back, xp.CsrArray)
+    assert back.shape == x.shape
+    for part in (xp.indptr, xp.indices, xp.entries):
+        assert np.array_equal(part(back), part(x))
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(2.0), Laplacian(2.0), Linear(), Cosine()])
+def test_sparse_rows_are_multiplied_on_a_device(kernel, rng):
+    """On the CPU of torch, which is no host; the landmarks are dense or sparse."""
+    torch = pytest.importorskip("torch")
+    X = np.where(rng.random((50, 30)) < 0.2, rng.standard_normal((50, 30)), 0.0)
+    v, there = rng.standard_normal((7, 2)), TiledEngine(torch.device("cpu"))
+    for z in (X[:7], sparse_rows(X[:7])):
+        sides = kernel, sparse_rows(X), z
+        assert_close(there.matvec(*sides, v), TiledEngine().matvec(*sides, v))
+        assert_close(there.normal(*sides, v), TiledEngine().normal(*sides, v))
+        assert_close(there.block(*sides), TiledEngine().block(*sides))

@@ -8,6 +8,38 @@ import numpy as np
 import scipy  # which imports scipy.special where it is used
 
 from ._kinds import is_tensor, loaded_torch
+from .compiled import load_compiled
+
+FLOAT_TYPES = (np.dtype("float32"), np.dtype("float64"))
+
+COMPILED_TYPES = {
+    "exp": FLOAT_TYPES,
+    "log1p": FLOAT_TYPES,
+    "asin": FLOAT_TYPES,
+    "cos": FLOAT_TYPES[1:],
+    "sin": FLOAT_TYPES[1:],
+}
+"""Types of numbers for which functions are compiled: those for which NumPy is slower."""
+
+COMPILED_NUMBERS = 1 << 10
+"""Least numbers for compiled functions: for fewer the call takes as long as NumPy's."""
+
+
+def _map_compiled(name: str, x: Any, out: Any) -> Any:
+    """Return the values of a function by compiled code, or None where NumPy computes them.
+
+    NumPy has vectors for few functions on machines without AVX-512: with AVX2, exponentials in
+    float64 take 4.5 ns there and 1.7 ns compiled.
+    """
+    is_fit = name in COMPILED_TYPES and isinstance(x, np.ndarray) and x.size >= COMPILED_NUMBERS
+    if not is_fit or x.dtype not in COMPILED_TYPES[name] or load_compiled() is None:
+        return None
+    target = np.empty(x.shape, x.dtype) if out is None else out
+    for side in (x, target):
+        if side.ndim not in (1, 2) or side.strides[-1] != side.itemsize or side.dtype != x.dtype:
+            return None
+    load_compiled().map_("best", name, x, target)
+    return target
 
 
 def _elementwise(name: str, numpy: Any) -> Any:
@@ -16,6 +48,8 @@ def _elementwise(name: str, numpy: Any) -> Any:
     def function(x: Any, out: Any = None) -> Any:
         if is_tensor(x):
             return getattr(loaded_torch(), name)(x, out=out)
+        if (values := _map_compiled(name, x, out)) is not None:
+            return values
         # As on a device: infinity and NaN are results, on which callers decide.
         with np.errstate(all="ignore"):
             return numpy(x, out=out)
@@ -62,9 +96,9 @@ def power(x: Any, degree: int, out: Any = None) -> Any:
     factors = [name for bit in bin(int(degree))[3:] for name in ("itself", "x")[: 1 + int(bit)]]
     product = x
     for number, name in enumerate(factors, 1):
-        is_last, other = number == len(factors), product if name == "itself" else x
+        is_last, by = number == len(factors), product if name == "itself" else x
         target = out if is_last else None if product is x else product
-        product = np.multiply(product, other, out=target)
+        product = np.multiply(product, by, out=target)
     return product
 
 
