@@ -490,9 +490,9 @@ def test_normal_of_nothing():
 )
 def test_selections_are_row_numbers(key):
     K = KernelOperator(Gaussian(), np.ones((5, 3), np.float32), np.ones((5, 3), np.float32))
-    with pytest.raises(TypeError, match="a slice or a 1-D tensor of row numbers"):
+    with pytest.raises(TypeError, match="a slice or a 1-D array of row numbers"):
         K[key]
-    with pytest.raises(TypeError, match="a slice or a 1-D tensor of row numbers"):
+    with pytest.raises(TypeError, match="a slice or a 1-D array of row numbers"):
         K[:2, key]
 
 

@@ -28,12 +28,11 @@ class Kept:
         self.shape = x.shape[0], x.shape[1]
         # SciPy converts operands of other types in each product. With float64 values and 32-bit
         # indices it works in this memory, and indices take half the bandwidth.
-        parts = (
+        arrays = (
             xp.to_float64(xp.entries(x)),
             xp.cast(xp.indices(x), xp.int32),
             xp.cast(xp.indptr(x), xp.int32),
         )
-        arrays = tuple(part for part in parts)
         self.nbytes: int = sum(array.nbytes for array in arrays)
         self._rows = scipy.sparse.csr_array(arrays, shape=self.shape)
         # The transpose is a view by columns, without a copy.

@@ -14,7 +14,7 @@ from .rows import as_scipy, csr, of_scipy, stored_parts
 class Columns:
     """Columns that occur in some sparse rows: other columns do not contribute to inner products.
 
-    Computed by compiled code where it was built, by SciPy elsewhere.
+    Computed by compiled code where it was built, by NumPy elsewhere.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ class Columns:
     """
 
     def __init__(self, x: Array) -> None:
-        # Compiled code takes plain pointers, and so contiguous tensors.
+        # Compiled code takes plain pointers, and so contiguous arrays.
         columns, native = xp.contiguous(xp.indices(x)), load_compiled()
         if native is None:
             # Sorted, as the search in `_find_columns` needs it. Compiled code numbers columns by a

@@ -25,7 +25,7 @@ def is_wide(x: Array) -> bool:
 
 
 def dense(x: Array) -> Array:
-    """Return points as a dense tensor; wide sparse points are returned unchanged."""
+    """Return points as a dense array; wide sparse points are returned unchanged."""
     return xp.to_dense(x) if is_sparse(x) and not is_wide(x) else x
 
 
@@ -59,12 +59,11 @@ def sparse_rows(x: Array) -> Array:
 
 def take_rows(x: Array, index: Int[Array, " k"]) -> Array:
     """Return rows of `x`, (n, d), dense or sparse, by their numbers, as new memory."""
-    # SciPy selects rows, on the same memory.
     return of_scipy(as_scipy(x)[index]) if is_sparse(x) else x[index]
 
 
 def take_columns(x: Array, columns: Sequence[int]) -> Float[Array, "n k"]:
-    """Return some columns of `x`, (n, d), dense or sparse, as a dense tensor."""
+    """Return some columns of `x`, (n, d), dense or sparse, as a dense array."""
     chosen = list(columns)
     if not is_sparse(x):
         return xp.take_columns(x, chosen)

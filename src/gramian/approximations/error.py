@@ -185,7 +185,7 @@ def sampled_error(
     # Increasing numbers, because files are read in their order.
     index = xp.sort(rng.permutation(n)[:size])
     K = K.double()
-    # Indexing by one tensor twice keeps the diagonal exact.
+    # Indexing by one array twice keeps the diagonal exact.
     K = K[index, index]
     F = features.features(K.rows, memory_bytes=K.memory_bytes)
     difference = xp.addmm_(xp.to_host(K.dense()), F, F.T, alpha=-1.0)

@@ -146,10 +146,7 @@ class Rejection(Pivoting):
 
 
 def draw_by_residual(residual: Array, size: int, rng: RandomStream) -> Int[Array, " size"]:
-    """Draw rows with replacement, with probabilities proportional to the residual. Cost: O(n).
-
-    The number of rows is not limited.
-    """
+    """Draw rows with replacement, with probabilities proportional to the residual. Cost: O(n)."""
     cumulative = residual.cumsum(axis=0)
     uniform = xp.cast_like(rng.random(size, xp.float64), residual)
     # The first row whose sum exceeds the draw, so that no row of zero residual is drawn.

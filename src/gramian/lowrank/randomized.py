@@ -44,7 +44,7 @@ def randomized_nystrom(
     Parameters
     ----------
     apply : callable
-        Products of H with a Array of shape (p, r), in `dtype`.
+        Products of H with an Array of shape (p, r), in `dtype`.
     p, rank : int
         Rows of H; columns of Omega, at most p.
     trace : float

@@ -86,7 +86,7 @@ class Product(OneSide):
     Attributes
     ----------
     v : Array of shape (m, t)
-    device : torch.device
+    device : str or torch.device
         Device of the result.
     dtype : dtype
         Dtype of the result.
@@ -111,7 +111,7 @@ class Entries(OneSide):
     ----------
     first : int
         Number of the first column.
-    device : torch.device
+    device : str or torch.device
         Device of the result.
     """
 
@@ -155,7 +155,7 @@ class Gradients(OneSide):
     Attributes
     ----------
     v : Array of shape (m, t)
-    device : torch.device
+    device : str or torch.device
         Device of the result.
     dtype : dtype
         Dtype of the result.
@@ -180,7 +180,7 @@ class Diagonal:
     kernel : Kernel
     dtype : dtype
         Dtype of the computation.
-    device : torch.device
+    device : str or torch.device
         Device of the result.
     """
 

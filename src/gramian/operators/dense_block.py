@@ -33,9 +33,9 @@ class DenseBlock:
         return DenseBlock(self.entries.T)
 
     def __getitem__(self, key: Any) -> DenseBlock:
-        """Return rows, or rows and columns, given by tensors of numbers or by slices."""
+        """Return rows, or rows and columns, given by arrays of numbers or by slices."""
         if isinstance(key, tuple) and xp.is_array(key[0]):
-            # Two index tensors would select single entries: the added axis selects a submatrix.
+            # Two index arrays would select single entries: the added axis selects a submatrix.
             return DenseBlock(self.entries[key[0][:, None], key[1]])
         return DenseBlock(self.entries[key])
 

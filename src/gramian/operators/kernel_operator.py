@@ -232,7 +232,7 @@ class KernelOperator(Streaming):
         ----------
         rows : RowSource, or anything `as_rows` takes
             s dense rows of d features. At a column, a kernel with a kink has the slope zero.
-        coef : Array or array of shape (m, t) or (m,)
+        coef : Array of shape (m, t) or (m,)
             The coefficients of t predictors.
 
         Returns
@@ -416,8 +416,8 @@ def _row_numbers(side: RowSource, key: Any) -> Int[Array, " k"]:
         key = xp.arange(*key.indices(side.shape[0]))
     if not xp.is_array(key) or key.ndim != 1 or xp.dtype_of(key) not in (xp.int64, xp.int32):
         raise TypeError(
-            "an index of rows or columns must be a slice or a 1-D tensor of row numbers (for a "
-            f"mask, mask.nonzero()[:, 0]), not {key!r}"
+            "an index of rows or columns must be a slice or a 1-D array of row numbers (for a "
+            f"mask, np.flatnonzero(mask)), not {key!r}"
         )
     return key
 

@@ -23,7 +23,7 @@ def steps(start: int, stop: int, size: int) -> Iterator[tuple[int, int]]:
 
 
 def sum_of(terms: Iterable[Array]) -> Array:
-    """Return the sum of at least one tensor, in the memory of the first.
+    """Return the sum of at least one array, in the memory of the first.
 
     A generator is closed, so that the computation of its terms ends if this function is
     interrupted.
