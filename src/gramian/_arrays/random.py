@@ -57,7 +57,9 @@ class RandomStream:
         # As torch: the remainder of one 32-bit word is uneven for a large range, so that it takes
         # two words there.
         words = self._pairs(count) if high >= 1 << 28 else self._words.random_raw(count)
-        drawn = (words % np.uint64(high)).astype(numpy_dtype(dtype))
+        words %= np.uint64(high)
+        dtype = numpy_dtype(dtype)
+        drawn = words.view(dtype) if dtype == np.int64 else words.astype(dtype)
         return drawn.reshape(size)
 
     def permutation(self, n: int) -> Any:
@@ -156,7 +158,8 @@ def _normal_blocks(uniform: np.ndarray) -> np.ndarray:
 
 def _permute(n: int, words: np.ndarray) -> np.ndarray:
     """Return 0, ..., n - 1, each exchanged with a later one that its word chooses."""
-    offsets = (words % np.arange(n, 1, -1, dtype=np.uint64)).astype(np.int64)
+    words %= np.arange(n, 1, -1, dtype=np.uint64)
+    offsets = words.view(np.int64)
     # Each exchange depends on the ones before it: a loop, which NumPy cannot do at once.
     compiled = load_compiled()
     if compiled is not None:
