@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,15 @@ def _arrow(X: np.ndarray) -> pa.Table:
     return pa.table({f"f{j}": column.copy() for j, column in enumerate(X.T)})
 
 
+def _tensor(X: np.ndarray) -> Any:
+    """Return a tensor in the memory of the array, or the array where torch is not installed."""
+    if find_spec("torch") is None:
+        return X
+    import torch
+
+    return torch.from_numpy(X)
+
+
 def _in_parquet(X: np.ndarray, container: str, folder: Path) -> Path:
     """Write one file in several row groups, or a folder of two files."""
     table = _arrow(X)
@@ -54,6 +64,7 @@ IN_MEMORY = {
     "whole": lambda X: X.astype(np.int32),
     "frame": _frame,
     "arrow": _arrow,
+    "tensor": _tensor,
     "csr": scipy.sparse.csr_array,
 }
 CONTAINERS = (*IN_MEMORY, "npy", *SEQUENTIAL)

@@ -215,7 +215,7 @@ GIVEN: dict[str, tuple[Any, ...]] = {
     "solver": ("direct", "pcg"),
     "max_iter": (3,),
     "tol": (1e-2,),
-    "engine": ("torch",),
+    "engine": ("numpy",),
     "memory_limit": ("300MB",),
     "early_stopping": (True,),
     "patience": (2,),

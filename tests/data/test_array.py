@@ -28,6 +28,7 @@ def test_blocks_of_a_read_only_memmap_are_views_and_leave_it_read_only(tmp_path:
     x = np.load(tmp_path / "x.npy", mmap_mode="r")
     for part, block in as_rows(x).blocks(4):
         assert block.ctypes.data == x[part].ctypes.data
+        assert not block.flags.writeable
     assert not x.flags.writeable
 
 
@@ -77,6 +78,25 @@ def test_blocks_of_a_tensor_are_views() -> None:
     x = RNG.standard_normal((9, 4)).astype(np.float32)
     for part, block in as_rows(as_tensor(x).requires_grad_()).blocks(4):
         assert isinstance(block, np.ndarray)
+        assert block.ctypes.data == x[part].ctypes.data
+
+
+class Exchanged:
+    """An array of a library that NumPy knows by DLPack alone."""
+
+    def __init__(self, x: np.ndarray) -> None:
+        self.x = x
+
+    def __dlpack__(self, **options: object) -> object:
+        return self.x.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.x.__dlpack_device__()
+
+
+def test_blocks_of_an_array_by_dlpack_are_views() -> None:
+    x = RNG.normal(size=(9, 4))
+    for part, block in as_rows(Exchanged(x)).blocks(4):
         assert block.ctypes.data == x[part].ctypes.data
 
 

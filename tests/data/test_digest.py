@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse
+from tensors import tensors_of
 
 from gramian import _arrays as xp
 from gramian.data import Cast, Select, Subset, as_rows
@@ -26,8 +27,7 @@ def test_what_holds_the_rows_does_not_matter(dtype, tmp_path):
         np.asfortranarray(x),
         np.repeat(x, 2, axis=0)[::2],
         x.astype(x.dtype.newbyteorder()),
-        x,
-        x.T.copy().T,
+        *tensors_of(x, x.T.copy().T),
         pd.DataFrame(x),
         tmp_path / "x.npy",
         tmp_path / "x.parquet",

@@ -18,6 +18,7 @@ import pyarrow.ipc
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse
+from tensors import tensors_of
 
 from gramian.data import Table, as_table, convert, is_table, target_column, write_with_columns
 from gramian.data.formats import format_to_write
@@ -93,7 +94,7 @@ def test_is_table_reads_and_computes_nothing() -> None:
     "x",
     [
         np.zeros((3, 2)),
-        np.zeros((3, 2), np.float32),
+        *tensors_of(np.zeros((3, 2), np.float32)),
         scipy.sparse.eye_array(3),
         [[1.0]],
         None,

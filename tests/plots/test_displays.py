@@ -13,6 +13,7 @@ from scipy.stats import binomtest
 from sklearn.calibration import calibration_curve
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
+from tensors import as_tensor
 
 from gramian import (
     KernelKMeans,
@@ -309,6 +310,6 @@ def test_importing_the_displays_does_not_import_matplotlib(tmp_path):
 
 def test_rows_that_torch_holds(ax):
     X, y = made_rows()
-    est = KernelRidge(**GAUSSIAN, landmarks=40).fit(X, y)
-    shown = LandmarkDisplay.from_estimator(est, X, ax=ax)
+    est = KernelRidge(**GAUSSIAN, landmarks=40).fit(as_tensor(X), y)
+    shown = LandmarkDisplay.from_estimator(est, as_tensor(X), ax=ax)
     assert np.array_equal(shown.landmarks, X[est.landmark_index_][:, :2])

@@ -14,6 +14,11 @@ def as_tensor(x: Any) -> Any:
     return pytest.importorskip("torch").from_numpy(np.asarray(x))
 
 
+def tensors_of(*arrays: Any) -> list[Any]:
+    """Return the tensors of arrays, or none of them where torch is not installed."""
+    return [as_tensor(x) for x in arrays] if find_spec("torch") else []
+
+
 def fused_engines(device: str | None) -> dict[str, Any]:
     """Return the engine of fused tiles on a device, interpreted without one, by its name."""
     if find_spec("torch") is None or find_spec("triton") is None:

@@ -162,7 +162,7 @@ class FitParameters:
     engine: EngineLike = field(
         default="auto",
         metadata=_option(
-            COMPUTATION_PANEL, "auto, native, torch, triton, torch:cuda:1, triton:cuda:0,1."
+            COMPUTATION_PANEL, "auto, native, numpy, triton, torch:cuda:1, triton:cuda:0,1."
         ),
     )
     memory_limit: MemoryLimit = field(

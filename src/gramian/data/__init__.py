@@ -27,9 +27,9 @@ alone raises an error for anything that is not a matrix of numbers.
 `as_table` is the only entrance of columns of any type: frames, files of all formats, text among
 them, and addresses on object stores. A `Table` is read like rows, in batches.
 
-Blocks are tensors of float32 or float64: float32 stays float32; small integers and booleans become
-float32, which holds them exactly; everything wider becomes float64. A block may be a view of your
-array: never write to it.
+Blocks are arrays of float32 or float64, or tensors if the data are on a device: float32 stays
+float32; small integers and booleans become float32, which holds them exactly; everything wider
+becomes float64. A block may be a view of your array: never write to it.
 
 Sources can be wrapped: `Standardized` scales the features as they are read (a `Standardizer`
 computes mean and scale in one pass), a `QuantileMap` makes them normal, a `LinearMap` multiplies

@@ -200,4 +200,5 @@ def _sizes(targets: Targets) -> Float[Array, " t"]:
     if remote is not None:
         # Of the facts that one pass has found: no pass over remote rows for each question.
         return np.maximum(abs(remote.facts.largest), abs(remote.facts.smallest))
-    return np.abs(targets).max(axis=0)
+    # Column by column, without a copy of the targets.
+    return np.array([max(-y.min(), y.max()) for y in targets.T])

@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _arrays as xp
-from .._arrays import Array
 from .._messages.checks import as_count
 from .._sparse import dense
 from ..approximations import FeatureMap, NystromMap
@@ -121,12 +120,9 @@ class LandmarkDisplay(Display):
                 f"{int(index.max())}, counted from 0"
             )
         # Evenly spaced instead of random: the same plot each time.
-        shown = xp.cast(
-            xp.linspace(0, len(source) - 1, min(len(source), as_count(rows, "rows"))), xp.int64
-        )
-        points, landmarks = (
-            dense(source.take(row_index)) for row_index in (shown, xp.asarray(index))
-        )
+        count = min(len(source), as_count(rows, "rows"))
+        shown = np.linspace(0, len(source) - 1, count).astype(np.int64)
+        points, landmarks = (xp.to_host(dense(source.take(rows))) for rows in (shown, index))
         shares = _unexplained_share(estimator, X, shown) if unexplained else None
         return cls(points, landmarks, shares, names).plot(ax, **scatter_kw)
 
@@ -209,7 +205,7 @@ def _number(feature: int | str, columns: Sequence[str] | None, count: int) -> in
     return int(feature)
 
 
-def _unexplained_share(estimator: Estimator, X: RowsLike, shown: Array) -> np.ndarray | None:
+def _unexplained_share(estimator: Estimator, X: RowsLike, shown: np.ndarray) -> np.ndarray | None:
     """Return the unexplained share of k(x, x) of some rows; None without a map."""
     model: Model | None = getattr(estimator, "model_", None)
     feature_map: FeatureMap | None = getattr(estimator, "map_", None)
@@ -225,12 +221,16 @@ def _unexplained_share(estimator: Estimator, X: RowsLike, shown: Array) -> np.nd
     else:
         return None
     shown_rows = Subset(rows, shown)
-    features = xp.to_float64(
-        xp.concat([feature_map.apply(block) for _, block in shown_rows.blocks(1000)])
+    apply, diag = feature_map.apply, feature_map.kernel.diag
+    explained, diagonal_values = (
+        xp.to_host(shown_rows.map(values, size=1000))
+        for values in (
+            lambda block: xp.square(xp.to_float64(apply(block))).sum(axis=1),
+            lambda block: xp.to_float64(diag(block)),
+        )
     )
-    diagonal_values = xp.to_float64(
-        xp.concat([feature_map.kernel.diag(block) for _, block in shown_rows.blocks(1000)])
-    )
-    unexplained_share = 1 - xp.square(features).sum(axis=1) / diagonal_values
+    # Linear kernels are zero at a row of zeros, which has no share: NaN.
+    with np.errstate(invalid="ignore"):
+        unexplained_share = 1 - explained / diagonal_values
     # Rounding may leave the range, as for the landmarks themselves.
     return unexplained_share.clip(0, 1)

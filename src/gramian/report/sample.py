@@ -22,7 +22,7 @@ class Sample:
 
     Attributes
     ----------
-    features : Array of shape (k, d)
+    features : ndarray of shape (k, d)
         Features, encoded if the model has an encoding.
     mapped : RowSource of shape (k, p)
         The same rows as the kernel takes them: standardised and mapped.

@@ -138,7 +138,7 @@ class Spectrum:
         """
         rows = Subset(rows, xp.arange(min(len(rows), most)))
         K = KernelOperator(part.kernel, rows, rows).double().dense()
-        values = xp.flip(xp.eigvalsh(K / len(rows)), 0)
+        values = xp.to_host(xp.flip(xp.eigvalsh(K / len(rows)), 0))
         # Eigenvalues of a kernel matrix are negative only by rounding.
         return cls(values.clip(min=0))
 
@@ -167,7 +167,7 @@ def residual(
     part : KernelPart
     rows : RowSource of shape (n, p)
         Training rows, mapped for the kernel.
-    targets : Array of shape (n, t)
+    targets : ndarray of shape (n, t)
         Numbers in the units of the target, or codes of classes.
     penalty : float
     memory : int
@@ -191,7 +191,9 @@ def residual(
 
 
 def _relative(off: Array, of: Array) -> float:
-    return float((xp.norm(off, axis=0) / xp.norm(of, axis=0)).max())
+    # A target of zeros has no relative residual: NaN.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return float((xp.norm(off, axis=0) / xp.norm(of, axis=0)).max())
 
 
 def penalty_of(info: Mapping[str, Any]) -> float | None:

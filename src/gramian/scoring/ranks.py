@@ -29,9 +29,9 @@ class Ranks:
     ----------
     dropped : int
         Number of last bits that bins leave out.
-    bins : Array of shape (b,)
+    bins : ndarray of shape (b,)
         Leading bits of the bins, increasing.
-    counts : Array of shape (b, 2)
+    counts : ndarray of shape (b, 2)
         Numbers of unmarked and of marked rows.
     """
 

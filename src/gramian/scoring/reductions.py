@@ -80,7 +80,7 @@ class ClassSummary:
 
     Attributes
     ----------
-    counts : Array of shape (l, k)
+    counts : ndarray of shape (l, k)
         Rows, or sums of weights, by the number of their label and of their predicted class.
     means : Means
         Means over the probabilities of rows whose label is a class.
@@ -105,7 +105,7 @@ class ClassMeans(BlockReduction[ClassSummary]):
     ----------
     means : RowMeans
         Means for metrics of probabilities.
-    classes : Array of shape (l,)
+    classes : ndarray of shape (l,)
         Class number of each label, or -1 for labels that are no class of the model.
     probabilities : Probabilities
     count : int

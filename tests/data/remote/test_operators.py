@@ -44,7 +44,7 @@ def sides(request):
     X = normal(N, D, dtype=request.param)
     remote, here = Remote.of(X), as_rows(X)
     kernel = Laplacian(1.3)
-    return remote, *(KernelOperator(kernel, rows, X[:M], "torch") for rows in (remote, here))
+    return remote, *(KernelOperator(kernel, rows, X[:M], "numpy") for rows in (remote, here))
 
 
 def test_products_pull_no_row(sides):
@@ -65,13 +65,13 @@ def test_strips_diagonals_and_gradients(sides):
     weight = np.arange(N, dtype=far.dtype)
     found = far.over_strips(np.multiply, weight[:, None])
     agree(found / N, near.dense() * weight[:, None] / N)
-    K = KernelOperator(Linear(), rows, rows, "torch")
+    K = KernelOperator(Linear(), rows, rows, "numpy")
     own = np.square(xp.to_float64(near.rows.take(np.arange(N)))).sum(axis=1)
     assert_close(diagonal(K, rows), own)
     assert_close(xp.to_float64(K.diag()), own, rtol=1e-6, atol=0)
     assert largest_diagonal(K) == pytest.approx(float(own.max()))
     assert rows.traffic.taken == 0
-    smooth = [KernelOperator(Gaussian(1.0), K.rows, near.cols, "torch") for K in (far, near)]
+    smooth = [KernelOperator(Gaussian(1.0), K.rows, near.cols, "numpy") for K in (far, near)]
     gradients = [K.gradients(K.rows, xp.cast(normal(M), K.dtype)) for K in smooth]
     agree(*gradients)
     assert rows.traffic.taken == 0
@@ -99,7 +99,7 @@ def test_selected_columns_are_taken_once(sides):
 
 
 def replace_sides(K: KernelOperator) -> KernelOperator:
-    return KernelOperator(K.kernel, K.rows, K.rows, "torch")
+    return KernelOperator(K.kernel, K.rows, K.rows, "numpy")
 
 
 def test_selected_rows_are_taken_if_they_are_few(sides, monkeypatch):
@@ -134,7 +134,7 @@ def test_all_remote_rows_are_no_columns(use):
     with pytest.raises(
         ValueError, match=r"would be centers in memory, but these rows are on a cluster"
     ):
-        use(KernelOperator(Gaussian(1.0), rows, rows, "torch"))
+        use(KernelOperator(Gaussian(1.0), rows, rows, "numpy"))
     assert rows.traffic.taken == rows.traffic.passes == 0
 
 

@@ -52,7 +52,7 @@ class Training:
         Separate table for validation.
     calibration : ndarray of bool of shape (n,), or None
         Rows of `keep` that are held out for the calibration of intervals.
-    weights : Array of shape (n,), or None
+    weights : ndarray of shape (n,), or None
     """
 
     source: TrainingTable
@@ -300,7 +300,7 @@ def spread_rows(n: int, count: int, *, rng: RandomStream) -> Array:
 
     Returns
     -------
-    Array of shape (count,)
+    ndarray of shape (count,)
         Strictly increasing. Unlike a permutation of all rows, this needs memory for only `count`
         numbers.
     """

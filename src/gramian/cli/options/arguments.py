@@ -17,7 +17,7 @@ Model = Annotated[Path, typer.Argument(help="A model that `gramian fit` wrote.")
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Memory = Annotated[str, typer.Option(help="Memory for predictions, besides data and libraries.")]
 Engine = Annotated[
-    str, typer.Option(help="auto, native, torch, triton, torch:cuda:1, triton:cuda:0,1.")
+    str, typer.Option(help="auto, native, numpy, triton, torch:cuda:1, triton:cuda:0,1.")
 ]
 Dask = Annotated[
     str | None,

@@ -60,7 +60,7 @@ class FittedEncoding:
         table : Table of n rows
         columns : sequence of str, optional
             Columns that become features; all by default, except an index that pandas has stored.
-        targets : ndarray or Array of shape (n,) or (n, t), optional
+        targets : Array of shape (n,) or (n, t), optional
             Numbers, or codes of classes. Without targets, a category of many levels has only one
             feature, the logarithm of its count.
         rng : RandomStream

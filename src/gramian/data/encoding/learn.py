@@ -13,6 +13,7 @@ from ... import _arrays as xp
 from ..._arrays import Array, RandomStream
 from ..maps.standardizer import check_range
 from ..rows.arrow import float_of, to_numpy
+from ..rows.base import slices
 from ..rows.dtypes import common_float
 from ..tables.base import Table
 from .columns.base import ColumnEncoding, Observer, Part, Seen
@@ -92,10 +93,10 @@ class Training:
         # numbers are drawn with repeats, and a permutation of the distinct ones is cut.
         is_sparse_sample = count > 4 * sample_limit
         drawn_rows = (
-            xp.unique(rng.integers(count, size=(2 * sample_limit,))) if is_sparse_sample else None
+            np.unique(rng.integers(count, size=(2 * sample_limit,))) if is_sparse_sample else None
         )
         order = rng.permutation(count if drawn_rows is None else len(drawn_rows))[:sample_limit]
-        drawn: np.ndarray = xp.sort(order if drawn_rows is None else drawn_rows[order])
+        drawn: np.ndarray = np.sort(order if drawn_rows is None else drawn_rows[order])
         return drawn
 
     def batches(
@@ -128,11 +129,11 @@ def _folds(count: int, rng: RandomStream) -> np.ndarray:
     if count > EXACT_FOLDS:
         # Folds of millions of rows have nearly equal sizes anyway, and a permutation would take
         # eight bytes a row.
-        drawn = rng.integers(MEAN_FOLDS, size=(count,), dtype=xp.int8)
-    else:
-        drawn = xp.cast(rng.permutation(count) % MEAN_FOLDS, xp.int8)
-    folds: np.ndarray = drawn
-    return folds
+        folds = np.empty(count, np.int8)
+        for part in slices(count, EXACT_FOLDS):
+            folds[part] = rng.integers(MEAN_FOLDS, part.stop - part.start)
+        return folds
+    return (rng.permutation(count) % MEAN_FOLDS).astype(np.int8)
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,7 +179,7 @@ def learn(
     kinds = kinds_of(table.schema, names, table.where)
     fields = [table.schema.field(name) for name in names]
     dtype = common_float(
-        float_of(field.type) or xp.float64
+        float_of(field.type) or np.dtype(np.float64)
         for field, kind in zip(fields, kinds, strict=True)
         if kind == "number"
     )
@@ -205,7 +206,7 @@ def _roundings(kinds: Sequence[Kind], watching: Sequence[Observer], dtype: xp.DT
     of = {True: xp.finfo(dtype).eps, False: xp.finfo(xp.float64).eps}
     pairs = zip(kinds, watching, strict=True)
     roundings = [of[kind == "number"] for kind, watcher in pairs for _ in range(watcher.measured)]
-    return xp.array(roundings, dtype=xp.float64)
+    return np.array(roundings, np.float64)
 
 
 def _observe_table(
@@ -213,7 +214,7 @@ def _observe_table(
     names: Sequence[str],
     watching: Sequence[Observer],
     drawn: np.ndarray,
-    eps: Array,
+    eps: np.ndarray,
 ) -> list[Summary]:
     """Pass all rows to all observers, and summarise their measurements.
 
@@ -255,7 +256,6 @@ def _observe_table(
         for watcher, name in zip(summaries(moments, sample, n, eps), measured, strict=True)
     ]
     check_range(
-        xp.array([float(watcher.scale) for watcher in column_summaries], xp.float64),
-        tuple(measured),
+        np.array([watcher.scale for watcher in column_summaries], np.float64), tuple(measured)
     )
     return column_summaries

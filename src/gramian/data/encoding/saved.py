@@ -6,6 +6,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
+import numpy as np
+
 from ... import _arrays as xp
 from ..._arrays import Array
 
@@ -19,7 +21,7 @@ class Saved:
     Parameters
     ----------
     fields : mapping of str to object
-    tensors : mapping of str to Array
+    tensors : mapping of str to ndarray
 
     Raises
     ------
@@ -105,9 +107,9 @@ class Saved:
                 f"the tensor {key} of an encoding must be {dtype} of shape {shape}, not "
                 f"{value.dtype} of {tuple(value.shape)}"
             )
-        if not bool(xp.isfinite(value).all()):
+        if not bool(np.isfinite(value).all()):
             raise ValueError(f"the tensor {key} of an encoding holds numbers that are not finite")
-        return xp.to_host(value)
+        return value
 
     def finish(self) -> None:
         """Raise ValueError if there are fields or tensors that were not read."""

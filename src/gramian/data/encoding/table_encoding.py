@@ -105,12 +105,12 @@ class Encoding:
 
         Parameters
         ----------
-        row : Array of shape (d,)
+        row : ndarray of shape (d,)
             A training row, for the columns that do not vary.
         """
         pairs = zip(self.columns, row.tolist(), strict=True)
         values = [c.gaps.fill if isinstance(c, Number) else number for c, number in pairs]
-        return xp.array(values, dtype=xp.float64)
+        return np.array(values, np.float64)
 
     @property
     def takes_numbers(self) -> bool:
@@ -132,7 +132,7 @@ class Encoding:
         if any(column.numbers == "raw" for column in numbers):
             return None
         mean, scale = (
-            xp.array([getattr(column, key) for column in numbers], dtype=xp.float64)
+            np.array([getattr(column, key) for column in numbers], np.float64)
             for key in ("mean", "scale")
         )
         return Standardizer(mean, scale)
@@ -297,7 +297,7 @@ class EncodedRows(RowSource):
         """Gather rows; see `RowSource.take`."""
         check_index(index, self.shape[0])
         rows = xp.to_host(index)
-        out = xp.empty((len(rows), self.shape[1]), self.dtype)
+        out = np.empty((len(rows), self.shape[1]), self.dtype)
         self._encode(self._table.take(self._encoding.names, rows), rows, out)
         return out
 

@@ -48,7 +48,7 @@ def scratch(shape: tuple[int, ...], dtype: xp.DType, memory_bytes: int) -> Array
     """
     size = math.prod(shape) * np.dtype(dtype).itemsize
     if size <= memory_bytes:
-        return xp.empty(shape, dtype)
+        return np.empty(shape, dtype)
     try:
         with tempfile.TemporaryFile() as file:
             # Filled with zeros in advance: a mapped hole for which the disk has no room later would
@@ -102,7 +102,7 @@ def gather_rows(
             out[part] = rows.take(index[part])
         return out
     # A sequential source filters by increasing numbers; `order` puts its blocks in their places.
-    order = xp.arange(k) if rows.random_access else index.argsort(stable=True)
+    order = np.arange(k) if rows.random_access else index.argsort(stable=True)
     for part, block in Subset(rows, index[order]).blocks(default_block_size(rows)):
         out[order[part]] = xp.to_dense(block) if rows.sparse else block
     return out

@@ -113,7 +113,7 @@ class ParquetRows(RowSource):
         check_index(index, self.shape[0])
         # The pass needs increasing, distinct numbers; order and repeats are restored at the end.
         distinct_index, inverse = np.unique(xp.to_host(index), return_inverse=True)
-        out = xp.empty((len(distinct_index), self.shape[1]), self.dtype)
+        out = np.empty((len(distinct_index), self.shape[1]), self.dtype)
         for part, batch in take_pieces(self._pieces, self._names, distinct_index):
             fill(out[part], batch, self._names)
         return out[inverse]

@@ -31,7 +31,7 @@ def local_rows(x: Any, columns: Sequence[str | int] | None = None) -> RowSource:
         return frame_rows(x, columns)
     if (table := _as_table(x)) is not None:
         return TableRows(table, _as_names(columns))
-    # SciPy has the operations; the memory is shared.
+    # SciPy can select and sort; the memory is shared.
     if xp.is_sparse(x):
         x = as_scipy(x)
     if scipy.sparse.issparse(x):
@@ -96,6 +96,8 @@ def _as_array(x: Any) -> np.ndarray | Array:
         return x
     if isinstance(x, Sequence) or hasattr(x, "__array__"):
         return np.asarray(x)
+    if hasattr(x, "__dlpack__"):
+        return np.from_dlpack(x)
     raise TypeError(
         f"cannot read rows from an object of type {type(x).__name__}: expected an array, a table, "
         "a sparse matrix, a path, or a RowSource"

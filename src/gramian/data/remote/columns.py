@@ -51,7 +51,7 @@ class RemoteColumns:
         kind: np.dtype[Any] | None = None,
     ) -> None:
         self.rows, self.flat, self.labels = rows, flat, labels
-        own = np.dtype(np.float32 if rows.dtype == xp.float32 else np.float64)
+        own = np.dtype(np.float32 if rows.dtype == np.float32 else np.float64)
         self.kind = own if kind is None else kind
         self.shape = (rows.shape[0],) if flat else rows.shape
         self.ndim, self.dtype, self.device = len(self.shape), rows.dtype, "cpu"
@@ -162,10 +162,10 @@ class RemoteColumns:
         beside = () if weights is None else (weights,)
         counts_found = self.rows.fold(Count(), *beside, size=default_block_size(self.rows))
         values, counts = counts_found
-        if not bool(xp.isfinite(values).all()):
+        if not np.isfinite(values).all():
             raise ValueError("y contains NaN or infinity; drop these rows")
         # `Count` stops at one value more than allowed, so that the excess is seen.
-        if len(values) > MOST_VALUES or not xp.array_equal(values, xp.floor(values)):
+        if len(values) > MOST_VALUES or not np.array_equal(values, np.floor(values)):
             raise ValueError(
                 "the targets are numbers of a continuous range, but a classifier expects classes; "
                 "fit numbers with KernelRidge"
@@ -239,11 +239,10 @@ def all_finite(numbers: RowNumbers) -> bool:
     remote = as_remote_columns(numbers)
     if remote is not None:
         return remote.facts.finite
-    if xp.size(numbers) == 0:
+    if numbers.size == 0:
         return True
     # Without a temporary mask, which `isfinite` needs. NaN fails both comparisons.
-    low, high = xp.aminmax(numbers)
-    return bool(low > -xp.inf and high < xp.inf)
+    return bool(numbers.min() > -np.inf and numbers.max() < np.inf)
 
 
 def range_of(numbers: RowNumbers) -> tuple[float, float]:
@@ -251,5 +250,4 @@ def range_of(numbers: RowNumbers) -> tuple[float, float]:
     remote = as_remote_columns(numbers)
     if remote is not None:
         return float(remote.facts.smallest.min()), float(remote.facts.largest.max())
-    low, high = xp.aminmax(numbers)
-    return float(low), float(high)
+    return float(numbers.min()), float(numbers.max())

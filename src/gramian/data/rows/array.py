@@ -1,4 +1,4 @@
-"""Rows of an array in memory or in a memory-mapped file: NumPy in any layout, or torch."""
+"""Rows of an array in memory or in a memory-mapped file: NumPy in any layout, or a tensor."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ ENTRY_NUMBERS = 3
 
 
 class SparseRows(RowSource):
-    """Rows of a sparse matrix; blocks are tensors in compressed sparse row form.
+    """Rows of a sparse matrix; blocks are compressed sparse rows, `CsrArray`.
 
     Parameters
     ----------
@@ -131,8 +131,8 @@ class SparseRows(RowSource):
 
     Notes
     -----
-    The entries keep their type (counts in ``uint8`` stay so) and are converted per block. Index
-    tensors are ``int64``.
+    The entries keep their type (counts in ``uint8`` stay so) and are converted per block. Positions
+    are ``int64``.
     """
 
     sparse = True

@@ -183,7 +183,7 @@ def fill(
 
     Parameters
     ----------
-    out : Array of shape (b, d)
+    out : ndarray of shape (b, d)
     batch : pyarrow.RecordBatch with b rows
     names : d column names
     labels : iterable of d str, optional
@@ -194,12 +194,11 @@ def fill(
         to_numpy(batch.column(name), label)
         for name, label in zip(names, names if labels is None else labels, strict=True)
     ]
-    matrix = out
     # Columns are contiguous in Arrow, rows in the matrix: writing whole columns one by one would
     # touch every cache line of the matrix once per column.
-    for strip in slices(len(matrix), _STRIP_ROWS):
+    for strip in slices(len(out), _STRIP_ROWS):
         for j, column in enumerate(columns):
-            matrix[strip, j] = column[strip]
+            out[strip, j] = column[strip]
 
 
 class TableRows(RowSource):
@@ -233,7 +232,7 @@ class TableRows(RowSource):
         return self._matrix(self._table.take(pa.array(xp.to_host(index))))
 
     def _matrix(self, table: Any) -> Array:
-        out = xp.empty((table.num_rows, self.shape[1]), self.dtype)
+        out = np.empty((table.num_rows, self.shape[1]), self.dtype)
         start = 0
         for batch in table.to_batches():
             part = out[start : start + batch.num_rows]

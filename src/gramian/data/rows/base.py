@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from ... import _arrays as xp
 from ..._arrays import Array, Float, Int
 from .reduce import BlockFn, BlockReduction, Result, Rowwise, Sum
@@ -47,7 +49,7 @@ class RowSource(ABC):
     random_access : bool
         False if `take` costs a pass over the data.
     sparse : bool
-        True if blocks have sparse rows.
+        True if blocks are compressed sparse rows, `CsrArray`.
     entries : int or None
         For sparse rows with too many features to be made dense: numbers in memory per row on
         average, values and positions.
@@ -92,13 +94,13 @@ class RowSource(ABC):
 
         Parameters
         ----------
-        index : Array of shape (k,)
+        index : ndarray of shape (k,)
             Row numbers in ``0 .. n-1``.
 
         Returns
         -------
         Array of shape (k, d)
-            A new tensor.
+            A new array.
         """
 
     def map(self, fn: BlockFn, *rowwise: Rowwise, size: int) -> Array:
@@ -133,13 +135,13 @@ class RowSource(ABC):
     def sum(self, fn: BlockFn, *rowwise: Rowwise, size: int) -> Array:
         """Add up ``fn(block, *slices)`` over the blocks.
 
-        Parameters as in `map`; ``fn`` returns tensors of one shape. The sum is computed in the type
+        Parameters as in `map`; ``fn`` returns arrays of one shape. The sum is computed in the type
         that ``fn`` returns, in the order of the rows.
 
         Returns
         -------
         Array
-            A new tensor, of the shape and type of ``fn``'s results.
+            A new array, of the shape and type of ``fn``'s results.
         """
         return self.fold(Sum(fn), *rowwise, size=size)
 
@@ -206,12 +208,12 @@ class RowSource(ABC):
         for rows, block in self.blocks(size):
             beside = [r[rows] for r in rowwise]
             for group, index in enumerate(members(rows.start, block)):
-                # Indexing by a tensor copies, so that blocks, which may be views or reused, can be
+                # Indexing by an array copies, so that blocks, which may be views or reused, can be
                 # released.
                 parts_of_group[group].append([numbers[index] for numbers in (block, *beside)])
         for group, parts in enumerate(parts_of_group):
             # Groups are solved after the whole pass, because any block may hold rows of any group.
-            yield solve(group, *(xp.concat(tensors) for tensors in zip(*parts, strict=True)))
+            yield solve(group, *(xp.concat(arrays) for arrays in zip(*parts, strict=True)))
 
     def map_rows(
         self, change: Callable[..., RowSource | None], index: Int[Array, " k"] | None = None
@@ -225,7 +227,7 @@ class RowSource(ABC):
             supports plain pickle. If rows are in parts it is called with each part, so that a row
             must not depend on other rows. To find the shape and type of the result, it is first
             called with a `RemoteDescription`, which has no rows.
-        index : Array of shape (k,), optional
+        index : ndarray of shape (k,), optional
             Row numbers, increasing. ``change(rows, index)`` is called with each part and the row
             numbers within the part; it may return None if no row is left.
 
@@ -327,7 +329,7 @@ def check_index(index: Array, n: int) -> None:
     """Raise IndexError for row numbers outside ``0 .. n-1``."""
     if xp.size(index) == 0:
         return
-    # One pass without temporaries, where two comparisons would each make a tensor of booleans.
+    # One pass without temporaries, where two comparisons would each make an array of booleans.
     low, high = (int(v) for v in xp.aminmax(index))
     if low < 0 or high >= n:
         raise IndexError(f"row numbers must be in 0 .. {n - 1}, got numbers from {low} to {high}")
@@ -350,7 +352,7 @@ def check_local(rows: RowSource, what: str) -> None:
 def first_row(rows: RowSource) -> Float[Array, "1 d"]:
     """Return the first row."""
     if rows.remote:
-        return rows.take(xp.array([0], xp.int64))
+        return rows.take(np.array([0]))
     # `take` would pass over all of a sequential source.
     return next(iter(rows.blocks(1)))[1]
 

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from io import FileIO
 from pathlib import Path
 
+import numpy as np
+
 from ... import _arrays as xp
 from ..._arrays import Array, Float, Int
 from .base import RowSource, check_index, check_size, slices
@@ -92,7 +94,7 @@ class DecodedRows(RowSource):
         check_index(index, len(self))
         if self._file is None:
             return self._rows.take(index)
-        out = xp.empty((len(index), self.shape[1]), self.dtype)
+        out = np.empty((len(index), self.shape[1]), self.dtype)
         # Rows are scattered: each is read at its place, without the rows between them.
         for row, number in zip(out, index.tolist(), strict=True):
             self._file.read(row, number)
@@ -132,11 +134,11 @@ class _File:
             # The system reads ahead in the background instead of at each page fault.
             memory.madvise(mmap.MADV_WILLNEED)
         count = (part.stop - part.start) * d
-        numbers = xp.frombuffer(memory, dtype=dtype, count=count, offset=start - first)
+        numbers = np.frombuffer(memory, dtype=dtype, count=count, offset=start - first)
         return numbers.reshape(-1, d)
 
     def read(self, out: Array, first: int) -> None:
-        """Fill a tensor with consecutive rows."""
+        """Fill an array with consecutive rows."""
         remaining = memoryview(out.data).cast("B")
         place = first * out.shape[-1] * out.itemsize
         while remaining:

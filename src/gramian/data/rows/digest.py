@@ -65,7 +65,7 @@ class _BlockDigests(BlockReduction[list[str]]):
 
 
 def tensor_digest(x: Array | None) -> str:
-    """Return the SHA-256 of a dense tensor's shape, type and numbers; an empty text for None."""
+    """Return the SHA-256 of a dense array's shape, type and numbers; an empty text for None."""
     if x is None:
         return ""
     hasher = hashlib.sha256(f"{tuple(x.shape)} {xp.file_dtype_name(x.dtype)}".encode())

@@ -29,7 +29,7 @@ def float_for(name: str, what: str = "the data") -> xp.DType:
     Parameters
     ----------
     name : str
-        Name of a type without byte order, such as ``"int16"``.
+        Name of a type of NumPy without byte order, such as ``"int16"``.
     what : str
         Subject of the error message.
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+import numpy as np
+
 from ... import _arrays as xp
 from ..._arrays import Array, Float
 
@@ -56,6 +58,6 @@ def new_block(rows: int, d: int, dtype: xp.DType) -> Float[Array, "rows d"]:
         Shape of the block; both at least one.
     dtype : dtype
     """
-    # The tensor keeps the map alive, and the map returns its pages when the tensor is gone.
+    # The array keeps the map alive, and the map returns its pages when the array is gone.
     memory = mmap.mmap(-1, rows * d * dtype.itemsize)
-    return xp.frombuffer(memory, dtype=dtype, count=rows * d).reshape(rows, d)
+    return np.frombuffer(memory, dtype=dtype, count=rows * d).reshape(rows, d)

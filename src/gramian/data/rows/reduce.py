@@ -102,7 +102,7 @@ class Shifted(BlockReduction[Result]):
 
 @dataclass(frozen=True)
 class RowIndex:
-    """The row numbers first, ..., first + n - 1: sliced like a tensor of shape (n,), never stored.
+    """The row numbers first, ..., first + n - 1: sliced like an array of shape (n,), never stored.
 
     Parameters
     ----------

@@ -33,7 +33,7 @@ class Blockwise(RowSource):
 
     @abstractmethod
     def change(self, block: Float[Array, "b d"]) -> Float[Array, "b k"]:
-        """Return the changed block as a new tensor, or the block itself."""
+        """Return the changed block as a new array, or the block itself."""
 
     def blocks(self, size: int) -> Iterator[tuple[slice, Float[Array, "b d"]]]:
         """Walk over the rows; see `RowSource.blocks`."""
@@ -57,9 +57,9 @@ class Cast(Blockwise):
 
     def __init__(self, rows: RowSource, dtype: xp.DType) -> None:
         super().__init__(rows)
-        if dtype not in (xp.float32, xp.float64):
-            raise ValueError(f"dtype must be float32 or float64, got {dtype}")
         self.dtype = xp.numpy_dtype(dtype)
+        if self.dtype not in (xp.float32, xp.float64):
+            raise ValueError(f"dtype must be float32 or float64, got {dtype}")
 
     def change(self, block: Float[Array, "b d"]) -> Float[Array, "b d"]:
         """Convert; see `Blockwise.change`."""
@@ -77,7 +77,7 @@ class Standardized(Blockwise):
     Parameters
     ----------
     rows : RowSource of shape (n, d)
-    mean, scale : Array of shape (d,)
+    mean, scale : ndarray of shape (d,)
         Float64. For sparse rows the mean must be zero: subtracting another number would fill the
         zeros.
 
@@ -109,7 +109,7 @@ class Standardized(Blockwise):
         mean, rest_of_mean, scale = (
             xp.to_device(t, xp.device_of(block)) for t in (self._mean, self._rest, self._scale)
         )
-        # One new tensor, changed in place: the block itself may be a view of the user's array.
+        # One new array, changed in place: the block itself may be a view of the user's array.
         return xp.divide_(xp.subtract_(xp.subtract(block, mean), rest_of_mean), scale)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+import numpy as np
+
 from ... import _arrays as xp
 from ..._arrays import Array, Float, Int
 from ..._messages.checks import it_has, join_words
@@ -31,7 +33,7 @@ class Select(Blockwise):
         self.shape = (rows.shape[0], len(numbers))
         if rows.feature_names is not None:
             self.feature_names = tuple(rows.feature_names[j] for j in numbers)
-        self._numbers = xp.array(numbers, xp.int64)
+        self._numbers = np.array(numbers, np.int64)
 
     def change(self, block: Float[Array, "b d"]) -> Float[Array, "b k"]:
         """Pick columns; see `Blockwise.change`."""
@@ -82,7 +84,7 @@ class Subset(RowSource):
     Parameters
     ----------
     rows : RowSource of shape (n, d)
-    index : Array of shape (k,)
+    index : ndarray of shape (k,)
         Row numbers in ``0 .. n-1``, in any order, with repeats. A pass over a sequential source
         filters it, and needs strictly increasing numbers (`take` does not).
 
@@ -119,8 +121,7 @@ class Subset(RowSource):
         # Checked only for passes: `take` allows any order.
         _check_increasing(self.rows, self.index)
         for part, block in self.rows.blocks(size):
-            ends = xp.find_insertions(self.index, xp.array([part.start, part.stop], xp.int64))
-            start, stop = ends.tolist()
+            start, stop = np.searchsorted(self.index, [part.start, part.stop]).tolist()
             if stop > start:
                 yield slice(start, stop), block[self.index[start:stop] - part.start]
 
@@ -162,7 +163,7 @@ class Complement(RowSource):
     Parameters
     ----------
     rows : RowSource of shape (n, d)
-    index : Array of shape (k,)
+    index : ndarray of shape (k,)
         Numbers of the rows left out, strictly increasing in ``0 .. n-1``, with k < n.
 
     Notes
@@ -196,16 +197,14 @@ class Complement(RowSource):
             yield from self._filter_rows(size)
             return
         for part in slices(self.shape[0], size):
-            yield part, self.take(xp.arange(part.start, part.stop))
+            yield part, self.take(np.arange(part.start, part.stop))
 
     def _filter_rows(self, size: int) -> Iterator[tuple[slice, Array]]:
         stop = 0
         for part, block in self.rows.blocks(size):
-            ends = xp.find_insertions(
-                self.index, xp.array([part.start, part.stop], xp.int64)
-            ).tolist()
+            ends = np.searchsorted(self.index, [part.start, part.stop]).tolist()
             # A mask per block: a mask of all rows would take a byte for each.
-            stays = xp.ones(len(block), xp.bool)
+            stays = np.ones(len(block), bool)
             stays[self.index[slice(*ends)] - part.start] = False
             start, stop = stop, stop + len(block) - (ends[1] - ends[0])
             if stop > start:
@@ -217,8 +216,8 @@ class Complement(RowSource):
         index = xp.cast(xp.to_host(index), xp.int64)
         # Example: without rows 1 and 2 of 5, gaps = [1, 1], and rows 0, 1, 2 are rows 0, 3, 4.
         # Left-out row j comes after index[j] - j rows that stay; before row p, if those are <= p.
-        gaps = self.index - xp.arange(len(self.index))
-        return self.rows.take(index + xp.find_insertions(gaps, index, right=True))
+        gaps = self.index - np.arange(len(self.index))
+        return self.rows.take(index + np.searchsorted(gaps, index, side="right"))
 
 
 def complement(rows: RowSource, index: Int[Array, " k"]) -> RowSource:

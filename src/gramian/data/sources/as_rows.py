@@ -19,10 +19,10 @@ def as_rows(x: Any, *, columns: Sequence[str | int] | None = None) -> RowSource:
     ----------
     x : RowSource, array, table or path
         A `RowSource` is returned unchanged. Otherwise a NumPy array (also memory-mapped), a torch
-        tensor, a pandas DataFrame, an Arrow table (or any table that offers itself as an Arrow
-        stream, such as polars), a SciPy sparse matrix, a list of lists, or the path of a table: a
-        ``.npy`` file, a ``.parquet`` file or a folder of these, or a file of another format of
-        `gramian.data.formats` that is not text.
+        tensor or another array by DLPack, a pandas DataFrame, an Arrow table (or any table that
+        offers itself as an Arrow stream, such as polars), a SciPy sparse matrix, a list of lists,
+        or the path of a table: a ``.npy`` file, a ``.parquet`` file or a folder of these, or a file
+        of another format of `gramian.data.formats` that is not text.
     columns : sequence of str or int, optional
         The columns to use, in this order; all of them by default. Names if the data have names,
         else numbers.

@@ -168,7 +168,7 @@ class NumberRows(RowSource):
         return self._matrix(self._table.take(self._names, xp.to_host(index)))
 
     def _matrix(self, batch: pa.RecordBatch) -> Array:
-        out = xp.empty((batch.num_rows, self.shape[1]), self.dtype)
+        out = np.empty((batch.num_rows, self.shape[1]), self.dtype)
         fill(out, batch, self._names)
         return out
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ... import _arrays as xp
+import numpy as np
+
 from ..._arrays import Array, Float, Int
 from ..checks import FiniteCheck
 from ..rows.base import RowSource
@@ -19,7 +20,7 @@ class FilledRows(Blockwise):
     ----------
     rows : RowSource of shape (n, d)
         Dense; NaN for gaps.
-    medians : Array of shape (d,)
+    medians : ndarray of shape (d,)
         In float64.
     names : sequence of d str
     where : str
@@ -34,7 +35,8 @@ class FilledRows(Blockwise):
         self, rows: RowSource, medians: Float[Array, " d"], names: Sequence[str], where: str
     ) -> None:
         super().__init__(rows)
-        self._medians, self._names, self._where = xp.cast(medians, self.dtype), tuple(names), where
+        self._medians = medians.astype(self.dtype, copy=False)
+        self._names, self._where = tuple(names), where
         self._is_reported = False
 
     def blocks(self, size: int) -> Iterator[tuple[slice, Float[Array, "b d"]]]:
@@ -58,12 +60,12 @@ class FilledRows(Blockwise):
         check = FiniteCheck(self._names)
         if check.add(start, block):
             return block
-        is_gap = xp.isnan(block)
+        is_gap = np.isnan(block)
         if check.infinities:
             infinite = FiniteCheck(self._names)
-            infinite.add(start, xp.fill_where(block, is_gap, 0.0))
+            infinite.add(start, np.where(is_gap, self.dtype.type(0), block))
             infinite.finish(self._where)
         if new_values is not None:
-            for j in xp.flatnonzero(is_gap.any(axis=0)).tolist():
+            for j in np.flatnonzero(is_gap.any(axis=0)).tolist():
                 new_values.add_gaps(self._names[j], is_gap[:, j])
-        return xp.where(is_gap, self._medians, block)
+        return np.where(is_gap, self._medians, block)

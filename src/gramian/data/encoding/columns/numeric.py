@@ -40,7 +40,7 @@ class Number(ColumnEncoding):
     mean, scale : float
         Mean and scale of the training rows, after gaps were filled and quantiles were mapped.
     gaps : Gaps
-    quantiles : Array of shape (q,) or None
+    quantiles : ndarray of shape (q,) or None
         Quantiles of the training rows, for ``"quantile"``.
     """
 
@@ -91,7 +91,7 @@ class Number(ColumnEncoding):
         gaps, quantiles = Gaps.from_saved(saved), None
         if numbers == "quantile":
             quantiles = saved.tensor("quantiles", xp.float64, (None,))
-            if len(quantiles) == 0 or bool((xp.diff(quantiles) < 0).any()):
+            if len(quantiles) == 0 or bool((np.diff(quantiles) < 0).any()):
                 raise ValueError(f"the quantiles of '{name}' do not increase")
         return cls(name, numbers, mean, scale, gaps, quantiles)
 

@@ -38,9 +38,9 @@ class TargetMeans(ColumnEncoding):
     name : str
     levels : Levels
         The L levels.
-    means : Array of float64 of shape (L + 1, t)
+    means : ndarray of float64 of shape (L + 1, t)
         The last one is for unknown levels: the mean of all rows.
-    counts : Array of int64 of shape (L,)
+    counts : ndarray of int64 of shape (L,)
     mean, scale : tuple of float of length t + 1
         Mean and scale of the features in training, where means leave out the row's own target.
     has_columns : bool, default=False
@@ -92,7 +92,7 @@ class TargetMeans(ColumnEncoding):
     def column_levels(self) -> list[int]:
         """Numbers of the levels that have a column."""
         is_frequent = self.counts >= COLUMN_ROWS
-        frequent: list[int] = xp.flatnonzero(is_frequent).tolist() if self.has_columns else []
+        frequent: list[int] = np.flatnonzero(is_frequent).tolist() if self.has_columns else []
         return frequent
 
     @property
