@@ -112,13 +112,9 @@ class TestFits:
 
     @pytest.mark.slow
     def test_a_path_of_penalties(self, X):
-        path = {
-            **GIVEN,
-            "penalty": "auto",
-            "landmarks": Bless(m=M),
-            "max_iter": 20,
-            "random_state": 1,
-        }
+        # With other landmarks the smallest penalty may be the best, of which a warning tells.
+        path = {**GIVEN, "penalty": "auto", "landmarks": Bless(m=M), "random_state": 1}
+        path["max_iter"] = 20
         rows, y = Remote.of(X), targets(X)
         est = KernelRidge(**path).fit(rows, rows.beside(y))
         here = KernelRidge(**path).fit(Remote.of(X), y)

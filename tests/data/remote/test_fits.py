@@ -113,7 +113,6 @@ class TestFalkon:
         assert rows.traffic.taken <= PROMISED
         assert "valid_rmse" in est.history_[-1]
 
-    @pytest.mark.filterwarnings("ignore:the smallest penalty")
     @pytest.mark.parametrize("cv", [None, pytest.param(3, marks=pytest.mark.slow)])
     def test_a_path_of_penalties(self, X, cv):
         # With other landmarks the smallest penalty may be the best, of which a warning tells.
