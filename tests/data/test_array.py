@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from tensors import as_tensor
 
+from gramian import KernelRidge
 from gramian.data import as_rows
 
 RNG = np.random.default_rng(0)
@@ -98,6 +99,14 @@ def test_blocks_of_an_array_by_dlpack_are_views() -> None:
     x = RNG.normal(size=(9, 4))
     for part, block in as_rows(Exchanged(x)).blocks(4):
         assert block.ctypes.data == x[part].ctypes.data
+
+
+def test_a_fit_to_an_array_by_dlpack() -> None:
+    x = RNG.normal(size=(50, 4))
+    settings = {"lengthscale": 1.0, "penalty": 1e-3}
+    found = KernelRidge("gaussian", **settings).fit(Exchanged(x), x[:, 0])
+    expected = KernelRidge("gaussian", **settings).fit(x, x[:, 0])
+    np.testing.assert_array_equal(found.predict(Exchanged(x)), expected.predict(x))
 
 
 def test_a_frame_around_an_array_is_not_copied() -> None:

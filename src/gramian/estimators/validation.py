@@ -46,7 +46,9 @@ def is_source(X: object) -> bool:
     # By the name of its module, which covers tables, batches, readers and data sets alike.
     arrow = type(X).__module__.partition(".")[0] == "pyarrow"
     is_ours = isinstance(X, str | Path | RowSource | Table)
-    return arrow or is_collection(X) or is_ours or xp.is_tensor(X)
+    # Arrays by DLPack alone: scikit-learn would take them for a scalar.
+    is_foreign = hasattr(X, "__dlpack__") and not hasattr(X, "__array__")
+    return arrow or is_collection(X) or is_ours or xp.is_tensor(X) or is_foreign
 
 
 def rows(X: RowsLike) -> RowSource:
