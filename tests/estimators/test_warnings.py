@@ -53,13 +53,3 @@ def test_no_warning_reaches_the_user():
         [sys.executable, "-W", "error", "-c", SCRIPT], capture_output=True, text=True, check=False
     )
     assert (result.returncode, result.stdout, result.stderr) == (0, "quiet\n", "")
-
-
-def test_what_few_need_is_not_imported_with_the_estimators():
-    """Half a second, measured on one core."""
-    code = (
-        "import sys; from gramian import KernelRidge, KernelKMeans; "
-        "print(sorted({'sklearn.cluster', 'sklearn.metrics', 'typer'} & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"

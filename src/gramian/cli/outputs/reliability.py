@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..._files.atomic import write_atomically
-from ...plots._drawing import check_matplotlib
-from ...plots.reliability import ReliabilityDisplay
 from ...scoring.reliability import Reliability
 
 PICTURE_SUFFIXES = (".png", ".svg", ".pdf")
@@ -18,6 +16,8 @@ def check_picture(path: Path | None) -> None:
         return
     if path.suffix.lower() not in PICTURE_SUFFIXES:
         raise ValueError(f"--reliability {path} must end in one of {', '.join(PICTURE_SUFFIXES)}")
+    from ...plots._drawing import check_matplotlib  # imports scikit-learn, as all displays do
+
     try:
         check_matplotlib("--reliability")
     except ImportError as error:
@@ -27,6 +27,8 @@ def check_picture(path: Path | None) -> None:
 def draw_reliability(path: Path, what: str, curve: Reliability) -> None:
     """Draw the observed share of a class by its predicted probability, above the row counts."""
     from matplotlib.figure import Figure
+
+    from ...plots import ReliabilityDisplay
 
     figure = Figure(figsize=(4.5, 5.5), layout="constrained")
     top, below = figure.subplots(2, sharex=True, height_ratios=(3, 1))
