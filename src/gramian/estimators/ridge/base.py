@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ... import fitting
 from ..._arrays import RandomStream
+from ..._arrays.random import seeded_words
 from ..._messages.checks import as_bytes
 from ..._parallel.machine import machine_memory
 from ..._parameters.types import (
@@ -347,7 +348,10 @@ class KernelRidgeModel(BaseEstimator):
         return fitting.Refit.of_fit(self.model_, self._fitted, self._settings(), data, rng)
 
     def _state(self) -> np.random.RandomState:
-        state: np.random.RandomState = check_random_state(self.random_state)
+        seed = self.random_state
+        if type(seed) is int and 0 <= seed < 1 << 32:
+            return np.random.RandomState(seeded_words(seed))
+        state: np.random.RandomState = check_random_state(seed)
         return state
 
     def _draws(self) -> RandomStream:

@@ -96,9 +96,11 @@ def kernel_for(kernel: Kernel, rows: RowSource, rng: RandomStream, name: str = "
     """Return the kernel for these rows, with numeric lengthscales; check its number of features."""
     check_features(kernel, rows, name)
     n = rows.shape[0]
-    # With replacement, and repeats left out: a permutation would take 8 n bytes.
-    drawn = rng.integers(n, size=(MEDIAN_SAMPLE,))
-    sample = rows.take(xp.arange(n) if n <= MEDIAN_SAMPLE else xp.unique(drawn))
+    index = xp.arange(n)
+    if n > MEDIAN_SAMPLE:
+        # With replacement, and repeats left out: a permutation would take 8 n bytes.
+        index = xp.unique(rng.integers(n, size=(MEDIAN_SAMPLE,)))
+    sample = rows.take(index)
     kernel.check_layout(sample)
     return kernel.resolve(dense(sample))
 
