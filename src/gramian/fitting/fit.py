@@ -77,7 +77,7 @@ def _fit_matrix(settings: FitSettings, data: TrainingData, rng: Generators) -> F
 
     def of_matrix(fitted: Fitted) -> Fitted:
         # Users see the name that they gave, not the kernel that looks up entries.
-        user_settings = replace(fitted.settings, kernel=settings.kernel)
+        user_settings = fitted.settings.with_values(kernel=settings.kernel)
         return replace(fitted, model=linear_model(fitted.model, n), settings=user_settings)
 
     try:

@@ -96,10 +96,10 @@ def partial_fit(
     _check(settings)
     check_units(settings, data.rows)
     # Later calls may bring rows of other quantiles. A single pass has no time limit.
-    own = replace(settings.with_plain_inputs(), time_limit=None)
+    own = settings.with_plain_inputs().with_values(time_limit=None)
     if before is not None:
         # A kernel object keeps its own lengthscale: next to it, "median" has no effect.
-        own = replace(own, kernel=before.model.kernel, lengthscale="median")
+        own = own.with_values(kernel=before.model.kernel, lengthscale="median")
     method = MoreRows(before)
     # A decoded copy of a file would be read only once.
     prepared = prepare(method, own, data, rng, decodes=False)
@@ -109,11 +109,11 @@ def partial_fit(
     check_not_diverged(result)
     model = method.model(prepared, start, xp.to_host(result.state.coef), None)
     fitted = prepared.build_fitted(start, result, model)
-    user_settings = replace(settings, callbacks=(), tol=prepared.settings.tol)
+    user_settings = settings.with_values(callbacks=(), tol=prepared.settings.tol)
     if before is None:
         return replace(fitted, settings=user_settings)
     # Landmarks and names of targets are the choice of the first call.
-    user_settings = replace(user_settings, landmarks=before.settings.landmarks)
+    user_settings = user_settings.with_values(landmarks=before.settings.landmarks)
     model = replace(fitted.model, target=before.model.target)
     return replace(fitted, model=model, settings=user_settings, index=before.index)
 

@@ -62,7 +62,7 @@ def fit_model(
         for callback in divided.settings.callbacks
     ]
     with show_progress(divided.settings.verbose, divided.settings.max_iter) as shown:
-        settings = replace(divided.settings, callbacks=[*bound, *shown])
+        settings = divided.settings.with_values(callbacks=[*bound, *shown])
         fitted = fitting.fit(settings, data, rng=rng, before=_last_fit(estimator))
     _set_attributes(estimator, fitted)
     estimator._training = data if has_features(estimator.kernel) else None

@@ -85,7 +85,7 @@ def _prepare(
     """
     ends = settings.deadline()
     # Rows are scaled and routed before kernels are compared, too early to choose quantiles.
-    user_settings = replace(settings, landmarks=None).with_plain_inputs()
+    user_settings = settings.with_values(landmarks=None).with_plain_inputs()
     kernel = resolve.kernel(user_settings.kernel, user_settings.lengthscale)
     scaling = Scaling.of(user_settings, data, kernel=kernel, rng=rng.maps)
     settings, data = scaling.apply(user_settings, data)
@@ -97,7 +97,8 @@ def _prepare(
     choice = _choose_settings(
         settings, user_settings, data, rows, scaling.features.metric, rng, ends
     )
-    settings, user_settings = choice.settings, replace(user_settings, tol=choice.settings.tol)
+    settings = choice.settings
+    user_settings = user_settings.with_values(tol=settings.tol)
     kernel = resolve.kernel(settings.kernel, settings.lengthscale)
     # The rows of cells are in memory, while the given ones may have to be read and mapped again.
     near = data.rows if data.rows.remote else as_rows(rows.X)
@@ -184,7 +185,7 @@ def _choose_settings(
         settings, shares = choice.settings, choice.shares
         if user_settings.chooses_penalty:  # All cells have the ridge of the cell that chose it.
             shift = settings.one_penalty * pilot.total
-            settings = replace(settings, penalty=shift / data.total)
+            settings = settings.with_values(penalty=shift / data.total)
     # Nothing is left to choose: this only replaces a tolerance that is still "auto".
     choice = choose(settings, data, landmarks=None, rng=rng.choice, ends=ends)
     return replace(choice, shares=shares)

@@ -96,11 +96,11 @@ class CellSolver:
     def of(cls, prepared: Prepared, workers: int, rule: Stop | None = None) -> CellSolver:
         """Return the solver of each cell of a fit."""
         settings, user_settings = (
-            replace(fit_settings, callbacks=())
+            fit_settings.with_values(callbacks=())
             for fit_settings in (prepared.settings, prepared.user_settings)
         )
         if settings.limit is not None:
-            settings = replace(settings, memory_limit=max(1, settings.limit // workers))
+            settings = settings.with_values(memory_limit=max(1, settings.limit // workers))
         shift = settings.one_penalty * prepared.data.total
         return cls(settings, user_settings, prepared.kernel, prepared.engine, shift, rule, workers)
 
@@ -140,7 +140,8 @@ class CellSolver:
 
     def _result(self, task: CellTask, shift: float) -> Result:
         # All cells have the same ridge: the penalty per row depends on the number of rows.
-        data, own = task.data, replace(self.settings, penalty=shift / task.data.total)
+        data = task.data
+        own = self.settings.with_values(penalty=shift / data.total)
         solver, size = replace(self, settings=own).solver(data.rows, data.targets.shape[1])
         placed = PlacedData.place(data, self.kernel, self.engine, solver, size, own.limit)
         problem = problem_of(placed.K, placed.data, None, own.one_penalty)

@@ -121,12 +121,12 @@ def choose(
         best_scored.kernel, best_scored.penalty, best_scored.loss,
     )  # fmt: skip
     # The kernel object has its own lengthscale: the setting next to it has no effect any more.
-    picked = replace(settings, kernel=best_scored.kernel, lengthscale="median")
+    picked = settings.with_values(kernel=best_scored.kernel, lengthscale="median")
     if settings.chooses_penalty:
-        picked = replace(picked, penalty=best_scored.penalty)
+        picked = picked.with_values(penalty=best_scored.penalty)
     if settings.chooses_inputs:
-        picked = replace(
-            picked, standardize="quantile" if best_scored.inputs == "quantile" else True
+        picked = picked.with_values(
+            standardize="quantile" if best_scored.inputs == "quantile" else True
         )
     picked = _with_tolerance(picked, best_scored.loss if settings.chooses_penalty else None)
     # Only classes have probabilities, which these predictions of held-out rows calibrate.
@@ -160,9 +160,9 @@ def compare_recipes(
 def _as_before(settings: FitSettings, before: Fitted) -> FitSettings:
     """Return settings with the choices of an earlier fit."""
     if settings.chooses_kernel or settings.chooses_lengthscale:
-        settings = replace(settings, kernel=before.model.kernel, lengthscale="median")
+        settings = settings.with_values(kernel=before.model.kernel, lengthscale="median")
     if settings.chooses_penalty:
-        settings = replace(settings, penalty=before.penalty)
+        settings = settings.with_values(penalty=before.penalty)
     return settings
 
 
@@ -171,10 +171,10 @@ def _with_tolerance(settings: FitSettings, loss: float | None) -> FitSettings:
     if not isinstance(settings.tol, str):
         return settings
     if loss is None or not math.isfinite(loss):
-        return replace(settings, tol=USUAL_TOLERANCE)
+        return settings.with_values(tol=USUAL_TOLERANCE)
     # The loss is an error of predictions, so its root bounds the accuracy that pays.
     aim = min(NOISY_TOLERANCE, TOLERANCE_OF_LOSS * math.sqrt(loss))
-    return replace(settings, tol=max(USUAL_TOLERANCE, aim))
+    return settings.with_values(tol=max(USUAL_TOLERANCE, aim))
 
 
 def _comparisons(

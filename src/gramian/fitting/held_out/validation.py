@@ -101,4 +101,4 @@ def with_validation(
     # iteration it would cost most of the time.
     data, every_iterations = held.data, max(1, round(solver.iterations_per_pass(n)))
     look = Validate(data.rows, data.targets, every_iterations, data.coded, weights=data.weights)
-    return replace(settings, callbacks=[look, *settings.callbacks])
+    return settings.with_values(callbacks=[look, *settings.callbacks])

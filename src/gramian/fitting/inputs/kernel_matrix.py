@@ -105,7 +105,7 @@ def looked_up(settings: FitSettings, data: TrainingData) -> tuple[FitSettings, T
         announce_calls(data.rows, landmarks)
     kernel, numbers = of_matrix(data.rows)
     # The columns of a matrix are rows, so their names are no names of features.
-    return replace(settings, kernel=kernel), replace(data, rows=numbers, feature_names=None)
+    return settings.with_values(kernel=kernel), replace(data, rows=numbers, feature_names=None)
 
 
 def plan_matrix(settings: FitSettings, rows: RowSource) -> tuple[FitSettings, RowSource]:
@@ -120,7 +120,7 @@ def plan_matrix(settings: FitSettings, rows: RowSource) -> tuple[FitSettings, Ro
     check_square(rows)
     # A placeholder of the right type: a plan reads no entry.
     kernel = Precomputed(Given(xp.ones((1, 1), rows.dtype)))
-    return replace(settings, kernel=kernel), _numbers(len(rows), rows.dtype)
+    return settings.with_values(kernel=kernel), _numbers(len(rows), rows.dtype)
 
 
 def of_matrix(rows: RowSource) -> tuple[Precomputed, RowSource]:

@@ -96,7 +96,7 @@ class Scaling:
             targets = Standardizer.fit(_rows_of(data.targets), weights=data.weights)
         scaling = cls(features, targets, data.encoding)
         # The maps of an earlier model include its metric; a new one is learned from scaled targets.
-        if before is not None:
+        if before is not None or settings.metric is None:
             return scaling
         scaled = replace(data, targets=scaling.scale_targets(data.targets))
         return replace(scaling, features=features.with_metric(settings, scaled, kernel, rng))
@@ -111,6 +111,8 @@ class Scaling:
         Rows that are slow to map are kept in memory if they are few; the memory limit is reduced
         accordingly.
         """
+        if self.features.empty and self.targets is None and not settings.callbacks:
+            return settings, data
         rows, taken_bytes = self.features.hold_in_memory(data.rows, settings.limit)
         settings = self.settings(settings, data)
         settings = settings.with_less_memory(taken_bytes)
@@ -139,7 +141,7 @@ class Scaling:
         landmarks = settings.landmarks
         if selection.are_points(landmarks):
             landmarks = self._points(landmarks, data.rows)
-        return replace(settings, landmarks=landmarks, callbacks=callbacks)
+        return settings.with_values(landmarks=landmarks, callbacks=callbacks)
 
     def _points(self, landmarks: LandmarksLike, rows: RowSource) -> LandmarksLike:
         """Return given landmark points, mapped for the kernel."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from ..._arrays import Array, Float
@@ -89,7 +89,7 @@ class Prepared:
         learned = self.scaling.features.learned if self.before is None else self.before.learned
         return Fitted(
             model=model,
-            settings=replace(self.user_settings, callbacks=()),
+            settings=self.user_settings.with_values(callbacks=()),
             solver=self.solver,
             engine=start.engine,
             penalty=start.penalty,

@@ -79,7 +79,7 @@ class NonlinearLoss(Method):
         self, settings: FitSettings, data: TrainingData
     ) -> tuple[FitSettings, TrainingData]:
         """Return settings of a fit of squared errors, and surrogate targets for the loss."""
-        plain = replace(settings, loss=SQUARED_LOSS, solver="auto")
+        plain = settings.with_values(loss=SQUARED_LOSS, solver="auto")
         if data.coded:
             return plain, data
         surrogate = self.loss.surrogate(xp.to_float64(data.targets), ones_or(data))
@@ -90,7 +90,7 @@ class NonlinearLoss(Method):
     ) -> tuple[FitSettings, TrainingData]:
         """Return settings of the loss, and targets in its unit."""
         tol = DEFAULT_TOLERANCE if isinstance(self.settings.tol, str) else self.settings.tol
-        own = replace(settings, loss=self.settings.loss, solver=self.settings.solver, tol=tol)
+        own = settings.with_values(loss=self.settings.loss, solver=self.settings.solver, tol=tol)
         return own, replace(data, targets=self.targets)
 
     def start(self, prepared: Prepared, rng: Generators) -> Start:

@@ -75,7 +75,7 @@ def prepare(
     engine = resolve.engine_for(resolved, train.rows, kernel)
     solver = solver_choice.with_stored_entries(solver, size, resolved.limit, engine, kernel)
     return Prepared(
-        replace(settings, tol=resolved.tol), resolved, train, scaling, kernel, solver, engine,
+        settings.with_values(tol=resolved.tol), resolved, train, scaling, kernel, solver, engine,
         size, ends, parts.held_out, parts.folds, probabilities, before,
     )  # fmt: skip
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +48,7 @@ def with_all_rows(settings: FitSettings, n: int) -> FitSettings:
         return settings
     if settings.is_nonlinear:
         takes_all = n <= ALL_ROWS_OF_LOSS and settings.centers_file is None
-        return replace(settings, landmarks=None) if takes_all else settings
+        return settings.with_values(landmarks=None) if takes_all else settings
     solver_given = settings.solver
     most_rows = ALL_ROWS_OF_CHOICE if settings.chooses_penalty else ALL_ROWS
     if isinstance(solver_given, str) and solver_given == "auto":
@@ -62,7 +61,7 @@ def with_all_rows(settings: FitSettings, n: int) -> FitSettings:
         # A given solver keeps the limit of 10,000 rows, also where the penalty is chosen.
         takes_all = n <= ALL_ROWS or not solver.takes(NystromProblem)
         everything = solver.takes(FullProblem) and takes_all
-    return replace(settings, landmarks=None) if everything else settings
+    return settings.with_values(landmarks=None) if everything else settings
 
 
 def selector(given: LandmarksLike, n: int, sequential: bool = False) -> Selector | RowSource | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import FrozenInstanceError, dataclass, replace
+from dataclasses import FrozenInstanceError, dataclass
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ from .splitters import is_pairs, is_splitter
 
 @dataclass(eq=False)
 class FitSettings(FitParameters):
-    """Checked parameters of a fit; `dataclasses.replace` makes changed copies.
+    """Checked parameters of a fit; `with_values` makes changed copies.
 
     A `Validate` among the callbacks must hold codes of classes (see `class_codes`), or targets in
     the scale of the training data. Names of kernels, landmarks, solvers and engines are looked up
@@ -70,6 +70,12 @@ class FitSettings(FitParameters):
             self._check_cells()
         check_loss(self, searches_penalty=self.searches_penalty)
         self._check_penalty()
+
+    def with_values(self, **values: Any) -> FitSettings:
+        """Return settings with values that the fit itself has found, without another check."""
+        settings = object.__new__(type(self))
+        vars(settings).update(vars(self), **values)
+        return settings
 
     def _check_penalty(self) -> None:
         penalty: Any = self.penalty
@@ -211,8 +217,7 @@ class FitSettings(FitParameters):
 
     def with_points_of(self, given: FitSettings) -> FitSettings:
         """Return settings with the unmapped points, held-out rows and memory limit of `given`."""
-        return replace(
-            self,
+        return self.with_values(
             landmarks=given.landmarks,
             callbacks=given.callbacks,
             memory_limit=given.memory_limit,
@@ -220,7 +225,7 @@ class FitSettings(FitParameters):
 
     def with_plain_inputs(self) -> FitSettings:
         """Return settings that map features to quantiles only for ``standardize="quantile"``."""
-        return replace(self, standardize=True) if self.chooses_inputs else self
+        return self.with_values(standardize=True) if self.chooses_inputs else self
 
     @property
     def names_folds(self) -> bool:
@@ -243,7 +248,7 @@ class FitSettings(FitParameters):
         if self.limit is None:
             return self
         # A limit of 0 would be refused as a size; 1 leads to the error that names the bytes needed.
-        return replace(self, memory_limit=max(1, self.limit - taken_bytes))
+        return self.with_values(memory_limit=max(1, self.limit - taken_bytes))
 
     @property
     def limit(self) -> int | None:
