@@ -20,4 +20,4 @@ def one_thread_if_small(operations: int | float) -> contextlib.AbstractContextMa
     """Return a context in which LAPACK uses one thread, unless the operations repay barriers."""
     if operations > SINGLE_THREAD_OPERATIONS:
         return contextlib.nullcontext()
-    return one_blas_thread()
+    return one_blas_thread

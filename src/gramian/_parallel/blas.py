@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
@@ -50,29 +48,27 @@ class _OneThread:
         """Undo `hold`."""
         self._lock.release()
 
-    @contextlib.contextmanager
-    def __call__(self) -> Iterator[None]:
+    def __enter__(self) -> None:
         with self._lock:
             if self._inside == 0:
                 self._before = [library.get_num_threads() for library in _libraries()]
                 self._set([1] * len(self._before))
             self._inside += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._inside -= 1
-                if self._inside == 0:
-                    self._set(self._before)
+
+    def __exit__(self, *_error: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                self._set(self._before)
 
     def outside(self) -> int:
         """Return the number of threads of the BLAS when no caller is inside."""
         with self._lock:
             if self._inside:
                 return max(self._before, default=1)
-            # A BLAS that does not tell its threads counts as one of the machine's cores each.
             counts = [library.get_num_threads() for library in _libraries()]
-            return max((count for count in counts if count), default=os.cpu_count() or 1)
+            # A BLAS that does not tell its threads counts as one of the machine's cores each.
+            return max(filter(None, counts), default=0) or os.cpu_count() or 1
 
     def _set(self, counts: list[int]) -> None:
         for library, count in zip(_libraries(), counts, strict=True):

@@ -84,7 +84,7 @@ def _call_recorded(
 ) -> tuple[Result, list[logging.LogRecord]]:
     """Call the function, and return its result and log records."""
     become_worker()
-    with one_blas_thread(), _record_logs(logging.getLogger(name), level) as records:
+    with one_blas_thread, _record_logs(logging.getLogger(name), level) as records:
         return function(item), records
 
 

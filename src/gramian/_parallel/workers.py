@@ -80,22 +80,25 @@ def run(
     operation and so slow down on a busy machine.
 
     On Ctrl-C, or if the caller stops iterating or an item fails, `stop` is called. It should end
-    all current and future items, because the process cannot end before them.
+    all current and future items of the workers, because the process cannot end before them.
 
     In a worker, the calling thread computes the items. It also computes `light` items, which take
     less time than waking a worker; it does not flush denormals. Context
     variables have the values of the caller for each item.
     """
+    if light or _is_worker():
+        with one_blas_thread:
+            yield from map(function, items)
+        return
     context = contextvars.copy_context()
 
     def call(item: Item) -> Result:
         # Only one thread can be inside a context: each item has a copy, at no cost.
         return context.copy().run(function, item)
 
-    computed = map if light or _is_worker() else _pool(threads).map
-    with one_blas_thread():
+    with one_blas_thread:
         try:
-            yield from computed(call, items)
+            yield from _pool(threads).map(call, items)
         # Not `Exception`: that includes neither Ctrl-C nor the
         # GeneratorExit of a caller that stops.
         except BaseException:

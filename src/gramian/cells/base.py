@@ -153,7 +153,7 @@ def divide_rows(
     # All rows need no random numbers.
     sampled = rng.permutation(n)[:most] if n > most else xp.arange(n)
     # Growing cells consists of many small operations, which more threads would slow down.
-    with one_blas_thread():
+    with one_blas_thread:
         cells = partition.grow(X[sampled], n, rng=rng)
     members: list[Array] = []
     for index in cells.members(X, rng=rng):

@@ -39,6 +39,9 @@ LIGHT_NUMBERS, ENTRY_FEATURES = 1 << 20, 32
 It takes up to 50 microseconds, as does handing it to a worker and waiting for that.
 """
 
+LIGHT_NUMBERS_ALONE = 1 << 26
+"""The same for one thread, to which a worker adds only waits; Ctrl-C waits for 2 milliseconds."""
+
 PART_SUM_BYTES = 1 << 22
 """A sum over rows, for all columns, of which there may be several per thread."""
 
@@ -190,8 +193,9 @@ class NativeEngine(Engine):
 
         # Each part has a sum over all columns, so large sums allow one part per thread.
         parts = self._parts_per_thread(like.shape[1] * len(z))
-        bounds = bounds_of(len(x), MIN_PART_ROWS, parts * self._threads())
-        parts_of = run(self._threads(), part, bounds, tiles.plan.stop, light=_is_light(x, z))
+        threads = self._threads()
+        bounds = bounds_of(len(x), MIN_PART_ROWS, parts * threads)
+        parts_of = run(threads, part, bounds, tiles.plan.stop, light=_is_light(x, z, threads == 1))
         return xp.multiply_(sum_of(parts_of).T, factor)
 
     def symmetric(
@@ -204,15 +208,16 @@ class NativeEngine(Engine):
         rows, columns = xp.contiguous(xp.detach(x)), tiles.columns(v)
         # Each worker takes rows in turn inside the tiles, because rows become shorter along the
         # triangle.
-        workers = min(self._threads(), len(x))
+        threads = self._threads()
+        workers = min(threads, len(x))
 
         def part(worker: int) -> Array:
             out = xp.zeros((v.shape[1], len(x)), xp.float64)
             tiles.plan.symmetric(rows, worker, workers, columns, out)
             return out
 
-        light = _is_light(x, x)
-        parts = run(self._threads(), part, range(workers), tiles.plan.stop, light=light)
+        light = _is_light(x, x, threads == 1)
+        parts = run(threads, part, range(workers), tiles.plan.stop, light=light)
         return xp.multiply_(sum_of(parts).T, factor)
 
     def block(
@@ -277,7 +282,7 @@ class NativeEngine(Engine):
         sums = (threads * self._parts_per_thread(m * t) + threads + 1) * width * t * 8
         compiled = threads * strip + columns + sums
         # A kernel without compiled tiles is computed by tiles of NumPy within the same budget.
-        return max(compiled, self._tiles.workspace_bytes(m, d, t, itemsize))
+        return max(compiled, Tiled(threads=threads).workspace_bytes(m, d, t, itemsize))
 
     def row_bytes(self, d: int, t: int, itemsize: int) -> int:
         return self._tiles.row_bytes(d, t, itemsize)
@@ -318,11 +323,11 @@ class NativeEngine(Engine):
     def _over_rows(
         self, part: Callable[[int, int], None], x: Array, z: Array, tiles: Compiled
     ) -> None:
-        bounds = bounds_of(len(x), MIN_PART_ROWS, self._threads() * PARTS_PER_THREAD)
-        parts_done = run(
-            self._threads(), lambda ends: part(*ends), bounds, tiles.plan.stop,
-            light=_is_light(x, z),
-        )  # fmt: skip
+        threads = self._threads()
+        bounds = bounds_of(len(x), MIN_PART_ROWS, threads * PARTS_PER_THREAD)
+        # NumPy rounds tiles of another dtype, and flushes denormals only in workers.
+        light = _is_light(x, z, threads == 1 and tiles.dtype == x.dtype)
+        parts_done = run(threads, lambda ends: part(*ends), bounds, tiles.plan.stop, light=light)
         for _ in parts_done:
             pass
 
@@ -333,6 +338,7 @@ def _refuse_negative(kernel: Kernel, points: Array) -> None:
         kernel.prepare(points[xp.flatnonzero((points < 0).any(axis=1))[:1]], "left")
 
 
-def _is_light(x: Array, z: Array) -> bool:
-    """Return whether computing the entries takes less time than waking a worker."""
-    return len(x) * len(z) * (x.shape[1] + ENTRY_FEATURES) <= LIGHT_NUMBERS
+def _is_light(x: Array, z: Array, alone: bool) -> bool:
+    """Return whether the calling thread computes the entries; `alone` if no others could help."""
+    most_numbers = LIGHT_NUMBERS_ALONE if alone else LIGHT_NUMBERS
+    return len(x) * len(z) * (x.shape[1] + ENTRY_FEATURES) <= most_numbers

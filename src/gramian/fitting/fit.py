@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from .. import _arrays as xp
+from .._linalg.threads import one_thread_if_small
 from ..callbacks import announce, stages
 from ..solvers import Result
 from .cells.fit import fit_cells
@@ -21,6 +22,9 @@ from .methods.squared_error import SquaredError
 from .result import Fitted
 from .settings.generators import Generators
 from .settings.settings import FitSettings
+
+EIGEN_OPERATIONS = 10
+"""Operations of the eigenvectors of a matrix of m rows, divided by m³: the most of a fit."""
 
 
 def fit(
@@ -66,9 +70,11 @@ def fit(
     # Cells have a loop of their own, with a full problem and a solver for each.
     if settings.cells is not None:
         return fit_cells(settings, data, rng=rng)
-    method = NonlinearLoss.of(settings, data) if settings.is_nonlinear else SquaredError()
-    prepared = prepare(method, settings, data, rng, before)
-    return _solve(method, prepared, rng, diagnose=diagnose)
+    # Once around a fit of few rows, and not around each of its products and factorisations.
+    with one_thread_if_small(EIGEN_OPERATIONS * max(data.rows.shape[0], data.rows.width) ** 3):
+        method = NonlinearLoss.of(settings, data) if settings.is_nonlinear else SquaredError()
+        prepared = prepare(method, settings, data, rng, before)
+        return _solve(method, prepared, rng, diagnose=diagnose)
 
 
 def _fit_matrix(settings: FitSettings, data: TrainingData, rng: Generators) -> Fitted:

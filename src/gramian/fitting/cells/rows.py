@@ -92,7 +92,7 @@ def rows_by_cell(
     have. A cell without rows, which rounding may leave, gets the rows of its neighbour.
     """
     # Many small operations, which threads would slow down; operations on rows have workers.
-    with one_blas_thread():
+    with one_blas_thread:
         cells, seed = grow_cells(partition, rows, unused, rng)
         return _divide_rows(partition, cells, seed, rows, memory_bytes, block_bytes, rng)
 
