@@ -191,13 +191,19 @@ class TestRefined:
         assert_close(A @ la.solve_refined(A, b, 1e-2), b)
 
 
+def condition(alpha: np.ndarray, beta: np.ndarray) -> float:
+    """Return the condition number of the tridiagonal matrix behind steps of CG."""
+    smallest, largest = la.extremes_of_lanczos(alpha, beta)
+    return largest / smallest
+
+
 class TestCondition:
     def test_no_steps(self):
-        assert la.condition_of_lanczos(np.empty(0, np.float32), np.empty(0, np.float32)) == 1
+        assert condition(np.empty(0, np.float32), np.empty(0, np.float32)) == 1
 
     def test_one_step(self):
         one = np.ones(1, np.float64)
-        assert la.condition_of_lanczos(0.3 * one, one) == 1
+        assert condition(0.3 * one, one) == 1
 
     def test_it_inverts_the_recurrence_of_conjugate_gradient(self):
         """The tridiagonal matrix has the eigenvalues of A once CG has seen all of them."""
@@ -211,7 +217,7 @@ class TestCondition:
             r, p = new, new + beta * p
             alphas.append(alpha)
             betas.append(beta)
-        estimate = la.condition_of_lanczos(np.array(alphas), np.array(betas))
+        estimate = condition(np.array(alphas), np.array(betas))
         assert estimate == pytest.approx(40, rel=1e-9)
 
     def test_a_restart_cuts_the_recurrence_in_two(self):
@@ -219,7 +225,7 @@ class TestCondition:
             xp.to_float64(np.array([1.0, 0.1], dtype=np.float32)),
             xp.to_float64(np.zeros(2, np.float32)),
         )
-        assert la.condition_of_lanczos(alpha, beta) == pytest.approx(10)
+        assert condition(alpha, beta) == pytest.approx(10)
 
 
 def test_small_factorisations_leave_the_number_of_threads_as_it_was():

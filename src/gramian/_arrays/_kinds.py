@@ -46,7 +46,7 @@ def loaded_torch() -> Any:
 
 def is_array(x: Any) -> bool:
     """Return whether an object is an array: dense or sparse, or a tensor of torch."""
-    return isinstance(x, np.ndarray | CsrArray) or is_tensor(x)
+    return type(x) is np.ndarray or isinstance(x, np.ndarray | CsrArray) or is_tensor(x)
 
 
 def is_tensor(x: Any) -> bool:

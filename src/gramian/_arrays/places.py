@@ -83,6 +83,8 @@ def _readable(x: np.ndarray) -> np.ndarray:
 
 def cast(x: Any, dtype: Any) -> Any:
     """Return an array in a dtype: itself if it has that dtype."""
+    if type(x) is np.ndarray and x.dtype == dtype:
+        return x
     if isinstance(x, CsrArray):
         return x if x.dtype == dtype else replace(x, data=cast(x.data, dtype))
     if isinstance(x, np.ndarray | np.generic):

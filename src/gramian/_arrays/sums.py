@@ -93,7 +93,7 @@ def norm(x: Any, axis: int | None = None, keepdims: bool = False, dtype: Any = N
         whole_norm = np.linalg.norm(x.ravel("K"))  # without a copy of a matrix by columns
         return np.full((1,) * x.ndim, whole_norm) if keepdims else whole_norm
     # NumPy's norm along the first axis sums float32 in float32, and takes three times as long.
-    last = np.moveaxis(x, axis, -1)
+    last = x.T if x.ndim == 2 and axis == 0 else np.moveaxis(x, axis, -1)
     squares = np.einsum("...i,...i->...", last, last, dtype=np.float64)
     norms = np.sqrt(squares).astype(x.dtype)
     return np.expand_dims(norms, axis) if keepdims else norms

@@ -27,7 +27,7 @@ from .dense import (
     times_triangular,
     top_eigenpairs,
 )
-from .lanczos import condition_of_lanczos, extremes_of_lanczos
+from .lanczos import extremes_of_lanczos
 from .refined import solve_refined
 from .sums import multiply_in_blocks
 
@@ -37,7 +37,6 @@ __all__ = [
     "add_outer_",
     "by_columns",
     "cholesky_",
-    "condition_of_lanczos",
     "eigenpairs",
     "eigenvalues",
     "extremes_of_lanczos",

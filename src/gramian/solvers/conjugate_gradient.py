@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from .. import _arrays as xp
 from .._arrays import Array, Bool, Float
-from .._linalg import condition_of_lanczos
+from .._linalg import extremes_of_lanczos
 from .._messages.errors import TextError
 from .loop.metrics import RESIDUAL_KEY
 from .loop.state import State, starting_coef
@@ -61,6 +62,17 @@ class CGState(State):
         """No progress if no column can move and some residual is larger than rounding."""
         is_large = self.metrics.get(RESIDUAL_KEY, 0.0) > xp.finfo(self.coef.dtype).eps
         return "no_progress" if is_large and not bool(self.active.any()) else None
+
+    @functools.cached_property
+    def extremes(self) -> tuple[float, float]:
+        """Estimates of the extreme eigenvalues of the (preconditioned) matrix."""
+        return extremes_of_lanczos(self.lanczos[:, 0], self.lanczos[:, 1])
+
+    def with_metrics(self, relative: float) -> CGState:
+        """Set the metrics, of which the largest relative residual is given; return this state."""
+        smallest, largest = self.extremes
+        self.metrics = {RESIDUAL_KEY: relative, "condition": largest / smallest}
+        return self
 
 
 def conjugate_gradient(
@@ -158,10 +170,9 @@ class _Setup:
     probes: Array | None
     rounding: float
 
-    def metrics(self, residual: Array, lanczos: Array) -> dict[str, float]:
-        relative = _norms(residual) / xp.where(self.norm > 0, self.norm, 1.0)
-        condition = condition_of_lanczos(lanczos[:, 0], lanczos[:, 1])
-        return {RESIDUAL_KEY: float(relative.max()), "condition": condition}
+    def relative(self, norms: Array) -> float:
+        """Return the largest norm of a residual, relative to the right-hand side."""
+        return float((norms / xp.where(self.norm > 0, self.norm, 1.0)).max())
 
     def floor(self, dtype: xp.DType) -> Array:
         return xp.finfo(dtype).eps * self.norm
@@ -173,20 +184,21 @@ def _start(setup: _Setup, rhs: Array, state: State | None) -> CGState:
     x = starting_coef(state, xp.cast(rhs, dtype))
     residual = rhs if state is None else _true_residual(setup, x, rhs)
     z = setup.precondition(residual)
-    metrics = setup.metrics(residual, xp.empty((0, 2), like=rhs))
-    return CGState(
+    norms = _norms(residual)
+    relative = setup.relative(norms)
+    started = CGState(
         iteration=0 if state is None else state.iteration,
         coef=x,
-        metrics=metrics,
         residual=residual,
         direction=z,
         energy=dot_columns(residual, z),
-        active=_norms(residual) > 0,
-        checked=_norms(residual),
+        active=norms > 0,
+        checked=norms,
         lanczos=xp.empty((0, 2), xp.float64, like=rhs),
         best=x,
-        least=metrics[RESIDUAL_KEY],
+        least=relative,
     )
+    return started.with_metrics(relative)
 
 
 def _true_residual(setup: _Setup, x: Array, rhs: Array) -> Array:
@@ -208,9 +220,7 @@ def _check_residual(setup: _Setup, rhs: Array, s: CGState) -> None:
         # The recursive residual may be wrong until the exact one replaces it.
         margin += sizes(rhs) * s.checked / xp.where(setup.norm > 0, setup.norm, 1.0)
     if not bool((sizes(difference) <= RESIDUAL_AGREEMENT * sizes(s.residual) + margin).all()):
-        stated, apart = (
-            setup.metrics(r, s.lanczos)[RESIDUAL_KEY] for r in (s.residual, difference)
-        )
+        stated, apart = (setup.relative(_norms(r)) for r in (s.residual, difference))
         raise TextError(
             "the state reports a relative residual of {:.1e}, but the recomputed residual differs "
             "from it by {:.1e}: the state was changed, belongs to other data, or the penalty is "
@@ -232,7 +242,8 @@ def _step(setup: _Setup, s: CGState) -> CGState:
     residual = s.residual - xp.cast(alpha, q.dtype) * q
     # The true residual replaces the recursive one before norms are taken, so that they are true.
     residual, restarted = _refine_residual(setup, s, x, residual, active)
-    moving = _norms(residual) > setup.floor(x.dtype)
+    norms = _norms(residual)
+    moving = norms > setup.floor(x.dtype)
     # A true residual may revive columns that the recursive one had frozen by mistake.
     active = moving if restarted else active & moving
     z = setup.precondition(residual)
@@ -240,22 +251,22 @@ def _step(setup: _Setup, s: CGState) -> CGState:
     # After a replacement the old direction is no longer conjugate, and keeping it may diverge.
     beta = xp.zeros_like(energy) if restarted else divide_active(energy, s.energy, active)
     lanczos = _append_step(s.lanczos, alpha[setup.watched], beta[setup.watched])
-    metrics = setup.metrics(residual, lanczos)
-    better = metrics[RESIDUAL_KEY] < s.least
-    return replace(
+    relative = setup.relative(norms)
+    better = relative < s.least
+    stepped = replace(
         s,
         iteration=s.iteration + 1,
         coef=x,
-        metrics=metrics,
         residual=residual,
         direction=z + xp.cast(beta, z.dtype) * s.direction,
         energy=energy,
         active=active,
-        checked=_norms(residual) if restarted else s.checked,
+        checked=norms if restarted else s.checked,
         lanczos=lanczos,
         best=x if better else s.best,
-        least=metrics[RESIDUAL_KEY] if better else s.least,
+        least=relative if better else s.least,
     )
+    return stepped.with_metrics(relative)
 
 
 def _return_to_best(setup: _Setup, rhs: Array, s: CGState) -> CGState:
@@ -263,7 +274,8 @@ def _return_to_best(setup: _Setup, rhs: Array, s: CGState) -> CGState:
     residual = _true_residual(setup, s.best, rhs)
     # The metrics are of the true residual, so that the result of a run that rounding has stopped
     # does not claim the recursive one.
-    return replace(s, coef=s.best, residual=residual, metrics=setup.metrics(residual, s.lanczos))
+    returned = replace(s, coef=s.best, residual=residual)
+    return returned.with_metrics(setup.relative(_norms(residual)))
 
 
 def _refine_residual(

@@ -10,7 +10,6 @@ from typing import ClassVar, Literal
 
 from .. import _arrays as xp
 from .._arrays import Array, Int, RandomStream
-from .._linalg import extremes_of_lanczos
 from ..data import Targets
 from ..preconditioners import FalkonFactor
 from ..preconditioners._root import ROUNDING_UNITS
@@ -307,7 +306,7 @@ class _System:
         a warm start may be along small eigenvalues, which no Ritz value resolves at first: until
         `EARLY_STEPS` the bound of `FalkonFactor.least_eigenvalue` counts.
         """
-        smallest, _ = extremes_of_lanczos(cg.lanczos[:, 0], cg.lanczos[:, 1])
+        smallest, _ = cg.extremes
         if warm and len(cg.lanczos) < EARLY_STEPS:
             penalty = float(xp.asarray(self.problem.penalty_per_target).min())
             smallest = min(smallest, self.B.least_eigenvalue(penalty))

@@ -40,10 +40,9 @@ class State:
     metrics: dict[str, int | float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for f in fields(self):
-            value = getattr(self, f.name)
+        for name, value in vars(self).items():
             if xp.is_array(value):
-                setattr(self, f.name, _like_new(value))
+                setattr(self, name, _like_new(value))
 
     @property
     def verdict(self) -> StopReason | None:

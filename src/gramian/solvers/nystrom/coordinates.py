@@ -9,7 +9,6 @@ from typing import Literal
 
 from ... import _arrays as xp
 from ..._arrays import Array, Float, RandomStream
-from ..._linalg import extremes_of_lanczos
 from ...operators import DenseBlock, KernelOperator, materialize
 from ...preconditioners import FalkonFactor
 from ...problems import NystromProblem
@@ -124,7 +123,7 @@ class Coordinates:
             if s.verdict is not None:
                 break
         # Ten steps approach the largest eigenvalue from below, hence the safety factor.
-        smallest, largest = extremes_of_lanczos(s.lanczos[:, 0], s.lanczos[:, 1])
+        smallest, largest = s.extremes
         return smallest, LANCZOS_SAFETY * largest
 
     def metrics(self, state: DescentState) -> dict[str, int | float]:

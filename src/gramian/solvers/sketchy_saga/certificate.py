@@ -8,7 +8,6 @@ from itertools import islice
 
 from ... import _arrays as xp
 from ..._arrays import Array, Float, RandomStream
-from ..._linalg import extremes_of_lanczos
 from ...preconditioners import FalkonFactor, LowRankInverse
 from ...problems import NystromProblem
 from ..conjugate_gradient import conjugate_gradient
@@ -65,7 +64,7 @@ class Certificate:
         for s in islice(states, LANCZOS_STEPS):
             if s.verdict is not None:
                 break
-        return cls(inverse, extremes_of_lanczos(s.lanczos[:, 0], s.lanczos[:, 1])[0])
+        return cls(inverse, s.extremes[0])
 
     def solve(self, gradient: Float[Array, "m t"]) -> Float[Array, "m t"]:
         """Return the product of the inverse of M with gradients."""
