@@ -70,8 +70,10 @@ class _Ridge:
 
     def by_penalty(self) -> Iterator[tuple[Int[Array, " k"], Self]]:
         """Yield each distinct penalty's problem, with the index of its targets."""
-        t = self.targets.shape[1]
-        penalties = (self.penalty,) * t if self.penalties is None else self.penalties
+        t, penalties = self.targets.shape[1], self.penalties
+        if penalties is None:
+            yield xp.arange(t), self
+            return
         # Targets of equal penalties share a factorisation.
         for penalty in sorted(set(penalties)):
             columns = xp.array([k for k in range(t) if penalties[k] == penalty], xp.int64)

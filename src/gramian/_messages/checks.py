@@ -51,12 +51,15 @@ def as_bytes(limit: object, name: str = "memory_limit") -> int:
 def is_integer(value: object) -> TypeGuard[int]:
     """Return whether a value is an integer and not a boolean."""
     # NumPy's integers count, too. bool is a subclass of int: without the test, True would be 1.
-    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    # The type comes first, because a test with an abstract class takes ten times as long.
+    return type(value) is int or (
+        isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    )
 
 
 def is_real(value: object) -> TypeGuard[float]:
     """Return whether a value is a real number and not a boolean."""
-    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+    return type(value) is float or (isinstance(value, numbers.Real) and not isinstance(value, bool))
 
 
 def as_count(value: object, name: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from importlib import import_module
@@ -28,6 +29,7 @@ def import_torch(what: str | Text) -> Any:
     return import_module("torch")
 
 
+@functools.cache
 def has_driver() -> bool:
     """Return whether this machine has a driver for GPUs of NVIDIA, without importing torch."""
     return any(os.path.exists(path) for path in DRIVER_PATHS)

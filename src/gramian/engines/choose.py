@@ -137,9 +137,10 @@ def _best(kernel: Kernel | None, dtype: xp.DType, sparse: bool) -> Engine:
         return TiledEngine()
     # Without compiled tiles there are no instructions, and to build the engine would raise an
     # error.
-    if {"avx512", "avx2"}.isdisjoint(instructions()) or not covers(NativeEngine()):
+    if {"avx512", "avx2"}.isdisjoint(instructions()):
         return TiledEngine()
-    return NativeEngine()
+    native = NativeEngine()
+    return native if covers(native) else TiledEngine()
 
 
 def _engine_called(spec: str) -> Engine:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -85,6 +85,8 @@ def training_rows(
         # An empty array of as many rows: scikit-learn cannot take the length of every kind of rows.
         check_consistent_length(np.empty((len(objects), 0)), y)
         return objects, y
+    if _is_plain(X, y):
+        return _plain_rows(estimator, X), y
     if not is_source(X):
         # Before `validate_data`, which converts a frame of mixed types to one type, and has then
         # rounded whole numbers beyond 2**53.
@@ -109,6 +111,33 @@ def training_rows(
     named = rows.feature_names is not None and not isinstance(rows, Standardized)
     looked_at = y if named or isinstance(X, str | Path) else None
     return _source(estimator, rows, looked_at), y
+
+
+def _is_plain(X: object, y: object) -> TypeGuard[np.ndarray]:
+    """Return whether scikit-learn would return both unchanged, which takes a fifth of a small fit.
+
+    They are arrays of floating-point numbers, of the right shapes; the targets are finite.
+    """
+    return (
+        type(X) is np.ndarray
+        and X.ndim == 2
+        and X.size > 0
+        and X.dtype in (np.float32, np.float64)
+        and type(y) is np.ndarray
+        and y.ndim in (1, 2)
+        and y.dtype in (np.float32, np.float64)
+        and y.size > 0
+        and len(X) == len(y)
+        and bool(np.isfinite(y).all())
+    )
+
+
+def _plain_rows(estimator: BaseEstimator, X: np.ndarray) -> RowSource:
+    _forget_features(estimator)
+    estimator.n_features_in_ = X.shape[1]
+    rows = as_rows(X)
+    check_finite(rows)
+    return rows
 
 
 def unlabelled_rows(estimator: BaseEstimator, X: RowsLike, *, least: int = 1) -> RowSource:

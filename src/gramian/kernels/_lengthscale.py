@@ -8,7 +8,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol, SupportsFloat, runtime_checkable
+from typing import Any, ClassVar, Protocol, cast, runtime_checkable
 
 from .. import _arrays as xp
 from .._arrays import Array, Float
@@ -158,9 +158,8 @@ def checked_lengthscale(lengthscale: object) -> Lengthscale:
     if isinstance(lengthscale, str) and factor is not None and 0 < factor < math.inf:
         return lengthscale
     # Arrays without axes and NumPy scalars are numbers, although the former are no `Real`.
-    is_scalar = isinstance(lengthscale, numbers.Real) or getattr(lengthscale, "ndim", None) == 0
-    if is_scalar and isinstance(lengthscale, SupportsFloat):
-        values = [float(lengthscale)]
+    if isinstance(lengthscale, float | numbers.Real) or getattr(lengthscale, "ndim", None) == 0:
+        values = [float(cast("float", lengthscale))]
         result: Lengthscale = values[0]
     elif isinstance(lengthscale, Iterable) and not isinstance(lengthscale, str):
         values = [float(value) for value in lengthscale]

@@ -6,8 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..local.rows import local_rows
 from ..remote.cluster import client_of
+from ..rows.array import ArrayRows
 from ..rows.base import RowSource
 from ..rows.views import select
 
@@ -45,6 +48,11 @@ def as_rows(x: Any, *, columns: Sequence[str | int] | None = None) -> RowSource:
     >>> as_rows(np.zeros((5, 2), np.float32))
     ArrayRows(5 x 2, float32)
     """
+    if columns is None:
+        if isinstance(x, RowSource):
+            return x
+        if type(x) is np.ndarray:
+            return ArrayRows(x)
     # A text is a sequence of letters, each of which would count as a name.
     if isinstance(columns, str):
         columns = [columns]

@@ -69,7 +69,7 @@ def divide(settings: FitSettings, data: TrainingData, rng: Generators) -> Parts:
         held_out = HeldOut(index, data.part(index, rows))
         # A complement keeps the numbers of the omitted rows, and not of the millions of others.
         data = data.part(other_rows(len(data.rows), index), complement(data.rows, index))
-    train = replace(data, held_out=None)
+    train = data if data.held_out is None else replace(data, held_out=None)
     named = settings.searches_penalty and settings.names_folds
     return Parts(train, held_out, splits.folds_of(settings.cv, train) if named else None)
 

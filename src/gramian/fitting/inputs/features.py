@@ -154,6 +154,8 @@ class FeatureMaps:
 
     def model(self, model: KernelModel) -> KernelModel:
         """Return a model of mapped rows with these maps."""
+        if self.empty:
+            return model
         return replace(
             model,
             standardizer=self.standardizer,

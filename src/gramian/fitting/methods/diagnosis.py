@@ -107,15 +107,15 @@ def _training_r2(problem: Problem, coef: Float[Array, "m t"], index: Array) -> f
     """Return R2 over all targets on some rows, with observation weights."""
     device_index = xp.to_device(index, problem.targets.device)
     y = xp.to_float64(problem.targets[device_index])
-    weight = xp.ones((len(y), 1), like=y)
-    if problem.weights is not None:
-        weight = xp.to_float64(problem.weights[device_index])[:, None]
     # A sample of training rows: R2 on them is optimistic, so that a weak value is weak indeed.
     off = _residuals(problem, xp.to_float64(coef), index, y)
-    mean = (weight * y).sum(axis=0) / weight.sum()
-    spread = float((weight * xp.square(y - mean)).sum())
-    lost = float((weight * xp.square(off)).sum())
-    return 1 - lost / spread if spread > 0 else math.nan
+    if problem.weights is None:
+        spread, lost = xp.square(y - y.mean(axis=0)).sum(), xp.square(off).sum()
+    else:
+        weight = xp.to_float64(problem.weights[device_index])[:, None]
+        mean = (weight * y).sum(axis=0) / weight.sum()
+        spread, lost = (weight * xp.square(y - mean)).sum(), (weight * xp.square(off)).sum()
+    return 1 - float(lost) / float(spread) if spread > 0 else math.nan
 
 
 def _residuals(

@@ -52,8 +52,13 @@ class PlacedData:
         """Move the data to a device if they fit there together with the solver's state."""
         data = data if solver.leaves_targets else data.with_local_numbers()
         where = Placement.of(engine, solver, size, limit)
-        K = KernelOperator(kernel, data.rows, data.rows, engine)
-        return cls(data, data, K, solver, size, limit)._at(where)
+        placed_data = _move_data(data, where, engine)
+        rows = placed_data.rows
+        K = KernelOperator(
+            kernel, rows, rows, engine, where.block_bytes,
+            host_bytes=where.host_blocks, device=where.device,
+        )  # fmt: skip
+        return cls(data, placed_data, K, solver, size, limit)
 
     def with_landmarks(self, m: int) -> PlacedData:
         """Return the data with memory for more landmarks than planned, if necessary on the host."""
@@ -83,7 +88,9 @@ class PlacedData:
 
 
 def _move_data(data: TrainingData, where: Placement, engine: Engine) -> TrainingData:
-    """Return training data moved to the device of a placement."""
+    """Return training data, which are on the host, moved to the device of a placement."""
+    if xp.is_host(where.device):
+        return data
     rows = data.rows
     # Rows that are on the device already are not copied.
     if where.with_rows and not rows.remote and not resident_bytes(rows):

@@ -82,12 +82,13 @@ class Placement:
             If the fit exceeds both memories; the message says what would fit.
         """
         free_bytes = engine.free_bytes()
+        if free_bytes is None:
+            return cls._on_host(solver, size, limit)
         dense = dense_bytes(solver, size)
         least_bytes = _least_on_device(engine, solver, size)
-        # No device, or too little memory on it: the engine then gets blocks from the host.
-        if free_bytes is None or dense + least_bytes > free_bytes + held:
-            kept_bytes, blocks = divide_memory(limit, solver, size)
-            return cls("cpu", False, kept_bytes, 0, blocks, blocks)
+        # Too little memory on the device: the engine then gets blocks from the host.
+        if dense + least_bytes > free_bytes + held:
+            return cls._on_host(solver, size, limit)
         host = machine_memory() if limit is None else limit
         if host < least_blocks(size):
             raise TextError(
@@ -108,6 +109,11 @@ class Placement:
         if not with_rows:
             blocks = min(blocks, max(least_bytes, host // 2))
         return cls(engine.device, with_rows, 0, dense + rows * with_rows, blocks, waiting)
+
+    @classmethod
+    def _on_host(cls, solver: Solver[Any, Any], size: FitSize, limit: int | None) -> Placement:
+        kept_bytes, blocks = divide_memory(limit, solver, size)
+        return cls("cpu", False, kept_bytes, 0, blocks, blocks)
 
     def bytes_with_blocks(
         self, engine: Engine, solver: Solver[Any, Any], size: FitSize
