@@ -21,17 +21,20 @@ BEFORE = "GRAMIAN_BEFORE"
 
 IMPORTS, FITS, LANDMARKS, EPOCHS = "Imports", "Fits", "Landmarks", "EigenPro 3"
 STARTS = 10
+SMALL_FITS = {100: ("default", "gaussian"), 1000: ("default", "gaussian", "falkon")}
+"""Fits of few rows, by their number; fits of more rows are "direct"."""
 
 NOTES = f"""\
 CPU seconds of one process with one thread, each case in a process of its own. `before`: the sources
-of an earlier commit, in the same run ({BEFORE}); `scikit-learn`: its `KernelRidge` with the
-same kernel and penalty, in the same dtype. Imports: the median of {STARTS} starts, with bytecode;
-`torch` is `import torch` alone. Fits: normal rows of 8 features, the median of some fits after a
-first one; "default" chooses kernel, lengthscale and penalty, "gaussian" has the median lengthscale
-and penalty 1e-6, "direct" lengthscale 3 and penalty 1e-6. RMSE is that of predictions of the rows.
-Landmarks: 300 of 160,000 normal rows of 8 features. EigenPro 3: 5 epochs of 30,000 normal rows of
-20 features, setup and all; RMSE on 2,000 others, in units of the target's deviation; `before` is
-6bcbae0, a projection after each batch, with the compiled code of now."""
+of an earlier commit, in the same run ({BEFORE}); `scikit-learn`: its `KernelRidge`, and for
+"falkon" its `Nystroem` and `Ridge`, with the same kernel and penalty, in the same dtype.
+Imports: the median of {STARTS} starts, with bytecode; `torch` is `import torch` alone. Fits:
+normal rows of 8 features, the median of some fits after a first one; "default" chooses kernel,
+lengthscale and penalty, "gaussian" has the median lengthscale and penalty 1e-6, "direct"
+lengthscale 3 and penalty 1e-6, "falkon" the same with 200 random landmarks. RMSE is that of
+predictions of the rows. Landmarks: 300 of 160,000 normal rows of 8 features. EigenPro 3: 5 epochs
+of 30,000 normal rows of 20 features, setup and all; RMSE on 2,000 others, in units of the target's
+deviation; `before` is 6bcbae0, a projection after each batch, with the compiled code of now."""
 
 HEAD = """
 import json, sys, time, warnings
@@ -53,9 +56,16 @@ n, dtype, what, repeats = {n}, "{dtype}", "{what}", {repeats}
 X, y = rows(n, 8, dtype)
 if what.startswith("scikit-learn"):
     from scipy.spatial.distance import pdist
+    from sklearn.kernel_approximation import Nystroem
     from sklearn.kernel_ridge import KernelRidge
-    ell = 3.0 if what.endswith("direct") else float(np.median(pdist(X[:1000])))
-    est = KernelRidge(alpha=n * 1e-6, kernel="rbf", gamma=0.5 / ell**2)
+    from sklearn.linear_model import Ridge
+    from sklearn.pipeline import make_pipeline
+    ell = float(np.median(pdist(X[:1000]))) if what.endswith("gaussian") else 3.0
+    rbf = dict(kernel="rbf", gamma=0.5 / ell**2)
+    est = KernelRidge(alpha=n * 1e-6, **rbf)
+    if what.endswith("falkon"):
+        features = Nystroem(**rbf, n_components=200, random_state=0)
+        est = make_pipeline(features, Ridge(alpha=n * 1e-6))
 else:
     from gramian import KernelRidge
     est = {{
@@ -64,6 +74,8 @@ else:
             standardize=False, random_state=0),
         "direct": lambda: KernelRidge("gaussian", lengthscale=3.0, penalty=1e-6,
             standardize=False, solver="direct", random_state=0),
+        "falkon": lambda: KernelRidge("gaussian", lengthscale=3.0, penalty=1e-6,
+            standardize=False, solver="falkon", landmarks=200, random_state=0),
     }}[what]()
 if n <= 2000:
     est.fit(X, y)
@@ -135,7 +147,7 @@ def main(options: argparse.Namespace) -> None:
         here = {"before": str(Path(os.environ[BEFORE]).resolve())} | here
     _imports(tables, options, here)
     for (n, dtype), repeats in _sizes(options.quick).items():
-        for what in ("default", "gaussian") if n <= 1000 else ("direct",):
+        for what in SMALL_FITS.get(n, ("direct",)):
             case = {"fit": what, "rows": n, "dtype": dtype}
             form = {"n": n, "dtype": dtype, "repeats": repeats}
             code = HEAD + FIT.format(what=what, **form)
@@ -157,7 +169,7 @@ def _sizes(quick: bool) -> dict[tuple[int, str], int]:
         return few
     return (
         few
-        | {(1000, "float64"): 3}
+        | {(1000, "float64"): 5}
         | {
             (n, dtype): repeats
             for n, repeats in ((2000, 3), (5000, 1), (10_000, 1))
