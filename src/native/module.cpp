@@ -6,6 +6,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <limits>
 #include <memory>
@@ -482,6 +483,51 @@ void permute(const Indices& offset, const IndexOutput& out) {
   }
 }
 
+// What numpy.interp gives for one number, to the last bit: `at` and `value` return number i of n.
+template <class At, class Value>
+double interpolate(double x, long j, long n, At at, Value value) {
+  if (j < 0) return value(0);
+  if (j >= n - 1) return value(n - 1);
+  if (at(j) == x) return value(j);
+  const double slope = (value(j + 1) - value(j)) / (at(j + 1) - at(j));
+  const double forth = slope * (x - at(j)) + value(j);
+  if (!std::isnan(forth)) return forth;
+  const double back = slope * (x - at(j + 1)) + value(j + 1);
+  return std::isnan(back) && value(j) == value(j + 1) ? value(j) : back;
+}
+
+// The share of a distribution below a number, by its quantiles and their levels: the mean of the
+// interpolations from below and from above, which differ at quantiles that are equal.
+double share(double x, const double* q, const double* levels, long n) {
+  if (std::isnan(x)) return x;
+  const double* next = std::upper_bound(q, q + n, x);
+  const bool tied = next != q && next[-1] == x;
+  const double* not_below = tied ? std::lower_bound(q, next, x) : next;
+  const double above = interpolate(
+      x, next - q - 1, n, [&](long i) { return q[i]; }, [&](long i) { return levels[i]; });
+  const double below = interpolate(
+      -x, n - 1 - (not_below - q), n, [&](long i) { return -q[n - 1 - i]; },
+      [&](long i) { return 1 - levels[n - 1 - i]; });
+  return (above + (1 - below)) / 2;
+}
+
+void quantile_shares(const Array& x, const Array& quantiles, const Vectors& levels,
+                     const Output& out) {
+  const gramian::Points numbers = points(x, "x"), table = points(quantiles, "quantiles");
+  const long b = numbers.n, p = numbers.d, q = table.d;
+  expect(!numbers.single && !table.single && table.n == p && q > 0, "x and quantiles",
+         "float64, with as many features as there are rows of quantiles");
+  expect(long(levels.shape(0)) == q, "levels", "as many as quantiles of a feature");
+  expect(is(out.dtype(), 64) && holds(out.size(), b, p), "out", "float64, of the shape of x");
+  const auto* values = static_cast<const double*>(numbers.data);
+  const auto* sorted = static_cast<const double*>(table.data);
+  double* shares = static_cast<double*>(out.data());
+  nb::gil_scoped_release released;
+  for (long i = 0; i < b; ++i)
+    for (long j = 0; j < p; ++j)
+      shares[i * p + j] = share(values[i * p + j], sorted + j * q, levels.data(), q);
+}
+
 }  // namespace
 
 NB_MODULE(_native, m) {
@@ -498,6 +544,8 @@ NB_MODULE(_native, m) {
   m.def("map_", map, nb::arg("instructions"), nb::arg("function"),
         nb::arg("x").noconvert(), OUT,
         "Write exp, log1p, asin, cos or sin of numbers to `out`, which may be their memory.");
+  m.def("quantile_shares", quantile_shares, nb::arg("x"), nb::arg("quantiles"), nb::arg("levels"),
+        OUT, "Write the share of each feature's distribution below each number to `out`.");
   m.def("multiply_stored", multiply_stored, nb::arg("instructions"), nb::arg("entries"),
         nb::arg("numbers").none(), nb::arg("start"), nb::arg("stop"), nb::arg("v").none(),
         nb::arg("weights").none(), nb::arg("targets").none(), nb::arg("products").none().noconvert(),

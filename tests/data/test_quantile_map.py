@@ -13,6 +13,8 @@ from close import assert_close
 from gramian import _arrays as xp
 from gramian._arrays import RandomStream
 from gramian.data import QuantileMap, as_rows
+from gramian.data.maps import quantiles
+from gramian.operators import compiled_tiles
 
 N = 600
 
@@ -188,3 +190,35 @@ def test_of_many_features_fewer_rows_are_sorted_and_none_is_lost():
     scores = found.scores(X[:, :])
     assert np.array_equal(scores[:, 0], X[:, 0])
     assert bool((np.abs(scores[:, 2:].std(axis=0) - 1) < 0.1).all())
+
+
+@pytest.mark.skipif(not compiled_tiles(), reason="the compiled module is not installed")
+@pytest.mark.filterwarnings("ignore:(overflow|invalid value) encountered:RuntimeWarning")
+def test_compiled_shares_are_those_of_numpy(monkeypatch):
+    rng = np.random.default_rng(0)
+    sorted_numbers = np.sort(rng.standard_normal((8, 50)), axis=1)
+    sorted_numbers[1] = np.round(sorted_numbers[1])  # equal ones
+    sorted_numbers[2, :40] = 0.0
+    sorted_numbers[3] *= 5e-324 * 2**20  # apart by the least numbers: slopes overflow
+    sorted_numbers[4] *= 1e308
+    sorted_numbers[5] = 1.0
+    sorted_numbers[6, -20:] = sorted_numbers[6, -1]
+    x = np.concatenate(
+        [
+            sorted_numbers.T,
+            (sorted_numbers[:, 1:] / 2 + sorted_numbers[:, :-1] / 2).T,
+            rng.standard_normal((200, 8)),
+            np.array([[0.0], [-0.0], [np.nan], [np.inf], [-np.inf], [1e300]]) + np.zeros(8),
+        ]
+    )
+    for count in (1, 2, 3, 50):
+        table = np.ascontiguousarray(sorted_numbers[:, :count])
+        compiled = quantiles.normal_scores(x, table)
+        with monkeypatch.context() as patch:
+            patch.setattr(quantiles, "load_compiled", lambda: None)
+            plain = quantiles.normal_scores(x, table)
+        rows = np.isfinite(x).all(axis=1) if count == 1 else slice(None)  # where a lone one is NaN
+        assert np.array_equal(compiled[rows], plain[rows], equal_nan=True)
+        assert np.array_equal(
+            quantiles.normal_scores(x[:, 2], table[2]), compiled[:, 2], equal_nan=True
+        )

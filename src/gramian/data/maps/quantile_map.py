@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ import scipy  # which imports scipy.special where it is used
 
 from ... import _arrays as xp
 from ..._arrays import Array, Float, Int, RandomStream
-from ..rows.base import RowSource
+from ..rows.base import RowSource, slices
 from ..rows.transform import Blockwise
 from .quantiles import FARTHEST_SCORE, normal_scores, quantiles_of
 
@@ -25,6 +25,9 @@ LEAST_ROWS = 2_000
 
 MOST_NUMBERS = 64 * MOST_ROWS
 """Most numbers that are sorted, for more rows than `MOST_ROWS`: about a second."""
+
+STRIP_NUMBERS = 1 << 15
+"""Numbers that are mapped at a time."""
 
 LEAST_VALUES = 3
 """Features of fewer distinct values keep their numbers: they have no shape to be made normal."""
@@ -137,13 +140,20 @@ class QuantileMap:
         """
         return rows.map_rows(partial(QuantileRows, map_=self))
 
+    @cached_property
+    def _mapped_index(self) -> slice | Int[Array, " p"]:
+        """The mapped features as an index; a slice if they are all, which copies nothing."""
+        return slice(None) if len(self.columns) == self.features else self.columns
+
     def scores(self, x: Float[Array, "b d"]) -> Float[Array, "b d"]:
         """Return mapped numbers, in their own type and on their device."""
         # A copy in any case: columns are replaced in place, and the block may be the user's array.
         out = np.array(xp.to_host(x), np.float64)
-        for j, number in enumerate(self.columns.tolist()):
-            scores = normal_scores(out[:, number], self.quantiles[j])
-            out[:, number] = (scores - float(self.mean[j])) / float(self.scale[j])
+        # Strips stay in the cache over all steps.
+        size = max(1, STRIP_NUMBERS // self.features)
+        for part in slices(len(out), size) if len(self.columns) else ():
+            scores = normal_scores(out[part, self._mapped_index], self.quantiles)
+            out[part, self._mapped_index] = (scores - self.mean) / self.scale
         out[:, self.constant] = 0.0
         return xp.cast_like(out, x)
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import scipy  # which imports scipy.special where it is used
+
+from ..._arrays.compiled import load_compiled
 
 MOST_QUANTILES = 1000
 FARTHEST_SCORE = 3.0
@@ -34,20 +38,44 @@ def normal_scores(x: np.ndarray, quantiles: np.ndarray) -> np.ndarray:
 
     Parameters
     ----------
-    x : ndarray of shape (b,)
-    quantiles : ndarray of shape (q,)
+    x : ndarray of shape (b,) or (b, p)
+        Numbers of one feature, or of p features.
+    quantiles : ndarray of shape (q,) or (p, q)
         Quantiles in increasing order; the score of a repeated quantile is the middle of its scores.
 
     Returns
     -------
-    ndarray of shape (b,)
+    ndarray of the shape of x
         Scores between -3 and 3.
     """
-    levels = np.linspace(0, 1, len(quantiles)) if len(quantiles) > 1 else np.array([0.5])
-    # At equal quantiles `interp` takes the last level from below, and the first one from above, by
-    # the mirrored numbers: their mean is the middle of the step.
-    above = np.interp(x, quantiles, levels)
-    below = np.interp(-x, -quantiles[::-1], 1 - levels[::-1])
-    share = (above + (1 - below)) / 2
-    scores: np.ndarray = scipy.special.ndtri(share).clip(-FARTHEST_SCORE, FARTHEST_SCORE)
-    return scores
+    table = np.ascontiguousarray(np.atleast_2d(quantiles), np.float64)
+    numbers = np.ascontiguousarray(x, np.float64).reshape(-1, len(table))
+    levels, native = _levels(table.shape[1]), load_compiled()
+    if native is None:
+        shares = _interpolate_shares(numbers, table, levels)
+    else:
+        shares = np.empty_like(numbers)
+        native.quantile_shares(numbers, table, levels, shares)
+    scores: np.ndarray = scipy.special.ndtri(shares.reshape(np.shape(x)))
+    return np.minimum(np.maximum(scores, -FARTHEST_SCORE, out=scores), FARTHEST_SCORE, out=scores)
+
+
+@functools.cache
+def _levels(count: int) -> np.ndarray:
+    """Return the levels of quantiles, of shape (count,)."""
+    return np.linspace(0, 1, count) if count > 1 else np.array([0.5])
+
+
+def _interpolate_shares(x: np.ndarray, quantiles: np.ndarray, levels: np.ndarray) -> np.ndarray:
+    """Return the share of each feature below each number, of shape (b, p).
+
+    The compiled function computes the same to the last bit.
+    """
+    shares = np.empty_like(x)
+    for j, feature_quantiles in enumerate(quantiles):
+        # At equal quantiles `interp` takes the last level from below, and the first one from above,
+        # by the mirrored numbers: their mean is the middle of the step.
+        above = np.interp(x[:, j], feature_quantiles, levels)
+        below = np.interp(-x[:, j], -feature_quantiles[::-1], 1 - levels[::-1])
+        shares[:, j] = (above + (1 - below)) / 2
+    return shares
