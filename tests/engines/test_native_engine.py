@@ -472,3 +472,23 @@ def test_read_only_inputs_are_accepted():
         read_only(np.array([0, 1])), read_only(np.array([0])), read_only(np.ones(1)), product
     )
     assert (product == 1).all()
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_a_kept_product_has_the_bits_of_matvec(name, rng):
+    kernel = 0.5 * kernels.make(name)
+    z, v = rng.random((100, 5), np.float64), rng.standard_normal((100, 2), np.float64)
+    for dtype in (np.float32, np.float64):
+        engine, columns = NativeEngine(threads=2), z.astype(dtype)
+        product = engine.against(kernel, columns, v)
+        for count in (3, 1, 48, 49, 100, 2):
+            x = rng.random((count, 5), np.float64).astype(dtype)
+            assert np.array_equal(product(x), engine.matvec(kernel, x, columns, v))
+
+
+def test_a_kept_product_refuses_what_its_kernel_does(rng):
+    z, v = rng.random((20, 3), np.float64), np.ones((20, 1))
+    product = NativeEngine().against(kernels.make("chi_squared"), z, v)
+    product(z[:1])
+    with pytest.raises(ValueError, match="features of at least 0"):
+        product(-z[:1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 from .. import _arrays as xp
 from .._arrays import Array, Float
@@ -119,6 +120,15 @@ class Engine(ABC):
         diagonal: int | None = None,
     ) -> Float[Array, "b t"]:
         """Return K v in float64."""
+
+    def against(
+        self, kernel: Kernel, z: Array, v: Float[Array, "m t"]
+    ) -> Callable[[Array], Float[Array, "b t"]]:
+        """Return the function of rows x whose value is `matvec`, for repeated calls.
+
+        An engine may prepare z and v once.
+        """
+        return lambda x: self.matvec(kernel, x, z, v)
 
     @abstractmethod
     def normal(

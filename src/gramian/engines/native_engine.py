@@ -165,6 +165,16 @@ class NativeEngine(Engine):
         self._over_rows(part, x, z, tiles)
         return xp.multiply_(out, factor)
 
+    def against(
+        self, kernel: Kernel, z: Array, v: Float[Array, "m t"]
+    ) -> Callable[[Array], Float[Array, "b t"]]:
+        """Return the function of rows x whose value is `matvec`; see `Engine.against`.
+
+        The first call with few rows packs z and v; the function keeps them, at about
+        8 m (d + t) bytes.
+        """
+        return PackedProduct(self, kernel, z, v)
+
     def normal(
         self,
         kernel: Kernel,
@@ -330,6 +340,40 @@ class NativeEngine(Engine):
         parts_done = run(threads, lambda ends: part(*ends), bounds, tiles.plan.stop, light=light)
         for _ in parts_done:
             pass
+
+
+class PackedProduct:
+    """K v of rows x, with columns and vectors packed once for all calls with few rows.
+
+    Parameters
+    ----------
+    engine : NativeEngine
+    kernel : Kernel
+    z : Array of shape (m, d)
+    v : Array of shape (m, t)
+    """
+
+    def __init__(self, engine: NativeEngine, kernel: Kernel, z: Array, v: Array) -> None:
+        self._engine, self._kernel, self._z, self._v = engine, kernel, z, v
+        self._packed: tuple[float, Compiled, Array] | None = None
+
+    def __call__(self, x: Array) -> Float[Array, "b t"]:
+        """Return K v, in float64."""
+        # More rows are divided among workers, and an interruption then stops the plan of the call.
+        # It also spoils it, so that such a plan cannot be kept.
+        if not 0 < len(x) <= MIN_PART_ROWS or is_empty(x, self._z):
+            return self._engine.matvec(self._kernel, x, self._z, self._v)
+        factor, plain = unscale_kernel(self._kernel)
+        if plain.nonnegative:
+            _refuse_negative(plain, x)
+        # Of two threads that pack at once, the later one wins, with equal numbers.
+        if self._packed is None:
+            _, tiles = self._engine._compiled_tiles(self._kernel, x, self._z, None)
+            self._packed = factor, tiles, tiles.columns(self._v)
+        factor, tiles, columns = self._packed
+        out = xp.empty((len(x), self._v.shape[1]), xp.float64)
+        tiles.plan.matvec(xp.contiguous(xp.detach(x)), 0, len(x), columns, out)
+        return xp.multiply_(out, factor)
 
 
 def _refuse_negative(kernel: Kernel, points: Array) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from ..data import RowSource, Subset, as_rows
 from ..data.rows.base import default_block_size
 from ..losses.links import IDENTITY
 from ..operators import Engine, KernelOperator
+from ..operators.block_functions import RowProduct
 from .base import KernelPart
 from .cell_values import gradients_by_cell, values_by_cell
 from .file.checks import check_parts, refuse_blend
@@ -24,6 +26,15 @@ from .uncertainty.deviations import deviations, out_of_range
 
 GRADIENT_ROWS = 2000
 """Most centers at which importances are measured, if the metric was not learned."""
+
+KEPT_BYTES = 1 << 26
+"""Most bytes of packed centers that a model keeps for its next predictions; none if they are more.
+
+Packing 2,000 centers of 20 features takes longer than the prediction of a row.
+"""
+
+KEPT_PRODUCTS = 2
+"""Kinds of rows, such as float32 and float64, for which a model keeps packed centers."""
 
 PROBED_CENTERS = 256
 """Centers that compare predictions of float32 entries with predictions of float64 entries."""
@@ -154,6 +165,9 @@ class KernelModel(KernelPart):
     ) -> Float[Array, "n t"]:
         """Return the values at prepared rows, before they are scaled and shifted."""
         if self.cells is None:
+            product = self._kept_product(rows, engine, memory_bytes)
+            if product is not None:
+                return product(rows)
             return self._operator(rows, engine, memory_bytes) @ xp.to_float64(self.coef)
         t, part = self.outputs, self.of_cell
         return values_by_cell(self.cells.cells, part, rows, t, engine, memory_bytes)
@@ -185,8 +199,37 @@ class KernelModel(KernelPart):
             first, last = (0, len(self.coef)) if self.cells is None else self.cells.bounds(cell)
             # A view: the centers of all cells are in memory, or mapped, only once.
             centers = center_tensors(self.centers)["centers"][first:last]
-            models_of_cells[cell] = KernelModel(self.kernel, centers, self.coef[first:last])
+            model = KernelModel(self.kernel, centers, self.coef[first:last])
+            # The limit of kept products is for all cells together.
+            model.__dict__["_product_bytes"] = self._product_bytes
+            models_of_cells[cell] = model
         return models_of_cells[cell]
+
+    def _kept_product(
+        self, rows: RowSource, engine: str | Engine, memory_bytes: int | str
+    ) -> RowProduct | None:
+        """Return the product of rows of this kind with the coefficients; None if it is not kept."""
+        # The same rows on both sides have an exact diagonal, which a kept product does not know.
+        if rows.remote or rows is self.centers or self._product_bytes > KEPT_BYTES:
+            return None
+        memory = as_bytes(memory_bytes, "memory_bytes")
+        key = (engine, memory, rows.dtype, rows.sparse, rows.width)
+        products: dict[Any, RowProduct] = self.__dict__.setdefault("_kept_products", {})
+        product = products.get(key)
+        if product is None:
+            K = self._operator(rows, engine, memory)
+            product = K.row_product(xp.to_float64(self.coef))
+            if len(products) >= KEPT_PRODUCTS:
+                products.clear()
+            if product is not None:
+                products[key] = product
+        return product
+
+    @cached_property
+    def _product_bytes(self) -> int:
+        """Bytes of packed centers and coefficients, and of a copy of the centers in float64."""
+        m, width = self.centers.shape[0], self.centers.width
+        return 8 * int(m) * (2 * int(width) + self.outputs)
 
     def _operator(
         self, rows: RowSource, engine: str | Engine, memory_bytes: int | str

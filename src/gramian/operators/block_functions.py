@@ -6,13 +6,15 @@ machines; see `gramian.data.BlockReduction`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any
 
 from .. import _arrays as xp
 from .._arrays import Array, Float
 from .._sparse import cast
-from ..data import BlockFn, BlockReduction, RowIndex
+from ..data import BlockFn, BlockReduction, RowIndex, RowSource
 from ..engines import Engine
 from ..kernels import Kernel
 
@@ -96,11 +98,45 @@ class Product(OneSide):
     device: xp.Device
     dtype: xp.DType
 
+    @cached_property
+    def _against(self) -> Callable[[Array], Array]:
+        return self.engine.against(self.kernel, self.z, self.v)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields, without the packed columns of the engine."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore the fields of a frozen instance."""
+        self.__dict__.update(state)
+
     def __call__(self, block: Array, at: RowIndex | None = None) -> Float[Array, "b t"]:
         """Return the rows of one block."""
-        start = None if at is None else at.first
-        out = self.engine.matvec(self.kernel, self.cast(block), self.z, self.v, diagonal=start)
+        x = self.cast(block)
+        if at is None:
+            out = self._against(x)
+        else:
+            out = self.engine.matvec(self.kernel, x, self.z, self.v, diagonal=at.first)
         return xp.cast(xp.to_device(out, self.device), self.dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class RowProduct:
+    """K v for any rows on the host, without an operator for each of them.
+
+    Attributes
+    ----------
+    product : Product
+    size : int
+        Rows in a block at most.
+    """
+
+    product: Product
+    size: int
+
+    def __call__(self, rows: RowSource) -> Float[Array, "n t"]:
+        """Return the product with local rows, in the dtype of the vectors."""
+        return rows.map(self.product, size=self.size)
 
 
 @dataclass(frozen=True, eq=False)

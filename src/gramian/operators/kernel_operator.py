@@ -25,7 +25,7 @@ from ..data import (
 )
 from ..engines import Engine, choose_engine, choose_within_memory
 from ..kernels import Kernel
-from .block_functions import Changed, Diagonal, Entries
+from .block_functions import Changed, Diagonal, Entries, RowProduct
 from .budget import strip_rows
 from .factors import Factors, have_factors
 from .kept import Kept, KeptMatrix, KeptTriangle, triangle_entries
@@ -184,6 +184,16 @@ class KernelOperator(Streaming):
         if vector.ndim == 1:
             return self._product(vector[:, None])[:, 0]
         return self._product(vector)
+
+    def row_product(self, v: Float[Array, "m t"]) -> RowProduct | None:
+        """Return ``K @ v`` as a function of the rows, which may then be others of the same kind.
+
+        Of few rows, a call costs little more than their kernel evaluations. None if a side is
+        remote, the engine computes on a device, or the columns exceed the budget.
+        """
+        if not (self._keeps and self._budget(v.shape[1]).holds(self.shape[1])):
+            return None
+        return self._row_product(v)
 
     def normal(
         self,

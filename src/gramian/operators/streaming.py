@@ -15,7 +15,7 @@ from ..data import ArrayRows, RowIndex, RowNumbers, RowSource, RowWeights, Targe
 from ..engines import Engine
 from ..engines._devices import lacks_memory, release_cached
 from ..kernels import Kernel
-from .block_functions import Entries, Gradients, Normal, Product
+from .block_functions import Entries, Gradients, Normal, Product, RowProduct
 from .budget import Budget
 from .factors import Factors
 from .kept import Kept
@@ -193,11 +193,15 @@ class Streaming:
     def _cast(self, block: Array) -> Array:
         return cast(block, self.dtype)
 
-    def _stream_rows(self, v: Array) -> Array:
+    def _row_product(self, v: Array) -> RowProduct:
+        """Return K v as a function of the rows, with all columns in memory."""
         z, placed = self._hold(self.cols, v.shape[1]), self.engine.place(v)
         fn = Product(self.engine, self.kernel, z, placed, v.device, v.dtype)
-        at, size = self._row_numbers(), self._budget(v.shape[1]).rows_per_pass(self.shape[1])
-        return self._pass(self.rows, lambda rows, most: rows.map(fn, *at, size=most), size)
+        return RowProduct(fn, self._budget(v.shape[1]).rows_per_pass(self.shape[1]))
+
+    def _stream_rows(self, v: Array) -> Array:
+        K, at = self._row_product(v), self._row_numbers()
+        return self._pass(self.rows, lambda rows, most: rows.map(K.product, *at, size=most), K.size)
 
     def _stream_cols(self, v: Array) -> Array:
         """Keep as many rows as fit in memory, and pass over the columns: K v = k(cols, rows)' v."""

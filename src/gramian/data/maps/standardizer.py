@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
 
@@ -42,6 +42,7 @@ class Standardizer:
     mean: Float[Array, " d"]
     scale: Float[Array, " d"]
     constant: tuple[int, ...] = ()
+    _prepared: dict[Any, tuple[Array, ...]] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def fit(
@@ -107,7 +108,9 @@ class Standardizer:
         -------
         RowSource of shape (n, d)
         """
-        return rows.map_rows(partial(Standardized, mean=self.mean, scale=self.scale))
+        return rows.map_rows(
+            partial(Standardized, mean=self.mean, scale=self.scale, prepared=self._prepared)
+        )
 
     def scale_numbers(self, numbers: Targets) -> Targets:
         """Return mapped numbers, local or remote, computed in float64, in their own type."""

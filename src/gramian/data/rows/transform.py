@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 from ... import _arrays as xp
 from ..._arrays import Array, Float, Int
@@ -80,6 +81,8 @@ class Standardized(Blockwise):
     mean, scale : ndarray of shape (d,)
         Float64. For sparse rows the mean must be zero: subtracting another number would fill the
         zeros.
+    prepared : dict of dtype to tuple of Array, optional
+        Mean and scale in the types of rows, kept for the next rows of the same type.
 
     Notes
     -----
@@ -89,17 +92,18 @@ class Standardized(Blockwise):
     """
 
     def __init__(
-        self, rows: RowSource, mean: Float[Array, " d"], scale: Float[Array, " d"]
+        self,
+        rows: RowSource,
+        mean: Float[Array, " d"],
+        scale: Float[Array, " d"],
+        prepared: dict[Any, tuple[Array, ...]] | None = None,
     ) -> None:
         super().__init__(rows)
         _check_standards(rows, mean, scale)
-        # 1. The part of the mean that the type of the rows holds.
-        self._mean = xp.cast(mean, self.dtype)
-        # 2. The rest, which the first part rounded away: in float32 up to 6e-8 of the mean, which
-        # is many digits of a column with a mean far above its scale.
-        self._rest = xp.cast(xp.to_float64(mean) - xp.to_float64(self._mean), self.dtype)
-        self._scale = xp.cast(scale, self.dtype)
-        self._inverse = xp.cast(xp.reciprocal(xp.to_float64(scale)), self.dtype)
+        prepared = {} if prepared is None else prepared
+        if self.dtype not in prepared:
+            prepared[self.dtype] = _prepare_standards(mean, scale, self.dtype)
+        self._mean, self._rest, self._scale, self._inverse = prepared[self.dtype]
 
     def change(self, block: Float[Array, "b d"]) -> Float[Array, "b d"]:
         """Standardise; see `Blockwise.change`."""
@@ -113,6 +117,23 @@ class Standardized(Blockwise):
         return xp.divide_(xp.subtract_(xp.subtract(block, mean), rest_of_mean), scale)
 
 
+def _prepare_standards(
+    mean: Float[Array, " d"], scale: Float[Array, " d"], dtype: xp.DType
+) -> tuple[Array, ...]:
+    """Return mean, rest of the mean, scale and its inverse, in the type of the rows."""
+    # `not (scale > 0)` is also true for NaN.
+    if not bool((scale > 0).all()):
+        smallest = float(scale.min())
+        raise ValueError(f"the scale of each feature must be above zero, got {smallest:g}")
+    # 1. The part of the mean that the type of the rows holds.
+    held_mean = xp.cast(mean, dtype)
+    # 2. The rest, which the first part rounded away: in float32 up to 6e-8 of the mean, which
+    # is many digits of a column with a mean far above its scale.
+    rest_of_mean = xp.cast(xp.to_float64(mean) - xp.to_float64(held_mean), dtype)
+    inverse = xp.cast(xp.reciprocal(xp.to_float64(scale)), dtype)
+    return held_mean, rest_of_mean, xp.cast(scale, dtype), inverse
+
+
 def _check_standards(rows: RowSource, mean: Array, scale: Array) -> None:
     d = rows.shape[1]
     if mean.shape != (d,) or scale.shape != (d,):
@@ -120,10 +141,6 @@ def _check_standards(rows: RowSource, mean: Array, scale: Array) -> None:
             f"the rows have {d} features, but the standardisation has a mean for {xp.size(mean)} "
             f"and a scale for {xp.size(scale)}"
         )
-    # `not (scale > 0)` is also true for NaN.
-    if not bool((scale > 0).all()):
-        smallest = float(scale.min())
-        raise ValueError(f"the scale of each feature must be above zero, got {smallest:g}")
     if rows.sparse and bool(mean.any()):
         raise ValueError(
             "sparse rows cannot be centered without filling their zeros, but the standardisation "

@@ -199,7 +199,9 @@ class KernelRidgeModel(BaseEstimator):
     # --- predictions ---------------------------------------------------------------------------
 
     def _predict(self, X: RowsLike) -> np.ndarray:
-        check_is_fitted(self)
+        # scikit-learn asks for tags of the class first, which takes as long as a third of a row.
+        if not hasattr(self, "model_"):
+            check_is_fitted(self)
         rows = validation.new_rows(self, X)
         engine = self._engine_of_prediction(rows)
         values = self.model_.predict(rows, engine=engine, memory_bytes=self._block_bytes())
