@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -18,8 +19,31 @@ from .array import check_matrix
 from .base import RowSource, check_index, slices
 from .dtypes import WIDE_INTEGERS, common_float, float_for, warn_of_rounding
 
+Result = TypeVar("Result")
+
 # Rows written at a time: the strip of the matrix stays in cache over all columns.
 _STRIP_ROWS = 4096
+
+
+class LastSchema(Generic[Result]):
+    """Function of a schema and other arguments whose last value is kept, as a decorator.
+
+    A service reads tables of one schema, and looking at its columns takes longer than a prediction.
+    """
+
+    def __init__(self, function: Callable[..., Result]) -> None:
+        self._function = function
+        self._last: tuple[pa.Schema, tuple[Any, ...], Result] | None = None
+
+    def __call__(self, schema: pa.Schema, *arguments: Any) -> Result:
+        """Return the value, computed again for another schema or other arguments."""
+        last = self._last
+        if last is not None and last[1] == arguments and last[0].equals(schema):
+            return last[2]
+        value = self._function(schema, *arguments)
+        # One assignment, so that another thread sees all of it or nothing.
+        self._last = (schema, arguments, value)
+        return value
 
 
 @dataclass(frozen=True)
@@ -39,8 +63,8 @@ class Columns:
     types: tuple[str, ...]
     dtype: xp.DType
 
-    @classmethod
-    def choose(cls, schema: pa.Schema, wanted: Sequence[str] | None, where: str) -> Columns:
+    @staticmethod
+    def choose(schema: pa.Schema, wanted: Sequence[str] | None, where: str) -> Columns:
         """Find the wanted columns; raise TypeError for columns without numbers.
 
         Parameters
@@ -55,26 +79,31 @@ class Columns:
         -------
         Columns
         """
-        names = _names(schema) if wanted is None else _find_columns(schema, wanted, where)
-        # Arrow allows several columns of one name, but then finds none of them by this name.
-        counts = Counter(schema.names)
-        twice = sorted({name for name in names if counts[name] > 1})
-        if twice:
-            raise ValueError(f"{where} has several columns named {join_words(twice)}: rename them")
-        types = [schema.field(name).type for name in names]
-        floats = [float_of(t) for t in types]
-        bad = [f"{n} ({t})" for n, t, f in zip(names, types, floats, strict=True) if f is None]
-        if bad:
-            raise TypeError(
-                Text(
-                    "{} has columns that are not numbers: {}; leave them out with {columns=[...]}, "
-                    "or encode them as numbers first",
-                    where,
-                    join_words(bad),
-                )
+        return _choose_columns(schema, None if wanted is None else tuple(wanted), where)
+
+
+@LastSchema
+def _choose_columns(schema: pa.Schema, wanted: tuple[str, ...] | None, where: str) -> Columns:
+    names = _names(schema) if wanted is None else _find_columns(schema, wanted, where)
+    # Arrow allows several columns of one name, but then finds none of them by this name.
+    counts = Counter(schema.names)
+    twice = sorted({name for name in names if counts[name] > 1})
+    if twice:
+        raise ValueError(f"{where} has several columns named {join_words(twice)}: rename them")
+    types = [schema.field(name).type for name in names]
+    floats = [float_of(t) for t in types]
+    bad = [f"{n} ({t})" for n, t, f in zip(names, types, floats, strict=True) if f is None]
+    if bad:
+        raise TypeError(
+            Text(
+                "{} has columns that are not numbers: {}; leave them out with {columns=[...]}, "
+                "or encode them as numbers first",
+                where,
+                join_words(bad),
             )
-        dtype = common_float(f for f in floats if f is not None)
-        return cls(tuple(names), tuple(str(t) for t in types), dtype)
+        )
+    dtype = common_float(f for f in floats if f is not None)
+    return Columns(tuple(names), tuple(str(t) for t in types), dtype)
 
 
 def _names(schema: pa.Schema) -> list[str]:
@@ -92,6 +121,7 @@ def _find_columns(schema: pa.Schema, wanted: Sequence[str], where: str) -> list[
     return list(wanted)
 
 
+@functools.cache
 def float_of(kind: pa.DataType) -> xp.DType | None:
     """Return the type of the delivered numbers of a column; None if it has no numbers."""
     if pa.types.is_dictionary(kind):
@@ -126,6 +156,9 @@ def to_numpy(column: pa.Array, name: str | None = None) -> np.ndarray:
         A view of the column where Arrow allows it.
     """
     kind = column.type
+    if pa.types.is_floating(kind):
+        floats: np.ndarray = column.to_numpy(zero_copy_only=False)
+        return floats
     if pa.types.is_dictionary(kind):
         return to_numpy(column.dictionary_decode(), name)
     if pa.types.is_null(kind):

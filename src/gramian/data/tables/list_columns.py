@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from ..._messages.errors import TextError
 from ..rows import arrow_compute as pc
+from ..rows.arrow import LastSchema
 from .base import Table
 
 
@@ -119,7 +120,7 @@ def lengths_of(table: Table) -> dict[str, int]:
         Local table. Its first row is read if there is a column of lists; a column whose first list
         is missing or empty is left out.
     """
-    names = [field.name for field in table.schema if _holds_numbers(field.type)]
+    names = _lists_of_numbers(table.schema)
     if not names:
         return {}
     # The first row decides, so that opening a table needs no pass; each batch is checked later.
@@ -127,6 +128,11 @@ def lengths_of(table: Table) -> dict[str, int]:
     lengths = {name: pc.list_value_length(first.column(name))[0].as_py() for name in names}
     # Without a length, null or 0, the column stays a list, and is refused where it is used.
     return {name: k for name, k in lengths.items() if k}
+
+
+@LastSchema
+def _lists_of_numbers(schema: pa.Schema) -> list[str]:
+    return [field.name for field in schema if _holds_numbers(field.type)]
 
 
 def _holds_numbers(kind: pa.DataType) -> bool:

@@ -117,6 +117,9 @@ def join_pieces(parts: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.Record
 
 def one_batch(table: pa.Table) -> pa.RecordBatch:
     """Return the rows of a table as one batch."""
+    batches = table.to_batches()
+    if len(batches) == 1:
+        return batches[0]
     columns = [
         column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
         for column in table.columns

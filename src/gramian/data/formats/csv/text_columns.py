@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from ...._messages.checks import join_words
 from ...rows import arrow_compute as pc
+from ...rows.arrow import LastSchema
 from ...tables.base import Table
 from ...tables.in_memory import MemoryTable
 from ...tables.read_options import ReadOptions
@@ -50,11 +51,11 @@ def read_text_columns(table: pa.Table, where: str, options: ReadOptions) -> Tabl
     frame = MemoryTable(table, where)
     # Columns of a declared type are read by `DeclaredTable`.
     texts_of_columns = {
-        field.name: _texts_of(frame, field, options)
-        for field in frame.schema
-        if field.name not in options.types
+        field.name: texts
+        for field in _text_fields(frame.schema, tuple(options.columns), tuple(options.types))
+        if (texts := _texts_of(frame, field, options)) is not None
     }
-    names = [name for name, texts in texts_of_columns.items() if texts is not None]
+    names = list(texts_of_columns)
     if not names:
         return frame
     texts = pa.record_batch([texts_of_columns[name] for name in names], names=names)
@@ -193,6 +194,18 @@ class TextColumnsTable(Table):
                     place = batch.schema.get_field_index(name)
                     batch = batch.set_column(place, name, cleaned.column(name))
         return self._columns.convert(batch)
+
+
+@LastSchema
+def _text_fields(
+    schema: pa.Schema, stored: tuple[str, ...], declared: tuple[str, ...]
+) -> list[pa.Field]:
+    """Return the columns that are texts, or may have been texts in training."""
+    return [
+        field
+        for field in schema
+        if (field.name in stored or pa.types.is_string(field.type)) and field.name not in declared
+    ]
 
 
 def _texts_of(frame: MemoryTable, field: pa.Field, options: ReadOptions) -> pa.Array | None:
