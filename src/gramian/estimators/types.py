@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from ..approximations import FeatureMap
     from ..data import ReadOptions, RowSource, Table
 
-    RowsLike: TypeAlias = ArrayLike | sparray | spmatrix | str | Path | RowSource | Table
+    Records: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]]
+    RowsLike: TypeAlias = ArrayLike | sparray | spmatrix | str | Path | RowSource | Table | Records
     TargetsLike: TypeAlias = ArrayLike | str | tuple[str, ...]
     Weights: TypeAlias = ArrayLike | str | None
     Values: TypeAlias = np.ndarray  # or a lazy dask array

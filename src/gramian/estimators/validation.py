@@ -29,6 +29,7 @@ from ..data import (
     range_of,
 )
 from ..data.tables.frame_rows import warn_of_rounded_columns
+from ..data.tables.records import is_records
 from ..fitting import FitSettings
 from ..fitting.inputs.objects import Calls, ObjectRows, between
 from ..fitting.plans.remote_checks import check_remote, check_remote_landmarks
@@ -230,17 +231,9 @@ def _source(
 
 def new_rows(estimator: BaseEstimator, X: RowsLike) -> RowSource:
     """Return rows to predict, checked against the training features."""
-    # 1. A fit by name: the model selects the columns of a table, and encodes them.
-    if getattr(estimator, "_by_name", False) and (is_table(X) or estimator.model_.encoding):
-        model: Model = estimator.model_
-        rows_given = model.table(X) if is_table(X) else X
-        rows: RowSource
-        if isinstance(rows_given, Table) and model.encoding is None and model.feature_names is None:
-            names = estimator.feature_names_in_.tolist()  # a matrix, by numbers
-            rows = model.fill_gaps(rows_given.rows(names), names, rows_given.where)
-        else:
-            rows = model.rows(rows_given)
-        return rows
+    # 1. The model selects the columns of a table, and encodes them.
+    if _selects_columns(estimator, X):
+        return _rows_by_name(estimator, X)
     # 2. A kernel of objects: its values between the new objects and the kept ones are the rows.
     if is_function(getattr(estimator, "kernel", None)) and hasattr(estimator, "objects_"):
         return as_rows(between(estimator.kernel, objects_of(X), estimator.objects_))
@@ -269,8 +262,28 @@ def new_rows(estimator: BaseEstimator, X: RowsLike) -> RowSource:
     return rows
 
 
+def _selects_columns(estimator: BaseEstimator, X: RowsLike) -> bool:
+    """Return whether columns of X are found by name, as in a fit by name, and of records always."""
+    if is_records(X):
+        is_objects = is_function(getattr(estimator, "kernel", None))
+        return isinstance(getattr(estimator, "model_", None), Model) and not is_objects
+    by_name: bool = getattr(estimator, "_by_name", False)
+    return by_name and (is_table(X) or estimator.model_.encoding is not None)
+
+
+def _rows_by_name(estimator: BaseEstimator, X: RowsLike) -> RowSource:
+    model: Model = estimator.model_
+    has_names = model.encoding is not None or model.feature_names is not None
+    if has_names or not (estimator._by_name and is_table(X)):
+        return model.rows(X)
+    table, names = model.table(X), estimator.feature_names_in_.tolist()  # a matrix, by numbers
+    return model.fill_gaps(table.rows(names), names, table.where)
+
+
 def _new_array_rows(estimator: BaseEstimator, X: Any) -> RowSource:
     """Return rows of an array or of a frame of numbers, whose gaps are filled."""
+    if _is_valid_matrix(estimator, X):
+        return as_rows(X)
     array = validate_data(
         estimator, X, dtype="numeric", accept_sparse="csr", reset=False, ensure_all_finite=False
     )
@@ -280,6 +293,20 @@ def _new_array_rows(estimator: BaseEstimator, X: Any) -> RowSource:
         return model.fill_gaps(rows, [str(name) for name in X.columns])
     check_finite(rows)
     return rows
+
+
+def _is_valid_matrix(estimator: BaseEstimator, X: Any) -> bool:
+    """Return whether an array certainly passes all checks, and without a warning.
+
+    scikit-learn's checks take longer than the prediction of a row.
+    """
+    if type(X) is not np.ndarray or X.dtype not in (np.float64, np.float32):
+        return False
+    if X.ndim != 2 or len(X) == 0 or X.shape[1] != estimator.n_features_in_:
+        return False
+    with np.errstate(all="ignore"):
+        # The sum is not finite if a number is not, and rarely for large numbers: then others look.
+        return not hasattr(estimator, "feature_names_in_") and bool(np.isfinite(X.sum()))
 
 
 def _check_columns(X: Any, n: int) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import Field, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
 from .. import data
 from .._arrays import Array, Bool, Float
-from .._messages.checks import join_words
+from .._messages.checks import did_you_mean, join_words
 from ..conformal import ConformalPredictor
 from ..data import (
     FilledRows,
@@ -25,6 +26,7 @@ from ..data import (
     is_table,
 )
 from ..data.tables.column_reading import TEXT_COLUMN, ColumnReading
+from ..data.tables.records import is_records
 from ..engines import Engine
 from ..kernels import Kernel
 from ..losses.links import Link
@@ -248,13 +250,14 @@ class Model(ABC):
         Parameters
         ----------
         X : a table as `as_table` takes, a path, or anything `as_rows` takes
-            A table may have more columns, in any order. If the model has an encoding, rows that
+            A table may have its columns in any order, and more columns; of a mapping or a list of
+            mappings, others than in training are an error. If the model has an encoding, rows that
             are no table must be encoded already.
 
         Raises
         ------
         TypeError
-            If the model has an encoding, and X no columns with names.
+            If the model has an encoding, and X no columns with names, or the reverse.
         ValueError
             If a column is missing, or one of its values cannot be used.
         """
@@ -271,11 +274,18 @@ class Model(ABC):
                     f"X must be a path or a table with the columns {names}, as in training, not of "
                     f"type {type(X).__name__}"
                 )
-            return self.encoding.rows(self.table(X))
-        if self.feature_names is None or not is_table(X):
+            table = self.table(X)
+            rows: RowSource = self.encoding.rows(table)
+            column_names = [column.name for column in self.encoding.columns]
+        elif self.feature_names is None or not is_table(X):
+            _refuse_records(X)
             return as_rows(X)
-        table = self.table(X)
-        return self.fill_gaps(table.rows(self.feature_names), self.feature_names, table.where)
+        else:
+            table, column_names = self.table(X), list(self.feature_names)
+            rows = self.fill_gaps(table.rows(self.feature_names), self.feature_names, table.where)
+        if is_records(X):
+            _check_known(table, [*column_names, *(self.target or ())])
+        return rows
 
     def fill_gaps(self, rows: RowSource, names: Sequence[str], where: str = "X") -> RowSource:
         """Return rows of numbers whose gaps are filled with the medians of training.
@@ -313,17 +323,24 @@ class Model(ABC):
         A file of text is read as the training table was. Columns that were levels, or labels, are
         text: a file of a few rows may hold only such as look like numbers.
         """
-        reading = ReadOptions(is_stored=True) if self.reading is None else self.reading
-        columns = self._column_readings(reading)
+        options = self._options
         if read:
             # Options for this file overrule the readings of columns in training.
-            columns = {name: c for name, c in columns.items() if c == TEXT_COLUMN or c.mark}
-            reading = replace(reading, **{**read, "strict": False})
+            readings = {
+                name: c for name, c in options.columns.items() if c == TEXT_COLUMN or c.mark
+            }
+            options = replace(options, **{**read, "strict": False, "columns": readings})
         from ..data.sources.odd_values import report_odd_values  # predictions of arrays need none
 
-        table = data.as_table(X, options=replace(reading, columns=columns))
+        table = data.as_table(X, options=options)
         report_odd_values(table, () if self.encoding is None else self.encoding.names)
         return table
+
+    @cached_property
+    def _options(self) -> ReadOptions:
+        """The options for reading new tables."""
+        reading = ReadOptions(is_stored=True) if self.reading is None else self.reading
+        return replace(reading, columns=self._column_readings(reading))
 
     def _column_readings(self, reading: ReadOptions) -> dict[str, ColumnReading]:
         """Return how columns of a new file of text are read."""
@@ -337,6 +354,24 @@ class Model(ABC):
             written = ColumnReading(f"1{reading.decimal}5")
             columns |= {name: written for name in numbers if name not in reading.types}
         return columns if self.encoding is None else columns | self.encoding.column_readings
+
+
+def _refuse_records(X: Any) -> None:
+    if is_records(X):
+        raise TypeError(
+            "X has columns by name, but the model was fitted to rows without names; give an array "
+            "with a row of numbers for each prediction, in the order of the training"
+        )
+
+
+def _check_known(table: Table, known: Sequence[str]) -> None:
+    """Raise ValueError for columns of records that the training did not have."""
+    unknown = [name for name in table.names if name not in known]
+    if unknown:
+        raise ValueError(
+            f"{table.where} has a column {join_words(unknown)}, which the training did not have"
+            f"{did_you_mean(unknown[0], known)}; leave it out"
+        )
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from ..tables.base import Table
 from ..tables.frames import from_pandas, is_lazy, is_pandas, is_stream
 from ..tables.list_columns import ListColumns, lengths_of
 from ..tables.read_options import DEFAULT_OPTIONS, ReadOptions
+from ..tables.records import from_records, is_records
 from .remote_table import remote_table
 
 
@@ -40,6 +41,8 @@ def _frame_table(x: Any, where: str | None, options: ReadOptions) -> Table:
     where = "the table" if where is None else where
     if is_pandas(x):
         return read_text_columns(from_pandas(x, where), where, options)
+    if is_records(x):
+        return read_text_columns(from_records(x, where), where, options)
     if is_lazy(x):
         # A lazy frame is computed once; each pass would compute it again.
         x = x.collect()
@@ -47,7 +50,7 @@ def _frame_table(x: Any, where: str | None, options: ReadOptions) -> Table:
         return read_text_columns(_read_all(x, where), where, options)
     raise TypeError(
         f"an object of type {type(x).__name__} has no named columns; expected a path, a frame of "
-        "pandas or polars, or a table of Arrow"
+        "pandas or polars, a table of Arrow, a dict of columns, or a list of dicts"
     )
 
 

@@ -22,11 +22,13 @@ def as_table(x: Any, where: str | None = None, *, options: ReadOptions = DEFAULT
 
     Parameters
     ----------
-    x : Table, path, URI, pyarrow.Table, or frame
+    x : Table, path, URI, pyarrow.Table, frame, mapping, or list of mappings
         A path of one of the `gramian.data.formats`, or an address of one on an object store
         (``s3://``, ``gs://``); a frame of pandas (whose index is not used) or polars, lazy or not;
         a table, batch or reader of Arrow; a relation of DuckDB; anything else with
-        ``__arrow_c_stream__``, which may be a stream that can be read only once.
+        ``__arrow_c_stream__``, which may be a stream that can be read only once. A mapping of
+        names to lists or arrays has columns; one of names to single values is a row, and a list
+        of these has rows.
     where : str, optional
         Subject of error messages; the path, or "the table", by default.
     options : ReadOptions

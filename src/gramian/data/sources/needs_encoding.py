@@ -11,6 +11,7 @@ from ..formats import format_of
 from ..rows.arrow import float_of
 from ..tables.base import Table
 from ..tables.frame_rows import is_frame
+from ..tables.records import is_records
 from .as_table import as_table
 
 
@@ -20,8 +21,8 @@ def needs_encoding(X: Any) -> bool:
     Parameters
     ----------
     X : whatever `as_table` takes
-        A table. Of a file only the types of columns are read; a file of text always needs an
-        encoding.
+        A table. Of a file only the types of columns are read; a file of text and records always
+        need an encoding.
     """
     if isinstance(X, str | Path):
         return _of_file(X)
@@ -32,8 +33,8 @@ def needs_encoding(X: Any) -> bool:
     if isinstance(X, pa.Table | pa.RecordBatch):
         gaps = any(column.null_count for column in X.columns)
         return gaps or not are_numbers(X.schema)
-    # A stream can be read once: looking for gaps would use it up.
-    if hasattr(X, "read_all"):
+    # A stream can be read once: looking for gaps would use it up. Records are no matrix.
+    if hasattr(X, "read_all") or is_records(X):
         return True
     table = as_table(X)
     gaps = any(table.column(name).null_count for name in table.names)

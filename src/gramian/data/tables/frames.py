@@ -13,6 +13,7 @@ import pyarrow as pa
 from ..._messages.checks import join_words
 from ..rows.arrow import LastSchema, check_buffers
 from .base import Table
+from .records import is_records
 
 FEW_ROWS = 1000
 """Most rows of a frame of one type that are copied as a matrix, in place of a Series per column."""
@@ -42,13 +43,13 @@ def is_lazy(x: Any) -> bool:
 
 
 def is_table(x: Any) -> bool:
-    """Return whether `x` is an input of `as_table`: a table, a path, or a frame.
+    """Return whether `x` is an input of `as_table`: a table, a path, a frame, or records.
 
     Arrays, sparse matrices, tensors and row sources are no inputs. Nothing is read or computed.
     """
     if isinstance(x, Table | str | Path):
         return True
-    return is_pandas(x) or is_lazy(x) or is_stream(x)
+    return is_pandas(x) or is_lazy(x) or is_stream(x) or is_records(x)
 
 
 def from_pandas(frame: Any, where: str) -> pa.Table:

@@ -290,7 +290,8 @@ class KernelRidge(KernelRegressor, FitParameters):
         Parameters
         ----------
         X : array-like, sparse matrix, DataFrame, Arrow table, tensor, path or RowSource
-            n rows of d features; or a table: a path, or a frame of pandas, polars, Arrow, DuckDB.
+            n rows of d features; or a table: a path, a frame of pandas, polars, Arrow, DuckDB, a
+            dict of columns, or a list of dicts.
             Table columns that are not numbers, or have missing values, are encoded, see
             `TableEncoder`.
         y : str, list of str, or array-like of shape (n,) or (n, t)
