@@ -157,8 +157,9 @@ class Encoding:
     def check(self, table: Table) -> None:
         """Raise an error if a table lacks a column, or has a column of another kind."""
         check_columns(table.where, table.names, self.names)
+        types = dict(zip(table.schema.names, table.schema.types, strict=True))
         for column in self.used_columns:
-            type_ = table.schema.field(column.name).type
+            type_ = types[column.name]
             if not fits(column.kind, kind_of(type_)):
                 raise TypeError(
                     f"{table.where}: column '{column.name}' holds {type_}, but held "

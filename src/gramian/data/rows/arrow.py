@@ -21,28 +21,31 @@ from .dtypes import WIDE_INTEGERS, common_float, float_for, warn_of_rounding
 
 Result = TypeVar("Result")
 
+KEPT_SCHEMAS = 4
+"""Schemas whose values are kept: a table may be read under two, before and after its texts."""
+
 # Rows written at a time: the strip of the matrix stays in cache over all columns.
 _STRIP_ROWS = 4096
 
 
-class LastSchema(Generic[Result]):
-    """Function of a schema and other arguments whose last value is kept, as a decorator.
+class LastSchemas(Generic[Result]):
+    """Function of a schema and other arguments whose last values are kept, as a decorator.
 
     A service reads tables of one schema, and looking at its columns takes longer than a prediction.
     """
 
     def __init__(self, function: Callable[..., Result]) -> None:
         self._function = function
-        self._last: tuple[pa.Schema, tuple[Any, ...], Result] | None = None
+        self._last: tuple[tuple[pa.Schema, tuple[Any, ...], Result], ...] = ()
 
     def __call__(self, schema: pa.Schema, *arguments: Any) -> Result:
         """Return the value, computed again for another schema or other arguments."""
-        last = self._last
-        if last is not None and last[1] == arguments and last[0].equals(schema):
-            return last[2]
+        for last_schema, last_arguments, last_value in self._last:
+            if last_arguments == arguments and last_schema.equals(schema):
+                return last_value
         value = self._function(schema, *arguments)
         # One assignment, so that another thread sees all of it or nothing.
-        self._last = (schema, arguments, value)
+        self._last = ((schema, arguments, value), *self._last[: KEPT_SCHEMAS - 1])
         return value
 
 
@@ -82,7 +85,7 @@ class Columns:
         return _choose_columns(schema, None if wanted is None else tuple(wanted), where)
 
 
-@LastSchema
+@LastSchemas
 def _choose_columns(schema: pa.Schema, wanted: tuple[str, ...] | None, where: str) -> Columns:
     names = _names(schema) if wanted is None else _find_columns(schema, wanted, where)
     # Arrow allows several columns of one name, but then finds none of them by this name.

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..._messages.checks import join_words
-from ..rows.arrow import LastSchema, check_buffers
+from ..rows.arrow import LastSchemas, check_buffers
 from .base import Table
 from .records import is_records
 
@@ -144,7 +144,7 @@ def plain_schema(schema: pa.Schema, where: str, rows: int) -> pa.Schema:
     return plain
 
 
-@LastSchema
+@LastSchemas
 def _plain_schema(schema: pa.Schema, where: str) -> pa.Schema:
     fields = [field for field in schema if not field.name.startswith("__index_level_")]
     twice = [name for name, count in Counter(f.name for f in fields).items() if count > 1]

@@ -22,6 +22,11 @@ class MemoryTable(Table):
     where : str
         Subject of error messages.
 
+    Attributes
+    ----------
+    table : pyarrow.Table
+        Its columns in plain types.
+
     Raises
     ------
     ValueError
@@ -29,16 +34,16 @@ class MemoryTable(Table):
     """
 
     def __init__(self, table: pa.Table, where: str = "the table") -> None:
-        self._table = plain_table(table, where)
-        self.where, self.schema, self.num_rows = where, self._table.schema, table.num_rows
+        self.table = plain_table(table, where)
+        self.where, self.schema, self.num_rows = where, self.table.schema, table.num_rows
 
     def batches(self, columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
         """Slice the columns; see `Table.batches`."""
-        chosen = self._table.select(list(columns))
+        chosen = self.table.select(list(columns))
         for part in slices(self.num_rows, size):
             # A slice may cross chunks of the table; a batch has one array per column.
             yield one_batch(chosen.slice(part.start, part.stop - part.start))
 
     def take(self, columns: Sequence[str], index: np.ndarray) -> pa.RecordBatch:
         """Gather rows; see `Table.take`."""
-        return one_batch(self._table.select(list(columns)).take(pa.array(index)))
+        return one_batch(self.table.select(list(columns)).take(pa.array(index)))

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from ..._messages.errors import TextError
 from ..rows import arrow_compute as pc
-from ..rows.arrow import LastSchema
+from ..rows.arrow import LastSchemas
 from .base import Table
 
 
@@ -130,7 +130,7 @@ def lengths_of(table: Table) -> dict[str, int]:
     return {name: k for name, k in lengths.items() if k}
 
 
-@LastSchema
+@LastSchemas
 def _lists_of_numbers(schema: pa.Schema) -> list[str]:
     return [field.name for field in schema if _holds_numbers(field.type)]
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ...._messages.checks import join_words
 from ...rows import arrow_compute as pc
-from ...rows.arrow import LastSchema
+from ...rows.arrow import LastSchemas
 from ...tables.base import Table
 from ...tables.in_memory import MemoryTable
 from ...tables.read_options import ReadOptions
@@ -196,7 +196,7 @@ class TextColumnsTable(Table):
         return self._columns.convert(batch)
 
 
-@LastSchema
+@LastSchemas
 def _text_fields(
     schema: pa.Schema, stored: tuple[str, ...], declared: tuple[str, ...]
 ) -> list[pa.Field]:
@@ -215,7 +215,7 @@ def _texts_of(frame: MemoryTable, field: pa.Field, options: ReadOptions) -> pa.A
     is_number = pa.types.is_integer(field.type) or pa.types.is_floating(field.type)
     if not (pa.types.is_string(field.type) or (digits and is_number)):
         return None
-    column = frame.column(field.name).combine_chunks()
+    column = frame.table.column(field.name).combine_chunks()
     values = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
     if not is_number:
         return values
@@ -267,10 +267,9 @@ def _are_plain(reading: Reading, texts: pa.Array) -> bool:
 
 def _replace_columns(frame: MemoryTable, columns: TypedColumns, texts: pa.RecordBatch) -> Table:
     typed = columns.read(texts)
-    arrays = [
-        typed.column(name) if name in typed.schema.names else frame.column(name)
-        for name in frame.names
-    ]
-    table = MemoryTable(pa.table(arrays, names=list(frame.names)), frame.where)
+    replaced = frame.table
+    for name in typed.schema.names:
+        replaced = replaced.set_column(frame.names.index(name), name, typed.column(name))
+    table = MemoryTable(replaced, frame.where)
     table.column_readings = columns.column_readings()
     return table
