@@ -22,6 +22,7 @@ GROUPS = {
         "slopes": "seconds of solvers, selectors by rows, centers, features (about 5 minutes)",
         "peers": "whole fits beside falkon, scikit-learn, EigenPro 3's code (about 15 minutes)",
         "parts": "seconds of FALKON by part, torch tiles and compiled ones (about 15 minutes)",
+        "serving": "predictions of a row, requests to a server, other packages (about 5 minutes)",
         "waits": "imports, small and dense fits, landmarks, EigenPro 3 (about 10 minutes)",
         "streaming": "a Parquet file beside rows in memory; 10^8 rows (about 40 minutes)",
     },
