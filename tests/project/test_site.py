@@ -37,7 +37,7 @@ CODE = re.compile(r"^```python\n(.*?)^```\n(?:\n?```text\n(.*?)^```$)?", re.M | 
 """A block of Python, and what it prints where that stands below it."""
 NUMBER = re.compile(r"-?\d[\d,]*\.?\d*(?:e[+-]?\d+)?")
 WITH_CODE = [name for name, text in PAGES.items() if "\n```python\n" in text]
-ELSEWHERE = {"stacking"}  # in test_readme.py
+ELSEWHERE = {"stacking", "serving"}  # in test_readme.py and test_serving.py
 CLUSTER = {"clusters"}  # below, with a cluster
 WITH_COMMANDS = [name for name, text in PAGES.items() if "\n```sh\n" in text]
 BUDGET = re.compile(r'--budget "\d+ s"')

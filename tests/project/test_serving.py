@@ -1,0 +1,127 @@
+"""The service of docs/serving.md: its files run as printed, and its server answers."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+import gramian
+
+pytestmark = pytest.mark.slow  # a fit, and processes
+
+PAGE = (Path(__file__).parents[2] / "docs" / "serving.md").read_text("utf-8")
+BLOCKS = re.findall(r"^```python\n(.*?)^```\n(?:\n?```text\n(.*?)^```$)?", PAGE, re.M | re.S)
+"""Each block of Python, and what it prints where that is below it."""
+FILES = {"scorer": "# scorer.py\n", "service": "# service.py\n"}
+
+
+def file_of(name: str) -> str:
+    (code,) = (code for code, _ in BLOCKS if code.startswith(FILES[name]))
+    return code
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """A folder with the files of the page, and with the model of its first block."""
+    folder: Path = tmp_path_factory.mktemp("service")
+    for name in FILES:
+        (folder / f"{name}.py").write_text(file_of(name), "utf-8")
+    first, _ = BLOCKS[0]
+    subprocess.run([sys.executable, "-c", first], cwd=folder, check=True, stdin=subprocess.DEVNULL)
+    return folder
+
+
+@pytest.fixture
+def scorer(folder, monkeypatch) -> Iterator[ModuleType]:
+    monkeypatch.chdir(folder)
+    monkeypatch.syspath_prepend(folder)
+    yield importlib.import_module("scorer")
+    for name in FILES:
+        sys.modules.pop(name, None)
+
+
+def rows() -> list[dict[str, float]]:
+    pq = pytest.importorskip("pyarrow.parquet")
+    table = pq.read_table(gramian.data.sample_path("california_housing"))
+    columns = [name for name in table.column_names if name not in ("target", "split")]
+    found: list[dict[str, float]] = table.select(columns).slice(0, 3).to_pylist()
+    return found
+
+
+def test_blocks_run_and_print_what_the_page_says(folder, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    names: dict[str, object] = {}
+    compared = 0
+    for code, expected in BLOCKS:
+        if code.startswith(FILES["service"]):  # below
+            continue
+        capsys.readouterr()
+        exec(compile(code, "serving.md", "exec"), names)
+        said = capsys.readouterr().out
+        assert bool(said) == bool(expected)
+        numbers = ([float(n) for n in re.findall(r"\d+\.?\d*", text)] for text in (said, expected))
+        np.testing.assert_allclose(*numbers, rtol=0.05)
+        compared += bool(expected)
+    assert compared == 2
+
+
+def test_the_function_that_predicts(scorer):
+    expected = gramian.load("houses.model").predict(rows())
+    assert np.array_equal(scorer.predict(rows()), expected)
+    assert scorer.predict([dict(reversed(rows()[0].items()))]) == expected[:1].tolist()
+
+
+def test_loading_imports_no_scikit_learn(folder):
+    code = "import scorer, sys; print('sklearn' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, check=True, capture_output=True, text=True,
+        stdin=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": str(folder)},
+    )  # fmt: skip
+    assert done.stdout.strip() == "False"
+
+
+@pytest.mark.filterwarnings("ignore:Using `httpx` with")  # the test client, about itself
+def test_the_server_answers(scorer):
+    pytest.importorskip("fastapi")
+    pytest.importorskip("httpx")
+    client = importlib.import_module("fastapi.testclient").TestClient(
+        importlib.import_module("service").app
+    )
+    answer = client.post("/predict", json=rows())
+    assert answer.status_code == 200
+    assert answer.json() == scorer.predict(rows())
+    answer = client.post("/predict", json=[{**rows()[0], "rooms": 3}])
+    assert answer.status_code == 422
+    assert "column rooms" in answer.json()["detail"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
+def test_children_predict_with_the_model_of_their_parent(folder):
+    code = f"""
+import os, scorer
+rows = {rows()!r}
+expected = scorer.predict(rows[:1])
+for _ in range(2):
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if scorer.predict(rows[:1]) == expected else 1)
+    assert os.waitpid(child, 0)[1] == 0
+many = scorer.predict(rows * 1000)
+child = os.fork()
+if child == 0:
+    os._exit(0 if scorer.predict(rows * 1000) == many else 1)
+assert os.waitpid(child, 0)[1] == 0
+"""
+    subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code], cwd=folder, check=True, timeout=300,
+        stdin=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": str(folder)},
+    )  # fmt: skip
