@@ -42,6 +42,12 @@ LEFT_OUT = {
 }
 """Columns that a fit leaves out with a warning: days that may be two are texts."""
 
+REPORTED = {
+    "integers beyond 64 bits": "'people' holds whole numbers beyond 2**53",
+    "mixed types": "column 'people' is text, because 24 of its first 120 values are no numbers",
+}
+"""Columns that are used, and what a fit says of them."""
+
 
 def marked(name: str) -> Any:
     return name if name in QUICK else pytest.param(name, marks=pytest.mark.slow)
@@ -66,13 +72,14 @@ def test_it_is_fitted_and_predicted_or_refused(gramian: Any, tmp_path: Path, nam
         return
     assert done.code == 0, done.err
     assert LEFT_OUT.get(name, "") in done.err
+    assert REPORTED.get(name, "") in done.err
     assert gramian("predict", model, path, "--out", out).code == 0
     found = as_table(out).column("prediction").to_numpy()
     table = as_table(path)
     assert len(found) == len(table)
     assert np.isfinite(found).all()
     np.testing.assert_allclose(load(model).predict(path), found, rtol=1e-9)
-    if len(table) > 1 and name not in SECONDS and name not in LEFT_OUT:
+    if len(table) > 1 and name not in (*SECONDS, *LEFT_OUT, *REPORTED):
         in_python = (
             KernelRidge(landmarks=50, random_state=0, **PLAIN).fit(path, "target").predict(path)
         )

@@ -66,6 +66,7 @@ def days() -> list[pd.DataFrame]:
     return [day_of(i) for i in range(DAYS + NEXT)]
 
 
+@pytest.mark.filterwarnings("ignore:.*numbers such as 1.234 are read as 1234 in visitors")
 @pytest.mark.parametrize("style", STYLES)
 def test_each_day_of_the_next_month_is_predicted_as_in_one_frame(
     style: str, days: list[pd.DataFrame], tmp_path: Path, gramian: Any

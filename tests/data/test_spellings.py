@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 import tempfile
+import warnings
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from spellings import COLUMNS, ROWS, Spelled
 
@@ -143,3 +146,40 @@ def test_strict_reading_refuses_odd_values(tmp_path: Path) -> None:
         ValueError, match=r"x\.csv: column 'v' .* 1 value of 100: 'unknown' in row 7"
     ):
         as_table(path, options=ReadOptions(strict=True))
+
+
+@pytest.mark.parametrize(
+    ("first", "texts", "said"),
+    [
+        ("v;w", [f"{i}.234;{i},50" for i in range(1, 30)], "as 1.234 are read as 1234 in v; "),
+        ("v;w", [f"{i},234;{i}" for i in range(1, 30)], "as 1,234 are read as 1.234 in v; "),
+        ("v,w", [f'"{i},234",{i}' for i in range(1, 30)], ""),
+        ("v;w", [f"{i},234;{i},5" for i in range(1, 30)], ""),
+        ("v,w", [f"{10**19 + i},{i}" for i in range(30)], "'v' holds whole numbers beyond 2"),
+        ("v,w", [f"{i if i % 9 else '<0.1'},{i}" for i in range(1, 61)],
+         r"'v' is text, because 6 of its first 60 values are no numbers, such as '<0.1' in row 10 "
+         r"\(the header .*state types={'v': 'number'}"),
+        ("v,w", [f"{'ab'[i % 9 == 0]}{i},{i}" for i in range(1, 61)], ""),
+        ("v,w", [f"{i % 19 if i % 9 else '3+'},{i}" for i in range(1, 61)], ""),
+        ("v,w", [f"{i % 12 + 1:02d}/{i % 11 + 1:02d}/2019,{i}" for i in range(60)],
+         "'v' is text, because days such as '01/01/2019' in row 2 .*state date_format='dmy' or"),
+        ("v,w", [f"2019-{i % 12 + 1:02d}-{i % 27 + 1:02d},{i}" if i % 9 else f"x,{i}"
+                 for i in range(1, 61)], "are no dates, such as 'x' in row 10 .*{'v': 'date'}"),
+    ],
+)  # fmt: skip
+def test_columns_that_may_be_meant_otherwise(
+    first: str, texts: list[str], said: str, tmp_path: Path
+) -> None:
+    (tmp_path / "x.csv").write_text("\n".join([first, *texts]))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        as_table(tmp_path / "x.csv", options=ReadOptions(labels=()))
+    messages = [str(warning.message) for warning in caught]
+    assert len(messages) == bool(said)
+    assert re.search(said, "".join(messages))
+
+
+def test_texts_of_frames_that_are_mostly_numbers() -> None:
+    frame = pd.DataFrame({"v": [i if i % 9 else "<0.1" for i in range(1, 61)]}).astype(str)
+    with pytest.warns(UserWarning, match=r"'<0.1' in row 8 \(the first row is row 0\)"):
+        as_table(frame, options=ReadOptions(labels=()))

@@ -61,6 +61,42 @@ def test_one_day_in_the_order_of_training(
     assert new == pytest.approx((pd.Timestamp(day) - days[0]).days, abs=1)
 
 
+@pytest.mark.parametrize("texts", [("yes", "no"), ("2021-03-04", "2021-03-05"), ("red", "blue")])
+def test_one_row_whose_only_value_is_a_gap(
+    write: Write, tmp_path: Path, texts: tuple[str, str]
+) -> None:
+    """pandas reads a column of gaps as numbers."""
+    rows = "".join(f"{texts[i % 2]},{i}.5,{i * i}\n" for i in range(60))
+    model = fitted(write("a.csv", "t,x,y\n" + rows), tmp_path)
+    path = write("b.csv", "t,x\n,7\n")
+    with pytest.warns(UserWarning, match="gaps in columns that had none in training: 't' 1"):
+        np.testing.assert_array_equal(model.predict(pd.read_csv(path)), model.predict(path))
+
+
+def test_numbers_of_a_frame_have_no_percent(write: Write, tmp_path: Path) -> None:
+    model = fitted(write("a.csv", "v,y\n" + "".join(f"{i}.5%,{i}\n" for i in range(60))), tmp_path)
+    said = r"'v' was written as 1\.5% in training, and has numbers here"
+    with pytest.warns(UserWarning, match=said):
+        number = model.predict(pd.DataFrame({"v": [7.5]}))
+    np.testing.assert_array_equal(number, model.predict(write("b.csv", "v\n7.5%\n")))
+    with pytest.raises(ValueError, match=r"'7\.5', which is written as 1\.5; write it as in tr"):
+        model.predict(write("b.csv", "v\n7.5\n"))
+
+
+def test_levels_that_pandas_reads_as_numbers(write: Write, tmp_path: Path) -> None:
+    houses = ["12a", "7", "3b", "112", "004", "4"]
+    rows = "".join(f"{house},{i}.5\n" for i, house in enumerate(houses * 10))
+    model = fitted(write("a.csv", "t,y\n" + rows), tmp_path)
+    path = write("b.csv", "t\n7\n112\n")
+    for frame in (pd.read_csv(path), pd.DataFrame({"t": [7.0, 112.0]})):
+        np.testing.assert_array_equal(model.predict(frame), model.predict(path))
+    with pytest.warns(UserWarning, match="gaps in columns that had none in training: 't' 1"):
+        assert model.predict(pd.DataFrame({"t": [7.0, np.nan]}))[0] == model.predict(path)[0]
+    for number in (4, 8, 7.5):  # 4 may be 004
+        with pytest.raises(TypeError, match=r"column .t. holds .* held text or categories"):
+            model.predict(pd.DataFrame({"t": [number]}))
+
+
 def test_an_encoding_of_a_file_of_one_row(write: Write, tmp_path: Path) -> None:
     rows = "".join(f"{t}\t{i}\t{i % 2}\n" for i, t in enumerate(["Тула", "Пермь"] * 30))
     path = write("a.csv", "t\tx\ty\n" + rows, "cp1251")

@@ -10,7 +10,7 @@ from .encoding import (
 from .encoding import (
     FittedEncoding as FittedEncoding,
 )
-from .formats.csv.table import ReadWarning as ReadWarning
+from .formats.csv.remarks import ReadWarning as ReadWarning
 from .formats.memory_map import (
     gather_rows as gather_rows,
 )

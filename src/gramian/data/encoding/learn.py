@@ -111,7 +111,7 @@ class Training:
             if not is_kept.all():
                 other_batch = batch.filter(pa.array(~is_kept))
                 rows, batch = rows[is_kept], batch.filter(pa.array(is_kept))
-            part = Part(self.table.where, rows)
+            part = Part(self.table.where, rows, first_row=self.table.first_row)
             # Other rows come along for one purpose: their gaps are counted.
             yield batch, Seen(part, self.targets[rows], self.folds[rows]), other_batch
 

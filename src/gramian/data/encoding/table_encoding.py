@@ -14,6 +14,7 @@ from ... import _arrays as xp
 from ..._arrays import Array, Float, Int
 from ..._messages.checks import join_words
 from ..maps.standardizer import Standardizer
+from ..rows import arrow_compute as pc
 from ..rows.base import RowSource, check_index, check_size
 from ..rows.prefetch import new_block, prefetch
 from ..tables.base import Table, check_columns
@@ -23,6 +24,8 @@ from .column_classes import columns_from_parts, readings_from_parts
 from .columns.base import ColumnEncoding, Part
 from .columns.left_out import LeftOut
 from .columns.numeric import Number
+from .columns.one_hot import OneHot
+from .columns.target_means import TargetMeans
 from .kinds import COLUMN_KINDS, Kind, fits, kind_of
 
 ENCODED_NUMBERS = 1 << 18
@@ -160,12 +163,8 @@ class Encoding:
         types = dict(zip(table.schema.names, table.schema.types, strict=True))
         for column in self.used_columns:
             type_ = types[column.name]
-            if not fits(column.kind, kind_of(type_)):
-                raise TypeError(
-                    f"{table.where}: column '{column.name}' holds {type_}, but held "
-                    f"{COLUMN_KINDS[column.kind].words} in training; convert it first"
-                    + _describe_remedy(column.kind, type_)
-                )
+            if not fits(column.kind, kind_of(type_)) and not _may_fit(column, type_):
+                raise _kind_error(column, type_, table.where)
 
     def describe(self) -> dict[str, str]:
         """Return the treatment of each column, in words."""
@@ -208,6 +207,42 @@ class Encoding:
         if len(set(names)) < len(names) or encoding.width == 0:
             raise ValueError("an encoding has a column twice, or no feature")
         return encoding
+
+
+def _may_fit(column: ColumnEncoding, type_: pa.DataType) -> bool:
+    """Return whether values of another kind may be gaps alone, or levels that are numbers."""
+    is_level = isinstance(column, OneHot | TargetMeans) and pa.types.is_integer(type_)
+    return is_level or pa.types.is_floating(type_)
+
+
+def _convert_kind(column: ColumnEncoding, values: pa.Array, where: str) -> pa.Array:
+    """Return values as the kind of training: pandas has numbers for gaps, and for some levels."""
+    if fits(column.kind, kind_of(values.type)):
+        return values
+    gaps = pc.is_null(values, nan_is_null=True)
+    if pc.all(gaps).as_py() is not False:
+        return pa.nulls(len(values))
+    values = pc.if_else(gaps, pa.scalar(None, values.type), values)
+    if isinstance(column, OneHot | TargetMeans):
+        is_whole = pc.all(pc.equal(values, pc.floor(values)), skip_nulls=True).as_py()
+        numbers = values.cast(pa.int64(), safe=False) if is_whole else values
+        texts = numbers.cast(pa.string())
+        level_texts = pa.array(column.levels.texts)
+        # A number that is the end of a code, such as 7 of 007, may be either of them.
+        codes = pc.replace_substring_regex(level_texts, pattern="^0+", replacement="")
+        rivals = codes.filter(pc.not_equal(codes, level_texts))
+        is_known = pc.and_not(pc.is_in(texts, level_texts), pc.is_in(texts, rivals))
+        if pc.all(pc.or_(is_known, texts.is_null())).as_py():
+            return texts
+    raise _kind_error(column, values.type, where)
+
+
+def _kind_error(column: ColumnEncoding, type_: pa.DataType, where: str) -> TypeError:
+    return TypeError(
+        f"{where}: column '{column.name}' holds {type_}, but held "
+        f"{COLUMN_KINDS[column.kind].words} in training; convert it first"
+        + _describe_remedy(column.kind, type_)
+    )
 
 
 def _describe_remedy(trained: Kind, type_: pa.DataType) -> str:
@@ -312,9 +347,11 @@ class EncodedRows(RowSource):
         """Write the features of some rows."""
         # Training rows are known by their numbers, so that `take` and `blocks` agree.
         folds = None if self._folds is None else self._folds[rows]
-        part = Part(self._table.where, rows, folds, self._without, new_values)
+        table = self._table
+        part = Part(table.where, rows, folds, self._without, new_values, table.first_row)
         matrix, start = out, 0
         for column_encoding, column in zip(self._encoding.used_columns, batch.columns, strict=True):
-            features = column_encoding.encode(column, part)
+            values = _convert_kind(column_encoding, column, self._table.where)
+            features = column_encoding.encode(values, part)
             matrix[:, start : start + features.shape[1]] = features
             start += features.shape[1]

@@ -82,13 +82,18 @@ def warn_of_rounding(values: np.ndarray, column: object) -> None:
     The column has a name or a number. All its blocks give the same text, which Python shows once.
     """
     if rounded_numbers(values).any():
-        warnings.warn(
-            f"column {column!r} holds whole numbers beyond 2**53, which float64 rounds: numbers "
-            "that differ only in their last digits become equal; subtract an offset first, or "
-            "leave the column out if it is an identifier",
-            UserWarning,
-            stacklevel=2,
-        )
+        warn_of_rounded_column(column)
+
+
+def warn_of_rounded_column(column: object) -> None:
+    """Warn that float64 rounds whole numbers of a column."""
+    warnings.warn(
+        f"column {column!r} holds whole numbers beyond 2**53, which float64 rounds: numbers "
+        "that differ only in their last digits become equal; subtract an offset first, or "
+        "leave the column out if it is an identifier",
+        UserWarning,
+        stacklevel=3,
+    )
 
 
 def common_float(dtypes: Iterable[xp.DType]) -> xp.DType:

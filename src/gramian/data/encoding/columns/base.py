@@ -35,6 +35,8 @@ class Part:
         For columns encoded by means: the means without each fold.
     new_values : NewValues or None
         Counts of gaps and levels that training did not have; None where nobody reports them.
+    first_row : int
+        Number of the first row of the table in messages: 2 below a header line.
     """
 
     where: str
@@ -42,6 +44,7 @@ class Part:
     folds: np.ndarray | None = None
     fold_means: Mapping[str, np.ndarray] = field(default_factory=dict)
     new_values: NewValues | None = None
+    first_row: int = 0
 
 
 ENCODING_OF_CODE: dict[str, type[ColumnEncoding]] = {}
@@ -170,6 +173,10 @@ def refuse(part: Part, name: str, bad: np.ndarray, what: str, remedy: str | Text
     """
     if bad.any():
         # The number in the whole table, whatever the batch.
-        row = int(part.rows[int(bad.argmax())])
-        text = Text("{}: column '{}' {} in row {}; {}", part.where, name, what, row, remedy)
+        row = part.first_row + int(part.rows[int(bad.argmax())])
+        text = Text(
+            "{}: column '{}' {} in row {}{}; {}",
+            part.where, name, what, row, " (the header line is row 1)" * bool(part.first_row),
+            remedy,
+        )  # fmt: skip
         raise ValueError(text)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from ...._messages.checks import join_words
 from ...._messages.errors import Text, TextError
@@ -19,6 +21,40 @@ LONGEST_LINE_BYTES = 1 << 24
 to be read, and a compressed file of some kilobytes can hold it."""
 
 _SAMPLE_BYTES = 1 << 18
+
+_SINGLE_QUOTED = re.compile(r"(?:^|[,;\t|]) ?'(?:[^']|'')*'(?=$|[,;\t|])")
+
+
+class _OtherFormat(NamedTuple):
+    """A format that is no text table, a pattern of its beginning, and what to do."""
+
+    name: str
+    pattern: str
+    remedy: str
+
+
+_OTHER_FORMATS = (
+    _OtherFormat(
+        "a web page or XML",
+        r"(?i)<(?:!doctype|html|head|\?xml|table)\b",
+        "download the file itself, or give the frame of pandas.read_html or pandas.read_xml",
+    ),
+    _OtherFormat(
+        "JSON",
+        r'(?:\[\s*)?\{\s*"[^"\n]*"\s*:',
+        "rename it to .jsonl if each line is an object, or give the frame of pandas.read_json",
+    ),
+    _OtherFormat(
+        "a file of LIBSVM",
+        r"\S+(?: \d+:[^\s:]+)+ *(?:#.*)?\r?\n\S+(?: \d+:[^\s:]+)+ *(?:#.*)?(?:\r?\n|$)",
+        "give the rows of sklearn.datasets.load_svmlight_file",
+    ),
+    _OtherFormat(
+        "a file of Weka",
+        r"(?i)(?:%[^\n]*\n|\s)*@relation\b",
+        "give the frame of sklearn.datasets.fetch_openml or scipy.io.arff.loadarff",
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -44,6 +80,8 @@ class Dialect:
         Beginning of lines that are skipped anywhere.
     long_rows : bool
         Whether rows are longer than the usual block of the parser.
+    quote : str
+        Mark around texts.
     remarks : tuple of str or Text
         Guesses and skipped lines, for warnings.
     """
@@ -57,6 +95,7 @@ class Dialect:
     header_rows: int = 1
     comment: str | None = None
     long_rows: bool = False
+    quote: str = '"'
     remarks: tuple[str | Text, ...] = ()
 
     @property
@@ -107,6 +146,10 @@ def sniff(path: Path, options: ReadOptions = DEFAULT_OPTIONS) -> Dialect:
     text = "".join(lines[options.skip :])
     if options.comment is not None:
         text = drop_comments(text, options.comment)
+    _refuse_other_formats(path, text)
+    quote = _quote_of(text)
+    if quote != '"':
+        text = text.replace(quote, '"')
     try:
         layout = find_layout(text, options, whole=is_whole)
     except TextError as error:
@@ -117,12 +160,7 @@ def sniff(path: Path, options: ReadOptions = DEFAULT_OPTIONS) -> Dialect:
     below = "".join(split_lines(text)[layout.skipped_lines + 1 :])
     if is_whole and len(layout.rows) == 1 and (header_rows or above) and not below.strip():
         raise ValueError(f"{path} has 0 rows: add rows below its header line")
-    remarks: list[str | Text] = [remark] if remark else []
-    if layout.skipped_text:
-        remarks.append(f"the lines above the header line are skipped: {layout.skipped_text!r:.60}")
-    if header_rows == 2 and not layout.has_rule:
-        units = " ".join(text for text in layout.rows[1] if text.strip())
-        remarks.append(f"the row below the header line is skipped, as units: {units!r:.60}")
+    remarks = (*((remark,) if remark else ()), *_remarks(layout, header_rows, quote))
     return Dialect(
         encoding,
         compression,
@@ -132,8 +170,35 @@ def sniff(path: Path, options: ReadOptions = DEFAULT_OPTIONS) -> Dialect:
         options.skip + (0 if options.comment is not None else layout.skipped_lines) + above,
         header_rows,
         options.comment,
-        remarks=tuple(remarks),
+        quote=quote,
+        remarks=remarks,
     )
+
+
+def _remarks(layout: Layout, header_rows: int, quote: str) -> Iterator[str]:
+    """Yield remarks about skipped lines and unusual quotes, for warnings."""
+    if quote != '"':
+        yield f"texts are quoted with {quote}, which frames of other libraries keep as letters"
+    if layout.skipped_text:
+        yield f"the lines above the header line are skipped: {layout.skipped_text!r:.60}"
+    if header_rows == 2 and not layout.has_rule:
+        units = " ".join(text for text in layout.rows[1] if text.strip())
+        yield f"the row below the header line is skipped, as units: {units!r:.60}"
+
+
+def _refuse_other_formats(path: Path, text: str) -> None:
+    """Raise ValueError if a text is a web page, JSON or sparse rows of LIBSVM."""
+    start = text.lstrip()[:1000]
+    kind = next((kind for kind in _OTHER_FORMATS if re.match(kind.pattern, start)), None)
+    if kind is not None:
+        raise ValueError(f"{path} is {kind.name}, not a text table; {kind.remedy}")
+
+
+def _quote_of(text: str) -> str:
+    """Return the mark around texts: a single stroke if each row has it around a field."""
+    lines = [line.rstrip("\r\n") for line in split_lines(text) if line.strip()][1:]
+    is_single = '"' not in text and lines and all(map(_SINGLE_QUOTED.search, lines))
+    return "'" if is_single else '"'
 
 
 def _read_sample(path: Path, compression: str | None) -> tuple[bytes, bool]:

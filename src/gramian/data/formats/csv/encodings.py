@@ -72,8 +72,8 @@ def encoding_of(
     Returns
     -------
     encoding : str
-        UTF-16 by its mark or its zeros, else UTF-8 where the bytes are, else the encoding of
-        training or a likely one.
+        UTF-32 by its mark, UTF-16 by its mark or its zeros, else UTF-8 where the bytes are, else
+        the encoding of training or a likely one.
     remark : Text or None
 
     Raises
@@ -99,7 +99,9 @@ def encoding_of(
 
 
 def _wide_encoding(sample: bytes, path: Path) -> str | None:
-    """Return an encoding of two bytes for a letter; None if a letter may be one byte."""
+    """Return an encoding of two or four bytes for a letter; None if a letter may be one byte."""
+    if sample.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+        return "utf-32"
     if sample.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
     # Western text in UTF-16 has a zero in every second byte, on the side that tells the order of
@@ -226,4 +228,4 @@ def _decodes(sample: bytes, encoding: str) -> bool:
 def decode_bytes(sample: bytes, encoding: str) -> str:
     """Return the text of a beginning that may end within a character."""
     text = codecs.getincrementaldecoder(encoding)("replace").decode(sample)
-    return text.removeprefix("\ufeff")
+    return text.lstrip("\ufeff")  # joined files have two marks

@@ -109,10 +109,11 @@ def _is_open(value: str, dialect: Dialect, end: bytes) -> bool:
     if only and not value.strip("\r\n"):
         return False
     # The value as it would be written after an opening quote: two quotes for each one in it.
-    quoted = '"' + value.replace('"', '""')
+    quoted = dialect.quote + value.replace(dialect.quote, 2 * dialect.quote)
     # The tail has no byte order mark, so that either order may be the one of the file.
     encoding = dialect.parsed_encoding
-    codes = ("utf-16-le", "utf-16-be") if encoding == "utf-16" else (encoding,)
+    is_wide = encoding in ("utf-16", "utf-32")
+    codes = (f"{encoding}-le", f"{encoding}-be") if is_wide else (encoding,)
     for before in ("\n", "\r") if only else (dialect.delimiter,):
         for code in codes:
             text = (before + quoted).encode(code, "replace")

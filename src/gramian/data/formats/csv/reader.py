@@ -19,6 +19,9 @@ from .line_filter import LineFilter
 BLOCK_BYTES = 1 << 20
 """Text that is parsed at a time, more if the header line is long: Arrow reads 32 blocks ahead."""
 
+END_OF_DOS = "\x1a"
+"""Sign that some programs of DOS write at the end of a file."""
+
 # Blocks are larger by this factor where a row is longer than a usual block.
 _LONG_ROWS = LONGEST_LINE_BYTES // BLOCK_BYTES
 
@@ -64,6 +67,8 @@ def strings(path: Path, dialect: Dialect) -> Iterator[pa.RecordBatch]:
     uneven: list[Any] = []
 
     def remember(row: Any) -> str:
+        if not row.text.strip().strip(END_OF_DOS):  # spaces, or a sign, in a line of their own
+            return "skip"
         # The error that follows has only text: the row is kept for a message of our own.
         uneven.append(row)
         return "error"
@@ -79,6 +84,7 @@ def strings(path: Path, dialect: Dialect) -> Iterator[pa.RecordBatch]:
     )
     parse = pc.ParseOptions(
         delimiter=dialect.delimiter,
+        quote_char=dialect.quote,
         newlines_in_values=True,
         ignore_empty_lines=d > 1,
         invalid_row_handler=remember,

@@ -14,7 +14,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from ...._messages.checks import join_words
-from ...._messages.errors import Text, TextError, write_argument
+from ...._messages.errors import Text, TextError
+from ...rows.dtypes import warn_of_rounded_column
 from ...rows.file_stamp import FileStamp
 from ...rows.prefetch import prefetch
 from ...rows.temporary import remove_with
@@ -27,11 +28,11 @@ from ..ipc_file import IpcFile, IpcWriter
 from .columns.conversion import LateError, TypedColumns, typed_columns, without_missing
 from .columns.declared import DeclaredColumn
 from .columns.infer_types import Inference
-from .columns.parsers import NOTHING_READING, are_digits
-from .columns.readings import DIGIT_READINGS
+from .columns.parsers import NOTHING_READING
 from .dialect import Dialect, sniff
 from .extra_rows import checked_rows, refuse_total
 from .reader import NotOfThisDialectError, strings
+from .remarks import ReadWarning, warn_of_digits, warn_of_marks, warn_of_mixed_texts
 
 HELD_BYTES = 1 << 26
 """Text up to which a table is held in memory."""
@@ -222,31 +223,16 @@ class _Text:
         table.reading, table.first_row = self._reading(columns), self.dialect.first_row
         dialects = {} if self.options.is_stored else self.dialects
         if self.options.labels is not None:
-            self._warn_of_digits(table)
+            warn_of_digits(table, self.options)
+            warn_of_mixed_texts(table, self.options)
+            warn_of_marks(self.where, columns.guesses)
+            for name in columns.long_integers:
+                warn_of_rounded_column(name)
         for path, dialect in dialects.items():
             for remark in dialect.remarks:
                 where = self.where if len(self.dialects) == 1 else path
                 warnings.warn(ReadWarning(Text("{}: {}", where, remark)), stacklevel=2)
         return table
-
-    def _warn_of_digits(self, table: Table) -> None:
-        """Warn of columns of digits that are no numbers here, but are for other libraries."""
-        untold = [name for name in table.names if name not in self.options.types]
-        dates = [name for name in untold if table.column_readings[name].name in DIGIT_READINGS]
-        texts = [name for name in untold if table.schema.field(name).type == pa.string()]
-        batch = next(iter(table.batches(texts, LOOKED_ROWS)), None) if texts else None
-        labels = self.options.labels or ()
-        codes = [n for n in texts if n not in labels and batch and are_digits(batch.column(n))]
-        for names, what in ((dates, "dates or times"), (codes, "codes")):
-            if names:
-                text = (
-                    "{}: digits are read as {} in {}; frames of other libraries have numbers: "
-                    "state the type, as {types=}"
-                )
-                kind = {names[0]: "number" if names is dates else "category"}
-                warnings.warn(
-                    ReadWarning(Text(text, self.where, what, join_words(names), kind)), stacklevel=2
-                )
 
     def _reading(self, columns: TypedColumns) -> ReadOptions:
         """Return the options for new files, without the usual ones."""
@@ -303,15 +289,3 @@ def _look(inference: Inference, batches: Iterable[pa.RecordBatch]) -> Inference:
     for batch in batches:
         inference.add(batch.columns)
     return inference
-
-
-LOOKED_ROWS = 1000
-"""Rows that tell whether a column has codes."""
-
-
-class ReadWarning(UserWarning):
-    """Warning of a guess about a file of text, or of lines that were skipped."""
-
-    def __str__(self) -> str:
-        text = self.args[0]
-        return text.write(write_argument) if isinstance(text, Text) else str(text)

@@ -17,8 +17,10 @@ from ...tables.read_options import ReadOptions
 from .columns.conversion import TypedColumns, typed_columns, without_missing
 from .columns.declared import DeclaredColumn
 from .columns.infer_types import Inference
+from .columns.marks import Mark
 from .columns.parsers import TEXT_READING, Reading
 from .columns.readings import DIGIT_READINGS
+from .remarks import warn_of_mixed_texts
 
 LOOKED_ROWS = 1 << 16
 """Rows of a batch while readings are inferred."""
@@ -49,6 +51,7 @@ def read_text_columns(table: pa.Table, where: str, options: ReadOptions) -> Tabl
         text.
     """
     frame = MemoryTable(table, where)
+    _warn_of_bare_numbers(frame, options)
     # Columns of a declared type are read by `DeclaredTable`.
     texts_of_columns = {
         field.name: texts
@@ -62,7 +65,24 @@ def read_text_columns(table: pa.Table, where: str, options: ReadOptions) -> Tabl
     if options.missing:
         (texts,) = without_missing([texts], options.missing)
     columns, _ = _infer_columns(lambda _: iter([texts]), names, where, options)
-    return _replace_columns(frame, columns, texts)
+    typed_table = _replace_columns(frame, columns, texts)
+    if options.labels is not None:
+        warn_of_mixed_texts(typed_table, options)
+    return typed_table
+
+
+def _warn_of_bare_numbers(frame: Table, options: ReadOptions) -> None:
+    """Warn of numbers of columns that had a unit or percent in training: 0.45 may be 45%."""
+    for name in frame.names:
+        stored, type_ = options.columns.get(name), frame.schema.field(name).type
+        if stored is None or stored.mark is None or Mark(*stored.mark).is_currency:
+            continue
+        if pa.types.is_integer(type_) or pa.types.is_floating(type_):
+            warnings.warn(
+                f"{frame.where}: column '{name}' was written as {stored.written_form} in training, "
+                "and has numbers here: they are taken as they are, as if they had the same unit",
+                stacklevel=2,
+            )
 
 
 def stream_text_columns(table: Table, options: ReadOptions) -> Table:
@@ -107,7 +127,10 @@ def stream_text_columns(table: Table, options: ReadOptions) -> Table:
     if has_odd:  # their rows and spellings
         for batch in batches(names):
             columns.read(batch)
-    return TextColumnsTable(table, columns, options)
+    typed_table = TextColumnsTable(table, columns, options)
+    if options.labels is not None:
+        warn_of_mixed_texts(typed_table, options)
+    return typed_table
 
 
 class _UnreadableError(ValueError):

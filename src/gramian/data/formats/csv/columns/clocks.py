@@ -13,7 +13,7 @@ from .parsers import Parse, Reading
 
 CLOCK_PATTERN = (
     r"(?P<H>[01]?\d|2[0-3]):(?P<M>[0-5]\d)(?::(?P<S>[0-5]\d)(?:[.,](?P<f>\d{1,6})\d*)?)?"
-    r"(?: ?(?P<p>[ap]\.?m\.?))?"
+    r"(?: ?(?P<p>[ap]\.?m\.?))?(?: ?(?:uhr|hrs?|h))?"
 )
 ZONE_OFFSETS = {
     "UTC": "0", "GMT": "0", "Z": "0", "WET": "0", "WEST": "1", "BST": "1", "CET": "1",
@@ -25,7 +25,8 @@ ZONE_OFFSETS = {
 in RFC 2822."""
 
 ZONE_PATTERN = (
-    rf"(?: ?(?P<z>{'|'.join(ZONE_OFFSETS)}|[+-]\d\d:?\d\d|[+-]\d\d)(?:\[[\w/]+\]| \([\w ]+\))?)"
+    rf"(?: ?(?P<z>{'|'.join(ZONE_OFFSETS)}|(?:GMT|UTC)?[+-]\d\d(?::?\d\d)?)"
+    r"(?:\[[\w/]+\]| \([^)]+\))?)"
 )
 
 
@@ -61,7 +62,7 @@ def zone_microseconds(zones: pa.Array) -> pa.Array:
     digits = pc.utf8_rpad(digits, 4, "0")
     hours, minutes = (pc.utf8_slice_codeunits(digits, *ends) for ends in ((0, 2), (2, 4)))
     total = pc.add(pc.multiply(hours.cast(pa.int64()), 60), minutes.cast(pa.int64()))
-    sign = pc.if_else(pc.starts_with(zones, "-"), -1, 1)
+    sign = pc.if_else(pc.match_substring(zones, "-"), -1, 1)
     written = pc.multiply(total, sign)
     return pc.multiply(pc.coalesce(pc.multiply(named, 60), written), 60 * 10**6)
 
@@ -79,10 +80,13 @@ def _duration_parser(shape: re.Pattern[str]) -> Parse:
         if pc.any(pc.equal(pc.binary_join_element_wise(*fields.values(), ""), "")).as_py():
             raise pa.ArrowInvalid("no part of a duration")
         seconds = pa.scalar(0.0)
+        clock_sign = pc.if_else(pc.equal(fields["c"], "-"), -1.0, 1.0) if "c" in fields else 1.0
         for name, unit in _UNIT_SECONDS.items():
             count = pc.if_else(pc.equal(fields[name], ""), "0", fields[name])
             count = pc.replace_substring(count, ",", ".").cast(pa.float64())
-            seconds = pc.add(seconds, pc.multiply(count, float(unit)))
+            # In "-1 days +23:00:00" the sign is of the days alone.
+            sign = 1.0 if name == "D" else clock_sign
+            seconds = pc.add(seconds, pc.multiply(pc.multiply(count, float(unit)), sign))
         if "n" in fields:
             seconds = pc.multiply(seconds, pc.if_else(pc.equal(fields["n"], "-"), -1.0, 1.0))
         micros = pc.round(pc.multiply(seconds, 1e6)).cast(pa.int64())
@@ -95,15 +99,17 @@ def clock_readings() -> Iterator[Reading]:
     """Yield times of day, and durations that are written as clocks show them."""
     colons = rf"(?:{CLOCK_PATTERN})"
     hours = r"(?P<H>0?[1-9]|1[0-2]) ?(?P<p>[ap]\.?m\.?)"
-    digits = r"(?P<H>[01]\d|2[0-3])(?P<M>[0-5]\d)(?P<S>[0-5]\d)?"
+    digits = r"(?P<H>[01]\d|2[0-3])(?P<M>[0-5]\d)"
+    seconds = digits + r"(?P<S>[0-5]\d)"
     french = r"(?P<H>[01]?\d|2[0-3])h(?P<M>[0-5]\d)"
     for name, pattern in (
-        ("%H:%M", colons), ("%I %p", hours), ("%H%M", digits), ("%Hh%M", french)
+        ("%H:%M", colons), ("%I %p", hours), ("%H%M", digits), ("%H%M%S", seconds),
+        ("%Hh%M", french),
     ):  # fmt: skip
         shape = re.compile(pattern, re.IGNORECASE | re.ASCII)
         yield Reading(name, pa.time64("us"), shape, _time_parser(shape))
     elapsed = (
-        r"(?P<n>[+-]?)(?:(?P<D>-?\d+) ?d(?:ays?)?,? ?\+?)?"
+        r"(?:(?P<D>[+-]?\d+) ?d(?:ays?)?,? ?)?(?P<c>[+-]?)"
         r"(?P<H>\d+):(?P<M>[0-5]\d)(?::(?P<S>[0-5]\d(?:[.,]\d+)?))?"
     )
     yield _duration("hours:minutes", elapsed)

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from ....._messages.errors import Text, TextError
 from ....rows import arrow_compute as pc
+from ....rows.dtypes import EXACT_INTEGER
 from ....tables.column_reading import ColumnReading, OddValues
 from ....tables.read_options import ReadOptions
 from .declared import order_letters
@@ -59,6 +60,16 @@ class TypedColumn:
         return ColumnReading(self.reading.name, mark, tuple(gaps), self.odd)
 
 
+def _has_long_integer(values: pa.Array, texts: pa.Array) -> bool:
+    """Return whether a number has too many digits for an integer of 64 bits, and loses some."""
+    if not pa.types.is_floating(values.type) or values.null_count == len(values):
+        return False
+    ends = pc.min_max(values).as_py()
+    if max(abs(ends["min"]), abs(ends["max"])) <= EXACT_INTEGER:
+        return False
+    return bool(pc.any(pc.match_substring_regex(texts, r"^\s*[+-]?\d{17,}\s*$")).as_py())
+
+
 def _find_written_gap(
     texts: pa.Array, values: pa.Array, row: int, odd: Sequence[int]
 ) -> tuple[int, str] | None:
@@ -79,11 +90,23 @@ class TypedColumns:
         Odd values of a batch; any number by default.
     first_row : int
         Number of the first row in the file.
+    guesses : sequence of (str, str)
+        Columns of numbers whose mark for decimals was guessed, and their readings.
+
+    Attributes
+    ----------
+    long_integers : dict of str to None
+        Columns with whole numbers that lost digits.
     """
 
     def __init__(
-        self, columns: Sequence[TypedColumn], odd_limit: int | None, first_row: int
+        self,
+        columns: Sequence[TypedColumn],
+        odd_limit: int | None,
+        first_row: int,
+        guesses: Sequence[tuple[str, str]] = (),
     ) -> None:
+        self.guesses, self.long_integers = guesses, dict[str, None]()
         self._columns, self._odd_limit, self._rows = columns, odd_limit, first_row
         self.schema = pa.schema([(column.name, column.type) for column in columns])
 
@@ -99,6 +122,9 @@ class TypedColumns:
             # The types were guessed from the beginning, and this value contradicts them.
             raise LateError from error
         self._rows += batch.num_rows
+        for column, array in zip(self._columns, values, strict=True):
+            if _has_long_integer(array, batch.column(column.number)):
+                self.long_integers[column.name] = None
         return pa.record_batch(values, schema=self.schema)
 
     def convert(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -180,7 +206,10 @@ def typed_columns(
         for j, name in enumerate(names)
         if name and options.types.get(name) != "ignore"
     ]
-    return TypedColumns(columns, odd_limit, first_row)
+    guesses = [
+        (names[j], name) for j, name in inference.guessed_marks() if names[j] not in options.types
+    ]
+    return TypedColumns(columns, odd_limit, first_row, guesses)
 
 
 def _other_form(stored: ColumnReading, text: str) -> tuple[str, str | Text]:
@@ -192,8 +221,9 @@ def _other_form(stored: ColumnReading, text: str) -> tuple[str, str | Text]:
     )
     if reading is None:
         return "", ""
-    form = f", which is written as {ColumnReading(reading.name, stored.mark).written_form}"
-    if reading.decimal:
+    mark_texts = None if reading.mark is None else astuple(reading.mark)
+    form = f", which is written as {ColumnReading(reading.name, mark_texts).written_form}"
+    if reading.decimal and reading.decimal != stored.name[-2]:
         return form, Text(", or give {decimal=} for this file", reading.decimal)
     order = order_letters(reading.order)
     if reading.group and len(order) == 3:

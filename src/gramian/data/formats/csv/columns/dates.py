@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 
 import pyarrow as pa
@@ -22,25 +22,34 @@ MONTH_NAMES = {
     name: number
     for number, names in enumerate(
         (
-            "january januar janvier jan janv jän jänner enero ene gennaio januari janeiro",
-            "february februar février fevrier feb févr fév febrero febbraio februari fevereiro fev",
-            "march märz maerz mars mar mär mrz marzo maart mrt março",
-            "april avril apr avr abril abr aprile",
-            "may mai mayo maggio mei maio",
-            "june juni juin jun junio giugno giu junho",
-            "july juli juillet jul juil julio luglio lug julho",
-            "august août aout aug agosto ago augustus",
-            "september septembre sep sept septiembre setiembre settembre sett setembro",
-            "october oktober octobre oct okt octubre ottobre ott outubro",
-            "november novembre nov noviembre novembro",
-            "december dezember décembre decembre dec dez déc diciembre dic dicembre dezembro",
+            "january januar janvier jan janv jän jänner enero ene gennaio januari janeiro"
+            " ocak stycznia ledna января tammikuuta",
+            "february februar février fevrier feb févr fév febrero febbraio februari fevereiro fev"
+            " şubat lutego února февраля helmikuuta",
+            "march märz maerz mars mar mär mrz marzo maart mrt março"
+            " marts mart marca března марта maaliskuuta",
+            "april avril apr avr abril abr aprile nisan kwietnia dubna апреля huhtikuuta",
+            "may mai mayo maggio mei maio maj mayıs maja května мая toukokuuta",
+            "june juni juin jun junio giugno giu junho haziran czerwca června июня kesäkuuta",
+            "july juli juillet jul juil julio luglio lug julho"
+            " temmuz lipca července июля heinäkuuta",
+            "august août aout aug agosto ago augustus"
+            " augusti ağustos sierpnia srpna августа elokuuta",
+            "september septembre sep sept septiembre setiembre settembre sett setembro"
+            " eylül września září сентября syyskuuta",
+            "october oktober octobre oct okt octubre ottobre ott outubro"
+            " ekim października října октября lokakuuta",
+            "november novembre nov noviembre novembro kasım listopada listopadu ноября marraskuuta",
+            "december dezember décembre decembre dec dez déc diciembre dic dicembre dezembro"
+            " desember aralık grudnia prosince декабря joulukuuta",
         ),
         start=1,
     )
     for name in names.split()
 }
 """Names and abbreviations of months, in English, German, French, Spanish, Italian, Dutch and
-Portuguese; not those that are usual words, such as set."""
+Portuguese, and names in Scandinavian languages, Finnish, Polish, Czech, Russian and Turkish; not
+those that are usual words, such as set."""
 
 _WEEKDAY_PATTERN = (
     r"(?:(?:mon|tue|wed|thu|fri|sat|sun|mo|di|mi|do|fr|sa|so|lun|mar|mer|jeu|ven|sam|dim)"
@@ -57,8 +66,9 @@ _PART_PATTERNS = {
     "%q": r"(?P<q>[1-4])",
     "%W": r"(?P<W>0[1-9]|[1-4]\d|5[0-3])",
     "%w": r"(?P<w>[1-7])",
+    "%h": r"(?P<h>[12])",
 }
-_WORD_BREAK = r"(?:[ .\-/]{0,2}| del? )"
+_WORD_BREAK = r"(?:[ .\-/]{0,2}| del? | of )"
 _ORDINAL_SUFFIX = r"(?:st|nd|rd|th|er)?"
 
 _NUMERIC_ORDERS = {
@@ -88,8 +98,12 @@ _PART_ORDERS = {
     "%Y Q%q": r"%C[ \-:./]?[QT]%q",
     "Q%q %Y": r"(?:[QT]%q|%q[QT]|%q\. ?Quartal)[ /\-]?%C",
     "Q%q %y": r"(?:Q%q[ '/\-]{1,2}|%qQ)%y",
-    "%b %d %H:%M %Y": rf"{_WEEKDAY_PATTERN}%b +%d {CLOCK_PATTERN}(?: [A-Z]{{3,4}}| [+]0000)? %Y",
+    "%b %d %H:%M %Y": rf"{_WEEKDAY_PATTERN}%b +%d {CLOCK_PATTERN} %Y",
+    "%b %d %H:%M zone %Y": rf"{_WEEKDAY_PATTERN}%b +%d {CLOCK_PATTERN}{ZONE_PATTERN} %Y",
     "%Y-W%W": r"%C[ \-]?W%W(?:-?%w)?",
+    "%Y H%h": r"%C[ \-:./]?[HS]%h",
+    "H%h %Y": r"(?:[HS]%h[ /\-]|%h[HS][ /\-]?)%C",
+    "%Y年%m月%d日": r"%Y ?[年년] ?%m ?[月월] ?%d ?[日일]",
 }
 
 
@@ -102,7 +116,7 @@ def _compile(template: str) -> re.Pattern[str]:
         suffix = "" if counts[match[0]] == 1 else str(counts[match[0]])
         return _PART_PATTERNS[match[0]].replace(">", f"{suffix}>", 1)
 
-    return re.compile(re.sub("%[a-zA-Z]", part, template), re.IGNORECASE | re.ASCII)
+    return re.compile(re.sub("%[a-zA-Z]", part, template), re.IGNORECASE)
 
 
 def _days(fields: dict[str, pa.Array]) -> pa.Array:
@@ -115,7 +129,9 @@ def _days(fields: dict[str, pa.Array]) -> pa.Array:
     if "W" in fields:
         return _week_days(year, number_of(fields["W"]), number_of(fields["w"], "1"))
     if "q" in fields:
-        month = pc.subtract(pc.multiply(_quarter(fields), 3), 2)
+        month = pc.subtract(pc.multiply(_number_of_either(fields, "q"), 3), 2)
+    elif any(name.startswith("h") for name in fields):
+        month = pc.subtract(pc.multiply(_number_of_either(fields, "h"), 6), 5)
     elif "b" in fields:
         names = pa.array(list(MONTH_NAMES))
         place = pc.index_in(pc.utf8_lower(fields["b"]), value_set=names)
@@ -129,8 +145,9 @@ def _days(fields: dict[str, pa.Array]) -> pa.Array:
     return pc.binary_join_element_wise(*parts, "-").cast(pa.date32())  # refuses the 31st of June
 
 
-def _quarter(fields: dict[str, pa.Array]) -> pa.Array:
-    names = [name for name in fields if name.startswith("q")]
+def _number_of_either(fields: dict[str, pa.Array], letter: str) -> pa.Array:
+    """Return a part that a pattern has in two places, of which one matches."""
+    names = [name for name in fields if name.startswith(letter)]
     return number_of(pc.binary_join_element_wise(*(fields[name] for name in names), ""))
 
 
@@ -197,7 +214,14 @@ def dates_of_numbers() -> Iterator[Reading]:
 def digit_dates() -> Iterator[Reading]:
     """Yield days in digits, in all orders."""
     for order, group in _NUMERIC_ORDERS.items():
-        yield from _order_readings(order, order.replace(".", r"\."), group)
+        end = r"\.?" if order == "%Y.%m.%d" else ""  # as in Korea
+        yield from _order_readings(order, order.replace(".", r"\. ?") + end, group)
+    year, month, day = r"(?P<Y>(?:19|20)\d\d)", "(?P<m>0[1-9]|1[0-2])", r"(?P<d>[0-3]\d)"
+    clock = r"T(?P<H>[01]\d|2[0-3])(?P<M>[0-5]\d)(?P<S>[0-5]\d)?"
+    for zone, kind in (("", pa.timestamp("us")), (ZONE_PATTERN, pa.timestamp("us", "UTC"))):
+        shape = re.compile(year + month + day + clock + zone, re.ASCII)
+        order = "%Y%m%dT%H%M" + " zone" * bool(zone)
+        yield Reading(order, kind, shape, _date_parser(shape, kind), order=order)
 
 
 def worded_dates() -> Iterator[Reading]:
@@ -206,8 +230,18 @@ def worded_dates() -> Iterator[Reading]:
         yield from _order_readings(order, template, group)
     for order, template in _PART_ORDERS.items():
         shape = _compile(template)
-        kind = pa.timestamp("us") if "%H" in order else pa.date32()
+        zone = "UTC" if "zone" in order else None
+        kind = pa.timestamp("us", zone) if "%H" in order else pa.date32()
         yield Reading(order, kind, shape, _date_parser(shape, kind), order=order)
+
+
+def are_seasons(reading: Reading, texts: Sequence[str]) -> bool:
+    """Return whether all months are the year after theirs, as in 2009-10: seasons."""
+    if reading.order not in ("%Y-%m", "%Y/%m"):
+        return False
+    ends = {(text[2:4], text[-2:]) for text in texts}
+    are_pairs = all(a.isdigit() and b.isdigit() and (int(a) + 1) % 100 == int(b) for a, b in ends)
+    return len(ends) > 1 and are_pairs
 
 
 _FORMAT_PATTERNS = {

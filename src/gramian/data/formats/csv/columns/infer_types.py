@@ -93,6 +93,28 @@ class Inference:
             for column, possible in zip(self._columns, best, strict=True)
         ]
 
+    def guessed_marks(self) -> list[tuple[int, str]]:
+        """Return columns of numbers such as 1,234 that other libraries may read otherwise.
+
+        Returns
+        -------
+        list of (int, str)
+            Columns, and the names of their readings.
+        """
+        best = [self._with_decimal(column.best()) for column in self._columns]
+        needed = {mark for mark in ".," if any(_needs(mark, possible) for possible in best)}
+        guesses = []
+        for j, (column, possible) in enumerate(zip(self._columns, best, strict=True)):
+            if column.stored or not has_either_mark(possible) or possible[0].mark is not None:
+                continue
+            name = self._choose_mark(column, possible, needed).name
+            # Other libraries read the point as a mark for decimals. They take no comma for one, and
+            # keep text, in which frames have thousands.
+            is_decimal = any(reading.name == "1.5" for reading in possible)
+            if name == ("1.000,5" if is_decimal else "1,5") and (is_decimal or not needed):
+                guesses.append((j, name))
+        return guesses
+
     def contradictions(self) -> dict[int, tuple[int, str]]:
         """Return rows and texts, by column, that the readings of training do not read."""
         pairs = [

@@ -18,12 +18,15 @@ _CURRENCY_CODES = (
     "USD|EUR|GBP|JPY|CHF|CAD|AUD|NZD|CNY|RMB|INR|SEK|NOK|DKK|PLN|CZK|HUF|RON|BGN|RUB|UAH|TRY|ILS|"
     "BRL|MXN|ARS|CLP|COP|PEN|ZAR|EGP|NGN|KES|KRW|TWD|HKD|SGD|THB|IDR|MYR|PHP|VND|AED|SAR|ISK"
 )
-_CURRENCY_SIGNS = r"(?:US|AU|CA|NZ|HK|NT|MX|[ACRS])?[$€£¥₩₹₽₺₫₪₱฿₴₦₡₲₵₸₼₾¢]"
-_CURRENCY_PATTERN = rf"(?:{_CURRENCY_SIGNS}|{_CURRENCY_CODES}|Rs\.?|kr\.?|S?Fr\.|zł|Kč|Ft)"
+_CURRENCY_SIGNS = r"(?:US|AU|CA|NZ|HK|NT|MX|[ACRS])?[$€£¥₩₹₽₺₫₪₱฿₴₦₡₲₵₸₼₾₿₭₮₨¢]"
+_CURRENCY_WORDS = r"Rs\.?|kr\.?|S?Fr\.|S/\.?|zł|Kč|Ft|lei|руб\.?|р\.|원|円|元"
+_CURRENCY_PATTERN = rf"(?:{_CURRENCY_SIGNS}|{_CURRENCY_CODES}|{_CURRENCY_WORDS})"
+# Rand: R 5 is a code as well, but not with cents.
+_RAND_PATTERN = r"R(?= ?\d[\d ]*[.,]\d\d$)"
 _UNIT_LETTER = r"(?:[^\W\d_]|[/·²³^.-]|(?<=[^\W\d_^])[23]|(?<=/)\d{1,4})"
 _UNIT_PATTERN = (
-    rf"(?:[\"″'′°%‰]|(?!x\d)°?[^\W\d_]{_UNIT_LETTER}{{0,13}}"
-    rf"(?: (?!x\d)[^\W\d_]{_UNIT_LETTER}{{0,9}}){{0,2}})"
+    rf"(?:[\"″'′°‰]|%(?: ?[^\W\d_]{{2,9}}\.?)?|(?!x\d)°?[^\W\d_]{_UNIT_LETTER}{{0,13}}"
+    rf"(?: (?!x\d)[^\W\d_]{_UNIT_LETTER}{{0,9}}){{0,2}}(?:\([A-Z]\))?)"
 )
 _SPACE_MARKS = " \u00a0\u2009\u202f"
 # The minus, the dash that word processors write for it, and the minus of full width.
@@ -31,14 +34,22 @@ _DASH_MARKS = "\u2212\u2013\uff0d"
 _SIGN_PATTERN = rf"[+\-{_DASH_MARKS}]?[{_SPACE_MARKS}]*"
 _NUMBER_PATTERN = (
     rf"(?:\d(?:[\d.,'’_{_SPACE_MARKS}]*[\d.,])?|[.,]\d+)"
-    rf"(?:[eEdD][+\-{_DASH_MARKS}]?\d+)?(?: ?[-–—]+)?"
+    rf"(?:(?:[eEdD]| ?[×x*] ?10\^)[+\-{_DASH_MARKS}]?\d+)?"
 )
+# Of a price per hour, or of a number of stars.
+_PRICED_UNIT = rf"(?:{_CURRENCY_PATTERN})?/ ?[^\W\d_]{_UNIT_LETTER}{{0,9}}|/\d{{1,3}}"
+# For no cents, as in 12,- €. Before a unit a dash is no minus: 3-Jan, 12-B.
+_NO_CENTS = "(?: ?[-–—]+)?"
 _END_PATTERN = rf"[{_SPACE_MARKS}]*[-{_DASH_MARKS}]?\)?\)?"
 _MARKED_NUMBER = re.compile(
-    rf"\(?{_SIGN_PATTERN}(?P<before>{_CURRENCY_PATTERN}|%)?"
+    rf"\(?{_SIGN_PATTERN}(?P<before>{_CURRENCY_PATTERN}|{_RAND_PATTERN}|%)?"
     rf"[{_SPACE_MARKS}]*\(?{_SIGN_PATTERN}{_NUMBER_PATTERN}"
-    rf"[{_SPACE_MARKS}]*(?P<after>{_CURRENCY_PATTERN}|{_UNIT_PATTERN})?{_END_PATTERN}"
+    rf"(?: ?[-–—]+(?=[{_SPACE_MARKS}]*{_CURRENCY_PATTERN}?\)?$))?"
+    rf"[{_SPACE_MARKS}]*(?P<after>{_CURRENCY_PATTERN}|{_PRICED_UNIT}|{_UNIT_PATTERN})?{_END_PATTERN}"
 )
+_GAP_PATTERN = "(?:null|nan|NaN|NA|N/A|None|none)"
+"""Words for a missing number before a unit."""
+
 MULTIPLE_EXPONENTS = {"[kK]": "E3", "(?:M|m|Mn|mn|Mio)": "E6", "(?:B|b|bn|Bn|Mrd)": "E9"}
 """Letters for thousands, millions and billions, and their exponents."""
 
@@ -75,7 +86,9 @@ class Mark:
         before += f"[{_SPACE_MARKS}]*" * bool(before)
         after = f"[{_SPACE_MARKS}]*{self._after}" + "?" * self.is_optional if self.after else ""
         zero = "|-+" if self.before else ""
-        number = rf"(?:{_NUMBER_PATTERN}{after}|0{zero})"
+        gap = rf"|{_GAP_PATTERN}{after}" * bool(after)
+        cents = _NO_CENTS if self.is_currency else ""
+        number = rf"(?:{_NUMBER_PATTERN}{cents}{after}|0{zero}{gap})"
         return re.compile(
             rf"\(?{_SIGN_PATTERN}{before}\(?{_SIGN_PATTERN}{number}{_END_PATTERN}", re.ASCII
         )
@@ -111,7 +124,7 @@ class Mark:
         texts = _replace(texts, r"^(.*\d) ?-$", r"-\1")
         texts = _replace(texts, r"[.,] ?[-—]+$", "")
         texts = _replace(texts, rf"^([+-])[{_SPACE_MARKS}]+", r"\1")
-        texts = _replace(texts, r"(\d)[dD]([+-]?\d+)$", r"\1E\2")
+        texts = _replace(texts, r"(\d)(?:[dD]| ?[×x*] ?10\^)([+-]?\d+)$", r"\1E\2")
         groups = rf"^[+-]?[1-9]\d{{0,2}}([{_SPACE_MARKS}'’_]\d{{3}})+([.,]\d+)?$"
         bare = _replace(texts, rf"[{_SPACE_MARKS}'’_]", "")
         return pc.if_else(pc.match_substring_regex(texts, groups), bare, texts)
@@ -125,6 +138,8 @@ class Mark:
         stripped = _replace(texts, pattern, "")
         if self.is_currency:
             return stripped
+        gaps = pc.match_substring_regex(stripped, f"^{_GAP_PATTERN}$")
+        stripped = pc.if_else(gaps, pa.scalar(None, pa.string()), stripped)
         return _only_marked(texts, stripped)
 
 
@@ -167,6 +182,9 @@ def detect_mark(sample: Sequence[str]) -> Mark | None:
     if common.before:
         dashes = re.compile(f"{_escape(common.before)}[{_SPACE_MARKS}]*-+")
         count += sum(dashes.fullmatch(text) is not None for text in sample)
+    if common.after:
+        gaps = re.compile(f"{_GAP_PATTERN}[{_SPACE_MARKS}]*{_escape(common.after)}")
+        count += sum(gaps.fullmatch(text) is not None for text in sample)
     is_repeated = count > 1 or common.is_currency or "%" in (common.before, common.after)
     return common if is_repeated and count >= MARKED_SHARE * len(sample) else None
 

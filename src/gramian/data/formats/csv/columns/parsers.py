@@ -20,6 +20,9 @@ MISSING_TEXTS = (
     *("#CALC!", "#SPILL!", "#FIELD!", "#BLOCKED!", "#CONNECT!", "#GETTING_DATA", "#UNKNOWN!"),
     *("1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
     *("missing", "not available", "no data", "keine Angabe", "s/d", "n. a.", "n. d.", "k. A."),
+    *("not applicable", "not reported", "undefined", "[null]", "<null>", "(blank)"),
+    *("n.v.t.", "b.d.", "н/д", "нет данных"),
+    *(":", "*", "\u2212", "----"),  # of statistical offices
     *("0000-00-00", "0000-00-00 00:00:00", "00.00.0000", "00/00/0000"),
     *("*" * stars for stars in range(5, 13)),  # a field of Fortran that is too narrow
 )
@@ -28,6 +31,12 @@ either case. In a column of text only the empty one does: there "?" or "None" ma
 a class."""
 
 _MISSING_KEYS = pa.array(sorted({text.lower() for text in MISSING_TEXTS}))
+
+_UNSEEN_LETTERS = "[\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]"
+"""Letters of no width, which copies from web pages and calendars hold."""
+
+_WIDE_LETTERS = "[\uff01-\uff5e℃℉㎏㎜㎝㎞㎡㎥]"
+"""Letters of the width of Chinese ones, and units in one sign."""
 
 Parse = Callable[[pa.Array], pa.Array]
 
@@ -85,11 +94,20 @@ def clean_texts(texts: pa.Array, gaps: Collection[str] = ()) -> pa.Array:
     gaps : collection of str
         Texts that stand for one besides `MISSING_TEXTS`.
     """
-    bare = pc.utf8_trim_whitespace(texts)
+    bare = pc.utf8_trim_whitespace(_usual_letters(texts))
     missing = pc.is_in(pc.utf8_lower(bare), value_set=_MISSING_KEYS)
     if gaps:
         missing = pc.or_(missing, pc.is_in(bare, value_set=pa.array(sorted(gaps))))
     return pc.if_else(missing, pa.scalar(None, pa.string()), bare)
+
+
+def _usual_letters(texts: pa.Array) -> pa.Array:
+    """Return texts without letters of no width, and with usual letters for wide ones."""
+    if pc.all(pc.string_is_ascii(texts)).as_py() is not False:
+        return texts
+    texts = pc.replace_substring_regex(texts, pattern=_UNSEEN_LETTERS, replacement="")
+    is_wide = pc.match_substring_regex(texts, _WIDE_LETTERS)
+    return pc.if_else(is_wide, pc.utf8_normalize(texts, form="NFKC"), texts)
 
 
 def _as_text(texts: pa.Array) -> pa.Array:
@@ -130,9 +148,11 @@ def _check_codes(texts: pa.Array, values: pa.Array) -> None:
 
 
 def are_digits(texts: pa.Array) -> bool:
-    """Return whether all texts that are not missing are digits, perhaps with a sign."""
+    """Return whether all texts that are not missing are digits, perhaps with a sign or a point."""
     values = clean_texts(texts).drop_null()
-    return len(values) > 0 and bool(pc.all(pc.match_substring_regex(values, r"^[+-]?\d+$")).as_py())
+    return len(values) > 0 and bool(
+        pc.all(pc.match_substring_regex(values, r"^[+-]?\d+\.?\d*$")).as_py()
+    )
 
 
 def _integer(texts: pa.Array) -> pa.Array:
@@ -220,6 +240,8 @@ BOOLEAN_READINGS = tuple(
             "vrai/faux",
             "verdadero/falso",
             "vero/falso",
+            *("tak/nie", "ano/ne", "áno/nie", "da/ne", "evet/hayır", "igen/nem", "kyllä/ei"),
+            *("ναι/όχι", "はい/いいえ", "是/否", "예/아니오"),
         ),
     )
 )

@@ -13,6 +13,7 @@ from .clocks import clock_readings, worded_durations
 from .dates import (
     COMPACT_DAYS,
     FORMAT_NAME,
+    are_seasons,
     dates_of_numbers,
     digit_dates,
     format_reading,
@@ -32,7 +33,7 @@ ALL_READINGS = (
 )
 """In the order of preference."""
 
-DIGIT_READINGS = {COMPACT_DAYS: 8, "%H%M": 4, "%m.%Y": 0}
+DIGIT_READINGS = {COMPACT_DAYS: 8, "%H%M": 4, "%H%M%S": 6, "%m.%Y": 0}
 """Readings of dates and times whose texts other libraries read as numbers, and how many digits such
 a number has; 0 if it cannot be a date again."""
 
@@ -48,9 +49,10 @@ def late_readings(sample: Sequence[str]) -> tuple[Reading, ...]:
     sample : sequence of str
         Values of the column, from which the currency or unit of marked numbers is taken.
     """
+    dates = [date for date in WORDED_DATES if not are_seasons(date, sample)]
     mark = detect_mark(sample)
     marked = () if mark is None else marked_numbers(mark)
-    return (*WORDED_DATES, *marked, *WORDED_DURATIONS)
+    return (*dates, *marked, *WORDED_DURATIONS)
 
 
 @cache
