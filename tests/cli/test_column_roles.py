@@ -92,6 +92,7 @@ def test_weights_by_name(report, data, tmp_path):
         (("--groups", "w", "--folds", "2"), {"cv": 2}, {"groups": "w"}),
         (("--order", "b"), {}, {"order": "b"}),
         (("--folds", "4"), {"cv": 4}, {}),
+        (("--folds", "w"), {}, {"folds": "w"}),
     ],
 )
 def test_folds_by_name(report, data, tmp_path, options, settings, roles):
@@ -106,7 +107,7 @@ def test_folds_by_name(report, data, tmp_path, options, settings, roles):
     np.testing.assert_allclose(found.predict(TABLE), expected.predict(TABLE), rtol=1e-6)
     tuned = report("tune", data, "--target", "y", "--drop", "z", "--budget", "1e6", *options)
     assert f"--kernel {found.model_.info['members'][0]['kernel']} " in tuned["command"]
-    assert ("--drop w" in tuned["command"]) == ("--groups" in options)
+    assert ("--drop w" in tuned["command"]) == ("w" in options)
 
 
 def test_folds_are_of_a_search(gramian, data, tmp_path):

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from plain import PLAIN
-from sklearn.model_selection import GroupKFold, TimeSeriesSplit
+from sklearn.model_selection import GroupKFold, PredefinedSplit, TimeSeriesSplit
 
 from gramian import KernelRidge, KernelRidgeClassifier, KernelRidgeCV
 from gramian.data import as_table
@@ -166,6 +166,28 @@ def test_groups_and_order_by_name_need_no_splitter(form: str, tmp_path: Path) ->
     assert found.best_score_ == expected.best_score_
 
 
+@pytest.mark.parametrize("values", [(0, 1, 2), (-1, 3, 7), ("a", "b", "-1")])
+@pytest.mark.parametrize("form", ["frame", "csv", "values"])
+def test_folds_by_name_are_those_of_predefined_split(
+    values: tuple[Any, ...], form: str, tmp_path: Path
+) -> None:
+    frame = FRAME[["size"]].assign(y=2 * FRAME["size"] + 0.1 * FRAME["y"])
+    fold = np.array(values)[np.arange(N) * 7 % 3]
+    table: Any = frame.assign(fold=fold)
+    if form == "csv":
+        table = save(table, tmp_path, form)
+    codes = {value: i for i, value in enumerate(v for v in values if str(v) != "-1")}
+    pairs = list(PredefinedSplit([codes.get(value, -1) for value in fold.tolist()]).split())
+    settings: dict[str, Any] = {"budget": 1_000_000, "random_state": 0}
+    expected = KernelRidgeCV(cv=pairs, **settings).fit(frame, "y")
+    if form == "values":
+        found = KernelRidgeCV(**settings).fit(frame, "y", folds=fold)
+    else:
+        found = KernelRidgeCV(**settings).fit(table, "y", folds="fold")
+    assert found.feature_names_in_.tolist() == ["size"]
+    assert found.best_score_ == pytest.approx(expected.best_score_, rel=1e-9)
+
+
 def test_groups_beside_rows_without_a_target() -> None:
     groups = np.arange(N) // 10
     settings: dict[str, Any] = {"budget": 1_000_000, "random_state": 0}
@@ -184,7 +206,10 @@ def test_groups_beside_rows_without_a_target() -> None:
         ({"cv": [([0], [1])]}, {"groups": "town"}, "cv must be None, a number or a splitter"),
         ({"cv": GroupKFold(2), "test_fraction": 0.2}, {"groups": "town"}, "with test_fraction"),
         ({}, {"groups": "town", "order": "w"}, "groups and order cannot be combined"),
+        ({}, {"folds": "town", "order": "w"}, "order and folds cannot be combined"),
+        ({"cv": 3}, {"folds": "town"}, "folds defines the folds: leave cv out"),
         ({}, {"groups": "one"}, "at least two different values"),
+        ({}, {"folds": "one"}, "folds must have at least two different values"),
         ({}, {"groups": "holed"}, r"the groups 'holed' is missing in 1 rows, .* row 3"),
         ({}, {"order": [1, 2]}, "order must have one value for each of 120 rows"),
         ({}, {"order": "q"}, "no column q"),

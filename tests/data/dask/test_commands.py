@@ -186,6 +186,17 @@ def test_what_does_not_go_with_a_cluster(folder, tmp_path, capsys):
     assert "--dask requires DATA to be a folder of .parquet files" in capsys.readouterr().err
 
 
+def test_options_of_rows_are_refused_on_a_cluster(folder, tmp_path, capsys):
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, dashboard_address=":0", host="127.0.0.1"
+    ) as made:
+        given = ("--dask", made.scheduler_address, "--out", tmp_path / "m")
+        for option in (("--drop-missing-target",), ("--weight", "a")):
+            assert run("fit", folder, *MODEL, *given, *option) == 2
+            assert f"{option[0]} cannot be combined with --dask" in capsys.readouterr().err
+    assert not (tmp_path / "m").exists()
+
+
 def test_without_the_extra(folder, tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "gramian.data.dask.connect", None)
     assert run("fit", folder, *MODEL, "--dask", "local:1", "--out", tmp_path / "m") == 2

@@ -155,8 +155,9 @@ def _options_of_data(options: FitOptions) -> list[str]:
     targets = [target] if isinstance(target, str) else target
     words = [word for name in targets for word in ("--target", name)]
     words += ["--drop-missing-target"] if options.drop_missing_target else []
-    # A single fit has no option for groups: their column must be left out, as the search did.
-    words += ["--drop", options.groups] if options.groups and not options.features else []
+    # A single fit has no option for folds: their columns must be left out, as the search did.
+    roles = () if options.features else (options.groups, options.fold_column)
+    words += [word for name in roles if name is not None for word in ("--drop", name)]
     names = ("features", "drop", "strict", "weight", "validation", "metric")
     for name in (*names, *sorted(READING_OPTIONS)):
         value, option = getattr(options, name), f"--{name.replace('_', '-')}"

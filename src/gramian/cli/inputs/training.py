@@ -213,7 +213,8 @@ def open_training(data: Path, options: FitOptions) -> Training:
     opened = as_table(data, options=replace(read, labels=options.target))
     features = column_names(options.features, opened.names)
     dropped = column_names(options.drop, opened.names) or ()
-    dropped = (*dropped, *(name for name in (options.weight, options.groups) if name is not None))
+    roles = (options.weight, options.groups, options.fold_column)
+    dropped = (*dropped, *(name for name in roles if name is not None))
     read = replace(read, strict=options.strict)
     table = _open(opened, options, features, dropped, read)
     classification = task.is_classification(table, options)
@@ -232,17 +233,21 @@ def open_training(data: Path, options: FitOptions) -> Training:
 
 def read_folds(source: TrainingTable, options: FitOptions) -> object:
     """Return the folds of a search by its options: a number, pairs of row numbers, or None."""
-    if options.groups is None and options.order is None:
-        return options.folds
+    count = None if options.fold_column is not None else options.fold_count
+    names = {"groups": options.groups, "order": options.order, "folds": options.fold_column}
+    if all(name is None for name in names.values()):
+        return count
     if source.table.remote:
-        raise ValueError("--groups and --order cannot be combined with --dask: leave them out")
+        raise ValueError(
+            "--groups, --order and --folds COLUMN cannot be combined with --dask: leave them out"
+        )
     values = [
         None if name is None else role_column(source.table, name, role)
-        for role, name in (("groups", options.groups), ("order", options.order))
+        for role, name in names.items()
     ]
     from ...estimators.search.groups import folds_by_column
 
-    return folds_by_column(options.folds, np.asarray(source.y), *values)
+    return folds_by_column(count, np.asarray(source.y), *values)
 
 
 def _read_weights(table: TrainingTable, name: str) -> Array:

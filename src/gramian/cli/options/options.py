@@ -8,6 +8,7 @@ rest.
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
@@ -130,9 +131,13 @@ FoldOrder = Annotated[
         "before it.",
     ),
 ]
-FoldCount = Annotated[
-    int | None,
-    _option(SEARCH, "Number of folds; by default rows are held out, and groups have up to five."),
+Folds = Annotated[
+    str | None,
+    _option(
+        SEARCH,
+        "Number of folds, or the column of the fold of each row, -1 for rows in none, which is no "
+        "feature; by default rows are held out, and groups have up to five.",
+    ),
 ]
 Blend = Annotated[
     str | None,
@@ -179,7 +184,7 @@ class FitOptions(ReadingOptions):
     blend: Blend = None
     groups: FoldGroups = None
     order: FoldOrder = None
-    folds: FoldCount = None
+    folds: Folds = None
     learn_metric: Annotated[
         bool,
         _option(MODEL_PANEL, "Learn first, on a sample, which features and directions matter."),
@@ -215,6 +220,17 @@ class FitOptions(ReadingOptions):
     seed: Seed = 0
     parameters: Mapping[str, Any] = field(default_factory=dict)
     given_names: frozenset[str] = frozenset()
+
+    @property
+    def fold_count(self) -> int | None:
+        """Number of folds of a search, if one is given."""
+        return None if self.folds is None or self.fold_column is not None else int(self.folds)
+
+    @property
+    def fold_column(self) -> str | None:
+        """Column of the fold of each row, if one is given instead of a number."""
+        is_number = self.folds is None or re.fullmatch(r"[+-]?\d+", self.folds) is not None
+        return None if is_number else self.folds
 
     @property
     def of_a_model(self) -> tuple[str, ...]:
@@ -289,7 +305,7 @@ class TuneOptions(ReadingOptions):
     blend: Blend = None
     groups: FoldGroups = None
     order: FoldOrder = None
-    folds: FoldCount = None
+    folds: Folds = None
     seed: Seed = 0
     parameters: Mapping[str, Any] = field(default_factory=dict)
     given_names: frozenset[str] = frozenset()

@@ -29,6 +29,7 @@ OPTION_OF_PARAMETER = {
     "target": "--target",
     "groups": "--groups",
     "order": "--order",
+    "folds": "--folds",
     "out": "--out",
     "budget": "--budget",
     "scoring": "--scoring",

@@ -91,6 +91,10 @@ class TrainingTable:
         # Targets of a remote table stay with their rows: the pass over the features finds gaps and
         # copies.
         if target is not None and table.remote:
+            if drop_missing_target:
+                raise ValueError(
+                    "--drop-missing-target cannot be combined with --dask: leave one out"
+                )
             check_columns(table.where, table.names, target)
             return cls(table, chosen, target, table.remote_columns(target))
         refuse_odd_targets(table, target or ())
@@ -126,8 +130,6 @@ def drop_missing_target_rows(
     """
     if target is None:
         raise TextError("{drop_missing_target=True} needs the name of the target, not its values")
-    if table.remote:
-        raise ValueError("--drop-missing-target cannot be combined with --dask: leave one out")
     has_target = has_values(table, target)
     if has_target.all():
         return table, None

@@ -69,6 +69,7 @@ class KernelRidgeClassifierCV(KernelClassifier, KernelRidgeSearch):
         columns: Columns = None,
         groups: Groups = None,
         order: Groups = None,
+        folds: Groups = None,
         drop_missing_target: bool = False,
         read: Read = None,
     ) -> KernelRidgeClassifierCV:
@@ -101,10 +102,10 @@ class KernelRidgeClassifierCV(KernelClassifier, KernelRidgeSearch):
             rng = Generators.from_random_state(np.random.RandomState(seed))
             X = tables.with_read_options(X, y, read)
             whole_rows, classes = self._classification_data(
-                X, y, sample_weight, columns, self._settings(), rng, groups,
-                drop_missing_target, order,
+                X, y, sample_weight, columns, self._settings(), rng,
+                groups if folds is None else folds, drop_missing_target, order,
             )  # fmt: skip
-            settings = with_folds(settings, self, whole_rows, groups, order)
+            settings = with_folds(settings, self, whole_rows, groups, order, folds)
             self._search(settings, whole_rows, seed)
             self.classes_ = classes
         return self

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import GroupKFold, TimeSeriesSplit
+from sklearn.model_selection import GroupKFold, PredefinedSplit, TimeSeriesSplit
 
 from ..._messages.errors import ParameterError, TextError
 from ...data.tables.target import role_column
@@ -27,8 +27,9 @@ def with_folds(
     dataset: Whole,
     groups: Groups,
     order: Groups,
+    folds: Groups = None,
 ) -> SearchSettings:
-    """Return the settings with the folds that groups of rows, or their order, define.
+    """Return the settings with the folds that a column or values define.
 
     Parameters
     ----------
@@ -36,24 +37,25 @@ def with_folds(
     estimator : KernelRidgeSearch
     dataset : Whole
         All rows of the fit.
-    groups, order : str, array-like of shape (n,) or None
-        The name of a column of the table, or values; without both the settings stay as they are.
+    groups, order, folds : str, array-like of shape (n,) or None
+        The name of a column of the table, or values; without any the settings stay as they are.
 
     Raises
     ------
     ValueError
         As in `folds_by_column`; or if other rows are held out, which the groups do not divide.
     """
-    if groups is None and order is None:
+    roles = {"groups": groups, "order": order, "folds": folds}
+    if all(value is None for value in roles.values()):
         return settings
     if estimator.test_fraction is not None or estimator.conformal is not None:
         raise TextError(
-            "{groups} and {order} cannot be combined with {test_fraction} or {conformal}, which "
-            "hold out rows at random; leave these out"
+            "{groups}, {order} and {folds} cannot be combined with {test_fraction} or "
+            "{conformal}, which hold out rows at random; leave these out"
         )
     # Splitters may stratify by the target; of a table it is read already.
     y = np.asarray(dataset.data.targets) if isinstance(dataset, WholeRows) else None
-    values = [groups, order]
+    values = list(roles.values())
     if isinstance(dataset, WholeTable):
         y, stays = dataset.table.y, dataset.table.has_target
         values = [
@@ -62,23 +64,28 @@ def with_folds(
             else value
             if value is None or stays is None
             else np.asarray(value)[stays]
-            for role, value in (("groups", groups), ("order", order))
+            for role, value in roles.items()
         ]
     return replace(settings, cv=folds_by_column(estimator.cv, np.asarray(y), *values))
 
 
 def folds_by_column(
-    cv: object, y: np.ndarray, groups: object = None, order: object = None
+    cv: object,
+    y: np.ndarray,
+    groups: object = None,
+    order: object = None,
+    folds: object = None,
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return folds that keep groups of rows together, or whose rows follow the rows to learn from.
+    """Return folds that values of the rows define.
 
     Parameters
     ----------
     cv : int, splitter or None
         Five folds by default, or as many as there are groups.
     y : ndarray of shape (n,) or (n, t)
-    groups, order : array-like of shape (n,), or None
-        One of both.
+    groups, order, folds : array-like of shape (n,), or None
+        One of them: rows of a group are in one fold; a fold follows the rows to learn from; or
+        rows of equal values are a fold, but for -1, which is in none, as in PredefinedSplit.
 
     Returns
     -------
@@ -88,10 +95,14 @@ def folds_by_column(
     Raises
     ------
     ValueError
-        If `cv` has pairs, both are given, or values are missing or too few.
+        If `cv` has pairs, several are given, or values are missing or too few.
     """
-    if groups is not None and order is not None:
-        raise TextError("{groups} and {order} cannot be combined: leave one of them out")
+    roles = {"groups": groups, "order": order, "folds": folds}
+    given_roles = [f"{{{role}}}" for role, value in roles.items() if value is not None]
+    if len(given_roles) > 1:
+        raise TextError(f"{' and '.join(given_roles)} cannot be combined: leave one of them out")
+    if folds is not None:
+        return _given_folds(cv, _values_of_rows("folds", folds, len(y)))
     if not (cv is None or isinstance(cv, int) or is_splitter(cv)):
         raise ParameterError("cv", cv, "None, a number or a splitter, with groups or an order")
     splitter: Any = cv  # the protocol of splitters has no groups
@@ -111,6 +122,18 @@ def folds_by_column(
             raise ValueError("groups must have at least two different values, but they have one")
         splitter = GroupKFold(min(USUAL_FOLDS, count) if cv is None else cv)
     return list(splitter.split(placeholder, y, values))
+
+
+def _given_folds(cv: object, values: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    if cv is not None:
+        raise TextError("{folds} defines the folds: leave {cv} out")
+    numbers, codes = np.unique(values, return_inverse=True)
+    is_fold = np.array([str(number) not in ("-1", "-1.0") for number in numbers])
+    if len(numbers) < 2:
+        raise ValueError("folds must have at least two different values, but they have one")
+    # PredefinedSplit takes the numbers of test folds, and -1 for rows that are in none of them.
+    test_folds = np.where(is_fold, np.arange(len(numbers)), -1)[codes.reshape(-1)]
+    return list(PredefinedSplit(test_folds).split())
 
 
 def _values_of_rows(name: str, given: object, count: int) -> np.ndarray:

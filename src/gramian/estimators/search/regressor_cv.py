@@ -162,6 +162,7 @@ class KernelRidgeCV(KernelRegressor, KernelRidgeSearch):
         columns: Columns = None,
         groups: Groups = None,
         order: Groups = None,
+        folds: Groups = None,
         drop_missing_target: bool = False,
         read: Read = None,
     ) -> KernelRidgeCV:
@@ -175,6 +176,9 @@ class KernelRidgeCV(KernelRegressor, KernelRidgeSearch):
         order : str or array-like of shape (n,), optional
             The name of a column of X, such as a day, or values: each of ``cv`` folds, five by
             default, is predicted from the rows before it, as by TimeSeriesSplit.
+        folds : str or array-like of shape (n,), optional
+            The name of a column of X, which is then no feature, or values: rows of equal values are
+            a fold, but for -1, which is in none, as in PredefinedSplit. Without ``cv``.
         X, y, sample_weight, columns, drop_missing_target, read : as in `KernelRidge.fit`
 
         Returns
@@ -194,9 +198,9 @@ class KernelRidgeCV(KernelRegressor, KernelRidgeSearch):
             rng = Generators.from_random_state(np.random.RandomState(seed))
             X = tables.with_read_options(X, y, read)
             whole_rows = self._regression_data(
-                X, y, sample_weight, columns, self._settings(), rng, groups,
-                drop_missing_target, order,
+                X, y, sample_weight, columns, self._settings(), rng,
+                groups if folds is None else folds, drop_missing_target, order,
             )  # fmt: skip
-            settings = with_folds(settings, self, whole_rows, groups, order)
+            settings = with_folds(settings, self, whole_rows, groups, order, folds)
             self._search(settings, whole_rows, seed)
         return self
