@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 import typer
-from plain import PLAIN
+from plain import PLAIN, PLAIN_OPTIONS
 
 import gramian
 from gramian import kernels, solvers
@@ -63,6 +63,20 @@ def test_info_of_a_wide_model_has_two_screens(request, report, tmp_path):
     everything = command("info", model, "--all").out
     assert everything.count("\ncolumns measurement number") == 2000
     assert len(report("info", model)["columns"]) == 2000
+
+
+def test_a_fit_of_a_wide_table_groups_its_columns(request, tmp_path):
+    run = request.getfixturevalue("gramian")
+    columns = {f"x{j}": np.arange(20.0) ** (j % 7) for j in range(300)}
+    data = tmp_path / "wide.csv"
+    table = pd.DataFrame({**columns, "t": ["a", "b"] * 10, "y": np.sin(np.arange(20))})
+    table.to_csv(data, index=False)
+    command = ("fit", data, "--target", "y", *PLAIN_OPTIONS, "--out", tmp_path / "m.model")
+    shown = run(*command).out
+    assert len(shown.splitlines()) < 48
+    assert "columns (257) number, standardised" in shown
+    assert "(257; gramian info --all shows all)" in shown
+    assert len(json.loads(run(*command, "--json").out)["columns"]) == 301
 
 
 def test_info_about_this_installation(report):

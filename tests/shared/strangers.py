@@ -285,6 +285,16 @@ STRANGERS = {
         "quotes", "'a','b'\n'1','x, y'\n'2','z'\n",
         columns(a=("integer", 1, 2), b=("text", "x, y", "z")),
     ),
+    "strokes around names": Neighbour(
+        "quotes", "'a'\t'b'\n1\t2\n3\t4\n", columns(a=("integer", 1, 3), b=("integer", 2, 4))
+    ),
+    "years without names": Neighbour(
+        "no names", "Oslo|2011\nBergen|2012\nMoss|2015\n", refused="no header line"
+    ),
+    "a year above counts": Neighbour(
+        "names", "town,2011\nOslo,5\nBonn,1999\n",
+        {"town": ("text", ["Oslo", "Bonn"]), "2011": ("integer", [5, 1999])},
+    ),
     "a separator of two bars": Neighbour(
         "separators", "a||b||c\n" + BODY.replace(",", "||"), towns()
     ),

@@ -98,14 +98,15 @@ def fit(
             report = run(
                 data, options, out, checkpoint, history, checkpoint_every, std, calibration
             )
-        show(report, as_json)
+        show(report, as_json, "gramian info --all")
     else:
         from ..callbacks import Checkpoint
         from .commands.search import fit as search
 
         # ``--dask`` is an option of a single fit: a search always reads local rows.
         callback = None if checkpoint is None else Checkpoint(checkpoint)
-        show(search(data, options, out, history, std, calibration, callback), as_json)
+        report = search(data, options, out, history, std, calibration, callback)
+        show(report, as_json, "gramian info --all")
 
 
 @app.command(epilog="Example: " + COMMAND_EXAMPLES["tune"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 from pathlib import PurePath
 from typing import Any, Protocol, runtime_checkable
 
@@ -27,11 +28,24 @@ class Table(Protocol):
         """Return the entry for JSON."""
 
 
-def show(report: Report, as_json: bool) -> None:
-    """Print a report to stdout: one JSON object, or one line per entry."""
+SHOWN_NAMES = 10
+"""Names of a list that are shown, and columns that have a line of their own."""
+
+SHOWN_LETTERS = 100
+"""Letters of these names, beyond the first one."""
+
+
+def show(report: Report, as_json: bool, hint: str | None = None) -> None:
+    """Print a report to stdout: one JSON object, or one line per entry.
+
+    With `hint`, a command that lists them, many columns are grouped by encoding.
+    """
     if as_json:
         typer.echo(escape_json_controls(to_json(report)))
         return
+    columns = report.get("columns")
+    if hint is not None and isinstance(columns, Mapping) and len(columns) > SHOWN_NAMES:
+        report = {**report, "columns": group_columns(columns, hint)}
     entries = list(lines_of(report))
     width = max(len(name) for name, _ in entries)
     for name, value in entries:
@@ -41,6 +55,32 @@ def show(report: Report, as_json: bool) -> None:
         typer.echo(f"{name:<{width}}  {lines[0] if lines else ''}".rstrip())
         for line in lines[1:]:
             typer.echo(line)
+
+
+def shorten(value: Any, hint: str = "--all") -> Any:
+    """Return a value, or nested values, with the first names of long lists."""
+    if isinstance(value, Mapping):
+        return {name: shorten(inner, hint) for name, inner in value.items()}
+    is_list = isinstance(value, list | tuple) and not any(isinstance(x, Mapping) for x in value)
+    if not is_list or len(value) <= SHOWN_NAMES:
+        return value
+    lengths = accumulate(len(str(name)) for name in value[:SHOWN_NAMES])
+    count = max(1, sum(length <= SHOWN_LETTERS for length in lengths))
+    return [*value[:count], f"... ({len(value):,}; {hint} shows all)"]
+
+
+def group_columns(columns: Mapping[str, str], hint: str = "--all") -> dict[str, str]:
+    """Return the names of columns by their encoding, the most frequent first."""
+    names: dict[str, list[str]] = {}
+    for name, text in columns.items():
+        names.setdefault(text, []).append(name)
+    frequent_first = sorted(names.items(), key=lambda group: -len(group[1]))
+    shown = {
+        f"({len(group):,}) {text}": ", ".join(map(str, shorten(group, hint)))
+        for text, group in frequent_first[:SHOWN_NAMES]
+    }
+    more_count = sum(len(group) for _, group in frequent_first[SHOWN_NAMES:])
+    return shown | ({"others": f"{more_count:,}; {hint} shows all"} if more_count else {})
 
 
 def to_json(value: object) -> str:

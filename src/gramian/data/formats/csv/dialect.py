@@ -244,6 +244,9 @@ def _header(path: Path, layout: Layout, options: ReadOptions) -> tuple[tuple[str
     if layout.comment_names is not None:
         return tuple(name.strip() for name in layout.comment_names), 0, 0
     names = tuple(name.strip() for name in layout.rows[0])
+    # Some programs put strokes around the names alone.
+    if all(re.fullmatch("'[^']+'", name) for name in names):
+        names = tuple(name[1:-1] for name in names)
     if options.header is None:
         _check_names(path, names, layout)
     if layout.has_row_names:

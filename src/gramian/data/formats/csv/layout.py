@@ -31,6 +31,9 @@ SAMPLE_ROWS = 100
 NAME_YEARS = range(1500, 2200)
 """Numbers that are often names of columns."""
 
+NEAR_YEARS = 60
+"""Distance of years below a year up to which it is no name of a column."""
+
 NUMBER_PATTERN = re.compile(r"[+-]?(\d[\d.,]*|[.,]\d+)([eE][+-]?\d+)?")
 RULE_PATTERN = re.compile(":?[-=]+:?")
 """Field of a line between names and values, as Markdown and databases write it."""
@@ -95,7 +98,9 @@ class Layout:
         first = [text.strip() for text in rows[0]]
         if not numeric or not all(is_number(first[j]) for j in numeric):
             return False
-        is_value = not _are_names([first[j] for j in numeric])
+        is_value = not _are_names([first[j] for j in numeric]) or (
+            len(numeric) == 1 and _are_near(first[numeric[0]], [row[numeric[0]] for row in below])
+        )
         is_repeated = any(
             first[j] and any(row[j].strip() == first[j] for row in below)
             for j in range(self.width)
@@ -151,6 +156,14 @@ def _are_names(texts: Sequence[str]) -> bool:
     steps = {after - before for before, after in pairwise(numbers)}
     is_count = min(steps) > 0 and len(steps) == 1 if steps else numbers[0] in (0, 1)
     return is_count or all(number in NAME_YEARS for number in numbers)
+
+
+def _are_near(name: str, texts: Sequence[str]) -> bool:
+    """Return whether all values below a year are years near it."""
+    values = [text.strip() for text in texts if text.strip()]
+    return name.isdigit() and all(
+        value.isdigit() and abs(int(value) - int(name)) <= NEAR_YEARS for value in values
+    )
 
 
 def is_number(text: str) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from ....rows import arrow_compute as pc
-from .parsers import CODE_PATTERN, Reading, clean_texts
+from .parsers import CODE_PATTERN, NUMBER_READINGS, Reading, clean_texts
 
 ODD_SHARE = 0.02
 """Share of the values of a column that may be odd. Typing errors and notes are rarer; codes that
@@ -53,11 +53,14 @@ def _unread(reading: Reading, texts: pa.Array, limit: int) -> np.ndarray | None:
     is_matching = matching.to_numpy(zero_copy_only=False)
     matching_places = np.flatnonzero(is_matching)
     odd = len(texts) - len(matching_places)
-    unread = (
-        None
-        if odd > limit
-        else _bisect(reading, texts.take(pa.array(matching_places)), limit - odd)
-    )
+    if odd > limit:
+        return None
+    matching_texts = texts.take(pa.array(matching_places))
+    if reading.mark is not None:
+        # Marks are removed once, not for each half that is parsed.
+        matching_texts = reading.mark.strip(matching_texts)
+        reading = next(plain for plain in NUMBER_READINGS if plain.name == reading.name)
+    unread = _bisect(reading, matching_texts, limit - odd)
     return (
         None
         if unread is None
