@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -284,6 +285,31 @@ def test_dates_become_elapsed_time_year_and_cycles() -> None:
     )  # fmt: skip
     row = encoded(fit, {"d": [dt.date(2021, 4, 1)]})[0]
     assert row[2:] == pytest.approx([1, 0, 0, 1], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("matters", "cycles"),
+    [
+        (lambda d: 0.0, ""),
+        (lambda d: np.cos(d.month / 2), ", month as a cycle"),
+        (lambda d: d.weekday() == 6, ", weekday as a cycle"),
+        (lambda d: (d.day > 15) + (d.hour < 6), ", day and hour as cycles"),
+    ],
+)
+@pytest.mark.parametrize("seed", range(3))
+def test_cycles_are_those_that_predict_held_out_rows(
+    matters: Callable[[dt.datetime], float], cycles: str, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    hours = rng.integers(8760, size=900).tolist()
+    days = [dt.datetime(2021, 1, 1) + dt.timedelta(hours=hour) for hour in hours]
+    y = np.array([matters(day) for day in days]) + 0.5 * rng.normal(size=900) + 1e6
+    fit = fitted({"d": days}, y)
+    assert fit.encoding.describe() == {"d": "date: elapsed" + cycles}
+    # Of few rows, and of targets that do not vary, all cycles are kept.
+    for targets, rows in ((y, 60), (np.ones(900), 900)):
+        fit = fitted({"d": days[:rows]}, targets[:rows])
+        assert fit.encoding.describe()["d"].endswith("month, day, weekday and hour as cycles")
 
 
 def test_the_same_dates_in_any_type() -> None:

@@ -361,6 +361,7 @@ class TestOtherInput:
             regressor().fit(NUMBERS, "y", columns="a")
 
 
+@pytest.mark.filterwarnings("ignore:.*digits are read as codes in post")
 class TestFilesOfFewRows:
     """A file to predict may hold only such levels as look like something else."""
 

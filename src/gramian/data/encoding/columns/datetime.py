@@ -1,4 +1,4 @@
-"""Dates, times and durations: elapsed time, and cycles where they vary."""
+"""Dates, times and durations: elapsed time, and cycles that held-out rows confirm."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from ...._messages.errors import Text
 from ...rows import arrow_compute as pc
+from ..held_out_gain import HeldOutGain
 from ..kinds import LEAVE_OUT, Kind, column_kind
 from ..moments import Summary
 from ..saved import Saved
@@ -38,7 +39,8 @@ class Date(ColumnEncoding):
     mean, scale : tuple of float
         Mean and scale of the elapsed seconds, and of the year if it varied in training.
     cycles : tuple of str
-        The names among month, day, weekday and hour that varied in training.
+        The names among month, day, weekday and hour that varied in training and that help to
+        predict held-out rows.
     gaps : Gaps
         Treatment of gaps: the median, in seconds, fills them.
     """
@@ -164,7 +166,7 @@ def _is_zoned(type_: pa.DataType) -> bool:
 @column_kind("time", "times of day", pa.types.is_time)
 @column_kind("duration", "durations", pa.types.is_duration)
 class DateObserver(Observer):
-    """Observer of dates: mean and scale of elapsed time, and the calendar fields that vary."""
+    """Observer of dates: mean and scale of elapsed time, and the calendar fields that matter."""
 
     def __init__(self, name: str, kind: Kind, zone: str) -> None:
         self.name, self._kind, self._zone = name, kind, zone
@@ -172,6 +174,8 @@ class DateObserver(Observer):
         self.measured = 2 if "date" in kind else 1
         self._low: dict[str, int] = {}
         self._high: dict[str, int] = {}
+        offered = {"time": ("hour",), "duration": ()}.get(kind, tuple(CYCLE_LENGTHS))
+        self._gains = {name: HeldOutGain() for name in offered}
 
     @classmethod
     def of(cls, field: pa.Field, kind: Kind, where: str, settings: Settings) -> DateObserver:
@@ -187,6 +191,9 @@ class DateObserver(Observer):
                 # A part of the calendar that does not vary in training gives no feature.
                 self._low[name] = min(self._low.get(name, present[0]), present.min())
                 self._high[name] = max(self._high.get(name, present[0]), present.max())
+        for name, gain in self._gains.items():
+            turns = [cycle(name, field_values[name][~gaps], count) for count in range(1, 4)]
+            gain.add(np.column_stack(sum(turns, ())), seen.targets[~gaps], seen.folds[~gaps])
         if self.measured == 1:
             return (elapsed,)
         return elapsed, np.where(gaps, np.nan, field_values["year"])
@@ -199,12 +206,12 @@ class DateObserver(Observer):
             return LeftOut(self.name, CONSTANT_COLUMN)
         varied = {name for name in self._low if self._low[name] < self._high[name]}
         kept_summaries = summaries[: 2 if "date" in self._kind and "year" in varied else 1]
-        offered = ("hour",) if self._kind == "time" else tuple(CYCLE_LENGTHS)
         return Date(
             self.name, self._kind, self._zone,
             tuple(summary.mean for summary in kept_summaries),
             tuple(summary.scale for summary in kept_summaries),
-            tuple(name for name in offered if name in varied), Gaps.of(elapsed),
+            tuple(name for name, gain in self._gains.items() if name in varied and gain.is_clear),
+            Gaps.of(elapsed),
         )  # fmt: skip
 
 
@@ -245,7 +252,7 @@ def fields(values: np.ndarray) -> dict[str, np.ndarray]:
     }
 
 
-def cycle(name: str, field: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return sine and cosine of a field of the calendar."""
-    angle = field * (2 * np.pi / CYCLE_LENGTHS[name])
+def cycle(name: str, field: np.ndarray, turns: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    """Return sine and cosine of a field of the calendar, with some turns in its length."""
+    angle = field * (2 * np.pi * turns / CYCLE_LENGTHS[name])
     return np.sin(angle), np.cos(angle)
