@@ -87,6 +87,7 @@ GROUPS = {
     "reliability": {
         "out_of_core": "20 million rows from disk in a bounded memory (about 10 minutes)",
         "text_tables": "tables of text by gramian, DuckDB and polars (about 10 minutes)",
+        "shipped_tables": "files that DuckDB and others ship, by three readers (about 5 minutes)",
         "plans": "memory, evaluations and seconds, planned and spent (about 10 minutes)",
         "faults": "kills, damaged and changed files, full disks, memory (about 10 minutes)",
         "bits": "fits, model files and plans of two commits, compared (about 15 minutes)",
