@@ -21,7 +21,7 @@ from .base import DEFAULT_BLOCK_BYTES, FeatureMap, largest_first
 class NystromMap(FeatureMap):
     r"""Features :math:`f(x) = \Lambda^{-1/2} U^\top k(Z, x)` of m landmarks Z.
 
-    With :math:`k(Z, Z) = U \Lambda U^\top`, their inner products are
+    With :math:`k(Z, Z) = U \Lambda U^\top`, the inner products of the features are
     :math:`\hat K = K_{nm} K_{mm}^+ K_{mn}`. In the space of the kernel, rows are projected on the
     span of the landmarks, so that :math:`0 \preceq \hat K \preceq K`.
 
@@ -31,7 +31,8 @@ class NystromMap(FeatureMap):
     points : Array of shape (m, d)
         The landmarks, dense.
     normalizer : Array of shape (m, s)
-        :math:`U \Lambda^{-1/2}` in float64, largest eigenvalue first.
+        :math:`U \Lambda^{-1/2}` in float64, largest eigenvalue first; s is the number of
+        eigenvalues kept.
     engine : Engine
 
     Notes

@@ -153,7 +153,7 @@ def check_state(state: State, problem: Problem | None = None) -> None:
 
 
 def _field_types(cls: type) -> dict[str, Any]:
-    """Return the types of the fields of a state: arrays have those of jaxtyping."""
+    """Return the types of the fields of a state, with the types of jaxtyping for arrays."""
     # Annotations of arrays have no meaning without jaxtyping, which only a resumed fit imports.
     import jaxtyping
 

@@ -46,12 +46,13 @@ NOT_INTERPRETED = Text(
 
 @dataclass(frozen=True)
 class TritonEngine(Engine):
-    """Tiles that compute distance, profile and sum without writing the kernel matrix to memory.
+    """Engine for NVIDIA GPUs: fused Triton tiles that never write the kernel matrix to memory.
 
-    One program serves all kernels of a distance: it is compiled with the profile of the kernel,
-    the number of features and the padded number of targets, in a second or two for each. Rows are
-    centered by the mean of `z` in float64 and rounded once; sums run in float32 within a tile and
-    in float64 beyond it, in an order that is fixed: there are no atomic additions.
+    A tile computes distances, the profile (the function of the distance that defines the kernel),
+    and sums. Kernels with the same distance share one program. It is compiled, in one or two
+    seconds, for each combination of profile, number of features and padded number of targets. Rows
+    are centered by the mean of `z` in float64 and rounded once. Sums run in float32 within a tile
+    and in float64 beyond it. Their order is fixed, because there are no atomic additions.
 
     Squared distances come from norms and a product, or from differences if features are few or the
     product would lose digits; if float32 cannot keep entries right to 6e-6, `TiledEngine` computes
@@ -59,11 +60,12 @@ class TritonEngine(Engine):
     kernels without a fused profile (linear and polynomial ones, sums and products, kernels
     registered elsewhere): `covers` is False, and this engine raises an error.
 
-    `gradients` are fused for smooth kernels of the Euclidean distance, with ``"3xtf32"`` in place
-    of ``"3xbf16"``; for the Laplacians tiles of `TiledEngine` compute them on the same device.
+    `gradients` is fused for smooth kernels of the Euclidean distance; ``"3xbf16"`` is then replaced
+    by ``"3xtf32"``. Gradients of the Laplacian kernels are computed by `TiledEngine` on the same
+    device.
 
-    `normal` computes entries twice instead of storing them; or, with many features, stores
-    the entries of some rows, if that needs less arithmetic. `symmetric` evaluates each pair once.
+    `normal` evaluates kernel entries twice, or, with many features, stores the entries of some
+    rows if that costs less arithmetic. `symmetric` evaluates each pair once.
 
     Parameters
     ----------
@@ -212,10 +214,11 @@ class TritonEngine(Engine):
 
     @property
     def _tiles(self) -> Tiled:
-        """Tiles of torch on the same device, for products without rows or columns.
+        """Tiles of torch on the same device, for products that the fused tiles cannot compute.
 
-        They also compute in float64 if float32 would lose digits, and, by `choose_covering`, with
-        rows that this engine does not cover: the workspace includes their memory.
+        They handle empty operands, and use float64 where float32 would lose digits.
+        `choose_covering` selects the same tiles for rows that this engine does not cover, so the
+        workspace includes their memory.
         """
         return Tiled(self.device)
 

@@ -69,14 +69,14 @@ class Kernel(ABC):
         return False
 
     def unscaled_features(self, d: int) -> frozenset[int]:
-        """Return the numbers of features, of d, that must not be standardised.
+        """Return the indices of the features, out of d, that must not be standardised.
 
-        Their units and their zero have a meaning. By default the set is empty.
+        The units and the origin of such features have a meaning. Empty by default.
         """
         return frozenset()
 
     def used_features(self, d: int) -> frozenset[int]:
-        """Return the numbers of the features, of d, that this kernel uses; all by default."""
+        """Return the indices of the features, out of d, that this kernel uses; all by default."""
         return frozenset(range(d))
 
     def coordinates(self, points: Float[Array, "n d"]) -> Float[Array, "n p"]:

@@ -1,4 +1,7 @@
-"""Importances of the columns of a table, from the importances of their encoded features."""
+"""Importances of the columns of a table, as sums of the importances of their encoded features.
+
+`KernelModel.feature_importances` computes the importances of features.
+"""
 
 from __future__ import annotations
 

@@ -119,14 +119,16 @@ class Spectrum:
         return losses
 
     def spreads(self, Y: Float[Array, "n t"], shifts: Sequence[float]) -> list[float]:
-        r"""Return the geometric mean variance of one-step-ahead predictions, for each shift.
+        r"""Return, for each shift, a criterion that falls as the marginal likelihood grows.
 
         .. math:: \frac{1}{nt}\, \mathrm{tr}(Y^\top C^{-1} Y)\, \det(C)^{1/n},
             \qquad C = K + s W^{-1}
 
-        up to a factor that depends on the weights alone. Minus half its logarithm is the log
-        marginal likelihood of a Gaussian process, per number of Y and up to a constant, at the most
-        likely amplitude. All rows are centers. Cost: n (t + 1) operations for each shift.
+        Here s is the shift, and a factor that depends on the weights alone is left out. For a
+        Gaussian process with its most likely amplitude, the log marginal likelihood divided by n t
+        is -1/2 times the logarithm of this value, plus a constant. The value is the geometric mean
+        of the variances with which each row is predicted from the rows before it. All rows are
+        centers. Cost: n (t + 1) operations for each shift.
         """
         y = xp.sqrt(xp.to_float64(self.weights))[:, None] * xp.to_float64(Y)
         # In the basis of eigenvectors each shift costs n numbers, after one product for all of

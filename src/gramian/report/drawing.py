@@ -1,4 +1,4 @@
-"""Style of the pictures, and their form in the page."""
+"""Style of the pictures of a report, and their encoding as SVG images in its HTML page."""
 
 from __future__ import annotations
 

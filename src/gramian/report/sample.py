@@ -51,5 +51,5 @@ def draw_sample(n: int, rng: RandomStream) -> Array:
 
 
 def largest_part(parts: tuple[KernelPart, ...], shares: tuple[float, ...]) -> KernelPart:
-    """Return the kernel model of the largest weight."""
+    """Return the kernel model with the largest weight in an average."""
     return parts[int(np.argmax(shares))]

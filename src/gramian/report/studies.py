@@ -143,7 +143,10 @@ class Spectrum:
         return cls(values.clip(min=0))
 
     def effective_dimensions(self, penalties: np.ndarray) -> np.ndarray:
-        """Return the trace of K (K + k penalty I)⁻¹ for each of p penalties, (p,)."""
+        """Return the effective dimension, tr(K (K + k λ I)⁻¹), for each penalty λ.
+
+        k is the number of rows. The result has shape (p,).
+        """
         dimensions: np.ndarray = (self.eigenvalues / (self.eigenvalues + penalties[:, None])).sum(
             axis=1
         )

@@ -117,7 +117,10 @@ def seconds_of_fit(material: Material, stem: Stem, engine: str | Engine) -> floa
 def landmarks_within(
     seconds: float, material: Material, stem: Stem, engine: str | Engine, sizes: Iterable[int]
 ) -> int | None:
-    """Return the first number of landmarks whose fit to all rows takes at most `seconds`."""
+    """Return the first of `sizes` landmarks whose fits to all splits take at most `seconds`.
+
+    None if the fits take longer with each of `sizes`.
+    """
     pair_seconds = seconds_of_evaluation(material, stem, engine)
     for m in sizes:
         total = 0.0

@@ -112,7 +112,7 @@ class Outcome:
         return measure(self._predictions(trial), constant, [METRIC_TABLE["error"]])
 
     def _scores(self, trial: Trial, metric: Metric) -> dict[str, float]:
-        """Return the metric of a trial, from its loss, and of the constant prediction."""
+        """Return the score of a trial, from its loss, and of a constant prediction if defined."""
         values = {metric.name: self.scoring.value(trial.loss, self.result.unit)}
         if metric.is_of_constants and self.constant is not None and trial.values is not None:
             always = self._predictions(trial).constant(self.constant)

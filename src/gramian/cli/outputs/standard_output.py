@@ -13,7 +13,7 @@ STANDARD_OUTPUT = "-"
 
 
 def write_standard_output(write: Callable[[Path], object]) -> None:
-    """Write a table to standard output, by a function that writes a file."""
+    """Write a table to standard output; `write` first writes it to a temporary file."""
     with tempfile.TemporaryDirectory(prefix="gramian-") as folder:
         path = Path(folder) / "predictions.csv"
         write(path)

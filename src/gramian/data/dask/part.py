@@ -175,7 +175,10 @@ def rows_of(path: str) -> int:
 
 
 def bytes_of(rows: ArrayRows) -> int:
-    """Return the bytes of kept rows: Dask would count none, and move the rows."""
+    """Return the bytes of rows in the memory of a worker, for the scheduler of Dask.
+
+    Otherwise Dask would not count the numbers of the rows, and would move them between workers.
+    """
     return len(rows) * rows.width * rows.dtype.itemsize
 
 

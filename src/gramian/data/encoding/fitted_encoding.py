@@ -21,17 +21,18 @@ from .table_encoding import EncodedRows, Encoding
 
 @dataclass(frozen=True, eq=False)
 class FittedEncoding:
-    """An encoding, with means for its training rows that do not use the row's own target.
+    """An encoding, with cross-fitted target means for the encoding of its training rows.
 
     Attributes
     ----------
     encoding : Encoding
         The encoding of new rows.
     folds : ndarray of int8 of shape (n,), or None
-        Folds of the training rows; -1 for rows that did not count. None if no column is encoded by
-        means.
+        Fold of each training row; -1 for rows excluded by `keep`. None if no column is encoded by
+        target means.
     without : mapping of str to ndarray of shape (L + 1, 5, t)
-        Means without each fold, by column.
+        For each such column, the target means of its L levels, and of unknown levels, computed
+        without each of the 5 folds.
     """
 
     encoding: Encoding

@@ -102,7 +102,10 @@ class Training:
     def batches(
         self, names: Sequence[str]
     ) -> Iterator[tuple[pa.RecordBatch, Seen, pa.RecordBatch | None]]:
-        """Yield batches of the rows that count, and of the other rows."""
+        """Yield, for each batch of the table, its kept rows, and its other rows if any.
+
+        The kept rows come with their targets and folds; None stands for no other rows.
+        """
         start = 0
         for batch in self.table.batches(names, max(1, BATCH_NUMBERS // len(names))):
             rows = np.arange(start, start + batch.num_rows)

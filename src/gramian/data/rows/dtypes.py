@@ -1,4 +1,4 @@
-"""Floating-point types that hold the numbers of other types exactly enough."""
+"""Choice of float32 or float64 for numbers of other types, and integers that float64 rounds."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class BlockReduction(ABC, Generic[Result]):
 
 @dataclass(frozen=True, eq=False)
 class Sum(BlockReduction[Array]):
-    """Fold of a block function whose results are added up."""
+    """Reduction that adds up the results of a function of blocks."""
 
     fn: BlockFn
 

@@ -20,15 +20,16 @@ CANONICAL_READINGS = frozenset(
 
 @dataclass
 class OddValues:
-    """Values of a column that its reading cannot read: gaps.
+    """Texts of a column that cannot be parsed as its type, and are read as missing values.
 
     Attributes
     ----------
     count : int
+        Number of such texts.
     first : list of (int, str)
-        The first of them, by row; the header line is row 1.
+        The first such texts with their row numbers; the header is row 1.
     spellings : dict of str to None
-        Different texts, in order.
+        Distinct texts, in order of appearance; at most `STORED_SPELLINGS`.
     written_gap : (int, str) or None
         The first text of the column that usually stands for a gap, such as ``n.d.``, and its row;
         it is not counted.
@@ -40,7 +41,7 @@ class OddValues:
     written_gap: tuple[int, str] | None = None
 
     def add(self, rows: Iterable[int], texts: Iterable[str]) -> None:
-        """Count more of them."""
+        """Count further odd values, and keep the first of them."""
         for row, text in zip(rows, texts, strict=True):
             self.count += 1
             if len(self.first) < SHOWN_VALUES:

@@ -201,7 +201,7 @@ class Compiled:
         return packed
 
     def rowwise(self, values: Array | None) -> Array | None:
-        """Return row-aligned numbers in the dtype of the tiles, row by row."""
+        """Return row-aligned numbers as a C-contiguous array in the dtype of the tiles."""
         return None if values is None else xp.contiguous(xp.cast(xp.detach(values), self.dtype))
 
 

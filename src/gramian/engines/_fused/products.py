@@ -102,7 +102,7 @@ class Fused:
 
     @property
     def features(self) -> int:
-        """Features of a row, including padding."""
+        """Number of features of a row, including padding."""
         return self.left.rows.shape[1]
 
     @property

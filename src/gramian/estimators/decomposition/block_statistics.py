@@ -85,7 +85,7 @@ class ProductsOfCodes(BlockReduction[Products]):
     features: FeatureMap
 
     def __call__(self, start: int, block: Array, *rowwise: Array) -> Products:
-        """Return the sums of the first block."""
+        """Return the number of rows, H'H and H'X of one block, as new arrays."""
         s = self.features.width
         # Both by columns, as LAPACK reads them: `PreImage.build` then solves without copies.
         gram = la.by_columns(xp.zeros((s, s), xp.float64))

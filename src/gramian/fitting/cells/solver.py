@@ -127,7 +127,7 @@ class CellSolver:
         raise FloatingPointError("the solver diverged in a cell; raise the penalty")
 
     def solver(self, rows: RowSource, targets: int) -> tuple[Solver[Any, Any], FitSize]:
-        """Return the solver of a cell for the shape and the type of its rows."""
+        """Return the solver of a cell, chosen by its rows' shape and dtype, and the fit's size."""
         _, size = solver_choice.solver_and_size(self.settings, rows, targets)
         solver = solver_choice.after_choices(self.settings, self.user_settings, size)
         limit = self.settings.limit

@@ -90,7 +90,10 @@ class Comparison(Protocol):
         """
 
     def beyond(self, scored: Scored) -> Scored:
-        """Return the best of this penalty and smaller penalties, whose fits cost more."""
+        """Return `scored`, or a better score of its kernel with a smaller penalty.
+
+        Fits with smaller penalties cost more.
+        """
 
     def of_all_targets(self, scored: Scored) -> HeldValues | None:
         """Return predictions of all targets for the held-out rows; None if the fit failed."""

@@ -1,4 +1,4 @@
-"""Held-out rows: folds, problems without them, and errors on them."""
+"""Folds of a path of penalties, problems without the held-out rows, and errors on these rows."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def labels_of(classes: np.ndarray) -> tuple[Label, ...]:
 
 
 def class_codes(y: np.ndarray, classes: np.ndarray, dtype: xp.DType) -> Float[Array, "n t"]:
-    """Return the codes of labels: (n, 1) for two classes, else (n, k).
+    """Return the codes of labels: (n, 1) with -1 and 1 for two classes, else (n, k).
 
     Raises
     ------

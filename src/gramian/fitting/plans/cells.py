@@ -47,7 +47,10 @@ def partition_of(given: CellsLike) -> Partition:
 
 
 def rows_bytes(partition: Partition, rows: RowSource, targets: int) -> int:
-    """Return the bytes of all rows by cells, with row numbers and coefficients."""
+    """Return the bytes of the rows of all cells, with their row numbers and coefficients.
+
+    Rows in the overlap of cells count several times.
+    """
     n, d = rows.shape
     return int(partition.total_cell_rows(n) * (d * rows.dtype.itemsize + 8 + 8 * targets))
 

@@ -179,5 +179,5 @@ def full_solver(
 
 
 def path_solver(found: Solver[Any, Any]) -> Falkon:
-    """Return the solver of a path of penalties; `FitSettings` has refused any other."""
+    """Return the solver of a path of penalties: `Falkon`, as `FitSettings` has checked."""
     return cast("Falkon", found)

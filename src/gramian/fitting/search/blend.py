@@ -1,8 +1,8 @@
-"""The trees of a search with ``blend``: held-out predictions, last fit, and weight.
+"""Boosted trees of a search with ``blend``: their fits, and their weight in the blend.
 
-Trees are fitted after the kernel model, to the splits of the search and then to all of its rows, in
-the time that is left, of which a share is reserved. Their predictions of the held-out rows choose
-the weight of both.
+Trees are fitted after the kernel model, first to each split of the search, then to all rows of the
+search. A share of the time budget is reserved for them. The weights of kernel model and trees are
+chosen by the predictions of both for the held-out rows.
 """
 
 from __future__ import annotations

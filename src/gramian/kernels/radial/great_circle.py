@@ -68,10 +68,10 @@ class _Arc(Radial):
 class Haversine(Mapped):
     r"""Kernel of the distance on a sphere; a row is (latitude, longitude), as in scikit-learn.
 
-    With ``profile="matern12"`` it is :math:`\exp(-r)` of the great-circle distance. Other profiles
-    are not positive definite in this distance: they use the straight distance through the sphere,
-    which is shorter by 0.1 % at 1,000 km. For rows with other features, apply the kernel to two
-    features with `Kernel.on`. Features are not standardised.
+    With ``profile="matern12"`` the kernel is :math:`\exp(-r)`, with r the great-circle distance
+    over the lengthscale. Other profiles are not positive definite in this distance. They use the
+    straight distance through the sphere, which is shorter by 0.1 % at 1,000 km. For rows with other
+    features, apply the kernel to two features with `Kernel.on`. Features are not standardised.
 
     Use it for places on the Earth, beyond a few hundred kilometres, near the poles, or across the
     date line. An entry costs three multiplications and an arc sine.
@@ -90,8 +90,8 @@ class Haversine(Mapped):
     References
     ----------
     .. [1] T. Gneiting, *Strictly and non-strictly positive definite functions on spheres*,
-       Bernoulli 2013, table 1: the Matern kernel of the great-circle distance is one up to
-       smoothness 1/2.
+       Bernoulli 2013, table 1: the Matern function of the great-circle distance is positive
+       definite only up to smoothness 1/2.
 
     Examples
     --------

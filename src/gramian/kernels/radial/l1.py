@@ -76,9 +76,10 @@ class L1Laplacian(LengthscaleKernel):
         v: Float[Array, "m t"],
         weights: Float[Array, "b m"] | None = None,
     ) -> Float[Array, "b t d"]:
-        """Return gradients, see `Kernel.gradients`: signs of x - z, feature by feature.
+        """Return gradients as defined in `Kernel.gradients`, from the signs of x - z by feature.
 
-        Coordinates that are equal once they are centered, scaled and rounded count as equal.
+        Where two coordinates are equal after centering, scaling and rounding, the derivative is
+        taken as 0.
         """
         (x,), (z,) = left, right
         S = self.tile(left, right, xp.empty((len(x), len(z)), like=v))

@@ -1,6 +1,7 @@
 """Candidates for landmarks: distinct rows, each with the number of rows that equal it.
 
-Equal rows form one candidate, drawn by the sum of their scores and weighted by their number.
+Equal rows form one candidate. The probability that it is drawn grows with the sum of their scores.
+A drawn candidate is weighted by their number.
 """
 
 from __future__ import annotations

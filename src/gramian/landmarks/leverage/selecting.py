@@ -27,7 +27,7 @@ dimension is inaccurate; a thousand candidates cost next to nothing."""
 
 @dataclass(frozen=True)
 class Level:
-    """Dictionary of leverage score sampling, with its penalty.
+    """Rows drawn by leverage scores, in a `Dictionary`, with the penalty of these scores.
 
     Attributes
     ----------
@@ -82,11 +82,11 @@ class LeverageSelector(SizeOrPenalty):
 
     @abstractmethod
     def sample(self, K: KernelOperator, penalty: float, *, rng: RandomStream) -> Level:
-        """Return the level of a penalty."""
+        """Return the `Level` of a penalty."""
 
     @abstractmethod
     def sample_of_size(self, K: KernelOperator, m: int, *, rng: RandomStream) -> Level:
-        """Return a level of m rows, if the data have more than m rows."""
+        """Return a `Level` of m rows, for data of more than m rows."""
 
 
 def landmarks_of(K: KernelOperator, level: Level) -> Landmarks:

@@ -187,18 +187,20 @@ def _start(problem: FullProblem, state: State | None, seed: int, system: Descent
 
 @dataclass(frozen=True)
 class Descent:
-    """Steps of EigenPro 2 on one system, (K + D) coef = y with the ridge D.
+    """The preconditioned system (K + D) coef = y, and the steps of EigenPro 2 on it.
 
     Attributes
     ----------
     K : KernelOperator or DenseBlock of shape (n, n)
     P : EigenProFactor
+        The preconditioner.
     shuffle : Shuffle
     eta : float
         Step per row.
     D : Array of shape (n, 1) or ()
+        Ridge of each row, or one ridge for all rows.
     ridge : float
-        Ridge of the symmetric form, N penalty over the mean weight.
+        n times the penalty: the ridge of the system multiplied by the relative weights `omega`.
     omega : Array of shape (n,), or None
         Weights relative to their mean.
     """

@@ -1,4 +1,8 @@
-"""Coordinates: gradients of the Nystrom objective in coefficients, functions, or after FALKON."""
+"""Coordinates: three parametrisations of the Nystrom problem, and its gradient in each.
+
+They are the coefficients, coordinates whose distances are distances of functions, and coordinates
+preconditioned by FALKON.
+"""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from .state import DescentState
 @solvers.register("nystromgd")
 @dataclass(frozen=True)
 class NystromGD(NystromDescent[DescentState]):
-    r"""Gradient descent, equation (6) of [1]_, on the Nystrom problem, its equation (8).
+    r"""Gradient descent on the Nystrom problem, as a baseline; see [1]_, equations (6) and (8).
 
     With :math:`H = K_{nm}^\top W K_{nm} / N + \lambda K_{mm}` and steps of length :math:`\tau`,
 
@@ -42,12 +42,13 @@ class NystromGD(NystromDescent[DescentState]):
     Cost: the factor T, m² kernel evaluations and m³ operations; ten passes over the rows for L, by
     Lanczos; then n m kernel evaluations per iteration. Memory: 8 m² bytes, and a block of rows.
 
-    ``prediction_error`` is an upper bound: the norm of the gradient in functions over twice the
-    root of the penalty. It falls by a factor of about :math:`1 - \lambda / L` per iteration.
+    ``prediction_error`` is an upper bound: the norm of the gradient in the coordinates
+    ``"functions"``, divided by :math:`2 \sqrt\lambda`. The bound falls by a factor of about
+    :math:`1 - \lambda / L` per iteration.
     Kernel entries and vectors are float64, whatever the dtype of the rows. If a step does not
     shrink the gradient, only rounding errors are left, and the method ends as "no_progress".
 
-    Departures: the paper does not state a step, and its gradient descent is in coefficients.
+    Departures: the paper does not state a step, and it takes gradient steps in the coefficients.
 
     References
     ----------

@@ -40,7 +40,7 @@ class Setup:
     tau: float = 0.0
 
     def kernel_block(self, x: Array) -> KernelOperator | DenseBlock:
-        """Return the kernel of rows with the landmarks, stored if it fits half of the memory."""
+        """Return the kernel matrix of rows and landmarks, stored if it fits half of the memory."""
         return materialize(replace(self.K, rows=as_rows(x)), self.K.memory_bytes // 2)
 
     def start(self, state: State | None) -> StochasticState:

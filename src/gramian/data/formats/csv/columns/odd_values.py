@@ -147,5 +147,5 @@ def _bisect(reading: Reading, texts: pa.Array, limit: int) -> np.ndarray | None:
 
 
 def anchor_pattern(shape: re.Pattern[str]) -> str:
-    """Return a pattern in Arrow's syntax that whole texts match."""
+    """Return `shape` as a regular expression of Arrow that matches only whole texts."""
     return ("(?i)" if shape.flags & re.IGNORECASE else "") + f"^(?:{shape.pattern})$"
