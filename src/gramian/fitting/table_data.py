@@ -29,7 +29,8 @@ from .inputs.targets import class_codes, labels_of, target_tensor
 from .inputs.training_data import HeldOut, TrainingData
 from .plans.plan import check_memory
 from .plans.remote_checks import check_remote
-from .settings import resolve, selection
+from .settings import landmarks as landmark_settings
+from .settings import resolve
 from .settings.generators import Generators
 from .settings.settings import FitSettings
 
@@ -169,7 +170,7 @@ def encoded_rows(
 def _encoded_landmarks(settings: FitSettings, encoding: Encoding | None) -> FitSettings:
     """Return the settings; landmarks given as a table are encoded like rows."""
     landmarks: Any = settings.landmarks
-    if encoding is None or not selection.are_points(landmarks):
+    if encoding is None or not landmark_settings.are_points(landmarks):
         return settings
     if not is_table(landmarks):
         raise TypeError(

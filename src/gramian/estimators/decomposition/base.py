@@ -30,7 +30,8 @@ from ...fitting.choice.landmarks import given_points
 from ...fitting.inputs.kernel_matrix import announce_calls, check_matrix_settings, of_matrix
 from ...fitting.inputs.objects import ObjectRows
 from ...fitting.plans.memory import LEAST_BLOCKS
-from ...fitting.settings import resolve, selection
+from ...fitting.settings import landmarks as landmark_settings
+from ...fitting.settings import resolve
 from ...kernels import Kernel
 from ...landmarks import Landmarks
 from ...operators import KernelOperator
@@ -177,7 +178,7 @@ def chosen_landmarks(
 ) -> Landmarks:
     """Select landmarks; a name selects m of them, or the default number of its selector."""
     n = K.shape[0]
-    selector = selection.selector(landmarks, n, sequential=not K.rows.random_access)
+    selector = landmark_settings.selector(landmarks, n, sequential=not K.rows.random_access)
     if isinstance(selector, RowSource):
         return given_points(selector, K)
     if selector is None:

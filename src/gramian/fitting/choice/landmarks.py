@@ -14,14 +14,14 @@ from ...landmarks import Landmarks
 from ...operators import KernelOperator
 from ...problems import FullProblem, NystromProblem
 from ..inputs.training_data import TrainingData
-from ..settings import selection
+from ..settings import landmarks as landmark_settings
 
 
 def choose_landmarks(
     K: KernelOperator, given: LandmarksLike, rng: RandomStream
 ) -> Landmarks | None:
     """Return the landmarks of the parameter `given`; None if all rows are centers."""
-    selector = selection.selector(given, K.shape[0], not K.rows.random_access)
+    selector = landmark_settings.selector(given, K.shape[0], not K.rows.random_access)
     if isinstance(selector, RowSource):
         return given_points(selector, K)
     return None if selector is None else selector.select(K, rng=rng)

@@ -17,7 +17,7 @@ from ...kernels import Kernel, Linear
 from ...kernels.base import Prepared, Side
 from ...landmarks import Selector
 from ...model import KernelModel
-from ..settings import selection
+from ..settings import landmarks as landmark_settings
 from ..settings.settings import FitSettings
 from .entries import Entries, Given
 from .objects import CallCost, ObjectRows, check_memory_of_calls, cost_of
@@ -98,9 +98,9 @@ def looked_up(settings: FitSettings, data: TrainingData) -> tuple[FitSettings, T
     _check_settings(settings, data.rows)
     # Before the first call: too many entries are refused, and the expected time is announced.
     if isinstance(data.rows, ObjectRows):
-        landmarks = selection.with_all_rows(settings, n).landmarks
+        landmarks = landmark_settings.with_all_rows(settings, n).landmarks
         check_memory_of_calls(
-            data.rows.calls, selection.landmark_count(landmarks, n), settings.limit
+            data.rows.calls, landmark_settings.landmark_count(landmarks, n), settings.limit
         )
         announce_calls(data.rows, landmarks)
     kernel, numbers = of_matrix(data.rows)
@@ -154,8 +154,8 @@ def cost_of_objects(
 ) -> CallCost:
     """Return the cost of the calls of a fit; parameters as in `announce_calls`."""
     n = len(rows)
-    m = selection.landmark_count(landmarks, n, named)
-    selector = selection.selector(landmarks, n)
+    m = landmark_settings.landmark_count(landmarks, n, named)
+    selector = landmark_settings.selector(landmarks, n)
     chosen_by = selector.evaluations(n, m or n) if isinstance(selector, Selector) else 0
     return cost_of(rows.calls, m, chosen_by)
 
@@ -239,7 +239,7 @@ def check_matrix_settings(
     if not (isinstance(lengthscale, str) and lengthscale in ("auto", "median")):
         problem = f"has no effect on {what}, whose values are fixed"
         raise ParameterError("lengthscale", lengthscale, problem, "leave it out", SETTING_FORM)
-    selector = selection.selector(landmarks, len(rows))
+    selector = landmark_settings.selector(landmarks, len(rows))
     if isinstance(selector, RowSource) or (
         isinstance(selector, Selector) and selector.dense_points
     ):

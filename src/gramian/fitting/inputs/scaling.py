@@ -14,7 +14,7 @@ from ...callbacks import Validate
 from ...data import Cast, RowSource, Standardizer, Targets, as_remote_columns, as_rows, is_table
 from ...kernels import Kernel
 from ...model import KernelModel
-from ..settings import selection
+from ..settings import landmarks as landmark_settings
 from ..settings.settings import FitSettings
 from .features import FeatureMaps
 from .training_data import TrainingData
@@ -139,7 +139,7 @@ class Scaling:
         """
         callbacks = self._callbacks(settings, data.feature_names)
         landmarks = settings.landmarks
-        if selection.are_points(landmarks):
+        if landmark_settings.are_points(landmarks):
             landmarks = self._points(landmarks, data.rows)
         return settings.with_values(landmarks=landmarks, callbacks=callbacks)
 
@@ -148,7 +148,7 @@ class Scaling:
         if self.features.empty:
             return landmarks
         # Maps of features fill the zeros of sparse rows, and the kernel needs the type of the rows.
-        points = _dense(selection.points(landmarks, rows.shape[1]))
+        points = _dense(landmark_settings.points(landmarks, rows.shape[1]))
         return self.rows(points if points.dtype == rows.dtype else Cast(points, rows.dtype))
 
     def _callbacks(self, settings: FitSettings, names: tuple[str, ...] | None) -> Sequence[Any]:

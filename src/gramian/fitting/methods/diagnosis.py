@@ -16,7 +16,7 @@ from ...problems import FullProblem, Problem
 from ...solvers import Result, Solver
 from ..plans.memory import FitSize
 from ..plans.plan import ASSUMED_ITERATIONS, evaluations, plan
-from ..settings import selection
+from ..settings import landmarks as landmark_settings
 from ..settings.settings import FitSettings
 
 logger = logging.getLogger("gramian")
@@ -156,8 +156,8 @@ def long_fit(
     # Most fits are short by any measure, and should not pay for a measurement.
     if _operations(settings, solver, size) < SLOW_OPERATIONS * LONG_SECONDS:
         return None
-    selector = selection.selector(settings.landmarks, size.n, not rows.random_access)
-    if selector is not None and selection.count(selector, size.n) is None:
+    selector = landmark_settings.selector(settings.landmarks, size.n, not rows.random_access)
+    if selector is not None and landmark_settings.count(selector, size.n) is None:
         # The number of landmarks, and with it the time, is known only after they are chosen.
         return None
     expected = plan(settings, rows, size.t)

@@ -14,7 +14,8 @@ from ..inputs.training_data import TrainingData
 from ..plans import solver_choice
 from ..plans.memory import FitSize
 from ..result import Fitted
-from ..settings import resolve, selection
+from ..settings import landmarks as landmark_settings
+from ..settings import resolve
 from ..settings.generators import Generators
 from ..settings.settings import FitSettings
 from .base import Method, Prepared
@@ -54,7 +55,7 @@ def prepare(
     train, n = parts.train, len(parts.train.rows)
     # 2. Take a provisional solver and size, for the expected time and for
     # choices with as many landmarks as the fit.
-    resolved = selection.with_all_rows(settings, n)
+    resolved = landmark_settings.with_all_rows(settings, n)
     solver, size = solver_choice.solver_and_size(resolved, train.rows, train.targets.shape[1])
     warn(method.expected_time(resolved, train.rows, solver, size))
     resolved = with_validation(resolved, parts.held_out, solver, n)

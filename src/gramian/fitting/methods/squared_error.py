@@ -35,7 +35,7 @@ from ..plans import solver_choice
 from ..plans.memory import FitSize
 from ..plans.placed_data import PlacedData
 from ..result import Fitted
-from ..settings import selection
+from ..settings import landmarks as landmark_settings
 from ..settings.generators import Generators
 from ..settings.settings import FitSettings
 from .base import Method, Prepared, Start
@@ -133,7 +133,7 @@ def _start_of_path(prepared: Prepared, rng: Generators) -> Start:
     n, folds = placed.K.shape[0], prepared.folds
     if folds is None:
         folds = _drawn_folds(settings, placed.data, rng)
-    selector = selection.path_selector(settings.landmarks, n)
+    selector = landmark_settings.path_selector(settings.landmarks, n)
     levels = selector.select_path(placed.K, rng=rng.landmarks)
     placed = placed.with_landmarks(penalty_path.largest(levels))
 

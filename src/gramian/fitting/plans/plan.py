@@ -16,7 +16,8 @@ from ...solvers import Solver
 from ..inputs.kernel_matrix import PRECOMPUTED_NAME as PRECOMPUTED
 from ..inputs.kernel_matrix import cost_of_objects, plan_matrix
 from ..inputs.objects import ObjectRows
-from ..settings import resolve, selection
+from ..settings import landmarks as landmark_settings
+from ..settings import resolve
 from ..settings.settings import FitSettings
 from . import solver_choice
 from .calibration import calibrated_seconds
@@ -64,8 +65,8 @@ def plan(settings: FitSettings, rows: RowSource, targets: int = 1, *, workers: i
         return _of_matrix(settings, rows, targets)
     if settings.cells is not None:
         return _of_cells(settings, rows, targets)
-    settings = selection.with_all_rows(settings, rows.shape[0])
-    selection.require_count(settings.landmarks, rows.shape[0])
+    settings = landmark_settings.with_all_rows(settings, rows.shape[0])
+    landmark_settings.require_count(settings.landmarks, rows.shape[0])
     solver, size = solver_choice.solver_and_size(settings, rows, targets)
     kernel, engine = _kernel(settings, rows), resolve.engine_for(settings, rows)
     limit = settings.limit
@@ -183,6 +184,6 @@ def check_memory(settings: FitSettings, rows: RowSource, targets: int = 1) -> No
         temporary_file_bytes(settings, partition_of(settings.cells), rows, targets)
         # Only a single cell has to fit in memory.
         settings, rows = _one_cell(settings, rows)
-    settings = selection.with_all_rows(settings, rows.shape[0])
+    settings = landmark_settings.with_all_rows(settings, rows.shape[0])
     engine = resolve.engine_for(settings, rows)
     Placement.of(engine, *solver_choice.solver_and_size(settings, rows, targets), settings.limit)

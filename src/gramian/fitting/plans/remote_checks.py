@@ -7,7 +7,7 @@ from ..._parameters.types import LandmarksLike
 from ...callbacks import Checkpoint
 from ...data import RowSource
 from ...landmarks import Selector
-from ..settings import selection
+from ..settings import landmarks as landmark_settings
 from ..settings.settings import FitSettings
 from . import solver_choice
 
@@ -30,7 +30,7 @@ def check_remote(settings: FitSettings, rows: RowSource) -> None:
         _check_cells(settings)
         return
     # It raises the errors of solvers and selectors that cannot use remote rows.
-    solver_choice.solver_and_size(selection.with_all_rows(settings, len(rows)), rows, 1)
+    solver_choice.solver_and_size(landmark_settings.with_all_rows(settings, len(rows)), rows, 1)
 
 
 def _check_cells(settings: FitSettings) -> None:
@@ -46,7 +46,7 @@ def check_remote_landmarks(given: LandmarksLike, rows: RowSource) -> None:
     """Raise ValueError if landmarks cannot be chosen by the workers that have remote rows."""
     if not rows.remote:
         return
-    selector = selection.selector(given, len(rows))
+    selector = landmark_settings.selector(given, len(rows))
     if selector is None:
         problem = "means all rows, which is not supported for rows on a cluster"
         remedy = "give a number of landmarks, or the name of a selector"

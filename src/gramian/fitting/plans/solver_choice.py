@@ -15,7 +15,8 @@ from ...problems import FullProblem, NystromProblem
 from ...solvers import BLOCK_BYTES, Falkon, Solver
 from ..held_out import splits
 from ..held_out.folds import HELD_OUT
-from ..settings import resolve, selection
+from ..settings import landmarks as landmark_settings
+from ..settings import resolve
 from ..settings.settings import FitSettings
 from .memory import FitSize, dense_bytes, least_blocks
 
@@ -46,10 +47,10 @@ def solver_and_size(
         If the solver does not support such problems, or this penalty.
     """
     n = len(rows)
-    selector = selection.selector(settings.landmarks, n, not rows.random_access)
+    selector = landmark_settings.selector(settings.landmarks, n, not rows.random_access)
     # A selector with a given penalty has no number yet: the data
     # are placed again if there are more.
-    m = n if selector is None else selection.count(selector, n) or 1
+    m = n if selector is None else landmark_settings.count(selector, n) or 1
     other_loss = resolve.loss(settings.loss) if settings.is_nonlinear else None
     size = FitSize(
         n,

@@ -9,7 +9,7 @@ from ... import _arrays as xp
 from ..._parameters.types import LandmarksLike
 from ...data import ArrayRows, RowSource
 from ...model import KernelPart
-from ..settings import selection
+from ..settings import landmarks as landmark_settings
 from ..settings.settings import FitSettings
 
 REFIT_TOLERANCE = 1e-4
@@ -50,7 +50,7 @@ def settle_settings(
 def landmarks_again(settings: FitSettings, part: KernelPart, n: int) -> LandmarksLike:
     """Return the value of ``landmarks`` for a refit: the points, if they were given as such."""
     landmarks, m = settings.landmarks, min(len(part.centers), n)
-    if selection.are_points(landmarks):
+    if landmark_settings.are_points(landmarks):
         points: RowSource = part.centers
         return points
     # A number or a name selects again; along a path, only the number that was chosen is left.

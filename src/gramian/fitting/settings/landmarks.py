@@ -1,4 +1,4 @@
-"""Meaning and number of ``landmarks``: a selector, points, or all rows."""
+"""The parameter ``landmarks``: its selector, points or all rows, and the number of landmarks."""
 
 from __future__ import annotations
 
