@@ -19,7 +19,7 @@ from ..cost import ProblemSize
 from ..loop.metrics import PREDICTION_ERROR
 from ..loop.state import State, draw_seed
 from ..loop.storing import StoresEntries
-from .recipe import PRECONDITIONER_KINDS, Inverse, Recipe
+from .preconditioner import PRECONDITIONER_KINDS, Inverse, Recipe
 
 logger = logging.getLogger("gramian")
 

@@ -1,4 +1,4 @@
-"""Recipe: kind, size and cost of the preconditioner of PCG."""
+"""Recipe of the preconditioner of PCG: its kind, its sizes and its construction."""
 
 from __future__ import annotations
 
