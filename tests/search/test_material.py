@@ -17,7 +17,7 @@ from gramian.operators import CostMeter
 from gramian.search import Budget, Clock, Effort, Material, Recipe, Space
 from gramian.search.all_rows.average import LEAST_WEIGHT, average_fits
 from gramian.search.cost import of_fit, of_refit, of_sample
-from gramian.search.material import random_folds, random_splits
+from gramian.search.folds import random_folds, random_splits
 
 
 class TestBudget:

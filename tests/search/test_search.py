@@ -34,7 +34,7 @@ from gramian.search import (
 from gramian.search.all_rows import fits as on_all_rows
 from gramian.search.all_rows import full_fit
 from gramian.search.cost import of_fit, of_refit
-from gramian.search.material import random_splits
+from gramian.search.folds import random_splits
 from gramian.search.samples import screen as on_samples
 from gramian.search.search_state import handicap_loss
 

@@ -6,10 +6,10 @@ from .cells.all_cells import CellFits as CellFits
 from .cells.by_cells import CellSearch as CellSearch
 from .clock import Budget as Budget
 from .clock import Clock as Clock
+from .folds import Split as Split
 from .gains import Gain as Gain
 from .gains import gains as gains
 from .material import Material as Material
-from .material import Split as Split
 from .recipe import L1_KERNEL as L1_KERNEL
 from .recipe import RADIAL_KERNELS as RADIAL_KERNELS
 from .recipe import Recipe as Recipe

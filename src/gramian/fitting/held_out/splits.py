@@ -13,7 +13,7 @@ from ..._arrays import Array, Int, RandomStream
 from ..._messages.checks import is_integer
 from ..._messages.errors import SETTING_FORM, ParameterError
 from ...search import Split
-from ...search.material import random_folds
+from ...search.folds import random_folds
 from ..inputs.training_data import TrainingData
 from ..settings.splitters import is_pairs, is_splitter, length
 from .folds import labels

@@ -19,7 +19,7 @@ from ...operators import KernelOperator
 from ...search import Effort, Recipe
 from ...search.all_rows.full_fit import PATH_SHIFTS
 from ...search.cells.cell_sizes import USUAL_ROWS, inflated_rows
-from ...search.material import FEW_ROWS, FOLD_COUNT
+from ...search.folds import FEW_ROWS, FOLD_COUNT
 from .data import MOST_ROWS
 from .settings import SearchSettings
 

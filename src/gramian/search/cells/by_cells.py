@@ -21,7 +21,8 @@ from ..all_rows.fits import fits
 from ..all_rows.full_fit import DIRECT_ROWS, PATH_SHIFTS, FullFit
 from ..clock import Budget, Clock
 from ..cost import seconds_of_fit
-from ..material import Material, Split
+from ..folds import Split
+from ..material import Material
 from ..recipe import L1_KERNEL, Trial
 from ..samples.sampled_fit import Stem
 from ..search_state import Score, SearchState
