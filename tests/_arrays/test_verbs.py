@@ -276,7 +276,7 @@ def test_every_function_has_a_case():
         for name, value in vars(xp).items()
         if callable(value) and not name.startswith("_") and not isinstance(value, np.dtype)
     }
-    functions -= {"Array", "DType", "Device"}
+    functions -= {"Array", "DType", "Device", "Bool", "Float", "Int", "Num", "Shaped"}
     assert functions == {*CASES, *IN_PLACE, *APART}
 
 

@@ -43,7 +43,10 @@ class Calibration:
             problem = Text("needs {conformal}, such as {conformal='split'}")
             raise ParameterError("conformal_groups", self.groups, problem, form=SETTING_FORM)
         return fitting.divide_calibration(
-            dataset, self.method, self.groups, lambda: fitting.draws_of(np.random.RandomState(seed))
+            dataset,
+            self.method,
+            self.groups,
+            lambda: fitting.conformal_stream(np.random.RandomState(seed)),
         )
 
     def save(

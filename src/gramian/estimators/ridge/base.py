@@ -357,7 +357,7 @@ class KernelRidgeModel(BaseEstimator):
         return state
 
     def _draws(self) -> RandomStream:
-        return fitting.draws_of(self._state())
+        return fitting.conformal_stream(self._state())
 
 
 Estimator = TypeVar("Estimator", bound=KernelRidgeModel)

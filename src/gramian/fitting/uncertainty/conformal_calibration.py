@@ -47,7 +47,7 @@ def resolve_method(given: str | ConformalMethod | None, *, classes: bool) -> Con
     return method
 
 
-def draws_of(state: np.random.RandomState) -> RandomStream:
+def conformal_stream(state: np.random.RandomState) -> RandomStream:
     """Return the generator that divides the rows, from one draw of a state."""
     # The mask separates this seed from the same draw of a fit.
     return RandomStream(int(state.randint(2**31 - 1)) ^ CONFORMAL_MASK)
@@ -128,7 +128,7 @@ def calibrate_model(
     learn_groups = None
     if groups is not None:
         learn_groups = find_groups(groups, data, is_held_out=held_data is not None).learn
-    scored = method.calibrate(refit, data, held_data, lambda: draws_of(state()))
+    scored = method.calibrate(refit, data, held_data, lambda: conformal_stream(state()))
     return ConformalPredictor.from_scores(method, scored, learn_groups)
 
 
