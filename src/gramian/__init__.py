@@ -26,8 +26,10 @@ if TYPE_CHECKING:
         operators,
         plots,
         problems,
+        report,
         solvers,
     )
+    from ._arrays import RandomStream
     from .estimators import (
         KernelCCA,
         KernelKMeans,
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
         load,
         nystrom_error,
     )
+    from .metric import RecursiveFeatureMachine
     from .model import AverageModel, KernelModel
     from .solvers import solve
 

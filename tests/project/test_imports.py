@@ -86,3 +86,40 @@ assert not loaded, sorted(loaded)
         [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+FIRST_USE = """
+import threading
+import gramian
+
+names = ["KernelRidge", "KernelPCA", "TableEncoder", "KernelRidgeCV"] * 2
+barrier, errors = threading.Barrier(len(names)), []
+
+def use(name):
+    barrier.wait()
+    try:
+        getattr(gramian, name)
+    except Exception as error:
+        errors.append(repr(error))
+
+threads = [threading.Thread(target=use, args=(name,)) for name in names]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+assert not errors, errors
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("repetition", range(3))
+def test_threads_may_use_estimators_first_at_the_same_time(repetition: int) -> None:
+    subprocess.run([sys.executable, "-c", FIRST_USE], check=True)
+
+
+@pytest.mark.slow
+def test_packages_export_only_what_is_installed() -> None:
+    names = ("gramian", "gramian.operators", "gramian.engines", "gramian.data", "gramian.fitting")
+    code = "\n".join(f"from {name} import *" for name in names)
+    code += "\nimport gramian\ngramian.data.formats, gramian.data.encoding, gramian.data.tables"
+    subprocess.run([sys.executable, "-c", code], check=True)

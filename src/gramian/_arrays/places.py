@@ -42,7 +42,8 @@ def to_host(x: Any) -> Any:
             part.numpy() for part in (x.crow_indices(), x.col_indices(), x.values())
         )
         return CsrArray(starts, columns, values, tuple(x.shape))
-    return (x.float() if x.dtype == loaded_torch().bfloat16 else x).numpy()
+    # Forced: a lazily negated tensor has no memory that NumPy could read.
+    return (x.float() if x.dtype == loaded_torch().bfloat16 else x).numpy(force=True)
 
 
 def to_device(x: Any, device: Any) -> Any:

@@ -1,3 +1,6 @@
+from . import encoding as encoding
+from . import formats as formats
+from . import tables as tables
 from .checks import check_finite as check_finite
 from .checks import check_magnitude as check_magnitude
 from .copies import check_copies as check_copies

@@ -17,6 +17,7 @@ lose digits in float32.
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any
 
 from ._compiled.kernels import instructions as compiled_tiles
@@ -32,13 +33,15 @@ __all__ = [
     "MultiDeviceEngine",
     "NativeEngine",
     "TiledEngine",
-    "TritonEngine",
     "choose_covering",
     "choose_engine",
     "choose_within_memory",
     "compiled_tiles",
     "tiled_on",
 ]
+
+if find_spec("torch"):
+    __all__ += ["TritonEngine"]
 
 
 def __getattr__(name: str) -> Any:

@@ -8,4 +8,8 @@ before it starts.
 
 import lazy_loader
 
+# Threads that use two estimators first would enter the circle of imports of scikit-learn at two
+# places; the import of this package, which they share, enters it at one.
+import sklearn.base  # noqa: F401
+
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

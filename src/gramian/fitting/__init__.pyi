@@ -13,8 +13,8 @@ from .settings.generators import Generators as Generators
 from .settings.settings import FitSettings as FitSettings
 from .table_data import table_data as table_data
 from .uncertainty.conformal_calibration import calibrate_model as calibrate_model
-from .uncertainty.conformal_calibration import divide_calibration as divide_calibration
 from .uncertainty.conformal_calibration import conformal_stream as conformal_stream
+from .uncertainty.conformal_calibration import divide_calibration as divide_calibration
 from .uncertainty.conformal_calibration import resolve_method as resolve_method
 from .uncertainty.left_out_predictions import LeftOut as LeftOut
 from .uncertainty.left_out_predictions import left_out as left_out

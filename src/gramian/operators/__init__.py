@@ -13,6 +13,7 @@ evaluations to the meter of its operator, a cost that does not depend on the har
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any
 
 from ..engines import (
@@ -41,7 +42,6 @@ __all__ = [
     "MultiDeviceEngine",
     "NativeEngine",
     "TiledEngine",
-    "TritonEngine",
     "choose_engine",
     "compiled_tiles",
     "diagonal",
@@ -51,6 +51,9 @@ __all__ = [
     "strip_rows",
     "triangle_entries",
 ]
+
+if find_spec("torch"):
+    __all__ += ["TritonEngine"]
 
 
 def __getattr__(name: str) -> Any:
