@@ -1,8 +1,8 @@
-"""Fitting: from settings and training data to a model, without scikit-learn.
+"""Fit a model to training data by given settings, without scikit-learn.
 
-`fit` and `partial_fit` compute; `plan` and `check_memory` estimate seconds and memory before. The
-estimators and the command line check user input, turn it into `FitSettings` and `TrainingData`, and
-keep the resulting `Fitted`.
+`fit` and `partial_fit` compute a model; `plan` and `check_memory` estimate seconds and memory
+before a fit. The estimators and the command line check the input of the user, convert the input to
+`FitSettings` and `TrainingData`, and keep the resulting `Fitted`.
 """
 
 import lazy_loader

@@ -1,4 +1,4 @@
-"""fit: from settings and training data to a fitted model."""
+"""Fit a model to training data: choose, place, solve."""
 
 from __future__ import annotations
 
@@ -59,7 +59,8 @@ def fit(
     FloatingPointError
         If the solver diverged.
     InterruptedFit
-        If it is interrupted, as by Ctrl-C, once the solver has a state: a KeyboardInterrupt with
+        If the fit is interrupted, as by Ctrl-C, once the solver has a state: a KeyboardInterrupt
+        with
         the model so far. For other errors see `interrupted_model`.
     """
     # A matrix comes back to this function as row numbers with a kernel that looks up its entries.
@@ -78,7 +79,7 @@ def fit(
 
 
 def _fit_matrix(settings: FitSettings, data: TrainingData, rng: Generators) -> Fitted:
-    """Fit a model to a kernel matrix, which the data contain in place of rows."""
+    """Fit a model to a kernel matrix, which the training data contain in place of rows."""
     n = len(data.rows)
 
     def of_matrix(fitted: Fitted) -> Fitted:
@@ -94,7 +95,7 @@ def _fit_matrix(settings: FitSettings, data: TrainingData, rng: Generators) -> F
 
 
 def _check_penalties(settings: FitSettings, data: TrainingData) -> None:
-    """Raise ValueError if several penalties are not one for each target of a regression."""
+    """Raise ValueError for several penalties, unless each target of a regression has one."""
     if settings.penalties is None:
         return
     count, t = len(settings.penalties), data.targets.shape[1]

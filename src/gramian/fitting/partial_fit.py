@@ -1,4 +1,4 @@
-"""partial_fit: one pass over more rows, with the centers of the first call."""
+"""Fit by parts: each call passes once over more rows, with the centers of the first call."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from .settings.settings import FitSettings
 
 @dataclass(frozen=True)
 class MoreRows(SquaredError):
-    """Squared errors of more rows, with the kernel and the centers of the first call.
+    """Fit of new rows by squared errors, with the kernel and the centers of the first call.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class MoreRows(SquaredError):
 def partial_fit(
     settings: FitSettings, data: TrainingData, *, rng: Generators, before: Fitted | None = None
 ) -> Fitted:
-    """Pass once over the rows, from the coefficients so far.
+    """Improve the coefficients of a fit by one pass over new rows.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def partial_fit(
 
 
 def _check(settings: FitSettings) -> None:
-    """Raise ValueError for settings that need all rows at once."""
+    """Raise ValueError for settings of fits that need all rows at once."""
     if settings.searches_penalty:
         raise ValueError("partial_fit has no path of penalties; give other landmarks, or a penalty")
     if settings.early_stopping:
@@ -137,7 +137,7 @@ def supports_partial_fit(given: SolverLike) -> bool:
 
 
 def _with_centers(before: Fitted, placed: PlacedData, penalty: float) -> NystromProblem:
-    """Return the problem of more rows with the centers of the first call."""
+    """Return the problem of the new rows with the centers of the first call."""
     data, t = placed.data, placed.data.targets.shape[1]
     if before.model.coef.shape[1] != t:
         raise ValueError(
@@ -154,7 +154,7 @@ def _next_epoch(
     earlier: list[Row],
     rng: RandomStream,
 ) -> Result:
-    """Return the result of one epoch, which may have several states, with the history so far."""
+    """Run one epoch, which may have several states, and return it with the earlier history."""
     done = 0 if state is None else state.iteration
     # A solver with several states per epoch stops at the end of the epoch, not after one state.
     last = done + getattr(solver, "states_per_epoch", 1)

@@ -1,4 +1,4 @@
-"""Fitted: the outcome of a fit, with its model, choices and history."""
+"""Outcome of a fit: the model, the choices and the history."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Fitted:
     history : list of dict
         A row per state.
     solver_settings : dict
-        Automatic choices of the solver, such as batch and step.
+        Settings that the solver has chosen, such as batch and step.
     metrics : dict
         Row of the history for the kept coefficients.
     best_iteration : int or None
@@ -82,7 +82,7 @@ class Fitted:
     learned: LearnedMetric | None = None
 
     def closed_form(self) -> tuple[float, ...]:
-        """Return the penalty; raise ValueError if the model does not solve a linear system."""
+        """Return the penalty of the linear system; raise ValueError if the model solves none."""
         if self.settings.is_nonlinear:
             raise ValueError("only squared errors have a closed form; leave loss out")
         if self.settings.penalties is not None:
@@ -101,7 +101,7 @@ class Fitted:
 
     @property
     def landmark_rows(self) -> Int[Array, " m"] | None:
-        """Numbers of the landmarks among all rows of positive weight, including held-out rows."""
+        """Indices of the landmarks among all rows of positive weight, including held-out rows."""
         if self.index is None or self.held_out is None:
             return self.index
         # The i-th held-out row follows held_out[i] - i rows that were kept. A landmark moves up by
@@ -111,9 +111,9 @@ class Fitted:
 
     @property
     def validation_error(self) -> float | None:
-        """The error of the kept coefficients on held-out rows; None without early stopping.
+        """Error of the kept coefficients on held-out rows; None without early stopping.
 
-        It is the share of wrong classes, or the root mean squared error of numeric targets.
+        The error is the share of wrong classes, or the root mean squared error of numeric targets.
         """
         if self.best_iteration is None:
             return None
@@ -140,7 +140,8 @@ class Fitted:
     def iteration_warning(self) -> Text | None:
         """Return a warning if iterations or time ended before the solver converged.
 
-        With early stopping, the condition is that the held-out error still fell at the end.
+        With early stopping, the warning is returned only if the held-out error still fell at the
+        end.
         """
         if self.reason == "time_limit":
             return self._out_of_time()
@@ -188,7 +189,7 @@ class Fitted:
 
     @property
     def _shortfall(self) -> str:
-        """Template of `Text` that describes how far the solver is from its tolerance."""
+        """Return a template of `Text` that describes how far the solver is from its tolerance."""
         # The doubled braces leave a mark of a template, which the
         # command line writes as its option.
         last, tol = self.history[-1], f"{{tol={self.settings.tol:.1e}}}"

@@ -59,7 +59,7 @@ def table_data(
     settings : FitSettings
     rng : Generators
     classes : ndarray of labels, optional
-        Sorted labels of a classification. None: the target is numbers.
+        Sorted labels of a classification; None if the target is numeric.
     weights : Array of shape (n,), optional
         Rows of weight zero are ignored.
     keep : Array of bool of shape (n,), optional
@@ -140,7 +140,7 @@ def _hold_out_rows(
 ) -> tuple[Array, Array, Array]:
     """Split `index` into training rows, positions of held-out rows, and held-out rows.
 
-    These are the rows that `divide` would hold out of an array.
+    The held-out rows are the rows that `divide` would hold out of an array.
     """
     index = xp.arange(len(given.y)) if index is None else index
     # The numbers of classes, not the labels, so that the same rows are drawn as from an array.
@@ -158,7 +158,7 @@ def encoded_rows(
     index: Array,
     classes: np.ndarray | None,
 ) -> TrainingData:
-    """Return held-out rows, encoded like the rows of a new table."""
+    """Encode held-out rows like the rows of a new table, without their own targets."""
     encoded = like.encoding
     source = given.table.rows(given.columns) if encoded is None else encoded.rows(given.table)
     rows = hold_sequential(subset(source, index), None)
@@ -168,7 +168,7 @@ def encoded_rows(
 
 
 def _encoded_landmarks(settings: FitSettings, encoding: Encoding | None) -> FitSettings:
-    """Return the settings; landmarks given as a table are encoded like rows."""
+    """Return settings in which landmarks that were given as a table are encoded like rows."""
     landmarks: Any = settings.landmarks
     if encoding is None or not landmark_settings.are_points(landmarks):
         return settings
@@ -196,7 +196,7 @@ def _check_numbers_fit(
 
 
 def _kept_index(keep: Bool[Array, " n"] | None, weights: Float[Array, " n"] | None) -> Array | None:
-    """Return the increasing numbers of the rows that count; None if all count."""
+    """Return the increasing indices of the rows to keep; None to keep all rows."""
     counts = keep
     if weights is not None:
         counts = weights > 0 if keep is None else keep & (weights > 0)

@@ -1,4 +1,4 @@
-"""fit_cells: a fit by cells; each cell is a full problem, all with the same kernel and ridge."""
+"""Fit by cells: solve a full problem for each cell, with one kernel and one ridge for all cells."""
 
 from __future__ import annotations
 
@@ -79,9 +79,11 @@ def fit_cells(settings: FitSettings, data: TrainingData, *, rng: Generators) -> 
 def _prepare(
     settings: FitSettings, data: TrainingData, rng: Generators, partition: Partition, memory: int
 ) -> tuple[Prepared, CellRows]:
-    """Return the fit of a cell of median size, with all data, and the rows of all cells.
+    """Return the settings and data of a fit, with kernel and solver, and the rows of all cells.
 
-    `memory` is the number of bytes for rows by cells.
+    The solver suits a cell of median size.
+
+    `memory` is the limit in bytes for the rows of all cells.
     """
     ends = settings.deadline()
     # Rows are scaled and routed before kernels are compared, too early to choose quantiles.
@@ -125,7 +127,7 @@ def _cells_outcome(
     coef: Float[Array, "m t"],
     outcomes: Sequence[tuple[Row, StopReason]],
 ) -> Fitted:
-    """Return the outcome of all cells; its last state has the largest residual."""
+    """Return the outcome of all cells; the history ends with the cell of the largest residual."""
     # By residual: the last row, which gives the metrics of the fit, is of the worst cell.
     history = sorted(
         (row for row, _ in outcomes), key=lambda row: float(row.get(RESIDUAL_KEY, 0.0))
@@ -160,7 +162,7 @@ def _by_cell(
     unused: Sequence[int],
     rng: RandomStream,
 ) -> CellRows:
-    """Return the rows of all cells, local or remote."""
+    """Divide local or remote rows into cells, and return the rows of all cells."""
     if rows.remote:
         return remote_cell_rows(partition, rows, memory_bytes=memory, unused=unused, rng=rng)
     return rows_by_cell(
@@ -177,7 +179,7 @@ def _choose_settings(
     rng: Generators,
     ends: float,
 ) -> Chosen:
-    """Return settings in which a cell of median size has chosen each "auto"."""
+    """Return settings in which values for "auto" are chosen by a fit to a cell of median size."""
     shares = None
     if settings.chooses:
         pilot = rows.of(rows.usual, data)
@@ -192,7 +194,7 @@ def _choose_settings(
 
 
 def _all(problems: CellProblems, coef: Float[Array, "m t"]) -> list[tuple[Row, StopReason]]:
-    """Solve all cells, write their coefficients, and return the rows of the history."""
+    """Solve all cells, write the coefficients into `coef`, and return the rows of the history."""
     callbacks, rows = problems.prepared.settings.callbacks, problems.rows
     announce(callbacks, stages.CELLS_STAGE)
     saved = [callback for callback in callbacks if isinstance(callback, Checkpoint)]

@@ -1,4 +1,4 @@
-"""CellProblems: the full problems of the cells, solved in parallel and kept in a journal."""
+"""Full problems of the cells, which are solved in parallel and kept in a journal."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ Told = tuple[SolvedCell, str | None]
 
 @dataclass(frozen=True, eq=False)
 class CellProblems:
-    """The problems of all cells: the same kernel and ridge.
+    """The full problems of all cells, with the same kernel and ridge.
 
     Attributes
     ----------
@@ -115,7 +115,7 @@ class CellProblems:
         return map(self._work(journal), range(first, len(self.rows)))
 
     def _at_once(self, journal: Journal | None) -> Iterator[Told]:
-        """Yield the cells from several workers; the first is solved alone, to measure its time."""
+        """Yield the cells solved by several workers, after a first cell whose time is measured."""
         work, count, measured = self._work(journal), len(self.rows), 0
         if count >= MEASURED_CELLS * self.workers and self._apart:
             # 1. Solve the first cell alone, in a worker: its time
@@ -159,7 +159,7 @@ class CellProblems:
     def _read_cell(
         self, journal: Journal | None, cell: int, data: TrainingData
     ) -> tuple[SolvedCell | None, str | None]:
-        """Return the cell in a journal, and the digest of its data."""
+        """Return the solved cell in a journal, if any, and the digest of its data."""
         if journal is None:
             return None, None
         # The digest finds a file whose rows have changed since the journal was written.
@@ -180,7 +180,7 @@ class CellProblems:
         return self.rows.of(cell, self.prepared.data)
 
     def _task(self, cell: int, data: TrainingData | None = None) -> CellTask:
-        """Return the task of a cell; without `data`, with copies for another process."""
+        """Return the task of a cell; if `data` is None, with copied rows for another process."""
         # The remaining time is divided among the cells that wait, so that none is left out.
         waiting = len(self.rows) - cell
         seconds_left = (self.prepared.ends - time.monotonic()) * min(1.0, self.workers / waiting)
@@ -198,20 +198,20 @@ class CellProblems:
 
     @property
     def _apart(self) -> bool:
-        """Whether memory suffices for processes."""
+        """Whether the memory suffices to solve cells in several processes."""
         limit = self.prepared.settings.limit
         return limit is None or 2 * self.workers * PROCESS_BYTES <= limit
 
     @property
     def _rule(self) -> Stop:
-        """Stopping rule that ends the solvers when their cells are not needed any more."""
+        """Stopping rule that ends all solvers after the fit has failed or been interrupted."""
         return lambda history: "callback" if self._stopped.is_set() else None
 
 
 def _solved_cell(
     facts: Mapping[str, Any], tensors: Mapping[str, Array], shape: Sequence[int]
 ) -> SolvedCell | None:
-    """Return the cell in a journal; None if the record is invalid despite its digest."""
+    """Return the solved cell from a record of a journal; None if the record is invalid."""
     coef = tensors.get("coef")
     values: dict[str, Any] = {name: facts.get(name) for name in CELL_FACTS}
     is_cell = (

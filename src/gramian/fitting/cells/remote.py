@@ -1,4 +1,4 @@
-"""Cells of remote rows: grown from a sample by this process, solved by workers, a task each."""
+"""Fit by cells of remote rows: this process divides a sample, and workers solve the cells."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .solver import CellSolver, CellTask, SolvedCell
 
 @dataclass(frozen=True, eq=False)
 class Members:
-    """Function from a block to the rows of each cell, which can be sent to workers.
+    """Function that returns the rows of a block by cell, and can be sent to workers.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Members:
     only: int | None = None
 
     def __call__(self, start: int, block: Float[Array, "b d"]) -> list[Array]:
-        """Return the numbers of rows within the block, by cell."""
+        """Return for each cell the positions of its rows within the block."""
         # The seed depends on the block alone: each pass and each worker route a row alike.
         rng = RandomStream(self.seed + start)
         members = self.cells.members(block, rng=rng)
@@ -61,7 +61,7 @@ class Members:
 
 @dataclass(frozen=True, eq=False)
 class _Counts(BlockReduction[Array]):
-    """Fold that counts the rows of each cell."""
+    """Reduction that counts the rows of each cell."""
 
     members: Members
 
@@ -76,7 +76,9 @@ class _Counts(BlockReduction[Array]):
 
 @dataclass(frozen=True, eq=False)
 class CellRowsThere(CellRows):
-    """Remote rows of all cells. The rows of a solved cell arrive as its centers.
+    """Remote rows of all cells.
+
+    The rows of a cell arrive with the solution of the cell, as its centers.
 
     Attributes
     ----------
@@ -89,7 +91,7 @@ class CellRowsThere(CellRows):
     kept_rows: Mapping[int, Array]
 
     def of(self, cell: int, data: TrainingData) -> TrainingData:
-        """Return the training data of a cell in memory, to choose kernel and penalty."""
+        """Return the training data of a cell in memory, for choosing kernel and penalty."""
         return self._brought(cell, data)
 
     # Each call takes a pass over the remote rows.
@@ -120,7 +122,7 @@ def remote_cell_rows(
     memory_bytes : int
         Memory for the centers; more centers are in a temporary file, see `gramian.data.scratch`.
     unused : sequence of int
-        Numbers of the features along which no cell is divided.
+        Indices of the features along which no cell is divided.
     rng : RandomStream
 
     Notes
@@ -146,7 +148,7 @@ def remote_cell_rows(
 
 @dataclass(frozen=True, eq=False)
 class _Fetched:
-    """Transfer of the rows of a cell to this machine, with targets and weights."""
+    """Function that returns the rows, targets and weights of a cell."""
 
     kept_rows: Int[Array, " k"] | None
     weighted: bool
@@ -154,7 +156,7 @@ class _Fetched:
     def __call__(
         self, group: int, X: Array, targets: Array, *weights: Array
     ) -> tuple[Array, Array, Array | None]:
-        """Return rows, targets and weights; of an undivided large cell, only the rows to keep."""
+        """Return rows, targets and weights; in a cell too large to solve, of `kept_rows` alone."""
         fetched = [X, targets, *weights]
         if self.kept_rows is not None:
             # Rows that are all equal cannot be divided into cells: a sample of them is enough.
@@ -173,7 +175,7 @@ class _Solved:
     weighted : bool
     seed : int
     until : float
-        The time of day at which the fit must end: no other clock is common to machines.
+        The time of day at which the fit must end, because machines share no other clock.
     """
 
     solver: CellSolver
@@ -193,7 +195,7 @@ class _Solved:
 
 
 class ProblemsThere(CellProblems):
-    """Problems of cells of remote rows, which the workers solve."""
+    """Full problems of the cells of remote rows, which the workers solve."""
 
     rows: CellRowsThere
 
@@ -227,5 +229,5 @@ def _beside(data: TrainingData) -> list[RowNumbers]:
 
 
 def _size(rows: RowSource) -> int:
-    """Return the number of rows of a block: large, because each cell has few of them."""
+    """Return the number of rows of a block, large because each cell has few rows of a block."""
     return 16 * default_block_size(rows)

@@ -1,4 +1,4 @@
-"""CellRows: the rows of all cells, cell by cell, in memory or in a file."""
+"""Rows of all cells, ordered by cell, in memory or in a file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class CellRows:
         Cell i has the rows ``starts[i]`` to ``starts[i + 1] - 1`` of X.
     X : Array of shape (m, k)
     numbers : Array of shape (m,)
-        Numbers of these rows in the training data; empty for remote rows.
+        Indices of these rows in the training data; empty for remote rows.
     """
 
     cells: Cells
@@ -49,13 +49,13 @@ class CellRows:
         return int(self.starts[cell + 1] - self.starts[cell])
 
     def of(self, cell: int, data: TrainingData) -> TrainingData:
-        """Return the training data of a cell, with all of its rows."""
+        """Return the training data of a cell, with all rows of the cell."""
         own_rows = self.bounds(cell)
         return data.part(self.numbers[own_rows], as_rows(self.X[own_rows]))
 
     @property
     def usual(self) -> int:
-        """The number of a cell of median size."""
+        """Index of a cell of median size."""
         return int(xp.diff(self.starts).argsort(stable=True)[self.cells.count // 2])
 
 
@@ -80,7 +80,7 @@ def rows_by_cell(
     block_bytes : int, default=2**28
         Memory for rows that are routed at once.
     unused : sequence of int
-        Numbers of the features that no cell is cut along.
+        Indices of the features along which no cell is divided.
     rng : RandomStream
 
     Notes
@@ -130,7 +130,7 @@ def _divide_rows(
 
 @dataclass(frozen=True, eq=False)
 class _Routed:
-    """Blocks of rows with the rows of each cell; equal in each pass.
+    """Iterable of blocks with the positions of the rows of each cell, the same in each pass.
 
     Attributes
     ----------
@@ -148,7 +148,7 @@ class _Routed:
     size: int
 
     def __iter__(self) -> Iterator[tuple[int, Float[Array, "b d"], list[Array]]]:
-        """Yield the number of the first row, the block, and the row numbers within it by cell."""
+        """Yield the index of the first row, the block, and the positions in the block by cell."""
         # Seeded in each pass, so that the pass that counts and the pass that writes agree.
         rng = RandomStream(self.seed)
         for start, block in _gather_blocks(self.rows, self.size):
@@ -156,7 +156,7 @@ class _Routed:
 
 
 def _write(found: CellRows, routed: _Routed, kept: dict[int, Array]) -> None:
-    """Write all rows to their cells; of undivided large cells only the rows at positions `kept`."""
+    """Write each row to its cells; of cells that could not be divided only the rows `kept`."""
     written_counts = [0] * len(found)
     starts = found.starts.tolist()
     for start, block, members in routed:
@@ -178,7 +178,7 @@ def _write(found: CellRows, routed: _Routed, kept: dict[int, Array]) -> None:
 
 
 def _gather_blocks(rows: RowSource, size: int) -> Iterator[tuple[int, Float[Array, "b d"]]]:
-    """Yield blocks of at least `size` rows, except the last, and the number of their first row.
+    """Yield blocks of at least `size` rows, except the last, with the index of the first row.
 
     In the smaller blocks of some sources each cell would have only a row or two.
     """
@@ -196,7 +196,7 @@ def _gather_blocks(rows: RowSource, size: int) -> Iterator[tuple[int, Float[Arra
 def grow_cells(
     partition: Partition, rows: RowSource, unused: Sequence[int], rng: RandomStream
 ) -> tuple[Cells, int]:
-    """Return cells grown from a sample of the rows, and a seed for routing rows to random cells.
+    """Divide a sample of the rows into cells; return the cells, and a seed for random cells.
 
     Features that are zero in the sample change no cell: see `Partition.grow`.
     """
@@ -213,7 +213,7 @@ def grow_cells(
 def taken_of_large(
     counts: Int[Array, " k"], partition: Partition, rng: RandomStream
 ) -> dict[int, Int[Array, " _"]]:
-    """Choose the rows of cells that could not be divided; reduce their counts to these rows."""
+    """Choose some rows of cells that could not be divided; reduce `counts` to these rows."""
     # The number of rows that are taken replaces the count, because it determines the bounds.
     kept_rows = {
         int(cell): some_of(int(counts[cell]), partition.rows, rng)
@@ -225,12 +225,12 @@ def taken_of_large(
 
 
 def sample_of(partition: Partition, n: int, rng: RandomStream) -> Int[Array, " k"]:
-    """Return the numbers of the rows of the sample from which cells are grown."""
+    """Return the indices of the rows in the sample that determines the cells."""
     return some_of(n, max(SAMPLE_ROWS, SAMPLE_OF_A_CELL * (n // partition.rows)), rng)
 
 
 def some_of(n: int, most: int, rng: RandomStream) -> Int[Array, " k"]:
-    """Return at most `most` random numbers below n, increasing and without repeats."""
+    """Return at most `most` distinct random integers below n, in increasing order."""
     if n <= most:
         return xp.arange(n)
     if n <= 8 * most:
@@ -243,7 +243,7 @@ def some_of(n: int, most: int, rng: RandomStream) -> Int[Array, " k"]:
 
 
 def fill_empty(counts: Int[Array, " c"]) -> Int[Array, " c"]:
-    """Return the sizes of cells; an empty cell has the size of its neighbour."""
+    """Return the sizes of cells; an empty cell gets the size of the nearest cell with rows."""
     sizes = xp.copy(counts)
     for cell in xp.flatnonzero(counts == 0).tolist():
         sizes[cell] = counts[beside(counts, cell)]
@@ -251,6 +251,6 @@ def fill_empty(counts: Int[Array, " c"]) -> Int[Array, " c"]:
 
 
 def beside(counts: Int[Array, " c"], cell: int) -> int:
-    """Return the nearest cell that has rows."""
+    """Return the index of the nearest cell with rows."""
     filled_cells = xp.flatnonzero(counts)
     return int(filled_cells[xp.abs(filled_cells - cell).argmin()])

@@ -1,4 +1,4 @@
-"""CellSolver: solves the full problem of a cell, in this or in another process."""
+"""Solver of the full problem of a cell, in this or in another process."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LARGER, TRIES = 10.0, 4
 
 @dataclass(frozen=True, eq=False)
 class SolvedCell:
-    """Solution of a cell: its coefficients, and the facts of its history.
+    """Solution of a cell: coefficients, iterations, residual and reason of the end.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class SolvedCell:
 
     @property
     def row(self) -> Row:
-        """The row of the history."""
+        """Row of the cell in the history of the fit."""
         row: Row = {"iteration": self.iteration, "rows": len(self.coef), "ridge": self.shift}
         return row if self.residual is None else row | {RESIDUAL_KEY: self.residual}
 
@@ -69,12 +69,12 @@ class CellTask:
 
 @dataclass(frozen=True, eq=False)
 class CellSolver:
-    """Solver of a cell, which raises the ridge if it diverges; it can be sent to other processes.
+    """Solver of a cell, which can be sent to other processes; it raises the ridge if it diverges.
 
     Attributes
     ----------
     settings, asked : FitSettings
-        Settings with and without values for "auto", with the memory for one cell.
+        Settings with and without values in place of "auto", with the memory limit of one cell.
     kernel : Kernel
     engine : Engine
     shift : float
@@ -94,7 +94,7 @@ class CellSolver:
 
     @classmethod
     def of(cls, prepared: Prepared, workers: int, rule: Stop | None = None) -> CellSolver:
-        """Return the solver of each cell of a fit."""
+        """Return the solver that all cells of a fit share."""
         settings, user_settings = (
             fit_settings.with_values(callbacks=())
             for fit_settings in (prepared.settings, prepared.user_settings)
@@ -105,7 +105,7 @@ class CellSolver:
         return cls(settings, user_settings, prepared.kernel, prepared.engine, shift, rule, workers)
 
     def __call__(self, task: CellTask) -> SolvedCell:
-        """Solve a cell."""
+        """Solve a cell, and raise the ridge as long as the solver diverges."""
         shift = self.shift
         # A cell may be harder than the fit as a whole: a larger ridge is better than no model.
         for _ in range(TRIES):

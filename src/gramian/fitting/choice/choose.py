@@ -1,4 +1,4 @@
-"""choose: values for "auto" kernels, lengthscales and penalties, from held-out errors."""
+"""Choose kernel, lengthscale and penalty, if they are "auto", by the errors of held-out rows."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def choose(
     mapped: LinearMap | None = None,
     before: Fitted | None = None,
 ) -> Chosen:
-    """Return settings in which kernel, lengthscale, penalty, inputs and tolerance have values.
+    """Choose kernel, lengthscale, penalty, inputs and tolerance where the settings are "auto".
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ def compare_recipes(
     ends: float = math.inf,
     mapped: LinearMap | None = None,
 ) -> tuple[Scored, Comparison]:
-    """Return the best kernel, lengthscale and penalty, and the comparison on its inputs.
+    """Return the best kernel, lengthscale and penalty, and the comparison that found them.
 
     Parameters as in `choose`.
     """
@@ -158,7 +158,7 @@ def compare_recipes(
 
 
 def _as_before(settings: FitSettings, before: Fitted) -> FitSettings:
-    """Return settings with the choices of an earlier fit."""
+    """Return settings whose "auto" values are replaced by the choices of an earlier fit."""
     if settings.chooses_kernel or settings.chooses_lengthscale:
         settings = settings.with_values(kernel=before.model.kernel, lengthscale="median")
     if settings.chooses_penalty:
@@ -167,7 +167,7 @@ def _as_before(settings: FitSettings, before: Fitted) -> FitSettings:
 
 
 def _with_tolerance(settings: FitSettings, loss: float | None) -> FitSettings:
-    """Return settings with a number as tolerance, small compared with the expected error."""
+    """Return settings with a numeric tolerance, which is small compared with the held-out error."""
     if not isinstance(settings.tol, str):
         return settings
     if loss is None or not math.isfinite(loss):
@@ -186,7 +186,7 @@ def _comparisons(
     kernel: Kernel,
     mapped: LinearMap | None,
 ) -> list[Comparison]:
-    """Return a comparison of kernels for each candidate of the inputs."""
+    """Return a comparison of kernels on standardised, and if allowed on quantile-mapped, inputs."""
     engine = resolve.engine_for(settings, data.rows, kernel)
     penalty_given = None if isinstance(settings.penalty, str) else settings.one_penalty
     # A penalty of 0 is for solvers that stop early. Closed forms need
@@ -235,7 +235,7 @@ def _tight(settings: FitSettings) -> bool:
 
 
 def _sample_index(settings: FitSettings, data: TrainingData, rng: RandomStream) -> Array | None:
-    """Return the increasing numbers of the rows used for the choice; None for all rows."""
+    """Return the increasing indices of the rows used for the choice; None for all rows."""
     n, sample_limit = len(data.rows), MOST_SPARSE if data.rows.sparse else MOST_ROWS
     if settings.cv is None and _tight(settings):
         sample_limit = FEW_ROWS

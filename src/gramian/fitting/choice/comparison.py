@@ -26,7 +26,7 @@ FARTHEST_RATIO = 32.0
 
 @dataclass(frozen=True)
 class Scored:
-    """A kernel with its best penalty and its error.
+    """A kernel with its best penalty, and the held-out error at this penalty.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Scored:
     inputs : str, default="standard"
         "standard", or "quantile" for rows made normal by their quantiles.
     falling : bool, default=False
-        Whether the smallest penalty was the best one, by far.
+        Whether the error was smallest, by a clear margin, at the smallest penalty.
     held_values : HeldValues, optional
         Predictions of the compared targets for these rows.
     spread : float, optional
@@ -57,7 +57,7 @@ class Scored:
 
     @property
     def criterion(self) -> float:
-        """The squared error by which kernels are compared.
+        """Squared error by which kernels are compared.
 
         The loss, or its geometric mean with `spread`. Kernels with equal losses may differ far from
         the rows; a kernel that is implausible there has a large spread.
@@ -67,7 +67,7 @@ class Scored:
 
 @runtime_checkable
 class Comparison(Protocol):
-    """Comparison of kernels, by a quick screen and by fits like the final one.
+    """Comparison of kernels, first by cheap fits to a sample, then by fits like the final fit.
 
     Attributes
     ----------
@@ -77,10 +77,10 @@ class Comparison(Protocol):
 
     @property
     def fine_steps(self) -> tuple[float, ...]:
-        """Return the ratios of lengthscales to try around the best one."""
+        """Return the factors of the best lengthscale with which to try further lengthscales."""
 
     def screen(self, kernel: Kernel) -> Scored:
-        """Return the best penalty of a kernel, on a sample."""
+        """Return the best penalty of a kernel, by cheap fits to a sample."""
 
     def __call__(self, kernel: Kernel, near: Scored | None = None) -> Scored:
         """Return the best penalty of a kernel, with as many centers as the fit will have.
@@ -109,13 +109,13 @@ def failed_score(kernel: Kernel) -> Scored:
 
 
 def has_scale(kernel: Kernel) -> bool:
-    """Return whether the lengthscale changes the function, unlike for a linear kernel."""
+    """Return whether a kernel has a lengthscale that matters, unlike a linear kernel."""
     scaled = medians(getattr(kernel, "lengthscale", None)) is not None
     return scaled and not kernel.scale_free
 
 
 def first_of_ties(criteria: Sequence[float]) -> int:
-    """Return the position of the first criterion within `LEAST_GAIN` of the least one."""
+    """Return the position of the first criterion within `LEAST_GAIN` of the smallest criterion."""
     # Of decreasing penalties, the first one is the largest: rounding must not decide among equals,
     # and a larger penalty is safer away from the rows.
     limit = (1 + LEAST_GAIN) * min(criteria)
@@ -123,7 +123,7 @@ def first_of_ties(criteria: Sequence[float]) -> int:
 
 
 def best_of(kernels: Sequence[Kernel], by: Sequence[Comparison]) -> tuple[Kernel, Comparison]:
-    """Return the kernel with the smallest criterion, and the comparison on its inputs.
+    """Return the kernel with the smallest criterion, and the comparison that found it.
 
     If the criteria of several kernels are only rounding errors, the first kernel is best.
     """
@@ -136,7 +136,7 @@ def best_of(kernels: Sequence[Kernel], by: Sequence[Comparison]) -> tuple[Kernel
 
 
 def walk(kernel: Kernel, score: Comparison, *, moves: bool = True, fine: bool = True) -> Scored:
-    """Return the best lengthscale of a walk: to smaller ones while the criterion falls, or larger.
+    """Try smaller lengthscales while the criterion falls, else larger ones, and return the best.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ def walk(kernel: Kernel, score: Comparison, *, moves: bool = True, fine: bool = 
 
 
 def times(kernel: Kernel, factor: float) -> Kernel:
-    """Return a kernel with its lengthscale, a multiple of the median, times a factor."""
+    """Return a kernel whose lengthscale, a multiple of the median, is multiplied by a factor."""
     multiple = medians(lengthscale_of(kernel))
     if multiple is None:
         raise ValueError(f"the lengthscale of {kernel!r} is no multiple of the median")

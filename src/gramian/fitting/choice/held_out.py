@@ -1,4 +1,4 @@
-"""HeldOutChoice: comparison of kernels by fits to a sample, on held-out rows."""
+"""Comparison of kernels by fits to a sample, and their errors on held-out rows."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ LARGE_SHIFTS = (1e6, 1e4, 1e3, 1e2, 10.0, 1.0)
 
 @dataclass(frozen=True)
 class Given(Recipe):
-    """A recipe with a kernel object, which keeps its own lengthscale."""
+    """A recipe with a kernel object in place of a name; the kernel keeps its lengthscale."""
 
     object: Kernel = field(kw_only=True)
 
     def make_kernel(self) -> Kernel:
-        """Return the kernel."""
+        """Return the kernel object of the recipe."""
         return self.object
 
 
@@ -172,7 +172,7 @@ class HeldOutChoice:
         )
 
     def beyond(self, scored: Scored) -> Scored:
-        """Return the best of this penalty and smaller penalties, for which float32 is too coarse.
+        """Return `scored`, or a better score with a penalty that is too small for float32.
 
         Smaller penalties are not tried for many rows, because float64 would take too long.
         """
@@ -203,7 +203,7 @@ class HeldOutChoice:
         )  # fmt: skip
 
     def _shifts(self, kernel: Kernel, near: Scored | None) -> tuple[float, ...]:
-        """Return N times the penalties to try, in units of the diagonal of the kernel."""
+        """Return the ridges to try: the diagonal of the kernel matrix times numbers of a grid."""
         if self.penalties is not None:
             return tuple(p * self.total for p in self.penalties)
         scale = self._diagonal(kernel)
@@ -222,7 +222,7 @@ class HeldOutChoice:
         return tuple(s for s in scaled if at / WINDOW_RATIO <= s <= at * WINDOW_RATIO) or (at,)
 
     def _score_sample(self, kernel: Kernel, landmarks: int, rows: int) -> Scored:
-        """Return the best penalty with landmarks, by the mean loss of the splits."""
+        """Return the best penalty of a kernel, by the mean loss of fits with landmarks."""
         fits, sizes = [], []
         for split in self.material.splits:
             sample = self.material.sample(self.inputs, split, rows)
@@ -246,7 +246,7 @@ class HeldOutChoice:
         return Scored(kernel, penalty * n / self.total, loss, self.inputs, held_values=held_values)
 
     def of_all_targets(self, scored: Scored) -> HeldValues | None:
-        """Return predictions of held-out rows; for many targets by one more fit to the sample."""
+        """Return predictions of all targets; by one more fit if combinations were compared."""
         if self.all_targets is None:
             return scored.held_values
         choice_of_all = replace(
@@ -263,13 +263,13 @@ class HeldOutChoice:
         return HeldValues(xp.concat(list(values)), self.material.truth, self.material.held_weights)
 
     def _diagonal(self, kernel: Kernel) -> float:
-        """Return the mean of the diagonal of the kernel matrix: 1 for kernels of a distance."""
+        """Return the mean diagonal entry of the kernel matrix; 1 for kernels of a distance."""
         X = slice_rows(self.material.inputs(self.inputs), 0, 1000)
         return float(xp.to_float64(kernel.resolve(X).diag(X)).mean()) or 1.0
 
 
 def _best_of_all(fits: Sequence[SampleFit], sizes: Sequence[int]) -> tuple[float, float]:
-    """Return the penalty of the least mean loss over the splits, and this loss."""
+    """Return the penalty with the smallest loss, averaged over the splits, and this loss."""
     paths = [list(fit.losses) for fit in fits]
     # Each path may end early, where its loss rises: only penalties that all of them have reached.
     shared = min(len(path) for path in paths)
@@ -282,7 +282,10 @@ def _best_of_all(fits: Sequence[SampleFit], sizes: Sequence[int]) -> tuple[float
 
 
 def narrow_penalties(Y: Float[Array, "n t"], rng: RandomStream) -> Float[Array, "n _"]:
-    """Return the targets; in place of many, random combinations with the same squared error."""
+    """Return the targets, or fewer random combinations of them if there are many.
+
+    The expected squared error of the combinations is the squared error of all targets.
+    """
     t = Y.shape[1]
     if t <= MOST_TARGETS:
         return Y

@@ -28,7 +28,7 @@ def choose_landmarks(
 
 
 def given_points(points: RowSource, K: KernelOperator) -> Landmarks:
-    """Return points that the user gave as landmarks; mapped, if they exceed the budget."""
+    """Return the points that the user gave as landmarks, in a mapped file if they exceed memory."""
     if points.shape[1] != K.rows.shape[1]:
         raise ValueError(
             f"the landmarks have {points.shape[1]} features, but X has {K.rows.shape[1]}"
@@ -44,7 +44,7 @@ def given_points(points: RowSource, K: KernelOperator) -> Landmarks:
 def of_earlier_fit(
     points: RowSource, index: Int[Array, " m"] | None, K: KernelOperator
 ) -> Landmarks:
-    """Return the landmarks of an earlier fit, with row numbers if they are rows of K."""
+    """Return the landmarks of an earlier fit, with their row numbers if they are rows of K."""
     m = len(points)
     points_taken = gather_rows(points, xp.arange(m), K.host_bytes)
     # Row numbers select the weights of rows: of other data they would select the wrong ones.
@@ -62,7 +62,7 @@ def _are_rows(points: Shaped[Array, "m d"], rows: RowSource, index: Int[Array, "
 
 
 def kept_in_file(found: Landmarks | None, path: FileLike) -> Landmarks | None:
-    """Write landmarks to a file and map them from it, if there is a path."""
+    """Write landmarks to the file at `path`, and return them mapped from this file."""
     if path is None:
         return found
     if found is None:
@@ -82,7 +82,7 @@ def problem_of(
     *,
     spare_bytes: int = 0,
 ) -> FullProblem | NystromProblem:
-    """Return the problem with landmarks as centers, or with all rows as centers for None.
+    """Return the Nystrom problem of landmarks, or the full problem if landmarks are None.
 
     Factors of the kernel matrix, if any, are kept in memory up to `spare_bytes`.
     """
@@ -99,7 +99,7 @@ def problem_of(
 def nystrom_problem(
     K: KernelOperator, data: TrainingData, found: Landmarks, penalty: float
 ) -> NystromProblem:
-    """Return the problem with these landmarks as centers."""
+    """Return the Nystrom problem whose centers are the given landmarks."""
     weight = found.weight
     # Preconditioners estimate sums over rows from landmarks: each counts by the weight of its row.
     if data.weights is not None and found.index is not None:
@@ -111,5 +111,5 @@ def nystrom_problem(
 
 
 def centers_on_host(found: Landmarks | None, rows: RowSource) -> RowSource | Array:
-    """Return the centers of a model: landmarks, or all rows, on the host."""
+    """Return the centers of a model in the memory of the host: the landmarks, or all rows."""
     return rows if found is None else xp.to_host(found.points)

@@ -1,4 +1,4 @@
-"""LeaveOneOut: comparison of kernels by leave-one-out errors, for few rows."""
+"""Comparison of kernels by leave-one-out errors, for few rows."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class LeaveOneOut:
         Sum of squared differences of the targets of equal rows. The coefficients of such rows
         differ by these differences over the shift, and cancel.
     centers : int
-        Number of the first rows to use; all if it is n.
+        Number of centers, which are the first rows; n if all rows are centers.
     engine : str or Engine
     penalties : sequence of float, or None
         Penalties that may be chosen.
@@ -86,7 +86,7 @@ class LeaveOneOut:
         *,
         moves: bool = True,
     ) -> LeaveOneOut:
-        """Return the comparison on few rows; `centers` is None if all rows are centers."""
+        """Return the comparison on the merged rows; `centers` is None if all rows are centers."""
         data = data.with_local_numbers()
         rows, Y, weights = merge_rows(data)
         scatter = _weighted_squares(data.targets, data.weights) - _weighted_squares(Y, weights)
@@ -138,7 +138,7 @@ class LeaveOneOut:
 
     @property
     def fine_steps(self) -> tuple[float, ...]:
-        """Return the ratios of lengthscales to try last."""
+        """Return the factors of the best lengthscale to try last; none without an evidence."""
         return FINE_STEPS if self._has_evidence else ()
 
     @property
@@ -156,7 +156,7 @@ class LeaveOneOut:
         return functools.cache(lambda kernel: _lengthscale(kernel.resolve(sample)))
 
     def _resolve_kernel(self, kernel: Kernel) -> Kernel:
-        """Return a kernel with a lengthscale in numbers."""
+        """Return a kernel with a numeric lengthscale in place of a multiple of the median."""
         # A search tries many multiples of the median, which itself
         # is computed once for each kernel.
         factor = medians(getattr(kernel, "lengthscale", None))
@@ -166,7 +166,7 @@ class LeaveOneOut:
         return kernel.set_params(lengthscale=factor * median)
 
     def _spectrum(self, K: KernelOperator) -> Spectrum | None:
-        """Return the spectrum; None if an entry is not finite."""
+        """Return the eigendecomposition for all penalties; None if a kernel entry is not finite."""
         K_nm = xp.to_host(K.dense())
         # The eigensolver would raise an error, which would end the comparison of kernels.
         if not bool(xp.isfinite(K_nm).all()):
@@ -176,7 +176,7 @@ class LeaveOneOut:
         return Spectrum.of_landmarks(K_nm, self.weights)
 
     def _losses(self, spectrum: Spectrum, shifts: Sequence[float]) -> list[float]:
-        """Return the loss at each shift (N times a penalty), with rounding of huge coefficients."""
+        """Return the loss at each shift (N times a penalty), including rounding errors."""
         eps = xp.finfo(self.rows.dtype).eps
         losses = spectrum.losses(self.Y, shifts, eps=eps)
         # Equal rows were merged, but in the fit their coefficients differ by their targets over the
@@ -215,9 +215,9 @@ def _weighted_squares(Y: Float[Array, "n t"], weights: Float[Array, " n"] | None
 def merge_rows(
     data: TrainingData,
 ) -> tuple[RowSource, Float[Array, "n t"], Float[Array, " n"]]:
-    """Return distinct rows, the means of their targets, and the sums of their weights.
+    """Merge equal rows; return the distinct rows, mean targets, and sums of weights.
 
-    They are in the order of the first targets, so that permuting rows or columns changes nothing.
+    The rows are sorted by their first targets, so that the order of the data changes nothing.
     """
     rows, Y = data.rows, xp.to_host(xp.to_float64(data.targets))
     n, d = rows.shape

@@ -1,4 +1,4 @@
-"""choose_penalty: the penalty of a loss other than the square, chosen on held-out rows."""
+"""Choice of the penalty of a loss other than the square, on held-out rows."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def choose_penalty(
     rng: RandomStream | None,
     ends: float = math.inf,
 ) -> float:
-    """Return the penalty of least mean loss on held-out rows.
+    """Return the penalty with the smallest mean loss on held-out rows.
 
     Parameters
     ----------
@@ -67,7 +67,8 @@ def choose_penalty(
 
     Notes
     -----
-    The sample chooses the product of rows and penalty, which is the same for all rows. Cost: about
+    The sample determines the product of rows and penalty, which then applies to all rows. Cost:
+    about
     9 penalties with two Newton steps each, on 8,000 rows.
     """
     if rng is None:
@@ -114,7 +115,7 @@ def choose_penalty(
 def _problem(
     K: KernelOperator, data: TrainingData, loss: Loss, index: Int[Array, " k"], m: int
 ) -> LossProblem:
-    """Return the problem of some rows, whose first m rows are the landmarks."""
+    """Return the problem of some rows, with the first m of these rows as landmarks."""
     # Dense rows are gathered once for all penalties.
     rows = Subset(K.rows, index) if K.rows.sparse else as_rows(K.rows.take(index))
     part = replace(K, rows=rows, cols=rows)

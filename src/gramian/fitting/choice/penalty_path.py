@@ -1,4 +1,4 @@
-"""penalty="auto": the levels of one path of penalties and landmarks, scored on held-out rows."""
+"""Choice of the penalty along a path of levels, each a penalty with its landmarks."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ nothing at the first of them.
 
 @dataclass(frozen=True)
 class FactoredFalkon(Falkon):
-    """FALKON for a part of the rows, with the preconditioner's factor computed for all rows."""
+    """FALKON for a part of the rows, with a preconditioner that was computed for all rows."""
 
     prepared: FalkonFactor = field(kw_only=True)
 
@@ -51,7 +51,7 @@ class FactoredFalkon(Falkon):
 
 @dataclass(frozen=True)
 class PathSettings:
-    """Settings by which the levels of a path are fitted and scored.
+    """Problem, solver and folds by which the levels of a path are fitted and scored.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class PathSettings:
 
 @dataclass(frozen=True)
 class Function:
-    """Functions of all folds at one level, from which the next level starts."""
+    """Functions fitted to all folds at one level, from which the next level starts."""
 
     level: Level
     landmarks: Landmarks
@@ -96,7 +96,7 @@ class Function:
 
 @dataclass(frozen=True)
 class FittedLevel:
-    """A level of the path, fitted and scored.
+    """A level of the path, with its fits to the folds and their error.
 
     Attributes
     ----------
@@ -105,7 +105,7 @@ class FittedLevel:
     solver : FactoredFalkon
         Solver with the factor of this level, for the fit to all rows.
     error : tuple of two floats
-        Criterion of the comparison of levels; smaller is better.
+        Criterion by which levels are compared; smaller is better.
     row : dict
         Entry of ``path_``.
     """
@@ -117,7 +117,7 @@ class FittedLevel:
     row: PathRow
 
     def start(self, folds: int) -> State:
-        """Return the mean of the functions of the folds, as the start of the fit to all rows."""
+        """Return the mean of the functions of all folds, from which the fit to all rows starts."""
         coef = self.function.coef
         # The columns of the folds are side by side, t for each.
         return State(0, coef.reshape(len(coef), folds, -1).mean(axis=1))
@@ -147,7 +147,7 @@ def search(task: PathSettings, levels: Sequence[Level]) -> tuple[FittedLevel, li
     Cost: at each level m² kernel evaluations and about m³ operations once, and a fit and the
     predictions of each fold. Memory: 16 m² bytes, the factors of two levels.
 
-    Beyond the last level the landmarks stay the same, and usually the factor: `Falkon` accepts a
+    Beyond the last level the landmarks stay the same, and usually the factor, as `Falkon` accepts a
     factor for a larger penalty than the problem has.
     """
     enough = CHEAP_SHARE * levels[-1].effective_dimension
@@ -187,7 +187,10 @@ def search(task: PathSettings, levels: Sequence[Level]) -> tuple[FittedLevel, li
 
 
 def held_values(task: PathSettings, best: FittedLevel) -> HeldValues:
-    """Return predictions of all held-out rows at a level. Cost: one prediction of each row."""
+    """Return predictions of all held-out rows at a level.
+
+    Cost: one prediction of each held-out row.
+    """
     problem = task.problem(best.function.landmarks, best.penalty)
     parts = xp.chunk(best.function.coef, len(task.folds), axis=1)
     fold_parts = zip(task.folds, parts, strict=True)
@@ -225,7 +228,7 @@ def _progress(before: tuple[float, float], after: tuple[float, float]) -> bool:
 
 
 def _for_smaller(fitted: FittedLevel) -> FalkonFactor | None:
-    """Return the factor of a level if it also serves smaller penalties of the same landmarks."""
+    """Return the factor of a level if it suits smaller penalties with the same landmarks."""
     factor = fitted.solver.prepared
     return factor if factor.penalty > fitted.penalty else None
 
@@ -274,7 +277,7 @@ def _starts(
     before: Function | None,
     folds: int,
 ) -> list[State | None]:
-    """Return the last functions, interpolated at the new landmarks.
+    """Return the functions of the previous level, interpolated at the landmarks of this level.
 
     The coefficients solve T'T coef = f(landmarks), with T the Cholesky factor of the kernel matrix.
     """

@@ -1,4 +1,4 @@
-"""divide: split rows into training rows and held-out rows for early stopping."""
+"""Division of the rows of a fit into training rows, held-out rows for early stopping, and folds."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Parts:
     train : TrainingData
         Training data without held-out rows and rows of weight zero.
     held_out : HeldOut or None
-        None if the fit holds no rows out: it does not stop early, or a `Validate` has its own rows.
+        None if the fit does not stop early, or if a `Validate` has its own rows.
     folds : list of Split, or None
         Folds of `train`, if a splitter or pairs define them.
     """
@@ -75,7 +75,7 @@ def divide(settings: FitSettings, data: TrainingData, rng: Generators) -> Parts:
 
 
 def holds_out(settings: FitSettings) -> bool:
-    """Return whether a fit must draw held-out rows: it stops early without a `Validate`."""
+    """Return whether a fit must draw held-out rows, because it stops early without a `Validate`."""
     has_validate = any(isinstance(callback, Validate) for callback in settings.callbacks)
     return bool(settings.early_stopping) and not has_validate
 
@@ -83,7 +83,7 @@ def holds_out(settings: FitSettings) -> bool:
 def draw_held_out(
     settings: FitSettings, n: int, classes: Int[Array, " n"] | None, rng: Generators
 ) -> Int[Array, " r"]:
-    """Return the increasing numbers of the rows to hold out, the same share of each class."""
+    """Return the increasing indices of the rows to hold out, the same share of each class."""
     if rng.held_out is None:
         raise ValueError("early stopping needs a random generator for the held-out rows")
     index = xp.arange(0)
@@ -98,7 +98,7 @@ def draw_held_out(
 
 
 def hold_sequential(rows: RowSource, limit: int | None) -> RowSource:
-    """Return held-out rows of a sequential source in memory, if they are few.
+    """Return held-out rows, copied to memory if their source is sequential and they are few.
 
     Each validation reads all held-out rows.
     """

@@ -16,14 +16,14 @@ HELD_OUT = 5
 
 
 def other_rows(n: int, index: Int[Array, " k"]) -> Int[Array, " _"]:
-    """Return the numbers 0 .. n-1 that are not in `index`."""
+    """Return the indices 0 .. n-1 that are not in `index`."""
     is_other = xp.ones(n, xp.bool)
     is_other[index] = False
     return xp.flatnonzero(is_other)
 
 
 def without(problem: NystromProblem, held: Int[Array, " r"]) -> NystromProblem:
-    """Return the problem without some rows."""
+    """Return the problem without the held-out rows."""
     if len(held) == 0:
         return problem
     stays = other_rows(len(problem.targets), held)
@@ -52,7 +52,7 @@ def _mean(values: Shaped[Array, " r"], weight: Float[Array, " r"]) -> float:
 
 
 def labels(values: Targets) -> Int[Array, " n"]:
-    """Return the class of each row of codes, or of the values of a classifier."""
+    """Return the index of the class of each row, from codes or from decision values."""
     values = gather_numbers(values)
     return xp.cast(values[:, 0] > 0, xp.int64) if values.shape[1] == 1 else values.argmax(axis=1)
 
@@ -60,7 +60,7 @@ def labels(values: Targets) -> Int[Array, " n"]:
 def folds(
     n: int, cv: int | None, rng: RandomStream, classes: Int[Array, " n"] | None = None
 ) -> list[Split]:
-    """Return the folds of a path: rows to fit, and the left-out rows for the error.
+    """Return the folds of a path: for each fit, its training rows and the rows that it leaves out.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def folds(
 def share(
     n: int, fraction: float, rng: RandomStream, classes: Int[Array, " n"] | None = None
 ) -> Int[Array, " r"]:
-    """Draw a fraction of the rows, up to rounding, and return their numbers in order.
+    """Draw a fraction of the rows, up to rounding, and return their indices in increasing order.
 
     Parameters
     ----------

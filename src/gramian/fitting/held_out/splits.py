@@ -1,4 +1,4 @@
-"""Splits: the folds that a splitter of scikit-learn, or pairs of row numbers, describe."""
+"""Folds defined by a splitter of scikit-learn, or by pairs of training rows and test rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from .folds import labels
 def count_of(cv: object, n: int) -> float:
     """Return the cost of the fits to all splits of n rows, in units of one fit to all rows.
 
-    The training rows of a splitter are unknown before the split: each fit counts as one.
+    Each fit of a splitter counts as a fit to all rows, because its training rows are unknown
+    before.
     """
     # Pairs are exact, as their training rows can be counted.
     if is_pairs(cv):
@@ -35,7 +36,7 @@ def count_of(cv: object, n: int) -> float:
 
 
 def folds_of(cv: object, data: TrainingData) -> list[Split]:
-    """Return the folds of a splitter or of pairs.
+    """Return the folds that a splitter or pairs of row numbers define.
 
     A splitter receives row numbers in place of rows, and the targets, with classes as 0, 1, ...
     Pairs are row numbers of the user's data, in which some rows may have weight zero or be held out
@@ -73,7 +74,7 @@ def folds_of(cv: object, data: TrainingData) -> list[Split]:
 
 
 def given_splits(cv: object, data: TrainingData) -> list[Split]:
-    """Return the increasing row numbers of a splitter or of pairs; none for a number or None."""
+    """Return the folds of a splitter or of pairs; an empty list if `cv` is a number or None."""
     if not (is_splitter(cv) or is_pairs(cv)):
         return []
     return folds_of(cv, data)
@@ -110,7 +111,7 @@ def search_splits(cv: object, data: TrainingData, rng: RandomStream) -> list[Spl
 
 
 def _remaining_rows(index: Array, stays: Array | None, split: int, part: str) -> Int[Array, " _"]:
-    """Return the new numbers of rows after some rows were left out."""
+    """Return the positions of rows among the rows that remain in a fit."""
     places = index if stays is None else _places_of(index, stays)
     if len(places) == 0:
         raise ValueError(
@@ -121,7 +122,7 @@ def _remaining_rows(index: Array, stays: Array | None, split: int, part: str) ->
 
 
 def _places_of(index: Array, stays: Array) -> Array:
-    """Return the positions of numbers in an increasing list; missing numbers are left out."""
+    """Return the positions of integers in an increasing array; missing integers are left out."""
     # A number after the last one gets the place len(stays), which the comparison cannot read.
     place = xp.find_insertions(stays, index).clip(max=len(stays) - 1)
     return place[stays[place] == index]
@@ -140,7 +141,7 @@ def _in_words(cv: object) -> Iterator[None]:
 
 
 def _placeholder(n: int) -> object:
-    """Return an array of n rows that takes no memory."""
+    """Return an array of n rows that takes the memory of one."""
     # An expanded tensor has n rows of stride 0.
     return xp.expand(xp.zeros((1, 1), xp.float32), (n, 1))
 
@@ -153,7 +154,7 @@ def _targets(data: TrainingData) -> object:
 
 
 def _numbers(given: object, n: int, split: int, part: str) -> Int[Array, " k"]:
-    """Return row numbers, increasing."""
+    """Check the row numbers of one part of a split, and return them in increasing order."""
     what = f"split {split} of cv: rows to {part} on"
     try:
         index = np.array(given)

@@ -56,9 +56,9 @@ class Watch:
         return cls([*looks, keep, *other_callbacks], [keep.rule], looks[-1], keep)
 
     def best_state(self, problem: Problem, result: Result) -> State | None:
-        """Return the best state; None if the fit does not stop early.
+        """Return the state with the smallest held-out error; None if the fit does not stop early.
 
-        The last state is also validated, unless the user has interrupted the fit.
+        The error of the last state is also measured, unless the user has interrupted the fit.
         """
         if self.keep is None or self.look is None:
             return None
@@ -75,7 +75,7 @@ class Watch:
     def predict_held_out(
         self, problem: Problem, result: Result, best: State | None
     ) -> HeldValues | None:
-        """Return predictions of held-out rows by the kept state, if it is the best one.
+        """Return predictions of the held-out rows by the given state, if it is the best one.
 
         Cost: one prediction; none after an interruption.
         """
@@ -91,9 +91,9 @@ class Watch:
 def with_validation(
     settings: FitSettings, held: HeldOut | None, solver: Solver[Any, Any], n: int
 ) -> FitSettings:
-    """Return settings with a validation on the held-out rows of a fit to n rows, if any.
+    """Return settings with a `Validate` on the held-out rows of a fit to n rows, if any.
 
-    The validation follows each iteration, or each pass of a solver whose passes have many.
+    It measures the error after each iteration, or once a pass if a pass has many iterations.
     """
     if held is None:
         return settings

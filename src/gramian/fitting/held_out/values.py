@@ -1,4 +1,4 @@
-"""HeldValues: predictions and true values of held-out rows."""
+"""Predictions of held-out rows, with the true values."""
 
 from __future__ import annotations
 
@@ -24,5 +24,5 @@ class HeldValues:
     weights: Float[Array, " v"] | None = None
 
     def shares(self) -> Shares:
-        """Return the map to probabilities that is fitted to these rows."""
+        """Return the map from decision values to probabilities, fitted to the held-out rows."""
         return Shares.fit(self.values, self.truth, self.weights)

@@ -1,4 +1,4 @@
-"""Entries: sources of kernel entries that are looked up instead of computed."""
+"""Kernel entries that are looked up in a given matrix instead of computed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Numbers = slice | Int[Array, " k"]
 
 
 class Entries(ABC):
-    """The entries of the symmetric n x n matrix of a kernel.
+    """Source of the entries of a symmetric n x n kernel matrix.
 
     Attributes
     ----------
@@ -25,7 +25,7 @@ class Entries(ABC):
     @property
     @abstractmethod
     def count(self) -> int:
-        """The number n."""
+        """Number of rows of the matrix, n."""
 
     @property
     @abstractmethod
@@ -34,11 +34,11 @@ class Entries(ABC):
 
     @abstractmethod
     def block(self, rows: Int[Array, " b"], columns: Int[Array, " m"]) -> Float[Array, "b m"]:
-        """Return the entries of some rows and columns; do not write to them."""
+        """Return the entries of some rows and columns; the caller must not write to the result."""
 
     @abstractmethod
     def diagonal(self, at: Int[Array, " b"]) -> Float[Array, " b"]:
-        """Return the entries k(x_i, x_i)."""
+        """Return the diagonal entries k(x_i, x_i) of some rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +75,7 @@ class Given(Entries):
 
 
 def _range_or_numbers(numbers: Int[Array, " k"]) -> Numbers:
-    """Return consecutive numbers as a slice, which selects without a copy."""
+    """Return consecutive indices as a slice, which selects without a copy; others unchanged."""
     start, count = int(numbers[0]), len(numbers)
     if xp.array_equal(numbers, xp.arange(start, start + count)):
         return slice(start, start + count)

@@ -1,4 +1,4 @@
-"""FeatureMaps: standardisation, quantile map and metric of the features."""
+"""Maps of the features before the kernel: standardisation, quantile map and metric."""
 
 from __future__ import annotations
 
@@ -66,20 +66,20 @@ class FeatureMaps:
         return maps.with_quantiles(data.rows, rng) if settings.uses_quantiles else maps
 
     def with_quantiles(self, rows: RowSource, rng: RandomStream | None) -> FeatureMaps:
-        """Return these maps and the map of quantiles of unmapped rows."""
+        """Return these maps, followed by a quantile map fitted to the given unmapped rows."""
         return replace(
             self, quantiles=QuantileMap.fit(self.rows(rows), rng=_require_generator(rng))
         )
 
     @classmethod
     def of_model(cls, model: KernelModel) -> FeatureMaps:
-        """Return the maps of a model."""
+        """Return the maps of the features that a fitted model applies."""
         return cls(model.standardizer, model.quantiles, model.metric, model.importances)
 
     def with_metric(
         self, settings: FitSettings, data: TrainingData, kernel: Kernel, rng: RandomStream | None
     ) -> FeatureMaps:
-        """Return these maps with the metric of the settings, learned if they request it.
+        """Return these maps, followed by the metric of the settings, which is learned on request.
 
         Parameters
         ----------
@@ -128,7 +128,7 @@ class FeatureMaps:
 
     @property
     def empty(self) -> bool:
-        """Whether there is no map: the kernel sees unmapped or encoded rows."""
+        """Whether there is no map, so that the kernel sees unmapped or encoded rows."""
         return self.standardizer is None and not self.costly
 
     @property
@@ -137,7 +137,7 @@ class FeatureMaps:
         return self.quantiles is not None or self.metric is not None
 
     def rows(self, rows: RowSource) -> RowSource:
-        """Return rows as the kernel sees them, mapped as they are read."""
+        """Return a source of mapped rows, which maps each block when it is read."""
         # The order matters: quantiles are of standardised features,
         # and the metric mixes the results.
         for feature_map in (self.standardizer, self.quantiles, self.metric):
@@ -145,7 +145,7 @@ class FeatureMaps:
         return rows
 
     def hold_in_memory(self, rows: RowSource, limit: int | None) -> tuple[RowSource, int]:
-        """Return mapped rows, in memory if mapping them again is slow, and their bytes there."""
+        """Return mapped rows, copied to memory if maps are slow, and the bytes of the copy."""
         mapped = self.rows(rows)
         # Sparse rows are small, and remote rows must stay with their workers.
         if not self.costly or rows.sparse or rows.remote:
@@ -166,7 +166,7 @@ class FeatureMaps:
 
 
 def check_units(settings: FitSettings, rows: RowSource) -> None:
-    """Raise ValueError if settings map features that the kernel requires unscaled.
+    """Raise ValueError if settings scale features that the kernel needs in their own units.
 
     Parameters
     ----------
@@ -190,7 +190,7 @@ def check_units(settings: FitSettings, rows: RowSource) -> None:
 
 
 def _standardizer(data: TrainingData, kernel: Kernel) -> Standardizer | None:
-    """Return the map to mean 0 and deviation 1, except for features that must stay unscaled."""
+    """Return the map to mean 0 and deviation 1; it leaves `kernel.unscaled_features` unchanged."""
     d = data.rows.shape[1]
     unscaled_features = sorted(kernel.unscaled_features(d))
     if len(unscaled_features) == d:

@@ -1,4 +1,4 @@
-"""Precomputed: a given kernel matrix in place of rows and a kernel."""
+"""Fit to a given kernel matrix in place of rows and a kernel."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Precomputed(Kernel):
         return frozenset(range(d))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return only the name; `linear_model` makes the model for a file."""
+        """Return only the name: `linear_model` replaces this kernel before a model is saved."""
         return {"name": PRECOMPUTED_NAME}
 
     def prepare(self, points: Array, side: Side) -> Prepared:
@@ -75,12 +75,12 @@ class Precomputed(Kernel):
 
 
 def _of(points: Array) -> Int[Array, " b"]:
-    """Return rows as row numbers."""
+    """Return the row numbers that the only column of the points holds."""
     return xp.to_host(xp.cast(points[:, 0], xp.int64))
 
 
 def looked_up(settings: FitSettings, data: TrainingData) -> tuple[FitSettings, TrainingData]:
-    """Return settings and data of a fit whose rows are the kernel matrix.
+    """Replace the kernel matrix in the data by row numbers, and the kernel by `Precomputed`.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def looked_up(settings: FitSettings, data: TrainingData) -> tuple[FitSettings, T
 
 
 def plan_matrix(settings: FitSettings, rows: RowSource) -> tuple[FitSettings, RowSource]:
-    """Return settings and rows of the plan of such a fit; the matrix is not read.
+    """Return settings and rows for the plan of a fit to a kernel matrix, which is not read.
 
     Raises
     ------
@@ -124,7 +124,7 @@ def plan_matrix(settings: FitSettings, rows: RowSource) -> tuple[FitSettings, Ro
 
 
 def of_matrix(rows: RowSource) -> tuple[Precomputed, RowSource]:
-    """Return the kernel that looks up the entries of a matrix, and the numbers of its rows.
+    """Return the kernel that looks up the entries of a matrix, and row numbers as rows.
 
     Raises
     ------
@@ -152,7 +152,7 @@ def announce_calls(rows: RowSource, landmarks: LandmarksLike, named: int | None 
 def cost_of_objects(
     rows: ObjectRows, landmarks: LandmarksLike, named: int | None = None
 ) -> CallCost:
-    """Return the cost of the calls of a fit; parameters as in `announce_calls`."""
+    """Return the expected cost of the kernel calls of a fit; parameters as in `announce_calls`."""
     n = len(rows)
     m = landmark_settings.landmark_count(landmarks, n, named)
     selector = landmark_settings.selector(landmarks, n)
@@ -188,7 +188,7 @@ def check_square(rows: RowSource) -> None:
 
 
 def _matrix(rows: RowSource) -> Float[Array, "n n"]:
-    """Return the matrix, without a copy if it has floating-point numbers."""
+    """Check a kernel matrix and return it, without a copy if its entries are floating-point."""
     check_square(rows)
     n = len(rows)
     parts = [block for _, block in rows.blocks(n)]
@@ -250,7 +250,10 @@ def check_matrix_settings(
 
 
 def only_columns(model: KernelModel, columns: Int[Array, " m"]) -> KernelModel:
-    """Return a model of `linear_model` for only these columns; others have no effect."""
+    """Return a model of `linear_model` that reads the given columns alone.
+
+    The coefficients of the other columns are zero.
+    """
     rows = model.centers.take(xp.arange(len(model.centers)))
     return replace(model, centers=xp.contiguous(rows[:, columns]))
 

@@ -1,4 +1,4 @@
-"""Rows in memory, for sources that are slow to read or to map in each pass."""
+"""Copies of rows in memory, for sources that are slow to read or to map in each pass."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ BLOCK_ENTRIES = 1 << 20
 
 
 def shared_bytes(limit: int | None) -> int:
-    """Return the bytes for rows in memory, a share of the limit or of the machine's memory."""
+    """Return the bytes allowed for rows in memory, a share of the limit or of all memory."""
     return (machine_memory() if limit is None else limit) // MEMORY_SHARE
 
 
 def in_memory(rows: RowSource, most_bytes: int) -> tuple[RowSource, int]:
-    """Return dense rows in memory if they fit, and the bytes that they take there.
+    """Copy dense rows to memory if they fit; return the rows, and the bytes that the copy takes.
 
     Parameters
     ----------

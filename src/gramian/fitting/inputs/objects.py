@@ -1,7 +1,7 @@
 """Kernels that are Python functions of two objects, such as strings and graphs.
 
-Their matrix takes the place of rows, see `gramian.fitting.inputs.kernel_matrix`. Each entry is
-computed once, when it is needed.
+The kernel matrix takes the place of rows, see `gramian.fitting.inputs.kernel_matrix`. An entry is
+computed once, when a fit needs it.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class Calls(Entries):
         return out
 
     def _entry(self, i: int, j: int) -> float:
-        """Return k of two objects, computed now unless it is known in either order."""
+        """Return k(a, b), which is computed unless k(a, b) or k(b, a) is known."""
         if i == j and not math.isnan(self._diagonal[i]):
             return float(self._diagonal[i])
         for row, column in ((i, j), (j, i)):
@@ -132,13 +132,13 @@ class ObjectRows(RowSource):
         self.calls, self.shape = calls, (calls.count, calls.count)
 
     def blocks(self, size: int) -> Iterator[tuple[slice, Array]]:
-        """Yield blocks of rows of the matrix; entries that are not known yet are computed now."""
+        """Yield blocks of rows of the matrix; missing entries are computed and kept."""
         for start in range(0, len(self), size):
             part = slice(start, min(start + size, len(self)))
             yield part, self.take(xp.arange(part.start, part.stop))
 
     def take(self, index: Int[Array, " k"]) -> Float[Array, "k n"]:
-        """Return some rows of the matrix; entries that are not known yet are computed now."""
+        """Return some rows of the matrix; missing entries are computed and kept."""
         # The block may be a transposed view.
         return xp.contiguous(self.calls.block(index, xp.arange(len(self))))
 
@@ -218,7 +218,10 @@ def cost_of(calls: Calls, landmarks: int | None, selection: int = 0) -> CallCost
 
 
 def _some_pairs(n: int) -> Iterator[tuple[int, int]]:
-    """Yield pairs of a few of n objects, so that a function has soon cached all of them."""
+    """Yield pairs of a few of n objects, in an order in which all these objects occur soon.
+
+    A function that caches results by object then no longer spends time on the first use.
+    """
     sampled_objects = [k * n // min(n, MEASURED_OBJECTS) for k in range(min(n, MEASURED_OBJECTS))]
     for step in range(len(sampled_objects)):
         for k, i in enumerate(sampled_objects):
@@ -226,7 +229,7 @@ def _some_pairs(n: int) -> Iterator[tuple[int, int]]:
 
 
 def check_memory_of_calls(calls: Calls, landmarks: int | None, limit: int | None) -> None:
-    """Raise ValueError if the cached entries do not fit in a number of bytes."""
+    """Raise ValueError if the entries that a fit caches exceed the limit in bytes."""
     m = calls.count if landmarks is None else min(landmarks, calls.count)
     need = 8 * calls.count * m
     if limit is not None and need > limit:
@@ -239,7 +242,7 @@ def check_memory_of_calls(calls: Calls, landmarks: int | None, limit: int | None
 def between(
     function: PairFunction, new: Sequence[Any], centers: Sequence[Any]
 ) -> Float[Array, "b m"]:
-    """Return the values of a function of new objects and centers. Cost: b m calls.
+    """Return the kernel values of new objects with centers. Cost: b m calls of the function.
 
     After the first row, a warning is logged if the calls will take long.
     """
@@ -258,7 +261,7 @@ def between(
 
 
 def value_of(function: PairFunction, a: object, b: object, which: str) -> float:
-    """Return the value of a function, which must be a finite number."""
+    """Call a kernel function for two objects; raise ValueError for no finite number."""
     value = function(a, b)
     try:
         number = float(value)

@@ -1,4 +1,4 @@
-"""Scaling: features and targets with mean 0 and deviation 1, and the model in original units."""
+"""Scaling of features and targets for the solver, and of the model back to the user's units."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .training_data import TrainingData
 
 
 class PathRow(TypedDict):
-    """A level of the path of penalties; see `KernelRidge.path_`."""
+    """Dictionary type of a level of the path of penalties; see `KernelRidge.path_`."""
 
     penalty: float
     landmarks: int
@@ -35,7 +35,7 @@ class PathRow(TypedDict):
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """Maps from features and targets of the user to scaled ones for the solver.
+    """Maps from the features and targets of the user to scaled features and targets.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ class Scaling:
         return replace(self, features=self.features.with_quantiles(data.rows, rng))
 
     def apply(self, settings: FitSettings, data: TrainingData) -> tuple[FitSettings, TrainingData]:
-        """Return settings and training data as the fit sees them; see `settings`.
+        """Return settings and training data with mapped rows and scaled targets; see `settings`.
 
         Rows that are slow to map are kept in memory if they are few; the memory limit is reduced
         accordingly.
@@ -119,11 +119,11 @@ class Scaling:
         return settings, replace(data, rows=rows, targets=self.scale_targets(data.targets))
 
     def rows(self, rows: RowSource) -> RowSource:
-        """Return rows as the kernel sees them."""
+        """Return rows as the kernel sees them, mapped."""
         return self.features.rows(rows)
 
     def scale_targets(self, targets: Targets) -> Targets:
-        """Return targets as the solver sees them, in their type."""
+        """Return scaled targets as the solver sees them, with the same dtype."""
         if self.targets is None:
             return targets
         return self.targets.scale_numbers(targets)
@@ -144,7 +144,7 @@ class Scaling:
         return settings.with_values(landmarks=landmarks, callbacks=callbacks)
 
     def _points(self, landmarks: LandmarksLike, rows: RowSource) -> LandmarksLike:
-        """Return given landmark points, mapped for the kernel."""
+        """Return the landmark points of the user, mapped like the rows."""
         if self.features.empty:
             return landmarks
         # Maps of features fill the zeros of sparse rows, and the kernel needs the type of the rows.
@@ -161,7 +161,7 @@ class Scaling:
     def _held_out(
         self, given: Validate, names: tuple[str, ...] | None, limit: int | None
     ) -> Validate:
-        """Return a validation on mapped held-out rows, with errors in the units of the targets."""
+        """Return a `Validate` on mapped held-out rows, with errors in the units of the targets."""
         # Rows that the fit itself has held out are encoded already.
         if isinstance(given.X, RowSource):
             source = given.X
@@ -192,7 +192,7 @@ class Scaling:
         return replace(model, target_shift=self.targets.mean, target_scale=self.targets.scale)
 
     def path(self, path: list[PathRow] | None) -> list[PathRow] | None:
-        """Return the rows of a path, with errors in the units of the target if there is one."""
+        """Return the rows of a path, with errors in the units of a single target."""
         if path is None or self.targets is None or len(self.targets.scale) > 1:
             return path
         # The errors of a path are squared.
@@ -208,7 +208,7 @@ class Scaling:
 
 
 def _rows_of(targets: Targets) -> RowSource:
-    """Return local or remote targets as rows."""
+    """Return local or remote targets as a row source."""
     remote = as_remote_columns(targets)
     return as_rows(targets) if remote is None else remote.rows
 

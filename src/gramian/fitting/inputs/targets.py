@@ -1,4 +1,4 @@
-"""Targets of a fit as tensors: numbers, or the codes of classes."""
+"""Targets of a fit as arrays of numbers, or of the codes of classes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .training_data import TrainingData
 def training_targets(
     y: ArrayLike | RemoteColumns, dtype: xp.DType, products: xp.DType | None = None
 ) -> Targets:
-    """Return `target_tensor`; raise ValueError if products with a column round to 0 or overflow.
+    """Return `target_tensor`; raise ValueError if products with a target round to 0 or overflow.
 
     Products have the type of the rows, unless another type is given.
     """
@@ -26,7 +26,7 @@ def training_targets(
 
 
 def _remote_targets(y: RemoteColumns, dtype: xp.DType) -> Targets:
-    """Return remote targets in the type and shape of `target_tensor`."""
+    """Return remote targets with the dtype and shape that `target_tensor` gives to local ones."""
     if y.labels is not None:
         raise ValueError(
             f"the targets are texts, such as {str(y.labels[0])!r}, and KernelRidge predicts "

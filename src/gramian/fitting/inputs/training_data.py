@@ -1,4 +1,4 @@
-"""TrainingData: validated rows, targets and weights."""
+"""Training data of a fit: checked rows, targets and weights."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class HeldOut:
     Attributes
     ----------
     index : Array of shape (r,)
-        Increasing numbers of these rows among the rows of positive weight.
+        Increasing indices of the held-out rows among the rows of positive weight.
     data : TrainingData
     """
 
@@ -64,9 +64,9 @@ class TrainingData:
     held_out : HeldOut or None
         Held-out rows, which `rows` does not contain.
     numbers : Array of shape (n,), or None
-        Increasing numbers of these rows among the user's rows; None for all rows.
+        Increasing indices of `rows` among the user's rows; None for all rows.
     total_rows : int or None
-        Number of rows before some were left out; None for n.
+        Number of the user's rows, before some were left out; None if none were.
     reading : ReadOptions or None
         How the table was read.
 
@@ -104,7 +104,7 @@ class TrainingData:
 
     @property
     def coded(self) -> bool:
-        """Whether targets are codes of classes; held-out rows then count wrong classes."""
+        """Whether targets are codes of classes, so that errors are shares of wrong classes."""
         return self.classes is not None
 
     @property
@@ -115,7 +115,7 @@ class TrainingData:
         return n if self.weights is None else float(xp.sum_float64(self.weights))
 
     def without_zero_weights(self) -> TrainingData:
-        """Leave out rows of weight zero: they carry no information, not even as landmarks."""
+        """Leave out rows of weight zero, which must not affect a fit, not even as landmarks."""
         if self.weights is None or range_of(self.weights)[0] > 0:
             return self
         remote = as_remote_columns(self.weights)
@@ -124,14 +124,14 @@ class TrainingData:
         return self.part(xp.flatnonzero(self.weights))
 
     def with_local_numbers(self) -> TrainingData:
-        """Return the data with targets and weights in memory, for solvers that stream rows."""
+        """Return the data with targets and weights in local memory, as streaming solvers need."""
         if as_remote_columns(self.targets) is None and as_remote_columns(self.weights) is None:
             return self
         weights = None if self.weights is None else gather_numbers(self.weights)
         return replace(self, targets=gather_numbers(self.targets), weights=weights)
 
     def local_part(self, index: Int[Array, " k"] | None) -> TrainingData:
-        """Return the rows of increasing numbers, or all; remote ones in memory."""
+        """Return the rows at increasing indices, or all rows; remote rows are copied to memory."""
         part = self if index is None else self.part(index)
         if not part.rows.remote:
             return part
@@ -141,14 +141,14 @@ class TrainingData:
     def model(
         self, kernel: Kernel, centers: RowSource | Array, coef: Float[Array, "m t"], **parts: Any
     ) -> KernelModel:
-        """Return a model with the names and the encoding of these data; `parts` are more fields."""
+        """Return a model with the names and the encoding of the data, and the fields `parts`."""
         names = {"feature_names": self.feature_names, "target": self.target}
         table_parts = {"encoding": self.encoding, "medians": self.medians, "reading": self.reading}
         described = {**names, "classes": self.classes, **table_parts, **parts}
         return KernelModel(kernel, centers, coef, **described)
 
     def part(self, index: Int[Array, " k"], rows: RowSource | None = None) -> TrainingData:
-        """Return a part of the data by increasing numbers; rows are a `Subset` unless given."""
+        """Return the part of the data at increasing indices; rows are a `Subset` unless given."""
         return replace(
             self,
             rows=subset(self.rows, index) if rows is None else rows,

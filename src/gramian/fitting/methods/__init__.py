@@ -1,1 +1,1 @@
-"""Methods: from prepared data to a problem, and from its solution to a model."""
+"""Methods of a fit: make a problem of prepared data, and a model of its solution."""

@@ -1,4 +1,4 @@
-"""Method: a kind of fit, which makes a problem of prepared data, and a model of its solution."""
+"""Base of the methods of a fit, by squared errors or by another loss, and their inputs."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Prepared:
     engine : Engine
     size : FitSize
     ends : float
-        The time of `time.monotonic` at which the fit ends.
+        The time of `time.monotonic` at which the fit must end.
     held_out : HeldOut or None
         Held-out rows for early stopping.
     folds : sequence of Split, or None
@@ -75,7 +75,7 @@ class Prepared:
     def place(self) -> PlacedData:
         """Place the data where the fit computes.
 
-        Only the caller may keep a reference to the data, because they may move to a device.
+        The caller alone may keep a reference to the data, because the data may move to a device.
         """
         return PlacedData.place(
             self.data, self.kernel, self.engine, self.solver, self.size, self.settings.limit
@@ -84,7 +84,7 @@ class Prepared:
     def build_fitted(
         self, start: Start, result: Result, model: KernelModel, best: State | None = None
     ) -> Fitted:
-        """Return the outcome of a run of the solver; `best` is the kept state, if any."""
+        """Return the outcome of a run of the solver; `best` is the state to keep, if any."""
         # A fit that continues an earlier one has its metric, and learns none.
         learned = self.scaling.features.learned if self.before is None else self.before.learned
         return Fitted(
@@ -118,9 +118,9 @@ class Start:
         None if all rows are centers.
     penalty : float
     engine : Engine
-        Computes products with all rows.
+        Engine of the products with all rows.
     solver : Solver
-        After a path of penalties, it has the factor (see `FactoredFalkon`) of the best one.
+        After a path of penalties, a `FactoredFalkon` with the factor of the best level.
     state : State or None
         The state to start from.
     path : list of dict, or None
@@ -143,7 +143,7 @@ class Start:
 
 
 class Method(ABC):
-    """A kind of fit: its problem for prepared data, and the model of the solution."""
+    """Method of a fit, which makes a problem of prepared data, and a model of the solution."""
 
     def before(
         self, settings: FitSettings, data: TrainingData, fitted: Fitted | None
@@ -154,7 +154,7 @@ class Method(ABC):
     def expected_time(
         self, settings: FitSettings, rows: RowSource, solver: Solver[Any, Any], size: FitSize
     ) -> Text | None:
-        """Return a warning about a fit that takes long; None by default."""
+        """Return a warning if the fit is expected to take long; None by default."""
         return None
 
     def for_choices(
@@ -171,7 +171,7 @@ class Method(ABC):
 
     @abstractmethod
     def start(self, prepared: Prepared, rng: Generators) -> Start:
-        """Return the problem, with landmarks and a penalty."""
+        """Return the problem of prepared data, with landmarks and a penalty."""
 
     @abstractmethod
     def model(
@@ -181,11 +181,11 @@ class Method(ABC):
         coef: Float[Array, "m t"],
         held_values: HeldValues | None,
     ) -> KernelModel:
-        """Return the model of the coefficients, for rows and targets as the user gave them.
+        """Return the model with given coefficients, for features and targets in the user's units.
 
         `held_values` are predictions of held-out rows, if there are any.
         """
 
     def diagnosis(self, prepared: Prepared, start: Start, result: Result) -> str | None:
-        """Return a warning about a fit that explains little; None by default."""
+        """Return a warning if the fit explains little of the targets; None by default."""
         return None

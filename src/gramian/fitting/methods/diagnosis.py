@@ -1,4 +1,4 @@
-"""Warnings of a fit: before a long one, and after one that converged and explains little."""
+"""Warnings before a long fit, and after a fit that converged but explains little of the targets."""
 
 from __future__ import annotations
 
@@ -39,7 +39,10 @@ OPERATIONS_PER_ENTRY = 40
 
 
 def warn(text: str | Text | None) -> None:
-    """Log a warning, if any; not through `warnings`, because the user may intend such a fit."""
+    """Log a warning, if any.
+
+    The module `warnings` is not used, because the user may intend such a fit.
+    """
     if text is not None:
         logger.warning(text)
 
@@ -65,7 +68,7 @@ def weak_fit(r2: float, where: str) -> str | None:
 
 
 def diagnose_fit(problem: Problem, result: Result, callbacks: Callbacks, coded: bool) -> str | None:
-    """Return `weak_fit` of a regression that converged.
+    """Return the warning of `weak_fit` for a regression that converged.
 
     Parameters
     ----------
@@ -74,7 +77,7 @@ def diagnose_fit(problem: Problem, result: Result, callbacks: Callbacks, coded: 
     callbacks : sequence of callables
         Callbacks; the last error of a `Validate` among them is used.
     coded : bool
-        Whether targets are codes of classes: their R2 says little.
+        Whether targets are codes of classes, for which there is no warning.
 
     Notes
     -----
@@ -104,7 +107,7 @@ def diagnose_fit(problem: Problem, result: Result, callbacks: Callbacks, coded: 
 
 
 def _training_r2(problem: Problem, coef: Float[Array, "m t"], index: Array) -> float:
-    """Return R2 over all targets on some rows, with observation weights."""
+    """Return the weighted R2 over all targets on some training rows."""
     device_index = xp.to_device(index, problem.targets.device)
     y = xp.to_float64(problem.targets[device_index])
     # A sample of training rows: R2 on them is optimistic, so that a weak value is weak indeed.
@@ -124,7 +127,7 @@ def _residuals(
     index: Int[Array, " k"],
     y: Float[Array, "k t"],
 ) -> Float[Array, "k t"]:
-    """Return the residuals y - f of some rows; for all rows as centers, shift times coef.
+    """Return the residuals y - f of some rows; if all rows are centers, shift times coef.
 
     The shift is N times the penalty. The product is exact up to the residual of the system, far
     below the error of a weak fit.
@@ -150,7 +153,7 @@ def long_fit(
 
     Notes
     -----
-    Small fits, by the count of their operations, cost nothing; for others the speed of this machine
+    Fits with few operations are not timed. For other fits, the speed of this machine
     is measured in a quarter of a second.
     """
     # Most fits are short by any measure, and should not pay for a measurement.

@@ -1,4 +1,4 @@
-"""NonlinearLoss: another loss than the square, minimised by Newton's method at landmarks."""
+"""Fit by another loss than the square, by Newton's method with landmarks as centers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ DEFAULT_TOLERANCE = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class NonlinearLoss(Method):
-    """A convex problem in the coefficients of the landmarks.
+    """Method of a fit by another loss than the square: a convex problem in the coefficients.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class NonlinearLoss(Method):
 
     @classmethod
     def of(cls, settings: FitSettings, data: TrainingData) -> NonlinearLoss:
-        """Return the loss of the settings, in the unit of the targets.
+        """Return the method for the loss of the settings, with targets divided by their unit.
 
         Raises
         ------
@@ -88,13 +88,13 @@ class NonlinearLoss(Method):
     def after_choices(
         self, settings: FitSettings, data: TrainingData
     ) -> tuple[FitSettings, TrainingData]:
-        """Return settings of the loss, and targets in its unit."""
+        """Return the chosen settings with the loss again, and targets divided by their unit."""
         tol = DEFAULT_TOLERANCE if isinstance(self.settings.tol, str) else self.settings.tol
         own = settings.with_values(loss=self.settings.loss, solver=self.settings.solver, tol=tol)
         return own, replace(data, targets=self.targets)
 
     def start(self, prepared: Prepared, rng: Generators) -> Start:
-        """Return the problem, with landmarks and a penalty chosen by the loss if it is "auto"."""
+        """Return the problem, with landmarks, and a penalty that the loss chooses if "auto"."""
         settings, placed = prepared.settings, prepared.place()
         landmarks = choose_landmarks(placed.K, settings.landmarks, rng.landmarks)
         # A problem of losses always has landmarks; with all rows as
@@ -119,7 +119,7 @@ class NonlinearLoss(Method):
         coef: Float[Array, "m t"],
         held_values: HeldValues | None,
     ) -> KernelModel:
-        """Return the model, with the link of the loss."""
+        """Return the model, whose predictions pass through the link function of the loss."""
         data, loss = prepared.data, self.loss
         offset = xp.to_host(cast("LossProblem", start.problem).offset)
         model = data.model(
@@ -137,7 +137,7 @@ class NonlinearLoss(Method):
 
 
 def loss_for(given: str | Loss, data: TrainingData) -> Loss:
-    """Return the loss object of a parameter for these data.
+    """Return the loss object for the parameter ``loss`` and the targets of these data.
 
     Raises
     ------
@@ -169,7 +169,7 @@ def loss_problem(
     loss: Loss,
     offset: Float[Array, " q"],
 ) -> LossProblem:
-    """Return the problem with these landmarks as centers."""
+    """Return the problem of a loss with the given landmarks as centers."""
     at = nystrom_problem(K, data, found, penalty)
     return LossProblem(
         at.K,
@@ -192,7 +192,7 @@ def all_rows(K: KernelOperator) -> Landmarks:
 
 
 def ones_or(data: TrainingData) -> Float[Array, " n"]:
-    """Return the weights of the rows; ones for unweighted data."""
+    """Return the weights of the rows in float64, or ones for unweighted data."""
     if data.weights is not None:
         return xp.to_float64(data.weights)
     return xp.ones(len(data.targets), xp.float64, like=data.targets)

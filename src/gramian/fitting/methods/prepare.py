@@ -1,4 +1,4 @@
-"""prepare: settings without "auto" and scaled data, from the settings and data of a fit."""
+"""Preparation of a fit: held-out rows, scaled data, and values in place of "auto"."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _scale_and_choose(
     ends: float,
     before: Fitted | None,
 ) -> tuple[Scaling, FitSettings, TrainingData, Probabilities | None]:
-    """Return the scaling, chosen settings, scaled data, and the map to probabilities."""
+    """Scale the data and choose settings; return also the map to probabilities."""
     earlier = None if before is None else before.model
     kernel = resolve.kernel(settings.kernel, settings.lengthscale)
     scaling = Scaling.of(settings, unscaled, earlier, kernel=kernel, rng=rng.maps)

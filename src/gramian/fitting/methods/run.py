@@ -1,4 +1,4 @@
-"""run: run the solver of a fit; keep the model so far if an error ends it."""
+"""Run of the solver of a fit, which keeps the current model if an error ends the fit."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ logger = logging.getLogger("gramian")
 
 
 class InterruptedFit(KeyboardInterrupt):
-    """Interruption of a fit, with the model so far.
+    """KeyboardInterrupt that ends a fit, and holds the model of its last or best state.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class InterruptedFit(KeyboardInterrupt):
 
     @classmethod
     def of(cls, error: Interrupted, fitted: Callable[[Result], Fitted]) -> KeyboardInterrupt:
-        """Return the interruption with its model; a plain KeyboardInterrupt without a useful model.
+        """Return an interruption with the current model, or without one if it is useless.
 
         The coefficients of a useful model are finite, and not all zero as at the start.
         """
@@ -56,7 +56,7 @@ class InterruptedFit(KeyboardInterrupt):
 
 @contextlib.contextmanager
 def keeping_model(fitted: Callable[[Result], Fitted]) -> Iterator[None]:
-    """Context that attaches the model so far to the error or interruption that ends a fit.
+    """Context that attaches the current model to an error or interruption that ends a fit.
 
     See `InterruptedFit` and `interrupted_model`.
     """
@@ -84,7 +84,7 @@ def run(
     state: State | None,
     rng: RandomStream,
 ) -> Result:
-    """Run the solver of a fit: `solve`, with the model kept if an error ends it.
+    """Run the solver of a fit, and attach the current model to an error that ends the fit.
 
     Raises
     ------
@@ -101,7 +101,7 @@ def run(
 
 
 def saved_state(callbacks: Callbacks, problem: Problem, solver: Solver[Any, Any]) -> State | None:
-    """Return the saved state of the first checkpoint with a state; None without one."""
+    """Return the state in the first checkpoint that has one, or None."""
     for callback in callbacks:
         if isinstance(callback, Checkpoint):
             state = callback.restore(problem, solver)
@@ -112,7 +112,7 @@ def saved_state(callbacks: Callbacks, problem: Problem, solver: Solver[Any, Any]
 
 
 def interrupted_model(error: Exception) -> Fitted | None:
-    """Return the model of a fit that an error ended; None if it had no useful state."""
+    """Return the model of a fit that an error ended; None if the fit had no useful state."""
     return vars(error).get("fitted")
 
 

@@ -1,4 +1,4 @@
-"""SquaredError: kernel ridge regression, with landmarks or all rows as centers."""
+"""Fit by squared errors: kernel ridge regression, with landmarks or all rows as centers."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from .run import stopping_rules
 
 
 class SquaredError(Method):
-    """A linear system in the coefficients of the centers."""
+    """Method of a fit by squared errors: a linear system in the coefficients of the centers."""
 
     def before(
         self, settings: FitSettings, data: TrainingData, fitted: Fitted | None
@@ -55,7 +55,7 @@ class SquaredError(Method):
     def expected_time(
         self, settings: FitSettings, rows: RowSource, solver: Solver[Any, Any], size: FitSize
     ) -> Text | None:
-        """Return `long_fit`."""
+        """Return the warning of `long_fit`."""
         return long_fit(settings, rows, solver, size)
 
     def start(self, prepared: Prepared, rng: Generators) -> Start:
@@ -120,7 +120,7 @@ def _start(
 
 
 def _first_state(before: Fitted, start: Start) -> State | None:
-    """Return the coefficients of an earlier fit; None if centers or targets differ."""
+    """Return the state of an earlier fit; None if its centers or targets differ."""
     problem, coef = start.problem, before.model.coef
     shape = (problem.K.shape[1], problem.targets.shape[1])
     # The iterations of the earlier fit do not count against ``max_iter``.
@@ -128,7 +128,7 @@ def _first_state(before: Fitted, start: Start) -> State | None:
 
 
 def _start_of_path(prepared: Prepared, rng: Generators) -> Start:
-    """Return the start at the penalty, and its landmarks, of least held-out error."""
+    """Choose the level of a path with the smallest held-out error, and return its start."""
     settings, placed = prepared.settings, prepared.place()
     n, folds = placed.K.shape[0], prepared.folds
     if folds is None:

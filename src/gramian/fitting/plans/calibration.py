@@ -1,4 +1,4 @@
-"""Calibration: the seconds of a fit, from small products and factorisations on this machine."""
+"""Prediction of the seconds of a fit from small products and factorisations on this machine."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def calibrated_seconds(
 
 @functools.cache
 def device_speed(device: str) -> tuple[float, float]:
-    """Return operations of a factorisation, and bytes read, per second; measured once a process."""
+    """Measure, once a process, the operations of a factorisation and the bytes read per second."""
     # A device needs a larger matrix to be busy. The matrix I + 1/k is positive definite.
     k = 600 if device == "cpu" else 4096
     A = xp.eye(k, xp.float64, device=device) + 1 / k
@@ -101,7 +101,7 @@ def pair_seconds(
 def _points(
     size: FitSize, engine: Engine, dtype: xp.DType, count: int = CALIBRATION_ROWS
 ) -> tuple[Array, Array, Array]:
-    """Return rows, landmarks and coefficients of a small product."""
+    """Return random rows, landmarks and coefficients for a small product."""
     rng = RandomStream(0)
     scale = 1 if engine.on_host else DEVICE_SCALE
     rows = max(min(count * scale, CALIBRATION_NUMBERS * min(scale, 8) // size.d), 64)

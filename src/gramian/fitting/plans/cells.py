@@ -1,4 +1,4 @@
-"""Memory of a fit by cells: bytes of rows, passes and temporary files, and cells solved at once."""
+"""Memory of a fit by cells, for rows, passes and temporary files, and cells solved at once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BLOCK_SHARE = 8
 
 
 def partition_of(given: CellsLike) -> Partition:
-    """Return the partition for the parameter ``cells``.
+    """Return the partition that the parameter ``cells`` names.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def rows_bytes(partition: Partition, rows: RowSource, targets: int) -> int:
 
 
 def passes_bytes(settings: FitSettings, rows: RowSource, targets: int) -> int:
-    """Return the bytes of passes over files: blocks, and targets before and after scaling.
+    """Return the bytes of a pass over rows: its blocks, and targets before and after scaling.
 
     Remote rows take no local memory.
     """
@@ -97,6 +97,6 @@ def temporary_file_bytes(
 
 
 def workers_of(cells: int, engine: Engine) -> int:
-    """Return the number of cells to solve at once: the threads of the BLAS, on the host."""
+    """Return the number of cells to solve at once, which is the number of threads of the BLAS."""
     # A device computes one cell after the other: several would only share it.
     return min(default_threads(), cells) if engine.device_bytes() is None else 1

@@ -19,7 +19,7 @@ LEAST_BLOCKS = 48 << 20
 
 @dataclass(frozen=True)
 class FitSize(ProblemSize):
-    """The size of a fit: of its problem, the path of penalties and the selection.
+    """Size of a fit, which determines its cost: of the problem, the path and the selector.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class FitSize(ProblemSize):
 
     @property
     def selection_bytes(self) -> int:
-        """Bytes that the selector keeps, with the targets."""
+        """Bytes that the selector keeps, including the targets."""
         if self.selector is None:
             return 0
         targets = 8 * self.n * self.t * self.targets_here
@@ -60,7 +60,8 @@ def least_blocks(size: FitSize) -> int:
 def dense_bytes(solver: Solver[Any, Any], size: FitSize, mapped: bool = False) -> int:
     """Return the bytes that a fit keeps in addition to blocks of rows.
 
-    The selector of landmarks needs them first, then the solver, with its centers or without; along
+    The selector of landmarks needs memory first, then the solver, with its centers or without;
+    along
     a path of penalties with the factor of the best level so far.
     """
     # A path keeps the factor of the best level so far, next to the current one.
@@ -70,7 +71,7 @@ def dense_bytes(solver: Solver[Any, Any], size: FitSize, mapped: bool = False) -
 
 
 def chosen_bytes(solver: Solver[Any, Any], size: FitSize, blocks: int) -> int:
-    """Return the part of the memory for blocks that solver or selector use for themselves.
+    """Return the bytes that solver or selector take from the memory for blocks of rows.
 
     A selector evaluates two strips of kernel entries, before the solver begins.
     """
@@ -110,7 +111,7 @@ def divide_memory(limit: int | None, solver: Solver[Any, Any], size: FitSize) ->
 
 
 def _what_fits(free: int, solver: Solver[Any, Any], size: FitSize) -> str:
-    """Return a template with the number of centers, or the limit, that would suffice."""
+    """Return the remedy of an error: the number of centers, or the limit, that suffices."""
     fits = _largest_count(size.m, lambda m: dense_bytes(solver, _with_centers(size, m)) <= free)
     if fits == 0:
         least_bytes = least_blocks(size) + dense_bytes(solver, _with_centers(size, 1))
@@ -127,7 +128,7 @@ def _with_centers(size: FitSize, m: int) -> FitSize:
 
 
 def _largest_count(most: int, fits: Callable[[int], bool]) -> int:
-    """Return the largest m up to `most` that fits, or 0, by bisection."""
+    """Find the largest number of centers, up to `most`, that fits in memory; 0 if none."""
     low, high = 0, most + 1
     while high - low > 1:
         middle = (low + high) // 2

@@ -1,4 +1,4 @@
-"""PlacedData: training data on the host or on a device, with their kernel operator."""
+"""Training data placed on the host or on a device, with their kernel operator."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .placement import COPIED_AT_ONCE, Placement, resident_bytes
 
 @dataclass(frozen=True)
 class PlacedData:
-    """Training data on the host or on a device, and the operator of all rows there.
+    """Training data on the host or on a device, and the kernel operator of all rows.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class PlacedData:
     solver : Solver
     size : FitSize
     limit : int or None
-        Bytes of the host; None if it is the machine's.
+        Memory limit of the host in bytes; None for all memory of the machine.
     """
 
     unplaced_data: TrainingData

@@ -1,4 +1,4 @@
-"""Placement: the device of rows, vectors and matrices of a fit, and the bytes they take there."""
+"""Placement of the rows, vectors and matrices of a fit on the host or on a device."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Placement:
         limit: int | None,
         held: int = 0,
     ) -> Placement:
-        """Place a fit.
+        """Place rows, vectors and matrices of a fit where they fit.
 
         Parameters
         ----------
@@ -133,7 +133,7 @@ class Placement:
 
 
 def _least_on_device(engine: Engine, solver: Solver[Any, Any], size: FitSize) -> int:
-    """Return the least free memory of the device besides solver state: two blocks and panels."""
+    """Return the bytes of a device that must stay free for blocks and panels."""
     # With all rows as centers, the columns need not be held at once either.
     columns = 1 if size.full else size.m
     block = engine.workspace_bytes(columns, size.d, size.t, size.itemsize)
@@ -142,7 +142,7 @@ def _least_on_device(engine: Engine, solver: Solver[Any, Any], size: FitSize) ->
 
 
 def resident_bytes(rows: RowSource) -> int:
-    """Return the bytes of rows that are on a device, else 0."""
+    """Return the bytes of rows that are on a device already; 0 for rows on the host."""
     # The first row of an array shows its device.
     if not isinstance(rows, ArrayRows) or xp.is_host(xp.device_of(next(rows.blocks(1))[1])):
         return 0

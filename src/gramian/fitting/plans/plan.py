@@ -1,4 +1,4 @@
-"""plan: memory, kernel evaluations and seconds of a fit before it starts."""
+"""Plan of a fit before it starts: memory, kernel evaluations and seconds."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def evaluations(solver: Solver[Any, Any], size: FitSize, iterations: int) -> int
 
 
 def plan(settings: FitSettings, rows: RowSource, targets: int = 1, *, workers: int = 1) -> Plan:
-    """Return the plan of a fit to these rows.
+    """Estimate memory, kernel evaluations and seconds of a fit, before it starts.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def plan(settings: FitSettings, rows: RowSource, targets: int = 1, *, workers: i
 
 
 def _kernel(settings: FitSettings, rows: RowSource) -> Kernel:
-    """Return a kernel with the cost of the kernel of the fit."""
+    """Return a kernel whose evaluation costs as much as an evaluation of the fit's kernel."""
     kernel = resolve.kernel(settings.kernel, settings.lengthscale)
     # Of sparse rows, dense ones with as many numbers take the place, without meaningful columns.
     if rows.entries is not None:
@@ -139,7 +139,7 @@ def _of_cells(settings: FitSettings, rows: RowSource, targets: int) -> Plan:
     Raises
     ------
     ValueError
-        If it exceeds ``memory_limit``.
+        If the fit exceeds ``memory_limit``.
     """
     partition, n = partition_of(settings.cells), len(rows)
     disk = temporary_file_bytes(settings, partition, rows, targets)

@@ -49,7 +49,7 @@ def remote_seconds(
 
 
 def spread_plan(one: Plan, spread: Spread, size: FitSize, blocks: int) -> Plan:
-    """Return the plan of remote rows, from the plan of local rows.
+    """Turn the plan for local rows into the plan for the same rows on a cluster.
 
     Each running task of a worker has a block, the centers and a vector. Targets are also on the
     workers, unless the user gave an array, which counts as data.
@@ -71,7 +71,7 @@ def spread_plan(one: Plan, spread: Spread, size: FitSize, blocks: int) -> Plan:
 
 
 def plan_remote_cells(one: Plan, spread: Spread, rows: RowSource, count: int, held: int) -> Plan:
-    """Return the plan of cells that workers solve; workers send rows and coefficients."""
+    """Return the plan of a fit by cells that workers solve, and send with their rows."""
     if not spread.workers:
         raise ConnectionError("the cluster has no worker: start some")
     running = math.ceil(spread.slots / spread.workers)

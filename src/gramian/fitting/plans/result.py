@@ -1,4 +1,4 @@
-"""Plan: the memory, kernel evaluations and seconds of a fit."""
+"""Result of `plan`: the memory, kernel evaluations and seconds of a fit."""
 
 from __future__ import annotations
 

@@ -84,14 +84,14 @@ def _direct_rows(settings: FitSettings) -> int:
 
 
 def after_choices(chosen: FitSettings, asked: FitSettings, size: FitSize) -> Solver[Any, Any]:
-    """Return the solver for the chosen penalty; for a tiny penalty Direct up to more rows.
+    """Return the solver for the chosen penalty, which is Direct up to more rows if it is tiny.
 
     PCG is slow for tiny penalties.
 
     Parameters
     ----------
     chosen : FitSettings
-        Settings with numbers in place of "auto".
+        Settings with values in place of "auto".
     asked : FitSettings
         Settings as the user gave them.
     size : FitSize
@@ -130,7 +130,7 @@ def with_stored_entries(
 
 
 def spare_bytes(found: Solver[Any, Any], size: FitSize, limit: int | None, workers: int = 1) -> int:
-    """Return the bytes for stored entries: half of the memory that solver and blocks leave free."""
+    """Return the bytes for stored kernel entries, half of the memory left by solver and blocks."""
     # Without a limit, half of the memory is left for other uses.
     memory = machine_memory() // 2 if limit is None else limit
     free_bytes = memory // workers - dense_bytes(found, size) - BLOCK_BYTES
@@ -138,7 +138,7 @@ def spare_bytes(found: Solver[Any, Any], size: FitSize, limit: int | None, worke
 
 
 def fits_per_level(settings: FitSettings, n: int) -> float:
-    """Return the cost of the fits of one level of a path, in units of a fit to all rows."""
+    """Return the cost of the fits to all folds at one level of a path, in fits to all rows."""
     if settings.names_folds:
         return splits.count_of(settings.cv, n)
     return 1 - 1 / HELD_OUT if settings.cv is None else float(cast("int", settings.cv)) - 1.0
@@ -147,7 +147,7 @@ def fits_per_level(settings: FitSettings, n: int) -> float:
 def solver(
     given: SolverLike, size: FitSize, limit: int | None, direct_rows: int = DIRECT_ROWS
 ) -> Solver[Any, Any]:
-    """Return the solver; "auto": Falkon with landmarks; without, see `full_solver`."""
+    """Return the solver of the settings; for "auto", Falkon with landmarks, else `full_solver`."""
     if isinstance(given, Solver):
         return given
     # The preconditioner may take a quarter of the limit.
@@ -160,9 +160,10 @@ def solver(
 def full_solver(
     size: FitSize, limit: int | None, pcg: solvers.PCG, direct_rows: int = DIRECT_ROWS
 ) -> Solver[Any, Any]:
-    """Return the solver for all rows as centers: Direct, PCG or ASkotch.
+    """Choose Direct, PCG or ASkotch as the solver if all rows are centers.
 
-    Direct up to 10,000 rows if it fits. Then PCG, if its preconditioner has 100 columns in a
+    Direct is chosen up to 10,000 rows if it fits. Then PCG, if its preconditioner has 100 columns
+    in a
     quarter of the memory, up to 400,000 rows. Else ASkotch, if rows can be read in any order.
 
     Measured, in CPU seconds: on 32,561 rows of adult_a9a PCG with 1,000 columns overtakes ASkotch

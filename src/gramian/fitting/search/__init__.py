@@ -1,1 +1,1 @@
-"""Fits by a search over kernels, metrics, lengthscales and penalties."""
+"""Fit the best result of a search over kernels, metrics, lengthscales and penalties."""

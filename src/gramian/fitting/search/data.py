@@ -1,4 +1,4 @@
-"""ScaledData: scaled training data of a search, and the `Material` of its fits."""
+"""Scaled training data of a search, and the `Material` of its fits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_ROWS = 20_000
 
 @dataclass(frozen=True, eq=False)
 class ScaledData:
-    """Scaled training data of a search, and their scaling."""
+    """Scaled training data of a search, with the scaling that maps models back."""
 
     data: TrainingData
     rows: RowSource
@@ -34,7 +34,7 @@ class ScaledData:
 
     @classmethod
     def of(cls, data: TrainingData, standardize: bool) -> ScaledData:
-        """Return data with features (if `standardize`) and targets of mean 0 and deviation 1."""
+        """Scale targets, and features if `standardize`, to mean 0 and deviation 1."""
         features, rows = None, data.rows
         # An encoding has scaled its features; scaled sparse rows would be dense.
         if standardize and data.encoding is None and not rows.sparse:
@@ -83,7 +83,7 @@ def check_data(data: TrainingData) -> None:
 def material_of(
     scaled: ScaledData, settings: SearchSettings, rng: RandomStream
 ) -> tuple[Material, Int[Array, " s"] | None]:
-    """Return the material of a search: rows in memory, and their numbers unless all are used."""
+    """Return the rows of a search in memory, and their indices unless all rows are used."""
     data, n = scaled.data, len(scaled.rows)
     index = None
     if n > MOST_ROWS:
@@ -142,7 +142,7 @@ def search_journal(
 
 
 def score_of(settings: SearchSettings, material: Material, targets: Standardizer) -> Score | None:
-    """Return the requested score as a function of scaled predictions."""
+    """Return the score of the settings as a function of scaled predictions and targets."""
     score_given = settings.score
     if score_given is None:
         return None

@@ -1,4 +1,4 @@
-"""choose_default_recipe: the recipe of `KernelRidge`'s defaults, a baseline of the search."""
+"""Recipe that the defaults of `KernelRidge` choose, with which the search compares its own."""
 
 from __future__ import annotations
 

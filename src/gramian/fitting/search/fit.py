@@ -1,4 +1,4 @@
-"""search_fit: search for a model, and fit it to all rows."""
+"""Search for a model, and the fit of the best result to all rows."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Searched:
     truth : Array of shape (v, t)
         Targets of the held-out rows, scaled like the values of trials.
     targets : Standardizer
-        Scaling of truth and values: ``values * scale + mean`` is in units of the target, or codes.
+        Scaling of truth and values; ``values * scale + mean`` is in units of the target, or codes.
     left_out : tuple of str
         Planned steps that the budget did not allow.
     """
@@ -144,7 +144,7 @@ def _search_and_fit(data: TrainingData, settings: SearchSettings, rng: RandomStr
 def _search(
     settings: SearchSettings, material: Material, scaled: ScaledData, clock: Clock
 ) -> Search:
-    """Return the search on a sample of the rows, or on all of them."""
+    """Return the search on all rows, or on a sample if there are many."""
     machine = settings.space.machine
     return Search(
         material,
@@ -161,7 +161,7 @@ def _search(
 def _cell_search(
     settings: SearchSettings, search: Search, scaled: ScaledData, index: Int[Array, " s"] | None
 ) -> CellSearch | None:
-    """Return the search by cells of the rows beyond a sample; None if the sample has all rows."""
+    """Return the search by cells of all rows; None if the sample has all rows."""
     if index is None:
         return None
     data, rows, targets = scaled.data, scaled.rows, scaled.targets
@@ -172,7 +172,7 @@ def _cell_search(
 
 
 def _were_shown(trials: Sequence[Trial], watchers: Sequence[TrialCallback]) -> bool:
-    """Show trials to the watchers; return False if Ctrl-C interrupts them."""
+    """Call the watchers with each trial; return False if Ctrl-C interrupts a watcher."""
     try:
         for trial in trials:
             for watcher in watchers:
@@ -186,7 +186,10 @@ def _were_shown(trials: Sequence[Trial], watchers: Sequence[TrialCallback]) -> b
 def _run_steps(
     steps: Iterator[Trial], watchers: Sequence[TrialCallback], found: Search
 ) -> tuple[list[Trial], bool]:
-    """Return the trials until the search or a watcher ends, and whether Ctrl-C interrupted it."""
+    """Run a search until its end, or until a watcher ends it.
+
+    Return its trials, and whether Ctrl-C interrupted the search.
+    """
     trials: list[Trial] = []
     try:
         for trial in steps:
@@ -249,7 +252,7 @@ def _last_fits(
 
 
 def _report_left_out(search: Search, trials: Sequence[Trial], members: Sequence[Member]) -> None:
-    """Log the planned steps that the budget did not allow, and how the error fell before."""
+    """Log the planned steps that the budget did not allow, and the gains of the earlier steps."""
     if not search.left_out:
         return
     if search.fits and not any(member.all_rows or member.cells for member in members):
@@ -278,7 +281,7 @@ def _warn_of_constant(members: list[Member]) -> None:
 
 
 def _varies(members: list[Member]) -> bool:
-    """Return whether a member is not just the mean of the targets."""
+    """Return whether the predictions of a member vary, unlike the mean of the targets."""
     return any(bool(member.coef.any()) for member in members)
 
 

@@ -33,11 +33,11 @@ def held_out(
         The model of these members.
     scaled : ScaledData
     index : Array of shape (s,), or None
-        Numbers of the rows of the search, if they are not all.
+        Indices of the rows of the search; None if the search has all rows.
 
     Notes
     -----
-    If the model learned from the held-out rows, or has cells, these are the search's own
+    If the model learned from the held-out rows, or has cells, the result is the search's own
     predictions, by fits that did not learn from the rows. Otherwise the model predicts the
     validation rows of the first split, from which it did not learn. Cost: nothing, or one
     prediction of these rows.

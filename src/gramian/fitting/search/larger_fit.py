@@ -41,7 +41,7 @@ def cell_search(
     most: int,
     folds: Sequence[Split] = (),
 ) -> CellSearch | None:
-    """Return a search by cells of the rows that memory allows; None if no more than the sample.
+    """Return a search by cells of as many rows as fit in memory; None if the sample has as many.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def cell_search(
     targets : Array of shape (n, t)
     weights : Array of shape (n,), optional
     index : Array of shape (s,)
-        Numbers of the rows of the sample, which the cells include.
+        Indices of the rows of the sample, which the cells include.
     most : int
         Number of rows that memory allows.
     folds : sequence of Split, optional
@@ -96,7 +96,7 @@ def cell_search(
 
 
 def _places(place: Int[Array, " n"], index: Int[Array, " k"]) -> Int[Array, " _"]:
-    """Return the positions in memory of the rows `index`; other rows are left out."""
+    """Return the positions in memory of the rows `index` that are in memory."""
     positions = place[index]
     return positions[positions >= 0]
 
@@ -104,7 +104,7 @@ def _places(place: Int[Array, " n"], index: Int[Array, " k"]) -> Int[Array, " _"
 def _some_with(
     index: Int[Array, " s"], n: int, most: int, rng: RandomStream
 ) -> tuple[Int[Array, " k"], Int[Array, " s"]]:
-    """Return increasing numbers of random rows that include `index`, and its positions."""
+    """Draw rows that include `index`; return their indices, and the places of `index`."""
     if n <= most:
         return xp.arange(n), index
     # The sample must be among the rows, because the search has chosen and compared with it.
@@ -146,7 +146,8 @@ def with_landmarks(
 ) -> Member | None:
     """Fit the best stem to all rows by FALKON, with as many landmarks as time allows.
 
-    Return None if it is no better on the held-out rows of the search, or there is no time. With a
+    Return None if the fit is no better on the held-out rows of the search, or there is no time.
+    With a
     checkpoint, the state of FALKON is in a second file until the fit is finished.
     """
     material = search.material
@@ -191,7 +192,7 @@ def with_landmarks(
 def _solve(
     problem: NystromProblem, search: SearchState, checkpoint: Checkpoint | None
 ) -> Float[Array, "m t"]:
-    """Solve by FALKON, and return the coefficients."""
+    """Solve a Nystrom problem by FALKON, and return the coefficients in float64."""
     stop = [
         max_iterations(FALKON_ITERATIONS),
         deadline(read_seconds() + search.clock.remaining_seconds),
@@ -225,7 +226,7 @@ def _losses(search: SearchState, values: Array) -> tuple[float, float]:
 
 
 def _landmarks(search: SearchState, n: int) -> int | None:
-    """Return the number of landmarks that time allows."""
+    """Return the number of landmarks that the remaining budget allows, or None."""
     for m in LANDMARK_COUNTS:
         # Products of the iterations, and factorisations of m x m matrices.
         seconds = 2.0 * FALKON_ITERATIONS * n * m / FALKON_RATE / 4 + 3e-11 * m**3

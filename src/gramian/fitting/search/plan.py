@@ -1,4 +1,4 @@
-"""SearchPlan: the rows, memory and seconds of a search before it starts."""
+"""Plan of a search before it starts: rows, memory and seconds."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class SearchPlan:
 
 @dataclass(frozen=True)
 class _Work:
-    """Work of a search: kernel evaluations, by the columns in a product, operations, and fits."""
+    """Work of a search: kernel evaluations, in narrow and wide products, operations and fits."""
 
     narrow: float = 0.0
     wide: float = 0.0
@@ -119,7 +119,7 @@ class _Work:
 
 
 def plan_search(settings: SearchSettings, rows: RowSource, targets: int = 1) -> SearchPlan:
-    """Return the plan of a search on these rows.
+    """Estimate rows, memory and seconds of a search, before it starts.
 
     Parameters
     ----------
@@ -130,7 +130,8 @@ def plan_search(settings: SearchSettings, rows: RowSource, targets: int = 1) -> 
 
     Notes
     -----
-    It is an estimate, because the numbers of lengthscales, of kernels that are fitted with all
+    The plan is an estimate, because the numbers of lengthscales, of kernels that are fitted with
+    all
     rows, and of iterations depend on the data. Measuring the speed of this machine takes about a
     second.
     """
@@ -162,7 +163,7 @@ def plan_search(settings: SearchSettings, rows: RowSource, targets: int = 1) -> 
 
 
 def _search_work(settings: SearchSettings, s: int, fitted: int, d: int, t: int) -> _Work:
-    """Return the work on a sample of s rows, including fits with all of them as centers."""
+    """Return the work of a search on s rows, including fits with all s rows as centers."""
     space, effort = settings.space, Effort()
     # Few rows are held out in turn: each step is a fit for each fold.
     times = FOLD_COUNT if s < FEW_ROWS else 1
@@ -178,13 +179,13 @@ def _search_work(settings: SearchSettings, s: int, fitted: int, d: int, t: int) 
 
 
 def _sampled_work(n: int, m: int) -> _Work:
-    """Return the work of a path of penalties with landmarks."""
+    """Return the work of a fit for a path of penalties with landmarks."""
     m = min(m, n)
     return _Work(narrow=1.25 * n * m, flops=n * m**2 + 6 * m**3 / 3)
 
 
 def _full(n: int, t: int) -> _Work:
-    """Return the work of a path of penalties with all rows as centers."""
+    """Return the work of a fit for a path of penalties with all rows as centers."""
     # Few rows are factorised once for each penalty.
     if n <= FEW_ROWS:
         return _Work(narrow=float(n) ** 2, flops=len(PATH_SHIFTS) * n**3 / 3)
@@ -229,12 +230,12 @@ def rows_by_cells(rows: RowSource, targets: int, limit: int | None = None) -> in
 
 
 def _copies(n: int) -> float:
-    """Return the number of copies of rows of cells: unmapped, mapped, and with bands."""
+    """Return how many copies of the rows a fit by cells keeps: unmapped, mapped, and by cell."""
     return 2 + inflated_rows(n, USUAL_ROWS) / n
 
 
 def _memory(rows: RowSource, t: int, held: int) -> int:
-    """Return the bytes of rows in three forms, a preconditioner, and vectors of all penalties."""
+    """Return the peak bytes of a search: rows in three forms, preconditioner, and vectors."""
     n, d, itemsize = len(rows), rows.width, rows.dtype.itemsize
     s = min(n, MOST_ROWS)
     # 1. Rows: the sample as standardised rows, normal scores and mapped rows, and copies of more
@@ -277,7 +278,7 @@ def _seconds(work: _Work, kernel: Kernel, engine: Engine, rows: RowSource, t: in
 
 
 def _of_dense(kernel: Kernel, engine: Engine, rows: RowSource, t: int) -> tuple[float, float]:
-    """Return the seconds of an entry in products with few columns, and with all shifts."""
+    """Measure the seconds of a kernel entry in narrow products, and in products for all shifts."""
     rng = RandomStream(0)
     x = rng.standard_normal((CALIBRATION_ROWS, rows.shape[1]), rows.dtype)
     kernel = kernel.resolve(x[:500])
@@ -294,7 +295,7 @@ def _of_dense(kernel: Kernel, engine: Engine, rows: RowSource, t: int) -> tuple[
 
 
 def _of_sparse(kernel: Kernel, engine: Engine, rows: RowSource, t: int) -> tuple[float, float]:
-    """Return the seconds as `_of_dense` for sparse rows, from some rows; a fit stores entries."""
+    """Measure the seconds of `_of_dense` on some sparse rows, whose kernel entries a fit stores."""
     n = min(CALIBRATION_ROWS, len(rows))
     x = as_rows(rows.take(xp.arange(n)))
     K = KernelOperator(kernel.resolve(x.take(xp.arange(min(n, 500)))), x, x, engine)

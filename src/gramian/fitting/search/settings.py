@@ -1,4 +1,4 @@
-"""SearchSettings: the parameters of a search."""
+"""Parameters of a search."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LossOf = Callable[[Array, Array, Array | None], float]
 
 @dataclass(frozen=True, kw_only=True)
 class SearchSettings:
-    """The parameters of a search.
+    """Parameters of a search: budget, space, score, splits and limits.
 
     Attributes
     ----------
@@ -52,5 +52,5 @@ class SearchSettings:
     blend: str | None = None
 
     def of(self, rows: RowSource) -> SearchSettings:
-        """Return the settings of a search on these rows; sparse rows are not mapped."""
+        """Return the settings of a search on given rows, without maps for sparse rows."""
         return replace(self, space=self.space.of_sparse()) if rows.sparse else self

@@ -1,4 +1,4 @@
-"""Generators: a random generator for each step of a fit."""
+"""Random generators, one for each step of a fit."""
 
 from __future__ import annotations
 

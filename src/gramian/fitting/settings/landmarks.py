@@ -31,9 +31,9 @@ the kernel matrix."""
 
 
 def with_all_rows(settings: FitSettings, n: int) -> FitSettings:
-    """Return settings with None in place of landmarks="auto" where it means all rows.
+    """Replace landmarks="auto" by None in settings for which "auto" means all rows.
 
-    It means all rows
+    "auto" means all rows
 
     - up to 10,000 rows, if the solver takes all rows as centers: landmarks would save little, and
       cost accuracy;
@@ -65,7 +65,7 @@ def with_all_rows(settings: FitSettings, n: int) -> FitSettings:
 
 
 def selector(given: LandmarksLike, n: int, sequential: bool = False) -> Selector | RowSource | None:
-    """Return the meaning of ``landmarks`` for n rows: a selector, points, or None for all rows.
+    """Convert ``landmarks``, for n rows, to a selector, to points, or to None for all rows.
 
     "auto" is the accelerated recursion for rows with random access, and uniform sampling for
     others, over which the recursion would pass about as often as the solver. Measured on six real
@@ -113,9 +113,9 @@ def count(chosen: Selector | RowSource, n: int) -> int | None:
 
 
 def landmark_count(given: LandmarksLike, n: int, named: int | None = None) -> int | None:
-    """Return the number of landmarks of n rows; None for all, or if it depends on the rows.
+    """Return the number of landmarks of n rows; None if all are centers, or the rows determine it.
 
-    `named` is the number for the name of a selector, if it is not the usual one.
+    `named` replaces the usual number of landmarks if ``landmarks`` is the name of a selector.
     """
     if isinstance(given, str) and named is not None:
         return min(named, n)

@@ -1,4 +1,4 @@
-"""check_loss: check that a loss is known and compatible with the other settings."""
+"""Check that a loss is known, and compatible with the other settings."""
 
 from __future__ import annotations
 

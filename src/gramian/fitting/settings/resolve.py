@@ -1,4 +1,4 @@
-"""Objects for the names in settings: kernel, metric, loss and engine.
+"""Conversion of the names in settings to objects: kernel, metric, loss, solver and engine.
 
 `gramian.fitting.methods.prepare` replaces each "auto" of the settings by a value.
 """
@@ -36,7 +36,7 @@ MEDIAN_SAMPLE = 1000
 def kernel(kernel_like: OptionalKernel, lengthscale: Lengthscale) -> Kernel:
     """Return the kernel with this name and lengthscale, or the kernel object itself.
 
-    For "auto" it is a placeholder with the usual cost, which the choice replaces.
+    For "auto" the kernel is a placeholder with the usual cost, which the choice replaces.
     """
     if isinstance(kernel_like, Kernel):
         if not (isinstance(lengthscale, str) and lengthscale in ("median", "auto")):

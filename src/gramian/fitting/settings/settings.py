@@ -1,4 +1,4 @@
-"""FitSettings: the parameters of a fit, checked at their creation."""
+"""Parameters of a fit, which are checked when they are set."""
 
 from __future__ import annotations
 
@@ -103,12 +103,12 @@ class FitSettings(FitParameters):
 
     @property
     def penalties(self) -> tuple[float, ...] | None:
-        """The penalty of each target; None if they share one."""
+        """The penalty of each target; None if all targets share one penalty."""
         return self.penalty if isinstance(self.penalty, tuple) else None
 
     @property
     def one_penalty(self) -> float:
-        """The chosen penalty; the geometric mean if targets have their own penalties."""
+        """The penalty; the geometric mean if targets have their own penalties."""
         if is_real(self.penalty):
             return float(self.penalty)
         if self.penalties is None:
@@ -234,7 +234,7 @@ class FitSettings(FitParameters):
 
     @property
     def scales_targets(self) -> bool:
-        """Whether numeric targets are standardised; by default if the features are."""
+        """Whether numeric targets are standardised, which by default is so if features are."""
         standardize_target = self.standardize_target
         return bool(self.standardize if standardize_target is None else standardize_target)
 

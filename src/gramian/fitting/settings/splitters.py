@@ -1,4 +1,4 @@
-"""Values of ``cv`` that define folds: splitters of scikit-learn, and pairs of row numbers."""
+"""Recognition of ``cv`` that defines folds: splitters of scikit-learn, or pairs of row numbers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def is_pairs(cv: object) -> TypeGuard[Sequence[tuple[Indices, Indices]]]:
 
 
 def length(value: object) -> int:
-    """Return the length of a value; -1 if it has none."""
+    """Return the length of a value; -1 for a value without a length."""
     try:
         return len(value) if isinstance(value, Sized) else -1
     # NumPy's arrays without axes have `__len__`, but raise.

@@ -1,4 +1,4 @@
-"""CenterRemoval: a landmark left out as a row and as a center, by rank-one changes."""
+"""Removal of a landmark from a fit, both as a row and as a center, by rank-one changes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class CenterRemoval:
     Attributes
     ----------
     position : Array of shape (n,)
-        The column of each row in U and G; -1 for rows whose centers stay.
+        The column in U and G of each row; -1 for rows without a center that is removed.
     R : Array of shape (q, q)
     U, G : Array of shape (q, p)
         u and :math:`R^{-\top} u` of each center that is removed, each u of length one.
@@ -61,7 +61,9 @@ class CenterRemoval:
         beta: Float[Array, "q t"],
         root: Root,
     ) -> CenterRemoval:
-        """Find the rows that are landmarks, and solve for their centers: about 2 m³ operations.
+        """Find the rows that are landmarks, and solve for their centers.
+
+        Cost: about 2 m³ operations.
 
         A center stays if another row equals it, which determines its coefficient. It also stays if
         a landmark without a pivot, at another point, could replace it.
@@ -113,7 +115,7 @@ class CenterRemoval:
 def rows_of_centers(
     rows: RowSource, centers: RowSource, index: Int[Array, " q"]
 ) -> Int[Array, " q"]:
-    """Return the number of the only row that equals each center; -1 for none or several.
+    """Return, for each center, the index of the only row that equals it; -1 for none or several.
 
     Points are equal if random combinations of their features agree to the rounding of maps. Dense
     features are centered and divided by their spread over the centers: otherwise an offset, or one

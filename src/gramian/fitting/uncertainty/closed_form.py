@@ -55,7 +55,7 @@ class Solved:
     residual_leverage : Array of shape (n,)
         1 - H_ii, with all centers.
     variance : Array of shape (n,)
-        v of each row without it: see `gramian.model.uncertainty.variance`.
+        v of each row in the fit without the row; see `gramian.model.uncertainty.variance`.
     diagonal : float
         The mean of k(x, x).
     amplitude : Array of shape (t,)
@@ -135,7 +135,7 @@ def system_of(
 ) -> FullProblem | NystromProblem:
     """Return the system of a model in float64; raise ValueError if it exceeds the memory.
 
-    If all rows are centers it is the full problem.
+    The system is the full problem if all rows are centers, else the Nystrom problem.
     """
     rows = model.prepare_rows(data.rows)
     # Targets as the solver saw them: the penalty is in these units.
@@ -177,7 +177,7 @@ def _are_the_same(rows: RowSource, centers: RowSource) -> bool:
 
 
 def _full(problem: FullProblem) -> Solved:
-    """Solve by the factor of K + ridge, which must be positive."""
+    """Solve the full problem by a factor of K + ridge; the ridge must be positive."""
     y, n = problem.targets, len(problem.targets)
     ridge = xp.to_host(problem.ridge).reshape(-1)
     factors = RowFactors(ridge)
@@ -208,7 +208,7 @@ def _full(problem: FullProblem) -> Solved:
 
 
 def _nystrom(problem: NystromProblem, coef: Float[Array, "m t"]) -> tuple[Solved, Array]:
-    """Solve by the triangular factors T and R of `LandmarkFactors`; return also K_nm coef."""
+    """Solve the Nystrom problem by the factors of `LandmarkFactors`; return also K_nm coef."""
     factors, beta, root = _landmark_factors(problem)
     diagonal, y = diagonal_of(problem.K), problem.targets
     values, off, left_out = xp.empty_like(y), xp.empty_like(y), xp.empty_like(y)
@@ -239,7 +239,10 @@ def _nystrom(problem: NystromProblem, coef: Float[Array, "m t"]) -> tuple[Solved
 def _free_share(
     shift: float, w: Array | float, norm: Float[Array, " b"], spread: Float[Array, " b"]
 ) -> Float[Array, " b"]:
-    """Return 1 - H_ii of rows, at least the value for the row alone: less is a rounding error."""
+    """Return 1 - H_ii of rows, but at least its value for a single row.
+
+    A smaller value can only be a rounding error.
+    """
     return xp.maximum(1 - w * spread, shift / (shift + w * norm))
 
 

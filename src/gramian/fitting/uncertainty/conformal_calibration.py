@@ -1,4 +1,4 @@
-"""Conformal calibration of a fit: held-out rows before it, and scores of rows after it."""
+"""Conformal calibration: hold rows out before a fit, and score them after the fit."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ DEFAULT_METHOD = "split"
 
 
 def resolve_method(given: str | ConformalMethod | None, *, classes: bool) -> ConformalMethod | None:
-    """Return the conformal method of a parameter; None for None.
+    """Return the conformal method that a parameter names; None for None.
 
     Raises
     ------
     ValueError
-        If there is no such method, or it makes no sets of `classes`.
+        If there is no such method, or the method makes no sets of classes for `classes`.
     """
     if given is None:
         return None
@@ -109,7 +109,7 @@ def calibrate_model(
     build_refit : callable
         Returns the refit of the model.
     data : TrainingData
-        The rows of its fit, without rows of weight zero.
+        The training rows of the model, without rows of weight zero.
     held_data : TrainingData or None
         The rows that were held out before the fit.
     state : callable

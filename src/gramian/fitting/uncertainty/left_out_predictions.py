@@ -1,4 +1,4 @@
-"""LeftOut: leave-one-out predictions and generalised cross-validation, in closed form."""
+"""Leave-one-out predictions and generalised cross-validation, in closed form."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .closed_form import Solved, solved_exactly
 
 @dataclass(frozen=True, eq=False)
 class LeftOut:
-    """Leave-one-out predictions of the training rows.
+    """Leave-one-out predictions of the training rows, with criteria computed from them.
 
     Attributes
     ----------
@@ -24,7 +24,7 @@ class LeftOut:
         it.
     gcv : Array of shape (t,)
     evidence : float
-        Logarithm of the marginal likelihood, see `Solved`; NaN of landmarks and of an average.
+        Logarithm of the marginal likelihood, see `Solved`; NaN with landmarks, and for an average.
     """
 
     values: Float[Array, "n t"]

@@ -1,4 +1,4 @@
-"""Refit: fit a model's kernel, maps, centers and ridge to other rows or other targets."""
+"""Refit of a model to other rows or targets, with the same kernel, maps, centers and ridge."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MOST_ITERATIONS = 100
 
 @dataclass(frozen=True, eq=False)
 class Refit:
-    """Frozen configuration of a fitted model, to refit it to other rows or targets.
+    """Configuration of a fitted model, by which it is refitted to other rows or targets.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Refit:
         data: TrainingData,
         rng: Generators,
     ) -> Refit:
-        """Build the refit of a fitted model, with its early-stopped iteration count.
+        """Return the refit of a fitted model, with as many iterations as early stopping kept.
 
         Parameters
         ----------
@@ -129,7 +129,7 @@ class Refit:
     def fit_targets(
         self, data: TrainingData, targets: Float[Array, "n t"], penalty: float
     ) -> KernelPart:
-        """Refit the model of the largest weight to other targets, by squared errors.
+        """Refit the kernel model with the largest weight to other targets, by squared errors.
 
         Parameters
         ----------
@@ -179,12 +179,12 @@ class Refit:
         return self._part(part, "auto", data, settings, "auto")
 
     def class_numbers(self, data: TrainingData) -> Int[Array, " n"] | None:
-        """Return the number of the class of each row; None of a regression."""
+        """Return the index of the class of each row; None for a regression."""
         return labels(data.targets) if data.coded else None
 
     @property
     def _heaviest_part(self) -> KernelPart:
-        """The kernel model of the largest weight, of numbers."""
+        """The kernel model with the largest weight, with numbers as targets."""
         # Of an average, the heaviest model gives kernel and maps.
         number = max(range(len(self.shifts)), key=lambda i: self.model.shares[i])
         part = self.model.parts[number]

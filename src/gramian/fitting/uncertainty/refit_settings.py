@@ -1,4 +1,4 @@
-"""Settings, landmarks and centers of a refit, with nothing left to choose."""
+"""Settings, landmarks and centers of a refit, in which nothing is "auto"."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ REFIT_TOLERANCE = 1e-4
 def settle_settings(
     settings: FitSettings, part: KernelPart, penalty: float | Literal["auto"], whole: int
 ) -> FitSettings:
-    """Return settings of a fit to prepared rows, with nothing left to choose."""
+    """Return settings of a fit to prepared rows, with values in place of "auto"."""
     landmarks: Any = None
     if part.cells is None and len(part.centers) < whole:
         landmarks = next(part.centers.blocks(len(part.centers)))[1]
@@ -48,7 +48,7 @@ def settle_settings(
 
 
 def landmarks_again(settings: FitSettings, part: KernelPart, n: int) -> LandmarksLike:
-    """Return the value of ``landmarks`` for a refit: the points, if they were given as such."""
+    """Return ``landmarks`` for a refit, which are the centers if the user gave points."""
     landmarks, m = settings.landmarks, min(len(part.centers), n)
     if landmark_settings.are_points(landmarks):
         points: RowSource = part.centers
@@ -59,7 +59,7 @@ def landmarks_again(settings: FitSettings, part: KernelPart, n: int) -> Landmark
 
 
 def same_centers(part: KernelPart, found: KernelPart) -> bool:
-    """Return whether centers are the same, so that a file need not have them twice."""
+    """Return whether two models have equal centers, which a file then stores once."""
     a, b = part.centers, found.centers
     if a.shape != b.shape or not (isinstance(a, ArrayRows) and isinstance(b, ArrayRows)):
         return False

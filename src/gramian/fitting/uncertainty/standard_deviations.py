@@ -51,12 +51,14 @@ def with_variance(
     Notes
     -----
     :math:`a\,v(x) + b` is fitted to the squared leave-one-out residuals of the model, and to v of
-    each row without it, by the closed form of `solved_exactly`. These are out of sample, no row is
+    each row without it, by the closed form of `solved_exactly`. The residuals are out of sample, no
+    row is
     lost, and nothing is refitted. Kernel, penalty and landmarks may have been chosen with the same
     rows; this is not corrected. For an average, the residuals are the residuals of the average, v
     is the weighted mean over its models, and all models get the same a and b.
 
-    This is the variance in the range of the training, see `IN_RANGE`. Residuals in this range have
+    a v + b is the variance in the range of the training rows, see `IN_RANGE`. Residuals in this
+    range have
     about the same v, and hardly determine a. Beyond the range, c is added for each unit of v, such
     that a + c is at least the most likely amplitude of a Gaussian process, see `Solved`. Far from
     all rows, where v = k(x, x), the variance is at least the mean squared difference between the
@@ -98,9 +100,9 @@ def with_variance(
 def calibrate_variance(
     v: Float[Array, " n"], off: Float[Array, " n"], weights: Float[Array, " n"]
 ) -> tuple[float, float]:
-    """Fit variances a v + b, a and b >= 0, to the residuals `off`; return (a, b).
+    """Fit variances a v + b, with a and b >= 0, to the residuals `off`, and return (a, b).
 
-    They maximise the weighted Gaussian likelihood. For a given a / b the best scale has a closed
+    a and b maximise the weighted Gaussian likelihood. For a given a / b the best scale has a closed
     form; a / b is searched on a grid and refined. Both are 0 if all residuals are 0.
     """
     from scipy.optimize import minimize_scalar  # a tenth of a second, for those who need it

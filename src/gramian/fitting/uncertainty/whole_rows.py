@@ -1,4 +1,4 @@
-"""Whole: all rows of a fit, before some are held out for intervals."""
+"""All rows of a fit, before some are held out for intervals."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class DividedRows:
     held_out_data : TrainingData or None
         Held-out rows, which do not affect the encoding either.
     learn : Array of shape (k,), or None
-        Numbers of the training rows among all rows of positive weight; None for all.
+        Indices of the training rows among all rows of positive weight; None for all.
     """
 
     train: TrainingData
@@ -56,7 +56,7 @@ class Whole(ABC):
     @property
     @abstractmethod
     def classes(self) -> Int[Array, " n"] | None:
-        """The class number of each row of positive weight; None for a regression."""
+        """Index of the class of each row of positive weight; None for a regression."""
 
     @property
     @abstractmethod
@@ -65,7 +65,7 @@ class Whole(ABC):
 
     @abstractmethod
     def without(self, index: Int[Array, " k"] | None) -> DividedRows:
-        """Return the data of a fit without some rows of positive weight, by increasing numbers."""
+        """Hold out the rows at increasing indices among the rows of positive weight."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +87,7 @@ class WholeRows(Whole):
         return len(self.data.without_zero_weights().rows)
 
     def without(self, index: Int[Array, " k"] | None) -> DividedRows:
-        """See `Whole`: views of the rows."""
+        """See `Whole`; the parts are views of the rows."""
         if index is None:
             return DividedRows(self.data, self.settings)
         data = self.data.without_zero_weights()
