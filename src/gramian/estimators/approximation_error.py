@@ -1,4 +1,4 @@
-"""nystrom_error: error of a feature map as an approximation of a kernel."""
+"""Error of a feature map as an approximation of a kernel."""
 
 from __future__ import annotations
 

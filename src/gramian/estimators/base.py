@@ -1,4 +1,4 @@
-"""Kernels, parameter names and states of all estimators."""
+"""Functions that all estimators share: parameter names, kinds of kernels, and restored fits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..kernels import Kernel
 
 
 def is_matrix(kernel: object) -> bool:
-    """Return whether X is the kernel matrix instead of rows."""
+    """Return whether the estimator expects the kernel matrix as X, instead of rows."""
     return isinstance(kernel, str) and kernel == PRECOMPUTED
 
 
@@ -27,7 +27,7 @@ def is_function(kernel: object) -> TypeGuard[Callable[[Any, Any], float]]:
 
 
 def has_features(kernel: object) -> bool:
-    """Return whether X has rows of features."""
+    """Return whether X has rows of features, unlike a kernel matrix or a list of objects."""
     return not (is_matrix(kernel) or is_function(kernel))
 
 
@@ -39,7 +39,7 @@ def describe_kernel(kernel: object) -> str:
 def check_names(
     estimator: type[BaseEstimator], names: Iterable[str], error: type[Exception]
 ) -> None:
-    """Raise an error, with our name, for a parameter of other libraries."""
+    """Raise an error for a parameter of another library, and name the parameter of gramian."""
     parameters = estimator._get_param_names()
     for name in names:
         if name not in parameters and (hint := meant_by(name, parameters)):
@@ -83,7 +83,7 @@ def set_parameters(estimator: BaseEstimator, params: dict[str, Any]) -> None:
 
 @contextlib.contextmanager
 def restore_on_error(estimator: BaseEstimator) -> Iterator[None]:
-    """Restore all attributes of the last fit, including features, if this one fails."""
+    """Context that restores all attributes of the last fit if a new fit fails."""
     # A shallow copy is enough: a fit sets attributes to new objects.
     before = dict(vars(estimator))
     try:
@@ -101,6 +101,6 @@ def as_numpy(index: Array | None) -> np.ndarray | None:
 
 
 def squeeze_coef(coef: Array) -> np.ndarray:
-    """Return coefficients as an array, (m,) for one target."""
+    """Return coefficients as an array of shape (m,) for one target, else (m, t)."""
     array = coef
     return array[:, 0] if array.shape[1] == 1 else array

@@ -1,4 +1,4 @@
-"""`load`: read an estimator from a model file."""
+"""Loading of an estimator from a model file."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def leverage_scores(
     Returns
     -------
     ndarray of shape (n,), float64
-        Between 0 and 1. They sum to the effective dimension.
+        Scores between 0 and 1, whose sum is the effective dimension.
 
     Raises
     ------
@@ -152,7 +152,7 @@ def effective_dimension(
 def _selector(
     method: str | Selector, penalty: float, oversampling: int | float, rows: RowSource
 ) -> Selector | None:
-    """Return the selector of the dictionary; None for exact scores."""
+    """Return the selector of the rows from which scores are estimated; None for exact scores."""
     if isinstance(method, Selector):
         return method
     if method == "auto":
@@ -174,7 +174,7 @@ def _selector(
 def _checked_rows(
     X: RowsLike, method: str | Selector, penalty: float, oversampling: int | float
 ) -> tuple[RowSource, Selector | None]:
-    """Return rows and the selector of their dictionary, None for exact scores.
+    """Check the input; return rows, and the selector of `_selector`.
 
     If the method would load remote rows, it raises an error before the first pass over them.
     """

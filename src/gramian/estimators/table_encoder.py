@@ -1,4 +1,4 @@
-"""TableEncoder: scikit-learn transformer from columns of any type to numbers."""
+"""The transformer `TableEncoder`, from columns of any type to numbers."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n, d)
-            Float64 if the numbers of the training required it, else float32.
+            Array in float64 if the numbers of the training rows required it, else in float32.
         """
         check_is_fitted(self)
         if is_table(X):

@@ -31,7 +31,7 @@ from .types import Columns, Read, RowsLike, TargetsLike, Weights
 
 
 def named_targets(X: object, y: Any) -> Any:
-    """Return a list of names of columns of a table as a tuple; other targets as they are.
+    """Return a tuple if targets are a list of column names of a table; else return them unchanged.
 
     A list of texts that differ from each other cannot be labels, so that it names columns, of
     which a frame has at least one.
@@ -44,7 +44,7 @@ def named_targets(X: object, y: Any) -> Any:
 
 
 def column_weights(table: Table, sample_weight: Weights) -> Weights | RemoteColumns:
-    """Return weights, from a column of the table if they are a name."""
+    """Return the weights, which are read from the table if they are the name of a column."""
     if not isinstance(sample_weight, str):
         return sample_weight
     if table.remote:
@@ -88,7 +88,7 @@ def _are_names(y: object) -> TypeGuard[str | tuple[str, ...]]:
 
 
 def with_read_options(X: RowsLike, y: TargetsLike | None, read: Read) -> RowsLike:
-    """Return the table that X is with options for reading; X itself without options.
+    """Open X as a table with the options for reading; without options return X unchanged.
 
     Raises
     ------

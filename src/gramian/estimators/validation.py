@@ -1,4 +1,4 @@
-"""Validation of inputs: convert them to row sources, tensors and generators."""
+"""Validation of inputs, and conversion to row sources, arrays and random generators."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def is_source(X: object) -> bool:
 
 
 def rows(X: RowsLike) -> RowSource:
-    """Return validated rows for a function, which has no training features to compare."""
+    """Return validated rows for a function that has no fitted features to compare."""
     if not is_source(X) and not hasattr(X, "columns"):
         # Frames go to `as_rows` directly, whose errors name the columns that are not numbers.
         X = check_array(X, accept_sparse="csr", dtype="numeric")
@@ -187,7 +187,8 @@ def objects_of(X: Any) -> list[Any]:
 def medians_of(rows: RowSource, names: Sequence[str] | None) -> Array | None:
     """Return the medians of columns with names, of shape (d,), from at most about 100,000 rows.
 
-    They fill the gaps of new rows. None for columns without names, and for rows that are sparse,
+    The medians fill the gaps of new rows. None for columns without names, and for rows that are
+    sparse,
     streamed or on other machines.
     """
     if names is None or rows.sparse or rows.remote or not rows.random_access:
@@ -351,7 +352,7 @@ def _remote_weights(weights: RemoteColumns, n: int) -> RowWeights:
 
 
 def generators(random_state: RandomState, count: int) -> list[RandomStream]:
-    """Return independent generators, so that the draws of one step do not affect another."""
+    """Return a generator for each step of a fit, so that its draws do not affect other steps."""
     state = check_random_state(random_state)
     seeds = state.randint(2**31 - 1, size=count)
     return [RandomStream(int(seed)) for seed in seeds]

@@ -51,7 +51,7 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     random_state: RandomState
 
     def __new__(cls: type[Transformer], *_args: object, **params: object) -> Transformer:
-        """Refuse unknown parameters before `__init__` does, and suggest our names for them."""
+        """Raise an error for unknown parameters before `__init__`, with the names in gramian."""
         check_names(cls, params, TypeError)
         estimator: Transformer = super().__new__(cls)
         return estimator
@@ -125,7 +125,7 @@ class NystromEstimator(FeatureTransformer):
         return of_matrix(rows)
 
     def _kernel_kept(self, kernel: Kernel, rows: RowSource, index: Array | None) -> object:
-        """Return the value of `kernel_`; for a given matrix, make the map read kernel columns."""
+        """Return the value of `kernel_`; for a given matrix, let the map read its columns."""
         if has_features(self.kernel) or index is None:
             return kernel
         count = len(rows)
@@ -147,7 +147,7 @@ class NystromEstimator(FeatureTransformer):
         m: int | None = None,
         rank: int | None = None,
     ) -> tuple[NystromMap, Landmarks]:
-        """Select the landmarks, m of them for a name, and build their map."""
+        """Select the landmarks, m if a selector is named, and build their Nystrom map."""
         memory = self._blocks(0, "features")
         K = KernelOperator(kernel, rows, rows, self.engine, memory)
         chosen = chosen_landmarks(K, landmarks, m, rng)
@@ -163,7 +163,7 @@ class NystromEstimator(FeatureTransformer):
     def _passes(self, *maps: NystromMap | KernelColumns, more: int = 0) -> int:
         """Return the memory for blocks of each map, after the maps, all moments and `more` bytes.
 
-        The copies of a block of features take half of it.
+        The copies of a block of features take half of this memory.
         """
         held_bytes = sum(8 * xp.size(mapping.normalizer) for mapping in maps)
         width = sum(mapping.width for mapping in maps)
@@ -176,7 +176,7 @@ class NystromEstimator(FeatureTransformer):
 def chosen_landmarks(
     K: KernelOperator, landmarks: LandmarksLike, m: int | None, rng: RandomStream
 ) -> Landmarks:
-    """Select landmarks; a name selects m of them, or the default number of its selector."""
+    """Select landmarks; the name of a selector selects m, or its default number."""
     n = K.shape[0]
     selector = landmark_settings.selector(landmarks, n, sequential=not K.rows.random_access)
     if isinstance(selector, RowSource):
@@ -192,7 +192,7 @@ def chosen_landmarks(
 
 
 def component_count(requested: OptionalCount, available: int, what: str) -> int:
-    """Return the number of components: the requested one, limited to `available`."""
+    """Return the requested number of components, at most `available`."""
     if requested is None:
         return available
     if as_count(requested, "n_components") > available:

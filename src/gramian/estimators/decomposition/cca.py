@@ -1,4 +1,4 @@
-"""KernelCCA: canonical correlations between the Nystrom features of two views."""
+"""Canonical correlations between the Nystrom features of two views of the same rows."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ class KernelCCA(NystromEstimator):
         self.x_mean_, self.y_mean_ = moments.mean[:s], moments.mean[s:]
 
     def transform(self, X: RowsLike, y: RowsLike | None = None) -> Values | tuple[Values, Values]:
-        """Return the values of the functions.
+        """Return the values of the functions of the first view, for new rows.
 
         Parameters
         ----------

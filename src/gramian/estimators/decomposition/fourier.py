@@ -1,4 +1,4 @@
-"""RandomFourierFeatures: random waves whose inner products have the kernel as their mean."""
+"""Random Fourier features: random waves whose inner products have the kernel as mean."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class RandomFourierFeatures(FeatureTransformer):
         return self
 
     def transform(self, X: RowsLike) -> Values:
-        """Return the features.
+        """Return the random Fourier features of rows.
 
         Parameters
         ----------

@@ -48,7 +48,7 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
     kernel : str or Kernel, default="gaussian"
         One of `gramian.kernels.names`, or a kernel object with its own lengthscale.
         ``"precomputed"``: X is its n x n matrix, and new rows have n columns; a function of two
-        objects: X is a list of them; as in `KernelRidge`.
+        objects, where X is a list of objects, as in `KernelRidge`.
     lengthscale : float, sequence of d floats, or "median", default="median"
         As in `KernelRidge`.
     landmarks : None, int, str, array of shape (m, d) or Selector, default="auto"
@@ -248,7 +248,7 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
         return rows.map(Distances(self.map_, centers), size=size)
 
     def predict(self, X: RowsLike) -> np.ndarray:
-        """Return the number of the nearest center of each row, (n,)."""
+        """Return the index of the nearest center of each row, of shape (n,)."""
         rows, centers = self._new(X)
         size = self._size(rows, len(centers))
         return rows.map(NearestCenter(self.map_, centers), size=size)

@@ -79,7 +79,7 @@ class Lloyd:
 
 @dataclass
 class _Clusters:
-    """Statistics of rows: weight, sum and squares of each cluster, and optional labels."""
+    """Sums over the rows of each cluster: weights, features and squares, with optional labels."""
 
     counts: Array
     sums: Array
@@ -88,7 +88,7 @@ class _Clusters:
     labels: list[Array] = field(default_factory=list)
 
     def means(self, centers: Array) -> Array:
-        """Return the mean of each cluster, or the old center of an empty one."""
+        """Return the mean of each cluster, or the old center of an empty cluster."""
         has_rows = self.counts[:, None] > 0
         return xp.where(
             has_rows, self.sums / xp.where(has_rows, self.counts[:, None], 1.0), centers
@@ -96,7 +96,7 @@ class _Clusters:
 
     @property
     def variance(self) -> float:
-        """Variance of the features, averaged over them."""
+        """Mean variance of a feature."""
         n, s = float(self.counts.sum()), self.sums.shape[1]
         mean = self.sums.sum(axis=0) / n
         # The difference cancels for features that hardly vary: rounding may make it negative.
@@ -105,7 +105,7 @@ class _Clusters:
 
 @dataclass(frozen=True, eq=False)
 class _Nearest(BlockReduction[_Clusters]):
-    """BlockReduction that assigns each row to the nearest center.
+    """Reduction that assigns each row to the nearest center, and sums the rows of each cluster.
 
     Attributes
     ----------

@@ -37,7 +37,7 @@ class NystromTransformer(NystromEstimator):
     kernel : str or Kernel, default="gaussian"
         One of `gramian.kernels.names`, or a kernel object with its own lengthscale.
         ``"precomputed"``: X is its n x n matrix, and new rows have n columns; a function of two
-        objects: X is a list of them; as in `KernelRidge`.
+        objects, where X is a list of objects, as in `KernelRidge`.
     lengthscale : float, sequence of d floats, or "median", default="median"
         As in `KernelRidge`.
     landmarks : None, int, str, array of shape (m, d) or Selector, default="auto"
@@ -163,7 +163,7 @@ class NystromTransformer(NystromEstimator):
         return self
 
     def transform(self, X: RowsLike) -> Values:
-        """Return the features.
+        """Return the Nystrom features of rows.
 
         Parameters
         ----------

@@ -51,7 +51,7 @@ class KernelPCA(NystromEstimator):
     kernel : str or Kernel, default="gaussian"
         One of `gramian.kernels.names`, or a kernel object with its own lengthscale.
         ``"precomputed"``: X is its n x n matrix, and new rows have n columns; a function of two
-        objects: X is a list of them; as in `KernelRidge`.
+        objects, where X is a list of objects, as in `KernelRidge`.
     lengthscale : float, sequence of d floats, or "median", default="median"
         As in `KernelRidge`.
     landmarks : None, int, str, array of shape (m, d) or Selector, default="auto"
@@ -135,7 +135,7 @@ class KernelPCA(NystromEstimator):
     random_state: RandomState = None
 
     def fit(self, X: RowsLike, y: object = None) -> KernelPCA:
-        """Find the components.
+        """Compute the principal components of the features.
 
         Parameters
         ----------

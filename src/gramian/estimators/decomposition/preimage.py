@@ -1,4 +1,4 @@
-"""PreImage: ridge regression from codes to rows."""
+"""Ridge regression from components (codes) back to rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .block_statistics import ProductsOfCodes, Projected
 
 @dataclass(frozen=True)
 class PreImage:
-    r"""The function :math:`W^\top h(z)` of a code z, with Nystrom features h.
+    r"""Map :math:`W^\top h(z)` from a code z to a row, with Nystrom features h.
 
     W minimises :math:`\frac1n \sum_i \|W^\top h(z_i) - x_i\|^2 + \lambda \|W\|^2`: kernel ridge
     regression with the codes of the landmarks as centers, in one pass over blocks of rows. With all

@@ -1,4 +1,4 @@
-"""KernelRidgeModel: base of the ridge estimators, with the methods of a fitted model."""
+"""Base class of the ridge estimators, with the methods of a fitted model."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class KernelRidgeModel(BaseEstimator):
     _importances: tuple[Model, np.ndarray] | None = None
 
     def __new__(cls: type[Estimator], *_args: object, **params: object) -> Estimator:
-        """Refuse unknown parameters before `__init__` does, and suggest our names for them."""
+        """Raise an error for unknown parameters before `__init__`, with the names in gramian."""
         check_names(cls, params, TypeError)
         estimator: Estimator = super().__new__(cls)
         return estimator
@@ -318,7 +318,7 @@ class KernelRidgeModel(BaseEstimator):
         return self._loo[1]
 
     def _system(self, purpose: str) -> tuple[TrainingData, tuple[float, ...]]:
-        """Return the data of the last fit, and the penalty of each of its models.
+        """Return the data of the last fit, and the penalty of each model in it.
 
         Raise ValueError if the model does not solve a single system of these rows.
         """
@@ -346,7 +346,7 @@ class KernelRidgeModel(BaseEstimator):
         return FitSettings(**values | ({"kernel": PRECOMPUTED} if is_function(self.kernel) else {}))
 
     def _refit(self, data: TrainingData, rng: Generators) -> fitting.Refit:
-        """Return the refit that repeats the last fit, to `data`, on other rows."""
+        """Return a `Refit`, which repeats the last fit to `data` on other rows."""
         return fitting.Refit.of_fit(self.model_, self._fitted, self._settings(), data, rng)
 
     def _state(self) -> np.random.RandomState:

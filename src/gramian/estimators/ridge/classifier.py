@@ -1,4 +1,4 @@
-"""KernelRidgeClassifier: least squares on balanced class codes."""
+"""The classifier `KernelRidgeClassifier`: least squares on balanced class codes."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class KernelRidgeClassifier(KernelClassifier, FitParameters):
         drop_missing_target: bool = False,
         read: Read = None,
     ) -> KernelRidgeClassifier:
-        """Fit the model.
+        """Fit the classifier to rows and labels.
 
         Parameters
         ----------

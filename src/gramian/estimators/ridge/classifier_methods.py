@@ -1,4 +1,4 @@
-"""KernelClassifier: class codes, labels and accuracy of the classifiers."""
+"""Base class of the classifiers, with class codes, labels and accuracy."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .score import is_remote, remote_accuracy, rows_and_truth
 
 
 class KernelClassifier(ClassifierMixin, KernelRidgeModel):
-    """Base of the classifiers that fit once or search: data, scores and labels."""
+    """Base of the classifiers that fit once or search, with predictions and scores."""
 
     class_weight: ClassWeight
     classes_: np.ndarray
@@ -81,7 +81,7 @@ class KernelClassifier(ClassifierMixin, KernelRidgeModel):
         sample_weight: Weights,
         known: np.ndarray | None = None,
     ) -> tuple[RowWeights | None, np.ndarray]:
-        """Return the row weights times the class weights, and the classes."""
+        """Return the observation weights times the class weights, and the classes."""
         if isinstance(y, RemoteColumns):
             return self._remote_weights(y, sample_weight, known)
         check_classification_targets(y)
@@ -230,7 +230,7 @@ class KernelClassifier(ClassifierMixin, KernelRidgeModel):
 
 
 def chosen_labels(values: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Return the class of the largest value of each row; of two, the second if positive."""
+    """Return, for each row, the class of the largest value; of two, the second if positive."""
     best = (values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)
     labels: np.ndarray = classes[best]
     return labels
@@ -239,7 +239,7 @@ def chosen_labels(values: np.ndarray, classes: np.ndarray) -> np.ndarray:
 def compute_class_weight(
     class_weight: dict[Any, float] | Literal["balanced"], classes: np.ndarray, counts: np.ndarray
 ) -> np.ndarray:
-    """Return scikit-learn's weight of each class, from its frequency."""
+    """Return the weight of each class by scikit-learn's rule for ``class_weight``."""
     if isinstance(class_weight, str):
         return np.asarray(counts.sum() / (len(classes) * counts), dtype=np.float64)
     return np.array([float(class_weight.get(label, 1.0)) for label in classes.tolist()])

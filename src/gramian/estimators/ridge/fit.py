@@ -78,7 +78,7 @@ def fit_model(
 
 
 def continue_fit(estimator: KernelRidgeModel, settings: FitSettings, data: TrainingData) -> Fitted:
-    """Pass once over more rows and set the attributes of the estimator."""
+    """Continue a fit by one pass over more rows, and set the attributes of the estimator."""
     if estimator.conformal is not None:
         raise ValueError("partial_fit holds back no rows for intervals; leave conformal out")
     rng = Generators.from_random_state(estimator._state(), folds=False)
@@ -136,7 +136,7 @@ def _set_attributes(estimator: KernelRidgeModel, fitted: Fitted) -> None:
 
 
 def _keep_objects(estimator: KernelRidgeModel, rows: ObjectRows) -> None:
-    """Keep the objects that predictions need: centers with a coefficient."""
+    """Keep only the objects whose coefficients are not zero, because predictions need no others."""
     # An object without a coefficient would cost a call of the kernel for each new object.
     coef = np.asarray(estimator.dual_coef_)
     is_used = np.atleast_1d(coef.reshape(len(rows), -1).any(axis=1))
@@ -163,6 +163,6 @@ def solver_streams(parameters: FitParameters) -> bool:
 
 
 def warn_of(category: type[Warning], text: Text | None) -> None:
-    """Warn the caller of a method if there is a text."""
+    """Issue a warning with the given text, if any, at the line that calls the method."""
     if text is not None:
         warnings.warn(str(text), category, stacklevel=3)

@@ -35,7 +35,7 @@ def feature_importances(model: Model, names: Iterable[str] | None, memory_bytes:
 
 
 def one_or_all(values: Iterable[Item]) -> Item | tuple[Item, ...]:
-    """Return the value of a single model, or the tuple of values of an average."""
+    """Return the only value of a single model, or the tuple of values of an average."""
     items = tuple(values)
     return items[0] if len(items) == 1 else items
 

@@ -1,4 +1,4 @@
-"""Methods of the ridge estimators that plan a fit before any computation."""
+"""Methods of the ridge estimators that estimate memory and time before a fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Engine of predictions: the engine of the fit, if it has tiles for rows and centers."""
+"""Choice of the engine of predictions, which usually is the engine of the fit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...model import Model
 def prediction_engine(
     engine: str | Engine, model: Model, rows: RowSource, *, is_auto: bool
 ) -> str | Engine:
-    """Return the engine of the fit, or another if it has no tiles for these rows and centers.
+    """Return the engine of the fit, or another if the rows and centers are not supported by it.
 
     Parameters
     ----------

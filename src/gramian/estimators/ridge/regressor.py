@@ -1,4 +1,4 @@
-"""KernelRidge: the regressor."""
+"""The regressor `KernelRidge`."""
 
 from __future__ import annotations
 
@@ -285,7 +285,7 @@ class KernelRidge(KernelRegressor, FitParameters):
         drop_missing_target: bool = False,
         read: Read = None,
     ) -> KernelRidge:
-        """Fit the model.
+        """Fit the regressor to rows and targets.
 
         Parameters
         ----------

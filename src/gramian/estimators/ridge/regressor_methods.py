@@ -1,4 +1,4 @@
-"""KernelRegressor: targets, predictions and R2 of the regressors."""
+"""Base class of the regressors, with predictions, intervals and R2."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .score import is_remote, remote_r2, rows_and_truth
 
 
 class KernelRegressor(RegressorMixin, KernelRidgeModel):
-    """Base of the regressors that fit once or search: data, scores and predictions."""
+    """Base of the regressors that fit once or search, with predictions and scores."""
 
     def __sklearn_tags__(self) -> Tags:
         """Accept several targets."""
@@ -192,7 +192,7 @@ class KernelRegressor(RegressorMixin, KernelRidgeModel):
         return ends[:, 0] if ends.shape[1] == 1 else ends
 
     def out_of_range(self, X: RowsLike) -> np.ndarray:
-        """Return which rows are far from all training rows, (n,) of bool.
+        """Return a mask of the rows that are far from all training rows, of shape (n,).
 
         Their variance exceeds the leave-one-out variance of 99 in 100 training rows. Their
         predictions tend to a constant, and their deviations are calibrated nearer to the data.

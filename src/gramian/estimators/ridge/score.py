@@ -1,4 +1,4 @@
-"""Scores of estimators: true values from a column of X, and one pass over remote rows."""
+"""True values for a score, which may be a column of X, and scores over remote rows."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _fold_remote(
     y: TargetsLike,
     sample_weight: Weights,
 ) -> Result:
-    """Fold predictions and true values in one pass over the rows; only sums are returned."""
+    """Compute sums over predictions and true values in one pass over remote rows."""
     rows = validation.new_rows(estimator, X)
     engine, memory = estimator._engine_of_prediction(rows), estimator._block_bytes()
     # A row source, not numbers: the workers compute the predictions in the pass below.
@@ -111,7 +111,7 @@ def _numbers(y: TargetsLike | RemoteColumns) -> Array | RemoteColumns:
 
 
 def _class_numbers(classes: np.ndarray, y: TargetsLike | RemoteColumns) -> Array | RemoteColumns:
-    """Return the class number of each row, k for a label that is not in `classes`.
+    """Return the index of the class of each row; k for a label that is not in `classes`.
 
     Parameters
     ----------

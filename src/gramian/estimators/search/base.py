@@ -1,4 +1,4 @@
-"""KernelRidgeSearch: the base of the estimators that search."""
+"""Base class of the estimators that search."""
 
 # No `from __future__ import annotations`: subclasses in other modules inherit the fields, and the
 # types of their parameters would be looked up there by name.
@@ -57,7 +57,7 @@ from .scoring import metric_of, score_rows, scoring_of
 
 @dataclass(eq=False, repr=False)
 class KernelRidgeSearch(KernelRidgeModel):
-    """Search for a kernel ridge regression; subclasses define targets and outputs."""
+    """Base of the estimators that search for a model; subclasses define targets and outputs."""
 
     kernel: Any = AUTO_VALUE
     _: KW_ONLY
@@ -168,7 +168,7 @@ class KernelRidgeSearch(KernelRidgeModel):
         )
 
     def _checkpoint(self) -> Checkpoint | None:
-        """Return the checkpoint of the callbacks; raise ValueError if it could not resume."""
+        """Return the checkpoint of the callbacks; raise ValueError if it cannot resume a search."""
         checkpoints = [callback for callback in self.callbacks if isinstance(callback, Checkpoint)]
         checkpoint = checkpoints[0] if checkpoints else None
         if checkpoint is not None and self.random_state is None:
@@ -188,7 +188,7 @@ class KernelRidgeSearch(KernelRidgeModel):
         )._settings()
 
     def _search(self, settings: SearchSettings, dataset: Whole, seed: int) -> None:
-        """Search, and set the attributes common to regressor and classifier."""
+        """Search for a model, and set the attributes that regressor and classifier share."""
         # 1. Rows that affect no choice are set apart before the search.
         divided, test = self._split_rows(dataset)
         data, calibration = divided.train, divided.held_out_data

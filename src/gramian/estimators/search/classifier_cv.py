@@ -1,4 +1,4 @@
-"""KernelRidgeClassifierCV: the classifier that chooses everything by itself."""
+"""The classifier `KernelRidgeClassifierCV`, which searches for its parameters."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class KernelRidgeClassifierCV(KernelClassifier, KernelRidgeSearch):
         drop_missing_target: bool = False,
         read: Read = None,
     ) -> KernelRidgeClassifierCV:
-        """Search, and fit the result to all rows.
+        """Search for kernel, metric, lengthscale and penalty, and fit the result to all rows.
 
         Parameters
         ----------
@@ -94,7 +94,7 @@ class KernelRidgeClassifierCV(KernelClassifier, KernelRidgeSearch):
         ------
         ValueError
             If there is one class only, the input or a parameter cannot be used, there are fewer
-            than five rows, or rows are sparse and a parameter requires a map of them.
+            than five rows, or rows are sparse and a parameter requires a map of the features.
         """
         settings, seed = self._search_settings(classes=True), self._seed()
         refuse_remote(X)

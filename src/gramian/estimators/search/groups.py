@@ -1,4 +1,4 @@
-"""Folds of a search that groups of rows, or their order, define."""
+"""Folds of a search by groups of rows, or by the order of the rows."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def inputs_of(setting: object) -> tuple[str, ...]:
 
 
 def multiples_of(setting: object) -> tuple[float, ...] | None:
-    """Return lengthscales in medians; None to search for them."""
+    """Return the lengthscales as multiples of the median; None to search for a lengthscale."""
     if setting is None or (isinstance(setting, str) and setting == AUTO_VALUE):
         return None
     values = [setting] if isinstance(setting, str) or not isinstance(setting, Sequence) else setting
@@ -79,7 +79,7 @@ def folds_of(setting: object) -> object:
 
 
 def machine_of(setting: object) -> RecursiveFeatureMachine | None:
-    """Return the machine that learns a metric; None without one."""
+    """Return the recursive feature machine that learns a metric; None to learn no metric."""
     if setting is None:
         return None
     if isinstance(setting, str) and setting in (AUTO_VALUE, "learned"):

@@ -1,4 +1,4 @@
-"""KernelRidgeCV: the regressor that chooses everything by itself."""
+"""The regressor `KernelRidgeCV`, which searches for its parameters."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ class KernelRidgeCV(KernelRegressor, KernelRidgeSearch):
         drop_missing_target: bool = False,
         read: Read = None,
     ) -> KernelRidgeCV:
-        """Search, and fit the result to all rows.
+        """Search for kernel, metric, lengthscale and penalty, and fit the result to all rows.
 
         Parameters
         ----------
@@ -190,7 +190,7 @@ class KernelRidgeCV(KernelRegressor, KernelRidgeSearch):
         ------
         ValueError
             If the input or a parameter cannot be used, there are fewer than five rows, or rows are
-            sparse and a parameter requires a map of them.
+            sparse and a parameter requires a map of the features.
         """
         settings, seed = self._search_settings(classes=False), self._seed()
         refuse_remote(X)

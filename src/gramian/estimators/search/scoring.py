@@ -21,7 +21,7 @@ from ...scoring.table import Metric, task_of
 
 @dataclass(frozen=True, eq=False, repr=False)
 class HeldOutLoss:
-    """Distance of a metric of held-out rows from its best value.
+    """Loss of held-out rows: the distance of a metric from its best value.
 
     Attributes
     ----------
@@ -111,7 +111,7 @@ class Scoring:
         return -math.sqrt(loss) * unit if self.name == "rmse" else -loss * unit**2
 
     def value(self, loss: float, unit: float) -> float:
-        """Return the metric of a loss: the score, or its negative if less is better."""
+        """Return the metric that belongs to a loss: the score, or minus it if less is better."""
         is_error = self.loss is not None and not self.loss.metric.higher_is_better
         return -self.score(loss, unit) if is_error else self.score(loss, unit)
 

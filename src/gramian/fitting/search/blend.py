@@ -109,7 +109,7 @@ def fit_trees(
 
 
 def _fit_splits(material: Material, data: TrainingData, clock: Clock) -> SearchTrees:
-    """Fit trees to each split, with early stopping; then to all rows, with the mean of the rounds."""
+    """Fit trees to each split, with early stopping, and to all rows, with the mean rounds."""
     X, Y, w = data.rows.take(xp.arange(len(data.rows))), data.targets, data.weights
     categories = () if data.encoding is None else data.encoding.categories
     fit, values, rounds = partial(Trees.fit, coded=data.coded, categories=categories), [], []
