@@ -1,7 +1,7 @@
 """Solvers: algorithms for the problems, each one file or folder, each a generator of states.
 
 A `Solver` is a value: its fields are hyperparameters. ``solver.iterate(problem)`` yields the state
-at the start and after each iteration, without end. `solve`, in `loop`, is the only loop. It
+at the start and after each iteration, without end. `solve`, in `loop`, is the only loop. `solve`
 alone handles stopping, time, history, callbacks and divergence::
 
     result = solve(problem, Falkon(), stop=[tolerance(1e-6), max_iterations(20)])

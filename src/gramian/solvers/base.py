@@ -29,7 +29,9 @@ device.
 
 
 class Solver(ABC, Generic[ProblemType, StateType]):
-    """An algorithm for one or more types of problem. Its fields are hyperparameters, not state.
+    """An algorithm for one or more types of problem.
+
+    The fields of a solver are hyperparameters, not state.
 
     Attributes
     ----------
@@ -104,7 +106,7 @@ class Solver(ABC, Generic[ProblemType, StateType]):
         """Return the floating-point operations of factorisations and matrix products."""
 
     def flexible_bytes(self, size: ProblemSize, available: int) -> int:
-        """Return the part of the `available` bytes for row blocks that it uses; 0 by default."""
+        """Return how many of the `available` bytes for blocks the solver uses; 0 by default."""
         return 0
 
     def storing(self, size: ProblemSize, available: int) -> Solver[ProblemType, StateType]:

@@ -59,7 +59,7 @@ class CGState(State):
 
     @property
     def verdict(self) -> StopReason | None:
-        """No progress if no column can move and some residual is larger than rounding."""
+        """Stop as "no_progress" if no column can move and some residual is larger than rounding."""
         is_large = self.metrics.get(RESIDUAL_KEY, 0.0) > xp.finfo(self.coef.dtype).eps
         return "no_progress" if is_large and not bool(self.active.any()) else None
 
@@ -124,7 +124,8 @@ def conjugate_gradient(
     Notes
     -----
     Columns share only products. A column freezes when its residual is zero to rounding or its
-    curvature is not positive: another step would gain nothing, and divide by rounding errors. It
+    curvature is not positive, where another step would gain nothing, and divide by rounding errors.
+    It
     moves again if a true residual shows that the recursive one was wrong.
 
     Departure from [1]_: once the recursive residual has dropped far enough, the true residual
@@ -270,7 +271,7 @@ def _step(setup: _Setup, s: CGState) -> CGState:
 
 
 def _return_to_best(setup: _Setup, rhs: Array, s: CGState) -> CGState:
-    """Return to the best iterate and its true residual, because rounding may spoil later ones."""
+    """Return to the best iterate and its true residual, which rounding may spoil later."""
     residual = _true_residual(setup, s.best, rhs)
     # The metrics are of the true residual, so that the result of a run that rounding has stopped
     # does not claim the recursive one.
@@ -281,7 +282,7 @@ def _return_to_best(setup: _Setup, rhs: Array, s: CGState) -> CGState:
 def _refine_residual(
     setup: _Setup, s: CGState, x: Array, residual: Array, active: Array
 ) -> tuple[Array, bool]:
-    """Return the residual, and whether it has just been computed directly."""
+    """Return the residual, and whether the residual has just been computed directly."""
     # A true residual serves all columns in one pass, so that it waits for the slowest active one.
     due = bool((_norms(residual) <= setup.refine_below * s.checked)[active].all())
     if setup.exact_residual is None or not due:

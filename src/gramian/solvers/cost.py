@@ -1,4 +1,4 @@
-"""ProblemSize: the sizes of a problem, for estimates of cost and memory."""
+"""Sizes of a problem, from which solvers estimate cost and memory."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class ProblemSize:
 
     @property
     def vector_bytes(self) -> int:
-        """Bytes of the vectors of an iterative solver: vectors of m and of n numbers per target."""
+        """Bytes of the vectors of an iterative solver, with m or n numbers per target each."""
         of_rows = 8 * self.n if self.full else self.n * self.targets_here
         return 8 * self.t * (6 * self.m + of_rows)
 

@@ -1,4 +1,4 @@
-"""Direct: both problems in closed form, the reference for every other solver."""
+"""Solution of both problems in closed form, the reference for every other solver."""
 
 from __future__ import annotations
 

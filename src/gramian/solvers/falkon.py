@@ -60,7 +60,7 @@ class FalkonState(State):
     wide : bool
         Whether products run in float64, whatever the dtype of the rows.
     order : Array of shape (m,)
-        Order of the landmarks in T, empty if it is their own.
+        Order of the landmarks in T; empty if T keeps the given order.
     warm : bool
         Whether conjugate gradient started from nonzero coefficients.
     """
@@ -73,7 +73,7 @@ class FalkonState(State):
 
     @property
     def verdict(self) -> StopReason | None:
-        """No progress if conjugate gradient makes none, or if rounding dominates the error."""
+        """Stop as "no_progress" if conjugate gradient stalls, or rounding dominates the error."""
         rounding = self.metrics.get(ROUNDING_ERROR, 0.0)
         if rounding > 0 and self.metrics[PREDICTION_ERROR] <= (1 + NEGLIGIBLE_SHARE) * rounding:
             return "no_progress"
@@ -301,7 +301,8 @@ class _System:
     def errors(self, cg: CGState, coef: Array, warm: bool) -> dict[str, int | float]:
         """Estimate the error of predictions: the residual over the root of the least Ritz value.
 
-        It is the distance from the solution in the norm of B'H B, whose square is the mean squared
+        The error is the distance from the solution in the norm of B'H B, whose square is the mean
+        squared
         error on the rows plus the penalty of the error. Visible rounding is added. The residual of
         a warm start may be along small eigenvalues, which no Ritz value resolves at first: until
         `EARLY_STEPS` the bound of `FalkonFactor.least_eigenvalue` counts.

@@ -1,4 +1,4 @@
-"""Block and Blocks: a diagonal block of the full problem with an approximate inverse."""
+"""Diagonal blocks of the full problem, each with an approximate inverse."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Block:
     Attributes
     ----------
     index : Array of shape (b,)
-        Row numbers of B, increasing.
+        Indices of the rows B, increasing.
     P : object
         ``P @ g`` is P⁻¹ g for g of shape (b, t).
     L : float
@@ -74,12 +74,12 @@ class Blocks:
 
     @property
     def n(self) -> int:
-        """Rows of the problem."""
+        """Number of rows of the problem."""
         return self.problem.K.shape[0]
 
     @cached_property
     def heavy(self) -> Int[Array, " h"]:
-        """Rows, at most b, with more than 1 / b of the total weight: few blocks contain them."""
+        """Rows with more than 1 / b of the total weight, at most b, which few blocks contain."""
         weights = self.problem.weights
         # A block of all rows contains the heavy ones in each iteration.
         if weights is None or self.b == self.n:
@@ -147,7 +147,7 @@ class BlockRule(ABC):
         mu: float,
         excess: float,
     ) -> tuple[Array, Array]:
-        r"""Return the next gradient point and momentum: the next w and z.
+        r"""Return the next w, at which a gradient is computed, and the next momentum z.
 
         Parameters
         ----------
@@ -168,7 +168,7 @@ class BlockRule(ABC):
         return 1.0
 
     def generator(self, number: int) -> RandomStream:
-        """Return the generator of a number."""
+        """Return the random generator for the block with this number."""
         # A prime stride keeps the seeds of consecutive numbers apart.
         return RandomStream(self.seed + 7919 * (number + 1))
 

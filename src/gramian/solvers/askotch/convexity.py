@@ -28,7 +28,7 @@ LEAST_CONVEXITY = 1e-12
 def next_estimate(
     mu: float, squares: Float[Array, " k"], passes: float, blocks: float, scale: float
 ) -> tuple[float, Float[Array, " j"]]:
-    r"""Return the next estimate of the convexity, and the residuals for the estimate after it.
+    r"""Return the next estimate of the strong convexity, and the residuals that a later one needs.
 
     Let h be the least curvature of the error. With momentum for a convexity :math:`\mu > h`
     residuals fall by the rate :math:`h / \sqrt{\mu c}` per pass, and for :math:`\mu \le h` by

@@ -1,4 +1,4 @@
-"""FixedBlocks: one random partition into blocks, as in the first version of ASkotch."""
+"""One random partition of the rows into blocks, as in the first version of ASkotch."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class FixedBlocks(BlockRule):
 
     @cached_property
     def partition(self) -> tuple[Array, ...]:
-        """Row numbers of each block, blocks of nearly equal size."""
+        """Indices of the rows of each block; all blocks have nearly equal sizes."""
         rows = self.generator(-1).permutation(self.blocks.n)
         count = math.ceil(self.blocks.n / self.blocks.b)
         return tuple(xp.sort(part) for part in xp.array_split(rows, count))
@@ -54,7 +54,7 @@ class FixedBlocks(BlockRule):
         return xp.array(constants, dtype=xp.float64)
 
     def block(self, number: int) -> Block:
-        """Build a block with its P, the same at each call."""
+        """Build a block with its preconditioner P, which is the same at each call."""
         B = self.blocks.build(
             self.partition[number], self.generator(number + PRECONDITIONER_NUMBERS)
         )
@@ -79,7 +79,7 @@ class FixedBlocks(BlockRule):
         mu: float,
         excess: float,
     ) -> tuple[Array, Array]:
-        """Return the next w and z."""
+        """Return the next gradient point w and the next momentum z."""
         S = float((smoothness**DRAW_POWER).sum())
         nu = excess * S**2
         tau = 2 / (1 + math.sqrt(4 * nu / mu + 1))

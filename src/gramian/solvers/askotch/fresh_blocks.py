@@ -1,4 +1,4 @@
-"""FreshBlocks: a new random block in each iteration of ASkotch."""
+"""A new random block of rows in each iteration of ASkotch."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class FreshBlocks(BlockRule):
         mu: float,
         excess: float,
     ) -> tuple[Array, Array]:
-        """Return the next Y and V."""
+        """Return the next Y and V of the paper, the gradient point and the momentum."""
         # The convexity counts per pass and the excess per block: both are converted to one
         # iteration, which is the share b / n of a pass.
         mu, share = min(mu, 1.0), self.blocks.b / self.blocks.n

@@ -1,4 +1,4 @@
-"""Progress: next state of ASkotch from its residual, convexity and objective."""
+"""Next state of ASkotch, from the residual, the convexity and the objective."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Progress:
         return problem.relative_error(xp.sqrt(square))
 
     def relative(self, mean_square: Float[Array, " t"]) -> float:
-        """Return the root of mean squares relative to the right-hand side, largest over targets."""
+        """Return the root mean square relative to the right-hand side, the largest over targets."""
         size = self._size()
         return float(xp.sqrt(mean_square / xp.where(size > 0, size, 1.0)).max())
 
@@ -97,7 +97,7 @@ class Progress:
         return iteration * self.rule.blocks.b / self.rule.blocks.n
 
     def window(self) -> int:
-        """Return the blocks in the average residual: one pass, or `LEAST_WINDOW` if larger."""
+        """Return the number of blocks in the average residual: a pass, at least `LEAST_WINDOW`."""
         return max(math.ceil(self.rule.blocks.n / self.rule.blocks.b), LEAST_WINDOW)
 
     def mean_curvature(self, s: ASkotchState, B: Block) -> float:

@@ -1,4 +1,4 @@
-"""ASkotchState: current and best coefficients of ASkotch, and its restarts."""
+"""State of ASkotch: current and best coefficients, and restarts."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class EigenPro3Costs(EigenProSettings):
         return 2 if self._feature_bytes(size, BLOCK_BYTES) else 1
 
     def _waiting(self, size: ProblemSize) -> int:
-        """Return the kernel evaluations per row besides the ones with centers and subsample."""
+        """Return the kernel evaluations per row that are not with centers or the subsample."""
         if resolve_projection(self.projection, size.m, BLOCK_BYTES) == "delayed":
             return 2 * size.m
         delay = self._delay(size)
@@ -77,7 +77,7 @@ class EigenPro3Costs(EigenProSettings):
         return (rows + min(rows, CHUNK_ROWS)) // 2 if delay > 1 else 0
 
     def _delay(self, size: ProblemSize) -> int:
-        """Return the batches between projections, for the least batch if it is automatic."""
+        """Return the number of batches between projections, for the smallest automatic batch."""
         kind = resolve_projection(self.projection, size.m, BLOCK_BYTES)
         return resolve_delay(self.delay, kind, size.m, self._least_batch(size))
 

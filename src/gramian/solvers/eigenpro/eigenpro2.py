@@ -216,7 +216,7 @@ class Descent:
     def run_(
         self, coef: Array, targets: Array, batches: Iterable[Array], errors: BatchErrors
     ) -> None:
-        """Take a step, in place, for each batch of row numbers."""
+        """Take a step for each batch of row indices, and change `coef` in place."""
         for B in batches:
             errors.add(self._step_(coef, targets[B], B), targets[B])
 
@@ -237,7 +237,7 @@ class Descent:
         return r
 
     def _select_subsample(self, B: Array, r: Array) -> Array:
-        """Return r at the rows of the subsample, in its order, and zeros for rows not in B."""
+        """Return r at the rows of the subsample, in this order, with zeros for rows not in B."""
         # The batch is sorted, so the search replaces a table of all rows. The clamp keeps `at` in
         # range.
         at = xp.find_insertions(B, self.P.index).clip(max=len(B) - 1)

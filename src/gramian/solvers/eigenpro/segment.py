@@ -1,4 +1,4 @@
-"""Segments: the batches between two projections of EigenPro 3, with their kernel entries."""
+"""Batches between two projections of EigenPro 3, with the kernel entries of their rows."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from ...operators import DenseBlock, KernelOperator
 
 @dataclass(frozen=True)
 class Step:
-    """A batch of a segment.
+    """A batch of a segment: its rows, and their indices and targets.
 
     Attributes
     ----------
     rows : slice
         Position of its rows in the segment.
     index : Array of shape (m,)
-        Row numbers of the batch.
+        Indices of the rows of the batch.
     y : Array of shape (m, t)
     """
 
@@ -57,7 +57,7 @@ class Segment:
 
 @dataclass(frozen=True)
 class Product:
-    """Lazy product of two matrices, for products with vectors.
+    """Product of two matrices that is never formed, only multiplied with vectors.
 
     Attributes
     ----------
@@ -78,6 +78,6 @@ class Product:
         return Product(self.left[rows], self.right)
 
     def __matmul__(self, v: Array) -> Array:
-        """Return the product, from the right to the left."""
+        """Return the product with a matrix; the right factor is multiplied first."""
         product: Array = self.left @ (self.right @ v)
         return product

@@ -1,4 +1,4 @@
-"""EigenProSettings: parameters of EigenPro 1, 2 and 3, and their costs."""
+"""Parameters of EigenPro 1, 2 and 3, and the costs that they determine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Setup: constants of the loop of EigenPro 3, and its minibatches, augmented or not."""
+"""Constants of the loop of EigenPro 3, and the minibatches, augmented or not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""EigenProState and EigenPro3State: enough to resume EigenPro exactly, and its end conditions."""
+"""States from which EigenPro resumes exactly, and the conditions at which EigenPro ends."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class EigenProState(State):
         return "no_progress" if stalled else None
 
     def progress(self, errors: BatchErrors, epochs: float) -> dict[str, Any]:
-        """Return the fields after part of an epoch with these batch errors."""
+        """Return the fields of the next state, from the batch errors since the last state."""
         if self.first < 0:
             return {"first": errors.mse, "least": math.inf, "epochs": epochs}
         # The negated comparison is also true for NaN.

@@ -1,4 +1,4 @@
-"""TemporaryCenters: the steps of EigenPro 3 since its last projection."""
+"""Sum of the steps of EigenPro 3 since the last projection, as a function."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ class TemporaryCenters:
     t : int
         Number of targets.
     delay : int
-        T, the batches between two projections. Their rows become temporary centers, in a temporary
+        T, the number of batches between two projections. Their rows become temporary centers, in a
+        temporary
         file if they exceed the memory budget of K.
     batches : Batches
     """

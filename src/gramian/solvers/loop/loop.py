@@ -1,4 +1,4 @@
-"""Solve loop: runs a solver until a stopping rule, a callback or its end stops it."""
+"""Loop that runs a solver until a stopping rule, a callback or the solver itself ends it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ logger = logging.getLogger("gramian")
 
 @dataclass(frozen=True)
 class Result:
-    """Outcome of a run: last state, stop reason and history.
+    """Outcome of a run of a solver: the last state, the reason of the stop, and the history.
 
     Attributes
     ----------
@@ -73,7 +73,8 @@ def solve(
         fire wins.
     callbacks : sequence of callables
         ``callback(problem, state)`` after each iteration, in order, before the stopping rules,
-        which may use metrics that it adds to ``state.metrics``. Its time is not counted.
+        which may use metrics that the callback adds to ``state.metrics``. Time of callbacks is not
+        counted.
     state : State, optional
         A state of this solver, from which it resumes, or a plain `State` as a starting point.
     rng : RandomStream, optional

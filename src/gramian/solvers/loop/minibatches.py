@@ -17,7 +17,7 @@ LARGEST_BATCH = 4096
 
 @dataclass(frozen=True)
 class EpochPart:
-    """Batches between two states.
+    """A part of an epoch: the batches between two states.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class EpochPart:
         return cls(epoch, start, stop, (iteration + 1) / parts, 1 / parts)
 
     def numbers(self, batches: int) -> range:
-        """Return the batch numbers of the part, counted over all epochs."""
+        """Return the indices of the batches of the part, counted over all epochs."""
         return range(self.epoch * batches + self.start, self.epoch * batches + self.stop)
 
 
@@ -59,7 +59,7 @@ class BatchErrors:
         self._rows = 0
 
     def add(self, residual: Array, targets: Array) -> None:
-        """Add a batch: residuals and targets of shape (b, t)."""
+        """Add the residuals and targets of a batch, both of shape (b, t)."""
         squares = xp.square(xp.to_float64(residual)).sum(axis=0)
         size = xp.square(xp.to_float64(targets)).sum(axis=0)
         self._squares = squares if self._squares is None else self._squares + squares
@@ -68,12 +68,12 @@ class BatchErrors:
 
     @property
     def mse(self) -> float:
-        """Mean over rows and targets."""
+        """Mean squared residual over rows and targets."""
         return 0.0 if self._squares is None else float(self._squares.mean() / self._rows)
 
     @property
     def rmse(self) -> Array:
-        """Root mean square over the rows, per target."""
+        """Root mean squared residual over the rows, per target."""
         return (
             xp.zeros(1, xp.float32)
             if self._squares is None
@@ -82,7 +82,7 @@ class BatchErrors:
 
     @property
     def relative(self) -> float:
-        """Residual relative to the targets, largest over the targets."""
+        """Root mean squared residual relative to the targets, the largest over the targets."""
         if self._squares is None or self._targets is None:
             return 0.0
         return float(xp.sqrt(self._squares / xp.where(self._targets > 0, self._targets, 1)).max())
@@ -91,7 +91,7 @@ class BatchErrors:
 def load_centers(K: KernelOperator) -> KernelOperator:
     """Return the operator with dense, loaded columns, because each batch uses them.
 
-    They are in memory or, if they exceed the budget, in a memory-mapped file.
+    The columns are in memory or, if they exceed the budget, in a memory-mapped file.
     """
     # Centers in memory are used as they are, without a copy.
     if isinstance(K.cols, ArrayRows):

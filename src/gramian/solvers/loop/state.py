@@ -1,4 +1,4 @@
-"""State: the result of a solver iteration, enough to resume exactly."""
+"""State of a solver after an iteration, which suffices to resume exactly."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class State:
 
 
 def _like_new(x: Array) -> Array:
-    """Return a contiguous array at an aligned address: the array itself if it is one."""
+    """Return a contiguous array at an aligned address, if possible without a copy."""
     if xp.is_sparse(x):
         return x
     is_aligned = xp.is_tensor(x) or x.ctypes.data % ARRAY_ALIGNMENT == 0

@@ -1,4 +1,4 @@
-"""StoresEntries: base of solvers that evaluate the entries of K once and store them."""
+"""Base of solvers that evaluate the entries of K once and store them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Coordinates: the preconditioned Newton system of a stage."""
+"""Preconditioned Newton system of a stage."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ class Coordinates:
 
 
 def root_at(problem: LossProblem) -> Root:
-    """Factorise K_mm; return its root."""
+    """Factorise K_mm, and return its triangular root."""
     return root_of(_least_squares(problem, None))
 
 

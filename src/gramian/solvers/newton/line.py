@@ -1,4 +1,4 @@
-"""Line: line search along a Newton step, without kernel evaluations."""
+"""Line search along a Newton step, without kernel evaluations."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Line:
         return self.problem.mean_loss(self.f + s * self.z) + self.problem.penalty / 2 * norm
 
     def search(self) -> Float[Array, " k"]:
-        """Return step lengths 1, 1/2, 1/4, ... with sufficient decrease; 0 if no length has it.
+        """Return the largest of the step lengths 1, 1/2, 1/4, ... with sufficient decrease, or 0.
 
         Halving continues as long as the objective falls.
         """

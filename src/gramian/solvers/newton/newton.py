@@ -1,4 +1,4 @@
-"""Newton: losses besides the square, by a sequence of weighted least-squares problems."""
+"""Newton's method for losses other than the square, by weighted least-squares problems."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ class Newton(Solver[LossProblem, NewtonState]):
 
 
 def _next(s: NewtonState, at: Point, length: float, cg: int, stages: int) -> NewtonState:
-    """Return the state after a step; a full step ends a stage that is not the last."""
+    """Return the state after a step; a step of full length ends a stage, unless it is the last."""
     last = s.stage == stages - 1
     # Earlier stages only provide a start: a full step means that the next penalty is in the range
     # of Newton's method, and no step at all that this stage gains nothing more.

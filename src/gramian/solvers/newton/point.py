@@ -1,4 +1,4 @@
-"""Point: coefficients with the values of their function, and the step to another point."""
+"""Coefficients with the values of their function, and the Newton step to the next point."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ class Point:
 
     @classmethod
     def of(cls, problem: LossProblem, coef: Float[Array, "m q"]) -> Point:
-        """Evaluate the function. Cost: n m kernel evaluations, and m² in float64."""
+        """Evaluate the function of given coefficients.
+
+        Cost: n m kernel evaluations, and m² in float64.
+        """
         return cls(coef, problem.values(coef), problem.K_mm.double() @ coef)
 
     def slopes(self, problem: LossProblem) -> Float[Array, "m q"]:

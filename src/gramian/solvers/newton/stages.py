@@ -1,4 +1,4 @@
-"""Stages: problems of decreasing penalty and sharper kinks that lead to the final problem."""
+"""Problems of decreasing penalty and sharper kinks that lead to the final problem."""
 
 from __future__ import annotations
 

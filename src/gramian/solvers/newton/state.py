@@ -1,4 +1,4 @@
-"""NewtonState: coefficients, the stage and the progress of the steps."""
+"""State of Newton's method: coefficients, stage and progress of the steps."""
 
 from __future__ import annotations
 

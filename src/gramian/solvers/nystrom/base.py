@@ -1,4 +1,4 @@
-"""NystromDescent: base of the solvers whose iteration is one gradient over all rows."""
+"""Base of the solvers whose iteration is one gradient over all rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .state import DescentState
 
 @dataclass(frozen=True)
 class NystromDescent(Solver[NystromProblem, StateType]):
-    """Costs, verification and the step length of the gradient methods."""
+    """Base of the gradient methods, with costs, verification and step length."""
 
     step_scale: float | int = field(default=1.0, kw_only=True)
     problem_types: ClassVar[tuple[type, ...]] = (NystromProblem,)

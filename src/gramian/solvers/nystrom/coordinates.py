@@ -1,6 +1,7 @@
 """Coordinates: three parametrisations of the Nystrom problem, and its gradient in each.
 
-They are the coefficients, coordinates whose distances are distances of functions, and coordinates
+The coordinates are the coefficients, coordinates whose distances are distances of functions, or
+coordinates
 preconditioned by FALKON.
 """
 
@@ -82,7 +83,7 @@ class Coordinates:
         return self.factor.solve_T(self._solve_A(beta))
 
     def from_coef(self, coef: Float[Array, "m t"]) -> Float[Array, "q t"]:
-        """Return the coordinates of the function with these coefficients."""
+        """Return the coordinates beta of given coefficients."""
         if self.form == "coefficients":
             return coef
         # Removed landmarks may have coefficients: then the values of the function carry over.
@@ -151,7 +152,7 @@ class Coordinates:
         return {RESIDUAL_KEY: relative, PREDICTION_ERROR: self.problem.relative_error(error)}
 
     def start(self, state: State | None, step_scale: float) -> DescentState:
-        """Return the state before the first step, or the given one if it is from this solver.
+        """Return the state before the first step, or the given state if this solver made it.
 
         Cost: `LANCZOS_PASSES` passes for the step, one for the gradient, and one more if the
         coefficients are not zero.

@@ -43,7 +43,7 @@ class DescentState(State):
 
     @property
     def verdict(self) -> StopReason | None:
-        """No progress if only rounding errors are left: exact steps shrink the gradient."""
+        """Stop as "no_progress" if a step does not shrink the gradient, as exact steps do."""
         return "no_progress" if self.stalled else None
 
 
@@ -61,7 +61,7 @@ class NytroState(DescentState):
 
     @classmethod
     def along(cls, state: DescentState, direction: Float[Array, "q t"]) -> NytroState:
-        """Return a state with a direction."""
+        """Return the state with a given direction of conjugate gradient."""
         values = {f.name: getattr(state, f.name) for f in fields(DescentState)}
         return cls(**values, direction=direction)
 
@@ -94,7 +94,7 @@ class StochasticState(State):
     settings: dict[str, int | float] = field(default_factory=dict)
 
     def has_diverged(self, mse: float, relative: float) -> bool:
-        """Return whether errors of batches are far above the first ones and above the targets."""
+        """Return whether batch errors are far above the first errors and above the targets."""
         # The negated comparison is also true for NaN.
         grown = self.first >= 0 and not mse <= DIVERGED_ERROR**2 * self.first
         return grown and not relative <= DIVERGED_ERROR

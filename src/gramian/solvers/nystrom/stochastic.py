@@ -1,4 +1,4 @@
-"""Setup: constants of the loop of NystromSGD, its step and its start."""
+"""Constants of the loop of NystromSGD, with the step and the start."""
 
 from __future__ import annotations
 

@@ -70,11 +70,11 @@ class Recipe:
 
     @property
     def has_cells(self) -> bool:
-        """Whether the recipe factorises blocks of K, or may do so."""
+        """Whether the preconditioner has, or for "auto" may have, blocks of K by cells."""
         return self.kind in ("auto", *CELL_ROWS_PER_ROOT)
 
     def of(self, *, sparse: bool) -> Recipe:
-        """Return the recipe for sparse or dense rows: cells of "auto" need dense rows."""
+        """Return the recipe for dense or sparse rows; "auto" has no cells for sparse rows."""
         return replace(self, kind="rpcholesky") if sparse and self.kind == "auto" else self
 
     def build(self, problem: FullProblem, rng: RandomStream) -> Inverse | None:
@@ -150,7 +150,7 @@ class Recipe:
 
     @property
     def _memory(self) -> int:
-        """Bytes for each of factor and cells: half of the memory if there are both, else all."""
+        """Bytes for the factor, and for the cells: half of the memory if both exist, else all."""
         both = self.has_cells and self.kind != "cells"
         return self.memory_bytes // 2 if both else self.memory_bytes
 
@@ -160,7 +160,7 @@ class Recipe:
         return 40 if self.kind == "nystrom" else 8
 
     def _blocks(self, problem: FullProblem, rng: RandomStream) -> list[Array]:
-        """Return the row numbers of each cell; empty without cells."""
+        """Return the row indices of each cell; an empty list without cells."""
         if not self.has_cells:
             return []
         n = problem.K.shape[0]
@@ -168,7 +168,7 @@ class Recipe:
         return blocks_of_rows(problem.K, size, rng=rng)
 
     def _factor(self, problem: FullProblem, rng: RandomStream) -> tuple[Float[Array, "n r"], float]:
-        """Return F and the trace of the residual."""
+        """Return the low-rank factor F, and the trace of K - F F'."""
         rank = self.rank_of(problem.K.shape[0])
         if self.kind == "nystrom":
             # The residual trace is unknown here, and only "auto" needs it.

@@ -1,4 +1,4 @@
-"""Certificate: the norm of SketchySAGA's gradients, and the error of predictions from it."""
+"""Norm of the gradients of SketchySAGA, and the error of predictions that it implies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ridge: the penalty in the gradients of SketchySAGA."""
+"""The penalty in the gradients of SketchySAGA."""
 
 from __future__ import annotations
 

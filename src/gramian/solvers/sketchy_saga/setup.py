@@ -1,4 +1,4 @@
-"""Setup: constants of the loop of SketchySAGA, its batches, and its start."""
+"""Constants of the loop of SketchySAGA, with the batches and the start."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Setup:
         return replace(first, metrics=s.metrics, halvings=s.halvings)
 
     def minibatches(self, part: EpochPart) -> Iterator[tuple[Array, Array]]:
-        """Yield row numbers and rows of independently drawn batches.
+        """Yield the row indices and the rows of independently drawn batches.
 
         A sequential source, or a batch of all rows, yields the batches of a shuffled pass instead.
         """
@@ -108,7 +108,7 @@ class Setup:
             yield index, batches.rows.take(index)
 
     def kernel_block(self, x: Array) -> KernelOperator | DenseBlock:
-        """Return the kernel of rows with the landmarks, stored if it fits half of the memory."""
+        """Return the kernel matrix of rows and landmarks, stored if it fits half of the memory."""
         return materialize(replace(self.K, rows=as_rows(x)), self.K.memory_bytes // 2)
 
 

@@ -83,7 +83,7 @@ class Hessian:
 
 @dataclass(frozen=True)
 class Sampled:
-    """Hessian of a sample of rows."""
+    """The part of the Hessian that a sample of rows gives."""
 
     hessian: Hessian
     K: KernelOperator | DenseBlock
@@ -204,7 +204,7 @@ class Sketch:
 
 
 def _draw_numbers(n: int, count: int, rng: RandomStream) -> Array:
-    """Draw distinct numbers below n, in increasing order."""
+    """Draw distinct integers below n, in increasing order."""
     return xp.sort(rng.permutation(n)[: min(count, n)])
 
 

@@ -1,4 +1,4 @@
-"""SagaState: table and iterate of SketchySAGA, and its halvings of the step."""
+"""State of SketchySAGA: iterate, table of residuals, and halvings of the step."""
 
 from __future__ import annotations
 
