@@ -1,4 +1,4 @@
-"""Budget and Clock: limit of a search, and the remaining seconds and evaluations."""
+"""Limit of a search, and the seconds and kernel evaluations that remain."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Budget:
 
     @classmethod
     def of(cls, given: object) -> Budget:
-        """Return the budget of a setting: ``"30 s"``, ``"30 cpu s"``, a number, or ``"auto"``.
+        """Convert a setting to a budget: ``"30 s"``, ``"30 cpu s"``, a number, or ``"auto"``.
 
         Raises
         ------
@@ -66,7 +66,7 @@ class Budget:
 
 @dataclass
 class Clock:
-    """Consumption of a budget.
+    """Clock of a search, which measures the consumption of its budget.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ class Clock:
         return max(0.0, float(self.budget.evaluations) - self.meter.evaluations)
 
     def allows(self, seconds: int | float, evaluations: int | float = 0.0) -> bool:
-        """Return whether a step of this cost fits the remaining budget; False once time is over."""
+        """Return whether the remaining budget covers a step of this cost."""
         spent = self.meter.evaluations + evaluations
         # The chain reads the clock once, and `0 <` refuses steps of no known cost after the end.
         return 0 < self.remaining_seconds >= seconds and spent <= self.budget.evaluations

@@ -87,7 +87,8 @@ def seconds_of_evaluation(
 def seconds_of_fit(material: Material, stem: Stem, engine: str | Engine) -> float:
     """Return the least seconds of a worthwhile fit with all rows as centers.
 
-    They include its preconditioner and some iterations; for wide rows also the stored entries; and
+    The seconds include its preconditioner and some iterations; for wide rows also the stored
+    entries; and
     for many targets the fit to a part of the rows that chooses the shift.
     """
     stored, t = _width(material, stem) >= STORED_FEATURES, material.Y.shape[1]

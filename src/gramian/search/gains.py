@@ -1,4 +1,4 @@
-"""gains: reduction of the error by each step of a search, and in the second half of its time."""
+"""Reduction of the error by each step of a search, and in the second half of its time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LAST_FIT_STEP = "refit"
 
 @dataclass(frozen=True)
 class Gain:
-    """One step of a search, and the least error after it.
+    """One step of a search, with the smallest error after the step.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ def late_gain(trials: Iterable[Trial]) -> float | None:
 
 
 def _squared_errors(trial: Trial) -> bool:
-    """Return whether the loss of a trial is the squared error of its path of penalties."""
+    """Return whether the loss of a trial is a squared error, like the losses of its path."""
     path = [loss for _, loss in trial.losses]
     # The losses of a path are always squared errors, `trial.loss` is the score if there is one.
     # Trials without a path, such as averages, count as squared errors.

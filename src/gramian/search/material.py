@@ -1,4 +1,4 @@
-"""Material: the rows of a search, in memory, and their splits."""
+"""Rows of a search in memory, with targets, weights and splits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_DIFFERENT = 1e3
 
 @dataclass(frozen=True, eq=False)
 class Material:
-    """Rows in memory, standardised or encoded, with standardised targets or class codes.
+    """Material of a search: standardised or encoded rows in memory, with targets and splits.
 
     Attributes
     ----------
@@ -55,13 +55,13 @@ class Material:
         rng: RandomStream,
         scales: Float[Array, " d"] | None = None,
     ) -> Material:
-        """Return rows with the given splits, or with random splits."""
+        """Return the material of given rows, with the given splits or random splits."""
         if splits is None:
             splits = random_splits(Y, coded, rng)
         return cls(X, Y, weights, coded, splits, rng, scales)
 
     def part(self, index: Int[Array, " k"], splits: Sequence[Split]) -> Material:
-        """Return a subset of the rows with the same maps, and its own splits."""
+        """Return the material of some of the rows, with the same maps and with other splits."""
         w = self.weights
         weights = None if w is None else w[index]
         X = take_rows(self.X, index)
@@ -71,7 +71,7 @@ class Material:
         return subset.mapped_as(self)
 
     def mapped_as(self, other: Material) -> Material:
-        """Return these rows with the quantiles and the common scale of another material."""
+        """Return a copy with the quantile map and the common scale of another material."""
         # `cached_property` keeps its values in the instance dictionary, where a frozen dataclass
         # accepts new ones. `replace` leaves them out, so only the named maps are copied, if they
         # exist.
@@ -81,7 +81,7 @@ class Material:
 
     @cached_property
     def quantiles(self) -> QuantileMap:
-        """Map of the features to normal scores, from all rows: it does not use targets."""
+        """Map of the features to normal scores, learned from all rows, but from no targets."""
         return QuantileMap.fit(self.X, rng=self.rng)
 
     @cached_property
@@ -91,7 +91,7 @@ class Material:
 
     @cached_property
     def common(self) -> LinearMap | None:
-        """Map to one common scale for all features: the original features, centered.
+        """Map to one common scale for all features, which gives the original features, centered.
 
         None without standardisation, if the map would change nothing, or if standard deviations
         differ too much for one unit.

@@ -1,4 +1,4 @@
-"""Recipe and Trial: a choice of a search, and its result."""
+"""Recipes, which a search tries, and trials, which are their results."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Recipe:
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """Fit of one recipe.
+    """Result of one fit of a recipe, with the held-out losses.
 
     Attributes
     ----------

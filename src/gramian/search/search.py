@@ -1,4 +1,4 @@
-"""Search: kernel, inputs, metric, lengthscale and penalty, in the cheapest order.
+"""Search for kernel, inputs, metric, lengthscale and penalty, cheap steps first.
 
     screen    all kernels and inputs, on some thousand rows with some hundred landmarks
     metric    the recursive feature machine, once for kernels of each distance
@@ -28,7 +28,7 @@ from .search_state import SearchState
 
 @dataclass(eq=False)
 class Search(SearchState):
-    """Search that keeps its fits so far; see `SearchState` for the attributes."""
+    """Search by steps, which keeps the fits so far; see `SearchState` for the attributes."""
 
     def steps(self) -> Iterator[Trial]:
         """Run the steps, and yield each trial; a stopped search keeps its best fit so far."""

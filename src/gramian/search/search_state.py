@@ -1,4 +1,4 @@
-"""SearchState: data, fits so far and result of a search."""
+"""State of a search: its data, the fits so far and the result."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ Score = Callable[[Float[Array, "v t"]], float]
 
 
 def handicap_loss(stem: Stem) -> float:
-    """Return the loss by which stems are compared: of a Gaussian kernel 5 % more than measured."""
+    """Return the loss by which stems are compared, which for a Gaussian kernel is 5 % higher."""
     return SAMPLE_LOSS_FACTORS.get(stem.recipe.kernel, 1.0) * stem.loss
 
 
@@ -114,7 +114,7 @@ class SearchState:
         return min((s for s in stems if s.recipe.kernel in group), key=handicap_loss)
 
     def heads(self) -> list[Stem]:
-        """Return the best stem of each distance, best first, without hopeless distances."""
+        """Return the best stem of each distance, best first, if its loss is not far too large."""
         least_loss = min((handicap_loss(stem) for stem in self.stems), default=math.inf)
         best_stems = [self.best_of(self.stems, group) for group in self.in_order(self.stems)]
         return [
@@ -228,7 +228,7 @@ class SearchState:
         return gain > max(least_gain, error)
 
     def _constant_loss(self) -> float:
-        """Return the loss of the mean of the targets, less a tolerance."""
+        """Return the loss of predicting the mean of the targets, less a tolerance."""
         return NOTHING_GAINED * self.squared_error(xp.zeros_like(self.material.truth))
 
     def record(self, step: str, member: Member) -> Trial:

@@ -1,4 +1,4 @@
-"""Space: candidates of a search."""
+"""Candidates of a search."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ class Space:
         return [group for group in (radial, l1) if group]
 
     def first(self, kernel: str) -> float:
-        """Return the first lengthscale, in medians."""
+        """Return the first lengthscale to try, as a multiple of the median."""
         usual = FIRST_MULTIPLES.get(kernel, 1.0)
         if self.multiples is None:
             return usual
         return min(self.multiples, key=lambda m: abs(m - usual))
 
     def beside(self, multiple: float, tried: Sequence[float]) -> list[float]:
-        """Return the untried neighbours of a lengthscale, smaller one first."""
+        """Return the untried neighbours of a lengthscale, the smaller neighbour first."""
         if self.multiples is None:
             near = [multiple / 2, multiple * 2]
             # The bounds end a walk along which the error falls without end.

@@ -1,4 +1,4 @@
-"""Steps: the computations of a search, replayed from a journal if it has them.
+"""Steps of a search, whose results are read from a journal or computed.
 
 The decisions of a search depend on results, its random generator and the clock. A journal keeps all
 three, so a resumed search decides as before, up to the step at which it was killed.
@@ -30,20 +30,22 @@ _RESULT_CLASSES: dict[str, type] = {}
 
 @runtime_checkable
 class Store(Protocol):
-    """Storage of parts by number, such as `gramian.callbacks.journal.Journal`."""
+    """Storage of parts by index, such as `gramian.callbacks.journal.Journal`."""
 
     def part(self, number: int) -> tuple[dict[str, Any], dict[str, Array]] | None:
         """Return the facts and the tensors of a part; None if it is missing or damaged."""
 
     def append(self, number: int, facts: Mapping[str, Any], tensors: Mapping[str, Array]) -> None:
-        """Write a part."""
+        """Append a part with its facts and tensors."""
 
     def warn_of_damage(self, number: int) -> None:
         """Log that a part cannot be used."""
 
 
 class Steps:
-    """Ordered steps of a search, and its time. Without a journal, each step is computed.
+    """Ordered steps of a search, with the time that they took.
+
+    Without a journal, each step is computed.
 
     Notes
     -----
@@ -185,7 +187,7 @@ class Steps:
         self._load()
 
     def _load(self) -> None:
-        """Read the next step, and the clock readings before it."""
+        """Read the next step from the journal, and the clock readings before the step."""
         self._part = None if self._store is None else self._store.part(self._next)
         self._replayed.clear()
         # The next record may be the first one of `run_each`, whose chain has its number.
@@ -194,7 +196,7 @@ class Steps:
             self._replayed.extend(map(float, self._part[0].get("readings", [])))
 
     def _replay_step(self, name: str) -> tuple[Any] | None:
-        """Return the result of the next step from the journal, and advance; None without it."""
+        """Return the result of the next step from the journal, and advance; None if missing."""
         if self._part is None:
             return None
         facts, tensors = self._part

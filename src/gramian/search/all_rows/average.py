@@ -17,7 +17,7 @@ Loss = Callable[[Float[Array, "v t"]], float]
 
 
 def average_fits(values: Sequence[Float[Array, "v t"]], loss: Loss) -> list[float]:
-    """Choose weights with sum 1 of the mean of several fits, by the loss of the mean.
+    """Choose the weights of several fits, with sum 1, by the held-out loss of the weighted mean.
 
     Starting from the best fit, add the fit that lowers the loss of the mean most, with repetition
     (Caruana, Niculescu-Mizil, Crew, Ksikes, *Ensemble selection from libraries of models*, ICML

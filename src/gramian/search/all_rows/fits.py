@@ -50,7 +50,7 @@ FIRST_SHARE = 0.6
 
 
 def fits(search: SearchState) -> Iterator[Trial]:
-    """Fit the best stems with all rows as centers, or one with the affordable landmarks."""
+    """Fit the best stems with all rows as centers, or one with landmarks if time is short."""
     walks, heads = _walks(search)
     # 1. A fit with all rows as centers costs its square: where one of them would not end in time,
     # many landmarks take its place.
@@ -86,7 +86,7 @@ def _fit_default(search: SearchState, recipe: Recipe) -> FullFit:
 
 
 def fit_exact_default(search: SearchState) -> Iterator[Trial]:
-    """Fit the recipe of the defaults first, if its leave-one-out error leaves nothing to gain."""
+    """Fit the recipe of the defaults first, if its leave-one-out error is almost zero."""
     recipe = search.default_recipe
     if recipe is not None and search.default_loss <= EXACT_LOSS and _goes_on(search):
         stem = screen_recipe(search, recipe)
@@ -101,7 +101,7 @@ def fit_exact_default(search: SearchState) -> Iterator[Trial]:
 
 
 def _has_time(search: SearchState, stem: Stem) -> bool:
-    """Return whether a fit with all rows as centers ends in time."""
+    """Return whether the remaining time suffices for a fit with all rows as centers."""
     if math.isinf(search.clock.budget.seconds):
         return True
     seconds = search.clock.steps.run(
@@ -147,7 +147,7 @@ def _sees_more(search: SearchState, fit: FullFit) -> bool:
 
 
 def _rounds(search: SearchState, walk: Walk, fit: FullFit) -> Iterator[Trial]:
-    """Learn metrics from fits with all rows as centers."""
+    """Learn metrics, round after round, from fits with all rows as centers."""
     machine = search.space.machine
     # For the type checker: `_sees_more` has excluded this case.
     if machine is None:
@@ -164,7 +164,7 @@ def _rounds(search: SearchState, walk: Walk, fit: FullFit) -> Iterator[Trial]:
 
 
 def _flatter(search: SearchState, walk: Walk, fit: FullFit) -> Iterator[Trial]:
-    """Try half the power of a metric whose loss is close to the least, see `flatter`."""
+    """Try a metric with half the power, see `flatter`, if its loss is close to the smallest."""
     least_loss = min(search.loss(past_fit) for past_fit in search.fits)
 
     def following(fit: FullFit) -> Stem | None:
@@ -191,7 +191,7 @@ def _metrics(
 
 
 def _walks(search: SearchState) -> tuple[list[Walk], int]:
-    """Return walks of lengthscales for the stems worth a fit, and the number of first walks."""
+    """Return a walk of lengthscales for each promising stem, and the number of first walks."""
     least_loss = min(handicap_loss(s) for s in search.stems)
     heads = search.heads()
     # The best recipe without a metric is also fitted: samples learn metrics that all rows may not
@@ -218,7 +218,7 @@ def _plain_stem(search: SearchState) -> Stem | None:
 
 
 def _next(search: SearchState, walks: list[Walk], heads: int) -> Walk | None:
-    """Return the next walk to continue: first each distance once, then the best, then others."""
+    """Return the walk to continue: first one of each distance, then the best walk, then others."""
     # 1. The first fit of each distance.
     for walk in walks[:heads]:
         if not walk.losses:

@@ -1,4 +1,4 @@
-"""full_fit: fit of a recipe at all penalties of a path, with all rows as centers."""
+"""Fit of a recipe at all penalties of a path, with all rows as centers."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ def _shifts(
 
 
 def penalties_around(shift: float) -> Sequence[float] | None:
-    """Return a shift of PATH_SHIFTS with its neighbours; None for any other shift."""
+    """Return a shift of `PATH_SHIFTS` and its neighbours there; None for any other shift."""
     if shift not in PATH_SHIFTS:
         return None
     at = PATH_SHIFTS.index(shift)

@@ -1,4 +1,4 @@
-"""refit: last fit of a member of the result to all rows, at the chosen shift."""
+"""Last fit of a member of the result to all rows, at the chosen shift."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def _coefficients(
 
 
 def _until(path: FullPath, aim: float, ends: Ends, start: Array | None) -> Array | None:
-    """Iterate until the residual reaches `aim`; return None if the budget ends before."""
+    """Iterate until the residual reaches `aim`; return None if the budget ends earlier."""
     meter = path.problem.K.meter
     before = meter.evaluations
     # The start itself never counts, even at a small residual: held-out rows have no coefficients

@@ -32,7 +32,7 @@ def next_round(
     engine: str | Engine = "auto",
     meter: CostMeter,
 ) -> Stem | None:
-    """Return the stem of a fit with the metric of its gradients; None if they all vanish.
+    """Return a stem with the metric that the gradients of a fit define; None if all are zero.
 
     Parameters
     ----------

@@ -45,7 +45,7 @@ SOLVED_RESIDUAL = 3e-3
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """Best iterate at one penalty of one split."""
+    """Best iterate for one penalty and one split, with its held-out error."""
 
     loss: float
     values: Array
@@ -75,7 +75,7 @@ def watch_path(
     ends: Ends,
     most: int = MOST_ITERATIONS,
 ) -> dict[float, Point]:
-    """Iterate until the least loss of all penalties stops falling; return the best of each.
+    """Iterate until the smallest loss stops falling; return the best iterate of each penalty.
 
     Iterations also end at the solution, at the deadline, or after `most` iterations.
     """

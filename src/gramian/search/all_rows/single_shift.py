@@ -1,4 +1,4 @@
-"""path_of_one: conjugate gradient at a single shift, with any preconditioner.
+"""Path of a single penalty, by conjugate gradient with any preconditioner.
 
 Several shifts share a preconditioner of columns of K; a single shift may use any preconditioner,
 such as one of blocks.

@@ -1,4 +1,4 @@
-"""Walk: fits of one stem, from one lengthscale to the next while the error falls."""
+"""Fits of one stem at one lengthscale after the other, as long as the error falls."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .full_fit import PATH_SHIFTS, FullFit
 
 @dataclass(frozen=True)
 class Step:
-    """A planned fit: its lengthscale in medians, and whether it tries very small penalties."""
+    """A planned fit: a multiple of the median lengthscale, and whether penalties are very small."""
 
     multiple: float
     small: bool = False
@@ -34,7 +34,7 @@ class Walk:
     losses : dict
         Loss of each tried lengthscale.
     smallest_error : float
-        Least of these losses.
+        Smallest loss of all tried lengthscales.
     """
 
     stem: Stem
@@ -49,7 +49,7 @@ class Walk:
         self.waiting.append(Step(self.space.first(self.stem.recipe.kernel)))
 
     def add(self, step: Step, fit: FullFit, loss: float) -> None:
-        """Record a fit, and plan the next ones."""
+        """Record the loss of a fit, and plan fits at the neighbouring lengthscales."""
         better = loss < self.smallest_error
         self.smallest_error = min(self.smallest_error, loss)
         # Smaller penalties at a known lengthscale add no neighbours to try.
@@ -67,7 +67,7 @@ class Walk:
             self.waiting, self._small = [Step(self._at, small=True)], False
 
     def restart(self, stem: Stem, multiple: float, loss: float) -> None:
-        """Continue with another metric, from the lengthscale of its first fit."""
+        """Continue with another metric, from the lengthscale of the first fit with this metric."""
         self.stem, self.smallest_error, self.losses = stem, loss, {multiple: loss}
         self.waiting = [Step(near) for near in self.space.beside(multiple, [multiple])]
         self._at = multiple

@@ -1,4 +1,4 @@
-"""AllCells: division of all rows into cells, and fits of the cells in the remaining time."""
+"""Division of all rows into cells, and fits of the cells in the remaining time."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ CELL_TIME_RATIO = 2.0
 
 @dataclass(frozen=True, eq=False)
 class Division:
-    """Cells of mapped rows, and the training row indices of each."""
+    """Cells of mapped rows, with the indices of the training rows of each cell."""
 
     cells: Cells
     members: list[Array]
@@ -103,7 +103,7 @@ Routed = dict[int, tuple[Array, Array]]
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """The first fitted cell, and its seconds."""
+    """The first fitted cell, with the seconds that its fit took."""
 
     fit: CellFit
     seconds: float
@@ -111,7 +111,7 @@ class Measured:
 
 @dataclass(frozen=True, eq=False)
 class AllCells:
-    """Division of rows into cells, and their fits.
+    """Divider of rows into cells, which also fits the cells.
 
     Attributes
     ----------
@@ -155,7 +155,8 @@ class AllCells:
         Notes
         -----
         The first fit is timed. If all cells of its size would exceed the remaining time, or use
-        little of it, the rows are divided again. Then cells are fitted in parallel, on one thread
+        little of the remaining time, the rows are divided again. Then cells are fitted in parallel,
+        on one thread
         each.
         """
         Z = self._mapped_rows(fit.stem)
@@ -281,7 +282,7 @@ class AllCells:
         left: float,
         rng: RandomStream,
     ) -> CellTask:
-        """Return a cell in random order, because its first rows serve as random samples."""
+        """Return a cell with rows in random order, because the first rows serve as samples."""
         # The rows of a cell are in the order of the data, where the first ones may be a poor
         # sample: medians and landmarks come from the first rows.
         order = rng.permutation(len(index))
@@ -329,7 +330,7 @@ class AllCells:
     def _sample(
         self, Z: Float[Array, "n k"], index: Int[Array, " c"], held_index: Int[Array, " v"]
     ) -> Sample:
-        """Return the rows of a cell; without held-out rows, validate on some of its own rows."""
+        """Return the sample of a cell; without held-out rows, validate on some training rows."""
         Y, w = self.material.Y, self.material.weights
         held_index = held_index if len(held_index) else index[:MAX_VALIDATION_ROWS]
         return Sample(

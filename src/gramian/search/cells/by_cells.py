@@ -1,4 +1,4 @@
-"""Fits of all rows by cells: each cell is a full problem, with all of its rows as centers.
+"""Search by cells: fits in which each cell is a full problem, with all its rows as centers.
 
 Fits of some cells choose the lengthscale and the penalty, by the walks of a search with all rows,
 because few landmarks and thinned rows prefer wide kernels. Few landmarks also prefer metrics of few
@@ -90,7 +90,7 @@ class CellSearch:
     seconds: float = 0.0
 
     def steps(self) -> Iterator[Trial]:
-        """Choose by pilot cells, fit all cells, and yield each trial."""
+        """Choose lengthscale and penalty by pilot cells, fit all cells, and yield each trial."""
         stems = self._stems()
         if not stems:
             return
@@ -123,7 +123,7 @@ class CellSearch:
             )  # fmt: skip
 
     def _candidates(self) -> list[FullFit]:
-        """Return the best pilot fit, and the best of the other distance if it is close."""
+        """Return the best pilot fit, and the best with the other distance if its loss is close."""
         if self.pilot is None or not self.pilot.fits:
             return []
         loss = self.pilot.loss
@@ -137,7 +137,7 @@ class CellSearch:
         return worth if self.search.space.averages else worth[:1]
 
     def _with_size(self, fit: FullFit, rows: int) -> tuple[FullFit, tuple[int, int]]:
-        """Return the fit, with its penalty raised if needed, and the rows per cell and in all.
+        """Return the fit, with a higher penalty if needed, the rows of a cell and of all cells.
 
         The rows are the affordable ones. Small cells are factorised, with any penalty. Larger cells
         are solved by iterations, whose number grows with the cell if float32 products do not
@@ -189,7 +189,7 @@ class CellSearch:
         return self._of_sample(values, self.search.loss_of)
 
     def _of_sample(self, values: Float[Array, "v t"], loss: Score) -> float:
-        """Return a loss on the held-out rows of the sample; with several folds, on all of them."""
+        """Return a loss on the held-out rows of the sample; with folds, on all held-out rows."""
         # Of several folds, only the first one's held-out rows are held out from the cells, too.
         if len(self.search.material.splits) > 1:
             return squared_loss(values, self.material.truth, self.material.held_weights)
@@ -221,7 +221,7 @@ class CellSearch:
         return cell_sizes.rows_measured(clock, n, seconds, len(sample.X))
 
     def _timely_pilot(self, stems: Sequence[Stem], rows: int) -> SearchState:
-        """Return the search state of pilot cells, small enough for several fits in their time."""
+        """Return the search state of pilot cells, whose size allows several fits in time."""
         while True:
             members = self.cells.divide(stems[0], rows).members
             pilot = self._pilot(stems, members)

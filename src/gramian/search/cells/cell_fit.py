@@ -62,7 +62,7 @@ FLOAT64_SHIFT_FRACTION = 0.9
 
 @dataclass(frozen=True, eq=False)
 class CellFit:
-    """Fitted cell.
+    """Fitted cell: coefficients, shift, and predictions of held-out rows.
 
     Attributes
     ----------
@@ -150,7 +150,7 @@ def _attempt(
     engine: str | Engine,
     rng: RandomStream,
 ) -> CellFit:
-    """Fit all rows as centers; if that ends early, compete with a fit with few landmarks."""
+    """Fit with all rows as centers; if time ends that fit, compare it with one by few landmarks."""
     full = _solve_cell(kernel, sample, shift, clock, ends, engine, rng)
     # Before the deadline the iterations ended by themselves; a factorisation has no iterate to
     # improve.

@@ -39,7 +39,7 @@ SIZE_STEP_ROWS = 500
 
 
 def rows_expected(search: SearchState, stem: Stem, n: int) -> int:
-    """Return the affordable rows of a cell, by the measured speed of kernel evaluations."""
+    """Return the rows of a cell that the remaining time allows, by a measured speed."""
     clock, most_rows = search.clock, min(MOST_ROWS, n)
     if math.isinf(clock.budget.seconds) and math.isinf(clock.budget.evaluations):
         return min(USUAL_ROWS, most_rows)
@@ -57,7 +57,7 @@ def rows_expected(search: SearchState, stem: Stem, n: int) -> int:
 
 
 def rows_measured(clock: Clock, n: int, seconds: float, trained: int) -> tuple[int, int]:
-    """Return the affordable rows of a cell, and of all cells together.
+    """Return the rows of a cell, and of all cells, that the remaining time allows.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""CellSolver: picklable solver of the cells of a search, for worker processes."""
+"""Picklable solver of the cells of a search, for worker processes."""
 
 from __future__ import annotations
 

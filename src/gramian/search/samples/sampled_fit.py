@@ -19,7 +19,7 @@ from ..recipe import L1_KERNEL, Recipe
 
 @dataclass(frozen=True)
 class Effort:
-    """Size of samples: landmarks and rows of the screen and of metric learning."""
+    """Sizes of samples: landmarks and rows of the screen and of metric learning."""
 
     screen_landmarks: int = 500
     screen_rows: int = 4000
@@ -199,7 +199,7 @@ def learn_metrics(
 def _together(
     splits: Sequence[Iterator[RoundFit]], goes_on: Callable[[float], bool]
 ) -> list[list[RoundFit]]:
-    """Alternate the rounds of all splits until one ends or `goes_on` returns False."""
+    """Run a round of each split in turn, until a split has no more or `goes_on` returns False."""
     runs: list[list[RoundFit]] = [[] for _ in splits]
     while True:
         for run, rounds in zip(runs, splits, strict=True):
@@ -214,13 +214,13 @@ def _together(
 
 
 def _gain(run: Sequence[RoundFit]) -> float:
-    """Return the relative gain of the last round; 1 for the first round."""
+    """Return by what share the last round reduced the loss; 1 for the first round."""
     before = min((r.fit.loss for r in run[:-1]), default=float("inf"))
     return 1 - run[-1].fit.loss / before if before < float("inf") and before > 0 else 1.0
 
 
 def _in_all(runs: Sequence[Sequence[RoundFit]]) -> list[tuple[int, float]]:
-    """Return the number and the power of the rounds that all splits completed."""
+    """Return the index and the power of the rounds that all splits completed."""
     keys = [[(r.number, r.power) for r in run] for run in runs]
     return [key for key in keys[0] if all(key in run_keys for run_keys in keys)]
 
@@ -246,7 +246,7 @@ def _stem(
     gradients: Array | None,
     fits: Sequence[SampleFit],
 ) -> Stem:
-    """Return the stem with the penalty of least mean loss over the splits."""
+    """Return the stem of a fit to each split, with the penalty of smallest mean loss."""
     sizes = [len(split.validation) for split in material.splits]
     paths = [dict(fit.losses) for fit in fits]
     # Paths end at different penalties, see `fit_sample`. A mean needs the losses of all splits.

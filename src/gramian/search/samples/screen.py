@@ -92,7 +92,7 @@ def _cost(search: SearchState, landmarks: int, rows: int) -> float:
 
 
 def _inputs(search: SearchState) -> tuple[str, ...]:
-    """Return the inputs to try; one common scale only if it differs."""
+    """Return the inputs to try; a common scale only if it differs from standardisation."""
     names = search.space.inputs
     if search.material.common is None:
         return tuple(name for name in names if name != "common") or ("standard",)
