@@ -1,4 +1,4 @@
-"""Models: predictors of one kernel or the mean of several, blends with trees, and their files."""
+"""Models: predictors of one kernel or averages of several, blends with trees, and model files."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""AverageModel: the weighted mean of kernel models of the same inputs."""
+"""Weighted mean of kernel models of the same inputs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SHARED_FIELDS = ("feature_names", "classes", "target", "probabilities", "reading
 
 @dataclass(frozen=True)
 class AverageModel(Model):
-    """The weighted mean of the values of several models.
+    """Model whose values are the weighted mean of the values of several kernel models.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Model: base class of predictors, which accept rows and tables."""
+"""Base class of models, which predict from rows or tables."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Label = str | int | float | bool
 
 
 class Model(ABC):
-    """A function of rows that predicts t targets; immutable, with a file format of its own.
+    """A function of rows that predicts t targets; immutable, and saved in a file without pickle.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class Model(ABC):
 
     @property
     def shares(self) -> tuple[float, ...]:
-        """The weight of each of `parts`; they sum to 1."""
+        """The weight of each of `parts`; the weights sum to 1."""
         return (1.0,)
 
     @property
@@ -199,7 +199,7 @@ class Model(ABC):
         Parameters
         ----------
         path : str or Path
-            Replaced only once the new file is complete. It keeps its permissions; the target of a
+            Replaced only once the new file is complete. The permissions stay; the target of a
             symbolic link is replaced.
 
         Raises
@@ -288,7 +288,7 @@ class Model(ABC):
         return rows
 
     def fill_gaps(self, rows: RowSource, names: Sequence[str], where: str = "X") -> RowSource:
-        """Return rows of numbers whose gaps are filled with the medians of training.
+        """Return rows of numbers whose gaps are filled with the medians of the training rows.
 
         Parameters
         ----------
@@ -402,7 +402,7 @@ class KernelPart(Model):
 
     @abstractmethod
     def prepare_rows(self, rows: RowSource) -> RowSource:
-        """Check rows against this model, and map them as the training rows.
+        """Check new rows, and map them in the same way as the training rows.
 
         The maps are the standardizer, the quantile map and the metric, if the model has them.
         """

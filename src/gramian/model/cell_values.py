@@ -28,7 +28,7 @@ def values_by_cell(
     engine: str | Engine,
     memory_bytes: int | str,
 ) -> Float[Array, "n t"]:
-    """Return the values at mapped rows: weighted sums over their cells."""
+    """Return the values at mapped rows, which are weighted sums over the cells of each row."""
     return rows.map(_Values(cells, part, t, engine, memory_bytes), size=_size(rows))
 
 

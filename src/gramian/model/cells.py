@@ -1,4 +1,4 @@
-"""CellCenters: the centers of each cell of a model."""
+"""Centers of a model by cells, ordered by cell."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STARTS_KEY = "starts"
 
 @dataclass(frozen=True, eq=False)
 class CellCenters:
-    """Cells, and the ranges of their centers.
+    """Cells of a model, with the range of the centers of each cell.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class CellCenters:
             raise ValueError("the starts of cells must begin with 0 and must not decrease")
 
     def bounds(self, cell: int) -> tuple[int, int]:
-        """Return the number of the first center of a cell, and one past its last."""
+        """Return the range of the centers of a cell: the first index, and one past the last."""
         return int(self.starts[cell]), int(self.starts[cell + 1])
 
     def to_dict(self) -> dict[str, str]:

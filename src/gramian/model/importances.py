@@ -15,7 +15,7 @@ MOST_IMPORTANT = 10
 
 
 def sum_by_column(encoding: Encoding, shares: Float[Array, " d"]) -> dict[str, float]:
-    """Return the sum of the shares of each column's features, by its name."""
+    """Return, by name of the column, the sum of the importances of its features."""
     widths = [len(column.features) for column in encoding.used_columns]
     sums = [float(part.sum()) for part in xp.split(shares, widths)]
     return dict(zip(encoding.names, sums, strict=True))

@@ -1,4 +1,4 @@
-"""KernelModel: a kernel, centers and coefficients; predicts, and saves itself without pickle."""
+"""Model of one kernel, with centers and coefficients."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class KernelModel(KernelPart):
     def predict(
         self, X: Any, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
     ) -> Float[Array, "n t"]:
-        """Return f of each row.
+        """Return the prediction f(x) of each row.
 
         Parameters
         ----------
@@ -298,7 +298,7 @@ class KernelModel(KernelPart):
     def _shows_rounding(self, K: KernelOperator) -> bool:
         """Return whether rounding of float32 kernel entries is visible in predictions.
 
-        It is measured once.
+        The rounding is measured once for each model.
         """
         shows: bool | None = self.__dict__.get("_rounding_shows")
         if shows is None:
@@ -316,7 +316,7 @@ class KernelModel(KernelPart):
         return shows
 
     def prepare_rows(self, rows: RowSource) -> RowSource:
-        """Check rows against this model, and map them as the training rows.
+        """Check new rows, and map them in the same way as the training rows.
 
         The maps are the standardizer, the quantile map and the metric, if the model has them.
         """

@@ -26,7 +26,7 @@ def match_labels(y: np.ndarray, classes: Sequence[Any] | np.ndarray) -> np.ndarr
     Returns
     -------
     ndarray of shape (n,)
-        The same labels if all of them are classes, if a label has the value of no class, or if two
+        The same labels if all labels are classes, if a label has the value of no class, or if two
         classes have one value.
     """
     known_labels = np.asarray(classes)
@@ -44,7 +44,7 @@ def match_labels(y: np.ndarray, classes: Sequence[Any] | np.ndarray) -> np.ndarr
 
 
 def _value_of(label: Any) -> Any:
-    """Return the value of a label: a boolean or a number for a text of one, else the label."""
+    """Return the boolean or the number that a text spells, else the label itself."""
     if not isinstance(label, str):
         return label
     text = label.strip()

@@ -1,4 +1,4 @@
-"""`load_model`: read a model of any class from a file."""
+"""Loading of a model of any class from a file."""
 
 from __future__ import annotations
 

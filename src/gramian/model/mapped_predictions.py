@@ -19,7 +19,7 @@ from .kernel_model import KernelModel
 
 
 class Asked(Blockwise):
-    """Outputs of a model as a row source, in place of the rows.
+    """Row source of the outputs of a model, computed when its rows are read.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def _in_sets(
 
 
 def bare(model: Model) -> Model:
-    """Return a model for predictions only, without scores, deviations and ``info``."""
+    """Return a copy of a model that only predicts, without scores, deviations and ``info``."""
     # The model travels with each task: factors of a variance would add up to 16 m² bytes.
     if isinstance(model, KernelModel):
         return replace(model, variance=None, conformal=None, info={})

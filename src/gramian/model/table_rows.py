@@ -1,4 +1,4 @@
-"""`open_for_model`: the rows of a table that `predict` and `evaluate` apply a model to."""
+"""Rows of a table for the predictions of a model."""
 
 from __future__ import annotations
 

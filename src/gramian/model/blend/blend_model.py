@@ -1,4 +1,4 @@
-"""BlendModel: the weighted mean of a kernel model and boosted trees."""
+"""Weighted mean of a kernel model and boosted trees."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ class BlendModel(Model):
     Parameters
     ----------
     kernel_model : KernelModel or AverageModel
-        Its features, classes, encoding, targets and map to probabilities are these of the blend.
+        The blend has the features, classes, encoding, targets and map to probabilities of this
+        model.
     trees : Trees
         Trees of the same features, in the same units.
     weight : float
@@ -85,12 +86,12 @@ class BlendModel(Model):
     def feature_importances(
         self, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
     ) -> Float[Array, " d"]:
-        """Return the mean of the importances; of trees, shares in the gains of their splits."""
+        """Return the mean of the importances of both; for trees, shares in split gains."""
         shares = self.kernel_model.feature_importances(engine=engine, memory_bytes=memory_bytes)
         return self.weight * shares + (1 - self.weight) * self.trees.feature_importances()
 
     def gradient(self, X: Any, **settings: Any) -> NoReturn:
-        """Raise ValueError: trees have no gradients."""
+        """Raise ValueError, because trees have no gradients."""
         self._refuse("gradients")
 
     def deviations(self, X: Any, **settings: Any) -> NoReturn:

@@ -1,4 +1,4 @@
-"""boost: fit trees with LightGBM, the only module that imports it.
+"""Fits of trees with LightGBM, which no other module imports.
 
 Columns of the levels of a category become one native category again, in place of its means; a gap
 stays a filled number and an indicator. On 21 tables with text these trees have 0.98 of the error of
@@ -43,7 +43,7 @@ Categories = tuple[tuple[int, int, int], ...]
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """Rows with labels.
+    """Rows with labels and weights, on which trees are fitted or compared.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class Examples:
 
 @dataclass(frozen=True)
 class Boosting:
-    """Boosting of labels.
+    """Configuration of a fit of trees to one column of labels.
 
     Attributes
     ----------
@@ -150,13 +150,13 @@ class _EarlyStop:
 
 
 def positions_of(d: int, categories: Categories) -> tuple[list[int], list[int]]:
-    """Return the positions of the features of no category, and the first one of each category."""
+    """Return the positions of features of no category, and of the first one of each category."""
     of_categories = {k for first, _, stop in categories for k in range(first, stop)}
     return [k for k in range(d) if k not in of_categories], [first for first, _, _ in categories]
 
 
 def tree_features(X: Float[Array, "b d"], categories: Categories) -> np.ndarray:
-    """Return the features of trees: features of no category, then the codes of categories."""
+    """Return the features for trees: features of no category, then the codes of categories."""
     array = xp.to_host(X)
     kept_features, _ = positions_of(array.shape[1], categories)
     codes = []

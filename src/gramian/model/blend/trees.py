@@ -1,4 +1,4 @@
-"""Trees: gradient-boosted trees of LightGBM, the other half of a blend.
+"""Gradient-boosted trees of LightGBM, which a blend averages with a kernel model.
 
 Trees receive the rows of the kernel model before its own maps: plain numbers, or the encoded
 columns of a table. Every prediction has these rows, even on the workers of a cluster,
@@ -118,7 +118,7 @@ class Trees:
 
     @property
     def rounds(self) -> tuple[int, ...]:
-        """Rounds of each booster."""
+        """Number of boosting rounds for each column of labels."""
         # A booster of several classes has a tree for each of them in a round.
         per_round = len(self.shift) // len(self.texts)
         return tuple(text.count("\nTree=") // per_round for text in self.texts)
@@ -132,7 +132,7 @@ class Trees:
             raise ValueError(f"the trees of the model are damaged: {error}") from error
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the fields; boosters are read from their texts again."""
+        """Return the fields for a pickle without boosters, which their texts replace."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -169,7 +169,7 @@ class Trees:
         *,
         coded: bool,
     ) -> Trees:
-        """Return trees fitted to other rows, with the same numbers of rounds."""
+        """Return trees that are fitted to other rows with as many rounds."""
         return Trees.fit(X, Y, weights, coded=coded, categories=self.categories, rounds=self.rounds)
 
     def tensors(self) -> dict[str, Array]:

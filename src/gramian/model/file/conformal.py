@@ -1,4 +1,4 @@
-"""The calibration of intervals in the file of a model: its header, its tensors, and reading it."""
+"""Calibration of intervals in the file of a model: writing of header and tensors, and reading."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ _MODEL_BUILDERS: dict[str, Callable[..., Any]] = {}
 
 
 def register_builder(name: str, build: Callable[..., Any]) -> None:
-    """Register the constructor of a ``"model"``, an ``"average"`` or a ``"blend"``."""
+    """Register the function that makes a ``"model"``, an ``"average"`` or a ``"blend"``."""
     _MODEL_BUILDERS[name] = build
 
 
 def calibration_header(conformal: ConformalPredictor, model: Model) -> dict[str, Any]:
-    """Return the entries of a calibration that JSON can hold."""
+    """Return the fields of a calibration that JSON can hold, for the header of a file."""
     return {
         "method": conformal.method.to_dict(),
         "groups": conformal.groups and conformal.groups.to_dict(),
@@ -68,7 +68,7 @@ def _function_header(function: Predictor, model: Model) -> dict[str, Any]:
 
 
 def _same_centers(member: Any, model: Model) -> int | None:
-    """Return the number of the model whose centers these are; they are written once."""
+    """Return the index of the earlier model with the same centers, which the file holds once."""
     same = [i for i, part in enumerate(model.parts) if part.centers is member.centers]
     return same[0] if same else None
 
@@ -95,7 +95,7 @@ def read_calibration(
     shared: dict[str, Any],
     known: list[dict[str, Array]],
 ) -> SavedCalibration:
-    """Return the contents of a calibration.
+    """Read a calibration from the header and the tensors of a file.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def _read_function(
 def _from_format_7(
     headers: list[dict[str, Any]], tensors: Mapping[str, Array]
 ) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Return header and tensors of today: the number of parts was the method."""
+    """Convert header and tensors of format 7, in which the number of parts named the method."""
     parts = []
     for entry in headers:
         functions = {}

@@ -1,4 +1,4 @@
-"""Format of the file of a model: its names, and the header and tensors of a kernel model.
+"""Format of the file of a model: names of its entries, and header and tensors of kernel models.
 
 A safetensors file with the tensors ``coef``, ``centers`` (or the three parts of sparse ones) and,
 optionally, ``target_shift``, ``target_scale``, ``importances``, ``medians`` and tensors of a
@@ -60,7 +60,7 @@ OPTIONAL_TENSORS = ("target_shift", "target_scale", "importances", "medians")
 
 
 def member_header(model: KernelPart) -> dict[str, Any]:
-    """Return the parts of a model that JSON can hold, and an average keeps for each."""
+    """Return the fields of a member of an average that JSON can hold."""
     return {
         "kernel": model.kernel.to_dict(),
         "centers": list(model.centers.shape),
@@ -88,24 +88,24 @@ def member_tensors(model: KernelPart) -> dict[str, Array]:
 
 
 def blend_header(function: object) -> dict[str, Any] | None:
-    """Return the weight of the kernel model in a blend, for JSON; None of other models."""
+    """Return the weight of the kernel model in a blend, for JSON; None for other models."""
     weight = getattr(function, "weight", None)
     return None if weight is None else {"weight": weight}
 
 
 def blend_tensors(function: object) -> dict[str, Array]:
-    """Return the tensors of the trees of a blend; none of other models."""
+    """Return the tensors of the trees of a blend; an empty dictionary for other models."""
     trees: Trees | None = getattr(function, "trees", None)
     return {} if trees is None else with_prefix(BLEND, trees.tensors())
 
 
 def with_prefix(start: str, tensors: Mapping[str, Array]) -> dict[str, Array]:
-    """Return the tensors with a beginning of their names."""
+    """Add a prefix to the names of tensors."""
     return {start + name: tensor for name, tensor in tensors.items()}
 
 
 def without_prefix(start: str, tensors: Mapping[str, Array]) -> dict[str, Array]:
-    """Return the tensors whose names have a prefix, under names without it."""
+    """Select the tensors whose names have a prefix, and remove the prefix."""
     return {k.removeprefix(start): v for k, v in tensors.items() if k.startswith(start)}
 
 

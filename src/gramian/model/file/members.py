@@ -1,4 +1,4 @@
-"""Read the kernel models of a file; see `format` for its contents."""
+"""Reading of the kernel models in a file; see `format` for the contents of the file."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def read_blend(header: Any, tensors: dict[str, Array]) -> tuple[Trees, float] | 
 def read_members(
     headers: list[dict[str, Any]], tensors: dict[str, Array], shared: dict[str, Any]
 ) -> list[dict[str, Any]]:
-    """Return the parts of all models, with the parts that they share."""
+    """Return the fields of all models, and the fields that all models share."""
     return [
         shared | read_member(member, without_prefix(f"{number}.", tensors))
         for number, member in enumerate(headers)
@@ -102,14 +102,14 @@ def read_members(
 
 
 def without_numbers(count: int, tensors: dict[str, Array]) -> dict[str, Array]:
-    """Return the tensors of no numbered model."""
+    """Return the tensors that belong to no single member of an average."""
     for number in range(count):
         tensors = without_tensors(f"{number}.", tensors)
     return tensors
 
 
 def with_centers(tensors: dict[str, Array], known_tensors: dict[str, Array]) -> dict[str, Array]:
-    """Return the tensors of a model; without centers, with these of another one."""
+    """Return the tensors of a model, with the centers of another model if it has none."""
     if "centers" in tensors or SPARSE_CENTERS[0] in tensors:
         return tensors
     # The file holds centers that the model also has only once, with the model.
@@ -160,12 +160,12 @@ def read_member(header: dict[str, Any], tensors: dict[str, Array]) -> dict[str, 
 
 
 def without_tensors(start: str, tensors: dict[str, Array]) -> dict[str, Array]:
-    """Return the tensors whose names have another beginning."""
+    """Return the tensors whose names do not begin with a prefix."""
     return {name: tensor for name, tensor in tensors.items() if not name.startswith(start)}
 
 
 def refuse_unknown(rest: Iterable[str]) -> None:
-    """Raise ValueError if tensors are left over."""
+    """Raise ValueError if a file holds tensors that no part of the model has read."""
     if unknown := sorted(rest):
         raise ValueError(f"it has the unknown tensors {', '.join(unknown)}")
 

@@ -1,4 +1,4 @@
-"""Read and check the file of a model; see `format` for its contents."""
+"""Reading and checking of the file of a model; see `format` for the contents of the file."""
 
 from __future__ import annotations
 

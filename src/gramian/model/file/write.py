@@ -1,4 +1,4 @@
-"""Write the file of a model; see `format` for its contents."""
+"""Writing of the file of a model; see `format` for the contents of the file."""
 
 from __future__ import annotations
 

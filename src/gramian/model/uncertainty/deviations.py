@@ -19,7 +19,7 @@ LEAST_BLOCKS, MOST_BLOCKS = 48 << 20, 1 << 30
 def residual_variance(
     model: KernelPart, rows: RowSource, engine: str | Engine, memory_bytes: int
 ) -> tuple[Variance, Float[Array, " n"]]:
-    """Return the variance of a model, and v of rows that are not yet prepared.
+    """Return the `Variance` of a model, and the residual variance v of unprepared rows.
 
     Cost: n m kernel evaluations in float64 and 2 n m² operations.
 

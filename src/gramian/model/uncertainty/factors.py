@@ -35,7 +35,7 @@ class RowFactors:
             raise ValueError("the ridge of a variance must be finite and at least 0")
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what copies and pickles hold."""
+        """Return the fields for copies and pickles, without the cached factor."""
         return {"ridge": self.ridge, "inverse": None}
 
     @property
@@ -44,7 +44,7 @@ class RowFactors:
         return 0 if self.inverse is None else 8 * xp.size(self.inverse)
 
     def fits(self, m: int) -> bool:
-        """Return whether the ridge has a length for m rows."""
+        """Return whether the ridge has one entry, or one for each of m rows."""
         return len(self.ridge) in (1, m)
 
     def tensors(self) -> dict[str, Array]:
@@ -54,7 +54,7 @@ class RowFactors:
     def inverse_factor(self, K: KernelOperator) -> Float[Array, "n n"]:
         """Return the inverse factor of K + ridge, computed once.
 
-        That takes n² kernel evaluations, 2/3 n³ operations and 8 n² bytes.
+        Cost: n² kernel evaluations, 2/3 n³ operations and 8 n² bytes.
 
         Raises
         ------
@@ -139,7 +139,7 @@ class LandmarkFactors:
         return 16 * xp.size(self.T)
 
     def fits(self, m: int) -> bool:
-        """Return whether the index is within m landmarks."""
+        """Return whether all indices of the factor are below the number m of landmarks."""
         return int(self.index.max()) < m
 
     def tensors(self) -> dict[str, Array]:
@@ -172,7 +172,7 @@ Factors = RowFactors | LandmarkFactors
 def features(
     T: Float[Array, "q q"], index: Int[Array, " q"], K: Float[Array, "b m"]
 ) -> Float[Array, "b q"]:
-    """Return K T⁻¹ of the columns that are in the factor."""
+    """Return the features K T⁻¹, from the columns of K that the factor includes."""
     f: Array = xp.solve_triangular(T, K[:, index], upper=True, left=False)
     return f
 
@@ -183,5 +183,5 @@ def diagonal_of(K: KernelOperator) -> Float[Array, " n"]:
 
 
 def above_rounding(v: Float[Array, " n"], diagonal: Float[Array, " n"]) -> Float[Array, " n"]:
-    """Return v, but at least the rounding of k(x, x)."""
+    """Return the residual variance v, but at least the rounding error of k(x, x)."""
     return xp.maximum(v, la.FLOAT64_EPS * diagonal)

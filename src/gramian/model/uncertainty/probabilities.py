@@ -61,7 +61,7 @@ def probabilities_from(given: Mapping[str, Any]) -> Probabilities:
 @maps.register("shares")
 @dataclass(frozen=True)
 class Shares(Probabilities):
-    r"""Shares of classes that the square loss on their codes estimates, to a power.
+    r"""Map from decision values for class codes to shares of classes, raised to a power.
 
     :math:`p_j \propto \mathrm{clip}(s_j, \epsilon, 1)^a` with the shares s of `shares_of`.
 
@@ -98,7 +98,7 @@ class Shares(Probabilities):
         codes: Float[Array, "v t"],
         weights: Float[Array, " v"] | None = None,
     ) -> Shares:
-        r"""Return the map of least log loss on held-out rows.
+        r"""Fit the map with the smallest log loss on held-out rows.
 
         Parameters
         ----------
@@ -134,7 +134,7 @@ class Shares(Probabilities):
 
     @classmethod
     def _of_least_share(cls, floor: float, values: Array, truth: Array, weights: Array) -> Shares:
-        """Return the map with a given floor and the best power."""
+        """Return the map with a given smallest share and the best power."""
         from scipy.optimize import brentq  # a tenth of a second, for those who need it
 
         logs = cls(least_share=floor).log(values)
@@ -156,7 +156,7 @@ class Shares(Probabilities):
 @maps.register("log_odds")
 @dataclass(frozen=True)
 class LogOdds(Probabilities):
-    """Log odds of the second class, or log odds of each class, as the log loss estimates them."""
+    """Map for the log loss, which estimates the log odds of the second class, or of each class."""
 
     def log(self, values: Float[Array, "n t"]) -> Float[Array, "n k"]:
         f = xp.to_float64(values)
@@ -180,5 +180,5 @@ def shares_of(values: Float[Array, "n t"]) -> Float[Array, "n k"]:
 
 
 def likeliest(values: Float[Array, "n t"]) -> Int[Array, " n"]:
-    """Return the number of the class of the largest value; for one value, 1 if it is positive."""
+    """Return the index of the class with the largest value; for one value, 1 if it is positive."""
     return xp.cast(values[:, 0] > 0, xp.int64) if values.shape[1] == 1 else values.argmax(axis=1)

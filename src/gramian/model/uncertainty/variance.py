@@ -1,4 +1,4 @@
-"""Variance: residual variance of a row after a fit, and standard deviations of predictions."""
+"""Variance of new observations around the predictions of a model."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Variance:
                 raise ValueError(f"{name} of a variance must be finite and at least 0")
 
     def check(self, m: int, t: int) -> None:
-        """Raise ValueError unless the shapes are for m centers and t targets."""
+        """Raise ValueError unless the shapes match a model of m centers and t targets."""
         if any(getattr(self, name).shape != (t,) for name in TENSOR_NAMES):
             raise ValueError(f"the variance must have {t} numbers of each kind, one per target")
         if not self.factors.fits(m):
