@@ -1,4 +1,4 @@
-"""Landmarks: a few rows that represent all rows.
+"""Selection of landmarks, a few rows that represent all rows.
 
 A `Selector` reads the rows of a kernel operator and returns `Landmarks`: points, the weights that
 correct uneven sampling, and row numbers. Pass one to an estimator, ``landmarks=Uniform(1000)``, or

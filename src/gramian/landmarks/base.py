@@ -1,4 +1,4 @@
-"""Landmarks and Selector: the choice of m representatives of n rows."""
+"""Base classes of selectors, which choose m landmarks among n rows, and of their result."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..operators import KernelOperator
 
 @dataclass(frozen=True)
 class Landmarks:
-    """Result of a selection.
+    """Landmarks that a selector has chosen, with their weights.
 
     Attributes
     ----------
@@ -54,7 +54,9 @@ class Landmarks:
 
 
 class Selector(ABC):
-    """An algorithm that chooses landmarks. Its fields are hyperparameters, not state.
+    """An algorithm that chooses landmarks.
+
+    The fields of a selector are hyperparameters, not state.
 
     Attributes
     ----------
@@ -71,7 +73,7 @@ class Selector(ABC):
 
     @abstractmethod
     def select(self, K: KernelOperator, *, rng: RandomStream) -> Landmarks:
-        """Choose among the rows of an (n, n) operator, whose meter counts the cost."""
+        """Choose landmarks among the rows of an (n, n) operator, whose meter counts the cost."""
 
     def check_rows(self, rows: RowSource) -> None:
         """Raise ValueError if rows are too wide for this selector, or on other machines."""
@@ -90,7 +92,7 @@ class Selector(ABC):
             )
 
     def kept_bytes(self, n: int, d: int, m: int) -> int:
-        """Return the memory to choose m of n rows with d features, without blocks of rows.
+        """Return the bytes needed to choose m of n rows with d features, without blocks of rows.
 
         The default fits selectors by leverage scores: the matrix of the landmarks, its factor, and
         numbers for each row.
@@ -111,7 +113,7 @@ selectors: Registry[Selector] = Registry("selector of landmarks")
 
 @dataclass(frozen=True)
 class SizeOrPenalty(Selector):
-    """Base of selectors that take a number of landmarks or a penalty, and return the other.
+    """Base of selectors that take a number of landmarks or a penalty, and determine the other.
 
     Parameters
     ----------

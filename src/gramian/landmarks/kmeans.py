@@ -1,4 +1,4 @@
-"""KMeans: landmarks that are the means of clusters, not rows of the data."""
+"""Selector whose landmarks are the means of clusters, not rows of the data."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ DEVICE_BLOCKS = 128
 @selectors.register("kmeans")
 @dataclass(frozen=True)
 class KMeans(SizeOrPenalty):
-    r"""Use the centers of clusters in the space of the features, as in [1]_.
+    r"""Choose the centers of clusters in the space of the features as landmarks, as in [1]_.
 
     Use it if the number of landmarks must be small.
 
@@ -149,7 +149,7 @@ class Clusters:
 
 
 def first_centers(K: KernelOperator, m: int, rng: RandomStream) -> Float[Array, "m d"]:
-    """Return m distinct rows as dense starting centers; all if there are fewer."""
+    """Return up to m distinct rows, dense, as starting centers."""
     # The import takes a third of a second, which only this function needs.
     from sklearn.cluster import kmeans_plusplus
 
@@ -208,7 +208,7 @@ class Assignment:
     farthest : Array of shape (k,)
         The largest squared distances, at most m, decreasing.
     where : Array of shape (k,)
-        Row numbers of the `farthest` rows.
+        Indices of the `farthest` rows.
     """
 
     sizes: Int[Array, " m"]
@@ -218,7 +218,7 @@ class Assignment:
     where: Int[Array, " k"]
 
     def equals(self, other: Assignment) -> bool:
-        """Return whether each center has the same rows, according to sizes and sums."""
+        """Return whether the clusters have the same rows in two assignments, by sizes and sums."""
         return xp.array_equal(self.sizes, other.sizes) and xp.array_equal(self.sums, other.sums)
 
     def add_distances(self, distance: Float[Array, " b"], where: Int[Array, " b"]) -> None:
@@ -245,7 +245,7 @@ def assign(rows: RowSource, centers: Float[Array, "m d"]) -> Assignment:
 
 @dataclass(frozen=True, eq=False)
 class _Nearest(BlockReduction[Assignment]):
-    """BlockReduction of `assign` over blocks of rows.
+    """Reduction that assigns the rows of each block to the nearest centers.
 
     Attributes
     ----------
@@ -264,7 +264,7 @@ class _Nearest(BlockReduction[Assignment]):
 
     @classmethod
     def of(cls, centers: Float[Array, "m d"], dtype: xp.DType, *, sparse: bool) -> _Nearest:
-        """Build the folding for centers, and for rows of a dtype."""
+        """Return the reduction for centers, and for rows of a dtype."""
         # Multiplying by zero keeps the dtype and device of the centers.
         origin = 0 * centers[0] if sparse else centers.mean(axis=0)
         z = xp.cast(centers - origin, dtype)
@@ -310,7 +310,7 @@ class _Nearest(BlockReduction[Assignment]):
 
 
 def _largest(scores: Float[Array, "b m"]) -> tuple[Float[Array, " b"], Int[Array, " b"]]:
-    """Return the largest number of each row and its position; NumPy's search is vectorised."""
+    """Return the largest entry of each row and its position."""
     if la.is_on_device(scores):
         value, label = xp.max_with_index(scores, 1)
         return value, label

@@ -1,4 +1,4 @@
-"""RPCholesky: landmarks that are the pivots of a randomly pivoted Cholesky factorisation."""
+"""Selector whose landmarks are the pivots of a randomly pivoted Cholesky factorisation."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ class RPCholesky(SizeOrPenalty):
 
 
 class Cells:
-    """Voronoi cells of landmarks: the landmark nearest to a row has the largest K_ij - K_jj / 2.
+    """Assignment of each row i to the nearest landmark j, with the largest K_ij - K_jj / 2.
 
     Arguments and results with row numbers are on the host, other tensors with the diagonal.
 
@@ -172,7 +172,7 @@ class Cells:
         self.owner = xp.full(diagonal.shape, -1, like=diagonal)
 
     def add(self, part: slice, columns: Float[Array, "b a"], index: Int[Array, " a"]) -> None:
-        """Assign the rows of a slice to the nearer of the new landmarks.
+        """Assign the rows of a slice to new landmarks that are nearer than the old landmarks.
 
         The landmarks are `index`; `columns` is K[part, index]. Other rows keep their owner.
         """

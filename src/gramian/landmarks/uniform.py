@@ -98,7 +98,7 @@ def _first_distinct(K: KernelOperator, m: int, rng: RandomStream) -> tuple[Array
 
 
 def _candidates(n: int, m: int, rng: RandomStream) -> Iterator[Array]:
-    """Yield distinct row numbers in random order: m, then twice as many, and so on."""
+    """Yield distinct row indices in random order: first m, then twice as many, and so on."""
     if n <= 8 * m:
         order = rng.permutation(n)
     else:

@@ -1,4 +1,4 @@
-"""BLESS: leverage scores along a path of penalties, from few candidates at each."""
+"""Selector BLESS: leverage scores along a path of penalties, of few candidates at each."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SMALLEST_PENALTY = 1e-13
 
 @dataclass(frozen=True, kw_only=True)
 class PathSelector(LeverageSelector):
-    r"""Base of BLESS and BLESS-R: samples along a decreasing path, each scored by the last.
+    r"""Base of BLESS and BLESS-R, which sample at each penalty of a path by the previous sample.
 
     A row has a score of at most :math:`\kappa^2 / (n \lambda)`, with the largest :math:`k(x, x)` as
     :math:`\kappa^2`, so that at a large penalty :math:`\lambda` a few random rows suffice. The
@@ -49,7 +49,7 @@ class PathSelector(LeverageSelector):
     def select_path(self, K: KernelOperator, *, rng: RandomStream) -> list[Level]:
         """Return all levels, with decreasing penalties, down to `penalty` or to m landmarks.
 
-        It computes no more than `select`.
+        The cost is the cost of `select`.
         """
         kappa2 = largest_diagonal(K)
         if self.penalty is not None:
@@ -115,7 +115,7 @@ class PathSelector(LeverageSelector):
 
     @abstractmethod
     def candidates_per_row(self) -> float:
-        """Return the candidates of the last draw, of exactly m rows, over kappa² / penalty."""
+        """Return the factor of kappa² / penalty by which to draw candidates for exactly m rows."""
 
     @abstractmethod
     def level(
@@ -131,7 +131,7 @@ class PathSelector(LeverageSelector):
 
 
 def _draw_candidates(K: KernelOperator, m: int, count: float, rng: RandomStream) -> Candidates:
-    """Draw about `count` candidates, and more until m of them are distinct."""
+    """Draw about `count` candidates, and further candidates until m of them are distinct."""
     n = K.shape[0]
     share = min(1.0, count / n)
     while True:
@@ -176,7 +176,7 @@ class Bless(PathSelector):
     candidates : float, default=5
         :math:`q_1`: the number of candidates over :math:`\kappa^2 / \lambda`.
     step : float, default=2
-        q: each penalty of the path is the one before over q.
+        q, the ratio of each penalty of the path to the next penalty.
 
     Notes
     -----
@@ -246,7 +246,7 @@ class Bless(PathSelector):
 
 
 def _candidates(n: int, R: float, rng: RandomStream) -> tuple[Int[Array, " r"], Float[Array, " r"]]:
-    """Draw R rows with replacement; return each once, with its count; or all rows if R >= n."""
+    """Draw R rows with replacement, and return each drawn row once; return all rows if R >= n."""
     if n <= R:
         return xp.arange(n), xp.ones(n, xp.float64)
     drawn = rng.integers(n, size=(math.ceil(R),))

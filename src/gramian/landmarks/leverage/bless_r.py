@@ -35,7 +35,7 @@ class BlessR(PathSelector):
     oversampling : float, default=3
         :math:`q_2`: the expected number of rows over the effective dimension.
     step : float, default=2
-        q: each penalty of the path is the one before over q.
+        q, the ratio of each penalty of the path to the next penalty.
 
     Notes
     -----

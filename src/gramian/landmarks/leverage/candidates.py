@@ -33,7 +33,7 @@ class Candidates:
     times : Array of shape (k,)
         Number of candidates that equal the row, including the row itself.
     share : float
-        Expected number of times that a row of the data is a candidate. It is the probability if
+        Expected number of times that a row of the data is a candidate, which is the probability if
         the row can be a candidate only once.
     """
 
@@ -68,7 +68,7 @@ class Candidates:
         times: Float[Array, " r"] | None = None,
         share: float = 1.0,
     ) -> Candidates:
-        """Return the distinct rows of `index`, which increases. Cost: reading them."""
+        """Return the distinct rows at increasing indices. Cost: reading these rows."""
         # All rows are passed over in order: to select them would cost a copy.
         rows = K.rows if len(index) == K.shape[0] else K[index].rows
         return cls.among(row_keys(rows), index, times, share)
@@ -106,7 +106,7 @@ class Candidates:
 
 
 def group_keys(keys: Int[Array, " r"]) -> tuple[Int[Array, " k"], Int[Array, " r"]]:
-    """Return the first position of each distinct key, in order, and the group of each key.
+    """Return the first position of each distinct key, in order, and for each key its group.
 
     Cost: sorting r numbers.
     """
@@ -125,7 +125,7 @@ def group_keys(keys: Int[Array, " r"]) -> tuple[Int[Array, " k"], Int[Array, " r
 
 
 def row_keys(rows: RowSource) -> Int[Array, " n"]:
-    """Return a number for each row, equal for equal rows.
+    """Return an integer key for each row, which is the same for equal rows.
 
     Among n different rows, two share a number with a probability of n² / 2⁶⁵, 3e-8 at n = 10⁶; one
     of them is then skipped. Cost: one pass, about 8 ns per number; 8 n bytes.
@@ -154,7 +154,7 @@ def keys_of(block: Float[Array, "b d"]) -> Int[Array, " b"]:
 
 
 def _words(block: Float[Array, "b d"]) -> Int[Array, "b w"]:
-    """Return the bits of rows as 64-bit numbers, two float32 numbers in each."""
+    """Return the bits of rows as 64-bit integers, two float32 numbers in each."""
     d = block.shape[1]
     pad = d % 2 if xp.dtype_of(block) == xp.float32 else 0
     out = xp.zeros((block.shape[0], d + pad), like=block)

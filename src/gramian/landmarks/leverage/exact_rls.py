@@ -47,7 +47,7 @@ def _dense(K: KernelOperator, memory_limit: float | int | str) -> Float[Array, "
 
 
 def _scores_(matrix: Float[Array, "n n"], shift: float) -> Float[Array, " n"]:
-    """Return the scores; overwrite the matrix."""
+    """Return the leverage scores of a kernel matrix, which is overwritten."""
     R = la.by_columns(matrix)
     # The matrix becomes its factor and then its inverse in place: a copy would double the memory.
     xp.add_(xp.diagonal(R), shift)

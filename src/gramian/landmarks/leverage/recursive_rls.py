@@ -1,4 +1,4 @@
-"""Recursive RLS-Nystrom: leverage scores of all rows from a sample of half of them, recursively."""
+"""Recursive RLS-Nystrom: leverage scores of all rows by a sample of half the rows, recursively."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ class RecursiveRLS(LeverageSelector):
         return float(n) * self._inner(n, m) ** 2 + 20.0 * self._inner(n, m) ** 3
 
     def _inner(self, n: int, m: int) -> int:
-        """Return the rows of intermediate dictionaries for m landmarks."""
+        """Return the number of rows of intermediate dictionaries for m landmarks."""
         # Scoring all rows by a dictionary of this size takes n inner² operations: no more than a
         # quarter of the later fit's n m entries and m³ operations.
         inner = math.ceil(math.sqrt((n * m + m**3) / (4 * n))) if self.accelerated else m
@@ -163,7 +163,7 @@ class RecursiveRLS(LeverageSelector):
 
 
 def _halvings(n: int, base: int | float) -> list[int]:
-    """Return the sizes ceil(n / 2^l), from the first one of at most `base` up to n."""
+    """Return the sizes ceil(n / 2^l) of the recursion, from the first of at most `base` up to n."""
     sizes = [n]
     while sizes[-1] > max(base, 1):
         sizes.append(math.ceil(sizes[-1] / 2))

@@ -10,7 +10,7 @@ CERTAIN_PROBABILITY = 1 - 1e-9
 
 
 def draw_distinct(n: int, size: int, rng: RandomStream) -> Int[Array, " size"]:
-    """Draw `size` distinct numbers below n in increasing order, each set equally likely.
+    """Draw `size` distinct integers below n in increasing order, each set equally likely.
 
     Cost: O(size log size) while size is well below n, O(n) otherwise.
     """
@@ -37,7 +37,7 @@ def _first_positions(values: Array) -> Array:
 
 
 def draw_thinned(n: int, probability: float, rng: RandomStream) -> Int[Array, " r"]:
-    """Draw each number below n with the same probability, in time proportional to their count."""
+    """Draw each integer below n with the same probability, in time proportional to the result."""
     if probability >= 1:
         return xp.arange(n)
     count = rng.binomial(n, probability)
@@ -45,7 +45,7 @@ def draw_thinned(n: int, probability: float, rng: RandomStream) -> Int[Array, " 
 
 
 def bernoulli(probability: Float[Array, " n"], rng: RandomStream) -> Int[Array, " k"]:
-    """Draw each position independently."""
+    """Draw each position independently, with a probability of its own."""
     u = rng.random(len(probability), xp.float64)
     # The strict comparison draws no row of probability zero, because u may be zero.
     return xp.flatnonzero(u < probability)

@@ -28,7 +28,7 @@ DICTIONARY_MATRICES = 3
 
 @dataclass(frozen=True)
 class Dictionary:
-    r"""Sampled rows J, with weights that make them represent all rows.
+    r"""Sampled rows J, with weights by which they represent all rows.
 
     The weights are the diagonal of A in eq. (3) of the BLESS paper.
 
@@ -73,7 +73,7 @@ class Dictionary:
 
 @dataclass(frozen=True)
 class Scorer:
-    r"""Approximate leverage scores, eq. (3) of [1]_, of any rows from one dictionary.
+    r"""Function that approximates the leverage scores of any rows by a dictionary, eq. (3) of [1]_.
 
     .. math:: \tilde\ell_i = \frac{1}{n\lambda}
         \left(K_{ii} - K_{Ji}^\top (K_{JJ} + n \lambda A)^{-1} K_{Ji}\right)
@@ -149,7 +149,7 @@ class _Squares:
 
     @classmethod
     def of(cls, R: Float[Array, "k k"], at_once: int) -> _Squares:
-        """Build the function of a factor. Cost: k³ / 3 operations."""
+        """Build the function from a triangular factor. Cost: k³ / 3 operations."""
         if la.is_on_device(R):
             return cls(R, at_once)
         inverse = xp.copy(R)  # by columns, too
@@ -171,7 +171,7 @@ class _Squares:
 def own_scores(
     K: KernelOperator, points: Array, copies: Float[Array, " k"], penalty: float
 ) -> Float[Array, " k"]:
-    r"""Return the scores of a dictionary's own rows, without other rows.
+    r"""Return the leverage scores of the rows of a dictionary among these rows alone.
 
     :math:`K - K (K + S)^{-1} K = S - S (K + S)^{-1} S` with :math:`S = n \lambda A` turns eq. (3)
     into :math:`\tilde\ell_i = A_{ii} (1 - S_{ii} [(K_{JJ} + S)^{-1}]_{ii})`.

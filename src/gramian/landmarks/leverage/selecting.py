@@ -1,4 +1,4 @@
-"""LeverageSelector: base of selectors by leverage scores, for a penalty or a number of rows."""
+"""Base of selectors by leverage scores, for a penalty or for a number of rows."""
 
 from __future__ import annotations
 

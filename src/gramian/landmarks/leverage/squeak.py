@@ -80,7 +80,7 @@ class Squeak(LeverageSelector):
         return self._pass(K, penalty, 0.0, rng)
 
     def _pass(self, K: KernelOperator, penalty: float, least: float, rng: RandomStream) -> Level:
-        """Return the level after one pass, in which rows have at least a probability `least`."""
+        """Return the level after one pass, in which each row has at least a probability `least`."""
         J, keys, d = Dictionary.empty(), xp.empty(0, xp.int64), 0.0
         points: Array | None = None
         for part, block in K.rows.blocks(self.chunk):
@@ -134,7 +134,7 @@ class Squeak(LeverageSelector):
 def _union(
     a: Dictionary, b: Dictionary, keys: Int[Array, " k"]
 ) -> tuple[Dictionary, Int[Array, " s"]]:
-    """Return the union, which merges rows of the same key, and the positions of its rows."""
+    """Unite two dictionaries, with equal rows merged; return also the positions of the rows."""
     index, copies = xp.concat([a.index, b.index]), xp.concat([a.copies, b.copies])
     first, group = group_keys(keys)
     if len(first) < len(keys):

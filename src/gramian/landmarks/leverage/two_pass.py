@@ -87,7 +87,7 @@ class TwoPass(LeverageSelector):
         return Level(penalty, dictionary, d, rows.coverage(dictionary, K.shape[0]))
 
     def _uniform(self, K: KernelOperator, first: int, rng: RandomStream) -> Dictionary:
-        """Draw rows uniformly; equal rows count separately."""
+        """Draw rows uniformly, among all rows, so that equal rows may be drawn several times."""
         n = K.shape[0]
         index = _sampling.draw_distinct(n, min(first, n), rng)
         return Dictionary.uniform(index, len(index) / n)
