@@ -1,4 +1,4 @@
-"""Cells: regions of the rows with their own models, and the routing of rows to cells.
+"""Cells: regions of the features that have their own models, and the assignment of rows.
 
 A partition is an algorithm that grows cells from a sample; each is one class:
 

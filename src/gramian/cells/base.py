@@ -1,4 +1,4 @@
-"""Cells and Partition: regions of the rows, and the algorithms that grow them."""
+"""Base classes of cells, which are regions of the features, and of algorithms that grow them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .._registries.registry import Registry
 
 @dataclass(frozen=True, eq=False)
 class Share:
-    """The rows of a cell, with their weights.
+    """The rows of a cell in a block of rows, with the weights of the cell in these rows.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class Share:
 
 
 class Cells(ABC):
-    """Regions of the space of mapped rows, the rows that the kernel gets; immutable.
+    """Regions of the space of mapped rows, on which the kernel is evaluated; immutable.
 
     Attributes
     ----------
@@ -65,12 +65,12 @@ class Cells(ABC):
     def route_in_parts(self, X: Float[Array, "n d"], *, slopes: bool = False) -> Iterator[Share]:
         """Yield shares as `route` does, for parts of the rows if memory requires it.
 
-        It is for cells from a file, in which a row may belong to any number of cells.
+        Used for cells from a file, in which a row may belong to any number of cells.
         """
         yield from self.route(X, slopes=slopes)
 
     def members(self, X: Float[Array, "n d"], *, rng: RandomStream) -> list[Array]:
-        """Return the row numbers to which each cell is fitted, increasing; all of its rows.
+        """Return, for each cell, the increasing indices of its rows, to which the cell is fitted.
 
         Parameters
         ----------
@@ -94,7 +94,9 @@ class Cells(ABC):
 
 
 class Partition(ABC):
-    """An algorithm that divides rows into cells. Fields are its parameters; it has no state.
+    """An algorithm that divides rows into cells.
+
+    The fields of a partition are parameters, not state.
 
     Attributes
     ----------
@@ -115,7 +117,7 @@ class Partition(ABC):
 
     @abstractmethod
     def grow(self, sample: Float[Array, "s d"], n: int, *, rng: RandomStream) -> Cells:
-        """Return cells of n rows, grown from a random sample of them.
+        """Return cells for n rows, grown from a random sample of these rows.
 
         Parameters
         ----------
@@ -134,7 +136,7 @@ def divide_rows(
     most: int = 100_000,
     rng: RandomStream,
 ) -> tuple[Cells, list[Array]]:
-    """Return cells, grown from a sample of the rows, and the row numbers of each cell.
+    """Divide rows into cells by a sample of the rows; return the cells, and the rows of each.
 
     Parameters
     ----------

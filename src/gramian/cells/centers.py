@@ -1,4 +1,4 @@
-"""KMeansCells: cells around centers, blended between centers at nearly equal distances."""
+"""Cells around centers, blended between centers at nearly equal distances."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class CenterCells(Cells):
     def _pairs(
         self, X: Float[Array, "b d"], distances: Float[Array, "b c"], start: int, slopes: bool
     ) -> tuple[Array, Array, Array, Array]:
-        """Return rows, cells, weights and slopes of the pairs of rows of a block and their cells.
+        """Return row, cell, weight and slope of each pair of a row in a block and one of its cells.
 
         Rows increase, and are counted from the first block. Slopes are empty unless requested.
         """
@@ -190,7 +190,7 @@ class KMeansCells(Partition):
 def _distances(
     X: Float[Array, "n d"], centers: Float[Array, "c d"], held: int = 1
 ) -> Iterator[tuple[int, Float[Array, "b d"], Float[Array, "b c"]]]:
-    """Yield the number of the first row, the rows and the distances of each block, in float64.
+    """Yield for each block the index of the first row, the rows, and the distances in float64.
 
     Memory suffices for `held` numbers for each distance. Features that are equal in all
     centers do not divide cells: rows get the value of the centers.

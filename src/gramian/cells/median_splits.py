@@ -1,4 +1,4 @@
-"""MedianSplits: median splits along principal directions, until cells have few rows."""
+"""Partition by median splits along principal directions, until cells have few rows."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def _split(
 def _between(at: Float[Array, " s"], middle: int) -> float:
     """Return a value near the middle that separates the sorted values.
 
-    It is half way between two values, so that rounding moves no row to the other side.
+    The value is half way between two values, so that rounding moves no row to the other side.
     """
     value = at[middle - 1]
     # The upper half has one value: split below it.

@@ -1,4 +1,4 @@
-"""RandomCells: random subsets of the rows, whose models are averaged: a control."""
+"""Random subsets of the rows as cells, whose models are averaged, for comparisons."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TENSOR_NAMES = ("number",)
 @kinds.register("mean")
 @dataclass(frozen=True, eq=False)
 class MeanCells(Cells):
-    """Cells that all predict each row; the prediction is their mean.
+    """Cells that all predict each row, with the mean of the predictions as the result.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""TreeCells: a tree of splits with blended bands, and the descent of rows through it."""
+"""Cells of a tree of splits with blended bands, and the descent of rows through the tree."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class TreeCells(Cells):
         return [row[positions] for _, positions in self._by_cell(leaf)]
 
     def _by_cell(self, leaf: Int[Array, " e"]) -> Iterator[tuple[int, Array]]:
-        """Yield each cell with the positions of its entries, in their order."""
+        """Yield each cell with the increasing positions of its entries."""
         order = leaf.argsort(stable=True)
         sizes = xp.bincount(leaf, minlength=self.count).tolist()
         yield from enumerate(xp.split(order, sizes))
@@ -184,7 +184,7 @@ class _Descent:
         return -1 - leaf, row, weight[:, 0] if self.weights else weight, slope
 
     def _below(self, at: Array, row: Array, weight: Array, slope: Array) -> tuple[Array, ...]:
-        """Return the arguments one level further down; a row in a band continues on both sides.
+        """Return the descent one level further down; a row in a band continues on both sides.
 
         Rows at the same split are ordered by number.
         """
@@ -219,7 +219,7 @@ class _Descent:
 
 
 class _TooManySharesError(Exception):
-    """Raised if rows belong to more cells than fit the limit; a single row always fits."""
+    """Error for rows that belong to more cells than the limit allows; a single row never does."""
 
 
 def _check_shares(count: int, limit: float | int) -> None:
@@ -228,7 +228,7 @@ def _check_shares(count: int, limit: float | int) -> None:
 
 
 def place_rows(X: Float[Array, "n d"], direction: Float[Array, "*n d"]) -> Float[Array, " n"]:
-    """Return the places of rows along a direction, or along one for each row."""
+    """Return the places of rows along a common direction, or along a direction for each row."""
     # Not a matrix product: it rounds otherwise than products row by row, which routing needs, since
     # each row has the direction of its own split. Rows at the edge of a band would change sides.
     return xp.to_float64((X * xp.cast(direction, X.dtype)).sum(axis=1))
