@@ -1,4 +1,4 @@
-"""Checks of rows at the edge of a kernel."""
+"""Check of the rows that a kernel receives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lengthscale: one number, one per feature, or the median of the distances."""
+"""Lengthscale of a kernel: one number, one per feature, or the median of the distances."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Lengthscale = float | tuple[float, ...] | str
 
 @dataclass(frozen=True)
 class LengthscaleKernel(Kernel):
-    """A kernel of x / lengthscale and z / lengthscale.
+    """Base of kernels that divide rows by a lengthscale.
 
     Parameters
     ----------
@@ -60,7 +60,8 @@ class LengthscaleKernel(Kernel):
     def median(self, sample: Float[Array, "s d"]) -> float:
         """Return the median distance between the distinct rows of `sample`.
 
-        Equal rows count once, so that a repeated row equals a weighted one. If all rows are equal,
+        Equal rows count once, so that a repeated row equals a row with a weight. If all rows are
+        equal,
         it is 1.
         """
         if is_sparse(sample):
@@ -131,7 +132,7 @@ def medians(lengthscale: object) -> float | None:
 
 
 def no_value_yet(lengthscale: object) -> ParameterError:
-    """Return the error about a lengthscale that needs a sample of the rows."""
+    """Return the error about a lengthscale "median" that no sample of rows has replaced yet."""
     problem = "has no value yet"
     remedy = "call kernel.resolve(sample) with about 1,000 random rows, or give a number"
     return ParameterError("lengthscale", lengthscale, problem, remedy, SETTING_FORM)
@@ -153,7 +154,7 @@ def lengthscale_of(kernel: Kernel) -> Lengthscale:
 
 
 def checked_lengthscale(lengthscale: object) -> Lengthscale:
-    """Return a valid lengthscale in its stored form; raise ValueError for another value."""
+    """Convert a lengthscale to the form that kernels store; raise ValueError if it is invalid."""
     factor = medians(lengthscale)
     if isinstance(lengthscale, str) and factor is not None and 0 < factor < math.inf:
         return lengthscale

@@ -1,4 +1,4 @@
-"""Kernel: a positive-definite function of two points."""
+"""Base class of kernels, which are positive-definite functions of two points."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Side = Literal["left", "right"]
 
 @dataclass(frozen=True)
 class Kernel(ABC):
-    """A positive-definite function ``k(x, z)``. Immutable, hashable, picklable, holds no data.
+    """A positive-definite function ``k(x, z)``; immutable, hashable, and without data.
 
     An entry is computed in two stages, so that an engine can do the first once per row and the
     second once per pair: `prepare` maps rows to features, `tile` maps two sets of prepared rows
@@ -47,11 +47,11 @@ class Kernel(ABC):
 
     @property
     def instead(self) -> str:
-        """Advice for sparse rows, if `sparse_ok` is False."""
+        """Advice in the error about sparse rows, if `sparse_ok` is False."""
         return "another kernel"
 
     def check_layout(self, points: Array) -> None:
-        """Raise ValueError if points are sparse, and this kernel needs dense ones."""
+        """Raise ValueError if points are sparse, and this kernel needs dense points."""
         if is_sparse(points) and not self.sparse_ok:
             raise ValueError(
                 f"the kernel {self!r} needs dense rows, but these are sparse; use {self.instead}, "
@@ -82,7 +82,8 @@ class Kernel(ABC):
     def coordinates(self, points: Float[Array, "n d"]) -> Float[Array, "n p"]:
         """Return points in the coordinates of this kernel's distance, for dividing them into cells.
 
-        These are the used features over their lengthscales; for two kernels the coordinates of
+        The coordinates are the used features over their lengthscales; for two kernels the
+        coordinates of
         both, concatenated. By default the points are returned unchanged.
 
         Parameters
@@ -99,7 +100,7 @@ class Kernel(ABC):
 
     @abstractmethod
     def prepare(self, points: Array, side: Side) -> Prepared:
-        """Return the arguments of `tile` for `points`, (n, d), on the left or the right side."""
+        """Return the matrices for `tile` of `points`, (n, d), on the left or the right side."""
 
     @abstractmethod
     def tile(
@@ -126,7 +127,7 @@ class Kernel(ABC):
 
     @abstractmethod
     def diag(self, x: Array) -> Float[Array, " b"]:
-        """Return k(x_i, x_i) for each row of `x`, (b, d)."""
+        """Return k(x_i, x_i) for each row of `x`."""
 
     def rounding(self, left: Prepared, right: Prepared, eps: float) -> float:
         """Estimate the largest error of an entry of `tile` if it works with precision `eps`.
@@ -214,7 +215,7 @@ class Kernel(ABC):
     __rmul__ = __mul__
 
     def on(self, columns: Iterable[int]) -> Kernel:
-        """Return this kernel restricted to some features, by their numbers from 0.
+        """Return this kernel restricted to the features with given indices, from 0.
 
         ``Gaussian(2.0).on([0, 1]) * Periodic(24.0).on([2])`` mixes blocks of features.
         """

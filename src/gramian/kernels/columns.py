@@ -1,4 +1,4 @@
-"""Columns: a kernel of some of the features."""
+"""Kernel of some of the features."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FEW_COLUMNS = 512
 @kernels.register("columns")
 @dataclass(frozen=True)
 class Columns(OfOne):
-    """The kernel k of some features; `Kernel.on` makes it.
+    """A kernel restricted to some features, as `Kernel.on` returns it.
 
     Use it for a separate kernel of each group of features, such as one for places and one for the
     rest. Rows may be sparse: up to 512 of their columns become dense, for any kernel k.
@@ -92,7 +92,7 @@ class Columns(OfOne):
         return replace(self, kernel=self.kernel.resolve(self.select_features(sample)))
 
     def prepare(self, points: Array, side: Side) -> Prepared:
-        """Return the prepared features of the kernel, and a column with the number of all features.
+        """Return the prepared features of the kernel, and a column that holds the number d.
 
         The number determines the length of gradients.
         """

@@ -90,7 +90,7 @@ class Tanimoto(LengthscaleKernel):
         return self if self.medians is None else replace(self, lengthscale=self.medians)
 
     def prepare(self, points: Array, side: Side) -> Prepared:
-        """Return rows and their sizes: squared norms, or sums for "minmax"."""
+        """Return rows with their sizes, which are squared norms, or sums for "minmax"."""
         x = self.scaled(points)
         # The points are checked, not the scaled rows, so that an error shows the user's value.
         check_nonnegative(points, "Tanimoto")

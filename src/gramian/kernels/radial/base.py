@@ -1,4 +1,4 @@
-"""Radial: base of kernels of the Euclidean distance, each a profile of the squared distance."""
+"""Base of kernels of the Euclidean distance, each defined by a profile of its square."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Radial(LengthscaleKernel):
     @property
     @abstractmethod
     def scale(self) -> float:
-        """The factor between s and the squared scaled distance."""
+        """Factor by which the squared scaled distance is multiplied to give s."""
 
     @abstractmethod
     def profile(self, s: Array, *, underflow: bool = True) -> Array:

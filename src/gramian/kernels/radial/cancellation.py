@@ -1,4 +1,4 @@
-"""Cancellation: squared distances of near-duplicates, recomputed from differences."""
+"""Squared distances of near-duplicates, recomputed from differences to avoid cancellation."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def product_error(eps: float, norm: float, d: int) -> float:
 def remaining_error(error: float) -> float:
     """Return the error of sqrt(s) for entries s with this `error` that are not recomputed.
 
-    It is half of the worst case, a pair at the limit with the largest error. Measured as for
+    The error is half of the worst case, a pair at the limit with the largest error. Measured as for
     `product_error`, the largest error is 0.01 to 0.38 of the worst case.
     """
     return 0.5 * math.sqrt(error / (4 * NEAR_RATIO))

@@ -1,4 +1,4 @@
-"""Gaussian: the kernel of smooth functions."""
+"""Gaussian kernel, for smooth functions."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class _Arc(Radial):
         return float(across * math.asin(min(1.0, chord / across)))
 
     def rounding(self, left: Prepared, right: Prepared, eps: float) -> float:
-        """Return a larger error than other kernels: the slope is steep near the opposite point."""
+        """Return a larger error than other kernels, as slopes are steep near the opposite point."""
         radii: float = self.radius / self.lengthscale
         far_error = math.sqrt(eps) * radii * math.exp(-math.pi * radii)
         return max(super().rounding(left, right, eps), far_error)

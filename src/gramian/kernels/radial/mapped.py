@@ -1,4 +1,4 @@
-"""Mapped: base of kernels of the distance between mapped rows."""
+"""Base of kernels of the distance between mapped rows."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class Mapped(Kernel):
     @property
     @abstractmethod
     def inner(self) -> Radial:
-        """The kernel of the mapped points."""
+        """The kernel that is applied to the mapped points."""
 
     @abstractmethod
     def map_points(self, points: Array) -> Array:
-        """Return the points of rows."""
+        """Return the points to which rows are mapped."""
 
     def unscaled_features(self, d: int) -> frozenset[int]:
         return frozenset(range(d))

@@ -1,4 +1,4 @@
-"""Kernels of Matern, from the Laplacian up to two derivatives: exp(-u) times a polynomial of u."""
+"""Matern kernels of smoothness 1/2 to 5/2, each exp(-u) times a polynomial of u."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Laplacian(Radial):
 class Matern12(Laplacian):
     r"""Matern-1/2 kernel :math:`\exp(-r)`.
 
-    It is the name of `Laplacian` for Gaussian processes.
+    The same function as `Laplacian`, under its name in the theory of Gaussian processes.
 
     The lengthscale is the one parameter: see `Radial`.
 

@@ -1,4 +1,4 @@
-"""The periodic kernel: each feature is a point on a circle."""
+"""Periodic kernel, which maps each feature to a circle."""
 
 from __future__ import annotations
 

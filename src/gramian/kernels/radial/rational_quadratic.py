@@ -1,4 +1,4 @@
-"""RationalQuadratic: a mixture of Gaussians of many lengthscales."""
+"""Rational quadratic kernel, a mixture of Gaussians of many lengthscales."""
 
 from __future__ import annotations
 
