@@ -1,4 +1,4 @@
-"""Devices of torch: their number, memory and precision. torch is imported on demand."""
+"""Number, memory and precision of the devices of torch, which is imported on demand."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def torch_keeps_float32() -> bool:
 
 
 def device_bytes(device: str) -> int:
-    """Return the bytes of a device that calls may use."""
+    """Return the memory of a device, in bytes, that calls may use."""
     cuda = import_module("torch").cuda
     return int(DEVICE_SHARE * cuda.get_device_properties(device).total_memory)
 
@@ -99,5 +99,5 @@ def lacks_memory(error: BaseException) -> bool:
 
 
 def release_cached() -> None:
-    """Return to the driver the memory that torch holds without need."""
+    """Release unused memory that torch holds to the driver."""
     sys.modules["torch"].cuda.empty_cache()

@@ -16,7 +16,7 @@ MOST_NEAR = 0.1
 
 @dataclass(frozen=True)
 class Bfloat16Split:
-    """Coordinates as sums of 2 or 3 bfloat16 numbers, and the pairs for which they are too coarse.
+    """Split of coordinates into sums of 2 or 3 bfloat16 numbers, with the limits of its precision.
 
     Pairs with ``s < near * scale * |x|²`` are recomputed from differences if the kernel is sharp.
     """
@@ -27,7 +27,7 @@ class Bfloat16Split:
 
 @dataclass(frozen=True)
 class Choice:
-    """A number of pieces, with its error limit and the features from which it is faster."""
+    """A number of pieces, with its error limit, and the number of features that makes it faster."""
 
     pieces: int
     limit: float

@@ -63,7 +63,7 @@ def has_split_products(isa: str) -> bool:
 
 
 def is_compiled(kernel: Kernel) -> bool:
-    """Return whether there are tiles of `kernel`, a kernel of `gramian.kernels`."""
+    """Return whether compiled tiles exist for `kernel`, a kernel of `gramian.kernels`."""
     # A user's subclass may share the name of a kernel of this package but not its formula.
     if not type(kernel).__module__.startswith(Kernel.__module__.removesuffix("base")):
         return False
@@ -71,7 +71,7 @@ def is_compiled(kernel: Kernel) -> bool:
 
 
 def has_compiled_slopes(kernel: Kernel) -> bool:
-    """Return whether these tiles also compute gradients; otherwise tiles of NumPy do."""
+    """Return whether compiled tiles also compute the gradients of `kernel`; else NumPy does."""
     return tile_name(kernel) in import_module(NATIVE_MODULE).slopes()
 
 
@@ -111,7 +111,7 @@ class TileSettings:
 
 @dataclass(frozen=True)
 class _Columns:
-    """Columns with the offset and the scale that tiles apply to them."""
+    """Columns of a kernel matrix, with the offset and the scale that tiles apply to the columns."""
 
     z: Array
     origin: Array
@@ -148,7 +148,7 @@ class Compiled:
     ) -> Compiled:
         """Center, scale and pack the columns, in float64 if float32 would lose digits.
 
-        They are stored in bfloat16 pieces if the instructions multiply these precisely enough.
+        The columns are stored in bfloat16 pieces if products of pieces are precise enough.
 
         Raises
         ------
@@ -261,6 +261,6 @@ def _product_will_do(
 
 
 def _two(values: list[float]) -> tuple[float, float]:
-    """Return exactly two numbers: at most two, padded with zeros."""
+    """Pad at most two numbers with zeros to exactly two numbers."""
     first, second = values + [0.0] * (2 - len(values))
     return first, second

@@ -1,4 +1,4 @@
-"""K' W (K v - y) by fused tiles: entries are computed twice, or once and stored for some rows."""
+"""Product K' W (K v - y) by fused tiles, which compute entries twice or store some of them."""
 
 from __future__ import annotations
 

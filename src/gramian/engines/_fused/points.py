@@ -54,7 +54,7 @@ class Points:
         return cls(rows, norms, n)
 
     def part(self, start: int, size: int) -> Points:
-        """Return at most `size` rows from `start` on, both multiples of `PADDED_ROWS`."""
+        """Return up to `size` rows from `start` on; both are multiples of `PADDED_ROWS`."""
         part_rows = slice(start, start + size)
         return Points(self.rows[part_rows], self.norms[part_rows], min(self.n - start, size))
 

@@ -107,7 +107,7 @@ class Fused:
 
     @property
     def T(self) -> Fused:
-        """The transpose."""
+        """The transposed kernel matrix, k(right, left)."""
         diagonal = None if self.diagonal is None else -self.diagonal
         return replace(self, left=self.right, right=self.left, diagonal=diagonal)
 
@@ -209,7 +209,7 @@ class Fused:
         return packed
 
     def dense(self) -> Tensor:
-        """Return the matrix in float32."""
+        """Return the kernel matrix in float32, stored."""
         out = self.left.rows.new_empty(self.left.n, self.right.n)
         rows, columns = len(self.left.rows), len(self.right.rows)
         self._start(

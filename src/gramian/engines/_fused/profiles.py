@@ -1,4 +1,4 @@
-"""The kernels that have fused tiles: each is one function of s, and one line that registers it.
+"""Profiles of the kernels with fused tiles: for each kernel a function of s, registered here.
 
 s is the same as in `gramian.kernels`: the squared distance in lengthscales times the `scale` of the
 kernel; the distance itself for the l1 Laplacian. Rounding may have moved s past zero. `shape` is

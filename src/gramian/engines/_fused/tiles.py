@@ -54,7 +54,7 @@ def narrow_dot(a, b, total, NARROW: tl.constexpr):
 @triton.jit
 @no_type_check
 def dot(a, b, total, PRECISION: tl.constexpr):
-    """Return a @ b + total; the small terms are added first."""
+    """Return a @ b + total in the chosen precision; the small terms are added first."""
     if PRECISION == "ieee":
         return tl.dot(a, b, total, input_precision="ieee")
     narrow: tl.constexpr = "bf16" if PRECISION == "3xbf16" else "tf32"

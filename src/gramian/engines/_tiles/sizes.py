@@ -1,4 +1,4 @@
-"""The sizes of tiles that NumPy or torch computes, and the memory that they take."""
+"""Sizes of the tiles that NumPy or torch computes, and memory of these tiles."""
 
 from __future__ import annotations
 
@@ -90,6 +90,7 @@ class TileSizes:
     def strip_rows(self, m: int) -> int:
         """Return the rows of a strip of `normal`, which needs all columns of a row at once.
 
-        It is the same in float64 as in float32: half the rows would cost more than a larger strip.
+        The number is the same for float64 and float32, as half the rows would cost more than a
+        larger strip.
         """
         return min(max(self._tile_bytes() // (max(m, 1) * 4), MIN_STRIP_ROWS), 1024)

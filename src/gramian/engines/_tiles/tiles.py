@@ -1,4 +1,4 @@
-"""Tiles: two sets of rows prepared for a kernel, and any tile of their matrix."""
+"""Two sets of rows prepared for a kernel, and any tile of their kernel matrix."""
 
 from __future__ import annotations
 
