@@ -1,4 +1,4 @@
-"""The command line: `gramian fit`, `tune`, `predict`, `evaluate`, `plan`, `info` and others.
+"""Command line of gramian: `gramian fit`, `tune`, `predict`, `evaluate`, `plan` and others.
 
 `fit` searches for a model, in `search`, unless an option describes one, in `fit`; `tune` reports
 a search in detail. `app` lists the commands and `options` their options. The work of a command is

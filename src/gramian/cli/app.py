@@ -1,4 +1,7 @@
-"""The commands and their arguments. A command imports its work when it runs."""
+"""Commands of gramian and their arguments.
+
+A command imports the code that it needs when it runs.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`main`: run a command, and turn any error into one line and an exit code."""
+"""Entry of the command line, which turns any error into one line and an exit code."""
 
 from __future__ import annotations
 

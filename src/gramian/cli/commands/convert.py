@@ -14,7 +14,7 @@ from ..outputs.report import Report
 def convert(
     source: Path, target: Path, dtype: str, read: Mapping[str, Any] | None = None
 ) -> Report:
-    """Rewrite the table and report its size."""
+    """Rewrite a table in another format, and report its size."""
     start = time.perf_counter()
     rows = data.convert(source, target, dtype=dtype, read=read)
     return {

@@ -70,7 +70,7 @@ def evaluate(
 
 
 def _targets(loaded: Model, target: str | None) -> tuple[str, ...]:
-    """Return the targets of a model of several; none of other models."""
+    """Return the names of the targets of a model of several targets; none for other models."""
     names = loaded.target or ()
     if loaded.info.get(LEVELS_KEY) or not len(names) == loaded.outputs > 1:
         return ()

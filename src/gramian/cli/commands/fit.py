@@ -92,7 +92,7 @@ def _fit_or_save(
     shown: Progress,
     *files: Any,
 ) -> Fitted:
-    """Fit; if an interruption or an error ends the fit, save the model of the last state."""
+    """Fit a model; if an interruption or an error ends the fit, save its last state."""
     try:
         return _fit_model(prepared, options, checkpoint, shown)
     except InterruptedFit as error:
@@ -161,7 +161,7 @@ def check_files(data: Path, options: FitOptions, outputs: Mapping[str, Path | No
 
 @contextlib.contextmanager
 def _resumable(checkpoint: Path | None) -> Iterator[None]:
-    """Show how to resume after an interruption."""
+    """Context that shows how to resume the command after an interruption."""
     try:
         yield
     except KeyboardInterrupt as error:
@@ -213,7 +213,7 @@ def _fit_model(
 def _about(
     prepared: Prepared, options: FitOptions, fitted: Fitted, seconds: float
 ) -> dict[str, Any]:
-    """Return the facts for the report and for `Model.info`."""
+    """Return facts about the fit, for the report and for `Model.info`."""
     n, d = len(prepared.training.y), prepared.data.rows.shape[1]
     validation = _validation(prepared, fitted, options.metric)
     if validation is not None and fitted.best_iteration is not None:

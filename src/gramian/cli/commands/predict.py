@@ -81,7 +81,7 @@ def predict(
 
 
 def _open_rows(model: Model, table: Table, interval: float | None) -> RowSource:
-    """Open the rows of a table; warn if scores are too few for the intervals of these."""
+    """Open the rows of a table; warn if too few rows were held out for the requested intervals."""
     rows = open_for_model(model, table)
     if interval is not None:
         warn_of_shortfalls(conformal_of(model), interval, rows)
@@ -101,7 +101,7 @@ def _output_format(
 
 @dataclass(frozen=True, eq=False)
 class Predicted:
-    """Function from rows to the columns to write, which pickles for the workers."""
+    """Function from rows to the columns to write, which can be pickled for the workers."""
 
     model: Model
     engine: str
@@ -111,7 +111,7 @@ class Predicted:
     interval: float | None
 
     def __call__(self, rows: RowSource) -> dict[str, np.ndarray]:
-        """Predict the rows."""
+        """Predict a block of rows, and return the columns to write."""
         model = self.model
         settings: dict[str, Any] = {"engine": self.engine, "memory_bytes": self.memory}
         columns = columns_of(model, model.predict(rows, **settings), self.proba)
@@ -142,7 +142,7 @@ def _check_folder(out: Path, keep: Sequence[str] | None) -> None:
 
 
 def _check(model: Model, path: Path, proba: bool, std: bool, interval: float | None) -> None:
-    """Raise ValueError for columns that the model cannot compute."""
+    """Raise ValueError for requested columns that the model cannot compute."""
     if proba and model.classes is None:
         raise ValueError(f"--proba requires a classifier, but {path} is a regression; leave it out")
     if std and model.classes is not None:
@@ -152,7 +152,7 @@ def _check(model: Model, path: Path, proba: bool, std: bool, interval: float | N
 
 
 def _names(model: Model, proba: bool, std: bool, interval: float | None) -> list[str]:
-    """Return the names of all columns."""
+    """Return the names of all columns of the predictions."""
     # Names depend only on the model: predictions of one made-up row are enough.
     nothing = np.zeros((1, model.outputs))
     names = list(columns_of(model, nothing, proba))
@@ -175,7 +175,7 @@ def columns_of(model: Model, values: np.ndarray, proba: bool) -> dict[str, np.nd
 
 
 def name_columns(values: np.ndarray, targets: Sequence[str] | None = None) -> dict[str, np.ndarray]:
-    """Name the columns of predictions, (n,) or (n, t); several by their targets or numbers."""
+    """Name the columns of predictions, (n,) or (n, t); several columns get names of targets."""
     columns = values.reshape(len(values), -1).T
     if len(columns) == 1:
         return {"prediction": columns[0]}

@@ -19,7 +19,7 @@ def report(
     read: Mapping[str, Any],
     **settings: Any,
 ) -> Report:
-    """Write the page, and return its numbers."""
+    """Write the page of a report, and return the scores that it shows."""
     check_outputs({"out": out}, [model, data, *([] if train is None else [train])])
     try:
         return write_report(model, data, out, train=train, read=read, **settings)

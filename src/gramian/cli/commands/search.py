@@ -47,7 +47,7 @@ from .fit import check_files, check_metric, write_history
 
 @dataclass(frozen=True)
 class Outcome:
-    """A search on a table, and its result.
+    """A search on a table, with its data and its result.
 
     Attributes
     ----------
@@ -230,7 +230,7 @@ def report_interruption(checkpoint: Path | None = None) -> Iterator[None]:
 
 
 class _ReportedInterrupt(KeyboardInterrupt):
-    """Interruption that is already reported."""
+    """Interruption that the command has already reported."""
 
 
 def stop_if_interrupted(outcome: Outcome, kept: str) -> None:
@@ -314,7 +314,7 @@ def member_row(member: Member) -> dict[str, Any]:
 
 
 def recipe_row(recipe: Recipe) -> dict[str, Any]:
-    """Return a recipe as a row, with lengthscales in medians."""
+    """Return a recipe as a row, with lengthscales as multiples of the median."""
     metric = f"round {recipe.rounds}, M^{recipe.power:g}" if recipe.rounds else None
     return {
         "kernel": recipe.kernel, "inputs": recipe.inputs, "medians": recipe.multiple,

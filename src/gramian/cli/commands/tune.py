@@ -71,7 +71,7 @@ def tune(
 
 
 def ranking(outcome: Outcome) -> list[dict[str, Any]]:
-    """Return the best recipes, each as a row at the step of its least error."""
+    """Return the best recipes, each as a row with its smallest error."""
     rows: dict[tuple[Any, ...], tuple[float, dict[str, Any]]] = {}
     for trial in sorted(_compare_trials(outcome), key=lambda trial: _rank(outcome, trial)):
         row = recipe_row(trial.recipe)

@@ -1,4 +1,4 @@
-"""The task of a fit: choose regression or classification, and explain the choice."""
+"""Choice between regression and classification, and its explanation."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def is_classification(source: TrainingTable, options: FitOptions) -> bool:
 
 
 def _check_labels(table: Table, texts: np.ndarray, target: str) -> None:
-    """Refuse texts that are hardly labels: different in most rows, or numbers with a mark."""
+    """Raise an error for unlikely labels: texts that mostly differ, or numbers with a mark."""
     what, labels, rows = None, np.unique(texts), len(table)
     if len(labels) > 2 and 2 * len(labels) > rows:
         what = f"{len(labels):,} different texts in {rows:,} rows"
@@ -90,7 +90,7 @@ def possible_labels(y: np.ndarray | RemoteColumns) -> np.ndarray | None:
 
 
 def _possible(values: np.ndarray, count: int) -> np.ndarray | None:
-    """Return the distinct values if they may be codes of classes in `count` rows."""
+    """Return the distinct values if in `count` rows these may be codes of classes."""
     values = np.unique(values)
     are_whole = bool((values == np.floor(values)).all())
     are_few = 2 <= len(values) <= (FEW_LABELS if are_whole else 2)

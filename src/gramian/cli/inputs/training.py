@@ -73,7 +73,7 @@ class Training:
 
     @property
     def training_index(self) -> np.ndarray:
-        """Numbers of the training rows."""
+        """Indices of the training rows."""
         stays = np.ones(len(self.source.y), dtype=bool) if self.keep is None else self.keep
         return np.flatnonzero(stays if self.calibration is None else stays & ~self.calibration)
 
@@ -94,7 +94,7 @@ class Training:
 
     @property
     def targets(self) -> int:
-        """Columns of the right-hand side: more than one for more than two classes."""
+        """Number of columns of the right-hand side; more than one for more than two classes."""
         if self.classes is None:
             return 1 if self.y.ndim == 1 else self.y.shape[1]
         return 1 if len(self.classes) == 2 else len(self.classes)
@@ -199,7 +199,7 @@ class Prepared:
         return None if self.data.encoding is None else self.data.encoding.describe()
 
     def without(self, index: Array) -> Prepared:
-        """Exclude the rows that the fit has held out, by their numbers."""
+        """Exclude the rows that the fit has held out, by their indices."""
         training = self.training.without(index)
         held_rows = self.data.held_out
         return replace(
@@ -298,7 +298,7 @@ def _keep_mask(n: int, share: float, seed: int) -> np.ndarray:
 
 
 def spread_rows(n: int, count: int, *, rng: RandomStream) -> Array:
-    """Draw row numbers, each row with probability count / n, spread over the table.
+    """Draw row indices that are spread over the table, each with probability count / n.
 
     Each of `count` ranges of about equal length gives one row. The ranges start at a random row
     and wrap around.
@@ -306,7 +306,8 @@ def spread_rows(n: int, count: int, *, rng: RandomStream) -> Array:
     Returns
     -------
     ndarray of shape (count,)
-        Strictly increasing. Unlike a permutation of all rows, this needs memory for only `count`
+        Strictly increasing indices. Unlike a permutation of all rows, the draw needs memory for
+        only `count`
         numbers.
     """
     # Whole bounds: the ranges differ by at most one row, and cover each row once.

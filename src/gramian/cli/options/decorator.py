@@ -1,4 +1,4 @@
-"""`options_from`: add the fields of a class to a command as options."""
+"""Decorator that adds the fields of a class to a command as options."""
 
 from __future__ import annotations
 
