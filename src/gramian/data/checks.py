@@ -17,7 +17,7 @@ from .rows.reduce import BlockReduction
 
 @dataclass
 class FiniteCheck:
-    """Count of NaN and infinite entries over blocks, with the position of the first one.
+    """Count of NaN and infinite entries over blocks, with the position of the first such entry.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ class FiniteCheck:
 
 
 def _is_finite(values: Array) -> bool:
-    """Return whether all numbers are finite: one read, with masks that stay in cache."""
+    """Return whether all numbers are finite, by one read with masks that stay in the cache."""
     if xp.is_tensor(values):
         return bool(values.isfinite().all())
     flat = values.reshape(-1)
@@ -112,7 +112,7 @@ def _position(block: Array, bad: Array) -> tuple[int, int]:
 def check_finite(
     rows: RowSource, what: str = "X", targets: np.ndarray | RemoteColumns | None = None
 ) -> None:
-    """Refuse NaN and infinite entries, and columns that equal a target.
+    """Raise ValueError for NaN and infinite entries, and for columns that equal a target.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ for coefficients, which are up to 1 / (n penalty) times as large, in the type of
 
 
 def check_magnitude(targets: Targets, dtype: xp.DType, what: str = "y") -> None:
-    """Refuse targets so small that products with them round to 0, or so large that they overflow.
+    """Raise ValueError for targets whose products with the kernel matrix round to 0 or overflow.
 
     Parameters
     ----------

@@ -80,7 +80,7 @@ class CopyCheck:
 def comparable(targets: np.ndarray, dtype: xp.DType) -> Float[Array, "n t"]:
     """Return the targets, (n,) or (n, t), that a column of rows of this type can equal.
 
-    These are targets that are numbers and not constant; they are compared in the narrower type of
+    Such targets are numbers and not constant; they are compared in the narrower type of
     rows and targets.
     """
     # A copy that was stored in float32 is equal only after the target is rounded, too.
@@ -115,7 +115,7 @@ def comparable_remote(targets: RemoteColumns, dtype: xp.DType) -> list[RemoteCol
 
 
 def check_copies(rows: RowSource, targets: np.ndarray, names: tuple[str, ...]) -> None:
-    """Refuse columns that equal a target.
+    """Raise ValueError for columns that equal a target.
 
     Reading stops once each column has differed from the targets.
 

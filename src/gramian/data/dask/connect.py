@@ -1,4 +1,4 @@
-"""`connection`: a client of a cluster elsewhere, or of processes on this machine."""
+"""Connection to a Dask cluster, or to processes on this machine."""
 
 from __future__ import annotations
 

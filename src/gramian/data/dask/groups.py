@@ -1,4 +1,4 @@
-"""by_group: gather the rows of each group on a worker, and run a task for each group.
+"""Gathering of the rows of each group on a worker, and a task for each group.
 
 Each part is split once, into as many pieces as there are bundles of neighbouring groups; a bundle
 is assembled from its pieces, in the order of the parts, and the tasks of its groups run on the same

@@ -1,4 +1,4 @@
-"""`lazily`: lazy predictions for Dask collections."""
+"""Lazy predictions for Dask collections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Part: some rows on a worker or in a file, and the tasks that workers run on it."""
+"""Parts of the rows, on a worker or in a file, and the tasks that workers run on a part."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ See `Workers.value`. The numbers are an array, a task that has it, or None if al
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A part of the rows: its source, and the maps to apply to it.
+    """A part of the rows: a source, and the maps that change its rows.
 
     Attributes
     ----------

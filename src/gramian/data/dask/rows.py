@@ -1,4 +1,4 @@
-"""DaskRows: rows in parts on the workers of a cluster; a pass is a graph of tasks."""
+"""Rows in parts on the workers of a cluster, where a pass is a graph of tasks."""
 
 from __future__ import annotations
 

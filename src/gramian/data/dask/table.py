@@ -1,4 +1,4 @@
-"""DaskTable: a folder of Parquet files, whose rows workers read."""
+"""Table in a folder of Parquet files, whose rows workers read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workers: a client of a cluster, the arrays sent to it, and waiting for results."""
+"""Interface to the workers of a cluster: client, arrays sent to workers, and results."""
 
 from __future__ import annotations
 

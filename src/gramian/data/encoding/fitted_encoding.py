@@ -1,4 +1,4 @@
-"""FittedEncoding: an encoding learned in one pass, and the means for its training rows."""
+"""Encoding learned in one pass, with cross-fitted target means for the training rows."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class FittedEncoding:
         smoothing : float, default=20
             Rows of the overall mean that are added to each level.
         keep : ndarray of bool of shape (n,), optional
-            Rows that count; held-out rows do not. All by default.
+            Mask of the rows to learn from, all by default; held-out rows are excluded.
         sample_bytes : int, optional
             Bytes of the sample for medians and quantiles. It never takes more than 128 MiB,
             nor has more than 100,000 rows.
@@ -122,7 +122,7 @@ class FittedEncoding:
     def training_rows(self, table: Table) -> EncodedRows:
         """Return the training rows, encoded with means that do not contain a row's own fold.
 
-        Rows that did not count are encoded like new rows.
+        Rows that `keep` excluded are encoded like new rows.
         """
         if self.folds is not None and len(self.folds) != table.num_rows:
             raise ValueError(
@@ -152,7 +152,7 @@ def _names(table: Table) -> list[str]:
 
 
 def _readings(table: Table, names: Sequence[str]) -> dict[str, ColumnReading]:
-    """Return how columns were read, if new files are not read alike by themselves."""
+    """Return how columns were read, if a new file might be read in another way."""
     pairs = [(name, table.column_readings.get(name)) for name in names]
     return {name: reading for name, reading in pairs if reading and not reading.is_canonical}
 

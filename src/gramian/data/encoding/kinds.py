@@ -22,7 +22,7 @@ class ColumnKind:
     Attributes
     ----------
     words : str
-        Its values, in the plural, for sentences.
+        Name of its values, in the plural, for messages.
     takes : callable
         Whether a type of Arrow is of this kind.
     observer : type of Observer

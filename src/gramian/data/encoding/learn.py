@@ -45,9 +45,9 @@ class Training:
     targets : ndarray of float64 of shape (n, t)
         Targets of all rows.
     keep : ndarray of bool of shape (n,)
-        Rows that count.
+        Mask of the rows to learn from.
     folds : ndarray of int8 of shape (n,)
-        Folds; -1 for rows that do not count.
+        Fold of each row; -1 for rows that `keep` excludes.
     """
 
     table: Table
@@ -59,12 +59,12 @@ class Training:
     def of(
         cls, table: Table, targets: np.ndarray, keep: np.ndarray | None, rng: RandomStream
     ) -> Training:
-        """Draw the folds.
+        """Return the training rows of a table, with random folds.
 
         Raises
         ------
         ValueError
-            If the numbers of targets and rows differ, or no row counts.
+            If there are not as many targets as rows, or `keep` excludes all rows.
         """
         n = table.num_rows
         is_kept = np.ones(n, bool) if keep is None else np.asarray(keep, bool)
@@ -83,7 +83,7 @@ class Training:
     def sample(
         self, rng: RandomStream, columns: int, sample_bytes: int | None = None
     ) -> np.ndarray:
-        """Return the increasing numbers of random rows among the rows that count."""
+        """Return the increasing indices of random rows among the kept rows."""
         count = int(self.keep.sum())
         size = SAMPLE_BYTES if sample_bytes is None else min(SAMPLE_BYTES, sample_bytes)
         sample_limit = min(SAMPLE_ROWS, max(1, size // (8 * max(1, columns))))
@@ -141,7 +141,7 @@ def _folds(count: int, rng: RandomStream) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """Result of the pass.
+    """Result of the pass: the encoding of each column, and target means without each fold.
 
     Attributes
     ----------

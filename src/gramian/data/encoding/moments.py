@@ -41,14 +41,14 @@ class Summary:
 
 
 class Moments(_Moments):
-    """Number, mean and centered sum of squares of each column, NaN left out.
+    """Number, mean and centered sum of squares of the entries of each column that are not NaN.
 
     Without NaN the result is the same as in `Standardizer.fit`, to the last bit.
     """
 
     @property
     def value_counts(self) -> np.ndarray:
-        """Numbers of each column that are not NaN."""
+        """Number of entries of each column that are not NaN."""
         return np.broadcast_to(np.asarray(self.n, dtype=np.float64), len(self.mean))
 
     def add_with_gaps(self, block: Float[np.ndarray, "b d"]) -> None:

@@ -1,4 +1,4 @@
-"""Choices that a user may make about an encoding."""
+"""Settings of an encoding that a user may choose."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Encoding: the features of each column of a table, and the rows of these features."""
+"""Encoding of the columns of a table, and the rows of features that it makes."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def remote_table(uri: str, where: str | None = None) -> Table:
 
 
 def _below(folder: RemotePath) -> list[RemotePath]:
-    """Return all files below a folder."""
+    """Return the paths of all files below a folder of an object store."""
     selector = pyarrow.fs.FileSelector(folder.place, recursive=True)
     file_paths = [info.path for info in folder.system.get_file_info(selector) if info.is_file]
     uri = folder.uri.rstrip("/")

@@ -54,7 +54,7 @@ class LinearMap:
 
     @classmethod
     def of(cls, given: Any) -> LinearMap:
-        """Return a linear map as it is, or make one of an array; a vector holds the scales."""
+        """Convert an array to a linear map: a matrix, or a vector of scales."""
         if isinstance(given, cls):
             return given
         array = np.asarray(xp.to_host(given))
@@ -92,7 +92,7 @@ class LinearMap:
         return rows.map_rows(partial(LinearRows, map_=self))
 
     def forth(self, x: Float[Array, "b d"]) -> Float[Array, "b k"]:
-        """Return mapped numbers, in their own type and on their device."""
+        """Map an array of rows; the result has its dtype and device."""
         # Mapped in the type of the rows: float64 would double the cost of float32 rows.
         array = xp.cast(xp.to_device(self.array, xp.device_of(x)), x.dtype)
         return scale_columns(x, array) if self.matrix is None else x @ array

@@ -146,7 +146,7 @@ class QuantileMap:
         return slice(None) if len(self.columns) == self.features else self.columns
 
     def scores(self, x: Float[Array, "b d"]) -> Float[Array, "b d"]:
-        """Return mapped numbers, in their own type and on their device."""
+        """Map an array of rows to normal scores, with the same dtype and device."""
         # A copy in any case: columns are replaced in place, and the block may be the user's array.
         out = np.array(xp.to_host(x), np.float64)
         # Strips stay in the cache over all steps.
@@ -160,8 +160,10 @@ class QuantileMap:
     def slopes(self, x: Float[Array, "b d"]) -> Float[Array, "b d"]:
         """Return the derivative of the map at numbers, in float64.
 
-        It is the slope of the interval between two quantiles; at a quantile, of the interval above.
-        It is zero beyond the outermost quantiles, where scores are constant, and for constant
+        The derivative is the slope of the interval between two quantiles; at a quantile, of the
+        interval above.
+        The derivative is zero beyond the outermost quantiles, where scores are constant, and for
+        constant
         features; 1 for features that are not changed.
         """
         out = np.ones(x.shape)

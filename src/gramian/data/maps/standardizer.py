@@ -113,7 +113,7 @@ class Standardizer:
         )
 
     def scale_numbers(self, numbers: Targets) -> Targets:
-        """Return mapped numbers, local or remote, computed in float64, in their own type."""
+        """Standardise local or remote numbers in float64; the result has their dtype."""
         remote = as_remote_columns(numbers)
         if remote is not None:
             return remote.on(self.apply(remote.rows)).stand_in()
@@ -251,7 +251,7 @@ class _Moments:
         self.n += block.shape[0]
 
     def finish(self, eps: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return mean, scale and the numbers of constant columns."""
+        """Return mean, scale and the indices of constant columns."""
         mean, scale = self.origin + self.mean, np.sqrt(self.squares / self.n)
         # What varies less than the rounding of its mean is rounding itself: dividing by it would
         # blow up noise.
@@ -259,7 +259,7 @@ class _Moments:
 
 
 def check_range(scale: np.ndarray, names: tuple[str, ...] | None) -> None:
-    """Raise ValueError, with the name, for a column whose scale overflowed."""
+    """Raise ValueError for a column whose scale overflowed, with the name of the column."""
     bad = np.flatnonzero(~np.isfinite(scale))
     if len(bad):
         column = int(bad[0])

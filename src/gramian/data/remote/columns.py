@@ -1,4 +1,4 @@
-"""RemoteColumns: targets or weights that are stored with remote rows."""
+"""Targets or weights that are stored with remote rows, on the workers of a cluster."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ MOST_TAKEN = 1 << 20
 class RemoteColumns:
     """Numbers that are stored with remote rows, in place of an array of shape (n, t) or (n,).
 
-    They have the attributes that a fit of remote rows needs of targets and weights: shape, type and
+    Remote columns have the attributes that a fit of remote rows needs of targets and weights:
+    shape, type and
     sums. Indexing by rows gathers some numbers in memory. A pass over rows reads them with the
     rows.
 
@@ -81,7 +82,7 @@ class RemoteColumns:
         return reshaped_columns
 
     def stand_in(self) -> RowNumbers:
-        """Return itself with the type of the array that it replaces, for type checkers."""
+        """Return self, which type checkers then take for the array that it replaces."""
         return cast("Array", self)
 
     def part(self, index: Int[Array, " k"]) -> Any:
@@ -127,7 +128,7 @@ class RemoteColumns:
         return self.rows.fold(Look(), size=default_block_size(self.rows))
 
     def positive(self) -> Int[Array, " k"]:
-        """Return the row numbers of positive entries, 8 bytes for each."""
+        """Return the row indices of positive entries, 8 bytes for each."""
         row_numbers: Array = self.rows.fold(Positive(), size=default_block_size(self.rows))
         return row_numbers
 

@@ -1,4 +1,4 @@
-"""FileStamp: size and time of a file, to detect changes during a fit."""
+"""Size and time of a file, which reveal a change during a fit."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def _inode(status: os.stat_result) -> tuple[int, int]:
 
 
 def _is_open(inode: tuple[int, int]) -> bool:
-    """Return whether this process has a file open; mapped files are open.
+    """Return whether this process has a file open, as it has mapped files.
 
     Cost: a microsecond for each open file. Windows has no list of open files, but does not allow to
     remove or replace a mapped file.

@@ -1,4 +1,4 @@
-"""`prefetch`: compute the next item while the present one is used."""
+"""Computation of the next item of an iterator while the present item is used."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Item = TypeVar("Item")
 
 
 def prefetch(items: Iterator[Item]) -> Iterator[Item]:
-    """Yield the items of an iterator, computing one in advance in another thread.
+    """Yield the items of an iterator, and compute the next item in another thread.
 
     Parameters
     ----------

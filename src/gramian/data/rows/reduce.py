@@ -32,7 +32,7 @@ class Rowwise(Protocol):
 
 
 class BlockReduction(ABC, Generic[Result]):
-    """Reduction of blocks by `RowSource.fold`: a result for each block, and a merge of results.
+    """Base of reductions by `RowSource.fold`, which compute and merge the results of blocks.
 
     It supports plain pickle, and contains no unrelated data, because it may be sent to the machines
     of the rows.
@@ -75,7 +75,7 @@ class Sum(BlockReduction[Array]):
 
 @dataclass(frozen=True, eq=False)
 class Shifted(BlockReduction[Result]):
-    """Fold of a part of the rows, with row numbers that count from the first of all rows.
+    """Reduction of a part of the rows, with row numbers that start at the first of all rows.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class Shifted(BlockReduction[Result]):
     first: int
 
     def __call__(self, start: int, block: Array, *rowwise: Any) -> Result:
-        """Fold one block, with its row number among all rows."""
+        """Reduce one block, with the number of its first row among all rows."""
         return self.fn(self.first + start, block, *rowwise)
 
     def merge(self, a: Result, b: Result) -> Result:
@@ -96,13 +96,13 @@ class Shifted(BlockReduction[Result]):
         return self.fn.merge(a, b)
 
     def add(self, total: Result, start: int, block: Array, *rowwise: Any) -> Result:
-        """Add one block, with its row number among all rows."""
+        """Add one block, with the number of its first row among all rows."""
         return self.fn.add(total, self.first + start, block, *rowwise)
 
 
 @dataclass(frozen=True)
 class RowIndex:
-    """The row numbers first, ..., first + n - 1: sliced like an array of shape (n,), never stored.
+    """Row numbers first, ..., first + n - 1, which are sliced like an array but never stored.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ class RowIndex:
         return xp.int64
 
     def double(self) -> RowIndex:
-        """Return itself: its numbers are whole numbers."""
+        """Return self, because row numbers are integers."""
         return self
 
     def __len__(self) -> int:

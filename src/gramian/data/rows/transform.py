@@ -14,7 +14,7 @@ from .base import RowSource, check_local
 
 
 class Blockwise(RowSource):
-    """Base of row sources that change each block of another one as it is read.
+    """Base of row sources that change each block of another source when the block is read.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class Blockwise(RowSource):
 
 
 class Cast(Blockwise):
-    """The same rows in another floating-point type.
+    """Row source that converts the rows of another source to another floating-point type.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class Cast(Blockwise):
             raise ValueError(f"dtype must be float32 or float64, got {dtype}")
 
     def change(self, block: Float[Array, "b d"]) -> Float[Array, "b d"]:
-        """Convert; see `Blockwise.change`."""
+        """Convert a block to the dtype; see `Blockwise.change`."""
         return cast(block, self.dtype)
 
 

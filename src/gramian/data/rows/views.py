@@ -1,4 +1,4 @@
-"""Some rows, or some columns, of another row source."""
+"""Row sources of some rows, or of some columns, of another row source."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class Table(ABC):
 
     @property
     def row_numbers(self) -> str:
-        """Which row has which number in messages."""
+        """Text that says how messages number the rows."""
         return "the header line is row 1" if self.first_row else "the first row is row 0"
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""How a column of text was read, which a model stores, and its values that were not read."""
+"""Description of how a column of text is read, and of the texts that cannot be read."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class ColumnReading:
 
     @property
     def is_canonical(self) -> bool:
-        """Whether inference reads new files of this kind alike."""
+        """Whether a new file is read in the same way without this description."""
         return self.name in CANONICAL_READINGS and self.mark is None and not self.gaps
 
     @property

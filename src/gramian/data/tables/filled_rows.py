@@ -1,4 +1,4 @@
-"""`FilledRows`: rows of numbers whose gaps are filled with the medians of training."""
+"""Rows of numbers whose gaps are filled with the medians of the training rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .new_values import NewValues
 
 
 class FilledRows(Blockwise):
-    """Rows whose gaps are filled as the rows go by, and reported once.
+    """Row source whose gaps are filled when rows are read, and reported once.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""`FilteredTable`: some rows of a table, such as those that have a target."""
+"""Table of some rows of another table, such as the rows with a target."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ListColumns: a table whose columns of lists are split into columns of numbers."""
+"""Table whose columns of lists are split into columns of numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`NewValues`: gaps and levels of new rows that the training rows did not have."""
+"""Counts of gaps and levels of new rows that the training rows did not have."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ SEPARATOR_NAMES = {
 
 @dataclass(frozen=True)
 class ReadOptions:
-    r"""Options for reading a table of text; the others are detected.
+    r"""Options for reading a table of text; options that are not given are detected.
 
     `types` and `missing` also apply to frames and other files; their other values are read as they
     are.
@@ -98,7 +98,7 @@ class ReadOptions:
         return replace(self, strict=False, columns={}, labels=None, is_stored=True)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the options of a model, for JSON; those left out are not there."""
+        """Return the given options as a dictionary for JSON."""
         values = {name: getattr(self, name) for name in STORED_OPTIONS}
         return {name: value for name, value in values.items() if value not in (None, (), 0, {})
                 or value is False}  # fmt: skip
@@ -112,7 +112,7 @@ class ReadOptions:
 
     @classmethod
     def of(cls, read: ReadLike) -> ReadOptions:
-        """Return options that are given as a mapping, or not at all.
+        """Convert a mapping, or None, to options.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Pieces: tables that are read from front to back, and rows gathered from them in one pass."""
+"""Tables that are read from front to back, piece after piece."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BATCH_NUMBERS = 1 << 18
 
 
 class Pieces(ABC):
-    """A table in pieces, such as the row groups of some files, that follow each other.
+    """A table in consecutive pieces, such as the row groups of some files.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class Pieces(ABC):
         size : int
             Largest number of rows of a batch.
         pieces : sequence of int, optional
-            Numbers of the pieces, increasing; all of them by default.
+            Indices of the pieces, increasing; all pieces by default.
         """
 
 

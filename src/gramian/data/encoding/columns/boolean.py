@@ -66,7 +66,7 @@ def _zero_or_one(column: pa.Array) -> np.ndarray:
 
 @column_kind("boolean", "booleans", pa.types.is_boolean)
 class BooleanObserver(Observer):
-    """Learns whether booleans vary, and what fills their gaps."""
+    """Observer of booleans, which learns whether they vary and which value fills gaps."""
 
     measured = 1
 

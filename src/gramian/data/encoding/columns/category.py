@@ -37,7 +37,7 @@ def _is_category(type_: pa.DataType) -> bool:
 
 @column_kind("category", "text or categories", _is_category)
 class CategoryObserver(Observer):
-    """Counts levels, and chooses between one column each and means.
+    """Observer of categories, which counts levels and chooses their encoding.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Values for missing numbers."""
+"""Replacement of missing numbers, and marks of the gaps."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Gaps:
         return (f"{name} missing",) if self.count else ()
 
     def note(self, gaps: np.ndarray, name: str, part: Part) -> None:
-        """Count gaps for the report of new rows if there were none in training."""
+        """Count the gaps of new rows, for a warning, if the training rows had no gaps."""
         if not self.count and part.new_values is not None:
             part.new_values.add_gaps(name, gaps)
 

@@ -81,7 +81,7 @@ class Ordered(ColumnEncoding):
 
 @column_kind("ordered", "ordered categories", lambda type_: are_categories(type_) and type_.ordered)
 class OrderedObserver(Observer):
-    """Learns the order of levels from the categories that the column declares."""
+    """Observer of ordered categories, whose order the column declares."""
 
     measured = 1
 

@@ -10,7 +10,7 @@ MOST_BYTES = 1 << 26
 
 
 class TooMany(ValueError):
-    """The levels are too many, or too long, to be kept in memory."""
+    """Error for levels that are too many, or too long, to be kept in memory."""
 
 
 class Tally:
@@ -33,7 +33,7 @@ class Tally:
     def add(
         self, texts: list[str | None], index: np.ndarray, targets: np.ndarray, folds: np.ndarray
     ) -> None:
-        """Count some rows.
+        """Count the levels of some rows, and add their targets.
 
         Parameters
         ----------

@@ -90,7 +90,7 @@ class TargetMeans(ColumnEncoding):
 
     @property
     def column_levels(self) -> list[int]:
-        """Numbers of the levels that have a column."""
+        """Indices of the levels that have a column."""
         is_frequent = self.counts >= COLUMN_ROWS
         frequent: list[int] = np.flatnonzero(is_frequent).tolist() if self.has_columns else []
         return frequent
