@@ -1,4 +1,4 @@
-"""Root: factor R'R = K_mm, to the precision of the products."""
+"""Factorisation R'R = K_mm, to the precision of the products."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Root:
         The rest of R, by columns. The last m - q landmarks are combinations of the first q, to
         rounding.
     order : Array of shape (m,), or None
-        Numbers of the landmarks in pivot order; None for their own order with q = m.
+        Indices of the landmarks in pivot order; None if q = m and the given order stays.
     """
 
     T: Float[Array, "q q"]
@@ -87,7 +87,7 @@ class Root:
 
 
 def _leading_rows(P: Array, q: int) -> tuple[Array, Array]:
-    """Split the first q rows into their first q columns and the others, contiguous in memory."""
+    """Split the first q rows into the first q columns and the other columns, both contiguous."""
     m = len(P)
     flat = P.T.reshape(-1)
     for j in range(0, m if q < m else 0, COLUMNS_AT_ONCE):

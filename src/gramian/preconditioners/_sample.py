@@ -1,4 +1,4 @@
-"""Samples of rows for EigenPro: one for the eigenvectors, a fresh one for their residual."""
+"""Samples of rows for EigenPro, one for eigenvectors, and one for the residual of these."""
 
 from __future__ import annotations
 
@@ -79,11 +79,11 @@ class ResidualMatrix:
         return ResidualMatrix(self.G, self.B * xp.cast_like(factors, self.B))
 
     def diagonal(self) -> float:
-        """Return the largest entry of the diagonal."""
+        """Return the largest diagonal entry of the residual matrix."""
         return float((xp.diagonal(self.G) - xp.square(self.B).sum(axis=1)).max())
 
     def largest(self, rng: RandomStream) -> float:
-        """Return the largest eigenvalue over the number of rows, at least zero."""
+        """Return the largest eigenvalue of the residual matrix over its number of rows, or 0."""
         start = xp.cast_like(rng.standard_normal((len(self.G), 1), self.G.dtype), self.G)
         # The matrix is never formed: the product with its low-rank part is cheaper.
         value = largest_eigenvalue(lambda v: self.G @ v - self.B @ (self.B.T @ v), start)

@@ -1,4 +1,4 @@
-"""BlockCholesky: inverse of the system between the rows of each block, zero elsewhere."""
+"""Preconditioner that inverts the system within each block of rows, and ignores the rest."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from .jitter import least_jitter
 class BlockCholesky:
     r"""Inverse of :math:`D = \mathrm{blockdiag}(K_i + \mathrm{ridge}_i)`.
 
-    It is exact if the kernel vanishes between blocks. Factors are computed in float64, because the
+    The inverse is exact if the kernel vanishes between blocks. Factors are computed in float64,
+    because the
     ridge may be below the rounding of float32, and stored in float64 or rounded to float32: R'R
     stays positive definite after any rounding, in half of the memory and, because a solve reads the
     factors, in a quarter of the time. Rounding moves R'R by about eps sqrt(s) of its norm, like
@@ -68,11 +69,11 @@ class BlockCholesky:
         return self.half(self.half_T(g))
 
     def half_T(self, g: Float[Array, "n t"]) -> Float[Array, "n t"]:
-        """Solve R' x = g, in the dtype of `g`."""
+        """Solve R' x = g in the dtype of `g`, with R the Cholesky factor of each block."""
         return self._solve(g, transpose=True)
 
     def half(self, g: Float[Array, "n t"]) -> Float[Array, "n t"]:
-        """Solve R x = g, in the dtype of `g`."""
+        """Solve R x = g in the dtype of `g`, with R the Cholesky factor of each block."""
         return self._solve(g, transpose=False)
 
     def _solve(self, g: Array, *, transpose: bool) -> Array:
@@ -88,7 +89,7 @@ class BlockCholesky:
 
 
 def factorise_(A: Float[Array, "s s"]) -> Float[Array, "s s"]:
-    """Replace the upper triangle by its Cholesky factor, and return it; add a jitter if needed.
+    """Replace the upper triangle by the Cholesky factor, with a jitter if needed, and return it.
 
     An approximation may change the matrix a little: a matrix that is indefinite by rounding, with
     a ridge of that size, gets the least jitter for which the factorisation succeeds.

@@ -1,4 +1,4 @@
-"""BlockLowRank: inverse of F F' everywhere, plus the residual within each block."""
+"""Preconditioner that inverts F F' plus the rest of the system within each block of rows."""
 
 from __future__ import annotations
 

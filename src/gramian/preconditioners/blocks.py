@@ -1,4 +1,4 @@
-"""Disjoint blocks of rows that are neighbors in the kernel's coordinates, and K between them."""
+"""Disjoint blocks of rows that are near by the kernel's distance, and the entries of K in them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Eigenpairs of a subsample: numbers of rows and pairs, computation and flattening."""
+"""Eigenpairs of a subsample: choice of its size and of their number, computation, flattening."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def uses_subspace(s: int, k: int) -> bool:
 def automatic_subsample(n: int, memory_bytes: int) -> int:
     """Return the size s of the subsample of n rows.
 
-    It is 2,000, or 5,000 from 100,000 rows on, and takes at most half of the memory.
+    The size is 2,000, or 5,000 from 100,000 rows on, and takes at most half of the memory.
     """
     automatic = SMALL_SAMPLE if n < MANY_ROWS else LARGE_SAMPLE
     return min(n, automatic, max(10, math.isqrt(memory_bytes // (2 * BYTES_PER_PAIR))))

@@ -1,4 +1,4 @@
-"""EigenProFactor: flattened top of a kernel's spectrum, and the step lengths for it."""
+"""Preconditioner of EigenPro, which reduces the largest eigenvalues, and its step lengths."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class EigenProFactor:
     ----------
     points : RowSource of shape (s, d)
     index : Array of shape (s,)
-        Row numbers of the points.
+        Indices of the points among the rows.
     vectors : Array of shape (s, q)
         The matrix U, float64.
     values : Array of shape (q + 1,)
@@ -150,7 +150,7 @@ class EigenProFactor:
         Parameters
         ----------
         K : KernelOperator of shape (n, m)
-            Its columns are not used.
+            The columns of the operator are not used.
         subsample, rank : int, optional
             The numbers s of rows and q of eigenpairs; automatic if None.
         exponent : float, default=0.95
@@ -223,7 +223,8 @@ class EigenProFactor:
     def step(self, batch: int, decay: float | int = 0.0) -> float:
         """Return the step per row of a batch; twice this step may diverge.
 
-        It is 1.5 / (beta + (batch - 1) (top + decay)): theorem 4 of [1]_, see the class docstring,
+        The step is 1.5 / (beta + (batch - 1) (top + decay)): theorem 4 of [1]_, see the class
+        docstring,
         has 1, and the limit of stability is 2. It is at most `longest`.
         """
         step = STEP_FACTOR / (self.beta + (batch - 1) * (self.top + float(decay)))

@@ -1,4 +1,4 @@
-"""FalkonFactor: the two triangular factors of FALKON, in the memory of one matrix."""
+"""Preconditioner of FALKON: two triangular factors, stored in the memory of one matrix."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ class FalkonFactor:
         return cls(xp.to_device(T, device), xp.to_device(diagonal[:, None], device), order, lam)
 
     def solve_T(self, b: Float[Array, "q t"]) -> Float[Array, "m t"]:
-        """Return T⁻¹ b, with zeros for removed landmarks."""
+        """Return T⁻¹ b for all landmarks, with zeros for removed landmarks."""
         # The triangle below the diagonal is T' over its diagonal, so b is divided first.
         x = la.solve_triangular(
             self.triangles, b / self.diagonal, lower=True, transpose=True, unit=True
@@ -230,7 +230,7 @@ class FalkonFactor:
         return out
 
     def solve_Tt(self, b: Float[Array, "m t"]) -> Float[Array, "q t"]:
-        """Return T'⁻¹ b of the landmarks in T."""
+        """Return T'⁻¹ b, from the rows of b that belong to the landmarks in T."""
         if self.order is not None:
             b = b[self.order[: len(self.diagonal)]]
         x = la.solve_triangular(self.triangles, b, lower=True, transpose=False, unit=True)
@@ -245,7 +245,7 @@ class FalkonFactor:
         return la.solve_triangular(self.triangles, b, lower=False, transpose=True)
 
     def to_coef(self, beta: Float[Array, "q t"]) -> Float[Array, "m t"]:
-        """Return the coefficients T⁻¹ A⁻¹ beta."""
+        """Return the coefficients T⁻¹ A⁻¹ beta of coordinates beta."""
         return self.solve_T(self.solve_A(beta))
 
     def from_values(self, values: Float[Array, "m t"]) -> Float[Array, "q t"]:
@@ -350,9 +350,10 @@ def _scale_columns(P: Array, S: Array, weight: Array | None) -> None:
 
 
 def _automatic_penalty(P: Array, S: Array, problem: NystromProblem) -> float:
-    """Return the least penalty, at least the problem's, for which m landmarks are reliable.
+    """Return the smallest penalty, not below the problem's, for which m landmarks are reliable.
 
-    The landmarks determine as many directions as the effective dimension only if it is well below
+    The landmarks determine as many directions as the effective dimension only if this dimension is
+    well below
     m; the larger their share of all rows, the closer to m it may be.
     """
     q, m = len(P), len(P) + S.shape[1]

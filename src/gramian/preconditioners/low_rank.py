@@ -1,4 +1,4 @@
-"""LowRankInverse: inverse of a diagonal plus F F', applied in two thin products."""
+"""Preconditioner that inverts a diagonal plus F F' by two products with thin matrices."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class LowRankInverse:
 
 @dataclass(frozen=True)
 class InverseOfEach:
-    """Inverses with one F, and a ridge for each of several columns.
+    """Inverses with a common F, and a ridge for each of several columns.
 
     Attributes
     ----------
