@@ -1,4 +1,4 @@
-"""direct_path: solutions of the full problem at many penalties, with a factorisation for each."""
+"""Solutions of the full problem at many penalties, with a factorisation for each penalty."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""FullPath: the full problem at several penalties together, by conjugate gradient."""
+"""Conjugate gradient on the full problem at several penalties together."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Inverse(Protocol):
 
 @dataclass(frozen=True)
 class SharedFactor:
-    """Preconditioners of several penalties with the same F, applied in two products with it.
+    """Preconditioners of several penalties with a common F, applied by two products with F.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class SharedFactor:
 
 @dataclass(frozen=True)
 class FullPath:
-    r"""Systems (K + N penalty W⁻¹) coef = y for p penalties, which share their products.
+    r"""Systems (K + N penalty W⁻¹) coef = y for p penalties, which share products with K.
 
     A product of K with p t columns costs little more than with one column, because the entries are
     computed once.
@@ -92,7 +92,7 @@ class FullPath:
     Cost per iteration: n² / 2 kernel evaluations, 4 n operations per column, and the cost of the
     preconditioner.
 
-    The recursive residual is not corrected by a true one, so that float32 rows do not support
+    The residual is updated, never recomputed, and accumulates rounding: float32 rows do not support
     penalties below 1e-2 / N, see `least_penalty`.
 
     References

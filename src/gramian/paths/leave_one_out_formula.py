@@ -19,7 +19,7 @@ SHIFT_NUMBERS = 1 << 20
 
 @dataclass(frozen=True, eq=False)
 class Spectrum:
-    r"""Eigenvectors of a kernel matrix of weighted rows.
+    r"""Eigendecomposition of a kernel matrix, from which leave-one-out errors are computed.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""nystrom_path: a Nystrom problem at many penalties, from one pass over the kernel matrix."""
+"""Solutions of a Nystrom problem at many penalties, from one pass over the kernel matrix."""
 
 from __future__ import annotations
 

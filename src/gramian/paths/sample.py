@@ -1,4 +1,4 @@
-"""Sample: training and held-out rows in memory; fit_sample: the best penalty of a kernel."""
+"""Fit of a kernel to a sample of rows, at the best penalty for held-out rows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LARGEST_LOSS_RATIO = 1.5
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Rows to learn from, in random order, and held-out rows to choose with.
+    """Training rows, in random order, and held-out rows, both in memory.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ def squared_loss(
 
 @dataclass(frozen=True, eq=False)
 class SampleFit:
-    """Best penalty of one kernel on a sample, with its fit.
+    """Fit of a kernel to a sample at the best of several penalties.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ class SampleFit:
     coef : Array of shape (m, t)
         Coefficients in float64.
     losses : tuple of (penalty, loss)
-        The complete path.
+        All penalties that were tried, with their losses.
     total : float
         Sum N of the weights; N times the penalty is added to the diagonal of K.
     values : Array of shape (v, t)
