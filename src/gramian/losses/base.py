@@ -1,4 +1,4 @@
-"""Loss: the cost of a prediction for a target, with its slope and curvature."""
+"""Base class of losses: cost of a prediction for a target, with slope and curvature."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Loss(ABC):
 
     @abstractmethod
     def constant(self, y: Float[Array, "n t"], weights: Float[Array, " n"]) -> Float[Array, " q"]:
-        """Return the constant prediction of least loss; the model is added to it."""
+        """Return the constant prediction with the smallest loss, to which the model is added."""
 
     @abstractmethod
     def values(self, f: Float[Array, "n q"], y: Float[Array, "n t"]) -> Float[Array, "n c"]:
@@ -85,16 +85,22 @@ class Loss(ABC):
 
     @abstractmethod
     def slopes(self, f: Float[Array, "n q"], y: Float[Array, "n t"]) -> Float[Array, "n q"]:
-        """Return the derivatives with respect to f."""
+        """Return the first derivatives of the loss with respect to f."""
 
     @abstractmethod
     def curvatures(self, f: Float[Array, "n q"], y: Float[Array, "n t"]) -> Float[Array, "n q"]:
-        """Return the second derivatives, at least 0; their diagonal if outputs are coupled."""
+        """Return the second derivatives, at least 0.
+
+        If outputs are coupled, they are the diagonal entries of a matrix for each row.
+        """
 
     def curvature_product(
         self, f: Float[Array, "n q"], y: Float[Array, "n t"], z: Float[Array, "n q"]
     ) -> Float[Array, "n q"]:
-        """Return the product of each row's second derivative, a matrix if coupled, with z."""
+        """Return, for each row, the product of the second derivative with z.
+
+        For coupled outputs the second derivative is a matrix.
+        """
         return self.curvatures(f, y) * z
 
     def smooth_kink(self: LossType, share: float) -> LossType:
@@ -117,7 +123,7 @@ losses: Registry[Loss] = Registry("loss")
 
 
 def weighted_mean(y: Float[Array, "n t"], weights: Float[Array, " n"]) -> Float[Array, " t"]:
-    """Return the mean of each column."""
+    """Return the weighted mean of each column."""
     return (weights[:, None] * y).sum(axis=0) / weights.sum()
 
 
@@ -133,7 +139,7 @@ def weighted_quantile(
 
 
 def weighted_median(y: Float[Array, "n t"], weights: Float[Array, " n"]) -> Float[Array, " t"]:
-    """Return the lower median of each column."""
+    """Return the lower weighted median of each column."""
     return xp.stack([weighted_quantile(column, weights, 0.5) for column in y.T])
 
 

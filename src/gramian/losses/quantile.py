@@ -17,7 +17,7 @@ from .links import IDENTITY, SORTED, Link
 class Quantile(Loss):
     r"""The pinball loss: :math:`\tau` times errors below the target, :math:`1 - \tau` above.
 
-    Its minimiser has a share :math:`\tau` of the targets below it. Each of several levels has an
+    The minimiser has a share :math:`\tau` of the targets below it. Each of several levels has an
     output, and predictions are sorted, so that they do not cross.
 
     Use it for values that a share of all cases does not exceed, and for the median. It is the
