@@ -21,7 +21,7 @@ from ..kernels import Kernel
 
 @dataclass(frozen=True, eq=False)
 class OneSide:
-    """The side of a kernel matrix in memory, with the engine and the kernel.
+    """Base of functions of a block of rows, with the other side of the matrix in memory.
 
     Attributes
     ----------
@@ -141,7 +141,7 @@ class RowProduct:
 
 @dataclass(frozen=True, eq=False)
 class Entries(OneSide):
-    """K itself, for `RowSource.map`; row numbers are an argument if the rows are also columns.
+    """Rows of K, for `RowSource.map`; row numbers are an argument if the rows are also columns.
 
     Attributes
     ----------

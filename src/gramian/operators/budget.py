@@ -1,4 +1,4 @@
-"""Budget: numbers of rows to keep in memory and to stream, within a memory limit."""
+"""Choice of how many rows to keep in memory and to stream, within a memory limit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STRIP_COPIES = 6
 def strip_rows(m: int, itemsize: int, memory_bytes: int) -> int:
     """Return the number of rows of a strip with m columns.
 
-    They are 16 MiB of entries, or m rows if that is more; fewer if memory requires it.
+    A strip has 16 MiB of entries, or m rows if these are more; fewer if memory requires it.
     """
     row = m * itemsize
     # A QR factorisation of fewer rows than columns spends its time on the triangle, not on the
@@ -81,7 +81,7 @@ class Budget:
         return int(max(1, min(size, self.engine.largest_block)))
 
     def resident_rows(self, n: int) -> int:
-        """Return the number of rows for half of the memory: a power of two, at most about n."""
+        """Return the number of rows that fit half of the memory, a power of two up to about n."""
         if not self.holds(1):
             raise ValueError(
                 f"one row and the workspace of {self.engine} need "

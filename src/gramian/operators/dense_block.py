@@ -1,4 +1,4 @@
-"""DenseBlock: the stored entries of a small operator, for several products."""
+"""Stored entries of a small operator, for several products."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class DenseBlock:
 
     @property
     def T(self) -> DenseBlock:
-        """The transpose."""
+        """The transposed matrix."""
         return DenseBlock(self.entries.T)
 
     def __getitem__(self, key: Any) -> DenseBlock:

@@ -97,7 +97,7 @@ class Factors:
         return self._times(self.left, self._sum_products(self.right, xp.to_float64(v)))
 
     def _sum_products(self, blocks: tuple[Kept, ...], v: Array) -> Array:
-        """Return the product of a transposed factor."""
+        """Return the product of a transposed factor with vectors."""
 
         def add(total: Array, block: Kept, rows: slice) -> None:
             total += block.transposed_times(v[rows])
@@ -105,7 +105,7 @@ class Factors:
         return self._over(blocks, add, v.shape[1])
 
     def _times(self, blocks: tuple[Kept, ...], w: Array) -> Array:
-        """Return the product of a factor."""
+        """Return the product of a factor with vectors."""
         block_products = run(min(self.threads, len(blocks)), lambda block: block.times(w), blocks)
         return xp.concat(list(block_products))
 

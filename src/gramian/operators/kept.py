@@ -37,7 +37,7 @@ class Kept(ABC):
 
     @abstractmethod
     def of(self, kernel: Kernel, rows: RowSource, cols: RowSource) -> Kept | None:
-        """Return the stored entries of these rows and columns; None if they are not stored."""
+        """Return the stored entries of given rows and columns; None if they are not stored."""
 
     @abstractmethod
     def product(self, v: Float[Array, "m t"]) -> Float[Array, "n t"]:
@@ -55,7 +55,7 @@ class Kept(ABC):
 
 @dataclass(frozen=True, eq=False)
 class KeptMatrix(Kept):
-    """All entries.
+    """All stored entries of a kernel matrix.
 
     Attributes
     ----------
@@ -133,7 +133,7 @@ class KeptMatrix(Kept):
         return len(self.entries) if self.row_index is None else len(self.row_index)
 
     def _parts(self) -> list[StoredRows]:
-        """Return ranges of the rows for the workers."""
+        """Divide the rows into ranges for the worker threads."""
         bounds = bounds_of(self._count, 1, PARTS_PER_THREAD * default_threads())
         return [StoredRows(self.entries, self.row_index, part, self.compiled) for part in bounds]
 
@@ -158,7 +158,7 @@ class KeptTriangle(Kept):
     def build(
         cls, kernel: Kernel, rows: RowSource, X: Float[Array, "n d"], engine: Engine
     ) -> KeptTriangle:
-        """Evaluate the entries for rows in memory. Cost: n² / 2 + 128 n kernel evaluations."""
+        """Evaluate and store the lower triangle. Cost: n² / 2 + 128 n kernel evaluations."""
         strips = []
         for first in range(0, len(X), STRIP_ROWS):
             last = min(first + STRIP_ROWS, len(X))
@@ -203,7 +203,7 @@ def triangle_entries(n: int) -> int:
 
 
 def numbers_in(whole: RowSource, part: RowSource) -> Int[Array, " k"] | None:
-    """Return the numbers in `whole` of the rows of another source; None if they are unknown."""
+    """Return the indices in `whole` of the rows of another source; None if they are unknown."""
     if not isinstance(part, Subset | Complement):
         return None
     inner = None if part.rows is whole else numbers_in(whole, part.rows)

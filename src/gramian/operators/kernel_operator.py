@@ -1,4 +1,4 @@
-"""KernelOperator: a kernel, two sets of rows and an engine that together behave like a matrix."""
+"""Kernel operator: a kernel, two sets of rows and an engine that behave like a matrix."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ class KernelOperator(Streaming):
         return self._product(vector)
 
     def row_product(self, v: Float[Array, "m t"]) -> RowProduct | None:
-        """Return ``K @ v`` as a function of the rows, which may then be others of the same kind.
+        """Return a function that computes k(rows, cols) v for any rows with the same features.
 
         Of few rows, a call costs little more than their kernel evaluations. None if a side is
         remote, the engine computes on a device, or the columns exceed the budget.
@@ -280,7 +280,7 @@ class KernelOperator(Streaming):
         )
 
     def at(self, index: Int[Array, " k"]) -> KernelOperator:
-        """Return the operator of some rows, by increasing numbers; remote rows stay remote."""
+        """Return the operator of the rows at increasing indices; remote rows stay remote."""
         return replace(self, rows=subset(self.rows, index))
 
     def columns(self, j: Int[Array, " k"] | slice) -> KernelOperator:
@@ -346,7 +346,7 @@ class KernelOperator(Streaming):
         return self.on_device(data.gather_rows(self.rows, index, self.host_bytes))
 
     def with_factors(self, most_bytes: int) -> KernelOperator:
-        """Return this operator with its factors in memory, if it has any and they fit.
+        """Return this operator with factors of K in memory, if K has factors and they fit.
 
         Bilinear kernels of wide sparse rows have factors. Products and `normal` multiply by them:
         they contain only the columns in which the points have entries, so that later passes do not

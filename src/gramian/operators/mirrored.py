@@ -1,4 +1,4 @@
-"""mirror_products: the kernel matrix of rows with themselves, each pair evaluated once."""
+"""Kernel matrix of rows with themselves, for which each pair is evaluated once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""StoredRows: products with stored entries, by compiled code or NumPy."""
+"""Products with stored entries, by compiled code or NumPy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COMPILED_TARGETS = 16
 
 @dataclass(frozen=True, eq=False)
 class StoredRows:
-    """A range of rows of a matrix in memory.
+    """A range of rows of a stored kernel matrix.
 
     Attributes
     ----------

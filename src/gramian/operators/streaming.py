@@ -1,4 +1,4 @@
-"""Streaming: computes the products of a kernel operator block by block."""
+"""Products of a kernel operator, computed block by block."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ GRADIENT_COPIES = 3
 class CostMeter:
     """Counter of kernel evaluations, a cost that does not depend on the hardware.
 
-    It also stores the block size that fits a device, after a block has exceeded its memory.
+    The meter also stores the block size that fits a device, after a block has exceeded its memory.
     """
 
     evaluations: int = 0
