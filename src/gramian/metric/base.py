@@ -1,4 +1,4 @@
-"""Metric: an algorithm that learns a linear map of the features, and its result."""
+"""Base classes of metrics, which learn a linear map of the features."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .sampling import draw_sample
 
 @dataclass(frozen=True)
 class Round:
-    """Round of learning, with the error of its predictor.
+    """Round of learning a metric, with the error of the predictor that uses it.
 
     Attributes
     ----------
@@ -83,7 +83,10 @@ def check_shares(importances: Array) -> None:
 
 
 class Metric(ABC):
-    """An algorithm that learns a metric. Its fields are hyperparameters, not state."""
+    """An algorithm that learns a metric.
+
+    The fields of a metric are hyperparameters, not state.
+    """
 
     @abstractmethod
     def learn(
@@ -168,7 +171,7 @@ class SampledMetric(Metric):
         rng: RandomStream,
         engine: str | Engine = "auto",
     ) -> LearnedMetric:
-        """Learn a map of the features from a sample; `learn` draws it."""
+        """Learn a map of the features from a sample that `learn` has drawn."""
 
 
 metrics: Registry[Metric] = Registry("metric", {"rfm": "learned", "xrfm": "learned"})

@@ -1,4 +1,4 @@
-"""LengthscaleDescent: lengthscales, penalty and landmarks of a Nystrom fit by gradient descent.
+"""Gradient descent on the lengthscales, penalty and landmarks of a Nystrom fit.
 
 The method of [1]_, with few landmarks. Departures:
 
@@ -51,7 +51,7 @@ ADAM_EPSILON = 1e-8
 
 @dataclass(frozen=True, eq=False)
 class DescentState:
-    """State of the descent.
+    """State of the gradient descent: number of steps, parameters and error.
 
     Attributes
     ----------
@@ -263,7 +263,7 @@ class _Adam:
         return cls(parameters, first, second, rate)
 
     def step(self, gradients: list[np.ndarray]) -> None:
-        """Move the parameters, which may be fewer than the gradients."""
+        """Take a step: move the parameters against the gradients."""
         self.count += 1
         # Both means start at zero, and are too small at first.
         bias_first, bias_second = (1 - beta**self.count for beta in ADAM_BETAS)
@@ -281,7 +281,7 @@ class _Frame:
     unit: np.ndarray
 
     def rows(self, X: Array, Y: Array, weights: Array | None, size: float) -> Rows:
-        """Return rows in standard deviations from the mean, with targets in units of `size`."""
+        """Return rows as standard deviations from the mean, with targets in units of `size`."""
         w = np.ones(len(X)) if weights is None else _double(weights)
         return Rows((_double(X) - self.mean) / self.unit, _double(Y) / size, w)
 

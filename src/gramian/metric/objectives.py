@@ -56,7 +56,7 @@ class Rows:
 
     @property
     def root(self) -> Float[np.ndarray, "n 1"]:
-        """Roots of the weights."""
+        """Square roots of the weights."""
         root: np.ndarray = np.sqrt(self.weights)[:, None]
         return root
 
@@ -171,7 +171,8 @@ class NystromFit:
     def complexity(self) -> tuple[float, Parameters]:
         """Return the complexity-penalised objective, per row and target, and its gradients.
 
-        It is the sum of three terms: the data fit |W^(1/2) (f(X) - Y)|² + N penalty |f|² at its
+        The objective is the sum of three terms: the data fit |W^(1/2) (f(X) - Y)|² + N penalty |f|²
+        at its
         minimum; the effective dimension; and the trace of W K over N penalty missed by the
         landmarks, times the mean data fit.
 
@@ -220,7 +221,7 @@ class NystromFit:
     def _gradients(
         self, X: np.ndarray, of_rows: np.ndarray, of_mm: np.ndarray, of_penalty: float
     ) -> Parameters:
-        """Return gradients, from those with respect to entries of rows X and of landmarks."""
+        """Return gradients for the parameters, from gradients with respect to kernel entries."""
         scales = np.exp(self.at.log_scales)
         X, Z = X * scales, self.at.Z * scales
         of_X = gradients(self.kernel, X, Z, of_rows)

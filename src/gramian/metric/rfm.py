@@ -1,4 +1,4 @@
-r"""RecursiveFeatureMachine: alternately fit a predictor, and learn a metric from its gradients.
+r"""Recursive feature machine: fit a predictor, learn a metric from its gradients, and repeat.
 
 The loop of the recursive feature machine [1]_, in its symbols: fit f with the kernel of the metric
 M, set M to the mean of the outer products of the gradients of f, and repeat. Departures:
@@ -73,14 +73,14 @@ class RoundFit:
     fit: SampleFit
 
     def record(self) -> Round:
-        """Return the record for the user."""
+        """Return the `Round` that the user sees."""
         lengthscale = getattr(self.fit.kernel, "lengthscale", None)
         return Round(self.number, self.fit.loss, self.fit.penalty, lengthscale)
 
 
 @dataclass(frozen=True)
 class _Run:
-    """Engine of the products, and meter that counts them."""
+    """Engine of the products, and meter of their kernel evaluations."""
 
     engine: str | Engine
     meter: CostMeter
@@ -182,7 +182,7 @@ class RecursiveFeatureMachine(SampledMetric):
         engine: str | Engine = "auto",
         meter: CostMeter | None = None,
     ) -> Iterator[RoundFit]:
-        """Yield the fits of all rounds, the first one without a metric.
+        """Yield the fits of all rounds; the first round has no metric.
 
         Parameters
         ----------
