@@ -1,4 +1,4 @@
-"""ConformalMethod: held-out rows, their scores, and intervals or sets from these; the registry."""
+"""Base class and registry of conformal methods."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class RowScores:
 
 
 class ConformalMethod(ABC):
-    """A method for prediction intervals, and sets of classes; a frozen dataclass.
+    """A method that computes prediction intervals, or sets of classes, from scores of rows.
 
     Its fields are parameters that JSON can hold: model files contain them.
 
@@ -64,7 +64,7 @@ class ConformalMethod(ABC):
         new_draws: Callable[[], RandomStream],
         classes: Int[Array, " n"] | None = None,
     ) -> Int[Array, " c"] | None:
-        """Return the rows that are held out before a fit, by increasing numbers; None for none.
+        """Return the increasing indices of rows to hold out before a fit; None to hold none out.
 
         Parameters
         ----------
@@ -89,7 +89,7 @@ class ConformalMethod(ABC):
         held_data: CalibrationRows | None,
         new_draws: Callable[[], RandomStream],
     ) -> Iterable[RowScores]:
-        """Return scores of rows, in a part for each set of functions.
+        """Return the scores of rows, in a part for each model that predicted them.
 
         Parameters
         ----------
@@ -174,7 +174,7 @@ class ConformalMethod(ABC):
         level: float,
         settings: Mapping[str, Any],
     ) -> Bool[Array, "n k"]:
-        """Return which classes are in the set of each row; as `intervals`, see `sets`."""
+        """Return a mask of the classes in the set of each row; arguments as in `intervals`."""
         functions = [part.functions.get("values", model) for part in parts]
         chances = [f.predict_proba(rows, **settings) for f in functions]
         return prediction_sets(parts, chances, level)
@@ -193,7 +193,7 @@ methods: Registry[ConformalMethod] = Registry("conformal method")
 
 
 def least_scores(level: float) -> int:
-    """Return how many scores give finite intervals: c with c / (c + 1) at least the level."""
+    """Return how many scores finite intervals need: the least c with c / (c + 1) >= level."""
     # The small number absorbs rounding: 0.9 / (1 - 0.9) is 9.000000000000002, not 9.
     return math.ceil(level / (1 - level) - 1e-9)
 

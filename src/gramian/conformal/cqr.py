@@ -1,4 +1,4 @@
-"""ConformalQuantiles: two fitted quantiles, shifted by a constant from held-out rows."""
+"""Intervals between two fitted quantiles, which held-out rows shift by a constant."""
 
 from __future__ import annotations
 

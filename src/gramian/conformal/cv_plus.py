@@ -1,4 +1,4 @@
-"""CVPlus: scores of all rows, by five fits that each leave out a fold."""
+"""Intervals by scores of all rows, from five fits that each leave out a fold."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class CVPlus(ConformalMethod):
         held_data: CalibrationRows | None,
         new_draws: Callable[[], RandomStream],
     ) -> Iterator[RowScores]:
-        """Score each fold by a fit to the others."""
+        """Score each fold by a fit to the other folds."""
         n, draws = len(data.targets), new_draws()
         for index in divide_order(draws.permutation(n), FOLD_COUNT):
             is_kept = xp.ones(n, xp.bool)

@@ -1,4 +1,4 @@
-"""RowGroups: groups of rows by a column, for intervals that are calibrated in each group."""
+"""Groups of rows by a column, for intervals that are calibrated in each group."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class GroupColumn:
         encoding: data.Encoding | None,
         is_held_out: bool,
     ) -> GroupColumn:
-        """Return the column of a name, or the feature of a number.
+        """Find the column with a name, or the feature with an index.
 
         Parameters
         ----------
@@ -154,19 +154,19 @@ class RowGroups:
         return self.by.name
 
     def codes(self, rows: RowSource) -> Int[Array, " n"]:
-        """Return the number of the group of each row; -1 for a value that is in no group."""
+        """Return the index of the group of each row; -1 for a value that is in no group."""
         pick = partial(_group_codes, features=self.by.features, known_values=self.known_values)
         return xp.cast(rows.map(pick, size=default_block_size(rows)), xp.int64)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all but the values, for JSON."""
+        """Return all fields but the values, for JSON."""
         by = self.by
         features = {"features": list(by.features), "feature_names": list(by.feature_names)}
         return {"column": by.name, **features, "labels": list(self.labels)}
 
     @classmethod
     def from_dict(cls, entry: dict[str, Any], known_values: Array) -> RowGroups:
-        """Rebuild from what `to_dict` gave, and the values."""
+        """Rebuild from the result of `to_dict`, and the values."""
         by = GroupColumn(entry["column"], tuple(entry["features"]), tuple(entry["feature_names"]))
         return cls(by, known_values, tuple(entry["labels"]))
 

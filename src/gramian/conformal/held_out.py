@@ -1,4 +1,4 @@
-"""HeldOutMethod: base of the methods that hold rows out before the fit."""
+"""Base of the methods that hold rows out before the fit."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class HeldOutMethod(ConformalMethod):
         held_data: CalibrationRows | None,
         new_draws: Callable[[], RandomStream],
     ) -> list[RowScores]:
-        """Score the held-out rows; without any, refit to fewer rows, and score the others."""
+        """Score the held-out rows; if none were, refit to some rows, and score the others."""
         functions = {}
         if held_data is None:
             classes = refit.class_numbers(data)
@@ -76,7 +76,7 @@ class HeldOutMethod(ConformalMethod):
 def hold_out(
     n: int, draws: RandomStream, classes: Int[Array, " n"] | None = None
 ) -> tuple[Int[Array, " _"], Int[Array, " _"]]:
-    """Return the numbers of rows to learn from, and of held-out rows, increasing.
+    """Return the increasing indices of training rows, and of held-out rows.
 
     At least one row of each class stays.
 

@@ -1,4 +1,4 @@
-"""Parts of a calibration: sorted scores of rows, and the functions that predict without these."""
+"""Parts of a calibration: sorted scores, and models that did not learn from the scored rows."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class CalibratedPart:
         functions: Mapping[str, Predictor],
         codes: Int[Array, " c"] | None,
     ) -> CalibratedPart:
-        """Sort the scores of rows, and the numbers of their groups with them."""
+        """Sort the scores of rows, together with the indices of their groups."""
         ordered, order = xp.sort_with_order(xp.to_float64(scores), 0)
         return cls(xp.contiguous(ordered), functions, None if codes is None else codes[order])
 

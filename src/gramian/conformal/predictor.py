@@ -1,4 +1,4 @@
-"""ConformalPredictor: intervals and sets of a model that contain the truth at a given rate."""
+"""Intervals and sets of a model that contain the truth at a given rate."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class ConformalPredictor:
     def sets(
         self, model: Predictor, rows: RowSource, level: float, **settings: Any
     ) -> Bool[Array, "n k"]:
-        """Return which classes are in the set of each row; arguments as in `intervals`."""
+        """Return a mask of the classes in the set of each row; arguments as in `intervals`."""
         return self._each_group(self.method.sets, model, rows, level, settings)
 
     def _each_group(
@@ -157,7 +157,7 @@ class ConformalPredictor:
         return xp.bincount(codes, minlength=len(self.groups.labels)).tolist() if self.groups else []
 
     def shortfalls(self, level: float, rows: RowSource | None = None) -> Iterator[Text]:
-        """Yield warnings of a level that the scores, or these of a group, are too few for.
+        """Yield a warning if there are too few scores, of all rows or of a group, for a level.
 
         Parameters
         ----------

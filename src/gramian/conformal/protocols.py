@@ -17,7 +17,7 @@ class Predictor(Protocol):
 
     @property
     def classes(self) -> tuple[Any, ...] | None:
-        """The labels of a classifier; None of a regression."""
+        """The labels of a classifier; None for a regression."""
 
     @property
     def parts(self) -> tuple[Any, ...]:
@@ -53,10 +53,10 @@ class CalibrationRows(Protocol):
         """Whether targets are codes of classes."""
 
     def part(self: Rows, index: Int[Array, " k"]) -> Rows:
-        """Return the rows of increasing numbers."""
+        """Return the data of the rows at increasing indices."""
 
     def local_part(self: Rows, index: Int[Array, " k"] | None) -> Rows:
-        """Return these rows, or all, with remote ones in memory."""
+        """Return some or all rows in memory, including remote rows."""
 
 
 @runtime_checkable
@@ -80,4 +80,4 @@ class Refit(Protocol):
         """Return a quantile of the targets, by the pinball loss."""
 
     def class_numbers(self, data: Any) -> Int[Array, " n"] | None:
-        """Return the number of the class of each row; None of a regression."""
+        """Return the index of the class of each row; None for a regression."""

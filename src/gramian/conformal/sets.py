@@ -1,4 +1,4 @@
-"""Prediction sets of classes, from the probabilities of classes and scores of the true ones."""
+"""Prediction sets of classes, from probabilities, and from scores of true classes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .parts import CalibratedPart
 def prediction_sets(
     parts: Sequence[CalibratedPart], chances: Sequence[Float[Array, "n k"]], level: float
 ) -> Bool[Array, "n k"]:
-    """Return which classes are in the set of each row; never none.
+    """Return a mask of the classes in the set of each row, which is never empty.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def prediction_sets(
 
 
 def set_scores(chances: Float[Array, "c k"], index: Array) -> Float[Array, "c 1"]:
-    """Return the probability of all likelier classes than the true one, plus half of its own.
+    """Return the probability of all classes likelier than the true class, plus half of its own.
 
     Romano, Sesia and Candes add a random share of its own probability, uniform from 0 to 1; the
     share is one half in this library. With the full probability, the last class of each row would
@@ -65,7 +65,7 @@ def set_scores(chances: Float[Array, "c k"], index: Array) -> Float[Array, "c 1"
 
 
 def _class_scores(chances: Float[Array, "n k"]) -> Float[Array, "n k"]:
-    """Return the score of each class as if it were the true one."""
+    """Return the score that each class would have if it were the true class."""
     # Stable: classes of equal probability keep their order, and repeated calls agree.
     ordered, order = xp.sort_with_order(xp.to_float64(chances), 1, descending=True)
     total = ordered.cumsum(axis=1) - ordered / 2

@@ -1,4 +1,4 @@
-"""ConformalSplit: errors of held-out rows over their spread, a ridge regression of log errors."""
+"""Intervals by errors of held-out rows, divided by a model of their spread."""
 
 from __future__ import annotations
 

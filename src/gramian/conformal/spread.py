@@ -43,7 +43,7 @@ def choose_spread(
     refit : Refit
         Refit of the model.
     learned : TrainingData
-        The rows of its fit.
+        The training rows of the model.
     judges : tuple of TrainingData and Array, or None
         Held-out rows and their errors, which choose the ridge. None: a fifth of the errors that the
         spread is fitted to afterwards.
@@ -52,7 +52,7 @@ def choose_spread(
     Notes
     -----
     1. The rows of the fit, at most 10,000, are divided into halves. Each half is predicted by a fit
-       to the other one with the same kernel, maps, landmarks and ridge; r are the errors.
+       to the other half with the same kernel, maps, landmarks and ridge; r are the errors.
     2. A spread s(x) is learned: log s is the same ridge regression, fitted to log(|r| + 1e-3 mean
        |r|), for several ridges.
     3. The judges choose the ridge of log s, or a constant s, by the likelihood of their errors
@@ -86,7 +86,7 @@ def choose_spread(
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """Spread that may be chosen; by default a constant one."""
+    """Candidate for the spread, by default a constant."""
 
     loss: float
     penalty: float = math.inf
@@ -99,7 +99,7 @@ def _best_of_path(
     logs: Float[Array, "n t"],
     judges: tuple[CalibrationRows, Float[Array, "c t"]],
 ) -> Candidate:
-    """Return the spread of the best penalty; penalties decrease until several are no better."""
+    """Return the spread of the best penalty on a path that ends after several worse penalties."""
     validation, errors = judges
     best, rises = Candidate(_loss(xp.zeros_like(errors), errors)), 0
     for penalty in SPREAD_PENALTIES:
