@@ -18,7 +18,7 @@ MOST_ENTRIES = 2_000_000_000
 
 @dataclass(frozen=True)
 class Certificate:
-    """Relative residual, or the reason why it was not computed.
+    """Relative residual, or the reason why the residual was not computed.
 
     Attributes
     ----------

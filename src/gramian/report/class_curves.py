@@ -61,7 +61,7 @@ class ClassCurve:
 
 
 def shown_classes(predictions: Predictions) -> list[int]:
-    """Return the numbers of the classes with curves: the second of two, or up to five."""
+    """Return the indices of the classes with curves: the second of two, or up to five."""
     k = len(predictions.classes)
     if k <= 2:
         return [1][: k - 1]
@@ -70,7 +70,7 @@ def shown_classes(predictions: Predictions) -> list[int]:
 
 
 def curves_of(predictions: Predictions) -> list[ClassCurve]:
-    """Return the curves of a classification; none for a class without rows, or without others."""
+    """Return the curves of each shown class, unless no row or all rows have this class."""
     is_known = predictions.numbers >= 0
     if predictions.chances is None:
         return []

@@ -1,4 +1,4 @@
-"""Partial dependence: the mean prediction if a column has one value in all rows."""
+"""Partial dependence: the mean prediction with a column set to one value in all rows."""
 
 from __future__ import annotations
 

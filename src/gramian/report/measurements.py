@@ -1,4 +1,4 @@
-"""Measurements: errors, curves and certificates of a model on a table."""
+"""Measurements of a model on a table: errors, curves and certificates."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Measurements:
 
     @property
     def part(self) -> KernelPart:
-        """The kernel model of the largest weight."""
+        """The kernel model with the largest weight."""
         return largest_part(self.model.parts, self.model.shares)
 
     @property

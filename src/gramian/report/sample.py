@@ -40,7 +40,7 @@ class Sample:
 
     @classmethod
     def of(cls, truth: Truth, part: KernelPart, index: Array) -> Sample:
-        """Return the rows with these numbers."""
+        """Return the sample of the rows at given indices."""
         features = dense(truth.rows.take(index))
         return cls(features, part.prepare_rows(as_rows(features)), truth.y[index])
 

@@ -1,4 +1,4 @@
-"""`write_report`: measure a model on a table, fill the template, and write the page."""
+"""Writing of a report: measure a model, fill the template, and write the page."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def write_report(
     Returns
     -------
     dict
-        The numbers of the page.
+        The numbers that the page shows.
 
     Raises
     ------
@@ -153,7 +153,7 @@ def resolve_model(model: Any) -> Model:
 
 
 def numbers_of(study: Measurements) -> dict[str, Any]:
-    """Return the numbers of the page."""
+    """Return the numbers that the page shows."""
     penalty = study.penalty
     dimension = None if penalty is None else study.spectrum.effective_dimension(penalty)
     return {
