@@ -1,4 +1,4 @@
-"""FeatureMap: map from rows to features whose inner products approximate the kernel."""
+"""Base of maps from rows to features whose inner products approximate the kernel."""
 
 from __future__ import annotations
 

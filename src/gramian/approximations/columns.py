@@ -1,4 +1,4 @@
-"""KernelColumns: Nystrom features from the kernel of new rows with the training rows."""
+"""Nystrom features of a given kernel matrix, from its columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""FourierMap: random Fourier features of stationary kernels."""
+"""Random Fourier features of stationary kernels."""
 
 from __future__ import annotations
 

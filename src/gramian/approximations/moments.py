@@ -1,4 +1,4 @@
-"""Moments: mean and scatter of features from blocks."""
+"""Mean and scatter of features, from blocks of rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NystromMap: features of the Nystrom approximation of a kernel."""
+"""Features of the Nystrom approximation of a kernel."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class NystromMap(FeatureMap):
         engine: str | Engine = "auto",
         memory_bytes: int = DEFAULT_BLOCK_BYTES,
     ) -> NystromMap:
-        """Build the map of landmarks.
+        """Build the Nystrom map of given landmarks.
 
         Parameters
         ----------

@@ -29,7 +29,7 @@ def draw_frequencies(
 ) -> tuple[float, Float[Array, "d q"]]:
     r"""Return k(x, x), and random frequencies w with mean cos(w'(x - z)) = k(x, z) / k(x, x).
 
-    They follow from Bochner's theorem. A sum draws from one of its two densities, with
+    Such frequencies exist by Bochner's theorem. A sum draws from one of its two densities, with
     probabilities proportional to k(x, x). A product adds a frequency of each factor, because its
     density is the convolution. Frequencies are 0 along features that a kernel does not use.
 
