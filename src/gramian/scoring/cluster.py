@@ -1,4 +1,4 @@
-"""Metrics of predictions on a cluster: one pass over the rows, of which only sums travel."""
+"""Metrics of predictions on a cluster, by one pass from which workers send only sums."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class Covering(BlockReduction[tuple[Means, Ranks]]):
         return INTERVAL_MEANS(start, block, y), ranks
 
     def merge(self, a: tuple[Means, Ranks], b: tuple[Means, Ranks]) -> tuple[Means, Ranks]:
-        """Return the result of both."""
+        """Return the joint result of two blocks."""
         return INTERVAL_MEANS.merge(a[0], b[0]), a[1].merge(b[1], self.max_bins)
 
 
@@ -84,7 +84,7 @@ def conformal_of(model: Model) -> ConformalPredictor:
 
 
 def warn_of_shortfalls(conformal: ConformalPredictor, level: float, rows: RowSource) -> None:
-    """Warn if scores, or these of groups, are too few for a level."""
+    """Warn if there are too few scores, of all rows or of a group, for a level."""
     for shortfall in conformal.shortfalls(level, rows):
         warnings.warn(TextWarning("{}", shortfall), stacklevel=2)
 

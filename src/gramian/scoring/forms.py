@@ -83,7 +83,7 @@ class SymmetricPercentageError(Form):
 
 
 class BrierScore(Form):
-    """Brier score as of scikit-learn 1.7: of two classes, only the second one counts."""
+    """Brier score as in scikit-learn 1.7, which for two classes uses the second class alone."""
 
     def terms(self, y: np.ndarray, output: np.ndarray) -> Sequence[np.ndarray]:
         k = output.shape[1]
@@ -98,7 +98,7 @@ class CalibrationError(Form):
     """
 
     def bin_inputs(self, y: np.ndarray, chances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the probabilities of one class of each row, and where it is the true one."""
+        """Return the probability of one class in each row, and a mask of rows of this class."""
         return chances.max(axis=1), chances.argmax(axis=1) == y
 
     def state(self, y: np.ndarray, output: np.ndarray, weights: np.ndarray | None) -> Array:

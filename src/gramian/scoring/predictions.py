@@ -1,4 +1,4 @@
-"""Predictions: predictions and true values in memory, and their metrics."""
+"""Predictions and true values in memory, and their metrics."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class Predictions:
 
     @cached_property
     def numbers(self) -> np.ndarray:
-        """The number of the class of each row; -1 for a class that the training had not."""
+        """Index of the class of each row; -1 for a class without training rows."""
         return class_numbers(self.y, np.asarray(self.classes))
 
     def measure(self, metric: Metric) -> float:
@@ -196,12 +196,12 @@ def best_constant(y: np.ndarray | RemoteColumns, is_classification: bool) -> Lab
 
 
 def class_numbers(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Return the number of the class of each label; -1 for an unknown label."""
+    """Return the index of the class of each label; -1 for an unknown label."""
     # A label above all classes has the place k, which the comparison then marks as unknown.
     place = np.searchsorted(classes, y).clip(max=len(classes) - 1)
     return np.where(classes[place] == y, place, -1)
 
 
 def likeliest_classes(values: np.ndarray) -> np.ndarray:
-    """Return the number of the class of the largest value; of two, the second if positive."""
+    """Return the index of the class of the largest value; of two, the second if positive."""
     return (values[:, 0] > 0).astype(int) if values.shape[1] == 1 else values.argmax(axis=1)
