@@ -1,4 +1,4 @@
-"""The module of compiled code, where it was built."""
+"""Loading of the module of compiled code, if it was built."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NEWEST_FUNCTION = "quantile_shares"
 
 @functools.cache
 def load_compiled() -> Any:
-    """Return the module of compiled code; None where it was not built.
+    """Return the module of compiled code; None if it was not built.
 
     A module that was built from older sources is not used; a warning is logged.
     """

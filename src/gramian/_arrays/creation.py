@@ -27,7 +27,7 @@ def _make(name: str, args: tuple[Any, ...], dtype: Any, like: Any, device: Any) 
 
 
 def _dtype_like(dtype: Any, like: Any) -> Any:
-    """Return a dtype, or the one of another array if it is None."""
+    """Return a given dtype, or the dtype of another array if None is given."""
     return like.dtype if dtype is None and like is not None else dtype
 
 
@@ -42,7 +42,7 @@ def ones(shape: Any, dtype: Any = None, *, like: Any = None, device: Any = None)
 
 
 def empty(shape: Any, dtype: Any = None, *, like: Any = None, device: Any = None) -> Any:
-    """Return an array of numbers that are not set."""
+    """Return an array whose numbers are not initialised."""
     return _make("empty", (shape,), _dtype_like(dtype, like), like, device)
 
 

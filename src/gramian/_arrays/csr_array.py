@@ -1,4 +1,4 @@
-"""CsrArray: sparse rows of the host, with the 64-bit positions that compiled code reads."""
+"""Sparse rows on the host, with the 64-bit positions that compiled code reads."""
 
 from __future__ import annotations
 

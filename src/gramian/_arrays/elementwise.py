@@ -135,12 +135,12 @@ def rsqrt(x: Any) -> Any:
 
 
 def isfinite(x: Any) -> Any:
-    """Return which numbers are finite."""
+    """Return a mask of the finite numbers."""
     return x.isfinite() if is_tensor(x) else np.isfinite(x)
 
 
 def isnan(x: Any) -> Any:
-    """Return which numbers are missing."""
+    """Return a mask of the numbers that are NaN."""
     return x.isnan() if is_tensor(x) else np.isnan(x)
 
 
@@ -177,7 +177,7 @@ def where(condition: Any, x: Any, y: Any) -> Any:
 
 
 def lerp(start: Any, end: Any, weight: Any) -> Any:
-    """Return the point between two others at a weight from 0 to 1."""
+    """Return the point between two arrays at a weight from 0 to 1."""
     if is_tensor(start):
         return loaded_torch().lerp(start, end, weight)
     # Either end is exact: the formula is the one of torch.
@@ -186,7 +186,7 @@ def lerp(start: Any, end: Any, weight: Any) -> Any:
 
 
 def fill_where(x: Any, mask: Any, value: Any) -> Any:
-    """Return the numbers, replaced by `value` where the mask is true."""
+    """Return a copy in which numbers are replaced by `value` where the mask is true."""
     if is_tensor(x):
         return x.masked_fill(mask, value)
     return np.where(mask, np.asarray(value, x.dtype), x)

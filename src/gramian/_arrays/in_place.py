@@ -99,7 +99,7 @@ def fill_where_(x: Any, mask: Any, value: Any) -> Any:
 
 
 def add_at(x: Any, index: Any, values: Any, alpha: Any = 1) -> Any:
-    """Add values, or a multiple of them, to the rows of x with given numbers, one by one."""
+    """Add values, times a factor, to the rows of x at given indices, one after the other."""
     if is_tensor(x):
         return x.index_add_(0, index, values, alpha=alpha)
     values = values if alpha == 1 else alpha * values

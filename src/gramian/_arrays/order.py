@@ -76,7 +76,7 @@ def quantile(x: Any, q: Any) -> Any:
 def unique(
     x: Any, axis: int | None = None, *, return_inverse: bool = False, return_counts: bool = False
 ) -> Any:
-    """Return the different values in order, or the different rows with axis=0."""
+    """Return the distinct values in increasing order, or the distinct rows with axis=0."""
     kinds: dict[str, Any] = {"return_inverse": return_inverse, "return_counts": return_counts}
     if is_tensor(x):
         return loaded_torch().unique(x, dim=axis, **kinds)
@@ -112,7 +112,7 @@ def find_insertions(limits: Any, values: Any, right: bool = False) -> Any:
 
 
 def isin(x: Any, values: Any) -> Any:
-    """Return which numbers are among others."""
+    """Return a mask of the numbers that occur in another array."""
     return loaded_torch().isin(x, values) if is_tensor(x) else np.isin(x, values)
 
 

@@ -14,7 +14,7 @@ from .sparse_rows import csr
 
 
 def device(name: Any) -> Any:
-    """Return the device of a name: "cpu" is the host, and others are devices of torch."""
+    """Return the device with a name: "cpu" is the host, and other names are devices of torch."""
     if not isinstance(name, str) or name == HOST_DEVICE:
         return name
     import torch
@@ -33,7 +33,7 @@ def device_of(x: Any) -> Any:
 
 
 def to_host(x: Any) -> Any:
-    """Return an array of the host: itself, or a copy of a tensor on a device."""
+    """Return an array on the host, which is a copy if x is on a device."""
     if not is_tensor(x):
         return x
     x = x.detach().cpu()
@@ -68,7 +68,7 @@ def as_tensor(x: Any, device: Any) -> Any:
 
 
 class _Writable:
-    """The memory of an array, which is said to be writable."""
+    """The memory of an array, declared as writable."""
 
     def __init__(self, x: np.ndarray) -> None:
         address, _ = x.__array_interface__["data"]
@@ -83,7 +83,7 @@ def _readable(x: np.ndarray) -> np.ndarray:
 
 
 def cast(x: Any, dtype: Any) -> Any:
-    """Return an array in a dtype: itself if it has that dtype."""
+    """Return an array in a dtype, without a copy if the array has this dtype."""
     if type(x) is np.ndarray and x.dtype == dtype:
         return x
     if isinstance(x, CsrArray):
@@ -164,7 +164,7 @@ def view_as(x: Any, dtype: Any) -> Any:
 
 
 def dtype_of_name(name: str) -> Any:
-    """Return the dtype of a name."""
+    """Return the dtype with a given name."""
     return np.dtype(name)
 
 

@@ -1,4 +1,4 @@
-"""RandomStream: the random numbers of a seed, with the bits of torch's generator on a CPU."""
+"""Random numbers of a seed, with the same bits as torch's generator on a CPU."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BLOCK_ROWS = 16
 
 
 class _NoSeed(ISeedSequence):
-    """A seed of zeros, in place of one from the system, which takes three times as long."""
+    """A seed of zeros, because a seed from the system takes three times as long."""
 
     def generate_state(self, n_words: int, dtype: Any = np.uint32) -> np.ndarray:
         """Return zeros."""
@@ -47,7 +47,7 @@ class RandomStream:
     Parameters
     ----------
     seed : int
-        Its lowest 32 bits count.
+        The lowest 32 bits are used.
     """
 
     def __init__(self, seed: int = 0) -> None:

@@ -34,7 +34,7 @@ def stack(arrays: Sequence[Any], axis: int = 0) -> Any:
 
 
 def split(x: Any, sizes: Any, axis: int = 0) -> Any:
-    """Return parts of given sizes, or of one size with a shorter last one."""
+    """Return parts of given sizes, or parts of one size, of which the last may be shorter."""
     if is_tensor(x):
         return x.split(sizes if isinstance(sizes, int) else list(sizes), dim=axis)
     n = x.shape[axis]
@@ -51,7 +51,7 @@ def array_split(x: Any, count: int) -> Any:
 
 
 def chunk(x: Any, count: int, axis: int = 0) -> Any:
-    """Return equal parts along an axis, of which the last may be shorter."""
+    """Return parts of equal length along an axis; the last part may be shorter."""
     if is_tensor(x):
         return x.chunk(count, dim=axis)
     return split(x, -(-x.shape[axis] // count), axis)
@@ -70,7 +70,7 @@ def copy_by_rows(x: Any) -> Any:
 
 
 def contiguous(x: Any) -> Any:
-    """Return the array with its rows one after the other in memory, itself if they are."""
+    """Return the array with contiguous rows, without a copy if the rows are contiguous."""
     if is_tensor(x):
         return x.contiguous()
     return x if x.flags.c_contiguous else np.ascontiguousarray(x)
@@ -151,7 +151,7 @@ def repeat(x: Any, count: Any) -> Any:
 
 
 def take_columns(x: Any, numbers: Any) -> Any:
-    """Return columns by their numbers, row by row in memory: NumPy's index would turn the order."""
+    """Return the columns at given indices, with rows contiguous, unlike an index of NumPy."""
     return x[:, numbers] if is_tensor(x) else np.take(x, numbers, axis=1)
 
 

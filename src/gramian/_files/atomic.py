@@ -1,4 +1,4 @@
-"""Atomic writing: a file is complete or unchanged."""
+"""Atomic writing, after which a file is either complete or unchanged."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def check_local(path: str | Path) -> None:
 
 
 def check_output(path: str | Path, *, folder: bool = False) -> None:
-    """Raise an error if a file cannot be written to `path`. All outputs pass this check.
+    """Raise an error if a file cannot be written to `path`.
 
-    It writes nothing, so that commands can call it before hours of work.
+    The check writes nothing, so that commands can call it before hours of work.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def _status(target: Path) -> os.stat_result | None:
 
 
 def _check_regular(target: Path) -> None:
-    """Raise OSError for a folder, a device or a pipe: a new file would destroy it."""
+    """Raise OSError for a folder, a device or a pipe, which a new file would destroy."""
     if target.is_dir():
         raise OSError(errno.EISDIR, f"{display_text(target)} is a directory; it must be a file")
     if not target.is_file():

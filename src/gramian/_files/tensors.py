@@ -46,7 +46,7 @@ BLANK_DIGEST = "0" * 64
 
 
 class DamagedFile(ValueError):
-    """The file is no file of tensors, is cut off, or was changed."""
+    """Error for a file that is no file of tensors, is cut off, or was changed."""
 
 
 @dataclass(frozen=True)

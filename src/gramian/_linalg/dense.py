@@ -48,7 +48,7 @@ def by_blocks(A: Float[Array, "m m"]) -> bool:
 
 
 class NotPositiveDefinite(ValueError):
-    """A pivot of a Cholesky factorisation is not positive."""
+    """Error for a matrix with a Cholesky pivot that is not positive."""
 
 
 def require_finite(K: Float[Array, "n m"]) -> None:
@@ -73,7 +73,8 @@ def _require_finite(low: float, high: float) -> None:
 def flush_tiny_(K: Float[Array, "n m"]) -> None:
     """Set entries below 1e-30 of the largest to zero, block by block.
 
-    They are far below rounding, but their products are denormal, which slows LAPACK 30 times. They
+    Such entries are far below rounding, but their products are denormal, which slows LAPACK 30
+    times. They
     come from clusters far apart, or a lengthscale that is too small.
     """
     _flush_tiny_(K, *_range(K))

@@ -45,7 +45,7 @@ class HalfFactor:
 
     @classmethod
     def of(cls, A: Float[Array, "m m"], least: float) -> HalfFactor | None:
-        """Factorise; return None if `least`, a lower bound of the eigenvalues, is lost in rounding.
+        """Factorise A; None if `least`, a lower bound of the eigenvalues, is lost in rounding.
 
         The limit is ten times the rounding error sqrt(m) eps, as in `FullProblem.needs_float64`.
         """

@@ -1,4 +1,4 @@
-"""Threads of LAPACK: one for small matrices, all for large ones."""
+"""Number of threads of LAPACK: one for small matrices, all for large matrices."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ between 0.7 and 11 seconds of CPU time, with one thread 0.3.
 
 
 def one_thread_if_small(operations: int | float) -> contextlib.AbstractContextManager[None]:
-    """Return a context in which LAPACK uses one thread, unless the operations repay barriers."""
+    """Return a context in which LAPACK uses one thread if there are few operations."""
     if operations > SINGLE_THREAD_OPERATIONS:
         return contextlib.nullcontext()
     return one_blas_thread

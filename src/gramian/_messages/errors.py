@@ -1,4 +1,4 @@
-"""ParameterError and Text: messages that name parameters, for Python and the command line."""
+"""Messages that name parameters, in the notation of Python or of the command line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Face: TypeAlias = "Callable[[str, Any], str]"
 
 
 class Text:
-    """Text that names parameters.
+    """Text that names parameters, in the notation of Python or of the command line.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ class TextWarning(UserWarning):
 
 
 class ParameterError(TextError):
-    """Value of a parameter that cannot be used.
+    """Error about a parameter whose value cannot be used.
 
     Attributes
     ----------

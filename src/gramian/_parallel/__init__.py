@@ -1,1 +1,1 @@
-"""Threads and processes."""
+"""Parallel work in threads and processes."""

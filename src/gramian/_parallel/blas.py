@@ -34,7 +34,7 @@ class _OneThread:
         self.forget()
 
     def forget(self) -> None:
-        """Forget all callers, as in a forked child, where none of them continues."""
+        """Forget all callers, because in a forked child none of them continues."""
         # Reentrant, because a signal handler of the locking thread may fork.
         self._lock = threading.RLock()
         self._inside = 0

@@ -1,4 +1,4 @@
-"""read_seconds: the clock of deadlines, which is the wall clock or the CPU time of this process."""
+"""Clock of deadlines, which is the wall clock or the CPU time of this process."""
 
 from __future__ import annotations
 

@@ -79,7 +79,8 @@ def run(
     An outer pool over rows beats the inner threads of a BLAS, which meet at a barrier after every
     operation and so slow down on a busy machine.
 
-    On Ctrl-C, or if the caller stops iterating or an item fails, `stop` is called. It should end
+    On Ctrl-C, or if the caller stops iterating or an item fails, `stop` is called. The call should
+    end
     all current and future items of the workers, because the process cannot end before them.
 
     In a worker, the calling thread computes the items. It also computes `light` items, which take

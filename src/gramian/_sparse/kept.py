@@ -1,4 +1,4 @@
-"""Kept: compressed sparse rows that are multiplied again and again."""
+"""Compressed sparse rows, converted once for many products."""
 
 from __future__ import annotations
 

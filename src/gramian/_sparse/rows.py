@@ -58,7 +58,7 @@ def sparse_rows(x: Array) -> Array:
 
 
 def take_rows(x: Array, index: Int[Array, " k"]) -> Array:
-    """Return rows of `x`, (n, d), dense or sparse, by their numbers, as new memory."""
+    """Return the rows of `x`, (n, d), dense or sparse, at given indices, in new memory."""
     return of_scipy(as_scipy(x)[index]) if is_sparse(x) else x[index]
 
 
@@ -131,7 +131,7 @@ def cast(x: Array, dtype: xp.DType) -> Array:
 
 
 def are_equal(x: Array, z: Array) -> bool:
-    """Return whether points are the same, sparse ones entry by entry as they are stored."""
+    """Return whether points are the same; for sparse points, whether the stored entries are."""
     if not (is_sparse(x) and is_sparse(z)):
         # A dense and a sparse matrix of equal numbers count as the same.
         return xp.array_equal(dense(x), dense(z))
@@ -162,7 +162,8 @@ def of_scipy(x: scipy.sparse.csr_array) -> Array:
 def distances(x: Float[Array, "s d"]) -> Float[Array, " p"]:
     """Return the Euclidean distances of all pairs of distinct sparse rows, in float64.
 
-    They are computed from inner products, so that the distance of nearly equal rows is rounding.
+    Distances are computed from inner products, so that distances of nearly equal rows are rounding
+    errors.
     Cost: s² inner products for s rows.
     """
     # Equal rows are left out beforehand: their distance of 0 would come out as rounding.
@@ -175,7 +176,7 @@ def distances(x: Float[Array, "s d"]) -> Float[Array, " p"]:
 
 
 def _distinct(x: Array) -> list[int]:
-    """Return the numbers of the distinct rows: the first of each group of equal rows."""
+    """Return the indices of the distinct rows, the first of each group of equal rows."""
     crow = xp.indptr(x).tolist()
     col, values = xp.indices(x), xp.entries(x)
     first: dict[bytes, int] = {}
