@@ -109,7 +109,7 @@ class Table(ABC):
         return tuple(names)
 
     def rows(self, columns: Sequence[str]) -> RowSource:
-        """Return columns of numbers as rows."""
+        """Return a row source whose features are numeric columns of the table."""
         return NumberRows(self, columns)
 
     def column(self, name: str) -> pa.ChunkedArray:

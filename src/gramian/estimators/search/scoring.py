@@ -103,7 +103,10 @@ class Scoring:
     loss: HeldOutLoss | None = None
 
     def score(self, loss: float, unit: float) -> float:
-        """Return the score of a loss; `unit` is the unit of the root of a squared loss."""
+        """Return the score of a loss.
+
+        `unit` converts the root of a squared loss to the unit of the target.
+        """
         if self.loss is not None:
             return self.loss.best - loss if self.loss.metric.higher_is_better else -loss
         if self.name == "r2":

@@ -104,7 +104,7 @@ def path_selector(given: LandmarksLike, n: int) -> PathSelector:
 
 
 def count(chosen: Selector | RowSource, n: int) -> int | None:
-    """Return the largest number of landmarks among n rows; None if it depends on the rows."""
+    """Return how many landmarks a selector chooses at most among n rows; None if unknown before."""
     if isinstance(chosen, RowSource):
         return chosen.shape[0]
     # Selectors with a given penalty have no number before they have seen the rows.

@@ -51,7 +51,7 @@ class EpochPart:
 
 
 class BatchErrors:
-    """Mean squared residual of batches, measured before their steps without additional cost."""
+    """Mean squared residual of batches, computed from the residuals that the steps need anyway."""
 
     def __init__(self) -> None:
         self._squares: Array | None = None

@@ -49,7 +49,7 @@ class Certificate:
     def build(
         cls, problem: NystromProblem, H: Hessian, P: LowRankInverse, rng: RandomStream
     ) -> Certificate:
-        """Factorise K_mm, or use P if that costs too much. Cost: m³ operations."""
+        """Factorise K_mm as M, or take P if a factor costs too much. Cost: m³ operations."""
         n, m = problem.K.shape
         fits = 8 * m * m <= problem.K.memory_bytes // 4 and is_factor_cheap(n, m)
         factored = fits and H.K_mm is not None and problem.penalty > 0
