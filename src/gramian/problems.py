@@ -252,7 +252,7 @@ class _AtLandmarks(_Ridge):
     def covered_fraction(self) -> float:
         """The fraction of the rows that equal a landmark: `coverage`; by default m / n.
 
-        It is 0 for points chosen by the user.
+        The share is 0 for points chosen by the user.
         """
         if self.coverage is not None:
             return self.coverage

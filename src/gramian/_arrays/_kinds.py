@@ -40,7 +40,7 @@ HOST_DEVICE = "cpu"
 
 
 def loaded_torch() -> Any:
-    """Return the module torch, which a tensor shows to be loaded."""
+    """Return the module torch, which is loaded if a tensor exists."""
     return sys.modules["torch"]
 
 

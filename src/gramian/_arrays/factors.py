@@ -40,7 +40,7 @@ def eigvalsh(A: Any) -> Any:
 
 
 def qr(A: Any, mode: Literal["reduced", "r"] = "reduced") -> tuple[Any, Any]:
-    """Return orthonormal columns and a triangle with product A; mode "r" leaves the former out."""
+    """Return orthonormal columns and a triangle with product A; mode "r" returns the triangle."""
     if is_tensor(A):
         Q, R = loaded_torch().linalg.qr(A, mode=mode)
         return Q, R
@@ -65,7 +65,7 @@ def cholesky(A: Any) -> Any:
 
 
 def cholesky_ex(A: Any) -> tuple[Any, int]:
-    """Return the upper factor, and the number of the first bad pivot or 0."""
+    """Return the upper factor, and the position of the first bad pivot, from 1, or 0."""
     if is_tensor(A):
         R, info = loaded_torch().linalg.cholesky_ex(A, upper=True)
         return R, int(info)

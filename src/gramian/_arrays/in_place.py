@@ -76,7 +76,7 @@ def addmm_(C: Any, A: Any, B: Any, *, alpha: Any = 1) -> Any:
 
 
 def assign_(x: Any, values: Any) -> Any:
-    """Replace the numbers by others."""
+    """Copy the numbers of another array into x."""
     x[...] = values
     return x
 

@@ -126,7 +126,7 @@ def is_contiguous(x: Any) -> bool:
 
 
 def promote_types(a: Any, b: Any) -> Any:
-    """Return the dtype that holds the numbers of two others."""
+    """Return the dtype that holds the numbers of two dtypes."""
     return np.promote_types(numpy_dtype(a), numpy_dtype(b))
 
 

@@ -72,7 +72,7 @@ def write_tensors(
 ) -> None:
     """Write a safetensors file atomically; OSError as in `write_atomically`.
 
-    Tensors must be contiguous and in CPU memory. They are not copied, unlike in the safetensors
+    Tensors must be contiguous and in CPU memory. Tensors are not copied, unlike in the safetensors
     library, which needs twice the memory of all tensors: mapped tensors stay in their files. The
     digest costs as much as writing, about 1.7 GB/s.
     """

@@ -147,7 +147,7 @@ def pivoted_cholesky_(A: Float[Array, "m m"], least: float) -> tuple[Int[Array, 
     Returns
     -------
     Array of shape (m,)
-        Row numbers in the order of the pivots.
+        Row indices in the order of the pivots.
     int
         Rows of the factor R, R'R = A in this order, up to `least`; rows below are overwritten.
     """
@@ -278,12 +278,12 @@ def _solve_cholesky_one(R: Any, b: Any) -> Any:
 
 
 def mirror_upper_(A: Float[Array, "m m"]) -> None:
-    """Copy the strict upper triangle of A, transposed, onto the strict lower one."""
+    """Copy the strict upper triangle of A, transposed, onto the strict lower triangle."""
     _copy_lower_triangle(A, A.T)
 
 
 def mirror_lower_(A: Float[Array, "m m"]) -> None:
-    """Copy the strict lower triangle of A, transposed, onto the strict upper one."""
+    """Copy the strict lower triangle of A, transposed, onto the strict upper triangle."""
     _copy_lower_triangle(A.T, A)
 
 

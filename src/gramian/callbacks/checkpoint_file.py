@@ -62,7 +62,7 @@ def save_state(
     about: dict[str, str] | None = None,
     best: State | None = None,
 ) -> None:
-    """Write a state, and the best one, to a file atomically; see `load_state`."""
+    """Write a state, and the best state, to a file atomically; see `load_state`."""
     tensors: dict[str, Array] = {}
     values = _flatten(state, "", tensors)
     header: dict[str, Any] = {"format": WITHOUT_BEST, "type": type(state).__name__}
@@ -121,7 +121,7 @@ def read_state(path: Path) -> Saved:
 
 
 class _Newer(ValueError):
-    """A file that this version cannot read."""
+    """Error for a file that only a newer version can read."""
 
 
 def check_is_checkpoint(path: Path) -> None:

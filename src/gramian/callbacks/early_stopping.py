@@ -25,7 +25,7 @@ class KeepBest:
     States are compared by ``valid_rmse``; for class codes by ``valid_error``, and by
     ``valid_rmse`` if it ties. The first of equal states is kept.
 
-    It is for `gramian.solvers.solve`; estimators have ``early_stopping=True``.
+    Use it with `gramian.solvers.solve`; estimators have ``early_stopping=True``.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Fingerprint of a problem, which a checkpoint compares with its own."""
+"""Fingerprint of a problem, by which a checkpoint recognises its problem."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ JOURNAL_KIND = "journal"
 def another_problem(path: Path, differences: Sequence[str]) -> ValueError:
     """Return the error about a checkpoint of another fit.
 
-    It mentions ``random_state`` for landmarks only, but cells and searches also draw at random.
+    The error mentions ``random_state`` for landmarks only; cells and searches draw at random, too.
     """
     return TextError(
         "{} is a checkpoint of another problem: {} differ. Delete it, or use "

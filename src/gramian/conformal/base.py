@@ -41,7 +41,7 @@ class RowScores:
 class ConformalMethod(ABC):
     """A method that computes prediction intervals, or sets of classes, from scores of rows.
 
-    Its fields are parameters that JSON can hold: model files contain them.
+    The fields of a method are parameters that JSON can hold, because model files contain them.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class ConformalMethod(ABC):
         new_draws : callable
             Returns the generator that divides rows.
         classes : Array of shape (n,), optional
-            Numbers of the classes of the rows.
+            Indices of the classes of the rows.
 
         Raises
         ------

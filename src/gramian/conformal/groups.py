@@ -28,7 +28,7 @@ class GroupColumn:
     name : str
         Name of the column, as given by the user.
     features : tuple of k int
-        Numbers of the features; several for a category with a feature for each level.
+        Indices of the features; several for a category with a feature for each level.
     feature_names : tuple of k str
     """
 

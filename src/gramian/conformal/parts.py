@@ -22,7 +22,7 @@ class CalibratedPart:
         The functions of the method, by names of its choice. ``"values"`` replaces the predictions
         of the model.
     groups : Array of int64 of shape (c, t), or None
-        Number of the group of each score.
+        Index of the group of each score.
     """
 
     scores: Float[Array, "c t"]

@@ -59,7 +59,7 @@ def set_scores(chances: Float[Array, "c k"], index: Array) -> Float[Array, "c 1"
     ----------
     chances : Array of shape (c, k)
     index : Array of shape (c,)
-        Numbers of the true classes.
+        Indices of the true classes.
     """
     return xp.take_along(_class_scores(chances), index[:, None], axis=1)
 

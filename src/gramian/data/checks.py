@@ -139,7 +139,7 @@ def check_finite(
 
 @dataclass(frozen=True)
 class _Looked(BlockReduction[FiniteCheck]):
-    """Fold of `check_finite` over blocks of rows, and of targets if they are checked for copies."""
+    """Reduction by which `check_finite` checks blocks of rows, and targets for copies."""
 
     names: tuple[str, ...] | None
 

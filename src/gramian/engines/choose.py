@@ -85,7 +85,7 @@ def choose_engine(
 def choose_covering(engine: Engine, kernel: Kernel, *, dtype: xp.DType, sparse: bool) -> Engine:
     """Return an engine if it supports the kernel, else the tiled engine on the same devices.
 
-    It is for operators that are derived from another one, such as the same operator in float64.
+    Used for operators that are derived from another operator, such as the same operator in float64.
     """
     if engine.covers(kernel, dtype=dtype, sparse=sparse):
         return engine

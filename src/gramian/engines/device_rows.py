@@ -45,7 +45,7 @@ class Staging:
     def send(self, block: Float[Tensor, "b d"]) -> tuple[Tensor, Event]:
         """Return a block on the device, and the event of its arrival; None if it was on the device.
 
-        It waits until the previous content of the buffer has been sent.
+        The call waits until the previous content of the buffer has been sent.
         """
         turn, self._turn = self._turn, 1 - self._turn
         # The buffer may still be read by the bus: overwriting it would corrupt the block before the

@@ -18,7 +18,7 @@ from .base import Engine
 class MultiDeviceEngine(Engine):
     """Several engines that each compute with an equal part of the rows, at the same time.
 
-    It is for the GPUs of one machine: ``engine="triton:cuda:0,1"`` means
+    Use it for the GPUs of one machine: ``engine="triton:cuda:0,1"`` means
     ``MultiDeviceEngine((TritonEngine("cuda:0"), TritonEngine("cuda:1")))``. In each call, an engine
     receives its rows, and all of `z` and `v`. Results are concatenated, or added up, in the order
     of the engines, so that runs give the same bits if the engines do.

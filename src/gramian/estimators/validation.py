@@ -117,7 +117,7 @@ def training_rows(
 def _is_plain(X: object, y: object) -> TypeGuard[np.ndarray]:
     """Return whether scikit-learn would return both unchanged, which takes a fifth of a small fit.
 
-    They are arrays of floating-point numbers, of the right shapes; the targets are finite.
+    Such inputs are arrays of floating-point numbers, of the right shapes; the targets are finite.
     """
     return (
         type(X) is np.ndarray

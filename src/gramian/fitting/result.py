@@ -44,7 +44,7 @@ class Fitted:
         Whether the smallest penalty of the path was the best one, so that a smaller one could be
         better.
     index : Array of shape (m,), or None
-        Row numbers of the landmarks, if they are rows.
+        Indices of the landmarks among the rows; None if landmarks are not rows.
     iteration : int
         Iterations of the solver, including iterations before a resumption.
     reason : StopReason
@@ -59,7 +59,7 @@ class Fitted:
         Iteration of the kept coefficients with early stopping; None without it, when the last ones
         are kept.
     held_out : Array of shape (r,), or None
-        Increasing numbers of the held-out rows among the rows of positive weight.
+        Increasing indices of the held-out rows among the rows of positive weight.
     learned : LearnedMetric or None
         The metric, if it was learned.
     """

@@ -28,7 +28,7 @@ class Columns(OfOne):
     kernel : Kernel
         A kernel of the selected features; several lengthscales are one for each of these.
     columns : sequence of int
-        Numbers of the features, from 0, in the order for the kernel.
+        Indices of the features, from 0, in the order for the kernel.
 
     Examples
     --------

@@ -26,7 +26,7 @@ class Landmarks:
     weight : Array of shape (m,)
         1 / (n p), with the probabilities p of the draws, which sum to one: ones for uniform draws.
     index : Array of shape (m,), or None
-        Row numbers; None if the points are not rows of the data.
+        Indices of the points among the rows; None if the points are not rows.
     penalty : float, or None
         Penalty that corresponds to this number of landmarks, as each selector defines it.
     coverage : float, or None

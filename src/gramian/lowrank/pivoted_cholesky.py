@@ -31,7 +31,7 @@ class PartialCholesky:
         Float64, on the device of K, like `residual`; pivots are on the host. Row ``pivots[j]`` is
         zero after column j.
     pivots : Array of shape (k,)
-        Distinct row numbers S, in the order of the columns.
+        Distinct row indices S, in the order of the columns.
     residual : Array of shape (n,)
         Diagonal of K - F F', at least zero.
     trace : float

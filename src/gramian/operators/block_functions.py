@@ -146,7 +146,7 @@ class Entries(OneSide):
     Attributes
     ----------
     first : int
-        Number of the first column.
+        Index of the first column.
     device : str or torch.device
         Device of the result.
     """
@@ -169,7 +169,7 @@ class Changed:
     ----------
     entries : Entries
     change : callable
-        Function of a strip and of the row-aligned arguments. It can be pickled if rows are remote.
+        Function of a strip and of the row-aligned arguments; it must pickle if rows are remote.
     numbered : bool
         Whether row numbers are the first argument, for rows that are also columns.
     """

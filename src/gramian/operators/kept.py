@@ -61,7 +61,7 @@ class KeptMatrix(Kept):
     ----------
     entries : Array of shape (n, m)
     row_index : Array of shape (k,), or None
-        Numbers of the rows in use; None for all.
+        Indices of the rows in use; None for all rows.
     turned : bool
         Whether the matrix is the transpose of these entries.
     compiled : bool or None

@@ -27,7 +27,7 @@ class StoredRows:
     ----------
     entries : Array of shape (n, m)
     row_index : Array of shape (k,), or None
-        Numbers of the rows in use; None for all.
+        Indices of the rows in use; None for all rows.
     bounds : tuple of two int
         Start and end of the range among the rows in use.
     compiled : bool or None

@@ -186,7 +186,7 @@ class Spectrum:
         residual: Float[Array, "n t"],
         complement: Float[Array, " n"],
     ) -> tuple[Float[Array, "n t"], Float[Array, " n"]]:
-        r"""Remove each landmark from the centers of the fit without its own row.
+        r"""Correct the residuals of landmarks for fits without the landmark as a center, too.
 
         A row that is a landmark c has its own column, :math:`k(\cdot, x_c)`, which no other row
         determines: leaving out the row alone overstates its error. Removing the center constrains

@@ -159,7 +159,7 @@ class LandmarkDisplay(Display):
 
 
 def _index(estimator: Estimator) -> np.ndarray:
-    """Return the row numbers of the landmarks."""
+    """Return the indices of the landmarks among the rows."""
     index = getattr(estimator, "landmark_index_", None)
     if index is None:
         raise ValueError(

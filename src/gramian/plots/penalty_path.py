@@ -27,7 +27,8 @@ class PenaltyPathDisplay(Display):
         a path of landmarks, shares of wrong labels; for several standardised targets, shares of
         their standard deviations.
     chosen : float
-        Best penalty. It is the penalty of the model, except after a search, whose last fit has more
+        Best penalty, which is the penalty of the model, except after a search, whose last fit has
+        more
         rows and keeps the product of rows and penalty.
     fold_errors : ndarray of shape (k, f) or None, default=None
         Errors in each fold, if there are several.

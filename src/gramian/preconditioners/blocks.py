@@ -38,7 +38,7 @@ def blocks_of_rows(K: KernelOperator, size: int, *, rng: RandomStream) -> list[I
     Returns
     -------
     list of Array of shape (s,)
-        Increasing row numbers; each row is in one block.
+        Increasing row indices; each row is in one block.
 
     Notes
     -----

@@ -154,7 +154,7 @@ class EigenProFactor:
         subsample, rank : int, optional
             The numbers s of rows and q of eigenpairs; automatic if None.
         exponent : float, default=0.95
-            The exponent a. It is below 1 for safety if s < n: with 1 the solver may diverge.
+            The exponent a, below 1 for safety if s < n, because with 1 the solver may diverge.
         most : int, default=1000
             Largest automatic number of eigenpairs.
         weights : Array of shape (n,), optional

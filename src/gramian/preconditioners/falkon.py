@@ -34,7 +34,7 @@ ROUNDING_PROBES = 4
 class FalkonFactor:
     r"""Preconditioner B of FALKON, in two triangles.
 
-    It satisfies :math:`B B^\top \approx (K_{nm}^\top K_{nm} / n + \lambda K_{mm})^{-1}`. With
+    B satisfies :math:`B B^\top \approx (K_{nm}^\top K_{nm} / n + \lambda K_{mm})^{-1}`. With
     :math:`R^\top R = K_{mm}`, :math:`R = (T, S)`, and :math:`A^\top A = R D^2 R^\top / m + \lambda
     I`, B is :math:`T^{-1} A^{-1}`, with zeros for the landmarks of S; :math:`D^2` holds the
     landmark weights. Both factors are float64 for all dtypes, because :math:`K_{mm}` is often
@@ -48,7 +48,7 @@ class FalkonFactor:
     diagonal : Array of shape (q, 1)
         Diagonal of T.
     order : Array of shape (m,), or None
-        Numbers of the landmarks in the order of their pivots, of which T has the first q; None if
+        Indices of the landmarks in the order of their pivots, of which T has the first q; None if
         T has all landmarks in their own order.
     penalty : float
         The penalty :math:`\lambda` inside A.

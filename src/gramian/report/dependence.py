@@ -72,7 +72,7 @@ class Dependence:
         index : ndarray of shape (r,)
             Rows to average.
         shown : sequence of int
-            Numbers of the classes; 0 of a regression.
+            Indices of the classes; 0 for a regression.
         settings : mapping
             Engine and memory of predictions.
 

@@ -35,7 +35,7 @@ class GroupErrors:
     column : str
     names : list of g str
     indices : list of g ndarray
-        Row numbers.
+        Row indices.
     values : list of g float
         The main metric of each group.
     """

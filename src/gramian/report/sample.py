@@ -46,7 +46,7 @@ class Sample:
 
 
 def draw_sample(n: int, rng: RandomStream) -> Array:
-    """Draw up to `MOST_ROWS` of n row numbers, in random order."""
+    """Draw up to `MOST_ROWS` of n row indices, in random order."""
     return rng.permutation(n)[:MOST_ROWS]
 
 

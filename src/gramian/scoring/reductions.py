@@ -106,7 +106,7 @@ class ClassMeans(BlockReduction[ClassSummary]):
     means : RowMeans
         Means for metrics of probabilities.
     classes : ndarray of shape (l,)
-        Class number of each label, or -1 for labels that are no class of the model.
+        Class index of each label, or -1 for labels that are no class of the model.
     probabilities : Probabilities
     count : int
         Number k of classes.

@@ -60,7 +60,7 @@ class Reliability:
 def bin_sums(
     probability: np.ndarray, is_true: np.ndarray, bins: int, weights: np.ndarray | None = None
 ) -> NDArray[np.float64]:
-    """Return the rows of each bin, the sum of their probabilities, and the true ones, (3, b)."""
+    """Return three sums for each bin, of rows, probabilities and true rows, of shape (3, b)."""
     # A probability of 1 belongs to the last bin.
     place = np.minimum((probability * bins).astype(int), bins - 1)
     w = np.ones(len(place)) if weights is None else weights
@@ -70,17 +70,17 @@ def bin_sums(
 
 
 def shown_class(classes: Sequence[Any]) -> str:
-    """Return the class of a reliability diagram: the second of two, or the predicted one."""
+    """Return the class of a reliability diagram: the second of two, or the predicted class."""
     return repr(classes[1]) if len(classes) == 2 else "the class predicted"
 
 
 def shown_probabilities(y: np.ndarray, chances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the probabilities of the class of a diagram, and where it is the true one.
+    """Return the probabilities of the class of a diagram, and a mask of rows of this class.
 
     Parameters
     ----------
     y : ndarray of shape (n,)
-        Numbers of the classes.
+        Indices of the classes.
     chances : ndarray of shape (n, k)
     """
     if chances.shape[1] == 2:

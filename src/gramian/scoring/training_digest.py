@@ -1,4 +1,4 @@
-"""Digest of the training rows, by which `evaluate` and `report` recognise them."""
+"""Digest of the training rows, by which `evaluate` and `report` recognise the training data."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TRAINING_REMARK = (
 def digest_rows(table: Table, columns: Sequence[str], y: Any) -> str | None:
     """Return a digest of the targets and of the first rows; None for remote rows.
 
-    It is the same for all formats of a table.
+    The digest is the same for all formats of a table.
 
     Parameters
     ----------

@@ -22,9 +22,9 @@ class Split:
     Attributes
     ----------
     train : Array of shape (n,)
-        Row numbers, in random order if a sample of them is used.
+        Row indices, in random order if a sample of the training rows is used.
     validation : Array of shape (v,)
-        Row numbers.
+        Row indices.
     """
 
     train: Int[Array, " n"]

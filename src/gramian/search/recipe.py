@@ -30,7 +30,7 @@ class Recipe:
         ``"standard"``: features of mean 0 and standard deviation 1; ``"quantile"``: these as normal
         scores of their quantiles; ``"common"``: one scale for all, as for pixels or counts.
     multiple : float
-        Lengthscale in medians of the distance of mapped rows.
+        Lengthscale as a multiple of the median distance of mapped rows.
     rounds : int
         Rounds of the recursive feature machine; 0: no learned metric.
     power : float

@@ -22,9 +22,9 @@ class Space:
     kernels : tuple of str
     inputs : tuple of str
     multiples : tuple of float, or None
-        Lengthscales in medians; None: steps from the default of each kernel while the error falls.
+        Lengthscales as multiples of the median; None to search from the default of each kernel.
     machine : RecursiveFeatureMachine or None
-        Learner of metrics; None: no learned metric.
+        Learner of metrics; None to learn no metric.
     averages : bool
         Whether the result may be the mean of several fits.
     fits : int

@@ -63,7 +63,7 @@ class Steps:
         self._is_computing = False
 
     def keep(self, store: Store, *, started: float, rng: RandomStream, meter: CostMeter) -> None:
-        """Attach a journal: read its steps, and append new ones.
+        """Attach a journal: read its steps, and append new steps.
 
         Parameters
         ----------
@@ -112,7 +112,7 @@ class Steps:
         Parameters
         ----------
         name : str
-            Name of the computation. Its arguments are determined by the earlier steps.
+            Name of the computation, whose arguments the earlier steps determine.
         compute : callable
             Returns numbers, tensors, kernels, linear maps, or dataclasses and tuples of these.
         """

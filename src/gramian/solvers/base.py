@@ -82,7 +82,8 @@ class Solver(ABC, Generic[ProblemType, StateType]):
         """Yield the state at the start, then the state after each iteration, without end.
 
         From one of its own states it resumes exactly. From a plain `State`, it starts at the
-        coefficients of the state. It has no tolerance, limit or clock, and never writes to a
+        coefficients of the state. The generator has no tolerance, limit or clock, and never writes
+        to a
         yielded tensor. A closed form yields one state, of iteration 0.
         """
 

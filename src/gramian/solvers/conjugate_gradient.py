@@ -69,7 +69,7 @@ class CGState(State):
         return extremes_of_lanczos(self.lanczos[:, 0], self.lanczos[:, 1])
 
     def with_metrics(self, relative: float) -> CGState:
-        """Set the metrics, of which the largest relative residual is given; return this state."""
+        """Set the metrics from the largest relative residual, and return the state."""
         smallest, largest = self.extremes
         self.metrics = {RESIDUAL_KEY: relative, "condition": largest / smallest}
         return self
@@ -291,7 +291,7 @@ def _refine_residual(
 
 
 def no_gain(before: CGState, after: CGState) -> bool:
-    """Return whether a new true residual is more than half of the previous one."""
+    """Return whether a new true residual is more than half of the previous residual."""
     # By identity: a true residual may repeat the last one to the bit, which is no gain either.
     is_new = after.checked is not before.checked
     return is_new and bool((after.checked > 0.5 * before.checked)[before.active].any())
@@ -307,7 +307,7 @@ def _append_step(lanczos: Array, alpha: Array, beta: Array) -> Array:
 
 
 def divide_active(numerator: Array, denominator: Array, active: Array) -> Array:
-    """Return the quotient in active columns, and zero in the others."""
+    """Return the quotient in active columns, and zero in other columns."""
     # Both branches of `where` are computed, so the divisor of a frozen column is 1.
     return xp.where(active, numerator / xp.where(active, denominator, 1.0), 0.0)
 

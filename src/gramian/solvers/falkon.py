@@ -204,7 +204,7 @@ class Falkon(StoresEntries, Solver[NystromProblem, FalkonState]):
             )
 
     def factor(self, problem: NystromProblem) -> FalkonFactor:
-        """Build the preconditioner; a subclass may reuse an existing one."""
+        """Build the preconditioner; a subclass may reuse an existing preconditioner."""
         return FalkonFactor.build(
             problem, self.preconditioner_penalty, exact=self.refine is not False
         )

@@ -76,7 +76,7 @@ class FittedEncoding:
         keep : ndarray of bool of shape (n,), optional
             Mask of the rows to learn from, all by default; held-out rows are excluded.
         sample_bytes : int, optional
-            Bytes of the sample for medians and quantiles. It never takes more than 128 MiB,
+            Bytes of the sample for medians and quantiles. The sample never takes more than 128 MiB,
             nor has more than 100,000 rows.
         text_features : collection of str
             Columns that become features even if they hold identifiers or free text, which are

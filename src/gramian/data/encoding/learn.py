@@ -128,7 +128,7 @@ def _gaps(column: pa.Array) -> int:
 
 
 def _folds(count: int, rng: RandomStream) -> np.ndarray:
-    """Return a fold for each row, in a byte; folds have equal sizes where this matters."""
+    """Return a fold for each row, as int8; folds of few rows have equal sizes."""
     if count > EXACT_FOLDS:
         # Folds of millions of rows have nearly equal sizes anyway, and a permutation would take
         # eight bytes a row.

@@ -19,7 +19,7 @@ class Summary:
     Attributes
     ----------
     value_count, gaps : int
-        Numbers of rows with and without a value.
+        Number of rows with a value, and without a value.
     mean, scale : float
         Mean and scale of all rows, with gaps filled; the scale is 1 if the column does not vary.
     constant : bool

@@ -52,7 +52,7 @@ class Saved:
         return value
 
     def one_of(self, key: str, known: Sequence[Text]) -> Text:
-        """Return a text that must be one of the known ones."""
+        """Return a text; raise ValueError unless it is one of the known texts."""
         value = self.text(key)
         for text in known:
             if text == value:
@@ -60,7 +60,7 @@ class Saved:
         raise ValueError(f"{key} of an encoding must be one of {', '.join(known)}, not {value:.40}")
 
     def texts(self, key: str) -> tuple[str, ...]:
-        """Return texts that differ from each other."""
+        """Return a list of texts; raise ValueError unless all differ."""
         value = self._pop(key)
         if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
             raise ValueError(f"{key} of an encoding must be a list of texts, not {value!r:.40}")

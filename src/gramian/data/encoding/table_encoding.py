@@ -257,7 +257,7 @@ def _is_plain(one: ColumnEncoding) -> bool:
 
 
 def _distinct(names: Sequence[str]) -> tuple[str, ...]:
-    """Return names, with numbers appended to equal ones."""
+    """Return names, with numbers appended to equal names."""
     distinct_names: dict[str, None] = {}
     for name in names:
         # The numbered name may exist, too, and then gets the next number.

@@ -66,7 +66,7 @@ def feature_columns(
 
 
 def split_names(names: str) -> list[str]:
-    """Return the names of a text with commas between them."""
+    """Split a text at its commas into names."""
     return [name.strip() for name in names.split(",") if name.strip()]
 
 

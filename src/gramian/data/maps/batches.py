@@ -53,7 +53,7 @@ class Shuffle:
         return whole_chunks * self.per_chunk + math.ceil(remaining_rows / self.size)
 
     def order(self, epoch: int, chunk: int = 0) -> Int[Array, " k"]:
-        """Return the shuffled row numbers of a chunk."""
+        """Return the row indices of a chunk, in shuffled order."""
         start = chunk * self.chunk_rows
         rows = min(self.chunk_rows, self.n - start)
         # A generator for each epoch and chunk: a fit that resumes in the middle of an epoch draws
@@ -62,7 +62,7 @@ class Shuffle:
         return start + rng.permutation(rows)
 
     def indices(self, epoch: int, start: int = 0, stop: int | None = None) -> Iterator[Array]:
-        """Yield the row numbers, increasing, of batches number `start` to `stop` of an epoch."""
+        """Yield the increasing row indices of each batch from `start` to `stop` - 1 of an epoch."""
         last = len(self) if stop is None else min(stop, len(self))
         held_chunk, order = -1, np.empty(0, np.int64)
         for batch in range(start, last):
@@ -122,7 +122,7 @@ class Batches:
     def epoch(
         self, epoch: int, start: int = 0, stop: int | None = None
     ) -> Iterator[tuple[Int[Array, " b"], Float[Array, "b d"]]]:
-        """Yield row numbers and rows of batches number `start` to `stop` of an epoch.
+        """Yield the row indices and the rows of each batch from `start` to `stop` - 1 of an epoch.
 
         The rows are new arrays; rows of a sparse source stay sparse.
         """

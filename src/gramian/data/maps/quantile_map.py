@@ -46,9 +46,9 @@ class QuantileMap:
     features : int
         Number of features d.
     columns : ndarray of shape (p,)
-        Numbers of the features that are mapped, increasing.
+        Indices of the features that are mapped, increasing.
     constant : ndarray of shape (c,)
-        Numbers of the constant features, which become zero, whatever their later values.
+        Indices of the constant features, which become zero, whatever their later values.
     quantiles : ndarray of shape (p, q)
         Quantiles of each mapped feature in float64, in increasing order.
     mean, scale : ndarray of shape (p,)

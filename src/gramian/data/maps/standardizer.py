@@ -36,7 +36,7 @@ class Standardizer:
     mean, scale : ndarray of shape (d,)
         Float64. A feature that does not vary has scale 1, so that it becomes zero.
     constant : tuple of int
-        Numbers of the columns that do not vary.
+        Indices of the columns that do not vary.
     """
 
     mean: Float[Array, " d"]
@@ -139,7 +139,7 @@ Seen = tuple[FiniteCheck, "_Moments"]
 
 @dataclass(frozen=True)
 class _Survey(BlockReduction[Seen]):
-    """Fold of `Standardizer.fit`: checks of finite values and of copies of targets, and moments.
+    """Reduction of `Standardizer.fit`, which checks values and copies of targets, and sums moments.
 
     Attributes
     ----------

@@ -35,7 +35,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Look(BlockReduction[Facts]):
-    """Fold of `RemoteColumns.facts`."""
+    """Reduction of `RemoteColumns.facts`."""
 
     def __call__(self, start: int, block: Array, *rowwise: Any) -> Facts:
         """Measure one block."""
@@ -56,7 +56,7 @@ class Look(BlockReduction[Facts]):
 
 @dataclass(frozen=True)
 class Count(BlockReduction[tuple[Array, Array]]):
-    """Fold of `RemoteColumns.counts`: values in excess of the limit for labels are dropped."""
+    """Reduction of `RemoteColumns.counts`, which drops values beyond the limit for labels."""
 
     def __call__(self, start: int, block: Array, *weights: Any) -> tuple[Array, Array]:
         """Count one block."""
@@ -77,14 +77,14 @@ class Count(BlockReduction[tuple[Array, Array]]):
 
 @dataclass(frozen=True)
 class Positive(BlockReduction[Array]):
-    """Fold of `RemoteColumns.positive`."""
+    """Reduction of `RemoteColumns.positive`."""
 
     def __call__(self, start: int, block: Array, *rowwise: Any) -> Array:
-        """Return the row numbers of one block."""
+        """Return the row indices of the positive entries of one block."""
         return start + np.flatnonzero(block[:, 0] > 0)
 
     def merge(self, a: Array, b: Array) -> Array:
-        """Concatenate the row numbers."""
+        """Concatenate the row indices of two parts."""
         return np.concatenate([a, b])
 
 

@@ -187,7 +187,7 @@ class RowSource(ABC):
         Parameters
         ----------
         members : callable
-            ``members(start, block)`` returns, for each group, the numbers of its rows within the
+            ``members(start, block)`` returns, for each group, the positions of its rows within the
             block, whose first row has the number `start`; groups may overlap. It supports plain
             pickle.
         solve : callable

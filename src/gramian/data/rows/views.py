@@ -85,8 +85,8 @@ class Subset(RowSource):
     ----------
     rows : RowSource of shape (n, d)
     index : ndarray of shape (k,)
-        Row numbers in ``0 .. n-1``, in any order, with repeats. A pass over a sequential source
-        filters it, and needs strictly increasing numbers (`take` does not).
+        Row indices in ``0 .. n-1``, in any order, with repeats. A pass over a sequential source
+        filters the source, and needs strictly increasing indices (`take` does not).
 
     Notes
     -----
@@ -164,7 +164,7 @@ class Complement(RowSource):
     ----------
     rows : RowSource of shape (n, d)
     index : ndarray of shape (k,)
-        Numbers of the rows left out, strictly increasing in ``0 .. n-1``, with k < n.
+        Indices of the rows left out, strictly increasing in ``0 .. n-1``, with k < n.
 
     Notes
     -----

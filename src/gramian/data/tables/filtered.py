@@ -33,7 +33,7 @@ class FilteredTable(Table):
         self.reading = table.reading
 
     def batches(self, columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
-        """Read batches, and join those that became short; see `Table.batches`."""
+        """Read batches, and join batches that became short; see `Table.batches`."""
         start, waiting = 0, None
         for batch in self._table.batches(columns, size):
             is_kept = self._is_kept[start : start + batch.num_rows]

@@ -25,7 +25,7 @@ class MemoryTable(Table):
     Attributes
     ----------
     table : pyarrow.Table
-        Its columns in plain types.
+        The columns, in plain types.
 
     Raises
     ------

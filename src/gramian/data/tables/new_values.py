@@ -70,7 +70,7 @@ class NewValues:
             examples.setdefault(str(texts[place]))
 
     def report(self) -> None:
-        """Warn once of all columns, and forget them."""
+        """Warn once of all columns with new gaps or levels, and clear the counts."""
         if self.gaps:
             shown = _shorten([f"'{escape_controls(name)}' {n:,}" for name, n in self.gaps.items()])
             warnings.warn(

@@ -60,7 +60,7 @@ def take_pieces(
     table : Pieces
     columns : sequence of str
     wanted : ndarray of int64 of shape (k,)
-        Row numbers, increasing and distinct.
+        Row indices, increasing and distinct.
 
     Yields
     ------

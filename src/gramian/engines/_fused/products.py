@@ -118,7 +118,8 @@ class Fused:
     def symmetric(self, v: Tensor) -> Tensor:
         """Return the product of k(x, x) with v; each pair of rows is evaluated once.
 
-        This holds for up to `SYMMETRIC_TARGETS` columns of v; more are processed in such groups.
+        More than `SYMMETRIC_TARGETS` columns of v are processed in groups, each with its
+        evaluations.
 
         Several programs contribute to a row, and many to a column: their partial sums are stored
         separately, and then added up in order. Partial sums for columns take `SCRATCH_BYTES`, or

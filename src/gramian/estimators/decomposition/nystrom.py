@@ -63,7 +63,7 @@ class NystromTransformer(NystromEstimator):
     components_ : ndarray of shape (m, d), or csr_array for sparse rows of many features
         The landmarks.
     landmark_index_ : ndarray of shape (m,), or None
-        Row numbers of the landmarks; None if they are not rows.
+        Indices of the landmarks among the rows; None if landmarks are not rows.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (d,)
         Only if all features have names.

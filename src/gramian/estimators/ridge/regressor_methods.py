@@ -194,7 +194,8 @@ class KernelRegressor(RegressorMixin, KernelRidgeModel):
     def out_of_range(self, X: RowsLike) -> np.ndarray:
         """Return a mask of the rows that are far from all training rows, of shape (n,).
 
-        Their variance exceeds the leave-one-out variance of 99 in 100 training rows. Their
+        The variance of such rows exceeds the leave-one-out variance of 99 in 100 training rows.
+        Their
         predictions tend to a constant, and their deviations are calibrated nearer to the data.
 
         Parameters

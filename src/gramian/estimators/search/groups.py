@@ -90,7 +90,7 @@ def folds_by_column(
     Returns
     -------
     list of (ndarray, ndarray)
-        Row numbers to learn from, and to test on.
+        Indices of training rows, and of test rows.
 
     Raises
     ------

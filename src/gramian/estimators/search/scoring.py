@@ -89,7 +89,7 @@ class HeldOutLoss:
 
 @dataclass(frozen=True)
 class Scoring:
-    """A score, and the loss of which it is a decreasing function.
+    """A score for users, and the loss by which a search compares fits; less loss is a higher score.
 
     Attributes
     ----------

@@ -115,7 +115,7 @@ def share(
 
 
 def _mix_rows(n: int, rng: RandomStream, classes: Int[Array, " n"] | None) -> Int[Array, " n"]:
-    """Return the row numbers in random order, one class after the other."""
+    """Return the row indices in random order, one class after the other."""
     order = rng.permutation(n)
     if classes is not None:
         order = order[classes[order].argsort(stable=True)]

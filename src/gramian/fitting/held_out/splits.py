@@ -22,8 +22,7 @@ from .folds import labels
 def count_of(cv: object, n: int) -> float:
     """Return the cost of the fits to all splits of n rows, in units of one fit to all rows.
 
-    Each fit of a splitter counts as a fit to all rows, because its training rows are unknown
-    before.
+    The training rows of a splitter are not known in advance, so each of its fits counts as one.
     """
     # Pairs are exact, as their training rows can be counted.
     if is_pairs(cv):

@@ -93,7 +93,7 @@ def with_validation(
 ) -> FitSettings:
     """Return settings with a `Validate` on the held-out rows of a fit to n rows, if any.
 
-    It measures the error after each iteration, or once a pass if a pass has many iterations.
+    The `Validate` measures the error after each iteration, or once a pass if a pass has many.
     """
     if held is None:
         return settings

@@ -65,7 +65,8 @@ class CenterRemoval:
 
         Cost: about 2 m³ operations.
 
-        A center stays if another row equals it, which determines its coefficient. It also stays if
+        A center stays if another row equals it, which determines its coefficient. A center also
+        stays if
         a landmark without a pivot, at another point, could replace it.
         """
         q = len(factors.index)

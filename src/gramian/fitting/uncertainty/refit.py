@@ -154,7 +154,8 @@ class Refit:
     def fit_quantile(self, data: TrainingData, level: float) -> KernelPart:
         """Fit a quantile with the kernel of the model of the largest weight, by the pinball loss.
 
-        Its penalty is chosen by this loss. The centers are the landmarks of the model; without
+        The penalty is chosen by the pinball loss. The centers are the landmarks of the model;
+        without
         any, or with cells, sqrt(n) log(n) random rows.
 
         Parameters

@@ -29,7 +29,7 @@ class Candidates:
     Attributes
     ----------
     index : Array of shape (k,)
-        Increasing row numbers: the first one of each group of equal rows.
+        Increasing row indices: the first row of each group of equal rows.
     times : Array of shape (k,)
         Number of candidates that equal the row, including the row itself.
     share : float

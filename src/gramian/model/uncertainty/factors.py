@@ -108,7 +108,7 @@ class LandmarkFactors:
     Attributes
     ----------
     index : Array of shape (q,)
-        Numbers of the independent landmarks, in the order of the pivots.
+        Indices of the independent landmarks, in the order of the pivots.
     T, R : Array of shape (q, q)
         The upper triangular factors.
     shift : float

@@ -99,7 +99,7 @@ def full_fit(
     material : Material
     stem : Stem
     multiple : float
-        Lengthscale in medians.
+        Lengthscale as a multiple of the median distance.
     clock : Clock
     engine : str or Engine, default="auto"
     ends : float, default=inf

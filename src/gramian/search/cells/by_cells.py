@@ -189,7 +189,7 @@ class CellSearch:
         return self._of_sample(values, self.search.loss_of)
 
     def _of_sample(self, values: Float[Array, "v t"], loss: Score) -> float:
-        """Return a loss on the held-out rows of the sample; with folds, on all held-out rows."""
+        """Return the loss on the rows that both the sample and the cells hold out."""
         # Of several folds, only the first one's held-out rows are held out from the cells, too.
         if len(self.search.material.splits) > 1:
             return squared_loss(values, self.material.truth, self.material.held_weights)

@@ -101,7 +101,7 @@ class Progress:
         return max(math.ceil(self.rule.blocks.n / self.rule.blocks.b), LEAST_WINDOW)
 
     def mean_curvature(self, s: ASkotchState, B: Block) -> float:
-        """Return the mean curvature bound of all blocks so far, including this one."""
+        """Return the mean curvature bound of all blocks up to the present block."""
         return s.curvature + (B.curvature - s.curvature) / (s.iteration - s.first + 1)
 
     def convexity(self, s: ASkotchState, g: Array, mu: float) -> tuple[float, Array]:

@@ -86,7 +86,8 @@ class ASkotchState(State):
     def excess(self, mu: float) -> float:
         r"""Return the factor that enlarges :math:`\nu` for a strong convexity.
 
-        It is 1 at first, :math:`\mu^{-1/2}` after one restart, infinite after the second. A factor
+        The factor is 1 at first, :math:`\mu^{-1/2}` after one restart, infinite after the second. A
+        factor
         of :math:`\mu^{-1}`, the largest possible, already removes the momentum.
         """
         if self.restarts >= MOST_RESTARTS:
@@ -94,7 +95,7 @@ class ASkotchState(State):
         return float(min(mu, 1.0) ** (-self.restarts / MOST_RESTARTS))
 
     def count_singular(self, B: Block) -> ASkotchState:
-        """Return the state with a singular block counted; log the first one."""
+        """Return the state with one more singular block; log the first singular block."""
         if not B.singular:
             return self
         count = int(self.metrics[SINGULAR_BLOCKS]) + 1

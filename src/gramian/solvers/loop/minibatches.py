@@ -23,7 +23,7 @@ class EpochPart:
     ----------
     epoch : int
     start, stop : int
-        Range of batch numbers within the epoch.
+        Range of batch indices within the epoch.
     done : float
         Number of epochs at the end of the part.
     length : float

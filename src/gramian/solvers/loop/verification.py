@@ -1,4 +1,4 @@
-"""Verification of a loaded state: its residual is compared with a recomputed one."""
+"""Verification of a loaded state by recomputing its residual."""
 
 from __future__ import annotations
 

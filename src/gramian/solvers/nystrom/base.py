@@ -31,7 +31,7 @@ class NystromDescent(Solver[NystromProblem, StateType]):
         """Factorise K_mm, for gradients in the coordinates of the solver."""
 
     def verify(self, problem: NystromProblem, state: Any) -> None:
-        """Compare the gradient of a state with the recomputed one."""
+        """Compare the gradient of a state with the recomputed gradient."""
         self.build_coordinates(problem).check(state)
 
     def peak_bytes(self, size: ProblemSize, *, mapped: bool = False) -> int:

@@ -204,7 +204,7 @@ class Coordinates:
         return after
 
     def check(self, state: DescentState) -> None:
-        """Raise ValueError if the gradient of a state differs from the recomputed one."""
+        """Raise ValueError if the gradient of a state differs from the recomputed gradient."""
         size = xp.where(state.size > 0, state.size, 1.0)
         recomputed = self.gradient(state.beta)
         apart = float((xp.norm(recomputed - state.gradient, axis=0) / size).max())

@@ -28,7 +28,7 @@ class Part:
     where : str
         The table, for error messages.
     rows : ndarray of int64 of shape (b,)
-        Row numbers in the table.
+        Indices of the rows in the table.
     folds : ndarray of int8 of shape (b,), or None
         Folds of training rows; -1 for others. None: there are no training rows.
     fold_means : mapping of str to ndarray

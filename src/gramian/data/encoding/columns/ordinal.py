@@ -1,4 +1,4 @@
-"""Ordered categories: the rank of a level."""
+"""Encoding of ordered categories by the rank of a level."""
 
 from __future__ import annotations
 
