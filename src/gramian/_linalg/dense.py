@@ -110,7 +110,7 @@ def by_columns(A: Float[Array, "m m"]) -> Float[Array, "m m"]:
 
 
 def cholesky_(A: Float[Array, "m m"]) -> None:
-    """Replace the upper triangle of A by its factor R, R'R = A; the strict lower one stays.
+    """Replace the upper triangle of A by the factor R, R'R = A; entries below the diagonal stay.
 
     Parameters
     ----------

@@ -99,7 +99,7 @@ def _mounts(root: Path) -> Iterator[tuple[int, str, str]]:
 
 
 def _address_limits(root: Path) -> Iterator[int]:
-    """Yield the addresses left by ``ulimit -v`` (RLIMIT_AS), which also counts libraries."""
+    """Yield the bytes of address space left by ``ulimit -v`` (RLIMIT_AS), libraries included."""
     # `resource` exists on Unix alone.
     with contextlib.suppress(ImportError, OSError, ValueError):
         import resource

@@ -77,8 +77,9 @@ class NativeEngine(Engine):
     float64 beyond. Runs with the same number of threads give the same bits.
 
     With AMX, for radial kernels of float32 rows, inner products may be sums of products of bfloat16
-    pieces, of rows that are centered: of three pieces the six largest products, as precise as
-    float32, or of two the three largest. They are used only if an estimate of the error, from
+    pieces, of rows that are centered: with three pieces the six largest products, as precise as
+    float32, or with two pieces the three largest. AMX is used only if an estimate of the error,
+    from
     the features and the distances of columns from their mean in lengthscales (`split_error`),
     is within the documented precision; pairs near each other are computed from differences if
     the kernel has a kink; otherwise tiles of float32 or float64 are used.
@@ -103,7 +104,7 @@ class NativeEngine(Engine):
         Precision of entries k(x, z) / sqrt(k(x, x) k(z, z)) of float32 rows. ``"exact"``: right to
         1e-5, without AMX. ``"auto"``: right to 1e-5, with six products on AMX from 64 features on,
         where they are faster. ``"fast"``: right to 1e-4, with three products on AMX from 9 features
-        on. These numbers of features come from measurements (one core, Gaussian, 5,000 columns):
+        on. Both limits come from measurements (one core, Gaussian, 5,000 columns):
         compared with float32 tiles, `normal` with six products was 1.2 times as fast at d = 90 and
         0.9 times at d = 18, with three products 1.8 and 1.2 times; neither is faster at d = 4.
         Float64 rows are always computed in float64.

@@ -49,7 +49,7 @@ def check_names(
 def set_parameters(estimator: BaseEstimator, params: dict[str, Any]) -> None:
     """Set parameters of an estimator, and of its kernels as in ``kernel__lengthscale``.
 
-    Kernels are immutable: the estimator receives a new one.
+    Kernels are immutable, so the estimator receives a new kernel.
 
     Raises
     ------

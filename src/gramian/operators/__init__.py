@@ -57,7 +57,7 @@ if find_spec("torch"):
 
 
 def __getattr__(name: str) -> Any:
-    """Import `TritonEngine` at its first use: it needs torch."""
+    """Import `TritonEngine` at its first use, because it needs torch."""
     if name == "TritonEngine":
         from ..engines import TritonEngine
 

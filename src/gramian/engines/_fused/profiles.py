@@ -125,7 +125,7 @@ def matern52_slope(s, shape):
 @triton.jit
 @no_type_check
 def rational_quadratic(s, shape):
-    """Return (1 + s)^-shape; a quotient restores the digits of s that 1 + s drops."""
+    """Return (1 + s)^-shape, with a correction for the digits of s that 1 + s drops."""
     s = tl.where(s < 0.0, 0.0, s)
     w = 1.0 + s
     logarithm = tl.where(w == 1.0, s, tl.log(w) * (s / tl.where(w == 1.0, 1.0, w - 1.0)))

@@ -77,7 +77,7 @@ class Candidates:
         return len(self.index)
 
     def to_dictionary(self) -> Dictionary:
-        """Return the dictionary of all candidates."""
+        """Return all candidates as a `Dictionary`, each drawn with certainty."""
         return Dictionary(self.index, self.share / self.times)
 
     def scores(self, scorer: Scorer) -> Float[Array, " k"]:

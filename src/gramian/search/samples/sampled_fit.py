@@ -123,7 +123,7 @@ class Stem:
 
     @property
     def map(self) -> LinearMap | None:
-        """Map of the mean matrix M of all splits, for the last fit."""
+        """Map of the features by the metric averaged over all splits, for the last fit."""
         if self.gradients is None:
             return None
         return map_of(self.gradients, self.recipe.power, diagonal=self.recipe.kernel == L1_KERNEL)

@@ -71,7 +71,7 @@ class Stages:
         return replace(self, problem=self.problem.double())
 
     def at(self, stage: int) -> LossProblem:
-        """Return the problem of a stage."""
+        """Return the problem of a stage, with its penalty and its width of kinks."""
         width, mu = self.widths[stage], self.penalties[stage]
         loss = self.problem.loss if width == 0 else self.problem.loss.smooth_kink(width)
         return replace(self.problem, penalty=mu, loss=loss)
