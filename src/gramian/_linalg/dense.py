@@ -74,8 +74,7 @@ def flush_tiny_(K: Float[Array, "n m"]) -> None:
     """Set entries below 1e-30 of the largest to zero, block by block.
 
     Such entries are far below rounding, but their products are denormal, which slows LAPACK 30
-    times. They
-    come from clusters far apart, or a lengthscale that is too small.
+    times. They come from clusters far apart, or a lengthscale that is too small.
     """
     _flush_tiny_(K, *_range(K))
 

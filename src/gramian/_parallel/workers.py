@@ -80,8 +80,7 @@ def run(
     operation and so slow down on a busy machine.
 
     On Ctrl-C, or if the caller stops iterating or an item fails, `stop` is called. The call should
-    end
-    all current and future items of the workers, because the process cannot end before them.
+    end all current and future items of the workers, because the process cannot end before them.
 
     In a worker, the calling thread computes the items. It also computes `light` items, which take
     less time than waking a worker; it does not flush denormals. Context

@@ -163,8 +163,7 @@ def distances(x: Float[Array, "s d"]) -> Float[Array, " p"]:
     """Return the Euclidean distances of all pairs of distinct sparse rows, in float64.
 
     Distances are computed from inner products, so that distances of nearly equal rows are rounding
-    errors.
-    Cost: s² inner products for s rows.
+    errors. Cost: s² inner products for s rows.
     """
     # Equal rows are left out beforehand: their distance of 0 would come out as rounding.
     rows = as_scipy(cast(x, xp.float64))[_distinct(x)]

@@ -19,11 +19,10 @@ array([[8., 9.],
        [0., 1.]])
 
 `as_rows` is the only entrance of numbers. `as_rows` takes NumPy arrays of any layout, tensors of
-torch,
-frames and tables, SciPy sparse matrices (which stay sparse), and paths of files in one of the
-`formats`: a ``.npy`` file is memory-mapped, a Parquet file or directory is read from front to back
-in every pass (`random_access` is False, and `take` costs a pass). Nothing is copied as a whole. It
-alone raises an error for anything that is not a matrix of numbers.
+torch, frames and tables, SciPy sparse matrices (which stay sparse), and paths of files in one of
+the `formats`: a ``.npy`` file is memory-mapped, a Parquet file or directory is read from front to
+back in every pass (`random_access` is False, and `take` costs a pass). Nothing is copied as a
+whole. It alone raises an error for anything that is not a matrix of numbers.
 
 `as_table` is the only entrance of columns of any type: frames, files of all formats, text among
 them, and addresses on object stores. A `Table` is read like rows, in batches.

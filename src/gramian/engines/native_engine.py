@@ -79,10 +79,9 @@ class NativeEngine(Engine):
     With AMX, for radial kernels of float32 rows, inner products may be sums of products of bfloat16
     pieces, of rows that are centered: with three pieces the six largest products, as precise as
     float32, or with two pieces the three largest. AMX is used only if an estimate of the error,
-    from
-    the features and the distances of columns from their mean in lengthscales (`split_error`),
-    is within the documented precision; pairs near each other are computed from differences if
-    the kernel has a kink; otherwise tiles of float32 or float64 are used.
+    from the features and the distances of columns from their mean in lengthscales (`split_error`),
+    is within the documented precision; pairs near each other are computed from differences if the
+    kernel has a kink; otherwise tiles of float32 or float64 are used.
 
     There are tiles for the kernels of gramian, except kernels of angles (cosine, periodic,
     haversine), and for positive multiples of them; Tanimoto's and the chi-squared kernel have

@@ -188,8 +188,7 @@ def medians_of(rows: RowSource, names: Sequence[str] | None) -> Array | None:
     """Return the medians of columns with names, of shape (d,), from at most about 100,000 rows.
 
     The medians fill the gaps of new rows. None for columns without names, and for rows that are
-    sparse,
-    streamed or on other machines.
+    sparse, streamed or on other machines.
     """
     if names is None or rows.sparse or rows.remote or not rows.random_access:
         return None

@@ -60,8 +60,7 @@ def fit(
         If the solver diverged.
     InterruptedFit
         If the fit is interrupted, as by Ctrl-C, once the solver has a state: a KeyboardInterrupt
-        with
-        the model so far. For other errors see `interrupted_model`.
+        with the model so far. For other errors see `interrupted_model`.
     """
     # A matrix comes back to this function as row numbers with a kernel that looks up its entries.
     if settings.kernel == PRECOMPUTED_NAME:

@@ -61,8 +61,7 @@ class LengthscaleKernel(Kernel):
         """Return the median distance between the distinct rows of `sample`.
 
         Equal rows count once, so that a repeated row equals a row with a weight. If all rows are
-        equal,
-        it is 1.
+        equal, it is 1.
         """
         if is_sparse(sample):
             return self._median_of_sparse(sample)

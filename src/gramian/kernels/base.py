@@ -83,8 +83,7 @@ class Kernel(ABC):
         """Return points in the coordinates of this kernel's distance, for dividing them into cells.
 
         The coordinates are the used features over their lengthscales; for two kernels the
-        coordinates of
-        both, concatenated. By default the points are returned unchanged.
+        coordinates of both, concatenated. By default the points are returned unchanged.
 
         Parameters
         ----------

@@ -172,8 +172,7 @@ class NystromFit:
         """Return the complexity-penalised objective, per row and target, and its gradients.
 
         The objective is the sum of three terms: the data fit |W^(1/2) (f(X) - Y)|² + N penalty |f|²
-        at its
-        minimum; the effective dimension; and the trace of W K over N penalty missed by the
+        at its minimum; the effective dimension; and the trace of W K over N penalty missed by the
         landmarks, times the mean data fit.
 
         With M = B B' and u = `whitened`, the gradient with respect to A is S A - s u r' for a

@@ -28,8 +28,7 @@ class PenaltyPathDisplay(Display):
         their standard deviations.
     chosen : float
         Best penalty, which is the penalty of the model, except after a search, whose last fit has
-        more
-        rows and keeps the product of rows and penalty.
+        more rows and keeps the product of rows and penalty.
     fold_errors : ndarray of shape (k, f) or None, default=None
         Errors in each fold, if there are several.
     landmarks : ndarray of shape (k,) or None, default=None

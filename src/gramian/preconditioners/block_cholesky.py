@@ -18,11 +18,10 @@ class BlockCholesky:
     r"""Inverse of :math:`D = \mathrm{blockdiag}(K_i + \mathrm{ridge}_i)`.
 
     The inverse is exact if the kernel vanishes between blocks. Factors are computed in float64,
-    because the
-    ridge may be below the rounding of float32, and stored in float64 or rounded to float32: R'R
-    stays positive definite after any rounding, in half of the memory and, because a solve reads the
-    factors, in a quarter of the time. Rounding moves R'R by about eps sqrt(s) of its norm, like
-    float32 products of K, so that float32 is accurate wherever they are
+    because the ridge may be below the rounding of float32, and stored in float64 or rounded to
+    float32: R'R stays positive definite after any rounding, in half of the memory and, because a
+    solve reads the factors, in a quarter of the time. Rounding moves R'R by about eps sqrt(s) of
+    its norm, like float32 products of K, so that float32 is accurate wherever they are
     (`FullProblem.needs_float64`).
 
     Attributes

@@ -224,8 +224,7 @@ class EigenProFactor:
         """Return the step per row of a batch; twice this step may diverge.
 
         The step is 1.5 / (beta + (batch - 1) (top + decay)): theorem 4 of [1]_, see the class
-        docstring,
-        has 1, and the limit of stability is 2. It is at most `longest`.
+        docstring, has 1, and the limit of stability is 2. It is at most `longest`.
         """
         step = STEP_FACTOR / (self.beta + (batch - 1) * (self.top + float(decay)))
         return min(step, self.longest)

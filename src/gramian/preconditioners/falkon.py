@@ -353,8 +353,7 @@ def _automatic_penalty(P: Array, S: Array, problem: NystromProblem) -> float:
     """Return the smallest penalty, not below the problem's, for which m landmarks are reliable.
 
     The landmarks determine as many directions as the effective dimension only if this dimension is
-    well below
-    m; the larger their share of all rows, the closer to m it may be.
+    well below m; the larger their share of all rows, the closer to m it may be.
     """
     q, m = len(P), len(P) + S.shape[1]
     uncovered = 1 - problem.covered_fraction

@@ -88,8 +88,7 @@ def seconds_of_fit(material: Material, stem: Stem, engine: str | Engine) -> floa
     """Return the least seconds of a worthwhile fit with all rows as centers.
 
     The seconds include its preconditioner and some iterations; for wide rows also the stored
-    entries; and
-    for many targets the fit to a part of the rows that chooses the shift.
+    entries; and for many targets the fit to a part of the rows that chooses the shift.
     """
     stored, t = _width(material, stem) >= STORED_FEATURES, material.Y.shape[1]
     shifts = 2 if t > FEW_TARGETS else len(PATH_SHIFTS)

@@ -83,8 +83,7 @@ class Solver(ABC, Generic[ProblemType, StateType]):
 
         From one of its own states it resumes exactly. From a plain `State`, it starts at the
         coefficients of the state. The generator has no tolerance, limit or clock, and never writes
-        to a
-        yielded tensor. A closed form yields one state, of iteration 0.
+        to a yielded tensor. A closed form yields one state, of iteration 0.
         """
 
     @abstractmethod

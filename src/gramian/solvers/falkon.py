@@ -302,10 +302,9 @@ class _System:
         """Estimate the error of predictions: the residual over the root of the least Ritz value.
 
         The error is the distance from the solution in the norm of B'H B, whose square is the mean
-        squared
-        error on the rows plus the penalty of the error. Visible rounding is added. The residual of
-        a warm start may be along small eigenvalues, which no Ritz value resolves at first: until
-        `EARLY_STEPS` the bound of `FalkonFactor.least_eigenvalue` counts.
+        squared error on the rows plus the penalty of the error. Visible rounding is added. The
+        residual of a warm start may be along small eigenvalues, which no Ritz value resolves at
+        first: until `EARLY_STEPS` the bound of `FalkonFactor.least_eigenvalue` counts.
         """
         smallest, _ = cg.extremes
         if warm and len(cg.lanczos) < EARLY_STEPS:

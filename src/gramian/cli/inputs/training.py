@@ -307,8 +307,7 @@ def spread_rows(n: int, count: int, *, rng: RandomStream) -> Array:
     -------
     ndarray of shape (count,)
         Strictly increasing indices. Unlike a permutation of all rows, the draw needs memory for
-        only `count`
-        numbers.
+        only `count` numbers.
     """
     # Whole bounds: the ranges differ by at most one row, and cover each row once.
     bounds = xp.arange(count + 1) * n // count

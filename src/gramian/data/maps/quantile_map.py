@@ -161,10 +161,8 @@ class QuantileMap:
         """Return the derivative of the map at numbers, in float64.
 
         The derivative is the slope of the interval between two quantiles; at a quantile, of the
-        interval above.
-        The derivative is zero beyond the outermost quantiles, where scores are constant, and for
-        constant
-        features; 1 for features that are not changed.
+        interval above. The derivative is zero beyond the outermost quantiles, where scores are
+        constant, and for constant features; 1 for features that are not changed.
         """
         out = np.ones(x.shape)
         values = xp.to_float64(xp.to_host(x))

@@ -27,9 +27,8 @@ class RemoteColumns:
     """Numbers that are stored with remote rows, in place of an array of shape (n, t) or (n,).
 
     Remote columns have the attributes that a fit of remote rows needs of targets and weights:
-    shape, type and
-    sums. Indexing by rows gathers some numbers in memory. A pass over rows reads them with the
-    rows.
+    shape, type and sums. Indexing by rows gathers some numbers in memory. A pass over rows reads
+    them with the rows.
 
     Parameters
     ----------

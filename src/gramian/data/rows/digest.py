@@ -16,10 +16,9 @@ def digest(rows: RowSource) -> str:
     """Return the SHA-256 of all rows, as hexadecimal digits.
 
     Any change of any entry changes the digest. The digest depends on the numbers that a source
-    delivers, in their
-    type (float32 or float64), and not on their container (array, table, file, device) or on the
-    size of blocks; the digest of remote rows also depends on their parts. Sparse rows are digested
-    by their nonzero entries; the same rows as a dense matrix have another digest.
+    delivers, in their type (float32 or float64), and not on their container (array, table, file,
+    device) or on the size of blocks; the digest of remote rows also depends on their parts. Sparse
+    rows are digested by their nonzero entries; the same rows as a dense matrix have another digest.
 
     Notes
     -----

@@ -195,8 +195,8 @@ class KernelRegressor(RegressorMixin, KernelRidgeModel):
         """Return a mask of the rows that are far from all training rows, of shape (n,).
 
         The variance of such rows exceeds the leave-one-out variance of 99 in 100 training rows.
-        Their
-        predictions tend to a constant, and their deviations are calibrated nearer to the data.
+        Their predictions tend to a constant, and their deviations are calibrated nearer to the
+        data.
 
         Parameters
         ----------

@@ -61,8 +61,7 @@ def dense_bytes(solver: Solver[Any, Any], size: FitSize, mapped: bool = False) -
     """Return the bytes that a fit keeps in addition to blocks of rows.
 
     The selector of landmarks needs memory first, then the solver, with its centers or without;
-    along
-    a path of penalties with the factor of the best level so far.
+    along a path of penalties with the factor of the best level so far.
     """
     # A path keeps the factor of the best level so far, next to the current one.
     path = 8 * size.m * size.m + 8 * size.n * (size.t + 1) if size.fits else 0

@@ -163,8 +163,7 @@ def full_solver(
     """Choose Direct, PCG or ASkotch as the solver if all rows are centers.
 
     Direct is chosen up to 10,000 rows if it fits. Then PCG, if its preconditioner has 100 columns
-    in a
-    quarter of the memory, up to 400,000 rows. Else ASkotch, if rows can be read in any order.
+    in a quarter of the memory, up to 400,000 rows. Else ASkotch, if rows can be read in any order.
 
     Measured, in CPU seconds: on 32,561 rows of adult_a9a PCG with 1,000 columns overtakes ASkotch
     after 40 s and has a residual of 0.022 after 50 s, ASkotch 0.060. On 196,046 rows of skin

@@ -147,8 +147,7 @@ def with_landmarks(
     """Fit the best stem to all rows by FALKON, with as many landmarks as time allows.
 
     Return None if the fit is no better on the held-out rows of the search, or there is no time.
-    With a
-    checkpoint, the state of FALKON is in a second file until the fit is finished.
+    With a checkpoint, the state of FALKON is in a second file until the fit is finished.
     """
     material = search.material
     stem, split = search.best_stem(), material.splits[0]

@@ -66,8 +66,7 @@ class CenterRemoval:
         Cost: about 2 m³ operations.
 
         A center stays if another row equals it, which determines its coefficient. A center also
-        stays if
-        a landmark without a pivot, at another point, could replace it.
+        stays if a landmark without a pivot, at another point, could replace it.
         """
         q = len(factors.index)
         # 1. Find the rows that equal a landmark, with and without a pivot.

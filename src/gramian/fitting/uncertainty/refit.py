@@ -155,8 +155,7 @@ class Refit:
         """Fit a quantile with the kernel of the model of the largest weight, by the pinball loss.
 
         The penalty is chosen by the pinball loss. The centers are the landmarks of the model;
-        without
-        any, or with cells, sqrt(n) log(n) random rows.
+        without any, or with cells, sqrt(n) log(n) random rows.
 
         Parameters
         ----------

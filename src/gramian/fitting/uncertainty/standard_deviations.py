@@ -58,11 +58,10 @@ def with_variance(
     is the weighted mean over its models, and all models get the same a and b.
 
     a v + b is the variance in the range of the training rows, see `IN_RANGE`. Residuals in this
-    range have
-    about the same v, and hardly determine a. Beyond the range, c is added for each unit of v, such
-    that a + c is at least the most likely amplitude of a Gaussian process, see `Solved`. Far from
-    all rows, where v = k(x, x), the variance is at least the mean squared difference between the
-    targets and the prediction, which is their mean, or 0 if they were not shifted.
+    range have about the same v, and hardly determine a. Beyond the range, c is added for each unit
+    of v, such that a + c is at least the most likely amplitude of a Gaussian process, see `Solved`.
+    Far from all rows, where v = k(x, x), the variance is at least the mean squared difference
+    between the targets and the prediction, which is their mean, or 0 if they were not shifted.
     """
     weighted_data, free_bytes = data.without_zero_weights(), limit
     solved: list[Solved] = []

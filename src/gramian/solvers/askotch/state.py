@@ -87,8 +87,7 @@ class ASkotchState(State):
         r"""Return the factor that enlarges :math:`\nu` for a strong convexity.
 
         The factor is 1 at first, :math:`\mu^{-1/2}` after one restart, infinite after the second. A
-        factor
-        of :math:`\mu^{-1}`, the largest possible, already removes the momentum.
+        factor of :math:`\mu^{-1}`, the largest possible, already removes the momentum.
         """
         if self.restarts >= MOST_RESTARTS:
             return math.inf

@@ -27,8 +27,7 @@ class TemporaryCenters:
         Number of targets.
     delay : int
         T, the number of batches between two projections. Their rows become temporary centers, in a
-        temporary
-        file if they exceed the memory budget of K.
+        temporary file if they exceed the memory budget of K.
     batches : Batches
     """
 

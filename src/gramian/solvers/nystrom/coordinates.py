@@ -1,8 +1,7 @@
 """Coordinates: three parametrisations of the Nystrom problem, and its gradient in each.
 
 The coordinates are the coefficients, coordinates whose distances are distances of functions, or
-coordinates
-preconditioned by FALKON.
+coordinates preconditioned by FALKON.
 """
 
 from __future__ import annotations
