@@ -1,8 +1,8 @@
 """Dense factorisations in float64 on a device, in place: the functions of `dense` for a GPU.
 
-torch offers factorisations that copy, and none of products of triangles. These go block by block
-through matrix products, at which a device is fast, and need only a few panels of 1,024 rows in
-addition to the matrix. They follow the contracts of their namesakes in `dense`.
+torch offers factorisations that copy, and none of products of triangles. The functions go block by
+block through matrix products, at which a device is fast, and need only a few panels of 1,024 rows
+in addition to the matrix. They follow the contracts of their namesakes in `dense`.
 """
 
 from __future__ import annotations

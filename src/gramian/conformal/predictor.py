@@ -108,7 +108,8 @@ class ConformalPredictor:
 
         Notes
         -----
-        Cost: see `ConformalMethod.intervals`; with groups, a pass over the rows for each and one
+        Cost: see `ConformalMethod.intervals`; with groups, a pass over the rows for each group and
+        one
         more.
         """
         return self._each_group(self.method.intervals, model, rows, level, settings)

@@ -120,7 +120,7 @@ def effective_dimension(
 ) -> float:
     r"""Return :math:`\mathrm{tr}\, K (K + n \lambda I)^{-1}`, the degrees of freedom of a fit.
 
-    At this penalty, a small multiple of this number of landmarks replaces all rows.
+    A small multiple of the effective dimension, as the number of landmarks, replaces all rows.
 
     Parameters as in `leverage_scores`.
 
@@ -130,7 +130,7 @@ def effective_dimension(
 
     Notes
     -----
-    The estimate is the sum of score / copies over a weighted dictionary, without a pass over the
+    The estimate is a weighted sum of the scores of sampled rows, without a pass over the
     rows: with an oversampling of 10 about 5 % low for "bless", within 1 % for "bless_r", "squeak",
     "recursive_rls" and "two_pass" (measured at an effective dimension of 83 of 1,500 rows); at 3,
     2 to 15 % low. "uniform" and selector objects score every row instead.

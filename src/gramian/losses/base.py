@@ -115,7 +115,7 @@ class Loss(ABC):
 
     @property
     def kink(self) -> float | None:
-        """Width over which a kink is rounded; 0 for an exact kink, None for a loss without kinks."""
+        """Width over which a kink is rounded; 0 for an exact kink, None for a smooth loss."""
         return None
 
 

@@ -321,7 +321,7 @@ class Model(ABC):
         Notes
         -----
         A file of text is read as the training table was. Columns that were levels, or labels, are
-        text: a file of a few rows may hold only such as look like numbers.
+        text, because in a file of a few rows all levels may look like numbers.
         """
         options = self._options
         if read:

@@ -263,7 +263,7 @@ class FalkonFactor:
         return la.times_triangular(self.triangles, Tcoef, lower=False, transpose=False)
 
     def least_eigenvalue(self, penalty: float) -> float:
-        """Return a lower bound of the eigenvalues of B'H B: the penalty over the squares in A."""
+        """Return a lower bound of the eigenvalues of B'H B, from the penalty and A."""
         squares = sum(
             # Blocks avoid a copy of the whole triangle. The mask leaves out T' below the diagonal.
             float(xp.square(xp.triu(self.triangles[: j.stop, j], -j.start)).sum())

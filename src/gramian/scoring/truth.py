@@ -85,7 +85,7 @@ def kind_of(y: np.ndarray | RemoteColumns) -> str:
 
 
 def _target(loaded: Model) -> str | None:
-    """Return the target column of the training; the targets of a quantile model are levels."""
+    """Return the name of the target column in the training table, if it is known."""
     if loaded.target is None or loaded.info.get(LEVELS_KEY):
         name: str | None = loaded.info.get("target")
         return name

@@ -157,7 +157,7 @@ class _Squares:
         return cls(inverse, at_once)
 
     def __call__(self, strip: Float[Array, "b k"]) -> Float[Array, " b"]:
-        """Return the squared norms on the host, `at_once` rows at a time; overwrite the strip."""
+        """Return the squared norms for the rows of a strip, which is overwritten, on the host."""
         return xp.to_host(xp.concat([self._solve(part) for part in xp.split(strip, self.at_once)]))
 
     def _solve(self, x: Float[Array, "b k"]) -> Float[Array, " b"]:

@@ -80,7 +80,7 @@ def draw_seed(rng: RandomStream | None) -> int:
 
 
 def starting_coef(state: State | None, like: Array) -> Array:
-    """Return the coefficients of a plain state as a start, or zeros like the argument."""
+    """Return the coefficients of a given state as the start of a solver; zeros without a state."""
     if state is None:
         return xp.zeros_like(like)
     if state.coef.shape != like.shape:

@@ -118,7 +118,7 @@ class Coordinates:
         return self._product(beta, None)
 
     def extreme_eigenvalues(self) -> tuple[float, float]:
-        """Estimate the extreme eigenvalues of B'H B, by ten passes of Lanczos with one vector."""
+        """Estimate the extreme eigenvalues of B'H B by ten iterations of the Lanczos method."""
         q = len(self.factor.diagonal) if self.form != "coefficients" else self.problem.K.shape[1]
         rng = RandomStream(0)
         start = rng.standard_normal((q, 1), xp.float64)

@@ -1,4 +1,4 @@
-"""Categories of few levels: one feature of 0 and 1 for each."""
+"""Encoding of categories of few levels, with a feature of 0 and 1 for each level."""
 
 from __future__ import annotations
 
