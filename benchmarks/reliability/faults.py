@@ -27,7 +27,6 @@ import pyarrow.parquet as pq
 from benchmarks.lib.timing import set_blas_threads
 from gramian import AverageModel, KernelModel, KernelRidge, estimators, kernels, landmarks, solvers
 from gramian._arrays import RandomStream
-from gramian._files.atomic import LEFTOVER_AGE_SECONDS
 from gramian.callbacks import Checkpoint, load_state, save_state
 from gramian.callbacks.journal import Journal
 from gramian.data import check_finite, open_rows
@@ -42,7 +41,7 @@ from ..lib.tables import Tables
 from .bombs import BOMBS, measure_bomb
 from .changed_files import changes
 from .damaged_files import damaged, outcomes
-from .killed_searches import SEARCHES, kill_searches
+from .killed_searches import SEARCHES, age_leftovers, kill_searches, leftovers
 
 N, M, D = 200, 40, 3
 KILLED: dict[str, tuple[dict[str, Any], int]] = {
@@ -114,17 +113,6 @@ def fitted_by_cells(path: Path) -> np.ndarray:
     est = KernelRidge(cells=45, callbacks=[Checkpoint(path)], **settings)
     coef: np.ndarray = est.fit(X, np.sin(X[:, 0])).dual_coef_
     return coef
-
-
-def leftovers(folder: Path) -> int:
-    return sum(name.endswith(".part") for name in os.listdir(folder))
-
-
-def age_leftovers(folder: Path) -> None:
-    """Date the files of killed processes back, so that the next save removes them."""
-    for path in folder.glob("*.part"):
-        written = time.time() - 2 * LEFTOVER_AGE_SECONDS
-        os.utime(path, (written, written))
 
 
 def kills(name: str, count: int, folder: Path) -> Row:

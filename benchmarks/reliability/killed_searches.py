@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import random
 import time
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from gramian import KernelRidgeCV
+from gramian._files.atomic import LEFTOVER_AGE_SECONDS
 from gramian.callbacks import Checkpoint
 from gramian.callbacks.journal import RECORD_MARK, Journal
 from gramian.cli import main
@@ -98,11 +100,23 @@ def kill_searches(name: str, count: int, folder: Path) -> Row:
 
         in_child(lambda path=path: search(path), kill_after=wait)
         steps.append(steps_in(path))
+        age_leftovers(folder)
         identical += in_child(lambda path=path: search(path)) == expected
     row: Row = {"solver": name, "kills": count, "identical": identical}
     row |= {"at": " ".join(map(str, sorted(steps)))}
-    leftovers = sum(path.suffix == ".part" for path in folder.iterdir())
-    return row | {"before the end": sum(at < step_count for at in steps), "left over": leftovers}
+    row["before the end"] = sum(at < step_count for at in steps)
+    return row | {"left over": leftovers(folder)}
+
+
+def leftovers(folder: Path) -> int:
+    return sum(name.endswith(".part") for name in os.listdir(folder))
+
+
+def age_leftovers(folder: Path) -> None:
+    """Date the files of killed processes back, so that the next save removes them."""
+    for path in folder.glob("*.part"):
+        written = time.time() - 2 * LEFTOVER_AGE_SECONDS
+        os.utime(path, (written, written))
 
 
 def marks_in(path: Path) -> int:
