@@ -169,7 +169,10 @@ def dtype_of_name(name: str) -> Any:
 
 
 def file_dtype_name(dtype: Any) -> str:
-    """Return the name of a dtype in files and digests: torch's, as versions before 0.2 wrote it."""
+    """Return the name of a dtype in files and digests, such as "torch.float32".
+
+    Earlier versions of gramian computed with torch, and their files stay readable.
+    """
     return f"torch.{numpy_dtype(dtype).name}"
 
 

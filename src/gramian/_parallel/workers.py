@@ -82,9 +82,9 @@ def run(
     On Ctrl-C, or if the caller stops iterating or an item fails, `stop` is called. The call should
     end all current and future items of the workers, because the process cannot end before them.
 
-    In a worker, the calling thread computes the items. It also computes `light` items, which take
-    less time than waking a worker; it does not flush denormals. Context
-    variables have the values of the caller for each item.
+    The calling thread itself computes the items if it is a worker, or if they are `light`, which
+    means that they take less time than waking a worker. Denormals are flushed to zero in workers
+    only. Context variables have the values of the caller for each item.
     """
     if light or _is_worker():
         with one_blas_thread:

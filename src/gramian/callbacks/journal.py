@@ -39,7 +39,8 @@ JOURNAL_KIND = "journal"
 def another_problem(path: Path, differences: Sequence[str]) -> ValueError:
     """Return the error about a checkpoint of another fit.
 
-    The error mentions ``random_state`` for landmarks only; cells and searches draw at random, too.
+    Its remedy names ``random_state``, without which landmarks, cells and searches differ from run
+    to run.
     """
     return TextError(
         "{} is a checkpoint of another problem: {} differ. Delete it, or use "

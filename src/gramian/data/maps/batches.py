@@ -24,10 +24,10 @@ class Shuffle:
     ----------
     n : int
     size : int
-        Rows of a batch; the last one of a chunk may have fewer.
+        Rows of a batch; the last batch of an epoch may have fewer.
     seed : int
     chunk : int, optional
-        Number of rows that are shuffled together; n if None.
+        Number of rows that are shuffled together, rounded down to whole batches; n if None.
     """
 
     n: int

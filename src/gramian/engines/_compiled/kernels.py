@@ -146,9 +146,10 @@ class Compiled:
         settings: TileSettings,
         diagonal: int | None,
     ) -> Compiled:
-        """Center, scale and pack the columns, in float64 if float32 would lose digits.
+        """Center, scale and pack the points z, in float64 if float32 would lose digits.
 
-        The columns are stored in bfloat16 pieces if products of pieces are precise enough.
+        Each point gives a column of the kernel matrix. Points are stored in pieces of bfloat16 if
+        products of pieces are precise enough.
 
         Raises
         ------

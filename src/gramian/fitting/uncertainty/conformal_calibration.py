@@ -85,7 +85,10 @@ def divide_calibration(
 
 
 def find_groups(groups: str | int, data: TrainingData, *, is_held_out: bool) -> GroupColumn:
-    """Return the column of groups of the rows of a fit."""
+    """Return the column of groups of the rows of a fit.
+
+    `is_held_out` says whether other rows than `data` are held out for the calibration.
+    """
     names = data.feature_names or data.rows.feature_names
     return GroupColumn.find(groups, data.rows, names, data.encoding, is_held_out)
 

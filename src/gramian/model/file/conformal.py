@@ -102,7 +102,7 @@ def read_calibration(
     header : dict; list in a file of format 7
     tensors : dict of str to Array
     shared : dict
-        The parts of the model that its functions share.
+        Fields that all functions of the calibration share with the model, such as its encoding.
     known : list of dict of str to Array
         The tensors of each member of the model, for functions without centers of their own.
     """

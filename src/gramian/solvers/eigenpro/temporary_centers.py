@@ -12,7 +12,10 @@ from .segment import Segment
 
 
 class TemporaryCenters:
-    """Function k(., X_tmp) a + k(., X_s) U b since the last projection, with its values on Z.
+    """Function to which the steps since the last projection add up, with its values on Z.
+
+    The function is k(., X_tmp) a + k(., X_s) U b: X_tmp are the temporary centers, X_s the rows of
+    the preconditioner, U its eigenvectors, and a and b coefficients.
 
     Between `enter` and `leave` it collects the steps of the batches of a segment, whose rows and
     kernel entries are in memory. The rows of the segment then become temporary centers.
