@@ -12,7 +12,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "glossary.md"
 
 def public_names() -> set[str]:
     """Return the names that the public packages export."""
-    names = set(gramian.__all__)
+    names = {*gramian.__all__, "TritonEngine"}  # exported where torch is installed
     for module in pkgutil.walk_packages(gramian.__path__, "gramian."):
         if module.ispkg and not any(part.startswith("_") for part in module.name.split(".")):
             names.update(getattr(importlib.import_module(module.name), "__all__", ()))
