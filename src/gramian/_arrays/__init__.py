@@ -32,7 +32,6 @@ from .creation import (
     empty,
     empty_like,
     eye,
-    frombuffer,
     full,
     full_like,
     linspace,
@@ -62,7 +61,6 @@ from .elementwise import (
     logsigmoid,
     maximum,
     minimum,
-    ndtri,
     negative,
     power,
     reciprocal,
@@ -75,7 +73,6 @@ from .elementwise import (
     square,
     subtract,
     where,
-    zero_nans,
 )
 from .factors import cholesky, cholesky_ex, eigh, eigvalsh, qr, solve_triangular, svd
 from .in_place import (
@@ -125,7 +122,6 @@ from .places import (
     device_of,
     dtype_name,
     dtype_of,
-    dtype_of_name,
     file_dtype_name,
     finfo,
     is_complex,

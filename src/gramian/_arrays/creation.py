@@ -112,8 +112,3 @@ def asarray(values: Any, dtype: Any = None, *, like: Any = None, device: Any = N
         return np.asarray(to_host(values), None if dtype is None else numpy_dtype(dtype))
     values = as_tensor(values, target)
     return values if dtype is None else values.to(torch_dtype(dtype))
-
-
-def frombuffer(buffer: Any, dtype: Any, count: int = -1, offset: int = 0) -> Any:
-    """Return the numbers in a buffer, in its memory."""
-    return np.frombuffer(buffer, numpy_dtype(dtype), count, offset)

@@ -144,11 +144,6 @@ def isnan(x: Any) -> Any:
     return x.isnan() if is_tensor(x) else np.isnan(x)
 
 
-def ndtri(p: Any) -> Any:
-    """Return the quantiles of the normal distribution."""
-    return loaded_torch().special.ndtri(p) if is_tensor(p) else scipy.special.ndtri(p)
-
-
 def _pair(name: str, numpy: Any) -> Any:
     """Return a function of the elements of two arrays."""
 
@@ -196,8 +191,3 @@ sign = _elementwise("sign", np.sign)
 asin = _elementwise("asin", np.arcsin)
 log2 = _elementwise("log2", np.log2)
 deg2rad = _elementwise("deg2rad", np.deg2rad)
-
-
-def zero_nans(x: Any) -> Any:
-    """Return a copy with zeros in place of missing numbers."""
-    return x.nan_to_num(nan=0.0) if is_tensor(x) else np.nan_to_num(x, nan=0.0)

@@ -163,11 +163,6 @@ def view_as(x: Any, dtype: Any) -> Any:
     return x.view(torch_dtype(dtype) if is_tensor(x) else dtype)
 
 
-def dtype_of_name(name: str) -> Any:
-    """Return the dtype with a given name."""
-    return np.dtype(name)
-
-
 def file_dtype_name(dtype: Any) -> str:
     """Return the name of a dtype in files and digests, such as "torch.float32".
 

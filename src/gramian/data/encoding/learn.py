@@ -104,7 +104,7 @@ class Training:
     ) -> Iterator[tuple[pa.RecordBatch, Seen, pa.RecordBatch | None]]:
         """Yield, for each batch of the table, its kept rows, and its other rows if any.
 
-        The kept rows come with their targets and folds; None stands for no other rows.
+        The kept rows come with their targets and folds. The last value is None if all are kept.
         """
         start = 0
         for batch in self.table.batches(names, max(1, BATCH_NUMBERS // len(names))):
