@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gramian import RandomStream
-from gramian._arrays import random
+from gramian._arrays import as_stream, random
 
 SEEDS = [0, 1, 2**31 - 1, 2**40 + 17]
 
@@ -98,3 +98,12 @@ def test_no_position_of_weight_zero_is_chosen(monkeypatch):
 def test_other_states_are_refused():
     with pytest.raises(ValueError, match="5056 bytes, not 10"):
         RandomStream(0).set_state(np.zeros(10, np.uint8))
+
+
+def test_generators_of_other_kinds():
+    stream = RandomStream(3)
+    assert as_stream(stream) is stream
+    assert as_stream(None).seed == 0
+    assert as_stream(np.int64(5)).seed == 5
+    with pytest.raises(TypeError, match="rng='seed' is no generator; give a seed"):
+        as_stream("seed")

@@ -28,6 +28,8 @@ from gramian._messages.checks import as_bytes, as_count, did_you_mean, readable_
         ("1MiB", 1 << 20),
         ("3TiB", 3 << 40),
         ("0.5TB", 500_000_000_000),
+        (2e16, 20_000_000_000_000_000),
+        (1.5, 1),
     ],
 )
 def test_as_bytes(text, size):
@@ -35,7 +37,24 @@ def test_as_bytes(text, size):
 
 
 @pytest.mark.parametrize(
-    "text", [0, -1, "", "MB", "0MB", "-5MB", "1.2.3GB", "5XB", "five", "1e", ".", "nan", "inf"]
+    "text",
+    [
+        0,
+        -1,
+        "",
+        "MB",
+        "0MB",
+        "-5MB",
+        "1.2.3GB",
+        "5XB",
+        "five",
+        "1e",
+        ".",
+        "nan",
+        "inf",
+        np.nan,
+        np.inf,
+    ],
 )
 def test_what_is_no_size_is_refused_with_an_example(text):
     with pytest.raises(ValueError, match=r"limit=.* is not a size; .*'500MB' or '2GiB'"):

@@ -50,7 +50,7 @@ CASES: dict[str, tuple[Any, type[Exception], str]] = {
     "longdouble": (np.zeros((2, 2), np.longdouble), TypeError, "must be numbers"),
     "complex": (np.zeros((2, 2), complex), ValueError, "complex data not supported"),
     "complex sparse": (scipy.sparse.csr_array(np.ones((2, 2)) * 1j), ValueError, "complex"),
-    "masked": (np.ma.zeros((2, 2)), TypeError, "filled"),
+    "masked": (np.ma.masked_equal(np.zeros((2, 2)), 0), TypeError, "filled"),
     "text column": (
         pd.DataFrame({"size": [1.0], "city": ["Rome"], "day": pd.to_datetime(["2020-01-01"])}),
         TypeError,

@@ -462,3 +462,49 @@ def test_whole_numbers_that_are_rounded_are_followed_by_a_warning(kind):
     column = "1" if kind == "objects" else "'id'"
     with pytest.warns(UserWarning, match=f"column {column} holds whole numbers beyond"):
         KernelRidge(**PLAIN).fit(*given)
+
+
+class Foreign:
+    """An array of a library that NumPy reads by DLPack alone."""
+
+    def __init__(self, values: np.ndarray) -> None:
+        self.values = values
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.values.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        return self.values.__dlpack_device__()
+
+
+@both
+class TestMaskedAndForeignValues:
+    def test_masked_values_are_refused(self, estimator):
+        y, mask = target(estimator), np.arange(40) % 8 == 0
+        with pytest.raises(ValueError, match=r"y is a masked array with 5 masked values.*leave"):
+            estimator(**PLAIN).fit(X, np.ma.array(y, mask=mask))
+        with pytest.raises(ValueError, match="sample_weight is a masked array"):
+            estimator(**PLAIN).fit(X, y, np.ma.array(np.ones(40), mask=mask))
+        masked_rows = np.ma.array(X, mask=np.repeat(mask[:, None], 3, axis=1))
+        with pytest.raises(TypeError, match="filled"):
+            estimator(**PLAIN).fit(masked_rows, y)
+        with pytest.raises(TypeError, match="filled"):
+            estimator(**PLAIN).fit(X, y).predict(masked_rows)
+
+    def test_a_mask_that_hides_nothing_changes_nothing(self, estimator):
+        y = target(estimator)
+        plain = estimator(**PLAIN).fit(X, y).predict(X)
+        assert np.array_equal(estimator(**PLAIN).fit(np.ma.array(X), y).predict(X), plain)
+        assert np.array_equal(estimator(**PLAIN).fit(X, np.ma.array(y)).predict(X), plain)
+
+    def test_targets_and_weights_by_dlpack(self, estimator):
+        y, weights = target(estimator), RNG.random(40)
+        expected = estimator(**PLAIN).fit(X, y, weights).predict(X)
+        given = estimator(**PLAIN).fit(X, Foreign(y), Foreign(weights)).predict(X)
+        assert np.array_equal(given, expected)
+
+
+def test_partial_fit_refuses_masked_targets():
+    est = KernelRidge(solver="eigenpro3", landmarks=10, **PLAIN).partial_fit(X, Y)
+    with pytest.raises(ValueError, match="y is a masked array"):
+        est.partial_fit(X, np.ma.array(Y, mask=Y > 0))

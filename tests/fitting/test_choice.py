@@ -244,6 +244,14 @@ class TestWhatIsChosen:
             assert seen[0] == [test.tolist() for _, test in KFold(3).split(X)]
         assert rmse(est) < 0.35
 
+    def test_folds_of_unequal_size(self):
+        """The ridge of all rows is the mean ridge of the folds, not the ridge of the last one."""
+        i = np.arange(N)
+        folds = [(i[: N // 2], i[N // 2 :]), (i[: N // 4], i[N // 4 :])]
+        est = KernelRidge("gaussian", landmarks=10, cv=folds, random_state=0).fit(X, Y)
+        tried = math.log10(est.penalty_ * N / (N // 2 / 2 + N // 4 / 2))  # a power of ten
+        assert tried == pytest.approx(round(tried), abs=1e-9)
+
 
 def with_a_hole(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return 300 places in three quarters of a square, values, places in the fourth, the truth."""

@@ -294,3 +294,7 @@ def test_random_solvers_get_the_generator():
     assert np.array_equal(first, second)  # seeded with 0 unless one is given
     other = solve(full(), Random(), rng=RandomStream(1)).state.coef
     assert not np.array_equal(first, other)
+    assert np.array_equal(solve(full(), Random(), rng=1).state.coef, other)
+    draws = [solve(full(), Random(), rng=np.random.default_rng(s)).state.coef for s in (1, 1, 2)]
+    assert np.array_equal(draws[0], draws[1])
+    assert not np.array_equal(draws[0], draws[2])

@@ -134,7 +134,7 @@ from .places import (
     to_host,
     view_as,
 )
-from .random import RandomStream
+from .random import RandomStream, as_stream
 from .shapes import (
     array_split,
     chunk,

@@ -191,3 +191,16 @@ def _permute(n: int, words: np.ndarray) -> np.ndarray:
     for i, offset in enumerate(offsets.tolist()):
         numbers[i], numbers[i + offset] = numbers[i + offset], numbers[i]
     return np.array(numbers, np.int64)
+
+
+def as_stream(rng: Any) -> RandomStream:
+    """Return the stream of a seed, or a stream itself; NumPy's generator draws the seed."""
+    if isinstance(rng, RandomStream):
+        return rng
+    if isinstance(rng, np.random.Generator):
+        return RandomStream(int(rng.integers(1 << 32)))
+    if rng is None or isinstance(rng, int | np.integer):
+        return RandomStream(int(rng or 0))
+    raise TypeError(
+        f"rng={rng!r} is no generator; give a seed, a numpy.random.Generator or a RandomStream"
+    )

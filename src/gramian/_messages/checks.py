@@ -31,7 +31,8 @@ def as_bytes(limit: object, name: str = "memory_limit") -> int:
         If it is not a positive size.
     """
     # The pattern excludes signs, exponents and "nan", which `float` alone would accept.
-    match = re.fullmatch(r"\s*([0-9.]+)\s*([kKMGT]?)(i?)[bB]?\s*", str(limit))
+    text = f"{limit:f}" if is_real(limit) else str(limit)  # `str` gives 1e+16 an exponent
+    match = re.fullmatch(r"\s*([0-9.]+)\s*([kKMGT]?)(i?)[bB]?\s*", text)
     try:
         if match is None:
             raise ValueError(limit)

@@ -27,17 +27,18 @@ from ..data.tables.target import describe_odd_text, number_column
 from ..fitting import FitSettings, Generators
 from ..fitting.inputs.targets import as_labels
 from ..model import Model
+from . import validation
 from .types import Columns, Read, RowsLike, TargetsLike, Weights
 
 
 def named_targets(X: object, y: Any) -> Any:
-    """Return a tuple if targets are a list of column names of a table; else return them unchanged.
+    """Return a tuple if targets are a list of column names of a table; else return the values.
 
     A list of texts that differ from each other cannot be labels, so that it names columns, of
     which a frame has at least one.
     """
     if not isinstance(y, list) or not is_table(X) or not all(isinstance(name, str) for name in y):
-        return y
+        return validation.host_values(y, "y")
     columns = y if isinstance(X, str | Path) else getattr(X, "columns", y)
     are_names = bool(set(y) & set(map(str, columns))) and len(set(y)) == len(y)
     return tuple(y) if are_names else y

@@ -46,10 +46,28 @@ def is_source(X: object) -> bool:
     """Return whether `as_rows` converts X, without scikit-learn's validation."""
     # By the name of its module, which covers tables, batches, readers and data sets alike.
     arrow = type(X).__module__.partition(".")[0] == "pyarrow"
-    is_ours = isinstance(X, str | Path | RowSource | Table)
+    # A masked array, too: scikit-learn would use its masked numbers, and `as_rows` refuses it.
+    is_ours = isinstance(X, str | Path | RowSource | Table | np.ma.MaskedArray)
     # Arrays by DLPack alone: scikit-learn would take them for a scalar.
     is_foreign = hasattr(X, "__dlpack__") and not hasattr(X, "__array__")
     return arrow or is_collection(X) or is_ours or xp.is_tensor(X) or is_foreign
+
+
+def host_values(values: Any, name: str) -> Any:
+    """Return targets or weights, arrays of other libraries as NumPy's.
+
+    Raise ValueError for masked values, which scikit-learn would use.
+    """
+    if np.ma.is_masked(values):
+        masked_count = int(np.ma.getmaskarray(values).sum())
+        raise ValueError(
+            f"{name} is a masked array with {masked_count:,} masked values, expected a value for "
+            "each row; leave the masked rows out"
+        )
+    if xp.is_tensor(values):
+        return xp.to_host(values)
+    has_dlpack_only = hasattr(values, "__dlpack__") and not hasattr(values, "__array__")
+    return np.from_dlpack(values) if has_dlpack_only else values
 
 
 def rows(X: RowsLike) -> RowSource:
@@ -326,9 +344,14 @@ def weight_tensor(sample_weight: Weights, n: int) -> RowWeights | None:
         return None
     if isinstance(sample_weight, RemoteColumns):
         return _remote_weights(sample_weight, n)
+    sample_weight = host_values(sample_weight, "sample_weight")
     # A copy: the tensor shares the memory of the array, which the caller may change later.
     checked = _check_sample_weight(
-        sample_weight, np.empty((n, 1)), dtype=np.float64, copy=True, ensure_non_negative=True
+        sample_weight,
+        np.empty((n, 1)),
+        dtype=np.float64,
+        copy=True,
+        ensure_non_negative=True,
     )
     if not checked.any():
         raise ValueError("all sample weights are zero: no row is left to fit")

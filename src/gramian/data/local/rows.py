@@ -85,7 +85,7 @@ def _as_names(columns: Sequence[str | int] | None) -> list[str] | None:
 
 def _as_array(x: Any) -> np.ndarray | Array:
     # A masked array is an ndarray, and would pass with its masked numbers.
-    if isinstance(x, np.ma.MaskedArray):
+    if np.ma.is_masked(x):
         raise TypeError(
             "masked arrays are not supported, because the mask would be lost; pass x.filled(np.nan)"
         )

@@ -101,7 +101,8 @@ def more_rows(
     if not hasattr(estimator, "_fitted"):
         return validation.training_rows(estimator, X, y, estimator._settings())
     rows = validation.new_rows(estimator, X)
-    targets: np.ndarray = check_array(y, ensure_2d=False, dtype=None, input_name="y")
+    values = validation.host_values(y, "y")
+    targets: np.ndarray = check_array(values, ensure_2d=False, dtype=None, input_name="y")
     check_consistent_length(np.empty((len(rows), 0)), targets)
     return rows, targets
 

@@ -223,7 +223,7 @@ class HeldOutChoice:
 
     def _score_sample(self, kernel: Kernel, landmarks: int, rows: int) -> Scored:
         """Return the best penalty of a kernel, by the mean loss of fits with landmarks."""
-        fits, sizes = [], []
+        fits, sizes, totals = [], [], []
         for split in self.material.splits:
             sample = self.material.sample(self.inputs, split, rows)
             n = len(sample.X) if sample.weights is None else float(sample.weights.sum())
@@ -240,10 +240,14 @@ class HeldOutChoice:
                 )
             )  # fmt: skip
             sizes.append(len(split.validation))
+            totals.append(n)
         # The best one by the mean over the splits, as each alone is noisy.
-        penalty, loss = _best_of_all(fits, sizes)
+        best, loss = _best_of_all(fits, sizes)
         held_values = self._held_values([fit.values for fit in fits])
-        return Scored(kernel, penalty * n / self.total, loss, self.inputs, held_values=held_values)
+        # Splits have as many rows as their folds leave: the ridge is the mean of theirs.
+        ridges = [fit.losses[best][0] * n for fit, n in zip(fits, totals, strict=True)]
+        penalty = sum(ridges) / len(ridges) / self.total
+        return Scored(kernel, penalty, loss, self.inputs, held_values=held_values)
 
     def of_all_targets(self, scored: Scored) -> HeldValues | None:
         """Return predictions of all targets; by one more fit if combinations were compared."""
@@ -268,8 +272,8 @@ class HeldOutChoice:
         return float(xp.to_float64(kernel.resolve(X).diag(X)).mean()) or 1.0
 
 
-def _best_of_all(fits: Sequence[SampleFit], sizes: Sequence[int]) -> tuple[float, float]:
-    """Return the penalty with the smallest loss, averaged over the splits, and this loss."""
+def _best_of_all(fits: Sequence[SampleFit], sizes: Sequence[int]) -> tuple[int, float]:
+    """Return the place on the paths of the least mean loss of the splits, and this loss."""
     paths = [list(fit.losses) for fit in fits]
     # Each path may end early, where its loss rises: only penalties that all of them have reached.
     shared = min(len(path) for path in paths)
@@ -278,7 +282,7 @@ def _best_of_all(fits: Sequence[SampleFit], sizes: Sequence[int]) -> tuple[float
         for i in range(shared)
     ]
     best = first_of_ties(losses)
-    return paths[0][best][0], losses[best]
+    return best, losses[best]
 
 
 def narrow_penalties(Y: Float[Array, "n t"], rng: RandomStream) -> Float[Array, "n _"]:

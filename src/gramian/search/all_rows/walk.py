@@ -70,4 +70,4 @@ class Walk:
         """Continue with another metric, from the lengthscale of the first fit with this metric."""
         self.stem, self.smallest_error, self.losses = stem, loss, {multiple: loss}
         self.waiting = [Step(near) for near in self.space.beside(multiple, [multiple])]
-        self._at = multiple
+        self._at, self._small = multiple, False

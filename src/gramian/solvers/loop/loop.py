@@ -10,8 +10,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from ... import _arrays as xp
-from ..._arrays import RandomStream
+from ..._arrays import RandomStream, as_stream
 from ...problems import Problem
 from ..base import Callback, Solver
 from .state import State, move_state
@@ -60,7 +62,7 @@ def solve(
     stop: Sequence[Stop] = (tolerance(1e-6), max_iterations(100)),
     callbacks: Sequence[Callback] = (),
     state: State | None = None,
-    rng: RandomStream | None = None,
+    rng: RandomStream | np.random.Generator | int | None = None,
 ) -> Result:
     """Run a solver until a stopping rule fires, a callback returns True, or it diverges.
 
@@ -77,8 +79,9 @@ def solve(
         counted.
     state : State, optional
         A state of this solver, from which it resumes, or a plain `State` as a starting point.
-    rng : RandomStream, optional
-        Generator for random solvers; seeded with 0 if None.
+    rng : RandomStream, numpy.random.Generator or int, optional
+        Generator for random solvers, or its seed; seeded with 0 if None. A generator of NumPy draws
+        the seed.
 
     Returns
     -------
@@ -100,7 +103,7 @@ def solve(
     stop = () if solver.closed_form else stop
     # The copy of the metrics keeps the caller's state unchanged.
     state = None if state is None else move_state(state, problem.targets.device)
-    rng = RandomStream(0) if rng is None else rng
+    rng = as_stream(rng)
     clock = _Clock(problem, state)
     states = solver.iterate(problem, state, rng=rng)
     history: list[Row] = []
