@@ -304,7 +304,6 @@ def top_eigenpairs(A: Float[Array, "m m"], k: int) -> tuple[Array, Array]:
     A : Array of shape (m, m)
         Symmetric; overwritten. Cost: 4/3 m³ + 2 m² k operations, LAPACK's `syevr`, in its dtype:
         float32 takes half the time, with eigenvalues to about 1e-6 of the largest.
-    k : int
     """
     if is_on_device(A):
         return on_device.top_eigenpairs(A, k)

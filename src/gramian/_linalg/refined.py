@@ -89,7 +89,6 @@ def solve_refined(
     ----------
     A : Array of shape (m, m)
         Symmetric, both triangles, float64, by columns, on the host; unchanged.
-    b : Array of shape (m, t)
     least : float
         Lower bound of the eigenvalues, such as a ridge.
 

@@ -39,7 +39,6 @@ class Spectrum:
         ----------
         apply : callable
             Products with an Array of shape (m, 4), float64.
-        m : int
         device : str or torch.device, default="cpu"
             Device of the products.
 

@@ -103,7 +103,6 @@ class ParameterError(TextError):
     ----------
     parameter : str
         Name of the parameter in Python.
-    value : Any
     expected : str or Text
         Allowed values, or the reason why this value is not allowed.
     remedy : str or Text

@@ -50,7 +50,6 @@ def run_apart(
 
     Parameters
     ----------
-    workers : int
     function : callable
         Picklable, as are items and results. Views of a larger tensor would send the whole tensor.
     items : iterable

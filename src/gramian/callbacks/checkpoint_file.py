@@ -41,7 +41,6 @@ class Saved:
 
     Attributes
     ----------
-    state : State
     about : dict of str to str
         Description by the caller.
     version : int

@@ -125,10 +125,7 @@ class Journal:
     def part(self, number: int) -> Part | None:
         """Return the facts and the tensors of a part; None if it is missing or damaged.
 
-        Raises
-        ------
-        ValueError
-            If the part belongs to another fit.
+        Raise ValueError if the part belongs to another fit.
         """
         part = self._read(number)
         if part is None and number in self._places:

@@ -37,7 +37,6 @@ def announce_part(callbacks: Iterable[Callable[..., Any]], done: int, total: int
 
     Parameters
     ----------
-    callbacks : iterable of callables
     done, total : int
         Numbers of finished and of all parts of the fit, such as cells.
     """

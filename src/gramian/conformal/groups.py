@@ -29,7 +29,6 @@ class GroupColumn:
         Name of the column, as given by the user.
     features : tuple of k int
         Indices of the features; several for a category with a feature for each level.
-    feature_names : tuple of k str
     """
 
     name: str
@@ -49,7 +48,6 @@ class GroupColumn:
 
         Parameters
         ----------
-        given : str or int
         rows : RowSource of shape (n, d)
         names : tuple of d str, or None
             Names of the features.

@@ -80,10 +80,7 @@ def hold_out(
 
     At least one row of each class stays.
 
-    Raises
-    ------
-    ValueError
-        If there are too few rows.
+    Raise ValueError if there are too few rows.
     """
     if n < LEAST_ROWS:
         raise TextError(

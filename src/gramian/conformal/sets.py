@@ -21,7 +21,6 @@ def prediction_sets(
         Parts with scores of shape (c, 1), see `set_scores`.
     chances : sequence of Array of shape (n, k)
         Probabilities by the function of each part.
-    level : float
 
     Notes
     -----
@@ -57,7 +56,6 @@ def set_scores(chances: Float[Array, "c k"], index: Array) -> Float[Array, "c 1"
 
     Parameters
     ----------
-    chances : Array of shape (c, k)
     index : Array of shape (c,)
         Indices of the true classes.
     """

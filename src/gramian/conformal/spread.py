@@ -47,7 +47,6 @@ def choose_spread(
     judges : tuple of TrainingData and Array, or None
         Held-out rows and their errors, which choose the ridge. None: a fifth of the errors that the
         spread is fitted to afterwards.
-    draws : RandomStream
 
     Notes
     -----

@@ -29,10 +29,6 @@ class Staging:
     """Two buffers of pinned memory: one is filled while the other is sent.
 
     A copy from pinned memory runs at the speed of the bus, while the device computes.
-
-    Parameters
-    ----------
-    device : torch.device
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -81,11 +77,6 @@ class DeviceRows(RowSource):
 
     A thread reads and sends a block while the previous one is used: two blocks are on the device,
     and two in pinned memory. Blocks that are on the device already are passed on.
-
-    Parameters
-    ----------
-    rows : RowSource
-    device : str
     """
 
     def __init__(self, rows: RowSource, device: str) -> None:

@@ -347,8 +347,6 @@ class PackedProduct:
 
     Parameters
     ----------
-    engine : NativeEngine
-    kernel : Kernel
     z : Array of shape (m, d)
     v : Array of shape (m, t)
     """

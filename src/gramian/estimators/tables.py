@@ -91,10 +91,7 @@ def _are_names(y: object) -> TypeGuard[str | tuple[str, ...]]:
 def with_read_options(X: RowsLike, y: TargetsLike | None, read: Read) -> RowsLike:
     """Open X as a table with the options for reading; without options return X unchanged.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If X is no table, or an option is not allowed.
+    Raise TypeError or ValueError if X is no table, or an option is not allowed.
     """
     if read is None:
         return X
@@ -174,10 +171,7 @@ def _texts(y: np.ndarray | RemoteColumns) -> np.ndarray | None:
 def with_truth(model: Model, X: RowsLike, y: TargetsLike | None) -> tuple[Any, Any]:
     """Return X and the values of the target, which X contains if y is a name or None.
 
-    Raises
-    ------
-    ValueError
-        If y is None, and the model has no name of the target.
+    Raise ValueError if y is None, and the model has no name of the target.
     """
     y = named_targets(X, y)
     if y is not None and not _are_names(y):
@@ -206,8 +200,6 @@ def plan_inputs(
 
     Parameters
     ----------
-    settings : FitSettings
-    X, y, columns : as in `KernelRidge.fit`
     targets : int
         Number of targets without y.
     labels : bool

@@ -39,18 +39,11 @@ def fit(
 
     Parameters
     ----------
-    settings : FitSettings
-    data : TrainingData
-    rng : Generators
     before : Fitted, optional
         An earlier fit. This fit starts from its landmarks and coefficients if
         ``settings.warm_start`` is set, and features and choice of landmarks are the same.
     diagnose : bool, default=True
         Whether to log a warning if the model explains little of the targets.
-
-    Returns
-    -------
-    Fitted
 
     Raises
     ------

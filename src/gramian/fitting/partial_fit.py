@@ -83,7 +83,6 @@ def partial_fit(
         `supports_partial_fit`.
     data : TrainingData
         Any number of rows.
-    rng : Generators
     before : Fitted, optional
         The fit so far, whose kernel and centers stay. None in the first call.
 

@@ -31,11 +31,8 @@ class Fitted:
 
     Attributes
     ----------
-    model : KernelModel
     settings : FitSettings
         Settings as the user gave them, without callbacks.
-    solver : Solver
-    engine : Engine
     penalty : float
         The given or the chosen penalty.
     path : list of dict, or None

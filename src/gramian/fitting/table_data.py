@@ -55,9 +55,6 @@ def table_data(
 
     Parameters
     ----------
-    given : TrainingTable of n rows
-    settings : FitSettings
-    rng : Generators
     classes : ndarray of labels, optional
         Sorted labels of a classification; None if the target is numeric.
     weights : Array of shape (n,), optional

@@ -26,7 +26,6 @@ def largest_importances(model: Model, *, measured: bool = False) -> dict[str, fl
 
     Parameters
     ----------
-    model : Model
     measured : bool, default=False
         Whether to compute importances from gradients of predictions if the model has not learned
         them with a metric.

@@ -159,14 +159,12 @@ class EigenProFactor:
             Largest automatic number of eigenpairs.
         weights : Array of shape (n,), optional
             Observation weights relative to their mean.
-        ridge : float, default=0
         decay : float, default=0
             Decay of the function in solvers without a ridge, per row and unit of step.
         change : callable, optional
             Augmentation of rows before kernel evaluation.
         features_bytes : int, default=0
             Memory for the features of all rows, which are stored if they fit and rows are fixed.
-        rng : RandomStream
         """
         # 1. The eigenvectors fit their own sample too well: a fresh sample of the rows shows the
         # part of the kernel that they miss, which determines the step.

@@ -118,7 +118,6 @@ class FalkonFactor:
 
         Parameters
         ----------
-        problem : NystromProblem
         penalty : float, "auto" or None, default=None
             The penalty inside A: see `Falkon`.
         exact : bool, default=True

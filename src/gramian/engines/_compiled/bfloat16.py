@@ -59,14 +59,12 @@ def split_for(
 
     Parameters
     ----------
-    kernel : Radial
     reach : float
         Largest squared norm of a centered column, in lengthscales.
     fourth : callable
         Returns the largest sum of the fourth powers of the coordinates of a column.
     d : int
         Number of features.
-    precision : {"auto", "exact", "fast"}
     """
     for choice in SPLIT_CHOICES[precision]:
         # The negated comparison also rejects NaN, for which every other comparison is false.

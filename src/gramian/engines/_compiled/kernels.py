@@ -151,10 +151,8 @@ class Compiled:
         Each point gives a column of the kernel matrix. Points are stored in pieces of bfloat16 if
         products of pieces are precise enough.
 
-        Raises
-        ------
-        ValueError
-            If the lengthscale is not a number yet, or is for another number of features.
+        Raise ValueError if the lengthscale is not a number yet, or is for another number
+        of features.
         """
         if not isinstance(kernel, LengthscaleKernel):
             raise TypeError(f"there are no compiled tiles for {kernel!r}")

@@ -33,8 +33,6 @@ class Normal:
 
     Parameters
     ----------
-    K : Fused
-    factor : float
     weights : Tensor of shape (b,), optional
         The diagonal of W, ones if None.
     targets : Tensor of shape (b, t), optional

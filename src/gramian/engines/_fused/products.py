@@ -68,10 +68,8 @@ class Fused:
     ) -> Fused | None:
         """Center, scale and arrange the rows; return None if no layout keeps the digits in float32.
 
-        Raises
-        ------
-        ValueError
-            If the lengthscale is not a number yet, or is for another number of features.
+        Raise ValueError if the lengthscale is not a number yet, or is for another number
+        of features.
         """
         # These kernels depend on x - z alone: around their mean the rows have the smallest norms,
         # and cancellation costs the fewest digits.

@@ -35,7 +35,6 @@ class TileSizes:
 
     Parameters
     ----------
-    device : str
     tile_bytes : int, optional
         Bytes of a tile; by default a size that suits the device.
     threads : int, optional

@@ -22,14 +22,7 @@ Products = tuple[int, Array, Array]
 
 @dataclass(frozen=True, eq=False)
 class Projected:
-    """Projection of centered features on vectors, in the dtype of the rows.
-
-    Attributes
-    ----------
-    map : FeatureMap
-    mean : Array of shape (s,)
-    vectors : Array of shape (s, k)
-    """
+    """Projection of centered features on vectors, in the dtype of the rows."""
 
     map: FeatureMap
     mean: Float[Array, " s"]
@@ -44,12 +37,7 @@ class Projected:
 
 @dataclass(frozen=True, eq=False)
 class MomentsOfFeatures(BlockReduction[MomentsAndTrace]):
-    """Moments of features, and sum of k(x, x).
-
-    Attributes
-    ----------
-    map : FeatureMap
-    """
+    """Moments of features, and sum of k(x, x)."""
 
     map: FeatureMap
 
@@ -73,13 +61,7 @@ class MomentsOfFeatures(BlockReduction[MomentsAndTrace]):
 
 @dataclass(frozen=True, eq=False)
 class ProductsOfCodes(BlockReduction[Products]):
-    """H'H and H'X for features H of the codes of rows X.
-
-    Attributes
-    ----------
-    codes : Projected
-    features : FeatureMap
-    """
+    """H'H and H'X for features H of the codes of rows X."""
 
     codes: Projected
     features: FeatureMap
@@ -108,13 +90,7 @@ class ProductsOfCodes(BlockReduction[Products]):
 
 @dataclass(frozen=True, eq=False)
 class ToCenters:
-    """Squared distances of features from centers, in float64.
-
-    Attributes
-    ----------
-    map : FeatureMap
-    centers : Array of shape (k, s)
-    """
+    """Squared distances of features from centers, in float64."""
 
     map: FeatureMap
     centers: Float[Array, "k s"]

@@ -17,12 +17,10 @@ class Lloyd:
 
     Attributes
     ----------
-    centers : Array of shape (k, s)
     labels : Array of shape (n,)
         Index of the nearest center.
     inertia : float
         Weighted sum of the squared distances from the nearest centers.
-    iterations : int
     """
 
     centers: Float[Array, "k s"]
@@ -45,7 +43,6 @@ class Lloyd:
 
         Parameters
         ----------
-        features : FeatureMap
         rows : RowSource of shape (n, d)
         centers : Array of shape (k, s)
             Initial centers, float64. A center that is nearest to no row does not move.
@@ -109,8 +106,6 @@ class _Nearest(BlockReduction[_Clusters]):
 
     Attributes
     ----------
-    map : FeatureMap
-    centers : Array of shape (k, s)
     labels : bool, default=False
         Whether to keep the labels, whose memory grows with the rows.
     """

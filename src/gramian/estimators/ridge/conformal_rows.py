@@ -16,10 +16,7 @@ from .base import KernelRidgeModel
 def divide_rows(estimator: KernelRidgeModel, dataset: fitting.Whole) -> fitting.DividedRows:
     """Split the rows of a fit into training and calibration rows.
 
-    Raises
-    ------
-    ValueError
-        If the method is unknown, or ``warm_start`` is set.
+    Raise ValueError if the method is unknown, or ``warm_start`` is set.
     """
     method, groups = estimator.conformal, estimator.conformal_groups
     if method is not None and getattr(estimator, "warm_start", False):

@@ -40,12 +40,10 @@ def fit_model(
 
     Parameters
     ----------
-    estimator : KernelRidgeModel
     dataset : Whole
         All rows, before the calibration split.
     encode : callable
         Encodes the targets of `Validate` callbacks as a tensor of a dtype.
-    rng : Generators
     """
     if estimator.conformal is not None and not has_features(estimator.kernel):
         raise ValueError(
@@ -151,10 +149,8 @@ def _keep_objects(estimator: KernelRidgeModel, rows: ObjectRows) -> None:
 def solver_streams(parameters: FitParameters) -> bool:
     """Return whether an estimator supports `partial_fit`.
 
-    Raises
-    ------
-    AttributeError
-        If its solver does not support it: scikit-learn then hides ``partial_fit``.
+    Raise AttributeError if its solver does not support it: scikit-learn then hides
+    ``partial_fit``.
     """
     if not fitting.supports_partial_fit(parameters.solver):
         raise AttributeError(

@@ -17,8 +17,6 @@ def prediction_engine(
     ----------
     engine : str or Engine
         Engine of the fit.
-    model : Model
-    rows : RowSource
     is_auto : bool
         Whether "auto" chose the engine: it then chooses again. Otherwise the tiled engine on the
         same device replaces the engine for rows of another dtype and for sparse centers, as in the

@@ -33,8 +33,6 @@ def rows_and_truth(
 
     Parameters
     ----------
-    model : Model
-    X : as in `KernelRidge.fit`
     y : str, tuple of str, or array-like, optional
         By default the column of X with the name of the target.
     sample_weight : array-like of shape (n,), optional

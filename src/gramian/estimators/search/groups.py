@@ -33,8 +33,6 @@ def with_folds(
 
     Parameters
     ----------
-    settings : SearchSettings
-    estimator : KernelRidgeSearch
     dataset : Whole
         All rows of the fit.
     groups, order, folds : str, array-like of shape (n,) or None

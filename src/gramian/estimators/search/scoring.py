@@ -25,7 +25,6 @@ class HeldOutLoss:
 
     Attributes
     ----------
-    metric : Metric
     best : float
         Value of the metric for right predictions.
     classes : tuple of labels
@@ -131,7 +130,6 @@ def scoring_of(scoring: object, data: TrainingData) -> Scoring:
 
     Parameters
     ----------
-    scoring : str, callable or None
     data : TrainingData
         A scorer of scikit-learn is tried on the true targets, to find its best value.
 
@@ -160,11 +158,8 @@ def score_rows(
 
     Parameters
     ----------
-    scoring : Scoring
-    search : Searched
     data : TrainingData
         Rows that neither the search nor its fits used.
-    engine : str or Engine
     """
     data = data.with_local_numbers()
     values, truth = search.model.predict(data.rows, engine=engine), xp.to_float64(data.targets)

@@ -48,8 +48,6 @@ def fit_cells(settings: FitSettings, data: TrainingData, *, rng: Generators) -> 
     ----------
     settings : FitSettings
         Settings with ``cells``.
-    data : TrainingData
-    rng : Generators
 
     Raises
     ------

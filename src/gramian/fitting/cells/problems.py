@@ -50,8 +50,6 @@ class CellProblems:
     ----------
     prepared : Prepared
         The prepared fit, with all rows.
-    rows : CellRows
-    rng : RandomStream
     workers : int, default=1
         Cells that are solved at once.
     """

@@ -34,7 +34,6 @@ class Members:
 
     Attributes
     ----------
-    cells : Cells
     seed : int
         Seed of random cells.
     copied : mapping of int to int
@@ -82,7 +81,6 @@ class CellRowsThere(CellRows):
 
     Attributes
     ----------
-    members : Members
     kept_rows : mapping of int to Array
         Index of the rows to keep, for cells that could not be divided.
     """
@@ -116,14 +114,12 @@ def remote_cell_rows(
 
     Parameters
     ----------
-    partition : Partition
     rows : RowSource of shape (n, d)
         Dense remote rows.
     memory_bytes : int
         Memory for the centers; more centers are in a temporary file, see `gramian.data.scratch`.
     unused : sequence of int
         Indices of the features along which no cell is divided.
-    rng : RandomStream
 
     Notes
     -----
@@ -170,10 +166,6 @@ class _Solved:
 
     Attributes
     ----------
-    solver : CellSolver
-    kept_rows : mapping of int to Array
-    weighted : bool
-    seed : int
     until : float
         The time of day at which the fit must end, because machines share no other clock.
     """

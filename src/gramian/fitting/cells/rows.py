@@ -23,10 +23,8 @@ class CellRows:
 
     Attributes
     ----------
-    cells : Cells
     starts : Array of shape (c + 1,)
         Cell i has the rows ``starts[i]`` to ``starts[i + 1] - 1`` of X.
-    X : Array of shape (m, k)
     numbers : Array of shape (m,)
         Indices of these rows in the training data; empty for remote rows.
     """
@@ -72,7 +70,6 @@ def rows_by_cell(
 
     Parameters
     ----------
-    partition : Partition
     rows : RowSource of shape (n, d)
         Dense rows.
     memory_bytes : int
@@ -81,7 +78,6 @@ def rows_by_cell(
         Memory for rows that are routed at once.
     unused : sequence of int
         Indices of the features along which no cell is divided.
-    rng : RandomStream
 
     Notes
     -----
@@ -134,8 +130,6 @@ class _Routed:
 
     Attributes
     ----------
-    cells : Cells
-    rows : RowSource
     seed : int
         Seed of random cells.
     size : int

@@ -37,8 +37,6 @@ class SolvedCell:
     ----------
     coef : Array of shape (k, t)
         Coefficients in float64.
-    iteration : int
-    reason : StopReason
     shift : float
         The requested ridge, or a larger one.
     residual : float or None
@@ -75,9 +73,6 @@ class CellSolver:
     ----------
     settings, asked : FitSettings
         Settings with and without values in place of "auto", with the memory limit of one cell.
-    kernel : Kernel
-    engine : Engine
-    shift : float
     rule : callable, optional
         A further stopping rule.
     workers : int, default=1

@@ -142,7 +142,6 @@ def walk(kernel: Kernel, score: Comparison, *, moves: bool = True, fine: bool = 
     ----------
     kernel : Kernel
         Kernel with the first lengthscale.
-    score : Comparison
     moves : bool, default=True
         Whether other lengthscales may be tried.
     fine : bool, default=True

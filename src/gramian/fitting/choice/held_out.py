@@ -72,10 +72,8 @@ class HeldOutChoice:
 
     Attributes
     ----------
-    material : Material
     landmarks : int or None
         Number of landmarks of the fit; None if all rows are centers.
-    engine : str or Engine
     penalties : sequence of float, or None
         Penalties that may be chosen, per row of the fit.
     rows : int
@@ -84,7 +82,6 @@ class HeldOutChoice:
         Sum of the weights of these rows.
     ends : float
         The time of `time.monotonic` at which iterations end.
-    clock : Clock
     inputs : str, default="standard"
         "standard" or "quantile".
     all_targets : Array of shape (n, t), optional

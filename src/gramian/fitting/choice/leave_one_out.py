@@ -49,14 +49,11 @@ class LeaveOneOut:
     Attributes
     ----------
     rows : RowSource of shape (n, d)
-    Y : Array of shape (n, t)
-    weights : Array of shape (n,)
     scatter : float
         Sum of squared differences of the targets of equal rows. The coefficients of such rows
         differ by these differences over the shift, and cancel.
     centers : int
         Number of centers, which are the first rows; n if all rows are centers.
-    engine : str or Engine
     penalties : sequence of float, or None
         Penalties that may be chosen.
     coded : bool, default=False

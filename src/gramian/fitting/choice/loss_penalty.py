@@ -56,12 +56,10 @@ def choose_penalty(
     K : KernelOperator of shape (n, n)
     data : TrainingData
         Data with targets in the unit of the loss.
-    loss : Loss
     squared : float
         The best penalty for squared errors, at the middle of the path.
     landmarks : int
         Landmarks of the fit; at most 1,000 random ones are used for the choice.
-    rng : RandomStream or None
     ends : float, default=inf
         The time of `time.monotonic` at which the path ends.
 

@@ -58,8 +58,6 @@ class PathSettings:
     K : KernelOperator of shape (n, n)
     problem : callable
         ``problem(landmarks, penalty)`` returns the problem on all n rows.
-    solver : Falkon
-    stop : sequence of stopping rules
     folds : sequence of Split
         The rows of each fit, and the rows that score it.
     coded : bool
@@ -100,8 +98,6 @@ class FittedLevel:
 
     Attributes
     ----------
-    function : Function
-    penalty : float
     solver : FactoredFalkon
         Solver with the factor of this level, for the fit to all rows.
     error : tuple of two floats
@@ -128,7 +124,6 @@ def search(task: PathSettings, levels: Sequence[Level]) -> tuple[FittedLevel, li
 
     Parameters
     ----------
-    task : PathSettings
     levels : sequence of Level
         Levels of decreasing penalties.
 

@@ -46,16 +46,7 @@ class Parts:
 def divide(settings: FitSettings, data: TrainingData, rng: Generators) -> Parts:
     """Split the data into training rows, held-out rows if the fit stops early, and folds.
 
-    Parameters
-    ----------
-    settings : FitSettings
-    data : TrainingData
-    rng : Generators
-
-    Raises
-    ------
-    ValueError
-        If there are too few rows, or ``cv`` cannot split them.
+    Raise ValueError if there are too few rows, or ``cv`` cannot split them.
     """
     # First, because the numbers of held-out rows count rows of positive weight only.
     data = data.without_zero_weights()

@@ -68,7 +68,6 @@ def folds(
         Number of rows; at least two, and at least the number of folds.
     cv : int or None
         Number of folds; None to hold out a fifth of the rows once.
-    rng : RandomStream
     classes : Array of shape (n,), optional
         Classes; each part has the same share of each class, up to one row.
     """
@@ -94,7 +93,6 @@ def share(
         Number of rows; at least two.
     fraction : float
         Fraction between 0 and 1; at least one row is drawn, and one remains.
-    rng : RandomStream
     classes : Array of shape (n,), optional
         Classes; each class has the same share of its rows drawn, up to one row, and one row of each
         remains.

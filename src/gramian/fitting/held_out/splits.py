@@ -41,11 +41,8 @@ def folds_of(cv: object, data: TrainingData) -> list[Split]:
     Pairs are row numbers of the user's data, in which some rows may have weight zero or be held out
     for early stopping.
 
-    Raises
-    ------
-    ValueError
-        If there is no fold, or a fold has no training or test row, a repeated row, or a number out
-        of range.
+    Raise ValueError if there is no fold, or a fold has no training or test row, a repeated
+    row, or a number out of range.
     """
     n = len(data.rows)
     if is_splitter(cv):
@@ -86,8 +83,6 @@ def search_splits(cv: object, data: TrainingData, rng: RandomStream) -> list[Spl
     ----------
     cv : int, splitter or pairs
         A number gives shuffled folds, each with the same share of each class.
-    data : TrainingData
-    rng : RandomStream
 
     Raises
     ------

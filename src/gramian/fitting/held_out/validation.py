@@ -24,11 +24,8 @@ class Watch:
 
     Attributes
     ----------
-    callbacks : sequence of callables
-    stop : sequence of stopping rules
     look : Validate or None
         The last `Validate` of the callbacks; None if the fit does not stop early.
-    keep : KeepBest or None
     """
 
     callbacks: Callbacks

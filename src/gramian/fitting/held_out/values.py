@@ -16,7 +16,6 @@ class HeldValues:
     ----------
     values, truth : Array of shape (v, t)
         For a merged row, the truth is the mean of the codes of its rows.
-    weights : Array of shape (v,), or None
     """
 
     values: Float[Array, "v t"]

@@ -43,12 +43,7 @@ class Entries(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Given(Entries):
-    """Entries of a given matrix, in memory or in a mapped file.
-
-    Attributes
-    ----------
-    matrix : Array of shape (n, n)
-    """
+    """Entries of a given matrix, in memory or in a mapped file."""
 
     matrix: Float[Array, "n n"]
 

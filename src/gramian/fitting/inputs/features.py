@@ -29,8 +29,6 @@ class FeatureMaps:
     ----------
     standardizer : Standardizer or None
         None if rows are encoded, sparse, or not to be scaled.
-    quantiles : QuantileMap or None
-    metric : LinearMap or None
     importances : Array of shape (d,), or None
         Importances of a learned metric.
     learned : LearnedMetric or None
@@ -83,11 +81,8 @@ class FeatureMaps:
 
         Parameters
         ----------
-        settings : FitSettings
         data : TrainingData
             Data with unmapped rows, and targets as the solver sees them.
-        kernel : Kernel
-        rng : RandomStream, optional
         """
         metric = resolve.metric(settings.metric)
         if metric is None:

@@ -111,10 +111,7 @@ def looked_up(settings: FitSettings, data: TrainingData) -> tuple[FitSettings, T
 def plan_matrix(settings: FitSettings, rows: RowSource) -> tuple[FitSettings, RowSource]:
     """Return settings and rows for the plan of a fit to a kernel matrix, which is not read.
 
-    Raises
-    ------
-    ValueError
-        If the matrix is not square, or settings require rows.
+    Raise ValueError if the matrix is not square, or settings require rows.
     """
     _check_settings(settings, rows)
     check_square(rows)
@@ -126,10 +123,7 @@ def plan_matrix(settings: FitSettings, rows: RowSource) -> tuple[FitSettings, Ro
 def of_matrix(rows: RowSource) -> tuple[Precomputed, RowSource]:
     """Return the kernel that looks up the entries of a matrix, and row numbers as rows.
 
-    Raises
-    ------
-    ValueError
-        If the matrix is not the matrix of a kernel.
+    Raise ValueError if the matrix is not the matrix of a kernel.
     """
     entries = rows.calls if isinstance(rows, ObjectRows) else Given(_matrix(rows))
     return Precomputed(entries), _numbers(len(rows), entries.dtype)
@@ -140,8 +134,6 @@ def announce_calls(rows: RowSource, landmarks: LandmarksLike, named: int | None 
 
     Parameters
     ----------
-    rows : RowSource
-    landmarks : None, int, str or Selector
     named : int, optional
         Number of landmarks if `landmarks` is the name of a selector.
     """

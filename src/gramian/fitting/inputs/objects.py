@@ -119,12 +119,7 @@ class Calls(Entries):
 
 
 class ObjectRows(RowSource):
-    """The kernel matrix of n objects in place of rows; entries are computed when needed.
-
-    Parameters
-    ----------
-    calls : Calls
-    """
+    """The kernel matrix of n objects in place of rows; entries are computed when needed."""
 
     dtype = xp.float64
 
@@ -180,7 +175,6 @@ def cost_of(calls: Calls, landmarks: int | None, selection: int = 0) -> CallCost
 
     Parameters
     ----------
-    calls : Calls
     landmarks : int or None
         Number of columns needed; None for all.
     selection : int, default=0

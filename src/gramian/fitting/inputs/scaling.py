@@ -39,7 +39,6 @@ class Scaling:
 
     Attributes
     ----------
-    features : FeatureMaps
     targets : Standardizer or None
         Map of the t targets; None if they are not scaled, such as codes of classes.
     encoding : Encoding or None
@@ -70,8 +69,6 @@ class Scaling:
 
         Parameters
         ----------
-        settings : FitSettings
-        data : TrainingData
         before : KernelModel, optional
             A model that the fit continues. Its scaling is kept; for targets only if their number is
             equal.
@@ -133,7 +130,6 @@ class Scaling:
 
         Parameters
         ----------
-        settings : FitSettings
         data : TrainingData
             Unscaled training data.
         """

@@ -50,10 +50,7 @@ def target_tensor(y: ArrayLike, dtype: xp.DType) -> Float[Array, "n t"]:
 def classes_of(y: np.ndarray | RemoteColumns, weights: RowWeights | None = None) -> np.ndarray:
     """Return the labels of the rows of positive weight, sorted.
 
-    Raises
-    ------
-    ValueError
-        If there is only one label.
+    Raise ValueError if there is only one label.
     """
     if isinstance(y, RemoteColumns):
         classes = y.classes(weights)
@@ -106,10 +103,7 @@ def labels_of(classes: np.ndarray) -> tuple[Label, ...]:
 def class_codes(y: np.ndarray, classes: np.ndarray, dtype: xp.DType) -> Float[Array, "n t"]:
     """Return the codes of labels: (n, 1) with -1 and 1 for two classes, else (n, k).
 
-    Raises
-    ------
-    ValueError
-        If a label is not a class.
+    Raise ValueError if a label is not a class.
     """
     # A label after all classes gets the place len(classes); the comparison then finds it.
     place = np.searchsorted(classes, y).clip(max=len(classes) - 1)

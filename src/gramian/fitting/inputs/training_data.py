@@ -33,7 +33,6 @@ class HeldOut:
     ----------
     index : Array of shape (r,)
         Increasing indices of the held-out rows among the rows of positive weight.
-    data : TrainingData
     """
 
     index: Int[Array, " r"]
@@ -54,7 +53,6 @@ class TrainingData:
         Weights of the rows; None if all are one. `fit` leaves out rows of weight zero.
     classes : tuple of k labels, or None
         Labels of the classes that the targets encode; None if targets are numbers.
-    feature_names : tuple of d str, or None
     encoding : Encoding or None
         Encoding that made and scaled the rows from a table; None for other rows.
     medians : Array of shape (d,), or None

@@ -42,10 +42,6 @@ class Prepared:
         Mapped rows and scaled targets, without held-out rows.
     scaling : Scaling
         Maps of features and targets to `data`.
-    kernel : Kernel
-    solver : Solver
-    engine : Engine
-    size : FitSize
     ends : float
         The time of `time.monotonic` at which the fit must end.
     held_out : HeldOut or None
@@ -113,10 +109,8 @@ class Start:
 
     Attributes
     ----------
-    problem : Problem
     landmarks : Landmarks or None
         None if all rows are centers.
-    penalty : float
     engine : Engine
         Engine of the products with all rows.
     solver : Solver

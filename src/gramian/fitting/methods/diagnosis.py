@@ -72,8 +72,6 @@ def diagnose_fit(problem: Problem, result: Result, callbacks: Callbacks, coded: 
 
     Parameters
     ----------
-    problem : Problem
-    result : Result
     callbacks : sequence of callables
         Callbacks; the last error of a `Validate` among them is used.
     coded : bool
@@ -145,9 +143,7 @@ def long_fit(
 
     Parameters
     ----------
-    settings : FitSettings
     rows : RowSource of shape (n, d)
-    solver : Solver
     size : FitSize
         Size of the fit, as `solver_choice.solver_and_size` returns it.
 

@@ -62,10 +62,7 @@ class NonlinearLoss(Method):
     def of(cls, settings: FitSettings, data: TrainingData) -> NonlinearLoss:
         """Return the method for the loss of the settings, with targets divided by their unit.
 
-        Raises
-        ------
-        ValueError
-            If the loss is not defined for the targets.
+        Raise ValueError if the loss is not defined for the targets.
         """
         # `after_choices` puts these targets in place of the scaled
         # ones: they must be of the same rows.
@@ -139,10 +136,7 @@ class NonlinearLoss(Method):
 def loss_for(given: str | Loss, data: TrainingData) -> Loss:
     """Return the loss object for the parameter ``loss`` and the targets of these data.
 
-    Raises
-    ------
-    ValueError
-        If a loss of classes meets numeric targets, or the reverse.
+    Raise ValueError if a loss of classes meets numeric targets, or the reverse.
     """
     loss = resolve.loss(given)
     if loss.of_classes is not data.coded:

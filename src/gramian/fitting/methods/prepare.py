@@ -35,10 +35,6 @@ def prepare(
 
     Parameters
     ----------
-    method : Method
-    settings : FitSettings
-    data : TrainingData
-    rng : Generators
     before : Fitted, optional
         An earlier fit, from which this fit may start.
     decodes : bool, default=True

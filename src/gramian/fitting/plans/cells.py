@@ -28,10 +28,7 @@ BLOCK_SHARE = 8
 def partition_of(given: CellsLike) -> Partition:
     """Return the partition that the parameter ``cells`` names.
 
-    Raises
-    ------
-    ValueError
-        If it is not a number of rows, the name of a partition, or a partition.
+    Raise ValueError if it is not a number of rows, the name of a partition, or a partition.
     """
     if isinstance(given, Partition):
         return given
@@ -79,10 +76,7 @@ def temporary_file_bytes(
 ) -> int:
     """Return the bytes of temporary files of a fit by cells: 0 if all of it fits in memory.
 
-    Raises
-    ------
-    ValueError
-        If targets and blocks of rows alone do not fit in ``memory_limit``.
+    Raise ValueError if targets and blocks of rows alone do not fit in ``memory_limit``.
     """
     limit = machine_memory() if settings.limit is None else settings.limit
     least_bytes = passes_bytes(settings, rows, targets)

@@ -24,10 +24,7 @@ class PlacedData:
     ----------
     unplaced_data : TrainingData
         Data before placement, to place again if more landmarks than expected need the memory.
-    data : TrainingData
     K : KernelOperator of shape (n, n)
-    solver : Solver
-    size : FitSize
     limit : int or None
         Memory limit of the host in bytes; None for all memory of the machine.
     """

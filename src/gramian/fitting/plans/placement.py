@@ -68,9 +68,6 @@ class Placement:
 
         Parameters
         ----------
-        engine : Engine
-        solver : Solver
-        size : FitSize
         limit : int or None
             Bytes of the host; the engine states the memory of the device.
         held : int, default=0

@@ -48,7 +48,6 @@ def plan(settings: FitSettings, rows: RowSource, targets: int = 1, *, workers: i
 
     Parameters
     ----------
-    settings : FitSettings
     rows : RowSource of shape (n, d)
     targets : int, default=1
         Columns of the targets.
@@ -136,10 +135,7 @@ def _of_matrix(settings: FitSettings, rows: RowSource, targets: int) -> Plan:
 def _of_cells(settings: FitSettings, rows: RowSource, targets: int) -> Plan:
     """Return the plan of one cell times the number of cells, plus the storage of all rows.
 
-    Raises
-    ------
-    ValueError
-        If the fit exceeds ``memory_limit``.
+    Raise ValueError if the fit exceeds ``memory_limit``.
     """
     partition, n = partition_of(settings.cells), len(rows)
     disk = temporary_file_bytes(settings, partition, rows, targets)

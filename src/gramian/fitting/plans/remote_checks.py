@@ -13,13 +13,7 @@ from . import solver_choice
 
 
 def check_remote(settings: FitSettings, rows: RowSource) -> None:
-    """Raise ValueError, with a remedy, if a fit would transfer remote rows to this machine.
-
-    Parameters
-    ----------
-    settings : FitSettings
-    rows : RowSource
-    """
+    """Raise ValueError, with a remedy, if a fit would transfer remote rows to this machine."""
     if not rows.remote:
         return
     if settings.is_nonlinear:

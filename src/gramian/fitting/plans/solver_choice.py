@@ -41,10 +41,7 @@ def solver_and_size(
 ) -> tuple[Solver[Any, Any], FitSize]:
     """Return the solver of a fit to these rows, and the size that determines its cost.
 
-    Raises
-    ------
-    ValueError
-        If the solver does not support such problems, or this penalty.
+    Raise ValueError if the solver does not support such problems, or this penalty.
     """
     n = len(rows)
     selector = landmark_settings.selector(settings.landmarks, n, not rows.random_access)
@@ -94,7 +91,6 @@ def after_choices(chosen: FitSettings, asked: FitSettings, size: FitSize) -> Sol
         Settings with values in place of "auto".
     asked : FitSettings
         Settings as the user gave them.
-    size : FitSize
     """
     if chosen.is_nonlinear:
         return resolve.newton(asked.solver)

@@ -62,7 +62,6 @@ class Blended:
     ----------
     weight : float
         Weight of the kernel model.
-    held_values : HeldValues
     loss : float
         Loss of these predictions, as a search compares fits.
     """
@@ -90,11 +89,8 @@ def fit_trees(
 
     Parameters
     ----------
-    settings : SearchSettings
-    search : SearchState
     by_cells : CellSearch or None
         If all rows are in memory for cells, the trees are fitted to all rows, else to the sample.
-    scaled : ScaledData
     index : Array of shape (s,), or None
         Indices of the rows of the search; None if the search has all rows.
     """
@@ -143,7 +139,6 @@ def blend_held_out(
     ----------
     held : HeldValues
         Predictions of the kernel model: of the held-out rows of the trees, or of the first of them.
-    trees : SearchTrees
     scale : Array of shape (t,)
         Units of the targets.
     score : callable, optional

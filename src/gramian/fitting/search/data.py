@@ -118,10 +118,8 @@ def search_journal(
 ) -> Journal:
     """Return the journal of a search in the file of a checkpoint.
 
-    Raises
-    ------
-    ValueError
-        If the file is not a journal, or belongs to a search with other data or settings.
+    Raise ValueError if the file is not a journal, or belongs to a search with other data or
+    settings.
     """
     # Everything that changes a step of the search: a file of another search must not be resumed.
     parts = [part for split in material.splits for part in (split.train, split.validation)]

@@ -26,8 +26,6 @@ def choose_default_recipe(
         All rows of the search.
     data : TrainingData
         Training data, with the classes.
-    settings : SearchSettings
-    rng : RandomStream
 
     Returns
     -------

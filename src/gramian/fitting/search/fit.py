@@ -36,14 +36,12 @@ class Searched:
 
     Attributes
     ----------
-    model : Model
     trials : list of Trial
         Trials in order, including the last fits.
     members : list of Member
         Members of the model.
     evaluations : int
         Kernel evaluations.
-    seconds : float
     interrupted : bool
         Whether Ctrl-C ended the search.
     unit : float
@@ -71,12 +69,6 @@ class Searched:
 
 def search_fit(data: TrainingData, settings: SearchSettings, rng: RandomStream) -> Searched:
     """Search for a model and fit it to all rows.
-
-    Parameters
-    ----------
-    data : TrainingData
-    settings : SearchSettings
-    rng : RandomStream
 
     Raises
     ------

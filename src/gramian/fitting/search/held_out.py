@@ -25,13 +25,10 @@ def held_out(
 
     Parameters
     ----------
-    found : SearchState
-    by_cells : CellSearch or None
     members : sequence of Member
         Members of the result.
     model : Model
         The model of these members.
-    scaled : ScaledData
     index : Array of shape (s,), or None
         Indices of the rows of the search; None if the search has all rows.
 

@@ -48,8 +48,6 @@ def cell_search(
     search : SearchState
         Search on a sample.
     rows : RowSource of shape (n, d)
-    targets : Array of shape (n, t)
-    weights : Array of shape (n,), optional
     index : Array of shape (s,)
         Indices of the rows of the sample, which the cells include.
     most : int

@@ -59,7 +59,6 @@ class SearchPlan:
         Rows of the search; the last fit may take more.
     held_out : int
         Held-out rows among them: a part, or all in turn if rows are few.
-    all_rows : int
     fitted_rows : int
         Rows of the last fit: all, or for cells as many as memory allows.
     memory_bytes : int
@@ -123,7 +122,6 @@ def plan_search(settings: SearchSettings, rows: RowSource, targets: int = 1) -> 
 
     Parameters
     ----------
-    settings : SearchSettings
     rows : RowSource of shape (n, d)
     targets : int, default=1
         Columns of the targets.

@@ -20,11 +20,8 @@ class SearchSettings:
 
     Attributes
     ----------
-    budget : Budget
-    space : Space
     cv : None, int, splitter or pairs
         None: five folds of fewer than 1,500 rows, else a fifth of the rows, at most 2,000.
-    engine : str or Engine
     standardize : bool
         Whether features that are not encoded are scaled to mean 0 and deviation 1.
     score : callable, optional

@@ -51,7 +51,6 @@ class Generators:
 
         Parameters
         ----------
-        state : RandomState
         folds : bool, default=True
             Whether rows may be held out, and tables encoded; False in `partial_fit`.
         """

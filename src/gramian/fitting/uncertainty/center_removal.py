@@ -40,7 +40,6 @@ class CenterRemoval:
     ----------
     position : Array of shape (n,)
         The column in U and G of each row; -1 for rows without a center that is removed.
-    R : Array of shape (q, q)
     U, G : Array of shape (q, p)
         u and :math:`R^{-\top} u` of each center that is removed, each u of length one.
     coef : Array of shape (p, t)

@@ -47,7 +47,6 @@ class Solved:
 
     Attributes
     ----------
-    factors : Factors
     residuals : Array of shape (n, t)
         Residuals y - H y, in the units of the targets.
     left_out_residuals : Array of shape (n, t)
@@ -83,10 +82,8 @@ def solved_exactly(
 
     Parameters
     ----------
-    model : KernelPart
     data : TrainingData
         Data of the fit of the model, without rows of weight zero.
-    penalty : float
     limit : int, optional
         Bytes of memory; by default the memory of the machine.
 

@@ -28,10 +28,8 @@ DEFAULT_METHOD = "split"
 def resolve_method(given: str | ConformalMethod | None, *, classes: bool) -> ConformalMethod | None:
     """Return the conformal method that a parameter names; None for None.
 
-    Raises
-    ------
-    ValueError
-        If there is no such method, or the method makes no sets of classes for `classes`.
+    Raise ValueError if there is no such method, or the method makes no sets of classes for
+    `classes`.
     """
     if given is None:
         return None
@@ -63,8 +61,6 @@ def divide_calibration(
 
     Parameters
     ----------
-    dataset : Whole
-    given : str, ConformalMethod or None
     groups : str, int or None
         Column whose values are groups, see `GroupColumn.find`.
     new_draws : callable

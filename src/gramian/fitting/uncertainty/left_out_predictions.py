@@ -22,7 +22,6 @@ class LeftOut:
     values : Array of shape (n, t)
         Predictions; for a row of weight zero, the prediction of the model, which did not learn from
         it.
-    gcv : Array of shape (t,)
     evidence : float
         Logarithm of the marginal likelihood, see `Solved`; NaN with landmarks, and for an average.
     """
@@ -41,7 +40,6 @@ def left_out(
     ----------
     model : Model
         The model. For an average the result is exact with fixed weights of the members.
-    data : TrainingData
     penalties : sequence of float
         Penalty of each kernel model in the model.
     limit : int, optional

@@ -33,7 +33,6 @@ class Refit:
 
     Attributes
     ----------
-    model : Model
     shifts : tuple of float
         N times the penalty of each kernel model in the model.
     settings : FitSettings
@@ -41,7 +40,6 @@ class Refit:
     row_count : int
         Number of rows of the fit of the model; if it equals the number of centers, all rows are
         centers.
-    rng : Generators
     fresh : bool, default=False
         Whether to select new landmarks.
     """
@@ -68,12 +66,10 @@ class Refit:
         ----------
         model : Model
             The present model of the fit.
-        fitted : Fitted
         settings : FitSettings
             Settings of the fit.
         data : TrainingData
             Data of the fit, including rows that the fit itself has held out.
-        rng : Generators
         """
         if settings.penalties is not None:
             raise ValueError(
@@ -133,8 +129,6 @@ class Refit:
 
         Parameters
         ----------
-        data : TrainingData
-        targets : Array of shape (n, t)
         penalty : float
             Penalty per row; with cells, per row of a cell.
         """
@@ -159,7 +153,6 @@ class Refit:
 
         Parameters
         ----------
-        data : TrainingData
         level : float
             Between 0 and 1.
         """

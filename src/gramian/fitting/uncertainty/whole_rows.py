@@ -35,7 +35,6 @@ class DividedRows:
 
     Attributes
     ----------
-    train : TrainingData
     settings : FitSettings
         Settings of the fit to the training rows.
     held_out_data : TrainingData or None
@@ -149,12 +148,8 @@ class WholeTable(Whole):
 
     Attributes
     ----------
-    table : TrainingTable of n rows
-    settings : FitSettings
-    rng : Generators
     labels : ndarray, optional
         Sorted classes; None for a regression.
-    weights : Array of shape (n,), optional
     keep : Array of bool of shape (n,), optional
         Mask of the rows to learn from.
     hold_out : bool, optional

@@ -51,7 +51,6 @@ def recompute_near(
         ``scale * |x - z|²``, the product of the two next arguments; overwritten.
     left, right : Array of shape (b, d + 2), (m, d + 2)
         Rows as `Radial.prepare` makes them.
-    scale : float
     ratio : float
         Entries below this multiple of their error are replaced.
 

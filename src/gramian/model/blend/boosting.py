@@ -86,7 +86,6 @@ class Boosting:
 
         Parameters
         ----------
-        train : Examples
         j : int
             Number of the column.
         rounds : int

@@ -99,8 +99,6 @@ def read_calibration(
 
     Parameters
     ----------
-    header : dict; list in a file of format 7
-    tensors : dict of str to Array
     shared : dict
         Fields that all functions of the calibration share with the model, such as its encoding.
     known : list of dict of str to Array

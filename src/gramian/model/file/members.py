@@ -39,7 +39,6 @@ class Saved:
         Arguments of `KernelModel`, one dict for each model.
     weights : list of float, or None
         Weights of an average; None for a single model.
-    conformal : SavedCalibration or None
     blend : tuple of Trees and float, or None
         Trees of a blend, and the weight of its kernel model.
     """
@@ -52,14 +51,7 @@ class Saved:
 
 @dataclass(frozen=True)
 class SavedPart:
-    """The contents of a `CalibratedPart`.
-
-    Attributes
-    ----------
-    scores : Array
-    groups : Array or None
-    functions : dict of str to Saved
-    """
+    """The contents of a `CalibratedPart`."""
 
     scores: Array
     groups: Array | None
@@ -74,8 +66,6 @@ class SavedCalibration:
     ----------
     method : dict
         Its name and parameters.
-    parts : list of SavedPart
-    groups : dict or None
     known_values : Array or None
         The values of the groups.
     """

@@ -54,12 +54,8 @@ OF_FILE = {"format", "info", *SHARED_ENTRIES}
 def read_model(path: Path, verify: bool) -> Saved:
     """Return the contents of the file of a model.
 
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file.
-    ValueError
-        If the file is not a model, is damaged, or was written by a newer version.
+    Raise FileNotFoundError if there is no such file, and ValueError if the file is not a
+    model, is damaged, or was written by a newer version.
     """
     if not path.is_file():
         raise FileNotFoundError(f"there is no model file {display_text(path)}")

@@ -23,11 +23,8 @@ def residual_variance(
 
     Cost: n m kernel evaluations in float64 and 2 n m² operations.
 
-    Raises
-    ------
-    ValueError
-        If the model has no variance, or all rows are centers and their factor, which this method
-        recomputes, exceeds the memory.
+    Raise ValueError if the model has no variance, or all rows are centers and their factor,
+    which this method recomputes, exceeds the memory.
     """
     if model.variance is None:
         raise ValueError(

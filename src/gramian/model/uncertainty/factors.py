@@ -56,10 +56,7 @@ class RowFactors:
 
         Cost: n² kernel evaluations, 2/3 n³ operations and 8 n² bytes.
 
-        Raises
-        ------
-        ValueError
-            If the matrix is singular to rounding.
+        Raise ValueError if the matrix is singular to rounding.
         """
         if self.inverse is None:
             object.__setattr__(self, "inverse", _inverse_factor(K, self.ridge))

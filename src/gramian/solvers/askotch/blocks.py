@@ -60,7 +60,6 @@ class Blocks:
 
     Attributes
     ----------
-    problem : FullProblem
     b, rank : int
         Rows of a block; rank of its preconditioner.
     solver : str
@@ -116,7 +115,6 @@ class BlockRule(ABC):
 
     Attributes
     ----------
-    blocks : Blocks
     seed : int
         Seeds the draw of a block, together with the number of the iteration.
     """
@@ -153,10 +151,8 @@ class BlockRule(ABC):
         ----------
         x, w, z : Array of shape (n, t)
             The next coefficients, the point of this gradient, and the momentum.
-        B : Block
         d : Array of shape (b, t)
             The step on the block.
-        smoothness : Array of shape (B,)
         mu : float
             The strong convexity.
         excess : float

@@ -25,12 +25,7 @@ LEAST_WINDOW = 20
 
 @dataclass(frozen=True)
 class Progress:
-    """Builder of the states before the first block and after each step.
-
-    Attributes
-    ----------
-    rule : BlockRule
-    """
+    """Builder of the states before the first block and after each step."""
 
     rule: BlockRule
 

@@ -194,7 +194,6 @@ class Descent:
     K : KernelOperator or DenseBlock of shape (n, n)
     P : EigenProFactor
         The preconditioner.
-    shuffle : Shuffle
     eta : float
         Step per row.
     D : Array of shape (n, 1) or ()

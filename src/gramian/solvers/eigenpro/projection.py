@@ -69,7 +69,6 @@ class InexactProjection(Projection):
 
     Attributes
     ----------
-    descent : Descent
     epochs : int
         Largest number of epochs.
     tol : float

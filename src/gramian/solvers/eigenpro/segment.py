@@ -34,7 +34,6 @@ class Segment:
     Attributes
     ----------
     x : Array of shape (b, d)
-    steps : list of Step
     K_bZ : KernelOperator or DenseBlock of shape (b, p)
     K_bs_U : DenseBlock or Product of shape (b, q)
         K(x, X_s) U.

@@ -32,22 +32,18 @@ class Setup:
 
     Attributes
     ----------
-    problem : NystromProblem
     K : KernelOperator of shape (n, p)
         K(X, Z), with the centers in memory or in a memory-mapped file.
     P : EigenProFactor
         The subsample X_s and U, with Q_s = U U'.
     K_Zs_U : Array of shape (p, q)
         K(Z, X_s) U.
-    projection : Projection
-    batches : Batches
     omega : Array of shape (n,), or None
         Observation weights relative to their mean.
     eta : float
         Step per row.
     delay : int
         T, the batches between two projections.
-    augment : Augmentation, or None
     settings : dict of str to float
         Chosen settings, for display.
     """

@@ -31,7 +31,6 @@ class TemporaryCenters:
     delay : int
         T, the number of batches between two projections. Their rows become temporary centers, in a
         temporary file if they exceed the memory budget of K.
-    batches : Batches
     """
 
     def __init__(

@@ -21,7 +21,6 @@ class EpochPart:
 
     Attributes
     ----------
-    epoch : int
     start, stop : int
         Range of batch indices within the epoch.
     done : float

@@ -35,7 +35,6 @@ class Coordinates:
     ----------
     problem : LossProblem
         The problem of a stage.
-    f : Array of shape (n, q)
     factors : list of FalkonFactor
         One per output.
     """

@@ -24,7 +24,6 @@ class Line:
 
     Attributes
     ----------
-    problem : LossProblem
     f, z : Array of shape (n, q)
         Values at c, and their change along delta.
     squares : Array of shape (3, k)

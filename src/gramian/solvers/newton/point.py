@@ -16,7 +16,6 @@ class Point:
 
     Attributes
     ----------
-    coef : Array of shape (m, q)
     f : Array of shape (n, q)
         Values at the rows.
     on_centers : Array of shape (m, q)
@@ -62,9 +61,6 @@ def take_step(
 
     Parameters
     ----------
-    problem : LossProblem
-    at : Point
-    step : Array of shape (m, q)
     slope : Array of shape (q,)
         Derivative of the objective along the step, per output.
     """

@@ -30,7 +30,6 @@ class Stages:
 
     Attributes
     ----------
-    problem : LossProblem
     penalties : tuple of float
         Penalties; the last one is the penalty of the problem.
     widths : tuple of float

@@ -48,8 +48,6 @@ class Coordinates:
     ----------
     problem : NystromProblem
         With entries in float64.
-    factor : FalkonFactor
-    form : str
     K_mm : KernelOperator or DenseBlock
         Stored if it fits into a quarter of the memory.
     """

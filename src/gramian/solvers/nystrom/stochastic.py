@@ -23,10 +23,8 @@ class Setup:
 
     Attributes
     ----------
-    C : Coordinates
     K : KernelOperator of shape (n, m)
         The landmarks in memory or in a memory-mapped file.
-    batches : Batches
     omega : Array of shape (n,), or None
         Observation weights relative to their mean.
     tau : float

@@ -27,8 +27,6 @@ class Ridge:
 
     Attributes
     ----------
-    K_mm : KernelOperator or DenseBlock
-    penalty : float
     at : Array of shape (n,), or None
         Landmark number of each row, -1 for other rows; None if the term is direct.
     entry : Array of shape (m, 1)

@@ -30,13 +30,10 @@ class Setup:
 
     Attributes
     ----------
-    problem : NystromProblem
     K : KernelOperator of shape (n, m)
         The landmarks in memory or in a memory-mapped file.
-    ridge : Ridge
     sketch : Sketch
         P with its damping, and the step length.
-    batches : Batches
     omega : Array of shape (n,)
         Observation weights relative to their mean.
     certificate : Certificate

@@ -45,7 +45,6 @@ class Hessian:
         As in `NystromProblem`.
     K_mm : DenseBlock, or None
         Omitted from products if None.
-    penalty : float
     entry : float
         Largest c² / omega of the landmarks if the ridge is in the rows, else 0.
     """
@@ -118,14 +117,7 @@ class Sampled:
 
 @dataclass(frozen=True)
 class Sketch:
-    """Damped preconditioner with its step length.
-
-    Attributes
-    ----------
-    P : LowRankInverse
-    rho, smoothness, step : float
-    rank : int
-    """
+    """Damped preconditioner with its step length."""
 
     P: LowRankInverse
     rho: float
