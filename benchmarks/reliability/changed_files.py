@@ -24,7 +24,7 @@ from gramian import KernelRidge
 from gramian.callbacks import stages
 from gramian.cli.main import explain_error
 from gramian.data.rows import cache as decoded
-from gramian.fitting.inputs import memory as held_rows
+from gramian.fitting.inputs import training_data as held_rows
 
 from ..lib.results import Row
 

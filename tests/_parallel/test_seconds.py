@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gramian._parallel.seconds import cpu_time, read_seconds
+from gramian._parallel.machine import cpu_time, read_seconds
 from gramian._parallel.workers import run
 
 

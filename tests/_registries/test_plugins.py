@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from gramian import KernelModel, KernelRidge, kernels, landmarks, solvers
-from gramian._registries.plugins import plugins
+from gramian._registries.registry import plugins
 from gramian.cli import main
 from gramian.kernels.base import kernels as registry
 from gramian.landmarks.base import selectors

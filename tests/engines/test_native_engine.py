@@ -17,7 +17,7 @@ from plain import PLAIN
 from gramian import KernelRidge, kernels
 from gramian import _arrays as xp
 from gramian.engines._compiled.kernels import NATIVE_MODULE, distances
-from gramian.engines._tiles.kernels import unscale_kernel
+from gramian.engines._tiles.precision import unscale_kernel
 from gramian.kernels import Gaussian, Kernel, L1Laplacian, Laplacian, Linear, RationalQuadratic
 from gramian.operators import (
     KernelOperator,

@@ -21,7 +21,7 @@ from gramian import _arrays as xp
 from gramian.callbacks import Checkpoint, Validate
 from gramian.data import LinearMap, QuantileMap, as_rows, sample_path
 from gramian.fitting.inputs import features
-from gramian.fitting.plans.placed_data import PlacedData
+from gramian.fitting.plans.placement import PlacedData
 from gramian.metric import metrics
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from gramian import _arrays as xp
 from gramian._arrays import RandomStream
-from gramian.fitting.held_out.values import HeldValues
+from gramian.fitting.held_out.validation import HeldValues
 from gramian.fitting.search.blend import KERNEL_WEIGHTS, SearchTrees, blend_held_out
 from gramian.model import Trees
 

@@ -17,7 +17,7 @@ from gramian.data import as_rows
 from gramian.fitting import FitSettings, Fitted, Generators, TrainingData, fit
 from gramian.fitting.inputs.targets import classes_of, coded_data
 from gramian.fitting.partial_fit import partial_fit
-from gramian.fitting.plans.placed_data import PlacedData
+from gramian.fitting.plans.placement import PlacedData
 from gramian.fitting.plans.plan import plan
 from gramian.kernels import Polynomial
 from gramian.landmarks import BlessR

@@ -22,8 +22,8 @@ from gramian._arrays import RandomStream
 from gramian.data import ArrayRows, as_rows, open_rows
 from gramian.fitting import FitSettings, TrainingData
 from gramian.fitting.held_out import splits
-from gramian.fitting.held_out.divide import divide
 from gramian.fitting.held_out.folds import share
+from gramian.fitting.held_out.validation import divide
 from gramian.fitting.inputs.targets import classes_of, coded_data
 from gramian.fitting.plans import solver_choice
 from gramian.fitting.settings.generators import Generators
@@ -157,7 +157,7 @@ class TestHeldOut:
             parts.held_out.data.rows.take(np.arange(4)), X[parts.held_out.index]
         )
         for most, limit in ((0, None), (1 << 20, 64)):
-            monkeypatch.setattr("gramian.fitting.held_out.divide.HELD_BYTES", most)
+            monkeypatch.setattr("gramian.fitting.held_out.validation.HELD_BYTES", most)
             again = divide(settings(memory_limit=limit), streamed, generators()).held_out
             assert again is not None
             assert not again.data.rows.random_access

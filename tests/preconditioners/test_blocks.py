@@ -17,7 +17,7 @@ from gramian.data import as_rows
 from gramian.lowrank import pivoted_cholesky
 from gramian.operators import KernelOperator
 from gramian.preconditioners import BlockCholesky, BlockLowRank, blocks_of_rows
-from gramian.preconditioners.blocks import estimate_coupling
+from gramian.preconditioners.block_cholesky import estimate_coupling
 
 N, F64 = 101, np.float64
 
@@ -169,14 +169,14 @@ class TestBlocksOfRows:
         assert sorted(map(len, blocks)) == [16, 17, 17, 17, 17, 17]
 
     def test_splits_from_a_sample_of_the_rows(self, monkeypatch):
-        monkeypatch.setattr("gramian.preconditioners.blocks.SAMPLE_ROWS", 40)
+        monkeypatch.setattr("gramian.preconditioners.block_cholesky.SAMPLE_ROWS", 40)
         blocks = divided(operator(rows()), 20)
         assert np.array_equal(xp.sort(np.concatenate(blocks)), np.arange(N))
         assert max(map(len, blocks)) <= 20
 
     def test_rows_that_come_in_pieces(self, monkeypatch):
         whole = divided(operator(rows()), 20)
-        monkeypatch.setattr("gramian.preconditioners.blocks.default_block_size", lambda _: 13)
+        monkeypatch.setattr(f"{BlockCholesky.__module__}.default_block_size", lambda _: 13)
         pieces = divided(operator(rows()), 20)
         assert all(np.array_equal(a, b) for a, b in zip(whole, pieces, strict=True))
 

@@ -14,9 +14,8 @@ from gramian import _arrays as xp
 from gramian._arrays import RandomStream
 from gramian.data import as_rows
 from gramian.fitting import TrainingData
-from gramian.fitting.search.default_recipe import choose_default_recipe
 from gramian.fitting.search.fit import Searched, search_fit
-from gramian.fitting.search.settings import SearchSettings
+from gramian.fitting.search.settings import SearchSettings, choose_default_recipe
 from gramian.metric import RecursiveFeatureMachine
 from gramian.operators import CostMeter
 from gramian.search import (

@@ -17,10 +17,9 @@ from gramian.data import as_rows
 from gramian.operators import KernelOperator
 from gramian.problems import FullProblem
 from gramian.solvers import ASkotch, Skotch, State, max_iterations, solve, tolerance
+from gramian.solvers.askotch.block_rules import FixedBlocks, FreshBlocks
 from gramian.solvers.askotch.blocks import Blocks
-from gramian.solvers.askotch.convexity import FIRST_CONVEXITY, next_estimate
-from gramian.solvers.askotch.fixed_blocks import FixedBlocks
-from gramian.solvers.askotch.fresh_blocks import FreshBlocks
+from gramian.solvers.askotch.state import FIRST_CONVEXITY, next_estimate
 
 N = 240
 

@@ -28,7 +28,7 @@ from gramian.solvers import (
     solve,
     tolerance,
 )
-from gramian.solvers.sketchy_saga import certificate
+from gramian.solvers.sketchy_saga import state as certificate
 
 N, M = 200, 15
 

@@ -8,8 +8,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._kinds import HOST_DEVICE, is_array, is_tensor, loaded_torch, numpy_dtype, torch_dtype
-from .csr_array import CsrArray
+from ._kinds import (
+    HOST_DEVICE,
+    CsrArray,
+    is_array,
+    is_tensor,
+    loaded_torch,
+    numpy_dtype,
+    torch_dtype,
+)
 from .sparse_rows import csr
 
 

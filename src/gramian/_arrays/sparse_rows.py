@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ._kinds import is_tensor, loaded_torch
-from .csr_array import CsrArray
+from ._kinds import CsrArray, is_tensor, loaded_torch
 
 
 def is_sparse(x: Any) -> bool:

@@ -27,8 +27,8 @@ from .dense import (
     times_triangular,
     top_eigenpairs,
 )
-from .lanczos import extremes_of_lanczos
 from .refined import solve_refined
+from .spectrum import extremes_of_lanczos
 from .sums import multiply_in_blocks
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Memory limit of this process: the machine, its container or ulimit -v."""
+"""Memory limit of this process, and the clock of deadlines, in wall or CPU seconds."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import functools
 import os
 import time
 from collections.abc import Iterator
+from contextvars import ContextVar
 from pathlib import Path
 
 SYSTEM_ROOT = Path("/")
@@ -120,3 +121,25 @@ def _lines(path: Path) -> list[str]:
         return path.read_text().splitlines()
     except OSError:
         return []
+
+
+_IS_CPU_TIME: ContextVar[bool] = ContextVar("is_cpu_time", default=False)
+
+
+def read_seconds() -> float:
+    """Return the seconds of `time.monotonic`; inside `cpu_time`, of `time.process_time`.
+
+    CPU time is the sum of all threads of this process, and excludes waiting. A busy machine hardly
+    changes it.
+    """
+    return time.process_time() if _IS_CPU_TIME.get() else time.monotonic()
+
+
+@contextlib.contextmanager
+def cpu_time(is_used: bool = True) -> Iterator[None]:
+    """Let `read_seconds` count CPU time while the context lasts, if `is_used`."""
+    token = _IS_CPU_TIME.set(is_used)
+    try:
+        yield
+    finally:
+        _IS_CPU_TIME.reset(token)

@@ -1,9 +1,9 @@
 """Compressed sparse rows: their operations and products."""
 
-from .kept import Kept
 from .products import Columns, normal, product, times, transpose_sparse, transposed_times
 from .rows import (
     WIDE_FEATURES,
+    Kept,
     append_columns,
     are_equal,
     as_scipy,

@@ -17,7 +17,7 @@ from .._messages.errors import ParameterError
 from ..search import Trial
 from ..search.gains import gains, step_of
 from ..solvers import State
-from ..solvers.loop.metrics import PASSES_KEY
+from ..solvers.loop.state import PASSES_KEY
 from .progress_text import gain_text, metrics_text, trial_text
 from .stages import ITERATING_STAGE, READING_STAGE
 

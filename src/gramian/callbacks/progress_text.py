@@ -6,7 +6,7 @@ import math
 
 from ..search import Trial
 from ..search.gains import Gain, step_of
-from ..solvers.loop.metrics import PREDICTION_ERROR, RESIDUAL_KEY
+from ..solvers.loop.state import PREDICTION_ERROR, RESIDUAL_KEY
 
 STEP_TEXTS = {
     "screen": "screening kernels and inputs",

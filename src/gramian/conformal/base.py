@@ -12,8 +12,7 @@ from .. import _arrays as xp
 from .._arrays import Array, Bool, Float, Int, RandomStream
 from .._registries.registry import Registry
 from ..data import RowSource
-from .parts import CalibratedPart
-from .protocols import CalibrationRows, Predictor, Refit
+from .parts import CalibratedPart, CalibrationRows, Predictor, Refit
 from .sets import prediction_sets
 
 SORTED_BOUNDS = 1 << 24

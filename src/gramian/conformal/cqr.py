@@ -14,8 +14,7 @@ from .._messages.checks import as_share
 from ..data import RowSource
 from .base import RowScores, methods
 from .held_out import HeldOutMethod
-from .parts import CalibratedPart
-from .protocols import CalibrationRows, Predictor, Refit
+from .parts import CalibratedPart, CalibrationRows, Predictor, Refit
 
 LOCAL_ROWS = 10_000
 """Rows that quantiles are fitted to, at most, where rows are on other machines."""

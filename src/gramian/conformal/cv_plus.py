@@ -10,8 +10,7 @@ from .. import _arrays as xp
 from .._arrays import Array, Int, RandomStream
 from .base import ConformalMethod, RowScores, methods
 from .held_out import errors_of, score_classes
-from .parts import CalibratedPart
-from .protocols import CalibrationRows, Refit
+from .parts import CalibratedPart, CalibrationRows, Refit
 from .spread import choose_spread, divide_order, scale_errors
 
 FOLD_COUNT = 5

@@ -11,7 +11,7 @@ from .. import _arrays as xp
 from .._arrays import Array, Float, Int, RandomStream
 from .._messages.errors import TextError
 from .base import ConformalMethod, RowScores
-from .protocols import CalibrationRows, Refit
+from .parts import CalibrationRows, Refit
 from .sets import set_scores
 
 HELD_BACK, MOST_HELD_BACK = 5, 4000

@@ -1,13 +1,89 @@
-"""Parts of a calibration: sorted scores, and models that did not learn from the scored rows."""
+"""Parts of a calibration, and models, rows and refits as far as conformal methods need them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from .. import _arrays as xp
 from .._arrays import Array, Float, Int
-from .protocols import Predictor
+from ..data import RowSource
+from ..engines import Engine
+
+Rows = TypeVar("Rows", bound="CalibrationRows")
+
+
+@runtime_checkable
+class Predictor(Protocol):
+    """A model, as far as intervals and sets need it: see `gramian.model.Model`."""
+
+    @property
+    def classes(self) -> tuple[Any, ...] | None:
+        """The labels of a classifier; None for a regression."""
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """The kernel models of the predictor."""
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """Weights of the kernel models."""
+
+    def predict(
+        self, X: Any, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
+    ) -> Float[Array, "n t"]:
+        """Return the value of each target at each row."""
+
+    def predict_proba(self, X: Any, **settings: Any) -> Float[Array, "n k"]:
+        """Return the probability of each class at each row."""
+
+
+@runtime_checkable
+class CalibrationRows(Protocol):
+    """Rows with targets, as far as methods need them: see `gramian.fitting.TrainingData`."""
+
+    @property
+    def rows(self) -> RowSource:
+        """The n rows."""
+
+    @property
+    def targets(self) -> Any:
+        """Targets of the rows, (n, t)."""
+
+    @property
+    def coded(self) -> bool:
+        """Whether targets are codes of classes."""
+
+    def part(self: Rows, index: Int[Array, " k"]) -> Rows:
+        """Return the data of the rows at increasing indices."""
+
+    def local_part(self: Rows, index: Int[Array, " k"] | None) -> Rows:
+        """Return some or all rows in memory, including remote rows."""
+
+
+@runtime_checkable
+class Refit(Protocol):
+    """Fits with the configuration of a fitted model: see `gramian.fitting.uncertainty.refit`."""
+
+    @property
+    def model(self) -> Predictor:
+        """The fitted model."""
+
+    def to_fewer(self, data: Any) -> Refit:
+        """Return the refit for a model fitted to a part of the rows."""
+
+    def fit_rows(self, data: Any) -> Predictor:
+        """Return the model fitted to other rows, with the same landmarks."""
+
+    def fit_targets(self, data: Any, targets: Float[Array, "n t"], penalty: float) -> Predictor:
+        """Return the ridge regression of other targets, by squared errors."""
+
+    def fit_quantile(self, data: Any, level: float) -> Predictor:
+        """Return a quantile of the targets, by the pinball loss."""
+
+    def class_numbers(self, data: Any) -> Int[Array, " n"] | None:
+        """Return the index of the class of each row; None for a regression."""
 
 
 @dataclass(frozen=True, eq=False)

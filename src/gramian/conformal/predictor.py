@@ -13,8 +13,7 @@ from .._messages.errors import Text
 from ..data import RowSource, subset
 from .base import ConformalMethod, RowScores, least_scores
 from .groups import RowGroups
-from .parts import CalibratedPart
-from .protocols import Predictor
+from .parts import CalibratedPart, Predictor
 
 LISTED_GROUPS = 5
 """Most groups that a warning names."""

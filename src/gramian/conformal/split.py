@@ -8,7 +8,7 @@ from typing import Any
 from .._arrays import RandomStream
 from .base import RowScores, methods
 from .held_out import HeldOutMethod, errors_of
-from .protocols import CalibrationRows, Refit
+from .parts import CalibrationRows, Refit
 from .spread import choose_spread, divide_order, scale_errors
 
 

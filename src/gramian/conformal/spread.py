@@ -10,7 +10,7 @@ from typing import Any
 from .. import _arrays as xp
 from .._arrays import Array, Float, Int, RandomStream
 from .base import RowScores
-from .protocols import CalibrationRows, Predictor, Refit
+from .parts import CalibrationRows, Predictor, Refit
 
 SPREAD_PENALTIES = tuple(10.0 ** (-e / 2) for e in range(0, 10))
 """Penalties of the spread, per row, decreasing; the first one leaves little but a constant."""

@@ -10,7 +10,7 @@ from .. import _arrays as xp
 from .._arrays import Array, Float
 from .._sparse import slice_rows
 from ..kernels import Kernel
-from ._tiles.ranges import bounds_of, sum_of
+from ._tiles.sizes import bounds_of, sum_of
 from .base import Engine
 
 

@@ -22,8 +22,8 @@ from ._compiled.kernels import (
     is_compiled,
 )
 from ._tiles.gradients import TiledGradients, check_gradients
-from ._tiles.kernels import unscale_kernel
-from ._tiles.ranges import PARTS_PER_THREAD, bounds_of, sum_of
+from ._tiles.precision import unscale_kernel
+from ._tiles.sizes import PARTS_PER_THREAD, bounds_of, sum_of
 from ._tiles.tiled import Tiled, is_empty, is_given
 from .base import Engine
 

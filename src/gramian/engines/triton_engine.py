@@ -19,7 +19,7 @@ from ..kernels._lengthscale import LengthscaleKernel
 from ._fused.distances import PRODUCT_PRECISIONS
 from ._fused.limits import SCRATCH_BYTES, SPLIT_ROWS
 from ._tiles.gradients import TiledGradients, check_gradients
-from ._tiles.kernels import unscale_kernel
+from ._tiles.precision import unscale_kernel
 from ._tiles.tiled import Tiled, is_empty, is_given
 from .base import DEVICE_BLOCK, Engine
 

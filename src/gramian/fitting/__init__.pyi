@@ -1,5 +1,5 @@
 from .fit import fit as fit
-from .held_out.divide import holds_out as holds_out
+from .held_out.validation import holds_out as holds_out
 from .inputs.training_data import TrainingData as TrainingData
 from .methods.run import InterruptedFit as InterruptedFit
 from .methods.run import interrupted_model as interrupted_model

@@ -20,7 +20,7 @@ from .methods.base import Prepared, Start
 from .methods.prepare import prepare
 from .methods.run import check_not_diverged
 from .methods.squared_error import SquaredError
-from .plans.placed_data import PlacedData
+from .plans.placement import PlacedData
 from .result import Fitted
 from .settings.generators import Generators
 from .settings.settings import FitSettings

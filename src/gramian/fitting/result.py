@@ -13,14 +13,15 @@ from ..metric import LearnedMetric
 from ..model import KernelModel
 from ..operators import Engine
 from ..solvers import Solver
-from ..solvers.loop.metrics import (
+from ..solvers.loop.state import (
     BATCH_ERROR,
     PREDICTION_ERROR,
     RESIDUAL_KEY,
     VALID_ERROR,
     VALID_RMSE,
+    StopReason,
 )
-from ..solvers.loop.stopping import Row, StopReason
+from ..solvers.loop.stopping import Row
 from .inputs.scaling import PathRow
 from .settings.settings import FitSettings
 

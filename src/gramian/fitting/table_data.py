@@ -22,11 +22,10 @@ from ..data import (
     subset,
 )
 from ..data.sources.as_table import encoding_table
-from .held_out.divide import draw_held_out, hold_sequential
 from .held_out.folds import other_rows
-from .inputs.memory import in_memory, shared_bytes
+from .held_out.validation import draw_held_out, hold_sequential
 from .inputs.targets import class_codes, labels_of, target_tensor
-from .inputs.training_data import HeldOut, TrainingData
+from .inputs.training_data import HeldOut, TrainingData, in_memory, shared_bytes
 from .plans.plan import check_memory
 from .plans.remote_checks import check_remote
 from .settings import landmarks as landmark_settings

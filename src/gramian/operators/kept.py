@@ -11,7 +11,7 @@ from .._arrays import Array, Float, Int
 from .._parallel.workers import default_threads, run
 from ..data import Complement, RowSource, Subset
 from ..engines import Engine
-from ..engines._tiles.ranges import PARTS_PER_THREAD, bounds_of, sum_of
+from ..engines._tiles.sizes import PARTS_PER_THREAD, bounds_of, sum_of
 from ..kernels import Kernel
 from .stored_rows import StoredRows, residual, transpose_vectors
 

@@ -8,12 +8,11 @@ classmethod and the methods that its solver needs.
 
 from __future__ import annotations
 
-from .block_cholesky import BlockCholesky
+from ._root import cholesky_with_jitter_
+from .block_cholesky import BlockCholesky, blocks_of_rows
 from .block_low_rank import BlockLowRank
-from .blocks import blocks_of_rows
 from .eigenpro import EigenProFactor
 from .falkon import FalkonFactor
-from .jitter import cholesky_with_jitter_
 from .low_rank import InverseOfEach, LowRankInverse
 
 __all__ = [

@@ -9,8 +9,7 @@ from .. import _arrays as xp
 from .. import _linalg as la
 from .._arrays import Array, Float, Int
 from ..operators import KernelOperator
-from .block_cholesky import BlockCholesky, convert_factor, factorise_, ridge_at
-from .blocks import diagonal_blocks
+from .block_cholesky import BlockCholesky, convert_factor, diagonal_blocks, factorise_, ridge_at
 from .low_rank import LowRankInverse
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from .. import _arrays as xp
 from ..data.encoding.kinds import kind_of
 from ..model import Model
-from ..model.table_rows import model_columns, open_for_model
+from ..model.mapped_predictions import model_columns, open_for_model
 from ..scoring.truth import Truth
 
 MOST_CURVES = 6

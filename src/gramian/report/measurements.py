@@ -12,7 +12,7 @@ import numpy as np
 from .._arrays import RandomStream
 from ..model import KernelPart, Model
 from ..model.importances import largest_importances
-from ..model.table_rows import model_columns
+from ..model.mapped_predictions import model_columns
 from ..scoring.comparison import measure_model
 from ..scoring.coverage import coverage
 from ..scoring.predictions import Predictions, best_constant

@@ -14,7 +14,7 @@ from ..data.sources.training_table import drop_missing_target_rows
 from ..data.tables.base import check_columns
 from ..model import Model
 from ..model.labels import match_labels
-from ..model.table_rows import open_for_model
+from ..model.mapped_predictions import open_for_model
 from .quantiles import LEVELS_KEY
 
 

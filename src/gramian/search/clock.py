@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from .._messages.checks import is_real
 from .._messages.errors import ParameterError
-from .._parallel.seconds import read_seconds
+from .._parallel.machine import read_seconds
 from ..operators import CostMeter
 from .steps import Steps
 

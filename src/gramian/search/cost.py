@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 
 from .. import _arrays as xp
-from .._parallel.seconds import read_seconds
+from .._parallel.machine import read_seconds
 from .._sparse import slice_rows, take_rows
 from ..engines import Engine
 from ..operators import CostMeter, KernelOperator, triangle_entries

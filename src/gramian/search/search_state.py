@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from .. import _arrays as xp
 from .._arrays import Array, Float
-from .._parallel.seconds import read_seconds
+from .._parallel.machine import read_seconds
 from ..engines import Engine
 from ..paths.sample import SampleFit, squared_loss
 from .all_rows.full_fit import FullFit

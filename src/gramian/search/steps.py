@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from .. import _arrays as xp
 from .._arrays import Array, RandomStream
-from .._parallel.seconds import read_seconds
+from .._parallel.machine import read_seconds
 from .._sparse import is_sparse
 from ..data import LinearMap
 from ..kernels import Kernel, from_dict

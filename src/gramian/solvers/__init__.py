@@ -44,9 +44,8 @@ from typing import Any
 
 from .askotch.askotch import ASkotch, Skotch
 from .askotch.state import ASkotchState
-from .base import Callback, Solver, solvers
+from .base import BLOCK_BYTES, PANEL_ROWS, Callback, ProblemSize, Solver, solvers
 from .conjugate_gradient import CGState, conjugate_gradient
-from .cost import BLOCK_BYTES, PANEL_ROWS, ProblemSize
 from .direct import Direct
 from .eigenpro.eigenpro1 import EigenPro1
 from .eigenpro.eigenpro2 import EigenPro2
@@ -54,18 +53,10 @@ from .eigenpro.eigenpro3 import EigenPro3
 from .eigenpro.state import EigenPro3State, EigenProState
 from .falkon import Falkon, FalkonState
 from .loop.loop import Interrupted, Result, solve
-from .loop.state import State
-from .loop.stopping import (
-    Stop,
-    StopReason,
-    deadline,
-    max_iterations,
-    patience,
-    time_limit,
-    tolerance,
-)
+from .loop.state import State, StopReason
+from .loop.stopping import Stop, deadline, max_iterations, patience, time_limit, tolerance
 from .newton.newton import Newton
-from .newton.state import NewtonState
+from .newton.stages import NewtonState
 from .nystrom.falkon_gd import FalkonGD
 from .nystrom.nystrom_gd import NystromGD
 from .nystrom.nystrom_sgd import NystromSGD

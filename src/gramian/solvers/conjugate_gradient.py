@@ -11,9 +11,7 @@ from .. import _arrays as xp
 from .._arrays import Array, Bool, Float
 from .._linalg import extremes_of_lanczos
 from .._messages.errors import TextError
-from .loop.metrics import RESIDUAL_KEY
-from .loop.state import State, starting_coef
-from .loop.stopping import StopReason
+from .loop.state import RESIDUAL_KEY, State, StopReason, starting_coef
 
 Linear = Callable[[Array], Array]
 

@@ -24,7 +24,7 @@ from ...scoring.predictions import Predictions, best_constant
 from ...scoring.quantiles import LEVELS_KEY, levels_of
 from ...scoring.table import CONSTANT_OF_TASK, MAIN_METRIC, METRIC_TABLE, task_of
 from ...scoring.training_digest import DIGEST_KEY
-from ...solvers.loop.metrics import VALID_ERROR, VALID_RMSE
+from ...solvers.loop.state import VALID_ERROR, VALID_RMSE
 from ..inputs import task
 from ..inputs.training import Prepared, Training, open_training
 from ..options import parsing

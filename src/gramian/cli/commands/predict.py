@@ -17,7 +17,7 @@ from ...data.formats import WritableFormat, format_to_write
 from ...data.formats.base import is_table_name
 from ...data.formats.csv.text_columns import TextColumnsTable
 from ...model import Model, load_model
-from ...model.table_rows import open_for_model
+from ...model.mapped_predictions import open_for_model
 from ...model.uncertainty.probabilities import likeliest
 from ...scoring.coverage import conformal_of, warn_of_shortfalls
 from ..options.reading import column_names

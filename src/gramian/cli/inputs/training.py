@@ -29,7 +29,7 @@ from ...data import (
 from ...data.tables.read_options import DEFAULT_OPTIONS
 from ...data.tables.target import number_column, role_column
 from ...fitting import DividedRows, FitSettings, Generators, TrainingData, Whole, whole_of
-from ...fitting.held_out.divide import hold_sequential
+from ...fitting.held_out.validation import hold_sequential
 from ...fitting.inputs.targets import class_codes, classes_of, target_tensor
 from ...scoring.training_digest import digest_rows
 from ..options import parsing

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ... import _arrays as xp
 from ...kernels import Radial
-from ...kernels.radial.cancellation import NEAR_RATIO, product_error, remaining_error
+from ...kernels.radial.base import NEAR_RATIO, product_error, remaining_error
 from .._tiles.precision import BFLOAT16_BITS, FAST_LIMIT, ROUNDING_LIMIT, two_pieces_error
 
 MOST_NEAR = 0.1

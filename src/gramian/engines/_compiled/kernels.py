@@ -15,10 +15,9 @@ from ..._parallel.workers import run
 from ...kernels import ChiSquared, Kernel, L1Laplacian, Radial, Tanimoto
 from ...kernels._lengthscale import LengthscaleKernel
 from ...kernels.base import kernels
-from ...kernels.radial.cancellation import product_error, remaining_error
-from .._tiles.kernels import parameters
-from .._tiles.precision import FEW_FEATURES, ROUNDING_LIMIT
-from .._tiles.ranges import PARTS_PER_THREAD, bounds_of
+from ...kernels.radial.base import product_error, remaining_error
+from .._tiles.precision import FEW_FEATURES, ROUNDING_LIMIT, parameters
+from .._tiles.sizes import PARTS_PER_THREAD, bounds_of
 from .bfloat16 import Bfloat16Split, split_for
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Literal, get_args
 import torch
 
 from ...kernels import Kernel, L1Laplacian, Radial
-from ...kernels.radial.cancellation import product_error
+from ...kernels.radial.base import product_error
 from .._tiles.precision import (
     BFLOAT16_BITS,
     FAST_LIMIT,

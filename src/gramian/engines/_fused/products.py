@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ...kernels import Radial
 from ...kernels._lengthscale import LengthscaleKernel
-from .._tiles.kernels import parameters
+from .._tiles.precision import parameters
 from . import tiles
 from .distances import choose
 from .limits import SCRATCH_BYTES, SPLIT_ROWS

@@ -10,8 +10,7 @@ from ..._arrays import Array, Float
 from ..._parallel.workers import run
 from ..._sparse import is_sparse
 from ...kernels import Kernel
-from .ranges import PARTS_PER_THREAD, bounds_of, steps
-from .sizes import TILE_COLUMNS, TileSizes
+from .sizes import PARTS_PER_THREAD, TILE_COLUMNS, TileSizes, bounds_of, steps
 from .tiled import is_empty
 from .tiles import Tiles
 

@@ -1,6 +1,12 @@
-"""Documented precision of the entries of engines, and constants to achieve it."""
+"""Documented precision of entries, and the factor, profile and parameters of a kernel."""
 
 from __future__ import annotations
+
+from dataclasses import fields
+
+from ...kernels import Kernel
+from ...kernels._lengthscale import LengthscaleKernel
+from ...kernels.combined import Scaled
 
 ROUNDING_LIMIT = 6e-6
 """Largest error of a kernel entry that float32 distances may cause before float64 is used."""
@@ -24,3 +30,16 @@ def two_pieces_error(bits: int, reach: float, fourth: float) -> float:
     coordinates.
     """
     return 2.0 ** (-1 - 2 * bits) * (0.25 * reach + 3.0 * fourth)
+
+
+def unscale_kernel(kernel: Kernel) -> tuple[float, Kernel]:
+    """Return the factor c and the kernel k of a kernel c k."""
+    factor = 1.0
+    while isinstance(kernel, Scaled):
+        factor, kernel = factor * kernel.factor, kernel.kernel
+    return factor, kernel
+
+
+def parameters(kernel: LengthscaleKernel) -> list[float]:
+    """Return the parameters of a kernel except the lengthscale, in the order of its fields."""
+    return [float(getattr(kernel, f.name)) for f in fields(kernel) if f.name != "lengthscale"]

@@ -12,10 +12,8 @@ from ..._arrays import Array, Float
 from ..._parallel.workers import run
 from ..._sparse import slice_rows
 from ...kernels import Kernel
-from .factored import PART_ROWS, across, multiply_down, pays, residual_down
-from .ranges import PARTS_PER_THREAD, bounds_of, steps, sum_of
-from .sizes import TILE_COLUMNS, TileSizes
-from .tiles import Tiles
+from .sizes import PARTS_PER_THREAD, TILE_COLUMNS, TileSizes, bounds_of, steps, sum_of
+from .tiles import PART_ROWS, Tiles, across, multiply_down, pays, residual_down
 
 Result = TypeVar("Result")
 

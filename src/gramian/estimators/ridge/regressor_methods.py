@@ -18,7 +18,7 @@ from .. import dask_collections, tables, validation
 from ..base import is_function
 from ..types import Columns, Groups, RowsLike, TargetsLike, Values, Weights
 from .base import KernelRidgeModel
-from .conformal_rows import calibrated_intervals
+from .fit import calibrated_intervals
 from .score import is_remote, remote_r2, rows_and_truth
 
 

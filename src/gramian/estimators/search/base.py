@@ -40,18 +40,21 @@ from ...model.blend.boosting import check_package
 from ...search import Budget, Space
 from .. import tables
 from ..ridge.base import KernelRidgeModel
-from ..ridge.conformal_rows import calibrate_model, divide_rows
+from ..ridge.fit import calibrate_model, divide_rows
 from ..ridge.regressor import KernelRidge
 from ..types import Columns, Read, RowsLike, TargetsLike
-from .parameters import (
+from .results import (
     AUTO_VALUE,
+    best_index,
     folds_of,
+    history,
     inputs_of,
     kernels_of,
     machine_of,
     multiples_of,
+    parameters,
+    results,
 )
-from .results import best_index, history, parameters, results
 from .scoring import metric_of, score_rows, scoring_of
 
 

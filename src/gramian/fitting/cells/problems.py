@@ -13,14 +13,15 @@ from typing import Any
 
 from ... import _arrays as xp
 from ..._arrays import Array, RandomStream
-from ..._linalg.threads import one_thread_if_small
+from ..._parallel.blas import one_thread_if_small
 from ..._parallel.processes import PROCESS_BYTES, processes_pay, run_apart
 from ..._parallel.workers import run
 from ...callbacks import Checkpoint
 from ...callbacks.journal import Journal, another_problem
 from ...data import as_rows
 from ...data.rows.digest import digest, tensor_digest
-from ...solvers.loop.stopping import Stop, StopReason
+from ...solvers.loop.state import StopReason
+from ...solvers.loop.stopping import Stop
 from ..inputs.training_data import TrainingData
 from ..methods.base import Prepared
 from .rows import CellRows

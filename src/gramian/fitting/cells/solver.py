@@ -12,15 +12,15 @@ from ...data import RowSource
 from ...kernels import Kernel
 from ...operators import Engine
 from ...solvers import Result, Solver, solve
-from ...solvers.loop.metrics import RESIDUAL_KEY
-from ...solvers.loop.stopping import Row, Stop, StopReason
+from ...solvers.loop.state import RESIDUAL_KEY, StopReason
+from ...solvers.loop.stopping import Row, Stop
 from ..choice.landmarks import problem_of
 from ..inputs.training_data import TrainingData
 from ..methods.base import Prepared
 from ..methods.run import check_not_diverged, stopping_rules
 from ..plans import solver_choice
 from ..plans.memory import FitSize
-from ..plans.placed_data import PlacedData
+from ..plans.placement import PlacedData
 from ..settings.settings import FitSettings
 
 logger = logging.getLogger("gramian")

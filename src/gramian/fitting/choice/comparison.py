@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 
 from ...kernels import Kernel, medians
 from ...kernels._lengthscale import lengthscale_of
-from ..held_out.values import HeldValues
+from ..held_out.validation import HeldValues
 
 LEAST_GAIN = 2e-3
 """Share of the loss that a further lengthscale has to gain."""

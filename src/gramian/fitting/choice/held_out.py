@@ -26,7 +26,7 @@ from ...search.all_rows.full_fit import (
 )
 from ...search.recipe import Recipe
 from ...search.samples.sampled_fit import Stem
-from ..held_out.values import HeldValues
+from ..held_out.validation import HeldValues
 from ..inputs.training_data import TrainingData
 from .comparison import Scored, failed_score, first_of_ties
 

@@ -15,7 +15,7 @@ from ...kernels import Kernel, medians
 from ...kernels._lengthscale import lengthscale_of
 from ...operators import KernelOperator
 from ...paths.leave_one_out_formula import Spectrum
-from ..held_out.values import HeldValues
+from ..held_out.validation import HeldValues
 from ..inputs.training_data import TrainingData
 from .comparison import Scored, failed_score, first_of_ties, has_scale, walk
 

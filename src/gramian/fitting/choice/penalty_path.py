@@ -17,7 +17,7 @@ from ...problems import NystromProblem
 from ...search import Split
 from ...solvers import Falkon, State, Stop, solve
 from ..held_out import folds as held_out
-from ..held_out.values import HeldValues
+from ..held_out.validation import HeldValues
 from ..inputs.scaling import PathRow
 
 logger = logging.getLogger("gramian")

@@ -1,4 +1,4 @@
-"""Early stopping: validation on held-out rows during a fit, and the best state."""
+"""Held-out rows of a fit, validation on them, and early stopping at the best state."""
 
 from __future__ import annotations
 
@@ -7,15 +7,41 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ... import _arrays as xp
+from ..._arrays import Array, Float, Int
+from ..._messages.errors import TextError
 from ..._parameters.types import Callbacks
 from ...callbacks import Checkpoint, KeepBest, Validate
+from ...data import RowSource, complement, subset
+from ...model import Shares
 from ...problems import Problem
+from ...search import Split
 from ...solvers import Result, Solver, State, Stop
 from ...solvers.loop.loop import row_of
-from ...solvers.loop.metrics import VALID_RMSE
-from ..inputs.training_data import HeldOut
+from ...solvers.loop.state import VALID_RMSE
+from ..inputs.training_data import HeldOut, TrainingData, in_memory
+from ..settings.generators import Generators
 from ..settings.settings import FitSettings
-from .values import HeldValues
+from . import splits
+from .folds import labels, other_rows, share
+
+
+@dataclass(frozen=True, eq=False)
+class HeldValues:
+    """Predictions and true values of held-out rows; for classes, decision values and codes.
+
+    Attributes
+    ----------
+    values, truth : Array of shape (v, t)
+        For a merged row, the truth is the mean of the codes of its rows.
+    """
+
+    values: Float[Array, "v t"]
+    truth: Float[Array, "v t"]
+    weights: Float[Array, " v"] | None = None
+
+    def shares(self) -> Shares:
+        """Return the map from decision values to probabilities, fitted to the held-out rows."""
+        return Shares.fit(self.values, self.truth, self.weights)
 
 
 @dataclass(frozen=True)
@@ -99,3 +125,85 @@ def with_validation(
     data, every_iterations = held.data, max(1, round(solver.iterations_per_pass(n)))
     look = Validate(data.rows, data.targets, every_iterations, data.coded, weights=data.weights)
     return settings.with_values(callbacks=[look, *settings.callbacks])
+
+
+HELD_BYTES = 64 << 20
+"""Up to this size, held-out rows of a sequential source are kept in memory."""
+
+HELD_SHARE = 8
+"""Part of a memory limit that held-out rows may take: one in eight bytes."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Training rows and held-out rows of a fit.
+
+    Attributes
+    ----------
+    train : TrainingData
+        Training data without held-out rows and rows of weight zero.
+    held_out : HeldOut or None
+        None if the fit does not stop early, or if a `Validate` has its own rows.
+    folds : list of Split, or None
+        Folds of `train`, if a splitter or pairs define them.
+    """
+
+    train: TrainingData
+    held_out: HeldOut | None = None
+    folds: list[Split] | None = None
+
+
+def divide(settings: FitSettings, data: TrainingData, rng: Generators) -> Parts:
+    """Split the data into training rows, held-out rows if the fit stops early, and folds.
+
+    Raise ValueError if there are too few rows, or ``cv`` cannot split them.
+    """
+    # First, because the numbers of held-out rows count rows of positive weight only.
+    data = data.without_zero_weights()
+    held_out = data.held_out
+    # A table has held its rows out already, before its encoding.
+    if held_out is None and holds_out(settings):
+        index = draw_held_out(
+            settings, len(data.rows), labels(data.targets) if data.coded else None, rng
+        )
+        rows = hold_sequential(subset(data.rows, index), settings.limit)
+        held_out = HeldOut(index, data.part(index, rows))
+        # A complement keeps the numbers of the omitted rows, and not of the millions of others.
+        data = data.part(other_rows(len(data.rows), index), complement(data.rows, index))
+    train = data if data.held_out is None else replace(data, held_out=None)
+    named = settings.searches_penalty and settings.names_folds
+    return Parts(train, held_out, splits.folds_of(settings.cv, train) if named else None)
+
+
+def holds_out(settings: FitSettings) -> bool:
+    """Return whether a fit must draw held-out rows, because it stops early without a `Validate`."""
+    has_validate = any(isinstance(callback, Validate) for callback in settings.callbacks)
+    return bool(settings.early_stopping) and not has_validate
+
+
+def draw_held_out(
+    settings: FitSettings, n: int, classes: Int[Array, " n"] | None, rng: Generators
+) -> Int[Array, " r"]:
+    """Return the increasing indices of the rows to hold out, the same share of each class."""
+    if rng.held_out is None:
+        raise ValueError("early stopping needs a random generator for the held-out rows")
+    index = xp.arange(0)
+    if n > 1:
+        index = share(n, settings.validation_fraction, rng.held_out, classes)
+    if len(index) == 0:
+        raise TextError(
+            f"{{early_stopping=True}} holds out rows, but {n} rows are too few; give validation "
+            "rows with {callbacks=[Validate(X, y)]}, or {early_stopping=False}"
+        )
+    return index
+
+
+def hold_sequential(rows: RowSource, limit: int | None) -> RowSource:
+    """Return held-out rows, copied to memory if their source is sequential and they are few.
+
+    Each validation reads all held-out rows.
+    """
+    if rows.random_access:
+        return rows
+    most_bytes = HELD_BYTES if limit is None else min(HELD_BYTES, limit // HELD_SHARE)
+    return in_memory(rows, most_bytes)[0]

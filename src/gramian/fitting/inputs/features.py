@@ -14,8 +14,7 @@ from ...metric import LearnedMetric, Metric
 from ...model import KernelModel
 from ..settings import resolve
 from ..settings.settings import FitSettings
-from .memory import in_memory, shared_bytes
-from .training_data import TrainingData
+from .training_data import TrainingData, in_memory, shared_bytes
 
 LEARNING_BYTES = 1 << 30
 """Largest memory for learning a metric."""

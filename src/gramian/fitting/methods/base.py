@@ -18,11 +18,11 @@ from ...problems import Problem
 from ...search import Split
 from ...solvers import Result, Solver, State
 from ...solvers.loop.loop import row_of
-from ..held_out.values import HeldValues
+from ..held_out.validation import HeldValues
 from ..inputs.scaling import PathRow, Scaling
 from ..inputs.training_data import HeldOut, TrainingData
 from ..plans.memory import FitSize
-from ..plans.placed_data import PlacedData
+from ..plans.placement import PlacedData
 from ..result import Fitted
 from ..settings.generators import Generators
 from ..settings.settings import FitSettings

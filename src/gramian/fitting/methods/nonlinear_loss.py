@@ -18,7 +18,7 @@ from ...operators import KernelOperator
 from ...problems import LossProblem
 from ..choice import loss_penalty
 from ..choice.landmarks import centers_on_host, choose_landmarks, kept_in_file, nystrom_problem
-from ..held_out.values import HeldValues
+from ..held_out.validation import HeldValues
 from ..inputs.training_data import TrainingData
 from ..settings import resolve
 from ..settings.generators import Generators

@@ -7,8 +7,7 @@ from dataclasses import replace
 from ...data import decode_rows
 from ...model import Probabilities
 from ..choice.choose import choose
-from ..held_out.divide import divide
-from ..held_out.validation import with_validation
+from ..held_out.validation import divide, with_validation
 from ..inputs.scaling import Scaling
 from ..inputs.training_data import TrainingData
 from ..plans import solver_choice

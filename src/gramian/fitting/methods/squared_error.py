@@ -29,11 +29,11 @@ from ..choice.landmarks import (
     problem_of,
 )
 from ..held_out import folds as held_out
-from ..held_out.values import HeldValues
+from ..held_out.validation import HeldValues
 from ..inputs.training_data import TrainingData
 from ..plans import solver_choice
 from ..plans.memory import FitSize
-from ..plans.placed_data import PlacedData
+from ..plans.placement import PlacedData
 from ..result import Fitted
 from ..settings import landmarks as landmark_settings
 from ..settings.generators import Generators

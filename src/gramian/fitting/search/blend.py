@@ -12,13 +12,13 @@ from functools import partial
 
 from ... import _arrays as xp
 from ..._arrays import Array, Float, Int
-from ..._parallel.seconds import read_seconds
+from ..._parallel.machine import read_seconds
 from ...model import Trees
 from ...paths.sample import squared_loss
 from ...search import Budget, CellSearch, Clock, Material, SearchState
 from ...search.all_rows.average import LEAST_WEIGHT, WEIGHT_STEPS
 from ...search.steps import register_results
-from ..held_out.values import HeldValues
+from ..held_out.validation import HeldValues
 from ..inputs.training_data import TrainingData
 from .data import ScaledData
 from .settings import LossOf, SearchSettings

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ..._arrays import Array, Float, Int, RandomStream
-from ..._parallel.seconds import cpu_time
+from ..._parallel.machine import cpu_time
 from ...data import Standardizer
 from ...model import AverageModel, BlendModel, KernelModel, Model
 from ...search import CellSearch, Clock, Effort, Material, Member, Search, Trial, TrialCallback
@@ -17,12 +17,10 @@ from ...search.gains import late_gain
 from ..held_out.splits import given_splits
 from ..inputs.training_data import TrainingData
 from .blend import SearchTrees, blend_held_out, budget_without_trees, fit_trees
-from .data import ScaledData, check_data, material_of, score_of, search_journal
-from .default_recipe import choose_default_recipe
-from .held_out import held_out
+from .data import ScaledData, check_data, held_out, material_of, score_of, search_journal
 from .larger_fit import cell_search, members_of_cells, with_landmarks
 from .plan import rows_by_cells
-from .settings import LossOf, SearchSettings
+from .settings import LossOf, SearchSettings, choose_default_recipe
 
 logger = logging.getLogger("gramian")
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ... import _arrays as xp
 from ..._arrays import Array, Float, Int, RandomStream
-from ..._parallel.seconds import read_seconds
+from ..._parallel.machine import read_seconds
 from ...callbacks import Checkpoint
 from ...data import Complement, RowSource, as_rows
 from ...model import CellCenters

@@ -1,15 +1,22 @@
-"""Parameters of a search."""
+"""Parameters of a search, and the recipe of the defaults with which it compares its own."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from ..._arrays import Array
+from ... import _arrays as xp
+from ..._arrays import Array, RandomStream
 from ...callbacks import Checkpoint
-from ...data import RowSource
+from ...data import RowSource, as_rows
 from ...engines import Engine
-from ...search import Budget, Space, TrialCallback
+from ...kernels import medians
+from ...kernels._lengthscale import lengthscale_of
+from ...kernels.base import kernels
+from ...search import Budget, Material, Recipe, Space, TrialCallback
+from ..choice.choose import FEW_ROWS, compare_recipes
+from ..inputs.training_data import TrainingData
+from ..settings.settings import FitSettings
 
 LossOf = Callable[[Array, Array, Array | None], float]
 
@@ -51,3 +58,39 @@ class SearchSettings:
     def of(self, rows: RowSource) -> SearchSettings:
         """Return the settings of a search on given rows, without maps for sparse rows."""
         return replace(self, space=self.space.of_sparse()) if rows.sparse else self
+
+
+def choose_default_recipe(
+    material: Material, data: TrainingData, settings: SearchSettings, rng: RandomStream
+) -> tuple[Recipe, float] | None:
+    """Return the recipe that the defaults of `KernelRidge` choose by leave-one-out, and its loss.
+
+    Parameters
+    ----------
+    material : Material
+        All rows of the search.
+    data : TrainingData
+        Training data, with the classes.
+
+    Returns
+    -------
+    tuple of Recipe and float, or None
+        None if the user has restricted the search, or there are more than 1,000 rows: defaults and
+        search then compare the same recipes on the same kind of held-out rows.
+
+    Notes
+    -----
+    Cost: some ten eigenvalue problems of n rows, see `compare_recipes`.
+    """
+    space = settings.space
+    is_usual = space.kernels == Space().kernels and space.multiples is None and settings.cv is None
+    if len(material.X) > FEW_ROWS or not is_usual or "quantile" not in space.inputs:
+        return None
+    training = TrainingData(
+        as_rows(material.X), xp.to_float64(material.Y), material.weights, data.classes
+    )
+    best, _ = compare_recipes(FitSettings(), training, landmarks=None, rng=rng)
+    multiple = medians(lengthscale_of(best.kernel))
+    if multiple is None:
+        return None
+    return Recipe(kernels.name_of(best.kernel), best.inputs, multiple), best.loss

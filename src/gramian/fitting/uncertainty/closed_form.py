@@ -54,7 +54,7 @@ class Solved:
     residual_leverage : Array of shape (n,)
         1 - H_ii, with all centers.
     variance : Array of shape (n,)
-        v of each row in the fit without the row; see `gramian.model.uncertainty.variance`.
+        v of each row in the fit without the row; see `gramian.model.uncertainty.deviations`.
     diagonal : float
         The mean of k(x, x).
     amplitude : Array of shape (t,)

@@ -18,8 +18,8 @@ from ...data import (
     complement,
     gather_numbers,
 )
-from ..held_out.divide import holds_out
 from ..held_out.folds import labels, other_rows
+from ..held_out.validation import holds_out
 from ..inputs.targets import coded_data, training_targets
 from ..inputs.training_data import TrainingData
 from ..plans.plan import check_memory

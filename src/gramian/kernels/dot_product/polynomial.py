@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 from ... import _arrays as xp
 from ..._arrays import Array, Float
 from ..._sparse import squared_norms
-from .._gradients import sums_of_rows
 from .._lengthscale import LengthscaleKernel
-from .._products import matmul
+from .._products import matmul, sums_of_rows
 from ..base import Kernel, Prepared, Side, kernels
 
 

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any
 from ... import _arrays as xp
 from ..._arrays import Array, Float
 from ..._sparse import squared_norms
-from .._checked import check_nonnegative
-from .._gradients import sums_of_rows
 from .._lengthscale import LengthscaleKernel
-from .._products import matmul
+from .._products import check_nonnegative, matmul, sums_of_rows
 from ..base import Kernel, Prepared, Side, kernels
 
 if TYPE_CHECKING:

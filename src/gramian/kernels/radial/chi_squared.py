@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from ... import _arrays as xp
 from ..._arrays import Array, Float
-from .._checked import check_nonnegative
 from .._lengthscale import LengthscaleKernel
+from .._products import check_nonnegative
 from ..base import Prepared, Side, kernels
 from .base import deepest
 

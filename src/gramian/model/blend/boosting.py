@@ -17,7 +17,7 @@ import numpy as np
 from ... import _arrays as xp
 from ..._arrays import Array, Float
 from ..._messages.errors import ParameterError
-from ..._parallel.seconds import read_seconds
+from ..._parallel.machine import read_seconds
 from ..._parallel.workers import default_threads
 
 MOST_ROUNDS = 1000

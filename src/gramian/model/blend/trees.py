@@ -17,7 +17,7 @@ import numpy as np
 
 from ... import _arrays as xp
 from ..._arrays import Array, Float
-from ..._parallel.seconds import read_seconds
+from ..._parallel.machine import read_seconds
 from ..._parallel.workers import default_threads
 from ...data import RowSource
 from ...data.rows.base import default_block_size

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..._arrays import Array
 from ...conformal import CalibratedPart, ConformalPredictor, RowGroups, make
-from ...conformal.protocols import Predictor
+from ...conformal.parts import Predictor
 from ..base import Model
 from .format import (
     BLEND,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from ... import _arrays as xp
-from ..._parallel.seconds import read_seconds
+from ..._parallel.machine import read_seconds
 from ..cost import landmarks_within, of_fit, of_refit, of_sample, seconds_of_fit
 from ..recipe import Recipe, Trial
 from ..samples.sampled_fit import Stem, at_maps

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from ... import _arrays as xp
 from ..._arrays import Array, Float
-from ..._parallel.seconds import read_seconds
+from ..._parallel.machine import read_seconds
 from ...engines import Engine
 from ...kernels import Kernel
 from ...operators import KernelOperator

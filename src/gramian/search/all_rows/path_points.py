@@ -9,7 +9,7 @@ from typing import Any
 
 from ... import _arrays as xp
 from ..._arrays import Array
-from ..._parallel.seconds import read_seconds
+from ..._parallel.machine import read_seconds
 from ...operators import KernelOperator
 from ...paths import FullPath, direct_path
 from ...paths.sample import Sample

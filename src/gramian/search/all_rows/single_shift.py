@@ -12,7 +12,7 @@ from ..._arrays import RandomStream
 from ...paths import FullPath
 from ...paths.full import PATH_RANK
 from ...preconditioners import blocks_of_rows
-from ...preconditioners.blocks import estimate_coupling
+from ...preconditioners.block_cholesky import estimate_coupling
 from ...problems import FullProblem
 from ...solvers import PCG
 from ..clock import Clock

@@ -10,9 +10,9 @@ from functools import partial
 
 from ... import _arrays as xp
 from ..._arrays import Array, Float, Int, RandomStream
-from ..._linalg.threads import one_thread_if_small
+from ..._parallel.blas import one_thread_if_small
+from ..._parallel.machine import read_seconds
 from ..._parallel.processes import processes_pay, run_apart
-from ..._parallel.seconds import read_seconds
 from ..._parallel.workers import default_threads, run
 from ...cells import Cells, MedianSplits, divide_rows
 from ...data import LinearMap

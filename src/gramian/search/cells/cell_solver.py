@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ..._arrays import Array, Int, RandomStream
-from ..._parallel.seconds import read_seconds
+from ..._parallel.machine import read_seconds
 from ...engines import Engine
 from ...kernels import Kernel
 from ...operators import CostMeter

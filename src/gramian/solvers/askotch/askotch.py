@@ -11,14 +11,11 @@ from ... import _arrays as xp
 from ..._arrays import RandomStream
 from ..._messages.checks import as_count, as_positive, check_count_or_auto
 from ...problems import FullProblem
-from ..base import Solver, solvers
-from ..cost import ProblemSize
-from ..loop.state import State, draw_seed
+from ..base import ProblemSize, Solver, solvers
+from ..loop.state import State, check_residual, draw_seed
 from ..loop.storing import StoresEntries
-from ..loop.verification import check_residual
+from .block_rules import FixedBlocks, FreshBlocks
 from .blocks import BLOCK_SOLVERS, CURVATURE_PROBES, EXACT_ROWS, BlockRule, Blocks
-from .fixed_blocks import FixedBlocks
-from .fresh_blocks import FreshBlocks
 from .progress import Progress
 from .state import ASkotchState
 

@@ -7,11 +7,9 @@ from dataclasses import dataclass, replace
 
 from ... import _arrays as xp
 from ..._arrays import Array, Float
-from ..loop.metrics import PASSES_KEY, PREDICTION_ERROR, RESIDUAL_KEY
-from ..loop.state import State, starting_coef
+from ..loop.state import PASSES_KEY, PREDICTION_ERROR, RESIDUAL_KEY, State, starting_coef
 from .blocks import Block, BlockRule
-from .convexity import next_estimate
-from .state import SINGULAR_BLOCKS, ASkotchState
+from .state import SINGULAR_BLOCKS, ASkotchState, next_estimate
 
 RESIDUAL_GROWTH = 4.0
 """Growth of the residual over its minimum from which the objective is compared."""

@@ -13,13 +13,19 @@ from ...operators import DenseBlock, KernelOperator
 from ...preconditioners import EigenProFactor
 from ...preconditioners.eigenpairs import most_eigenpairs
 from ...problems import FullProblem
-from ..base import Solver, solvers
-from ..cost import ProblemSize
-from ..loop.metrics import BATCH_ERROR, EPOCH_KEY, PREDICTION_ERROR, RESIDUAL_KEY
+from ..base import ProblemSize, Solver, solvers
 from ..loop.minibatches import BatchErrors, EpochPart, relative_weights
-from ..loop.state import State, draw_seed, starting_coef
+from ..loop.state import (
+    BATCH_ERROR,
+    EPOCH_KEY,
+    PREDICTION_ERROR,
+    RESIDUAL_KEY,
+    State,
+    check_residual,
+    draw_seed,
+    starting_coef,
+)
 from ..loop.storing import StoresEntries
-from ..loop.verification import check_residual
 from .settings import EigenProSettings
 from .state import EigenProState
 

@@ -13,10 +13,8 @@ from ..._messages.checks import check_count_or_auto
 from ...data import Batches
 from ...problems import NystromProblem
 from ..base import Solver, solvers
-from ..loop.metrics import BATCH_ERROR, EPOCH_KEY
 from ..loop.minibatches import BatchErrors, EpochPart, load_centers, relative_weights
-from ..loop.state import State, draw_seed, starting_coef
-from ..loop.verification import refuse_beyond
+from ..loop.state import BATCH_ERROR, EPOCH_KEY, State, draw_seed, refuse_beyond, starting_coef
 from .costs import CENTERS_PER_DIRECTION, FEATURES_SHARE, EigenPro3Costs
 from .projection import build_projection, check_projection, resolve_delay, resolve_projection
 from .setup import Setup, change_of_rows

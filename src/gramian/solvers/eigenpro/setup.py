@@ -15,8 +15,7 @@ from ...problems import NystromProblem
 from ..loop.minibatches import EpochPart
 from ..loop.state import State
 from .projection import Projection
-from .segment import Product, Segment, Step
-from .state import EigenPro3State
+from .state import EigenPro3State, Product, Segment, Step
 from .temporary_centers import TemporaryCenters
 
 CHUNK_ROWS, CHUNK_ENTRIES = 1024, 1 << 21

@@ -8,7 +8,7 @@ from ... import _arrays as xp
 from ..._arrays import Array, Float
 from ...data import Batches, as_rows, scratch
 from ...operators import KernelOperator
-from .segment import Segment
+from .state import Segment
 
 
 class TemporaryCenters:

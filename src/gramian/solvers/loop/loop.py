@@ -16,8 +16,8 @@ from ... import _arrays as xp
 from ..._arrays import RandomStream, as_stream
 from ...problems import Problem
 from ..base import Callback, Solver
-from .state import State, move_state
-from .stopping import Row, Stop, StopReason, max_iterations, tolerance
+from .state import State, StopReason, move_state
+from .stopping import Row, Stop, max_iterations, tolerance
 
 logger = logging.getLogger("gramian")
 

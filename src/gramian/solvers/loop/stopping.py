@@ -3,27 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal
 
-from ..._parallel.seconds import read_seconds
-from .metrics import PREDICTION_ERROR, RESIDUAL_KEY
-
-StopReason = Literal[
-    "converged",
-    "max_iterations",
-    "time_limit",
-    "early_stopping",
-    "no_progress",
-    "callback",
-    "diverged",
-    "interrupted",
-    "error",
-]
-"""Reason why a run ended. "converged": it reached the tolerance, or has a closed form.
-
-"early_stopping": the error on held-out rows stopped falling; "no_progress": no step gains;
-"interrupted": by Ctrl-C or a signal, see `Interrupted`; "error": by an exception, see `solve`.
-"""
+from ..._parallel.machine import read_seconds
+from .state import PREDICTION_ERROR, RESIDUAL_KEY, StopReason
 
 Row = dict[str, int | float]
 Stop = Callable[[Sequence[Row]], StopReason | None]

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, TypeVar
 
 from ...operators import triangle_entries
 from ...problems import LinearProblem
-from ..cost import ProblemSize
+from ..base import ProblemSize
 
 LinearType = TypeVar("LinearType", bound=LinearProblem)
 

@@ -13,7 +13,7 @@ from ...preconditioners._root import Root
 from ...preconditioners.falkon import FEW_ROWS, root_of
 from ...problems import LossProblem, NystromProblem
 from ..conjugate_gradient import conjugate_gradient
-from ..loop.metrics import RESIDUAL_KEY
+from ..loop.state import RESIDUAL_KEY
 from .point import slope_sum
 
 LEAST_RELATIVE_CURVATURE = 1e-6

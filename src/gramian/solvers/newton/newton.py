@@ -13,15 +13,12 @@ from ..._arrays import Array, RandomStream
 from ...preconditioners._root import Root
 from ...preconditioners.falkon import rounding_of
 from ...problems import LossProblem
-from ..base import Solver, solvers
-from ..cost import PANEL_ROWS, ProblemSize
+from ..base import PANEL_ROWS, ProblemSize, Solver, solvers
 from ..falkon import VISIBLE_ROUNDING
-from ..loop.metrics import RESIDUAL_KEY
-from ..loop.state import State, starting_coef
+from ..loop.state import RESIDUAL_KEY, State, starting_coef
 from .coordinates import Coordinates, root_at
 from .point import Point, take_step
-from .stages import Stages
-from .state import NewtonState
+from .stages import NewtonState, Stages
 
 logger = logging.getLogger("gramian")
 

@@ -1,12 +1,14 @@
-"""Problems of decreasing penalty and sharper kinks that lead to the final problem."""
+"""Problems of decreasing penalty and sharper kinks that lead to the last one, and the state."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 from ... import _arrays as xp
 from ..._sparse import dense
 from ...problems import LossProblem
+from ..loop.state import State, StopReason
 
 FIRST_PENALTY = 0.1
 """First penalty, relative to the mean curvature times the mean of the kernel's diagonal."""
@@ -82,3 +84,40 @@ def _curvature(problem: LossProblem) -> float:
     loss = problem.loss if problem.loss.kink is None else problem.loss.smooth_kink(WIDEST_KINK)
     # A curvature of zero would give no first penalty.
     return float(loss.curvatures(xp.expand(problem.offset, (len(y), -1)), y).mean()) or 1.0
+
+
+NO_PROGRESS_STEPS = 4
+"""Steps of the last stage without a lower objective after which there is no progress."""
+
+
+@dataclass(kw_only=True)
+class NewtonState(State):
+    """State of Newton's method, enough to resume exactly.
+
+    Attributes
+    ----------
+    stage : int
+        Number of the stage; the last one is the problem itself.
+    tried : int
+        Newton steps of this stage.
+    wide : bool
+        Whether kernel entries are float64, whatever the dtype of the rows.
+    hard : bool
+        Whether a step took many iterations: landmarks represent the curved rows badly.
+    least : float
+        Least objective of the last stage.
+    idle : int
+        Number of steps since `least` was reached. After several, rounding leaves no descent
+        direction.
+    """
+
+    stage: int
+    tried: int
+    wide: bool
+    hard: bool = False
+    least: float = math.inf
+    idle: int = 0
+
+    @property
+    def verdict(self) -> StopReason | None:
+        return "no_progress" if self.idle >= NO_PROGRESS_STEPS else None

@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 from ..._messages.checks import as_positive
 from ...preconditioners.falkon import ROUNDING_ROWS
 from ...problems import NystromProblem
-from ..base import Solver, StateType
-from ..cost import PANEL_ROWS, ProblemSize
+from ..base import PANEL_ROWS, ProblemSize, Solver, StateType
 from .coordinates import LANCZOS_PASSES, Coordinates
 from .state import DescentState
 

@@ -17,8 +17,7 @@ from ...operators import DenseBlock, KernelOperator, materialize
 from ...preconditioners import FalkonFactor
 from ...problems import NystromProblem
 from ..conjugate_gradient import conjugate_gradient
-from ..loop.metrics import PREDICTION_ERROR, RESIDUAL_KEY
-from ..loop.state import State, starting_coef
+from ..loop.state import PREDICTION_ERROR, RESIDUAL_KEY, State, starting_coef
 from .state import DescentState
 
 Form = Literal["coefficients", "functions", "falkon"]

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 
 from ..._arrays import Array, Float
-from ..loop.state import State
-from ..loop.stopping import StopReason
+from ..loop.state import State, StopReason
 
 DIVERGED_ERROR = 100.0
 """Error of the batches of a diverged run, relative to the targets and to the first error."""

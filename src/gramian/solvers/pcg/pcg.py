@@ -13,11 +13,9 @@ from ..._messages.checks import check_count_or_auto
 from ...operators import triangle_entries
 from ...preconditioners import InverseOfEach, LowRankInverse
 from ...problems import FullProblem
-from ..base import Solver, solvers
+from ..base import ProblemSize, Solver, solvers
 from ..conjugate_gradient import CGState, conjugate_gradient, no_gain
-from ..cost import ProblemSize
-from ..loop.metrics import PREDICTION_ERROR
-from ..loop.state import State, draw_seed
+from ..loop.state import PREDICTION_ERROR, State, draw_seed
 from ..loop.storing import StoresEntries
 from .preconditioner import PRECONDITIONER_KINDS, Inverse, Recipe
 

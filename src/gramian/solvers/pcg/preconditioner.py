@@ -16,10 +16,10 @@ from ...preconditioners import (
     LowRankInverse,
     blocks_of_rows,
 )
-from ...preconditioners.blocks import COUPLING_ROWS, SAMPLE_ROWS, estimate_coupling
+from ...preconditioners.block_cholesky import COUPLING_ROWS, SAMPLE_ROWS, estimate_coupling
 from ...preconditioners.low_rank import BLOCK_BYTES
 from ...problems import FullProblem
-from ..cost import ProblemSize
+from ..base import ProblemSize
 
 logger = logging.getLogger("gramian")
 

@@ -12,15 +12,12 @@ from ..._arrays import Array, RandomStream
 from ..._messages.checks import as_count, as_positive, check_count_or_auto
 from ...data import Batches
 from ...problems import NystromProblem
-from ..base import Solver, solvers
-from ..cost import ProblemSize
+from ..base import ProblemSize, Solver, solvers
 from ..loop.minibatches import BatchErrors, EpochPart, load_centers
 from ..loop.state import State, draw_seed, starting_coef
-from .certificate import Certificate, is_factor_cheap
-from .ridge import RIDGE_FORMS, Ridge, in_rows
-from .setup import Setup, check_average, row_weights
+from .setup import RIDGE_FORMS, Ridge, Setup, check_average, in_rows, row_weights
 from .sketch import Hessian, Sketch
-from .state import SagaState
+from .state import Certificate, SagaState, is_factor_cheap
 
 AUTOMATIC_BATCH = 512
 """Rows of an automatic batch; the paper takes 256 to 65,536."""

@@ -1,16 +1,19 @@
-"""State of SketchySAGA: iterate, table of residuals, and halvings of the step."""
+"""State of SketchySAGA: iterate, residuals, halvings of the step, and estimated errors."""
 
 from __future__ import annotations
 
 import logging
 import math
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from ... import _arrays as xp
-from ..._arrays import Array, Float
-from ..loop.metrics import BATCH_ERROR, EPOCH_KEY, PREDICTION_ERROR, RESIDUAL_KEY
-from ..loop.state import State
-from ..loop.stopping import StopReason
+from ..._arrays import Array, Float, RandomStream
+from ...preconditioners import FalkonFactor, LowRankInverse
+from ...problems import NystromProblem
+from ..conjugate_gradient import conjugate_gradient
+from ..loop.state import BATCH_ERROR, EPOCH_KEY, PREDICTION_ERROR, RESIDUAL_KEY, State, StopReason
+from .sketch import SKETCH_ROWS, Hessian
 
 logger = logging.getLogger("gramian")
 
@@ -107,3 +110,72 @@ class SagaState(State):
             average=x,
             least=min(self.least, mse),
         )
+
+
+FACTOR_EPOCHS = 300
+"""Largest ratio of m² to n for which a factor of K_mm costs no more than some epochs."""
+
+LANCZOS_STEPS = 30
+"""Lanczos steps that estimate the least eigenvalue of the Hessian in that metric."""
+
+
+def is_factor_cheap(n: int, m: int) -> bool:
+    """Return whether a factor of K_mm costs no more than some epochs."""
+    return m * m <= FACTOR_EPOCHS * n
+
+
+@dataclass(frozen=True)
+class Certificate:
+    r"""Metric M near the Hessian H over n, for the norm :math:`\|g\|_{M^{-1}}` of gradients g.
+
+    The distance of coefficients from the solution is :math:`\|g\|_{H^{-1}}` in the norm of H. Its
+    square is the mean squared error on the rows plus the penalty of the error. It is at most
+    :math:`\|g\|_{M^{-1}}` over the root of the least eigenvalue of :math:`M^{-1} H`.
+
+    Attributes
+    ----------
+    inverse : FalkonFactor or LowRankInverse
+        The inverse of M: B B' of FALKON, or the preconditioner of the steps if m² numbers do not
+        fit or the penalty is 0. The latter does not resolve directions outside of the sketch.
+    smallest_eigenvalue : float
+        The least eigenvalue of :math:`M^{-1} H`, estimated from a sample of rows.
+    """
+
+    inverse: FalkonFactor | LowRankInverse
+    smallest_eigenvalue: float
+
+    @classmethod
+    def build(
+        cls, problem: NystromProblem, H: Hessian, P: LowRankInverse, rng: RandomStream
+    ) -> Certificate:
+        """Factorise K_mm as M, or take P if a factor costs too much. Cost: m³ operations."""
+        n, m = problem.K.shape
+        fits = 8 * m * m <= problem.K.memory_bytes // 4 and is_factor_cheap(n, m)
+        factored = fits and H.K_mm is not None and problem.penalty > 0
+        inverse = FalkonFactor.build(problem, "auto") if factored else P
+        # A sample with fewer rows than landmarks would miss directions of the Hessian.
+        rows = H.sample(max(SKETCH_ROWS, 2 * m if factored else 0), rng)
+        noise = rng.standard_normal((len(rows.omega), 1), xp.float64)
+        rhs = rows.K.T @ (xp.sqrt(rows.omega) * xp.cast_like(noise, rows.omega)) / len(rows.omega)
+        metric = cls(inverse, 1.0)
+        # The solution is not used: conjugate gradient records the Lanczos steps on the way.
+        states = conjugate_gradient(rows.product, rhs, precondition=metric.solve)
+        for s in islice(states, LANCZOS_STEPS):
+            if s.verdict is not None:
+                break
+        return cls(inverse, s.extremes[0])
+
+    def solve(self, gradient: Float[Array, "m t"]) -> Float[Array, "m t"]:
+        """Return the product of the inverse of M with gradients."""
+        if isinstance(self.inverse, LowRankInverse):
+            return self.inverse @ gradient
+        return self.inverse.to_coef(self.inverse.solve_At(self.inverse.solve_Tt(gradient)))
+
+    def norm(self, gradient: Float[Array, "m t"]) -> Float[Array, " t"]:
+        """Return the norm of gradients in the inverse of M, per target."""
+        # Rounding may make the square of a small norm negative.
+        return xp.sqrt((gradient * self.solve(gradient)).sum(axis=0).clip(min=0.0))
+
+    def error(self, norm: Float[Array, " t"]) -> Float[Array, " t"]:
+        """Return the error of predictions that these gradient norms imply."""
+        return norm / math.sqrt(self.smallest_eigenvalue)
