@@ -9,114 +9,15 @@ rows to models, are public too: `gramian.data`, `gramian.kernels`, `gramian.oper
 `gramian.problems`, `gramian.landmarks`, `gramian.solvers`, `gramian.metric`, `gramian.callbacks`.
 """
 
-from __future__ import annotations
-
-from importlib import import_module
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from . import (
-        approximations,
-        callbacks,
-        data,
-        kernels,
-        landmarks,
-        metric,
-        operators,
-        plots,
-        problems,
-        report,
-        solvers,
-    )
-    from ._arrays import RandomStream
-    from .estimators import (
-        KernelCCA,
-        KernelKMeans,
-        KernelPCA,
-        KernelRidge,
-        KernelRidgeClassifier,
-        KernelRidgeClassifierCV,
-        KernelRidgeCV,
-        NystromTransformer,
-        RandomFourierFeatures,
-        TableEncoder,
-        effective_dimension,
-        leverage_scores,
-        load,
-        nystrom_error,
-    )
-    from .metric import RecursiveFeatureMachine
-    from .model import AverageModel, KernelModel
-    from .solvers import solve
+import lazy_loader
 
-
-__all__ = [
-    "AverageModel",
-    "KernelCCA",
-    "KernelKMeans",
-    "KernelModel",
-    "KernelPCA",
-    "KernelRidge",
-    "KernelRidgeCV",
-    "KernelRidgeClassifier",
-    "KernelRidgeClassifierCV",
-    "NystromTransformer",
-    "RandomFourierFeatures",
-    "RandomStream",
-    "RecursiveFeatureMachine",
-    "TableEncoder",
-    "approximations",
-    "callbacks",
-    "data",
-    "effective_dimension",
-    "kernels",
-    "landmarks",
-    "leverage_scores",
-    "load",
-    "metric",
-    "nystrom_error",
-    "operators",
-    "plots",
-    "problems",
-    "report",
-    "solve",
-    "solvers",
-]
-
-_HOME_OF_NAME = {
-    "AverageModel": "model",
-    "KernelCCA": "estimators",
-    "KernelKMeans": "estimators",
-    "KernelModel": "model",
-    "KernelPCA": "estimators",
-    "KernelRidge": "estimators",
-    "KernelRidgeCV": "estimators",
-    "KernelRidgeClassifier": "estimators",
-    "KernelRidgeClassifierCV": "estimators",
-    "RecursiveFeatureMachine": "metric",
-    "NystromTransformer": "estimators",
-    "RandomFourierFeatures": "estimators",
-    "RandomStream": "_arrays",
-    "TableEncoder": "estimators",
-    "effective_dimension": "estimators",
-    "leverage_scores": "estimators",
-    "load": "estimators",
-    "nystrom_error": "estimators",
-    "solve": "solvers",
-}
+# Names are imported at their first use: importing scikit-learn takes a second.
+_import_name, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name at its first use: importing scikit-learn takes a second."""
-    if name == "__version__":  # reading the metadata takes 30 ms
-        return version("gramian")
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = f"{__name__}.{_HOME_OF_NAME.get(name, name)}"
-    module = import_module(home)
-    return getattr(module, name) if name in _HOME_OF_NAME else module
-
-
-def __dir__() -> list[str]:
-    return sorted({name for name in globals() if name.startswith("__")} | {"__version__", *__all__})
+    """Return the version, or import a public name."""
+    return version("gramian") if name == "__version__" else _import_name(name)

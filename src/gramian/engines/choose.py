@@ -131,9 +131,8 @@ def _best(kernel: Kernel | None, dtype: xp.DType, sparse: bool) -> Engine:
         # compiled ones on the host.
         fused: Engine = _triton_engine().TritonEngine()
         return fused if covers(fused) else tiled_on(fused.device)
-    if (
-        kernel is not None and kernel.bilinear
-    ):  # by factors no entry is computed, see `_tiles.factored`
+    # By factors no entry is computed, see `_tiles.tiles`.
+    if kernel is not None and kernel.bilinear:
         return TiledEngine()
     # Without compiled tiles there are no instructions, and to build the engine would raise an
     # error.

@@ -14,7 +14,7 @@ from .base import Engine
 
 
 @dataclass(frozen=True)
-class TiledEngine(Engine):
+class TiledEngine(Tiled, Engine):
     """Cache-sized tiles of the kernel matrix, each one matrix product and one profile.
 
     Squared distances come from one matrix product of augmented rows, written into a reused buffer,
@@ -38,56 +38,10 @@ class TiledEngine(Engine):
     tile_bytes: int = TILE_BYTES
     threads: int | None = None
 
-    def matvec(
-        self,
-        kernel: Kernel,
-        x: Array,
-        z: Array,
-        v: Float[Array, "m t"],
-        *,
-        diagonal: int | None = None,
-    ) -> Float[Array, "b t"]:
-        return self._tiles.matvec(kernel, x, z, v, diagonal=diagonal)
-
-    def normal(
-        self,
-        kernel: Kernel,
-        x: Array,
-        z: Array,
-        v: Float[Array, "m t"] | None,
-        *,
-        weights: Float[Array, " b"] | None = None,
-        targets: Float[Array, "b t"] | None = None,
-        diagonal: int | None = None,
-    ) -> Float[Array, "m t"]:
-        return self._tiles.normal(
-            kernel, x, z, v, weights=weights, targets=targets, diagonal=diagonal
-        )
-
-    def symmetric(
-        self, kernel: Kernel, x: Float[Array, "n d"], v: Float[Array, "n t"]
-    ) -> Float[Array, "n t"]:
-        return self._tiles.symmetric(kernel, x, v)
-
-    def block(
-        self, kernel: Kernel, x: Array, z: Array, *, diagonal: int | None = None
-    ) -> Float[Array, "b m"]:
-        return self._tiles.block(kernel, x, z, diagonal=diagonal)
-
     def gradients(
         self, kernel: Kernel, x: Array, z: Array, v: Float[Array, "m t"]
     ) -> Float[Array, "b t d"]:
         return TiledGradients(self.device, self.tile_bytes, self.threads)(kernel, x, z, v)
-
-    def workspace_bytes(self, m: int, d: int, t: int, itemsize: int) -> int:
-        return self._tiles.workspace_bytes(m, d, t, itemsize)
-
-    def row_bytes(self, d: int, t: int, itemsize: int) -> int:
-        return self._tiles.row_bytes(d, t, itemsize)
-
-    @property
-    def _tiles(self) -> Tiled:
-        return Tiled(self.device, self.tile_bytes, self.threads)
 
 
 def tiled_on(device: str) -> TiledEngine:

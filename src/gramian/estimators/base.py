@@ -95,12 +95,6 @@ def restore_on_error(estimator: BaseEstimator) -> Iterator[None]:
         raise
 
 
-def as_numpy(index: Array | None) -> np.ndarray | None:
-    """Return row numbers as an array."""
-    return None if index is None else index
-
-
 def squeeze_coef(coef: Array) -> np.ndarray:
     """Return coefficients as an array of shape (m,) for one target, else (m, t)."""
-    array = coef
-    return array[:, 0] if array.shape[1] == 1 else array
+    return coef[:, 0] if coef.shape[1] == 1 else coef

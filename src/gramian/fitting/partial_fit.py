@@ -37,15 +37,13 @@ class MoreRows(SquaredError):
     """
 
     earlier: Fitted | None
+    estimates_time = False  # a single pass is not expected to take long
 
     def before(
         self, settings: FitSettings, data: TrainingData, fitted: Fitted | None
     ) -> Fitted | None:
         """Return the fit so far."""
         return self.earlier
-
-    def expected_time(self, *_: object) -> None:
-        """Return None: a single pass is not expected to take long."""
 
     def start(self, prepared: Prepared, rng: Generators) -> Start:
         """Return the problem with the centers of the first call, or with new landmarks."""

@@ -26,7 +26,25 @@ SHARED_FIELDS = ("feature_names", "classes", "target", "probabilities", "reading
 
 
 @dataclass(frozen=True)
-class AverageModel(Model):
+class CombinedModel(Model):
+    """Base of models that combine others, with the description of these."""
+
+    feature_names: tuple[str, ...] | None = field(init=False)
+    classes: tuple[Label, ...] | None = field(init=False)
+    encoding: Encoding | None = field(init=False)
+    target: tuple[str, ...] | None = field(init=False)
+    probabilities: Probabilities | None = field(init=False)
+    reading: ReadOptions | None = field(init=False)
+
+    def _describe_as(self, model: Model) -> None:
+        """Take the names, classes, encoding and map to probabilities of a model."""
+        for name in (*SHARED_FIELDS, "encoding"):
+            # A frozen dataclass refuses plain assignment, also in its own `__post_init__`.
+            object.__setattr__(self, name, getattr(model, name))
+
+
+@dataclass(frozen=True)
+class AverageModel(CombinedModel):
     """Model whose values are the weighted mean of the values of several kernel models.
 
     Parameters
@@ -56,12 +74,6 @@ class AverageModel(Model):
     models: tuple[KernelPart, ...]
     info: Mapping[str, Any] = field(default_factory=dict)
     conformal: ConformalPredictor | None = None
-    feature_names: tuple[str, ...] | None = field(init=False)
-    classes: tuple[Label, ...] | None = field(init=False)
-    encoding: Encoding | None = field(init=False)
-    target: tuple[str, ...] | None = field(init=False)
-    probabilities: Probabilities | None = field(init=False)
-    reading: ReadOptions | None = field(init=False)
 
     def __post_init__(self) -> None:
         check_average(self.weights, [_parts(model) for model in self.models])
@@ -69,11 +81,9 @@ class AverageModel(Model):
         for name in SHARED_FIELDS:
             if any(getattr(model, name) != getattr(first, name) for model in self.models):
                 raise ValueError(f"the models of an average must have the same {name}")
-            # A frozen dataclass refuses plain assignment, also in its own `__post_init__`.
-            object.__setattr__(self, name, getattr(first, name))
         if not all(same_encoding(model.encoding, first.encoding) for model in self.models):
             raise ValueError("the models of an average must have the same encoding")
-        object.__setattr__(self, "encoding", first.encoding)
+        self._describe_as(first)
 
     @property
     def parts(self) -> tuple[KernelPart, ...]:

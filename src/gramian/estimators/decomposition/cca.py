@@ -31,7 +31,7 @@ from ...data import RowSource
 from ...fitting.settings import resolve
 from ...kernels import Kernel
 from .. import validation
-from ..base import as_numpy, restore_on_error
+from ..base import restore_on_error
 from ..types import RowsLike, Values
 from .base import NystromEstimator, component_count
 from .block_statistics import Projected
@@ -180,8 +180,8 @@ class KernelCCA(NystromEstimator):
         self.map_, chosen = self._map(rows, self.kernel_, points_x, landmarks=landmarks)
         landmarks = landmarks if self.landmarks_y is None else self.landmarks_y
         self.map_y_, chosen_y = self._map(second, self.kernel_y_, points_y, landmarks=landmarks)
-        self.landmark_index_ = as_numpy(chosen.index)
-        self.landmark_index_y_ = as_numpy(chosen_y.index)
+        self.landmark_index_ = chosen.index
+        self.landmark_index_y_ = chosen_y.index
 
     def _kernel_of_y(self) -> Kernel:
         if self.kernel_y is None:

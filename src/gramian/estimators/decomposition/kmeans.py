@@ -25,7 +25,7 @@ from ..._parameters.types import (
 )
 from ...data import RowSource, as_rows
 from .. import validation
-from ..base import as_numpy, restore_on_error
+from ..base import restore_on_error
 from ..types import RowsLike, Weights
 from .base import NystromEstimator
 from .block_statistics import Distances, Inertia, NearestCenter
@@ -170,7 +170,7 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
             self.map_, chosen = self._map(
                 rows, kernel, for_landmarks, landmarks=landmarks, rank=rank
             )
-            self.landmark_index_ = as_numpy(chosen.index)
+            self.landmark_index_ = chosen.index
             # Before `_kernel_kept`, whose map for a given matrix no longer reads row numbers.
             self._cluster(rows, weights, rng)
             self.kernel_ = self._kernel_kept(kernel, all_rows, chosen.index)

@@ -17,7 +17,7 @@ from ..._parameters.types import (
 from ..._sparse import as_scipy, is_sparse
 from ...data import is_collection
 from .. import dask_collections, validation
-from ..base import as_numpy, is_function, is_matrix, restore_on_error
+from ..base import is_function, is_matrix, restore_on_error
 from ..types import RowsLike, Values
 from .base import NystromEstimator
 
@@ -148,7 +148,7 @@ class NystromTransformer(NystromEstimator):
                     f"n_components={rank} requires at least as many landmarks, but landmarks="
                     f"{self.landmarks!r} gives {len(chosen.weight)}; give more landmarks"
                 )
-            self.landmark_index_ = as_numpy(chosen.index)
+            self.landmark_index_ = chosen.index
             points = chosen.points
             if is_matrix(self.kernel) and chosen.index is not None:
                 # The chosen points are row numbers: the attribute shows the rows of the matrix

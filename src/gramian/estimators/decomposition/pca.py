@@ -27,7 +27,7 @@ from ...data import RowSource, as_rows, is_collection
 from ...engines import choose_covering, choose_engine
 from ...fitting.settings import resolve
 from .. import dask_collections, validation
-from ..base import as_numpy, describe_kernel, has_features, restore_on_error
+from ..base import describe_kernel, has_features, restore_on_error
 from ..types import RowsLike, Values
 from .base import NystromEstimator, component_count
 from .block_statistics import MomentsOfFeatures, Projected
@@ -169,7 +169,7 @@ class KernelPCA(NystromEstimator):
             kernel, rows = self._kernel_of(all_rows, for_kernel)
             landmarks = self.landmarks
             self.map_, chosen = self._map(rows, kernel, for_landmarks, landmarks=landmarks)
-            self.landmark_index_ = as_numpy(chosen.index)
+            self.landmark_index_ = chosen.index
             # Before `_kernel_kept`, whose map for a given matrix no longer reads row numbers.
             self._decompose(rows)
             self.kernel_ = self._kernel_kept(kernel, all_rows, chosen.index)

@@ -25,7 +25,7 @@ from ...fitting.inputs.kernel_matrix import only_columns
 from ...fitting.inputs.objects import ObjectRows
 from ...model import KernelModel
 from .. import tables, validation
-from ..base import as_numpy, describe_kernel, has_features, is_function, squeeze_coef
+from ..base import describe_kernel, has_features, is_function, squeeze_coef
 from ..types import RowsLike, TargetsLike
 from .base import KernelRidgeModel
 from .importances import metric_history
@@ -69,7 +69,7 @@ def fit_model(
         _keep_objects(estimator, data.rows)
     # The fit numbers the rows that it received: the attribute numbers the rows of the caller.
     if divided.learn is not None and (chosen := fitted.landmark_rows) is not None:
-        estimator.landmark_index_ = as_numpy(divided.learn[chosen])
+        estimator.landmark_index_ = divided.learn[chosen]
     # Last: it needs the attributes above, and replaces the model by one with intervals.
     if estimator.conformal is not None:
         calibrate_model(estimator, data, divided.held_out_data)
@@ -117,7 +117,7 @@ def _last_fit(estimator: KernelRidgeModel) -> Fitted | None:
 def _set_attributes(estimator: KernelRidgeModel, fitted: Fitted) -> None:
     estimator._fitted = fitted
     estimator._set_model(fitted.model)
-    estimator.landmark_index_ = as_numpy(fitted.landmark_rows)
+    estimator.landmark_index_ = fitted.landmark_rows
     penalties = fitted.settings.penalties
     estimator.penalty_ = fitted.penalty if penalties is None else np.array(penalties)
     estimator.path_ = fitted.path

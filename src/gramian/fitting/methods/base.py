@@ -5,11 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from ..._arrays import Array, Float
-from ..._messages.errors import Text
-from ...data import RowSource
 from ...kernels import Kernel
 from ...landmarks import Landmarks
 from ...model import KernelModel, Probabilities
@@ -139,16 +137,13 @@ class Start:
 class Method(ABC):
     """Method of a fit, which makes a problem of prepared data, and a model of the solution."""
 
+    estimates_time: ClassVar[bool] = False
+    """Whether the fit warns beforehand if it is expected to take long."""
+
     def before(
         self, settings: FitSettings, data: TrainingData, fitted: Fitted | None
     ) -> Fitted | None:
         """Return the earlier fit from which this fit starts; None by default."""
-        return None
-
-    def expected_time(
-        self, settings: FitSettings, rows: RowSource, solver: Solver[Any, Any], size: FitSize
-    ) -> Text | None:
-        """Return a warning if the fit is expected to take long; None by default."""
         return None
 
     def for_choices(

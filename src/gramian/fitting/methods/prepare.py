@@ -18,7 +18,7 @@ from ..settings import resolve
 from ..settings.generators import Generators
 from ..settings.settings import FitSettings
 from .base import Method, Prepared
-from .diagnosis import warn
+from .diagnosis import long_fit, warn
 
 
 def prepare(
@@ -52,7 +52,8 @@ def prepare(
     # choices with as many landmarks as the fit.
     resolved = landmark_settings.with_all_rows(settings, n)
     solver, size = solver_choice.solver_and_size(resolved, train.rows, train.targets.shape[1])
-    warn(method.expected_time(resolved, train.rows, solver, size))
+    if method.estimates_time:
+        warn(long_fit(resolved, train.rows, solver, size))
     resolved = with_validation(resolved, parts.held_out, solver, n)
     before = method.before(settings, train, before)
     resolved, train = method.for_choices(resolved, train)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 import numbers
 from dataclasses import replace
-from typing import Any, cast
+from typing import cast
 
 from ... import _arrays as xp
 from ..._arrays import Array, Float
-from ..._messages.errors import Text
 from ..._parameters.types import LandmarksLike, MetricLike
 from ...data import RowSource
 from ...landmarks import Landmarks, Selector
@@ -18,7 +17,7 @@ from ...metric import Metric
 from ...model import KernelModel, same_encoding
 from ...problems import NystromProblem
 from ...search import Split
-from ...solvers import Result, Solver, State
+from ...solvers import Result, State
 from ..choice import penalty_path
 from ..choice.landmarks import (
     centers_on_host,
@@ -32,31 +31,26 @@ from ..held_out import folds as held_out
 from ..held_out.validation import HeldValues
 from ..inputs.training_data import TrainingData
 from ..plans import solver_choice
-from ..plans.memory import FitSize
 from ..plans.placement import PlacedData
 from ..result import Fitted
 from ..settings import landmarks as landmark_settings
 from ..settings.generators import Generators
 from ..settings.settings import FitSettings
 from .base import Method, Prepared, Start
-from .diagnosis import diagnose_fit, long_fit
+from .diagnosis import diagnose_fit
 from .run import stopping_rules
 
 
 class SquaredError(Method):
     """Method of a fit by squared errors: a linear system in the coefficients of the centers."""
 
+    estimates_time = True
+
     def before(
         self, settings: FitSettings, data: TrainingData, fitted: Fitted | None
     ) -> Fitted | None:
         """Return an earlier fit of the same features and landmarks, for a warm start."""
         return fitted if fitted is not None and _starts_warm(settings, data, fitted) else None
-
-    def expected_time(
-        self, settings: FitSettings, rows: RowSource, solver: Solver[Any, Any], size: FitSize
-    ) -> Text | None:
-        """Return the warning of `long_fit`."""
-        return long_fit(settings, rows, solver, size)
 
     def start(self, prepared: Prepared, rng: Generators) -> Start:
         """Return the problem, with landmarks and penalty chosen if they are "auto"."""

@@ -7,22 +7,19 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ... import data
 from ..._arrays import Array, Float
 from ...conformal import ConformalPredictor
-from ...data import ReadOptions
 from ...engines import Engine
-from ..average import SHARED_FIELDS, AverageModel
-from ..base import KernelPart, Label, Model
+from ..average import AverageModel, CombinedModel
+from ..base import KernelPart, Model
 from ..file.checks import check_blend, check_parts
 from ..file.conformal import register_builder
 from ..file.write import write_model
-from ..uncertainty.probabilities import Probabilities
 from .trees import Trees
 
 
 @dataclass(frozen=True)
-class BlendModel(Model):
+class BlendModel(CombinedModel):
     """The mean ``weight * kernel_model + (1 - weight) * trees`` of the values of two models.
 
     Parameters
@@ -54,18 +51,10 @@ class BlendModel(Model):
     weight: float
     info: Mapping[str, Any] = field(default_factory=dict)
     conformal: ConformalPredictor | None = None
-    feature_names: tuple[str, ...] | None = field(init=False)
-    classes: tuple[Label, ...] | None = field(init=False)
-    encoding: data.Encoding | None = field(init=False)
-    target: tuple[str, ...] | None = field(init=False)
-    probabilities: Probabilities | None = field(init=False)
-    reading: ReadOptions | None = field(init=False)
 
     def __post_init__(self) -> None:
         check_blend(self.trees, self.weight, self.kernel_model.outputs)
-        for name in (*SHARED_FIELDS, "encoding"):
-            # A frozen dataclass refuses plain assignment, also in its own `__post_init__`.
-            object.__setattr__(self, name, getattr(self.kernel_model, name))
+        self._describe_as(self.kernel_model)
 
     @property
     def parts(self) -> tuple[KernelPart, ...]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from ..._arrays import RandomStream
 from ..._messages.checks import as_positive
 from ...preconditioners.falkon import ROUNDING_ROWS
 from ...problems import NystromProblem
 from ..base import PANEL_ROWS, ProblemSize, Solver, StateType
+from ..loop.state import State
 from .coordinates import LANCZOS_PASSES, Coordinates
 from .state import DescentState
 
@@ -24,6 +27,23 @@ class NystromDescent(Solver[NystromProblem, StateType]):
 
     def __post_init__(self) -> None:
         as_positive(self.step_scale, "step_scale")
+
+    def iterate(
+        self,
+        problem: NystromProblem,
+        state: State | None = None,
+        *,
+        rng: RandomStream | None = None,
+    ) -> Iterator[Any]:
+        """Run gradient descent in the coordinates of the solver, with alpha = B beta."""
+        C = self.build_coordinates(problem)
+        s = C.start(state, self.step_scale)
+        tau = s.settings["step"]
+        yield s
+        while True:
+            # beta_k <- beta_{k-1} - tau/n B'[K'(K B beta_{k-1} - y) + lambda n K_mm B beta_{k-1}]
+            s = C.step(s, s.beta - tau * s.gradient)
+            yield s
 
     @abstractmethod
     def build_coordinates(self, problem: NystromProblem) -> Coordinates:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from ..._arrays import RandomStream
 from ..._messages.checks import as_positive
 from ...problems import NystromProblem
 from ..base import solvers
-from ..loop.state import State
 from .base import NystromDescent
 from .coordinates import Coordinates
 from .state import DescentState
@@ -65,24 +62,6 @@ class FalkonGD(NystromDescent[DescentState]):
     """
 
     preconditioner_penalty: float | Literal["auto"] | None = "auto"
-
-    def iterate(
-        self,
-        problem: NystromProblem,
-        state: State | None = None,
-        *,
-        rng: RandomStream | None = None,
-    ) -> Iterator[DescentState]:
-        """Run the loop; the comment quotes equation (12)."""
-        C = self.build_coordinates(problem)
-        s = C.start(state, self.step_scale)
-        tau = s.settings["step"]
-        yield s
-        while True:
-            # beta_k <- beta_{k-1} - tau/n B'[K'(K B beta_{k-1} - y) + lambda n K_mm B beta_{k-1}]
-            beta = s.beta - tau * s.gradient
-            s = C.step(s, beta)  # alpha_k = B beta_k
-            yield s
 
     def build_coordinates(self, problem: NystromProblem) -> Coordinates:
         return Coordinates.build(problem, "falkon", self.preconditioner_penalty)

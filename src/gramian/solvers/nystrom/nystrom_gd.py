@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from ..._arrays import RandomStream
 from ..._messages.errors import ParameterError
 from ...problems import NystromProblem
 from ..base import solvers
-from ..loop.state import State
 from .base import NystromDescent
 from .coordinates import COORDINATE_FORMS, Coordinates
 from .state import DescentState
@@ -68,24 +65,6 @@ class NystromGD(NystromDescent[DescentState]):
     """
 
     coordinates: Literal["functions", "coefficients"] = "functions"
-
-    def iterate(
-        self,
-        problem: NystromProblem,
-        state: State | None = None,
-        *,
-        rng: RandomStream | None = None,
-    ) -> Iterator[DescentState]:
-        """Run the loop; the comment quotes the paper, with alpha = B beta."""
-        C = self.build_coordinates(problem)
-        s = C.start(state, self.step_scale)
-        tau = s.settings["step"]
-        yield s
-        while True:
-            # alpha_t <- alpha_{t-1} - tau [(K' K alpha_{t-1} - K' y) + lambda n K_mm alpha_{t-1}]
-            beta = s.beta - tau * s.gradient
-            s = C.step(s, beta)
-            yield s
 
     def build_coordinates(self, problem: NystromProblem) -> Coordinates:
         return Coordinates.build(problem, self.coordinates)

@@ -1,0 +1,32 @@
+from . import approximations as approximations
+from . import callbacks as callbacks
+from . import data as data
+from . import kernels as kernels
+from . import landmarks as landmarks
+from . import metric as metric
+from . import operators as operators
+from . import plots as plots
+from . import problems as problems
+from . import report as report
+from . import solvers as solvers
+from ._arrays import RandomStream as RandomStream
+from .estimators import KernelCCA as KernelCCA
+from .estimators import KernelKMeans as KernelKMeans
+from .estimators import KernelPCA as KernelPCA
+from .estimators import KernelRidge as KernelRidge
+from .estimators import KernelRidgeClassifier as KernelRidgeClassifier
+from .estimators import KernelRidgeClassifierCV as KernelRidgeClassifierCV
+from .estimators import KernelRidgeCV as KernelRidgeCV
+from .estimators import NystromTransformer as NystromTransformer
+from .estimators import RandomFourierFeatures as RandomFourierFeatures
+from .estimators import TableEncoder as TableEncoder
+from .estimators import effective_dimension as effective_dimension
+from .estimators import leverage_scores as leverage_scores
+from .estimators import load as load
+from .estimators import nystrom_error as nystrom_error
+from .metric import RecursiveFeatureMachine as RecursiveFeatureMachine
+from .model import AverageModel as AverageModel
+from .model import KernelModel as KernelModel
+from .solvers import solve as solve
+
+__version__: str
