@@ -9,7 +9,7 @@ import pytest
 
 from gramian import _arrays as xp
 from gramian._arrays import elementwise
-from gramian._arrays.compiled import load_compiled
+from gramian._arrays.elementwise import load_compiled
 from gramian.engines import compiled_tiles
 
 pytestmark = pytest.mark.skipif(not compiled_tiles(), reason="compiled tiles are not installed")

@@ -46,7 +46,7 @@ def slow(monkeypatch, said, name):
 
 def test_a_piped_run_says_where_it_is(gramian, train, tmp_path, monkeypatch, said):
     steps = ("cli.commands.fit.open_training", "fitting.methods.squared_error.choose_landmarks")
-    for name in (*steps, "fitting.methods.run.solve"):
+    for name in (*steps, "fitting.methods.pipeline.solve"):
         slow(monkeypatch, said, f"gramian.{name}")
     monkeypatch.setattr(
         "gramian.callbacks.Validate.__call__",

@@ -21,7 +21,7 @@ from gramian.kernels import Gaussian
 from gramian.operators import KernelOperator
 from gramian.problems import FullProblem, NystromProblem
 from gramian.solvers import solve, tolerance
-from gramian.solvers.loop.stopping import max_iterations
+from gramian.solvers.loop.loop import max_iterations
 
 RNG = np.random.default_rng(0)
 X, NEW = RNG.normal(size=(150, 3)), RNG.normal(size=(40, 3))

@@ -21,9 +21,15 @@ from ._kinds import (
     Int,
     Num,
     Shaped,
+    csr,
+    entries,
+    indices,
+    indptr,
     is_array,
+    is_sparse,
     is_tensor,
     numpy_dtype,
+    to_dense,
     torch_dtype,
 )
 from .creation import (
@@ -90,7 +96,6 @@ from .elementwise import (
     subtract,
     where,
 )
-from .factors import cholesky, cholesky_ex, eigh, eigvalsh, qr, solve_triangular, svd
 from .order import (
     argsort,
     array_equal,
@@ -160,11 +165,14 @@ from .shapes import (
     triu_indices,
     with_strides,
 )
-from .sparse_rows import csr, entries, indices, indptr, is_sparse, to_dense
 from .sums import (
     addmm,
     aminmax,
     cdist,
+    cholesky,
+    cholesky_ex,
+    eigh,
+    eigvalsh,
     einsum,
     log_softmax,
     logsumexp,
@@ -173,9 +181,12 @@ from .sums import (
     min,
     norm,
     pdist,
+    qr,
     softmax,
+    solve_triangular,
     std,
     sum_float64,
+    svd,
 )
 
 inf, nan, pi = math.inf, math.nan, math.pi

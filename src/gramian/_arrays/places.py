@@ -11,13 +11,13 @@ import numpy as np
 from ._kinds import (
     HOST_DEVICE,
     CsrArray,
+    csr,
     is_array,
     is_tensor,
     loaded_torch,
     numpy_dtype,
     torch_dtype,
 )
-from .sparse_rows import csr
 
 
 def device(name: Any) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.random.bit_generator import ISeedSequence
 
 from ._kinds import numpy_dtype
-from .compiled import load_compiled
+from .elementwise import load_compiled
 from .places import to_host
 
 STATE_HEADER = "<QiiQ"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from .._arrays.compiled import load_compiled
+from .._arrays.elementwise import load_compiled
 from .blas import one_blas_thread
 
 Item = TypeVar("Item")

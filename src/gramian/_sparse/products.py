@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import _arrays as xp
 from .._arrays import Array, Float
-from .._arrays.compiled import load_compiled
+from .._arrays.elementwise import load_compiled
 from .rows import as_scipy, csr, of_scipy, stored_parts
 
 

@@ -16,8 +16,8 @@ from ..model.uncertainty.probabilities import likeliest
 from ..problems import Problem
 from ..scoring.table import METRIC_TABLE
 from ..solvers import State, StopReason
+from ..solvers.loop.loop import Row
 from ..solvers.loop.state import VALID_ERROR, VALID_RMSE
-from ..solvers.loop.stopping import Row
 from .checkpoint import Checkpoint
 
 

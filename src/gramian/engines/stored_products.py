@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from .._arrays import Array, Float, Int
-from .._arrays.compiled import NATIVE_MODULE
+from .._arrays.elementwise import NATIVE_MODULE
 
 
 def multiply(

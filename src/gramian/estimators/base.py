@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -98,3 +98,12 @@ def restore_on_error(estimator: BaseEstimator) -> Iterator[None]:
 def squeeze_coef(coef: Array) -> np.ndarray:
     """Return coefficients as an array of shape (m,) for one target, else (m, t)."""
     return coef[:, 0] if coef.shape[1] == 1 else coef
+
+
+Item = TypeVar("Item")
+
+
+def one_or_all(values: Iterable[Item]) -> Item | tuple[Item, ...]:
+    """Return the only value of a single model, or the tuple of values of an average."""
+    items = tuple(values)
+    return items[0] if len(items) == 1 else items

@@ -18,24 +18,12 @@ def numbers_beside(rows: RowSource | Table, y: Any) -> Any:
 
     Local rows get the values in memory. Values other than collections stay unchanged.
     """
-    if not rows.remote:
-        return gather_collection(y)
     if is_collection(y):
         # Dask is optional: the import waits for a collection, which proves that it is installed.
         from ..data.dask import remote_columns
 
-        y = remote_columns(y, rows)
-    return y
-
-
-def gather_collection(y: Any) -> Any:
-    """Load targets or weights into memory if they are a dask collection."""
-    if is_collection(y):
-        # Imported only for a collection, as above.
-        from ..data.dask import remote_columns
-
-        y = remote_columns(y)
-    return np.asarray(y) if isinstance(y, RemoteColumns) else y
+        y = remote_columns(y, rows) if rows.remote else remote_columns(y)
+    return np.asarray(y) if isinstance(y, RemoteColumns) and not rows.remote else y
 
 
 def lazily(estimator: BaseEstimator, method: str, X: RowsLike) -> Values:

@@ -105,7 +105,7 @@ def training_rows(
         check_consistent_length(np.empty((len(objects), 0)), y)
         return objects, y
     if _is_plain(X, y):
-        return _plain_rows(estimator, X), y
+        return _source(estimator, X), y
     if not is_source(X):
         # Before `validate_data`, which converts a frame of mixed types to one type, and has then
         # rounded whole numbers beyond 2**53.
@@ -149,14 +149,6 @@ def _is_plain(X: object, y: object) -> TypeGuard[np.ndarray]:
         and len(X) == len(y)
         and bool(np.isfinite(y).all())
     )
-
-
-def _plain_rows(estimator: BaseEstimator, X: np.ndarray) -> RowSource:
-    _forget_features(estimator)
-    estimator.n_features_in_ = X.shape[1]
-    rows = as_rows(X)
-    check_finite(rows)
-    return rows
 
 
 def unlabelled_rows(estimator: BaseEstimator, X: RowsLike, *, least: int = 1) -> RowSource:

@@ -1,8 +1,8 @@
 from .fit import fit as fit
 from .held_out.validation import holds_out as holds_out
 from .inputs.training_data import TrainingData as TrainingData
-from .methods.run import InterruptedFit as InterruptedFit
-from .methods.run import interrupted_model as interrupted_model
+from .methods.pipeline import InterruptedFit as InterruptedFit
+from .methods.pipeline import interrupted_model as interrupted_model
 from .partial_fit import partial_fit as partial_fit
 from .partial_fit import supports_partial_fit as supports_partial_fit
 from .plans.plan import check_memory as check_memory

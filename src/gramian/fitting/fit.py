@@ -16,8 +16,7 @@ from .inputs.training_data import TrainingData
 from .methods.base import Method, Prepared
 from .methods.diagnosis import warn
 from .methods.nonlinear_loss import NonlinearLoss
-from .methods.prepare import prepare
-from .methods.run import InterruptedFit, run, saved_state, stopping_rules
+from .methods.pipeline import InterruptedFit, prepare, run, saved_state, stopping_rules
 from .methods.squared_error import SquaredError
 from .result import Fitted
 from .settings.generators import Generators

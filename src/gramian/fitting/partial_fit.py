@@ -12,13 +12,12 @@ from .._parameters.types import SolverLike
 from ..data import RowSource
 from ..problems import NystromProblem, Problem
 from ..solvers import Result, Solver, State, max_iterations, solve
-from ..solvers.loop.stopping import Row
-from .choice.landmarks import choose_landmarks, kept_in_file, problem_of
+from ..solvers.loop.loop import Row
 from .inputs.features import check_units
 from .inputs.training_data import TrainingData
 from .methods.base import Prepared, Start
-from .methods.prepare import prepare
-from .methods.run import check_not_diverged
+from .methods.pipeline import check_not_diverged, prepare
+from .methods.problem import choose_landmarks, kept_in_file, problem_of
 from .methods.squared_error import SquaredError
 from .plans.placement import PlacedData
 from .result import Fitted

@@ -13,6 +13,7 @@ from ..metric import LearnedMetric
 from ..model import KernelModel
 from ..operators import Engine
 from ..solvers import Solver
+from ..solvers.loop.loop import Row
 from ..solvers.loop.state import (
     BATCH_ERROR,
     PREDICTION_ERROR,
@@ -21,7 +22,6 @@ from ..solvers.loop.state import (
     VALID_RMSE,
     StopReason,
 )
-from ..solvers.loop.stopping import Row
 from .inputs.scaling import PathRow
 from .settings.settings import FitSettings
 

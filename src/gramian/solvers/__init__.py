@@ -52,9 +52,18 @@ from .eigenpro.eigenpro2 import EigenPro2
 from .eigenpro.eigenpro3 import EigenPro3
 from .eigenpro.state import EigenPro3State, EigenProState
 from .falkon import Falkon, FalkonState
-from .loop.loop import Interrupted, Result, solve
+from .loop.loop import (
+    Interrupted,
+    Result,
+    Stop,
+    deadline,
+    max_iterations,
+    patience,
+    solve,
+    time_limit,
+    tolerance,
+)
 from .loop.state import State, StopReason
-from .loop.stopping import Stop, deadline, max_iterations, patience, time_limit, tolerance
 from .newton.newton import Newton
 from .newton.stages import NewtonState
 from .nystrom.falkon_gd import FalkonGD

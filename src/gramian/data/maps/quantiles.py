@@ -7,7 +7,7 @@ import functools
 import numpy as np
 import scipy  # which imports scipy.special where it is used
 
-from ..._arrays.compiled import load_compiled
+from ..._arrays.elementwise import load_compiled
 
 MOST_QUANTILES = 1000
 FARTHEST_SCORE = 3.0

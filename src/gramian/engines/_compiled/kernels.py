@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ... import _arrays as xp
 from ..._arrays import Array
-from ..._arrays.compiled import NATIVE_MODULE
+from ..._arrays.elementwise import NATIVE_MODULE
 from ..._parallel.workers import run
 from ...kernels import ChiSquared, Kernel, L1Laplacian, Radial, Tanimoto
 from ...kernels._lengthscale import LengthscaleKernel

@@ -26,9 +26,9 @@ from ..._parameters.types import (
 )
 from ...approximations import FeatureMap, KernelColumns, NystromMap
 from ...data import RowSource
-from ...fitting.choice.landmarks import given_points
 from ...fitting.inputs.kernel_matrix import announce_calls, check_matrix_settings, of_matrix
 from ...fitting.inputs.objects import ObjectRows
+from ...fitting.methods.problem import given_points
 from ...fitting.plans.memory import LEAST_BLOCKS
 from ...fitting.settings import landmarks as landmark_settings
 from ...fitting.settings import resolve

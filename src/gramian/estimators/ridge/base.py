@@ -42,12 +42,12 @@ from ..base import (
     has_features,
     is_function,
     is_matrix,
+    one_or_all,
     set_parameters,
     squeeze_coef,
 )
 from ..types import RowsLike
-from .importances import feature_importances, one_or_all
-from .prediction import prediction_engine
+from .prediction import feature_importances, prediction_engine
 
 BLOCK_BYTES = 1 << 30
 """Default memory for blocks of predictions."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, cast
 
@@ -28,7 +28,6 @@ from .. import tables, validation
 from ..base import describe_kernel, has_features, is_function, squeeze_coef
 from ..types import RowsLike, TargetsLike
 from .base import KernelRidgeModel
-from .importances import metric_history
 
 
 def fit_model(
@@ -132,7 +131,9 @@ def _set_attributes(estimator: KernelRidgeModel, fitted: Fitted) -> None:
         centers = fitted.model.centers
         estimator.kernel_ = estimator.kernel
         estimator.dual_coef_ = squeeze_coef(centers.take(xp.arange(len(centers))).T)
-    estimator.metric_history_ = metric_history(fitted.learned)
+    learned = fitted.learned
+    rounds = None if learned is None else [asdict(fit) for fit in learned.rounds]
+    estimator.metric_history_ = rounds
 
 
 def _keep_objects(estimator: KernelRidgeModel, rows: ObjectRows) -> None:

@@ -1,11 +1,15 @@
-"""Choice of the engine of predictions, which usually is the engine of the fit."""
+"""Engine of the predictions, which usually is the one of the fit, and feature importances."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
 
 from ... import _arrays as xp
 from ...data import RowSource
 from ...engines import Engine, choose_covering
-from ...model import Model
+from ...model import Model, sum_by_column
 
 
 def prediction_engine(
@@ -38,3 +42,23 @@ def prediction_engine(
             return engine
         return choose_covering(engine, part.kernel, dtype=dtype, sparse=sparse)
     return engine
+
+
+def feature_importances(model: Model, names: Iterable[str] | None, memory_bytes: int) -> np.ndarray:
+    """Return the share of each feature or table column in the variation of predictions.
+
+    Raises
+    ------
+    AttributeError
+        If the model has none; `hasattr` recognises only this error.
+    """
+    try:
+        shares = model.feature_importances(memory_bytes=memory_bytes)
+    except ValueError as error:
+        raise AttributeError(f"the model has no feature_importances_: {error}") from error
+    if model.encoding is None:
+        return shares
+    # The encoding leaves out constant columns: their share is zero.
+    by_name = sum_by_column(model.encoding, shares)
+    columns = model.encoding.names if names is None else names
+    return np.array([by_name.get(name, 0.0) for name in columns])

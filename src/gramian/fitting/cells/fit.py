@@ -15,8 +15,8 @@ from ...cells import Partition
 from ...data import LinearMap, RemoteDescription, RowSource, as_rows, scratch
 from ...model import CellCenters
 from ...solvers import Solver
+from ...solvers.loop.loop import Row
 from ...solvers.loop.state import RESIDUAL_KEY, StopReason
-from ...solvers.loop.stopping import Row
 from ..choice.choose import Chosen, choose
 from ..inputs.scaling import Scaling
 from ..inputs.training_data import TrainingData

@@ -20,8 +20,8 @@ from ...callbacks import Checkpoint
 from ...callbacks.journal import Journal, another_problem
 from ...data import as_rows
 from ...data.rows.digest import digest, tensor_digest
+from ...solvers.loop.loop import Stop
 from ...solvers.loop.state import StopReason
-from ...solvers.loop.stopping import Stop
 from ..inputs.training_data import TrainingData
 from ..methods.base import Prepared
 from .rows import CellRows

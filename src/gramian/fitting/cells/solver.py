@@ -12,12 +12,12 @@ from ...data import RowSource
 from ...kernels import Kernel
 from ...operators import Engine
 from ...solvers import Result, Solver, solve
+from ...solvers.loop.loop import Row, Stop
 from ...solvers.loop.state import RESIDUAL_KEY, StopReason
-from ...solvers.loop.stopping import Row, Stop
-from ..choice.landmarks import problem_of
 from ..inputs.training_data import TrainingData
 from ..methods.base import Prepared
-from ..methods.run import check_not_diverged, stopping_rules
+from ..methods.pipeline import check_not_diverged, stopping_rules
+from ..methods.problem import problem_of
 from ..plans import solver_choice
 from ..plans.memory import FitSize
 from ..plans.placement import PlacedData

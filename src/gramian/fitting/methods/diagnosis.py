@@ -14,8 +14,8 @@ from ...callbacks import Validate
 from ...data import RowSource
 from ...problems import FullProblem, Problem
 from ...solvers import Result, Solver
-from ..plans.memory import FitSize
-from ..plans.plan import ASSUMED_ITERATIONS, evaluations, plan
+from ..plans.memory import ASSUMED_ITERATIONS, FitSize
+from ..plans.plan import plan
 from ..settings import landmarks as landmark_settings
 from ..settings.settings import FitSettings
 
@@ -153,7 +153,11 @@ def long_fit(
     is measured in a quarter of a second.
     """
     # Most fits are short by any measure, and should not pay for a measurement.
-    if _operations(settings, solver, size) < SLOW_OPERATIONS * LONG_SECONDS:
+    iterations = 1 if solver.closed_form else min(settings.max_iter, ASSUMED_ITERATIONS)
+    entries = size.evaluations(solver, iterations) + size.selection_evaluations
+    of_factors = solver.operations(size, iterations) + size.selection_operations
+    operations = entries * (2 * size.d + OPERATIONS_PER_ENTRY) + of_factors
+    if operations < SLOW_OPERATIONS * LONG_SECONDS:
         return None
     selector = landmark_settings.selector(settings.landmarks, size.n, not rows.random_access)
     if selector is not None and landmark_settings.count(selector, size.n) is None:
@@ -168,14 +172,6 @@ def long_fit(
         else ("half as many landmarks take half the time or less")
     )
     return Text(f"this fit may take {_minutes(expected.seconds)}: {{}}; {shorter}", expected)
-
-
-def _operations(settings: FitSettings, solver: Solver[Any, Any], size: FitSize) -> float:
-    """Return the approximate number of operations of a fit: kernel entries and factorisations."""
-    iterations = 1 if solver.closed_form else min(settings.max_iter, ASSUMED_ITERATIONS)
-    entries = evaluations(solver, size, iterations) + size.selection_evaluations
-    of_factors = solver.operations(size, iterations) + size.selection_operations
-    return entries * (2 * size.d + OPERATIONS_PER_ENTRY) + of_factors
 
 
 def _minutes(seconds: int | float) -> str:

@@ -17,7 +17,6 @@ from ...model import KernelModel, LogOdds
 from ...operators import KernelOperator
 from ...problems import LossProblem
 from ..choice import loss_penalty
-from ..choice.landmarks import centers_on_host, choose_landmarks, kept_in_file, nystrom_problem
 from ..held_out.validation import HeldValues
 from ..inputs.training_data import TrainingData
 from ..settings import resolve
@@ -25,6 +24,7 @@ from ..settings.generators import Generators
 from ..settings.loss import SQUARED_LOSS
 from ..settings.settings import FitSettings
 from .base import Method, Prepared, Start
+from .problem import centers_on_host, choose_landmarks, kept_in_file, nystrom_problem
 
 DEFAULT_TOLERANCE = 1e-4
 """``tol="auto"``: the objective then exceeds its minimum by about 1e-8 of its total decrease."""

@@ -19,14 +19,6 @@ from ...problems import NystromProblem
 from ...search import Split
 from ...solvers import Result, State
 from ..choice import penalty_path
-from ..choice.landmarks import (
-    centers_on_host,
-    choose_landmarks,
-    kept_in_file,
-    nystrom_problem,
-    of_earlier_fit,
-    problem_of,
-)
 from ..held_out import folds as held_out
 from ..held_out.validation import HeldValues
 from ..inputs.training_data import TrainingData
@@ -38,7 +30,15 @@ from ..settings.generators import Generators
 from ..settings.settings import FitSettings
 from .base import Method, Prepared, Start
 from .diagnosis import diagnose_fit
-from .run import stopping_rules
+from .pipeline import stopping_rules
+from .problem import (
+    centers_on_host,
+    choose_landmarks,
+    kept_in_file,
+    nystrom_problem,
+    of_earlier_fit,
+    problem_of,
+)
 
 
 class SquaredError(Method):

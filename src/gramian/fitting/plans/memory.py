@@ -16,6 +16,16 @@ from ...solvers import BLOCK_BYTES, PCG, ProblemSize, Solver
 LEAST_BLOCKS = 48 << 20
 """Memory for blocks of rows below which tiles no longer fit."""
 
+ASSUMED_ITERATIONS = 20
+"""Iterations of an iterative solver that a plan assumes, as in the FALKON paper."""
+
+FITS_PER_PATH = 10.0
+"""Fits to a whole path of penalties, in units of one at its last level.
+
+3.4 if each penalty is half the last one and the effective dimension, and with it the number of
+landmarks, grows with the inverse of its square root; and about six beyond, with all landmarks.
+"""
+
 
 @dataclass(frozen=True)
 class FitSize(ProblemSize):
@@ -32,6 +42,10 @@ class FitSize(ProblemSize):
 
     fits: float = 0.0
     selector: Selector | None = None
+
+    def evaluations(self, solver: Solver[Any, Any], iterations: int) -> int:
+        """Return the kernel evaluations of some iterations, setup and path included."""
+        return int(solver.evaluations(self, iterations) * (1 + FITS_PER_PATH * self.fits))
 
     @property
     def selection_bytes(self) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
 from ... import _arrays as xp
 from ... import solvers
@@ -12,7 +11,6 @@ from ..._arrays import RandomStream
 from ...data import RemoteDescription, RowSource, decoded_bytes, subset
 from ...kernels import Gaussian, Kernel, Linear
 from ...operators import factor_bytes
-from ...solvers import Solver
 from ..inputs.kernel_matrix import PRECOMPUTED_NAME as PRECOMPUTED
 from ..inputs.kernel_matrix import cost_of_objects, plan_matrix
 from ..inputs.objects import ObjectRows
@@ -22,25 +20,10 @@ from ..settings.settings import FitSettings
 from . import solver_choice
 from .calibration import calibrated_seconds
 from .cells import partition_of, passes_bytes, rows_bytes, temporary_file_bytes, workers_of
-from .memory import FitSize
+from .memory import ASSUMED_ITERATIONS
 from .placement import Placement
 from .remote import plan_remote_cells, remote_seconds, spread_plan
 from .result import Plan
-
-ASSUMED_ITERATIONS = 20
-"""Iterations of an iterative solver that a plan assumes, as in the FALKON paper."""
-
-FITS_PER_PATH = 10.0
-"""Fits to a whole path of penalties, in units of one at its last level.
-
-3.4 if each penalty is half the last one and the effective dimension, and with it the number of
-landmarks, grows with the inverse of its square root; and about six beyond, with all landmarks.
-"""
-
-
-def evaluations(solver: Solver[Any, Any], size: FitSize, iterations: int) -> int:
-    """Return the kernel evaluations of some iterations, setup and path included."""
-    return int(solver.evaluations(size, iterations) * (1 + FITS_PER_PATH * size.fits))
 
 
 def plan(settings: FitSettings, rows: RowSource, targets: int = 1, *, workers: int = 1) -> Plan:
@@ -78,7 +61,7 @@ def plan(settings: FitSettings, rows: RowSource, targets: int = 1, *, workers: i
         # by a bound.
         host_bytes += min(factor_bytes(kernel, rows), spare)
     iterations = 1 if solver.closed_form else min(settings.max_iter, ASSUMED_ITERATIONS)
-    pairs, dtype = evaluations(solver, size, iterations), rows.dtype
+    pairs, dtype = size.evaluations(solver, iterations), rows.dtype
     # Workers of a cluster evaluate the kernel of remote rows: their time is added below.
     own_size, own_pairs = (replace(size, selector=None), 0) if rows.remote else (size, pairs)
     local_plan = Plan(

@@ -66,7 +66,8 @@ def solver_and_size(
         selector.check_rows(rows)
     if other_loss is not None:
         return resolve.newton(settings.solver), size
-    chosen = solver(settings.solver, size, settings.limit, _direct_rows(settings))
+    direct_rows = PCG_FROM if settings.chooses_penalty else DIRECT_ROWS
+    chosen = solver(settings.solver, size, settings.limit, direct_rows)
     chosen.check_type(FullProblem if size.full else NystromProblem)
     chosen.check_rows(rows)
     if not isinstance(settings.penalty, str):
@@ -74,10 +75,6 @@ def solver_and_size(
     if settings.penalties is not None:
         chosen.check_penalties()
     return chosen, size
-
-
-def _direct_rows(settings: FitSettings) -> int:
-    return PCG_FROM if settings.chooses_penalty else DIRECT_ROWS
 
 
 def after_choices(chosen: FitSettings, asked: FitSettings, size: FitSize) -> Solver[Any, Any]:
@@ -146,11 +143,13 @@ def solver(
     """Return the solver of the settings; for "auto", Falkon with landmarks, else `full_solver`."""
     if isinstance(given, Solver):
         return given
+    if given == "auto" and not size.full:
+        return solvers.Falkon()
+    if given not in ("auto", "pcg"):
+        return solvers.make(str(given))
     # The preconditioner may take a quarter of the limit.
     pcg = solvers.PCG() if limit is None else solvers.PCG(memory_bytes=limit // 4)
-    if given == "auto":
-        return full_solver(size, limit, pcg, direct_rows) if size.full else solvers.Falkon()
-    return pcg if given == "pcg" else solvers.make(str(given))
+    return pcg if given == "pcg" else full_solver(size, limit, pcg, direct_rows)
 
 
 def full_solver(

@@ -1,6 +1,6 @@
 """Conversion of the names in settings to objects: kernel, metric, loss, solver and engine.
 
-`gramian.fitting.methods.prepare` replaces each "auto" of the settings by a value.
+`gramian.fitting.methods.pipeline` replaces each "auto" of the settings by a value.
 """
 
 from __future__ import annotations

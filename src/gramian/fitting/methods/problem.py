@@ -1,4 +1,4 @@
-"""Landmarks of a fit: from a selector, from given points, from a file, or from an earlier fit."""
+"""Landmarks of a fit, from a selector, points, a file or an earlier fit, and their problem."""
 
 from __future__ import annotations
 
