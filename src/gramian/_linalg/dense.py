@@ -111,11 +111,8 @@ def by_columns(A: Float[Array, "m m"]) -> Float[Array, "m m"]:
 def cholesky_(A: Float[Array, "m m"]) -> None:
     """Replace the upper triangle of A by the factor R, R'R = A; entries below the diagonal stay.
 
-    Parameters
-    ----------
-    A : Array of shape (m, m)
-        Float64, by columns. Cost: m³ / 3 operations; no copy up to `LAPACK_ROWS` rows, beyond that
-        memory for a panel of 1,024 rows.
+    - `A`: float64, by columns. Cost: m³ / 3 operations; no copy up to `LAPACK_ROWS` rows, beyond
+      that memory for a panel of 1,024 rows.
 
     Raises
     ------
@@ -299,11 +296,8 @@ def _copy_lower_triangle(target: Array, source: Array, step: int = 256) -> None:
 def top_eigenpairs(A: Float[Array, "m m"], k: int) -> tuple[Array, Array]:
     """Return the k largest eigenvalues, (k,), and their vectors, (m, k), the largest first.
 
-    Parameters
-    ----------
-    A : Array of shape (m, m)
-        Symmetric; overwritten. Cost: 4/3 m³ + 2 m² k operations, LAPACK's `syevr`, in its dtype:
-        float32 takes half the time, with eigenvalues to about 1e-6 of the largest.
+    - `A`: symmetric; overwritten. Cost: 4/3 m³ + 2 m² k operations, LAPACK's `syevr`, in its
+      dtype: float32 takes half the time, with eigenvalues to about 1e-6 of the largest.
     """
     if is_on_device(A):
         return on_device.top_eigenpairs(A, k)

@@ -75,12 +75,8 @@ class Spectrum:
     ) -> Spectrum:
         """Return the spectrum of a positive semidefinite matrix given by its products.
 
-        Parameters
-        ----------
-        apply : callable
-            Products with an Array of shape (m, 4), float64.
-        device : str or torch.device, default="cpu"
-            Device of the products.
+        - `apply`: products with an Array of shape (m, 4), float64.
+        - `device`: device of the products.
 
         Notes
         -----

@@ -18,17 +18,10 @@ _BYTE_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 def as_bytes(limit: object, name: str = "memory_limit") -> int:
     """Return a number of bytes from an integer or a text such as "500MB", "2 GB", "1.5GiB".
 
-    Parameters
-    ----------
-    limit : int or str
-        kB, MB, GB, TB are powers of 1000; KiB, MiB, GiB, TiB of 1024.
-    name : str
-        Name of the parameter, for the error.
+    - `limit`: kB, MB, GB, TB are powers of 1000; KiB, MiB, GiB, TiB of 1024.
+    - `name`: name of the parameter, for the error.
 
-    Raises
-    ------
-    ValueError
-        If it is not a positive size.
+    Raise ValueError if it is not a positive size.
     """
     # The pattern excludes signs, exponents and "nan", which `float` alone would accept.
     text = f"{limit:f}" if is_real(limit) else str(limit)  # `str` gives 1e+16 an exponent

@@ -48,14 +48,10 @@ def run_apart(
 ) -> Iterator[Result]:
     """Yield ``function(item)`` for each item, in order, computed by `workers` processes.
 
-    Parameters
-    ----------
-    function : callable
-        Picklable, as are items and results. Views of a larger tensor would send the whole tensor.
-    items : iterable
-        Read on demand, in any thread.
-    logger : logging.Logger
-        Logger whose records in the processes are logged in this process.
+    - `function`: picklable, as are items and results. Views of a larger tensor would send the
+      whole tensor.
+    - `items`: read on demand, in any thread.
+    - `logger`: logger whose records in the processes are logged in this process.
 
     Notes
     -----

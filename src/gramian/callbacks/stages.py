@@ -35,10 +35,7 @@ def announce(callbacks: Iterable[Callable[..., Any]], stage: str) -> None:
 def announce_part(callbacks: Iterable[Callable[..., Any]], done: int, total: int) -> None:
     """Call the method ``part(done, total)`` of the callbacks that have it.
 
-    Parameters
-    ----------
-    done, total : int
-        Numbers of finished and of all parts of the fit, such as cells.
+    - `done`, `total`: numbers of finished and of all parts of the fit, such as cells.
     """
     for callback in callbacks:
         part_method = getattr(callback, "part", None)

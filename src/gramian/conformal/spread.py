@@ -38,15 +38,10 @@ def choose_spread(
 ) -> Predictor | None:
     """Return the model of the logarithm of the spread; None if the spread is constant.
 
-    Parameters
-    ----------
-    refit : Refit
-        Refit of the model.
-    learned : TrainingData
-        The training rows of the model.
-    judges : tuple of TrainingData and Array, or None
-        Held-out rows and their errors, which choose the ridge. None: a fifth of the errors that the
-        spread is fitted to afterwards.
+    - `refit`: refit of the model.
+    - `learned`: the training rows of the model.
+    - `judges`: held-out rows and their errors, which choose the ridge. None: a fifth of the errors
+      that the spread is fitted to afterwards.
 
     Notes
     -----

@@ -198,12 +198,8 @@ def plan_inputs(
 ) -> tuple[FitSettings, RowSource, int]:
     """Return the settings, rows and number of targets that a plan of a fit needs.
 
-    Parameters
-    ----------
-    targets : int
-        Number of targets without y.
-    labels : bool
-        Whether y holds labels.
+    - `targets`: number of targets without y.
+    - `labels`: whether y holds labels.
     """
     y = named_targets(X, y)
     if y is None:

@@ -36,13 +36,9 @@ def fit(
 ) -> Fitted:
     """Fit a model: choose solver, kernel, landmarks and penalty, place the data, and solve.
 
-    Parameters
-    ----------
-    before : Fitted, optional
-        An earlier fit. This fit starts from its landmarks and coefficients if
-        ``settings.warm_start`` is set, and features and choice of landmarks are the same.
-    diagnose : bool, default=True
-        Whether to log a warning if the model explains little of the targets.
+    - `before`: an earlier fit. This fit starts from its landmarks and coefficients if
+      ``settings.warm_start`` is set, and features and choice of landmarks are the same.
+    - `diagnose`: whether to log a warning if the model explains little of the targets.
 
     Raises
     ------

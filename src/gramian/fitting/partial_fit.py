@@ -73,21 +73,13 @@ def partial_fit(
 ) -> Fitted:
     """Improve the coefficients of a fit by one pass over new rows.
 
-    Parameters
-    ----------
-    settings : FitSettings
-        Settings without a path of penalties, and with a solver that supports it, see
-        `supports_partial_fit`.
-    data : TrainingData
-        Any number of rows.
-    before : Fitted, optional
-        The fit so far, whose kernel and centers stay. None in the first call.
+    - `settings`: settings without a path of penalties, and with a solver that supports it, see
+      `supports_partial_fit`.
+    - `data`: any number of rows.
+    - `before`: the fit so far, whose kernel and centers stay. None in the first call.
 
-    Raises
-    ------
-    ValueError
-        If the penalty is "auto", early stopping is requested, or the number of targets differs from
-        the first call.
+    Raise ValueError if the penalty is "auto", early stopping is requested, or the number of
+    targets differs from the first call.
     """
     _check(settings)
     check_units(settings, data.rows)

@@ -24,11 +24,8 @@ def sum_by_column(encoding: Encoding, shares: Float[Array, " d"]) -> dict[str, f
 def largest_importances(model: Model, *, measured: bool = False) -> dict[str, float] | None:
     """Return the largest importances; None if the model has none.
 
-    Parameters
-    ----------
-    measured : bool, default=False
-        Whether to compute importances from gradients of predictions if the model has not learned
-        them with a metric.
+    - `measured`: whether to compute importances from gradients of predictions if the model has not
+      learned them with a metric.
     """
     if not measured and any(part.importances is None for part in model.parts):
         return None

@@ -24,13 +24,9 @@ def least_jitter(P: Float[Array, "m m"], dtype: xp.DType) -> float:
 def cholesky_with_jitter_(P: Float[Array, "m m"], dtype: xp.DType) -> float:
     """Replace the upper triangle of K_mm by T, T'T = K_mm + jitter I, and return the jitter.
 
-    Parameters
-    ----------
-    P : Array of shape (m, m)
-        Float64, by columns, without subnormal entries.
-    dtype : dtype
-        Dtype of products, whose rounding the inverse factor amplifies along directions of small
-        eigenvalues.
+    - `P`: float64, by columns, without subnormal entries.
+    - `dtype`: dtype of products, whose rounding the inverse factor amplifies along directions of
+      small eigenvalues.
     """
     jitter = least_jitter(P, dtype)
     diagonal = xp.copy(xp.diagonal(P))
@@ -75,12 +71,8 @@ class Root:
     def build(cls, P: Float[Array, "m m"], dtype: xp.DType) -> Root:
         """Factorise K_mm in place.
 
-        Parameters
-        ----------
-        P : Array of shape (m, m)
-            K_mm in float64, by columns, without subnormal entries; it is overwritten.
-        dtype : dtype
-            Dtype of products with K_nm. T omits pivots that these cannot resolve.
+        - `P`: K_mm in float64, by columns, without subnormal entries; it is overwritten.
+        - `dtype`: dtype of products with K_nm. T omits pivots that these cannot resolve.
 
         Notes
         -----

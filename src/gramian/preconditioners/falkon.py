@@ -116,13 +116,9 @@ class FalkonFactor:
     ) -> FalkonFactor:
         """Build the factor for a problem.
 
-        Parameters
-        ----------
-        penalty : float, "auto" or None, default=None
-            The penalty inside A: see `Falkon`.
-        exact : bool, default=True
-            Whether T keeps all pivots that float64 resolves. If False, it omits pivots that
-            products in the dtype of the rows cannot resolve.
+        - `penalty`: the penalty inside A: see `Falkon`.
+        - `exact`: whether T keeps all pivots that float64 resolves. If False, it omits pivots that
+          products in the dtype of the rows cannot resolve.
         """
         root = root_of(problem, exact=exact)
         # The paper estimates K_nm' K_nm from the landmarks alone, which fails where these outnumber

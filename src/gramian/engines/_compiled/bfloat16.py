@@ -57,14 +57,9 @@ def split_for(
 ) -> Bfloat16Split | None:
     """Return the split of float32 rows into pieces; None if their products are not precise enough.
 
-    Parameters
-    ----------
-    reach : float
-        Largest squared norm of a centered column, in lengthscales.
-    fourth : callable
-        Returns the largest sum of the fourth powers of the coordinates of a column.
-    d : int
-        Number of features.
+    - `reach`: largest squared norm of a centered column, in lengthscales.
+    - `fourth`: returns the largest sum of the fourth powers of the coordinates of a column.
+    - `d`: number of features.
     """
     for choice in SPLIT_CHOICES[precision]:
         # The negated comparison also rejects NaN, for which every other comparison is false.

@@ -38,12 +38,8 @@ def fit_model(
 ) -> Fitted:
     """Fit a model and set the attributes of the estimator.
 
-    Parameters
-    ----------
-    dataset : Whole
-        All rows, before the calibration split.
-    encode : callable
-        Encodes the targets of `Validate` callbacks as a tensor of a dtype.
+    - `dataset`: all rows, before the calibration split.
+    - `encode`: encodes the targets of `Validate` callbacks as a tensor of a dtype.
     """
     if estimator.conformal is not None and not has_features(estimator.kernel):
         raise ValueError(

@@ -17,14 +17,10 @@ def prediction_engine(
 ) -> str | Engine:
     """Return the engine of the fit, or another if the rows and centers are not supported by it.
 
-    Parameters
-    ----------
-    engine : str or Engine
-        Engine of the fit.
-    is_auto : bool
-        Whether "auto" chose the engine: it then chooses again. Otherwise the tiled engine on the
-        same device replaces the engine for rows of another dtype and for sparse centers, as in the
-        fit, but not for sparse rows, for which the engine raises an error.
+    - `engine`: engine of the fit.
+    - `is_auto`: whether "auto" chose the engine: it then chooses again. Otherwise the tiled engine
+      on the same device replaces the engine for rows of another dtype and for sparse centers, as
+      in the fit, but not for sparse rows, for which the engine raises an error.
     """
     if isinstance(engine, str):
         return engine

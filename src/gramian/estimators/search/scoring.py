@@ -128,15 +128,9 @@ def metric_of(scoring: object, *, is_classification: bool) -> Metric | None:
 def scoring_of(scoring: object, data: TrainingData) -> Scoring:
     """Return the score of a parameter; the negative mean squared error for None.
 
-    Parameters
-    ----------
-    data : TrainingData
-        A scorer of scikit-learn is tried on the true targets, to find its best value.
+    - `data`: a scorer of scikit-learn is tried on the true targets, to find its best value.
 
-    Raises
-    ------
-    ValueError
-        If the score is unknown, or cannot score such targets.
+    Raise ValueError if the score is unknown, or cannot score such targets.
     """
     metric = metric_of(scoring, is_classification=data.coded)
     if metric is None:
@@ -156,10 +150,7 @@ def score_rows(
 ) -> float:
     """Score the model of a search on test rows.
 
-    Parameters
-    ----------
-    data : TrainingData
-        Rows that neither the search nor its fits used.
+    - `data`: rows that neither the search nor its fits used.
     """
     data = data.with_local_numbers()
     values, truth = search.model.predict(data.rows, engine=engine), xp.to_float64(data.targets)

@@ -44,17 +44,10 @@ REASONS_BY_RANK: tuple[StopReason, ...] = (
 def fit_cells(settings: FitSettings, data: TrainingData, *, rng: Generators) -> Fitted:
     """Fit a full problem to the rows of each cell; see `KernelRidge` for ``cells``.
 
-    Parameters
-    ----------
-    settings : FitSettings
-        Settings with ``cells``.
+    - `settings`: settings with ``cells``.
 
-    Raises
-    ------
-    ValueError
-        If the settings exclude cells, or rows are sparse.
-    FloatingPointError
-        If the solver diverges in a cell with larger ridges, too.
+    Raise ValueError if the settings exclude cells, or rows are sparse, and FloatingPointError
+    if the solver diverges in a cell with larger ridges, too.
     """
     partition = partition_of(settings.cells)
     if data.rows.sparse:

@@ -112,14 +112,10 @@ def remote_cell_rows(
 ) -> CellRowsThere:
     """Grow cells from a sample of remote rows, and count the rows of each.
 
-    Parameters
-    ----------
-    rows : RowSource of shape (n, d)
-        Dense remote rows.
-    memory_bytes : int
-        Memory for the centers; more centers are in a temporary file, see `gramian.data.scratch`.
-    unused : sequence of int
-        Indices of the features along which no cell is divided.
+    - `rows`: dense remote rows.
+    - `memory_bytes`: memory for the centers; more centers are in a temporary file, see
+      `gramian.data.scratch`.
+    - `unused`: indices of the features along which no cell is divided.
 
     Notes
     -----

@@ -68,16 +68,11 @@ def rows_by_cell(
 ) -> CellRows:
     """Grow cells from a sample of the rows, and write each row to its cells.
 
-    Parameters
-    ----------
-    rows : RowSource of shape (n, d)
-        Dense rows.
-    memory_bytes : int
-        Memory for the rows; more rows are in a temporary file, see `gramian.data.scratch`.
-    block_bytes : int, default=2**28
-        Memory for rows that are routed at once.
-    unused : sequence of int
-        Indices of the features along which no cell is divided.
+    - `rows`: dense rows.
+    - `memory_bytes`: memory for the rows; more rows are in a temporary file, see
+      `gramian.data.scratch`.
+    - `block_bytes`: memory for rows that are routed at once.
+    - `unused`: indices of the features along which no cell is divided.
 
     Notes
     -----

@@ -138,14 +138,9 @@ def best_of(kernels: Sequence[Kernel], by: Sequence[Comparison]) -> tuple[Kernel
 def walk(kernel: Kernel, score: Comparison, *, moves: bool = True, fine: bool = True) -> Scored:
     """Try smaller lengthscales while the criterion falls, else larger ones, and return the best.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        Kernel with the first lengthscale.
-    moves : bool, default=True
-        Whether other lengthscales may be tried.
-    fine : bool, default=True
-        Whether `fine_steps` are tried last, on both sides of the best lengthscale.
+    - `kernel`: kernel with the first lengthscale.
+    - `moves`: whether other lengthscales may be tried.
+    - `fine`: whether `fine_steps` are tried last, on both sides of the best lengthscale.
     """
     best = score(kernel)
     # An error of rounding alone cannot be improved.

@@ -62,14 +62,9 @@ def folds(
 ) -> list[Split]:
     """Return the folds of a path: for each fit, its training rows and the rows that it leaves out.
 
-    Parameters
-    ----------
-    n : int
-        Number of rows; at least two, and at least the number of folds.
-    cv : int or None
-        Number of folds; None to hold out a fifth of the rows once.
-    classes : Array of shape (n,), optional
-        Classes; each part has the same share of each class, up to one row.
+    - `n`: number of rows; at least two, and at least the number of folds.
+    - `cv`: number of folds; None to hold out a fifth of the rows once.
+    - `classes`: classes; each part has the same share of each class, up to one row.
     """
     count = HELD_OUT if cv is None else cv
     if n < (cv or 2):
@@ -87,15 +82,10 @@ def share(
 ) -> Int[Array, " r"]:
     """Draw a fraction of the rows, up to rounding, and return their indices in increasing order.
 
-    Parameters
-    ----------
-    n : int
-        Number of rows; at least two.
-    fraction : float
-        Fraction between 0 and 1; at least one row is drawn, and one remains.
-    classes : Array of shape (n,), optional
-        Classes; each class has the same share of its rows drawn, up to one row, and one row of each
-        remains.
+    - `n`: number of rows; at least two.
+    - `fraction`: fraction between 0 and 1; at least one row is drawn, and one remains.
+    - `classes`: classes; each class has the same share of its rows drawn, up to one row, and one
+      row of each remains.
     """
     count = min(max(round(fraction * n), 1), n - 1)
     order = _mix_rows(n, rng, classes)

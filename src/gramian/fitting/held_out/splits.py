@@ -79,15 +79,9 @@ def given_splits(cv: object, data: TrainingData) -> list[Split]:
 def search_splits(cv: object, data: TrainingData, rng: RandomStream) -> list[Split]:
     """Return the splits of a search, with rows to fit in random order.
 
-    Parameters
-    ----------
-    cv : int, splitter or pairs
-        A number gives shuffled folds, each with the same share of each class.
+    - `cv`: a number gives shuffled folds, each with the same share of each class.
 
-    Raises
-    ------
-    ValueError
-        If there are fewer rows than folds, or as in `folds_of`.
+    Raise ValueError if there are fewer rows than folds, or as in `folds_of`.
     """
     n = len(data.rows)
     if is_splitter(cv) or is_pairs(cv):

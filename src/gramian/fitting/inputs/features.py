@@ -78,10 +78,7 @@ class FeatureMaps:
     ) -> FeatureMaps:
         """Return these maps, followed by the metric of the settings, which is learned on request.
 
-        Parameters
-        ----------
-        data : TrainingData
-            Data with unmapped rows, and targets as the solver sees them.
+        - `data`: data with unmapped rows, and targets as the solver sees them.
         """
         metric = resolve.metric(settings.metric)
         if metric is None:

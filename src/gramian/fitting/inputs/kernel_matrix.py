@@ -82,17 +82,10 @@ def _of(points: Array) -> Int[Array, " b"]:
 def looked_up(settings: FitSettings, data: TrainingData) -> tuple[FitSettings, TrainingData]:
     """Replace the kernel matrix in the data by row numbers, and the kernel by `Precomputed`.
 
-    Parameters
-    ----------
-    settings : FitSettings
-        Settings with ``kernel="precomputed"``.
-    data : TrainingData
-        Data with the matrix in place of rows.
+    - `settings`: settings with ``kernel="precomputed"``.
+    - `data`: data with the matrix in place of rows.
 
-    Raises
-    ------
-    ValueError
-        If the matrix is not the matrix of a kernel, or settings require rows.
+    Raise ValueError if the matrix is not the matrix of a kernel, or settings require rows.
     """
     n = len(data.rows)
     _check_settings(settings, data.rows)
@@ -132,10 +125,7 @@ def of_matrix(rows: RowSource) -> tuple[Precomputed, RowSource]:
 def announce_calls(rows: RowSource, landmarks: LandmarksLike, named: int | None = None) -> None:
     """Log a warning with the cost of kernel calls, if the rows are objects.
 
-    Parameters
-    ----------
-    named : int, optional
-        Number of landmarks if `landmarks` is the name of a selector.
+    - `named`: number of landmarks if `landmarks` is the name of a selector.
     """
     if isinstance(rows, ObjectRows):
         logger.warning("%s", cost_of_objects(rows, landmarks, named))

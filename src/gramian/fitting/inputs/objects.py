@@ -173,17 +173,10 @@ class CallCost:
 def cost_of(calls: Calls, landmarks: int | None, selection: int = 0) -> CallCost:
     """Return the expected cost of the calls of a fit, from the time of a few calls.
 
-    Parameters
-    ----------
-    landmarks : int or None
-        Number of columns needed; None for all.
-    selection : int, default=0
-        Number of further entries that the selection of landmarks needs.
+    - `landmarks`: number of columns needed; None for all.
+    - `selection`: number of further entries that the selection of landmarks needs.
 
-    Raises
-    ------
-    ValueError
-        If the function returns no finite numbers, or is not symmetric.
+    Raise ValueError if the function returns no finite numbers, or is not symmetric.
     """
     n, objects, function = calls.count, calls.objects, calls.function
     m = n if landmarks is None else min(landmarks, n)

@@ -67,15 +67,10 @@ class Scaling:
     ) -> Scaling:
         """Return the scaling of the settings; learn the metric if they request it.
 
-        Parameters
-        ----------
-        before : KernelModel, optional
-            A model that the fit continues. Its scaling is kept; for targets only if their number is
-            equal.
-        kernel : Kernel
-            Kernel of the fit, whose lengthscale may be "median".
-        rng : RandomStream or None
-            Generator for the sample of quantiles, and for the metric.
+        - `before`: a model that the fit continues. Its scaling is kept; for targets only if their
+          number is equal.
+        - `kernel`: kernel of the fit, whose lengthscale may be "median".
+        - `rng`: generator for the sample of quantiles, and for the metric.
 
         Notes
         -----
@@ -128,10 +123,7 @@ class Scaling:
     def settings(self, settings: FitSettings, data: TrainingData) -> FitSettings:
         """Return settings for scaled rows, with scaled landmark points and held-out rows.
 
-        Parameters
-        ----------
-        data : TrainingData
-            Unscaled training data.
+        - `data`: unscaled training data.
         """
         callbacks = self._callbacks(settings, data.feature_names)
         landmarks = settings.landmarks

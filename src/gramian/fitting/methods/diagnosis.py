@@ -50,12 +50,8 @@ def warn(text: str | Text | None) -> None:
 def weak_fit(r2: float, where: str) -> str | None:
     """Return a warning about a solution of the problem that explains little of the target.
 
-    Parameters
-    ----------
-    r2 : float
-        Coefficient of determination; NaN if unknown.
-    where : str
-        The rows on which it was measured, such as "500 held-out rows".
+    - `r2`: coefficient of determination; NaN if unknown.
+    - `where`: the rows on which it was measured, such as "500 held-out rows".
     """
     # Not `r2 >= WEAK_R2`: for NaN, of an unknown R2, there is no warning.
     if not r2 < WEAK_R2:
@@ -70,12 +66,8 @@ def weak_fit(r2: float, where: str) -> str | None:
 def diagnose_fit(problem: Problem, result: Result, callbacks: Callbacks, coded: bool) -> str | None:
     """Return the warning of `weak_fit` for a regression that converged.
 
-    Parameters
-    ----------
-    callbacks : sequence of callables
-        Callbacks; the last error of a `Validate` among them is used.
-    coded : bool
-        Whether targets are codes of classes, for which there is no warning.
+    - `callbacks`: callbacks; the last error of a `Validate` among them is used.
+    - `coded`: whether targets are codes of classes, for which there is no warning.
 
     Notes
     -----

@@ -53,17 +53,10 @@ def prepare(
 ) -> Prepared:
     """Hold rows out, scale the data, and replace each "auto" of the settings by a value.
 
-    Parameters
-    ----------
-    before : Fitted, optional
-        An earlier fit, from which this fit may start.
-    decodes : bool, default=True
-        Whether rows of a file are decoded once and stored for later passes.
+    - `before`: an earlier fit, from which this fit may start.
+    - `decodes`: whether rows of a file are decoded once and stored for later passes.
 
-    Raises
-    ------
-    ValueError
-        If the settings do not suit the data.
+    Raise ValueError if the settings do not suit the data.
     """
     ends = settings.deadline()
     # 1. Hold rows out first: no scaling, metric or choice may see them.

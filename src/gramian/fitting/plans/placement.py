@@ -69,12 +69,8 @@ class Placement:
     ) -> Placement:
         """Place rows, vectors and matrices of a fit where they fit.
 
-        Parameters
-        ----------
-        limit : int or None
-            Bytes of the host; the engine states the memory of the device.
-        held : int, default=0
-            Bytes of the device that placed data already take.
+        - `limit`: bytes of the host; the engine states the memory of the device.
+        - `held`: bytes of the device that placed data already take.
 
         Raises
         ------

@@ -82,12 +82,8 @@ def after_choices(chosen: FitSettings, asked: FitSettings, size: FitSize) -> Sol
 
     PCG is slow for tiny penalties.
 
-    Parameters
-    ----------
-    chosen : FitSettings
-        Settings with values in place of "auto".
-    asked : FitSettings
-        Settings as the user gave them.
+    - `chosen`: settings with values in place of "auto".
+    - `asked`: settings as the user gave them.
     """
     if chosen.is_nonlinear:
         return resolve.newton(asked.solver)

@@ -87,12 +87,9 @@ def fit_trees(
 ) -> SearchTrees | None:
     """Fit the boosted trees of a search; return None without ``blend``.
 
-    Parameters
-    ----------
-    by_cells : CellSearch or None
-        If all rows are in memory for cells, the trees are fitted to all rows, else to the sample.
-    index : Array of shape (s,), or None
-        Indices of the rows of the search; None if the search has all rows.
+    - `by_cells`: if all rows are in memory for cells, the trees are fitted to all rows, else to
+      the sample.
+    - `index`: indices of the rows of the search; None if the search has all rows.
     """
     if settings.blend is None:
         return None
@@ -135,14 +132,10 @@ def blend_held_out(
     outliers among the held-out rows, the least loss may be at any weight. On 11 tables with text,
     this blend has 0.979 times the error of the kernel model, the blend of least loss 0.992 times.
 
-    Parameters
-    ----------
-    held : HeldValues
-        Predictions of the kernel model: of the held-out rows of the trees, or of the first of them.
-    scale : Array of shape (t,)
-        Units of the targets.
-    score : callable, optional
-        Loss that compares predictions; the mean squared error if None.
+    - `held`: predictions of the kernel model: of the held-out rows of the trees, or of the first
+      of them.
+    - `scale`: units of the targets.
+    - `score`: loss that compares predictions; the mean squared error if None.
     """
     v = min(len(held.values), len(trees.values))
     truth, w = held.truth[:v], None if held.weights is None else held.weights[:v]

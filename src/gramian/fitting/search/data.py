@@ -167,14 +167,9 @@ def held_out(
 ) -> HeldValues:
     """Return predictions of the held-out rows, in the units of the targets.
 
-    Parameters
-    ----------
-    members : sequence of Member
-        Members of the result.
-    model : Model
-        The model of these members.
-    index : Array of shape (s,), or None
-        Indices of the rows of the search; None if the search has all rows.
+    - `members`: members of the result.
+    - `model`: the model of these members.
+    - `index`: indices of the rows of the search; None if the search has all rows.
 
     Notes
     -----

@@ -49,10 +49,7 @@ class Generators:
     def from_random_state(cls, state: np.random.RandomState, *, folds: bool = True) -> Generators:
         """Return generators whose seeds are drawn from a RandomState of NumPy.
 
-        Parameters
-        ----------
-        folds : bool, default=True
-            Whether rows may be held out, and tables encoded; False in `partial_fit`.
+        - `folds`: whether rows may be held out, and tables encoded; False in `partial_fit`.
         """
         # `partial_fit` draws three seeds, as it has neither folds
         # nor held-out rows nor an encoding.

@@ -80,12 +80,8 @@ def solved_exactly(
 ) -> Solved:
     """Solve the system of a model by factorisation in float64.
 
-    Parameters
-    ----------
-    data : TrainingData
-        Data of the fit of the model, without rows of weight zero.
-    limit : int, optional
-        Bytes of memory; by default the memory of the machine.
+    - `data`: data of the fit of the model, without rows of weight zero.
+    - `limit`: bytes of memory; by default the memory of the machine.
 
     Raises
     ------

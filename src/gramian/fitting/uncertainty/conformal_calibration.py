@@ -59,17 +59,10 @@ def divide_calibration(
 ) -> DividedRows:
     """Split the rows of a fit into training and calibration rows.
 
-    Parameters
-    ----------
-    groups : str, int or None
-        Column whose values are groups, see `GroupColumn.find`.
-    new_draws : callable
-        Returns the generator that divides the rows.
+    - `groups`: column whose values are groups, see `GroupColumn.find`.
+    - `new_draws`: returns the generator that divides the rows.
 
-    Raises
-    ------
-    ValueError
-        If there is no such method or column, or there are too few rows.
+    Raise ValueError if there is no such method or column, or there are too few rows.
     """
     classes = dataset.classes if given is not None else None
     method = resolve_method(given, classes=classes is not None)

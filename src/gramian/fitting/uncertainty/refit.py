@@ -62,14 +62,9 @@ class Refit:
     ) -> Refit:
         """Return the refit of a fitted model, with as many iterations as early stopping kept.
 
-        Parameters
-        ----------
-        model : Model
-            The present model of the fit.
-        settings : FitSettings
-            Settings of the fit.
-        data : TrainingData
-            Data of the fit, including rows that the fit itself has held out.
+        - `model`: the present model of the fit.
+        - `settings`: settings of the fit.
+        - `data`: data of the fit, including rows that the fit itself has held out.
         """
         if settings.penalties is not None:
             raise ValueError(
@@ -98,10 +93,7 @@ class Refit:
     def fit_rows(self, data: TrainingData) -> Model:
         """Return the model fitted to other rows.
 
-        Parameters
-        ----------
-        data : TrainingData
-            Rows with the features and targets of the training data of the model.
+        - `data`: rows with the features and targets of the training data of the model.
 
         Raises
         ------
@@ -127,10 +119,7 @@ class Refit:
     ) -> KernelPart:
         """Refit the kernel model with the largest weight to other targets, by squared errors.
 
-        Parameters
-        ----------
-        penalty : float
-            Penalty per row; with cells, per row of a cell.
+        - `penalty`: penalty per row; with cells, per row of a cell.
         """
         part = self._heaviest_part
         shift, full = penalty * data.total, len(part.centers) >= self.row_count
@@ -151,10 +140,7 @@ class Refit:
         The penalty is chosen by the pinball loss. The centers are the landmarks of the model;
         without any, or with cells, sqrt(n) log(n) random rows.
 
-        Parameters
-        ----------
-        level : float
-            Between 0 and 1.
+        - `level`: between 0 and 1.
         """
         part = replace(self._heaviest_part, cells=None)
         settings = replace(

@@ -84,16 +84,10 @@ class Boosting:
     ) -> str:
         """Fit the trees of one column of labels, and return their text.
 
-        Parameters
-        ----------
-        j : int
-            Number of the column.
-        rounds : int
-            Largest number of rounds.
-        held_out : Examples, optional
-            Rows on which the number of rounds minimises the loss.
-        ends : float, default=inf
-            Deadline, by `read_seconds`; only with held-out rows.
+        - `j`: number of the column.
+        - `rounds`: largest number of rounds.
+        - `held_out`: rows on which the number of rounds minimises the loss.
+        - `ends`: deadline, by `read_seconds`; only with held-out rows.
         """
         lightgbm = import_lightgbm()
         parameters = {

@@ -97,12 +97,9 @@ def read_calibration(
 ) -> SavedCalibration:
     """Read a calibration from the header and the tensors of a file.
 
-    Parameters
-    ----------
-    shared : dict
-        Fields that all functions of the calibration share with the model, such as its encoding.
-    known : list of dict of str to Array
-        The tensors of each member of the model, for functions without centers of their own.
+    - `shared`: fields that all functions of the calibration share with the model, such as its
+      encoding.
+    - `known`: the tensors of each member of the model, for functions without centers of their own.
     """
     if isinstance(header, list):
         header, tensors = _from_format_7(header, tensors)

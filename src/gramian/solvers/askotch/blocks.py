@@ -147,16 +147,10 @@ class BlockRule(ABC):
     ) -> tuple[Array, Array]:
         r"""Return the next w, at which a gradient is computed, and the next momentum z.
 
-        Parameters
-        ----------
-        x, w, z : Array of shape (n, t)
-            The next coefficients, the point of this gradient, and the momentum.
-        d : Array of shape (b, t)
-            The step on the block.
-        mu : float
-            The strong convexity.
-        excess : float
-            Factor that enlarges nu, at least 1 and finite: see `ASkotchState.excess`.
+        - `x`, `w`, `z`: the next coefficients, the point of this gradient, and the momentum.
+        - `d`: the step on the block.
+        - `mu`: the strong convexity.
+        - `excess`: factor that enlarges nu, at least 1 and finite: see `ASkotchState.excess`.
         """
 
     def scale(self, smoothness: Float[Array, " B"]) -> float:

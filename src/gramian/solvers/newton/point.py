@@ -58,10 +58,7 @@ def take_step(
 ) -> tuple[Point, float]:
     """Take a Newton step by line search; return the point and the least step length.
 
-    Parameters
-    ----------
-    slope : Array of shape (q,)
-        Derivative of the objective along the step, per output.
+    - `slope`: derivative of the objective along the step, per output.
     """
     # Values are linear in the coefficients, so the full step yields the values of all lengths.
     full = Point.of(problem, at.coef + step)
