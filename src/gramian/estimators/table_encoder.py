@@ -20,13 +20,7 @@ from sklearn.utils.validation import (
 from .. import _arrays as xp
 from .._parameters.types import Count, Number, RandomState
 from ..data import ReadOptions, RowSource, Table, as_table, is_table
-from ..data.encoding import (
-    Encoding,
-    FittedEncoding,
-    array_table,
-    load_encoding,
-    save_encoding,
-)
+from ..data.encoding import Encoding, FittedEncoding, array_table, load_encoding, save_encoding
 from ..data.sources.as_table import encoding_table
 from ..data.sources.odd_values import report_odd_values
 from . import validation

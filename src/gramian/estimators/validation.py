@@ -81,11 +81,7 @@ def rows(X: RowsLike) -> RowSource:
 
 
 def training_rows(
-    estimator: BaseEstimator,
-    X: RowsLike,
-    y: Any,
-    settings: FitSettings,
-    **y_checks: Any,
+    estimator: BaseEstimator, X: RowsLike, y: Any, settings: FitSettings, **y_checks: Any
 ) -> tuple[RowSource, Any]:
     """Return rows and targets, and set ``n_features_in_`` and ``feature_names_in_``.
 

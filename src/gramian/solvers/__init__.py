@@ -44,8 +44,9 @@ from typing import Any
 
 from .askotch.askotch import ASkotch, Skotch
 from .askotch.state import ASkotchState
-from .base import BLOCK_BYTES, PANEL_ROWS, Callback, ProblemSize, Solver, solvers
+from .base import Callback, Solver, solvers
 from .conjugate_gradient import CGState, conjugate_gradient
+from .cost import BLOCK_BYTES, PANEL_ROWS, ProblemSize
 from .direct import Direct
 from .eigenpro.eigenpro1 import EigenPro1
 from .eigenpro.eigenpro2 import EigenPro2

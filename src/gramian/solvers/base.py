@@ -1,10 +1,9 @@
-"""Solver: an algorithm for a problem, as a generator of states, and its cost by problem size."""
+"""Solver: an algorithm for a problem, as a generator of states."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
 from .._arrays import RandomStream
@@ -12,57 +11,8 @@ from .._messages.errors import TextError
 from .._registries.registry import Registry
 from ..data import RowSource
 from ..problems import FullProblem, Problem
+from .cost import ProblemSize
 from .loop.state import State
-
-BLOCK_BYTES = 1 << 30
-"""Default memory for blocks of rows."""
-
-PANEL_ROWS = 1024
-"""Rows of a panel in a factorisation on a device."""
-
-
-@dataclass(frozen=True)
-class ProblemSize:
-    """Sizes of a problem, available before any computation.
-
-    Attributes
-    ----------
-    n, d, t, m : int
-        Rows, features, targets, centers.
-    itemsize : int
-        Bytes per number of a row.
-    full : bool
-        Whether all rows are centers.
-    pairs_once : bool
-        Whether rows are dense with random access: a product of all rows with all rows then
-        evaluates each pair once, if the rows fit into memory.
-    dense : bool
-        Whether rows are dense.
-    targets_here : bool
-        Whether each target has a local vector of n numbers, which is False for remote targets.
-    """
-
-    n: int
-    d: int
-    t: int
-    m: int
-    itemsize: int
-    full: bool
-    pairs_once: bool = True
-    dense: bool = True
-    targets_here: bool = True
-
-    @property
-    def vector_bytes(self) -> int:
-        """Bytes of the vectors of an iterative solver, with m or n numbers per target each."""
-        of_rows = 8 * self.n if self.full else self.n * self.targets_here
-        return 8 * self.t * (6 * self.m + of_rows)
-
-    @property
-    def center_bytes(self) -> int:
-        """Bytes of the centers, if they are not rows of the data."""
-        return 0 if self.full else self.m * self.d * self.itemsize
-
 
 ProblemType = TypeVar("ProblemType", bound=Problem)
 StateType = TypeVar("StateType", bound=State)

@@ -12,7 +12,8 @@ from .._arrays import Array, RandomStream
 from ..operators import STRIP_BYTES, STRIP_COPIES, strip_rows
 from ..preconditioners._root import Root
 from ..problems import FullProblem, LinearProblem, NystromProblem
-from .base import BLOCK_BYTES, PANEL_ROWS, ProblemSize, Solver, solvers
+from .base import Solver, solvers
+from .cost import BLOCK_BYTES, PANEL_ROWS, ProblemSize
 from .loop.state import State
 
 REFINED_ROWS = 4000

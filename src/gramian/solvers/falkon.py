@@ -15,10 +15,10 @@ from ..preconditioners import FalkonFactor
 from ..preconditioners._root import ROUNDING_UNITS
 from ..preconditioners.falkon import ROUNDING_ROWS
 from ..problems import NystromProblem
-from .base import PANEL_ROWS, ProblemSize, Solver, solvers
+from .base import Solver, solvers
 from .conjugate_gradient import CGState, conjugate_gradient, no_gain
+from .cost import PANEL_ROWS, ProblemSize, StoresEntries
 from .loop.state import ADDED_LATER, PREDICTION_ERROR, ROUNDING_ERROR, State, StopReason
-from .loop.storing import StoresEntries
 
 logger = logging.getLogger("gramian")
 

@@ -138,12 +138,7 @@ class Compiled:
 
     @classmethod
     def build(
-        cls,
-        kernel: Kernel,
-        z: Array,
-        dtype: xp.DType,
-        settings: TileSettings,
-        diagonal: int | None,
+        cls, kernel: Kernel, z: Array, dtype: xp.DType, settings: TileSettings, diagonal: int | None
     ) -> Compiled:
         """Center, scale and pack the points z, in float64 if float32 would lose digits.
 

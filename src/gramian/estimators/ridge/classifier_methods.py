@@ -76,10 +76,7 @@ class KernelClassifier(ClassifierMixin, KernelRidgeModel):
         return coded_data(rows, y, classes, weights, self._names()), classes
 
     def _weights_and_classes(
-        self,
-        y: np.ndarray | RemoteColumns,
-        sample_weight: Weights,
-        known: np.ndarray | None = None,
+        self, y: np.ndarray | RemoteColumns, sample_weight: Weights, known: np.ndarray | None = None
     ) -> tuple[RowWeights | None, np.ndarray]:
         """Return the observation weights times the class weights, and the classes."""
         if isinstance(y, RemoteColumns):

@@ -32,7 +32,7 @@ from ...fitting.held_out.folds import other_rows, share
 from ...fitting.search.fit import search_fit
 from ...fitting.search.plan import SearchPlan, check_memory, plan_search
 from ...fitting.search.settings import SearchSettings
-from ...fitting.settings.settings import check_callbacks
+from ...fitting.settings.checks import check_callbacks
 from ...fitting.uncertainty.conformal_calibration import find_groups, resolve_method
 from ...fitting.uncertainty.refit import Refit
 from ...model import BlendModel

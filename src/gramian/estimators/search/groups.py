@@ -12,7 +12,7 @@ from ..._messages.errors import ParameterError, TextError
 from ...data.tables.target import role_column
 from ...fitting import Whole, WholeRows
 from ...fitting.search.settings import SearchSettings
-from ...fitting.settings.splitters import is_splitter
+from ...fitting.settings.checks import is_splitter
 from ...fitting.uncertainty.whole_rows import WholeTable
 from ..types import Groups
 from .base import KernelRidgeSearch

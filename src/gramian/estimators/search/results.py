@@ -11,7 +11,7 @@ import numpy as np
 
 from ..._messages.checks import is_integer
 from ...fitting.search.fit import Searched
-from ...fitting.settings.splitters import is_pairs, is_splitter
+from ...fitting.settings.checks import is_pairs, is_splitter
 from ...kernels import names as names_of_kernels
 from ...kernels._lengthscale import medians
 from ...kernels.base import kernels

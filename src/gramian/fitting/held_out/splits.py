@@ -15,7 +15,7 @@ from ..._messages.errors import SETTING_FORM, ParameterError
 from ...search import Split
 from ...search.folds import random_folds
 from ..inputs.training_data import TrainingData
-from ..settings.splitters import is_pairs, is_splitter, length
+from ..settings.checks import is_pairs, is_splitter, length
 from .folds import labels
 
 

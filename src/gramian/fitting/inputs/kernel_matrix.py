@@ -61,12 +61,7 @@ class Precomputed(Kernel):
         return (points,)
 
     def tile(
-        self,
-        left: Prepared,
-        right: Prepared,
-        out: Float[Array, "b m"],
-        *,
-        underflow: bool = True,
+        self, left: Prepared, right: Prepared, out: Float[Array, "b m"], *, underflow: bool = True
     ) -> Float[Array, "b m"]:
         return xp.assign_(out, self.entries.block(_of(left[0]), _of(right[0])))
 
@@ -81,9 +76,6 @@ def _of(points: Array) -> Int[Array, " b"]:
 
 def looked_up(settings: FitSettings, data: TrainingData) -> tuple[FitSettings, TrainingData]:
     """Replace the kernel matrix in the data by row numbers, and the kernel by `Precomputed`.
-
-    - `settings`: settings with ``kernel="precomputed"``.
-    - `data`: data with the matrix in place of rows.
 
     Raise ValueError if the matrix is not the matrix of a kernel, or settings require rows.
     """

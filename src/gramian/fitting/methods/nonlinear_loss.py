@@ -20,8 +20,8 @@ from ..choice import loss_penalty
 from ..held_out.validation import HeldValues
 from ..inputs.training_data import TrainingData
 from ..settings import resolve
+from ..settings.checks import SQUARED_LOSS
 from ..settings.generators import Generators
-from ..settings.loss import SQUARED_LOSS
 from ..settings.settings import FitSettings
 from .base import Method, Prepared, Start
 from .problem import centers_on_host, choose_landmarks, kept_in_file, nystrom_problem

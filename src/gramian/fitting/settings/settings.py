@@ -12,17 +12,25 @@ import numpy as np
 
 from ..._files.atomic import check_output
 from ..._messages.checks import as_bytes, as_count, as_positive, is_integer, is_real
-from ..._messages.errors import SETTING_FORM, ParameterError, Text
+from ..._messages.errors import SETTING_FORM, ParameterError
 from ..._parameters.fit_parameters import FitParameters
 from ..._parameters.types import *  # `get_type_hints` looks for types of inherited fields here
-from ...callbacks import Checkpoint
 from ...callbacks.progress import check_verbose
 from ...kernels import Kernel
 from ...landmarks import PathSelector
 from ...landmarks.base import selectors
-from ...solvers import Falkon
-from .loss import check_loss, is_squared
-from .splitters import is_pairs, is_splitter
+from .checks import (
+    check_callbacks,
+    check_cells,
+    check_flag,
+    check_loss,
+    check_path,
+    check_tolerance,
+    is_auto,
+    is_pairs,
+    is_splitter,
+    is_squared,
+)
 
 
 @dataclass(eq=False)
@@ -49,11 +57,11 @@ class FitSettings(FitParameters):
 
     def __post_init__(self) -> None:
         as_count(self.max_iter, "max_iter")
-        _check_tolerance(self.tol)
+        check_tolerance(self.tol)
         if not (self.uses_quantiles or self.chooses_inputs):
-            _check_flag("standardize", self.standardize, "True, False, 'quantile' or 'auto'")
+            check_flag("standardize", self.standardize, "True, False, 'quantile' or 'auto'")
         if self.standardize_target is not None:
-            _check_flag("standardize_target", self.standardize_target)
+            check_flag("standardize_target", self.standardize_target)
         check_callbacks(self.callbacks)
         check_verbose(self.verbose)
         # A path that cannot be written should fail before the fit, not after it.
@@ -62,12 +70,12 @@ class FitSettings(FitParameters):
         if self.memory_limit is not None:
             as_bytes(self.memory_limit)
         self._check_stopping()
-        if _is_auto(self.penalty) or self.chooses:
+        if is_auto(self.penalty) or self.chooses:
             self._check_folds()
         if self.searches_penalty:
-            self._check_path()
+            check_path(self)
         if self.cells is not None:
-            self._check_cells()
+            check_cells(self)
         check_loss(self, searches_penalty=self.searches_penalty)
         self._check_penalty()
 
@@ -81,7 +89,7 @@ class FitSettings(FitParameters):
         penalty: Any = self.penalty
         if isinstance(penalty, Sequence | np.ndarray) and not isinstance(penalty, str | bytes):
             self._check_penalties()
-        elif not _is_auto(penalty) and not (is_real(penalty) and 0 <= float(penalty) < math.inf):
+        elif not is_auto(penalty) and not (is_real(penalty) and 0 <= float(penalty) < math.inf):
             remedy = "it is the ridge per sample, scikit-learn's alpha / n, or 'auto'"
             raise ParameterError("penalty", penalty, "finite and at least 0", remedy)
 
@@ -120,7 +128,7 @@ class FitSettings(FitParameters):
         return math.inf if self.time_limit is None else time.monotonic() + self.time_limit
 
     def _check_stopping(self) -> None:
-        _check_flag("early_stopping", self.early_stopping)
+        check_flag("early_stopping", self.early_stopping)
         share = self.validation_fraction
         if not (is_real(share) and 0 < share < 1):
             raise ParameterError("validation_fraction", share, "between 0 and 1")
@@ -141,38 +149,6 @@ class FitSettings(FitParameters):
                 "pairs (training rows, test rows)",
             )
 
-    def _check_path(self) -> None:
-        """Raise ValueError for settings that exclude a path of penalties."""
-        if not (isinstance(self.solver, Falkon) or self.solver in ("auto", "falkon")):
-            problem = Text("follows a path that needs {solver='falkon'}, not {!r}", self.solver)
-            remedy = Text("leave {solver} out, or give a number")
-            raise ParameterError("penalty", "auto", problem, remedy, SETTING_FORM)
-        if self.warm_start:
-            raise ParameterError(
-                "penalty",
-                "auto",
-                "chooses new landmarks, but warm_start=True continues with the last landmarks",
-                "give penalty=est.penalty_ to continue, or warm_start=False",
-                SETTING_FORM,
-            )
-
-    def _check_cells(self) -> None:
-        """Raise ValueError for settings that exclude cells."""
-        are_automatic = isinstance(self.landmarks, str) and self.landmarks == "auto"
-        if not (self.landmarks is None or are_automatic):
-            problem = Text("cannot be combined with {cells}, which have all their rows as centers")
-            remedy = "leave one of them out"
-            raise ParameterError("landmarks", self.landmarks, problem, remedy, SETTING_FORM)
-        for name in ("early_stopping", "warm_start"):
-            if getattr(self, name):
-                problem, remedy = Text("cannot be combined with {cells}"), "leave one of them out"
-                raise ParameterError(name, True, problem, remedy, SETTING_FORM)
-        if not all(_sees_parts(callback) for callback in self.callbacks):
-            raise ValueError(
-                "callbacks see the iterations of one solver, but each cell has its own; leave out "
-                "all except Checkpoint and callbacks with a method stage"
-            )
-
     @property
     def is_nonlinear(self) -> bool:
         """Whether the loss is another than the square."""
@@ -188,27 +164,27 @@ class FitSettings(FitParameters):
             if isinstance(landmarks, str) and landmarks in selectors
             else type(landmarks)
         )
-        return _is_auto(self.penalty) and issubclass(kind, PathSelector)
+        return is_auto(self.penalty) and issubclass(kind, PathSelector)
 
     @property
     def chooses_kernel(self) -> bool:
         """Whether kernels are compared before the fit."""
-        return _is_auto(self.kernel)
+        return is_auto(self.kernel)
 
     @property
     def chooses_lengthscale(self) -> bool:
         """Whether lengthscales are compared before the fit."""
-        return _is_auto(self.lengthscale) and not isinstance(self.kernel, Kernel)
+        return is_auto(self.lengthscale) and not isinstance(self.kernel, Kernel)
 
     @property
     def chooses_penalty(self) -> bool:
         """Whether penalties are compared before the fit, rather than along a path."""
-        return _is_auto(self.penalty) and not self.searches_penalty
+        return is_auto(self.penalty) and not self.searches_penalty
 
     @property
     def chooses_inputs(self) -> bool:
         """Whether kernels are compared on standardised and on quantile-mapped features."""
-        return _is_auto(self.standardize)
+        return is_auto(self.standardize)
 
     @property
     def chooses(self) -> bool:
@@ -254,32 +230,3 @@ class FitSettings(FitParameters):
     def limit(self) -> int | None:
         """``memory_limit`` in bytes; None for the memory of the machine."""
         return None if self.memory_limit is None else as_bytes(self.memory_limit)
-
-
-def _sees_parts(callback: object) -> bool:
-    return isinstance(callback, Checkpoint) or callable(getattr(callback, "stage", None))
-
-
-def _is_auto(given: object) -> bool:
-    # The type comes first, because the comparison with an array would be an array.
-    return isinstance(given, str) and given == "auto"
-
-
-def _check_tolerance(given: object) -> None:
-    if not (_is_auto(given) or (is_real(given) and 0 <= float(given) < math.inf)):
-        raise ParameterError("tol", given, "a finite number of at least 0, or 'auto'")
-
-
-def _check_flag(name: str, given: object, known: str = "True or False") -> None:
-    if not isinstance(given, bool | np.bool_):
-        raise ParameterError(name, given, known)
-
-
-def check_callbacks(given: object) -> None:
-    """Raise ValueError unless callbacks are a list of callables, OSError for a bad checkpoint."""
-    if not isinstance(given, Sequence) or not all(map(callable, given)):
-        expected = "a list of callables, such as [Validate(X, y)]"
-        raise ParameterError("callbacks", given, expected)
-    for callback in given:
-        if isinstance(callback, Checkpoint):
-            check_output(callback.path)

@@ -174,12 +174,7 @@ class Radial(LengthscaleKernel):
         return (append_columns(x, ones, norms),)
 
     def tile(
-        self,
-        left: Prepared,
-        right: Prepared,
-        out: Float[Array, "b m"],
-        *,
-        underflow: bool = True,
+        self, left: Prepared, right: Prepared, out: Float[Array, "b m"], *, underflow: bool = True
     ) -> Float[Array, "b m"]:
         s = self._argument(left, right, out, NEAR_RATIO)
         return self.profile(s, underflow=underflow)

@@ -11,9 +11,9 @@ from ... import _arrays as xp
 from ..._arrays import RandomStream
 from ..._messages.checks import as_count, as_positive, check_count_or_auto
 from ...problems import FullProblem
-from ..base import ProblemSize, Solver, solvers
+from ..base import Solver, solvers
+from ..cost import ProblemSize, StoresEntries
 from ..loop.state import State, check_residual, draw_seed
-from ..loop.storing import StoresEntries
 from .block_rules import FixedBlocks, FreshBlocks
 from .blocks import BLOCK_SOLVERS, CURVATURE_PROBES, EXACT_ROWS, BlockRule, Blocks
 from .progress import Progress
@@ -149,11 +149,7 @@ class ASkotch(StoresEntries, Solver[FullProblem, ASkotchState]):
         return progress.after(s, x, w, z, g, B, curvature, mu)
 
     def iterate(
-        self,
-        problem: FullProblem,
-        state: State | None = None,
-        *,
-        rng: RandomStream | None = None,
+        self, problem: FullProblem, state: State | None = None, *, rng: RandomStream | None = None
     ) -> Iterator[ASkotchState]:
         seed = state.seed if isinstance(state, ASkotchState) else draw_seed(rng)
         needs_float64, precise = problem.needs_float64, problem.double()

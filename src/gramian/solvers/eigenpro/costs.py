@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..base import BLOCK_BYTES, ProblemSize
+from ..cost import BLOCK_BYTES, ProblemSize
 from ..loop.minibatches import LEAST_BATCH
 from .projection import resolve_delay, resolve_projection
 from .settings import EigenProSettings

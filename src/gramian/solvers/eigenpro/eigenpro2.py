@@ -13,7 +13,8 @@ from ...operators import DenseBlock, KernelOperator
 from ...preconditioners import EigenProFactor
 from ...preconditioners.eigenpairs import most_eigenpairs
 from ...problems import FullProblem
-from ..base import ProblemSize, Solver, solvers
+from ..base import Solver, solvers
+from ..cost import ProblemSize, StoresEntries
 from ..loop.minibatches import BatchErrors, EpochPart, relative_weights
 from ..loop.state import (
     BATCH_ERROR,
@@ -25,7 +26,6 @@ from ..loop.state import (
     draw_seed,
     starting_coef,
 )
-from ..loop.storing import StoresEntries
 from .settings import EigenProSettings
 from .state import EigenProState
 
@@ -112,11 +112,7 @@ class EigenPro2(EigenProSettings, StoresEntries, Solver[FullProblem, EigenProSta
     allows_zero_penalty: ClassVar[bool] = True
 
     def iterate(
-        self,
-        problem: FullProblem,
-        state: State | None = None,
-        *,
-        rng: RandomStream | None = None,
+        self, problem: FullProblem, state: State | None = None, *, rng: RandomStream | None = None
     ) -> Iterator[EigenProState]:
         seed = state.seed if isinstance(state, EigenProState) else draw_seed(rng)
         system = self.system(problem, seed)

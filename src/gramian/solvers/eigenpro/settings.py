@@ -18,7 +18,7 @@ from ...preconditioners.eigenpairs import (
     SMALL_SAMPLE,
     uses_subspace,
 )
-from ..base import ProblemSize
+from ..cost import ProblemSize
 from ..loop.minibatches import LARGEST_BATCH, LEAST_BATCH
 
 

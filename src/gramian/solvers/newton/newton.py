@@ -13,7 +13,8 @@ from ..._arrays import Array, RandomStream
 from ...preconditioners._root import Root
 from ...preconditioners.falkon import rounding_of
 from ...problems import LossProblem
-from ..base import PANEL_ROWS, ProblemSize, Solver, solvers
+from ..base import Solver, solvers
+from ..cost import PANEL_ROWS, ProblemSize
 from ..falkon import VISIBLE_ROUNDING
 from ..loop.state import RESIDUAL_KEY, State, starting_coef
 from .coordinates import Coordinates, root_at
@@ -145,11 +146,7 @@ class Newton(Solver[LossProblem, NewtonState]):
         return 16.0 * float(size.m) ** 2
 
     def iterate(
-        self,
-        problem: LossProblem,
-        state: State | None = None,
-        *,
-        rng: RandomStream | None = None,
+        self, problem: LossProblem, state: State | None = None, *, rng: RandomStream | None = None
     ) -> Iterator[NewtonState]:
         root = root_at(problem)
         stages = Stages.of(problem, self.decrease)

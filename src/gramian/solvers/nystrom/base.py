@@ -11,7 +11,8 @@ from ..._arrays import RandomStream
 from ..._messages.checks import as_positive
 from ...preconditioners.falkon import ROUNDING_ROWS
 from ...problems import NystromProblem
-from ..base import PANEL_ROWS, ProblemSize, Solver, StateType
+from ..base import Solver, StateType
+from ..cost import PANEL_ROWS, ProblemSize
 from ..loop.state import State
 from .coordinates import LANCZOS_PASSES, Coordinates
 from .state import DescentState

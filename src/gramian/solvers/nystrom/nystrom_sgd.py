@@ -13,7 +13,8 @@ from ..._messages.checks import as_count, check_count_or_auto
 from ..._messages.errors import ParameterError
 from ...data import Batches
 from ...problems import NystromProblem
-from ..base import ProblemSize, solvers
+from ..base import solvers
+from ..cost import ProblemSize
 from ..loop.minibatches import BatchErrors, EpochPart, load_centers, relative_weights
 from ..loop.state import BATCH_ERROR, EPOCH_KEY, State, draw_seed, refuse_beyond
 from .base import NystromDescent

@@ -13,10 +13,10 @@ from ..._messages.checks import check_count_or_auto
 from ...operators import triangle_entries
 from ...preconditioners import InverseOfEach, LowRankInverse
 from ...problems import FullProblem
-from ..base import ProblemSize, Solver, solvers
+from ..base import Solver, solvers
 from ..conjugate_gradient import CGState, conjugate_gradient, no_gain
+from ..cost import ProblemSize, StoresEntries
 from ..loop.state import PREDICTION_ERROR, State, draw_seed
-from ..loop.storing import StoresEntries
 from .preconditioner import PRECONDITIONER_KINDS, Inverse, Recipe
 
 logger = logging.getLogger("gramian")
@@ -144,11 +144,7 @@ class PCG(StoresEntries, Solver[FullProblem, PCGState]):
         check_count_or_auto(self.cell_rows, "cell_rows")
 
     def iterate(
-        self,
-        problem: FullProblem,
-        state: State | None = None,
-        *,
-        rng: RandomStream | None = None,
+        self, problem: FullProblem, state: State | None = None, *, rng: RandomStream | None = None
     ) -> Iterator[PCGState]:
         seed = state.seed if isinstance(state, PCGState) else draw_seed(rng)
         was_wide = isinstance(state, PCGState) and state.wide
@@ -212,10 +208,7 @@ class PCG(StoresEntries, Solver[FullProblem, PCGState]):
 
 
 def _iterate_in_float32(
-    problem: FullProblem,
-    state: State | None,
-    P: Inverse | None,
-    seed: int,
+    problem: FullProblem, state: State | None, P: Inverse | None, seed: int
 ) -> Generator[PCGState, None, State | None]:
     """Yield the states with float32 products; return when they gain nothing any more."""
     for s in _states(problem, state, P, seed):
@@ -230,10 +223,7 @@ def _iterate_in_float32(
 
 
 def _states(
-    problem: FullProblem,
-    state: State | None,
-    P: Inverse | None,
-    seed: int,
+    problem: FullProblem, state: State | None, P: Inverse | None, seed: int
 ) -> Iterator[PCGState]:
     """Yield the states of conjugate gradient with products in the dtype of the rows."""
     exact, float64 = problem.double(), problem.K.dtype == xp.float64

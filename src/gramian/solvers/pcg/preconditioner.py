@@ -19,7 +19,7 @@ from ...preconditioners import (
 from ...preconditioners.block_cholesky import COUPLING_ROWS, SAMPLE_ROWS, estimate_coupling
 from ...preconditioners.low_rank import BLOCK_BYTES
 from ...problems import FullProblem
-from ..base import ProblemSize
+from ..cost import ProblemSize
 
 logger = logging.getLogger("gramian")
 

@@ -12,7 +12,8 @@ from ..._arrays import Array, RandomStream
 from ..._messages.checks import as_count, as_positive, check_count_or_auto
 from ...data import Batches
 from ...problems import NystromProblem
-from ..base import ProblemSize, Solver, solvers
+from ..base import Solver, solvers
+from ..cost import ProblemSize
 from ..loop.minibatches import BatchErrors, EpochPart, load_centers
 from ..loop.state import State, draw_seed, starting_coef
 from .setup import RIDGE_FORMS, Ridge, Setup, check_average, in_rows, row_weights
