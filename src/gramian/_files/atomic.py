@@ -48,13 +48,9 @@ def check_output(path: str | Path, *, folder: bool = False) -> None:
 
     The check writes nothing, so that commands can call it before hours of work.
 
-    Parameters
-    ----------
-    path : str or Path
-        An existing file can be replaced. The last folder may be missing, and is made later, unless
-        it is in the root of the file system.
-    folder : bool, default=False
-        Whether the output is a folder of files, not a file.
+    - `path`: an existing file can be replaced. The last folder may be missing, and is made later,
+      unless it is in the root of the file system.
+    - `folder`: whether the output is a folder of files, not a file.
 
     Raises
     ------
@@ -85,13 +81,9 @@ def check_output(path: str | Path, *, folder: bool = False) -> None:
 def write_atomically(path: str | Path, write: Callable[[Path], None]) -> None:
     """Write a new file in the folder of `path` with `write`, and rename it to `path`.
 
-    Parameters
-    ----------
-    path : str or Path
-        An existing file keeps its permissions and, if this user has the right, its owner; a
-        symbolic link stays, and its target is replaced. See `check_output`.
-    write : callable
-        Writes the temporary file at the path of its argument.
+    - `path`: an existing file keeps its permissions and, if this user has the right, its owner; a
+      symbolic link stays, and its target is replaced. See `check_output`.
+    - `write`: writes the temporary file at the path of its argument.
 
     Raises
     ------

@@ -57,7 +57,6 @@ class Contents:
     ----------
     metadata : dict of str to str
         Without the digest.
-    tensors : dict of str to Array
     digest : str or None
         None in old files without a digest.
     """
@@ -116,21 +115,12 @@ def write_tensors(
 def read_tensors(path: Path, *, verify: bool = True, most: int | None = None) -> Contents:
     """Read a file into memory if it is small, else map it.
 
-    Parameters
-    ----------
-    path : Path
-    most : int, optional
-        Bytes of the largest file that is read into memory, by default `READ_BYTES`.
-    verify : bool, default=True
-        Whether to compare the digest, if the file has one: about 1.7 GB/s. Mapped tensors are then
-        read once.
+    - `most`: bytes of the largest file that is read into memory, by default `READ_BYTES`.
+    - `verify`: whether to compare the digest, if the file has one: about 1.7 GB/s. Mapped tensors
+      are then read once.
 
-    Raises
-    ------
-    DamagedFile
-        If the file is no file of tensors, is cut off, or was changed.
-    OSError
-        If it cannot be read.
+    Raise DamagedFile if the file is no file of tensors, is cut off, or was changed, and
+    OSError if it cannot be read.
     """
     while True:
         with path.open("rb") as file:

@@ -43,11 +43,8 @@ class Parameter:
 
     Attributes
     ----------
-    name : str
-    default : Any
     panel : str
         Heading of `gramian fit --help` under which the option is listed.
-    help : str
     kind : type, default=str
         ``int``, ``float`` or ``bool``; ``str`` for values with a syntax of their own, which
         `gramian.cli.options.parsing` reads.

@@ -152,10 +152,7 @@ def package_of(entry: EntryPoint) -> str:
 def load(entry: EntryPoint, base: type, kind: str) -> type:
     """Return the class of an entry point.
 
-    Raises
-    ------
-    ValueError
-        If it cannot be imported, or is not a subclass of `base`.
+    Raise ValueError if it cannot be imported, or is not a subclass of `base`.
     """
     entry_text = (
         f"{kind} {entry.name!r}, entry point {entry.value!r} of the package {package_of(entry)}"

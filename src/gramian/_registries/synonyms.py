@@ -56,12 +56,8 @@ def ours(name: str) -> tuple[str, str]:
 def meant_by(name: str, parameters: Collection[str]) -> str:
     """Return the end of an error about an unknown parameter: a similar or equivalent parameter.
 
-    Parameters
-    ----------
-    name : str
-        Unknown name.
-    parameters : collection of str
-        Existing parameters.
+    - `name`: unknown name.
+    - `parameters`: existing parameters.
     """
     parameter, formula = ours(name)
     if parameter not in parameters:

@@ -41,7 +41,6 @@ def draw_frequencies(
         Features of a row.
     count : int
         Number of frequencies q.
-    rng : RandomStream
 
     Returns
     -------

@@ -148,8 +148,6 @@ class _Descent:
 
     Attributes
     ----------
-    cells : TreeCells
-    X : Array of shape (n, d)
     weights, slopes : bool
         Whether to compute weights and slopes.
     limit : float

@@ -24,7 +24,6 @@ def columns_factor(
     K : KernelOperator of shape (n, n)
     rank : int
         Number of columns, at most n.
-    rng : RandomStream
 
     Returns
     -------

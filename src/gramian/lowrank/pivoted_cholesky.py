@@ -81,15 +81,10 @@ def pivoted_cholesky(
     block : int, optional
         Rows drawn together by ``"block"``, and at first by ``"accelerated"``, which adapts it;
         k / 10 and at least 10 if None.
-    rng : RandomStream
     watch : callable, optional
         Receives the kernel columns as they are computed: ``watch(rows, columns, pivots)`` with a
         slice of rows and columns of shape (rows, a) for a row numbers. If the target is reached in
         the middle of a block, the last of these pivots are discarded.
-
-    Returns
-    -------
-    PartialCholesky
 
     Notes
     -----

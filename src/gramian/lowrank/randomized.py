@@ -53,7 +53,6 @@ def randomized_nystrom(
         Dtype of the p x r matrices; r x r matrices are float64.
     device : str or torch.device, default="cpu"
         Device of the products.
-    rng : RandomStream
 
     Notes
     -----

@@ -33,8 +33,6 @@ def subspace_eigenpairs(
     ----------
     H : Array of shape (m, m)
         Symmetric positive semidefinite. Products are in its dtype.
-    k : int
-    rng : RandomStream
 
     Notes
     -----

@@ -55,13 +55,11 @@ class DescentState:
 
     Attributes
     ----------
-    steps : int
     error : float
         Mean squared error on the held-out rows, in variances of the targets, of a fit to all other
         rows.
     scales : Array of shape (d,)
         Factors of the features: the fitted kernel has lengthscale 1 after this scaling.
-    penalty : float
     landmarks : Array of shape (m, d)
         Positions of the landmarks, in the units of the features.
     """
@@ -246,8 +244,6 @@ class _Adam:
         Updated in place by each step.
     first, second : list of ndarray
         Running means of the gradients and of their squares.
-    rate : float
-    count : int
     """
 
     parameters: list[np.ndarray]

@@ -32,14 +32,7 @@ RELATIVE_JITTER = 1e-8
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows with targets and weights, all in float64.
-
-    Attributes
-    ----------
-    X : ndarray of shape (n, d)
-    Y : ndarray of shape (n, t)
-    weights : ndarray of shape (n,)
-    """
+    """Rows with targets and weights, all in float64."""
 
     X: Float[np.ndarray, "n d"]
     Y: Float[np.ndarray, "n t"]
@@ -92,11 +85,6 @@ class NystromFit:
     ----------
     kernel : Kernel
         A kernel, whose lengthscale is not used: see `entries`.
-    at : Parameters
-    rows : Rows
-    L : ndarray of shape (m, m)
-    A : ndarray of shape (m, n)
-    B : ndarray of shape (m, m)
     whitened : ndarray of shape (m, t)
         (B B')⁻¹ A W^(1/2) Y.
     """

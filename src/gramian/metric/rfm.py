@@ -61,9 +61,6 @@ class RoundFit:
     gradients : Array of shape (d, d), or None
         The matrix M whose power is the map, with a largest diagonal entry of 1; None before the
         first round.
-    number : int
-    power : float
-    fit : SampleFit
     """
 
     map: LinearMap | None

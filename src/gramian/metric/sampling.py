@@ -28,10 +28,6 @@ def draw_sample(
     Parameters
     ----------
     rows : RowSource of shape (n, d)
-    targets : Array of shape (n, t)
-    weights : Array of shape (n,), optional
-    most : int
-    rng : RandomStream
     coded : bool, default=False
         Whether targets are codes of classes: each class then has its share of the held-out rows.
     """

@@ -25,7 +25,6 @@ def direct_path(
 
     Yields
     ------
-    penalty : float
     coef : Array of shape (n, t)
         Coefficients in float64. The path ends before the first penalty at which the matrix is not
         positive definite to rounding.

@@ -26,7 +26,6 @@ class Stage:
 
     Attributes
     ----------
-    iteration : int
     coef : Array of shape (p, n, t)
         Coefficients in float64.
     residual : Array of shape (p,)
@@ -117,17 +116,11 @@ class FullPath:
     ) -> FullPath:
         """Build the path with preconditioners from at most n / 2 random columns of K.
 
-        Parameters
-        ----------
-        problem : FullProblem
-        penalties : sequence of float
-        rng : RandomStream
-            Draws the columns.
-        rank : int, default=1000
-        store_bytes : int, default=0
-            Memory for the lower triangle of K, stored if it fits and rows have many features.
-        stored_features : int, default=32
-            Least number of features for which reading entries is faster than computing them.
+        - `rng`: draws the columns.
+        - `store_bytes`: memory for the lower triangle of K, stored if it fits and rows have many
+          features.
+        - `stored_features`: least number of features for which reading entries is faster than
+          computing them.
 
         Notes
         -----

@@ -25,10 +25,8 @@ class Spectrum:
     ----------
     values : Array of shape (r,)
         Eigenvalues of :math:`W^{1/2} K W^{1/2}`, or of its Nystrom approximation.
-    vectors : Array of shape (n, r)
     full : bool
         Whether r = n: the vectors then span the whole space.
-    weights : Array of shape (n,)
     dual : Array of shape (m, r), or None
         For landmarks: the dual vectors of the first m rows, :math:`R^{-\top} e_c` for the factor
         :math:`R^\top R = K_{mm}`, in the basis of eigenvectors. Their inner product with the
@@ -91,14 +89,10 @@ class Spectrum:
 
         Infinity replaces values that are not finite.
 
-        Parameters
-        ----------
-        Y : Array of shape (n, t)
-        shifts : sequence of float
-            Shifts :math:`N \lambda`, for the penalties :math:`\lambda`.
-        eps : float, default=0.0
-            Rounding of the kernel entries in predictions. Errors of `eps` times the coefficients
-            are added to the loss, because coefficients of a tiny penalty are too large for float32.
+        - `shifts`: shifts :math:`N \lambda`, for the penalties :math:`\lambda`.
+        - `eps`: rounding of the kernel entries in predictions. Errors of `eps` times the
+          coefficients are added to the loss, because coefficients of a tiny penalty are too large
+          for float32.
 
         Notes
         -----

@@ -27,7 +27,6 @@ def nystrom_path(
 
     Yields
     ------
-    penalty : float
     coef : Array of shape (m, t)
         Coefficients in float64. The path ends before the first penalty at which the matrix is not
         positive definite to rounding, because smaller penalties would fail as well.

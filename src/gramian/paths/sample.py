@@ -33,10 +33,8 @@ class Sample:
 
     Attributes
     ----------
-    X : Array of shape (n, d)
     Y : Array of shape (n, t)
         Targets, or codes of classes, centered about zero.
-    held_X, held_Y : Array of shape (v, d), (v, t)
     weights, held_weights : Array of shape (n,), (v,), or None
         Positive; ones if None.
     """
@@ -86,10 +84,8 @@ class SampleFit:
     ----------
     loss : float
         Mean squared error on the held-out rows.
-    penalty : float
     kernel : Kernel
         Kernel with a numeric lengthscale.
-    centers : Array of shape (m, d)
     coef : Array of shape (m, t)
         Coefficients in float64.
     losses : tuple of (penalty, loss)
@@ -121,18 +117,10 @@ def fit_sample(
 ) -> SampleFit:
     """Fit a kernel at one penalty after the other; return the best fit on the held-out rows.
 
-    Parameters
-    ----------
-    sample : Sample
-    kernel : Kernel
-        If its lengthscale is a multiple of the median, the sample resolves it.
-    landmarks : int
-        Number of centers, the first rows of the sample. If it is all rows, the full problem is
-        solved.
-    penalties : sequence of float
-        Decreasing penalties.
-    engine : str or Engine, default="auto"
-    meter : CostMeter, optional
+    - `kernel`: if its lengthscale is a multiple of the median, the sample resolves it.
+    - `landmarks`: number of centers, the first rows of the sample. If it is all rows, the full
+      problem is solved.
+    - `penalties`: decreasing penalties.
 
     Notes
     -----

@@ -18,13 +18,7 @@ MOST_ENTRIES = 2_000_000_000
 
 @dataclass(frozen=True)
 class Certificate:
-    """Relative residual, or the reason why the residual was not computed.
-
-    Attributes
-    ----------
-    residual : float or None
-    reason : str or None
-    """
+    """Relative residual, or the reason why the residual was not computed."""
 
     residual: float | None
     reason: str | None = None
@@ -35,15 +29,9 @@ def certificate(
 ) -> Certificate:
     """Return the relative residual of a model on its training rows, if `train` holds them.
 
-    Parameters
-    ----------
-    model : Model
-    train : Truth or None
-        Training table, if the user gave it.
-    penalty : float or None
-        Penalty of the fit, if it is known.
-    memory : int
-        Bytes for blocks.
+    - `train`: training table, if the user gave it.
+    - `penalty`: penalty of the fit, if it is known.
+    - `memory`: bytes for blocks.
     """
     part = model.parts[0]
     if train is None:

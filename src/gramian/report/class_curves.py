@@ -25,7 +25,6 @@ class ClassCurve:
 
     Attributes
     ----------
-    label : str
     share : float
         Share of the class in the rows.
     area, average_precision : float

@@ -43,7 +43,6 @@ class Dependence:
         Mean prediction; for classes, the mean probability of each.
     row_values : list
         Values of some rows, to mark where there are rows.
-    is_category : bool
     """
 
     label: str
@@ -66,9 +65,6 @@ class Dependence:
 
         Parameters
         ----------
-        model : Model
-        truth : Truth
-        column : str
         index : ndarray of shape (r,)
             Rows to average.
         shown : sequence of int

@@ -32,12 +32,8 @@ PICTURE_STYLE: dict[Any, Any] = {
 def as_image(draw: Callable[[Axes], object], height: float) -> str:
     """Return a picture as the address of an image that contains its SVG.
 
-    Parameters
-    ----------
-    draw : callable
-        Draws on its argument, the axes.
-    height : float
-        Inches.
+    - `draw`: draws on its argument, the axes.
+    - `height`: inches.
     """
     # Optional, and imported only to draw: other commands work without it. `Figure` instead of
     # pyplot, which keeps each figure and may need a display.

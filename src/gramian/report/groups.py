@@ -32,8 +32,6 @@ class GroupErrors:
 
     Attributes
     ----------
-    column : str
-    names : list of g str
     indices : list of g ndarray
         Row indices.
     values : list of g float
@@ -73,13 +71,8 @@ def _part(answers: Predictions, index: np.ndarray) -> Predictions:
 def group_columns(table: Table, names: Sequence[str], column: str | None) -> list[str]:
     """Return the column of a report, or the first categorical columns of a model.
 
-    Parameters
-    ----------
-    table : Table
-    names : sequence of str
-        Columns of the model, the most important first.
-    column : str or None
-        Column that the user names.
+    - `names`: columns of the model, the most important first.
+    - `column`: column that the user names.
     """
     if column is None:
         model_columns = [name for name in names if name in table.names]

@@ -41,13 +41,10 @@ class Measurements:
     ----------
     names : mapping of str to str
         Names of the model, the data and the training table.
-    model : Model
-    truth : Truth
     learned_from : Truth or None
         The training table.
     groups : str or None
         Column whose values are groups, if the user names one.
-    answers : Predictions
     ends : ndarray of shape (n, 2), or None
         Ends of the intervals, if the model has intervals.
     settings : mapping

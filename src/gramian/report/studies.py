@@ -35,11 +35,7 @@ SPECTRUM_PENALTIES = np.geomspace(1e-10, 1.0, 61)
 def linear_predictions(learn: Sample, test: Sample, classes: bool) -> np.ndarray:
     """Return the test predictions of ridge regression on standardised features.
 
-    Parameters
-    ----------
-    learn, test : Sample
-    classes : bool
-        Whether targets are labels.
+    - `classes`: whether targets are labels.
     """
     kind = RidgeClassifierCV if classes else RidgeCV
     linear = make_pipeline(StandardScaler(), kind(alphas=RIDGE_ALPHAS))
@@ -60,8 +56,6 @@ class LearningCurve:
 
     Attributes
     ----------
-    landmarks : list of int
-    errors : list of float
     penalty : float
         Penalty of all fits.
     """
@@ -76,14 +70,8 @@ def learning_curve(
 ) -> LearningCurve:
     """Fit the kernel of a model again with 25, 50, ... random landmarks, and return the errors.
 
-    Parameters
-    ----------
-    part : KernelPart
-    penalty : float or None
-        If None, chosen once with the most landmarks.
-    learn, test : Sample
-    classes : bool
-        Whether targets are labels.
+    - `penalty`: if None, chosen once with the most landmarks.
+    - `classes`: whether targets are labels.
 
     Notes
     -----
@@ -167,12 +155,10 @@ def residual(
 
     Parameters
     ----------
-    part : KernelPart
     rows : RowSource of shape (n, p)
         Training rows, mapped for the kernel.
     targets : ndarray of shape (n, t)
         Numbers in the units of the target, or codes of classes.
-    penalty : float
     memory : int
         Bytes for blocks.
     """

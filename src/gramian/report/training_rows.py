@@ -38,15 +38,9 @@ def training_warning(
     the training table, or, without it, centers of the model are looked up in the table, because
     most selectors choose centers among the rows of the training.
 
-    Parameters
-    ----------
-    model : Model
-    part : KernelPart
-        Kernel model of the largest weight.
-    truth, train : Truth
-        The table, and the training table, which may be None.
-    test : Sample
-        Rows of the table.
+    - `part`: kernel model of the largest weight.
+    - `truth`, `train`: the table, and the training table, which may be None.
+    - `test`: rows of the table.
     """
     remark = training_remark(model, truth.table, truth.y)
     if remark is not None:

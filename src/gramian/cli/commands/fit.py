@@ -143,12 +143,7 @@ def _saved_anyway(
 def check_files(data: Path, options: FitOptions, outputs: Mapping[str, Path | None]) -> None:
     """Raise an error, before any work, for outputs that cannot be written or are inputs.
 
-    Parameters
-    ----------
-    data : Path
-    options : FitOptions
-    outputs : mapping of str to Path or None
-        Files by the names of their options: ``out``, ``checkpoint``, ``history``.
+    - `outputs`: files by the names of their options: ``out``, ``checkpoint``, ``history``.
     """
     held_out = None if options.validation is None else parsing.validation(options.validation)
     check_outputs(outputs, [data, held_out] if isinstance(held_out, Path) else [data])

@@ -51,9 +51,6 @@ class Outcome:
 
     Attributes
     ----------
-    prepared : Prepared
-    result : Searched
-    options : FitOptions
     scoring : Scoring
         The score that compares the fits.
     seconds : float

@@ -119,14 +119,8 @@ def command(data: Path, options: FitOptions, member: Member, rows: int) -> str:
 
     The fit learns the metric again from other draws. The penalty is per row, for all rows.
 
-    Parameters
-    ----------
-    data : Path
-    options : FitOptions
-        Options of the search, which also name the data of the fit.
-    member : Member
-    rows : int
-        Number of training rows.
+    - `options`: options of the search, which also name the data of the fit.
+    - `rows`: number of training rows.
     """
     recipe = member.recipe
     words = ["gramian", "fit", without_secrets(data), *_options_of_data(options)]

@@ -17,23 +17,13 @@ def on_cluster(
 ) -> Iterator[None]:
     """Connect to a cluster, or start local processes; do nothing without ``--dask``.
 
-    Parameters
-    ----------
-    option : str or None
-        The value of ``--dask``.
-    data : Path
-        Folder whose files are the parts of the table.
-    patience : str, optional
-        The value of ``--dask-patience``.
-    keep : bool, default=False
-        Whether ``--dask-keep`` is given.
+    - `option`: the value of ``--dask``.
+    - `data`: folder whose files are the parts of the table.
+    - `patience`: the value of ``--dask-patience``.
+    - `keep`: whether ``--dask-keep`` is given.
 
-    Raises
-    ------
-    ValueError
-        If the value is not valid, the data are not a folder, or Dask is not installed.
-    ConnectionError
-        If no scheduler answers.
+    Raise ValueError if the value is not valid, the data are not a folder, or Dask is not
+    installed, and ConnectionError if no scheduler answers.
     """
     if option is None:
         if patience is not None or keep:

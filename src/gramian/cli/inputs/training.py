@@ -44,8 +44,6 @@ class Training:
 
     Attributes
     ----------
-    source : TrainingTable of n rows
-    classification : bool
     keep : ndarray of bool of shape (n,), or None
         Rows that are not held out; None if no row is.
     validation_table : TrainingTable or None
@@ -173,11 +171,8 @@ class Prepared:
 
     Attributes
     ----------
-    training : Training
-    data : TrainingData
     settings : FitSettings
         Settings of the fit after encoding and splitting.
-    held_out : RowSource or None
     calibration : TrainingData or None
         Held-out rows for the calibration of intervals.
     """

@@ -30,10 +30,7 @@ COMMAND_EXAMPLES = {
 def hide_rare_options(program: Any) -> None:
     """Show only common options in the help of each command.
 
-    Parameters
-    ----------
-    program : Group
-        Typer's command of the program, whose commands are changed in place.
+    - `program`: typer's command of the program, whose commands are changed in place.
     """
     for name, command in program.commands.items():
         common = COMMON_OPTIONS.get(name)

@@ -101,19 +101,10 @@ def split_list(text: str) -> list[str]:
 def column_names(texts: Sequence[str] | None, known: Sequence[str]) -> tuple[str, ...] | None:
     """Return the columns that an option names; None if it was not given.
 
-    Parameters
-    ----------
-    texts : sequence of str or None
-        Each is the name of a column, ``@FILE`` with a name a line, or a list with commas.
-    known : sequence of str
-        Names of the table.
+    - `texts`: each is the name of a column, ``@FILE`` with a name a line, or a list with commas.
+    - `known`: names of the table.
 
-    Raises
-    ------
-    ValueError
-        If a column is named twice.
-    OSError
-        If there is no such file.
+    Raise ValueError if a column is named twice, and OSError if there is no such file.
     """
     if texts is None:
         return None

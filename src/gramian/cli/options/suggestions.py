@@ -42,12 +42,8 @@ FOREIGN_OPTIONS = {
 def misspelt(error: Exception, context: Context) -> str | None:
     """Return a message on an unknown option or command; None for other errors.
 
-    Parameters
-    ----------
-    error : Exception
-        Error of typer.
-    context : Context
-        Context of the command, or of the program for an unknown command.
+    - `error`: error of typer.
+    - `context`: context of the command, or of the program for an unknown command.
     """
     option = getattr(error, "option_name", None)
     if option is not None:

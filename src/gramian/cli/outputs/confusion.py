@@ -17,13 +17,7 @@ MOST_CLASSES = 20
 
 @dataclass(frozen=True)
 class Confusion:
-    """Table of counts with a row for each true and a column for each predicted class.
-
-    Attributes
-    ----------
-    labels : list of labels
-    matrix : list of lists of int
-    """
+    """Table of counts with a row for each true and a column for each predicted class."""
 
     labels: list[Any]
     matrix: list[list[int]]

@@ -14,14 +14,9 @@ def check_outputs(
 ) -> None:
     """Raise ValueError for outputs that cannot be written, are inputs, or are equal.
 
-    Parameters
-    ----------
-    outputs : mapping of str to Path or None
-        Files by the names of their options.
-    inputs : sequence of Path
-        Files and directories that the command reads.
-    folder : bool, default=False
-        Whether outputs are folders of files.
+    - `outputs`: files by the names of their options.
+    - `inputs`: files and directories that the command reads.
+    - `folder`: whether outputs are folders of files.
     """
     names_by_path: dict[Path, str] = {}
     for name, path in outputs.items():

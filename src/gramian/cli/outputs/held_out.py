@@ -47,7 +47,6 @@ def held_out_errors(
         None for a regression.
     constant : number or label
         The mean of the training targets, or their largest class.
-    metric : str
     probabilities : Probabilities, optional
         Map from the decision values of a classifier to probabilities.
     """

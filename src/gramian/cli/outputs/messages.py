@@ -127,10 +127,7 @@ def messages_on_stderr(remarks: bool = True) -> Iterator[None]:
 
     Warnings for developers, such as deprecation warnings, are left out.
 
-    Parameters
-    ----------
-    remarks : bool, default=True
-        Whether to write remarks, too.
+    - `remarks`: whether to write remarks, too.
     """
     logger, log = logging.getLogger("gramian"), _Log(0 if remarks else logging.WARNING)
     level = logger.level

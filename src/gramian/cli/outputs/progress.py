@@ -12,12 +12,8 @@ from .messages import message
 def command_progress(total: float, every_seconds: float = LINE_INTERVAL_SECONDS) -> Progress:
     """Return the progress of a fit, or of a search, on stderr.
 
-    Parameters
-    ----------
-    total : float
-        Upper limit of the iterations, or the time limit of a search in seconds.
-    every_seconds : float
-        Seconds between two lines, where stderr is no terminal.
+    - `total`: upper limit of the iterations, or the time limit of a search in seconds.
+    - `every_seconds`: seconds between two lines, where stderr is no terminal.
     """
     # A bar overwrites its line, which a log file would collect as thousands of lines.
     write = None if sys.stderr.isatty() else _write_line

@@ -141,7 +141,6 @@ class _Squares:
     factor : Array of shape (k, k)
         R⁻¹, by columns, because products are faster than solves (by half for 300 columns); on a
         device R.
-    at_once : int
     """
 
     factor: Float[Array, "k k"]
