@@ -62,16 +62,12 @@ class Engine(ABC):
 
     def device_bytes(self) -> int | None:
         """Return the bytes of its device that calls may use; None on the host."""
-        if self.on_host:
-            return None
-        return device_bytes(self.device)
+        return None if self.on_host else device_bytes(self.device)
 
     def free_bytes(self) -> int | None:
         """Return the free bytes among `device_bytes`; None on the host."""
-        most_bytes = self.device_bytes()
-        if most_bytes is None or self.on_host:
-            return None
-        return min(most_bytes, free_device_bytes(self.device))
+        most_bytes = None if self.on_host else self.device_bytes()
+        return None if most_bytes is None else min(most_bytes, free_device_bytes(self.device))
 
     @property
     def largest_block(self) -> int:

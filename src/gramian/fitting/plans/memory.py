@@ -104,22 +104,19 @@ def divide_memory(limit: int | None, solver: Solver[Any, Any], size: FitSize) ->
     ValueError
         If factors and vectors leave too little memory; the message says what would fit.
     """
-    if limit is None:
-        limit = machine_memory()
-        allowed = f"this process may use {readable_bytes(limit)}"
-    else:
-        allowed = f"{{memory_limit}} is {readable_bytes(limit)}"
+    memory = machine_memory() if limit is None else limit
     least_bytes, points = least_blocks(size), size.m * size.d * size.itemsize
     # First with the centers in memory; then, if they take more than the blocks, in a file.
     for mapped in (False, True):
         dense = dense_bytes(solver, size, mapped)
-        blocks = int(max(least_bytes, min(BLOCK_BYTES, (limit - dense) // 2)))
-        if dense + least_bytes <= limit and (points > blocks or not mapped):
+        blocks = int(max(least_bytes, min(BLOCK_BYTES, (memory - dense) // 2)))
+        if dense + least_bytes <= memory and (points > blocks or not mapped):
             return dense, blocks
     count = f"{size.n:,} rows" if size.full else f"{size.m:,} landmarks"
+    allowed = "this process may use" if limit is None else "{memory_limit} is"
     raise TextError(
-        f"{count} need {readable_bytes(dense + least_bytes)}, but {allowed}; "
-        f"{_what_fits(limit - least_bytes, solver, size)}"
+        f"{count} need {readable_bytes(dense + least_bytes)}, but {allowed} "
+        f"{readable_bytes(memory)}; {_what_fits(memory - least_bytes, solver, size)}"
     )
 
 
