@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeGuard, TypeVar
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import Any, TypeGuard, TypeVar, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -41,14 +41,14 @@ def check_names(
     estimator: type[BaseEstimator], names: Iterable[str], error: type[Exception]
 ) -> None:
     """Raise an error for a parameter of another library, and name the parameter of gramian."""
-    parameters = _parameters_of(estimator)
+    parameters = _parameters_of(cast("Hashable", estimator))
     for name in names:
         if name not in parameters and (hint := meant_by(name, parameters)):
             raise error(f"{estimator.__name__} has no parameter {name!r}{hint}")
 
 
 @functools.cache
-def _parameters_of(estimator: type[BaseEstimator]) -> list[str]:
+def _parameters_of(estimator: Any) -> list[str]:
     # scikit-learn reads the signature again at each call, a twentieth of a fit of a hundred rows.
     names: list[str] = estimator._get_param_names()
     return names

@@ -19,6 +19,8 @@ from ...problems import Problem
 from ..base import Callback, Solver
 from .state import PREDICTION_ERROR, RESIDUAL_KEY, State, StopReason, move_state
 
+logger = logging.getLogger("gramian")
+
 Row = dict[str, int | float]
 Stop = Callable[[Sequence[Row]], StopReason | None]
 """Function that maps the history so far to the reason to stop, or None."""
@@ -73,9 +75,6 @@ def patience(metric: str, rounds: int = 5) -> Stop:
         return "no_progress" if len(values) - 1 - values.index(min(values)) >= rounds else None
 
     return rule
-
-
-logger = logging.getLogger("gramian")
 
 
 @dataclass(frozen=True)
