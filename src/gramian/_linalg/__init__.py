@@ -30,32 +30,3 @@ from .dense import (
 from .refined import solve_refined
 from .spectrum import extremes_of_lanczos
 from .sums import multiply_in_blocks
-
-__all__ = [
-    "FLOAT64_EPS",
-    "NotPositiveDefinite",
-    "add_outer_",
-    "by_columns",
-    "cholesky_",
-    "eigenpairs",
-    "eigenvalues",
-    "extremes_of_lanczos",
-    "flush_tiny_",
-    "inverse_diagonal_",
-    "invert_triangle_",
-    "is_on_device",
-    "mirror_lower_",
-    "mirror_upper_",
-    "multiply_in_blocks",
-    "pivoted_cholesky_",
-    "prepare_",
-    "require_finite",
-    "solve_cholesky",
-    "solve_refined",
-    "solve_triangular",
-    "stacked_triangle",
-    "times_transpose_",
-    "times_triangle_",
-    "times_triangular",
-    "top_eigenpairs",
-]

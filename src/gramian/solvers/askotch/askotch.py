@@ -14,15 +14,13 @@ from ...problems import FullProblem
 from ..base import Solver, solvers
 from ..cost import ProblemSize, StoresEntries
 from ..loop.state import State, check_residual, draw_seed
-from .block_rules import FixedBlocks, FreshBlocks
+from .block_rules import BLOCK_RULES
 from .blocks import BLOCK_SOLVERS, CURVATURE_PROBES, EXACT_ROWS, BlockRule, Blocks
 from .progress import Progress
 from .state import ASkotchState
 
 LEAST_BLOCK = 1000
 """Least rows of an automatic block: products of fewer rows do not saturate the engine."""
-
-BLOCK_RULES: dict[str, type[BlockRule]] = {"fresh": FreshBlocks, "fixed": FixedBlocks}
 
 
 @solvers.register("askotch")
@@ -133,9 +131,8 @@ class ASkotch(StoresEntries, Solver[FullProblem, ASkotchState]):
         B = rule.draw(s.iteration, s.smoothness)  # sample b; P_b <- Nystrom; L_b <- get_L
         g = rule.blocks.gradient(B.index, w)  # g_b <- K_bn w + lambda w_b - y_b
         d = (B.P @ g) / B.L  # v_b <- (P_b + rho_b I)^-1 g_b; d is v_b / L_b
-        x = xp.add_at(
-            xp.copy(w), xp.to_device(B.index, d.device), d, alpha=-1
-        )  # x_b <- w_b - v_b / L_b
+        # x_b <- w_b - v_b / L_b
+        x = xp.add_at(xp.copy(w), xp.to_device(B.index, d.device), d, alpha=-1)
         curvature = progress.mean_curvature(s, B)
         auto = self.convexity == "auto"
         mu = max(curvature, s.convexity) if auto else float(self.convexity)
@@ -207,8 +204,7 @@ class ASkotch(StoresEntries, Solver[FullProblem, ASkotchState]):
 
     def operations(self, size: ProblemSize, iterations: int) -> float:
         b = self.block_rows(size.n)
-        # The products with entries are counted by `evaluations`, so that only factorisations
-        # remain.
+        # `evaluations` counts the products with entries, so that only factorisations remain.
         per_block = b**3 / 3 if self.solver_for(b) == "exact" else 4.0 * b * b * self.rank
         return iterations * self.iterations_per_pass(size.n) * per_block
 

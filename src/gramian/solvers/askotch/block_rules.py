@@ -142,3 +142,6 @@ class FreshBlocks(BlockRule):
         alpha = 1 / (1 + gamma * nu)
         V = xp.add_at(xp.lerp(Y, V, beta), xp.to_device(B.index, d.device), d, alpha=-gamma)
         return xp.lerp(W, V, alpha), V
+
+
+BLOCK_RULES: dict[str, type[BlockRule]] = {"fresh": FreshBlocks, "fixed": FixedBlocks}
