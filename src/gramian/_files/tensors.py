@@ -53,12 +53,8 @@ class DamagedFile(ValueError):
 class Contents:
     """Contents of a file of tensors.
 
-    Attributes
-    ----------
-    metadata : dict of str to str
-        Without the digest.
-    digest : str or None
-        None in old files without a digest.
+    - `metadata`: without the digest.
+    - `digest`: None in old files without a digest.
     """
 
     metadata: dict[str, str]

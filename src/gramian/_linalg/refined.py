@@ -32,12 +32,9 @@ NEGLIGIBLE_ENTRY = 1e-15
 class HalfFactor:
     """Cholesky factor R in float32 of A / unit: R'R = A / unit.
 
-    Attributes
-    ----------
-    R : Array of shape (m, m)
-        The upper triangle is the factor, stored by columns; the lower one is not used.
-    unit : float
-        The power of two just above the largest diagonal entry of A: dividing by it does not round.
+    - `R`: the upper triangle is the factor, stored by columns; the lower one is not used.
+    - `unit`: the power of two just above the largest diagonal entry of A: dividing by it does not
+      round.
     """
 
     R: Float[Array, "m m"]

@@ -41,13 +41,9 @@ COMPUTATION_PANEL = "Computation"
 class Parameter:
     """Option of the command line that sets a parameter.
 
-    Attributes
-    ----------
-    panel : str
-        Heading of `gramian fit --help` under which the option is listed.
-    kind : type, default=str
-        ``int``, ``float`` or ``bool``; ``str`` for values with a syntax of their own, which
-        `gramian.cli.options.parsing` reads.
+    - `panel`: heading of `gramian fit --help` under which the option is listed.
+    - `kind`: ``int``, ``float`` or ``bool``; ``str`` for values with a syntax of their own, which
+      `gramian.cli.options.parsing` reads.
     """
 
     name: str

@@ -39,14 +39,9 @@ KEY_WITHIN_BYTES = 1 << 12
 class Saved:
     """The contents of a checkpoint.
 
-    Attributes
-    ----------
-    about : dict of str to str
-        Description by the caller.
-    version : int
-        The format of the file.
-    best : State or None
-        The coefficients with the smallest error on held-out rows, if it was measured.
+    - `about`: description by the caller.
+    - `version`: the format of the file.
+    - `best`: the coefficients with the smallest error on held-out rows, if it was measured.
     """
 
     state: State

@@ -146,12 +146,8 @@ class TreeCells(Cells):
 class _Descent:
     """Descent of some rows through a tree, all together, one level in each step.
 
-    Attributes
-    ----------
-    weights, slopes : bool
-        Whether to compute weights and slopes.
-    limit : float
-        Largest number of pairs of rows and cells.
+    - `weights`, `slopes`: whether to compute weights and slopes.
+    - `limit`: largest number of pairs of rows and cells.
     """
 
     cells: TreeCells

@@ -23,12 +23,8 @@ LEAST_GROUP_ROWS = 2
 class GroupColumn:
     """The features that name the group of a row.
 
-    Attributes
-    ----------
-    name : str
-        Name of the column, as given by the user.
-    features : tuple of k int
-        Indices of the features; several for a category with a feature for each level.
+    - `name`: name of the column, as given by the user.
+    - `features`: indices of the features; several for a category with a feature for each level.
     """
 
     name: str

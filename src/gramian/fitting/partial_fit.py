@@ -29,10 +29,7 @@ from .settings.settings import FitSettings
 class MoreRows(SquaredError):
     """Fit of new rows by squared errors, with the kernel and the centers of the first call.
 
-    Attributes
-    ----------
-    earlier : Fitted or None
-        The fit so far; None in the first call.
+    - `earlier`: the fit so far; None in the first call.
     """
 
     earlier: Fitted | None

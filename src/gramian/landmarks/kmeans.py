@@ -197,18 +197,11 @@ def lloyd(rows: RowSource, centers: Float[Array, "m d"], iterations: int) -> Clu
 class Assignment:
     """Assignment of each row to its nearest center.
 
-    Attributes
-    ----------
-    sizes : Array of shape (m,)
-        Number of rows of each center.
-    sums : Array of shape (m, d)
-        Sums of these rows, in float64.
-    inertia : float
-        Sum of the squared distances.
-    farthest : Array of shape (k,)
-        The largest squared distances, at most m, decreasing.
-    where : Array of shape (k,)
-        Indices of the `farthest` rows.
+    - `sizes`: number of rows of each center.
+    - `sums`: sums of these rows, in float64.
+    - `inertia`: sum of the squared distances.
+    - `farthest`: the largest squared distances, at most m, decreasing.
+    - `where`: indices of the `farthest` rows.
     """
 
     sizes: Int[Array, " m"]
@@ -247,15 +240,10 @@ def assign(rows: RowSource, centers: Float[Array, "m d"]) -> Assignment:
 class _Nearest(BlockReduction[Assignment]):
     """Reduction that assigns the rows of each block to the nearest centers.
 
-    Attributes
-    ----------
-    origin : Array of shape (d,)
-        A point between the centers, subtracted to avoid cancellation; zero for sparse rows, which
-        cannot be shifted.
-    z : Array of shape (m, d)
-        Centers minus the origin, in the dtype of the rows.
-    half : Array of shape (m,)
-        Half of the squared norms of `z`.
+    - `origin`: a point between the centers, subtracted to avoid cancellation; zero for sparse
+      rows, which cannot be shifted.
+    - `z`: centers minus the origin, in the dtype of the rows.
+    - `half`: half of the squared norms of `z`.
     """
 
     origin: Float[Array, " d"]

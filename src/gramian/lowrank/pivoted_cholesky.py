@@ -25,17 +25,11 @@ Watch = Callable[[slice, Array, Array], None]
 class PartialCholesky:
     """Factor F with F F' = K_nS K_SS⁻¹ K_Sn, the Nystrom approximation of the pivots S.
 
-    Attributes
-    ----------
-    factor : Array of shape (n, k), by columns
-        Float64, on the device of K, like `residual`; pivots are on the host. Row ``pivots[j]`` is
-        zero after column j.
-    pivots : Array of shape (k,)
-        Distinct row indices S, in the order of the columns.
-    residual : Array of shape (n,)
-        Diagonal of K - F F', at least zero.
-    trace : float
-        Trace of K.
+    - `factor`: float64, on the device of K, like `residual`; pivots are on the host. Row
+      ``pivots[j]`` is zero after column j.
+    - `pivots`: distinct row indices S, in the order of the columns.
+    - `residual`: diagonal of K - F F', at least zero.
+    - `trace`: trace of K.
     """
 
     factor: Float[Array, "n k"]

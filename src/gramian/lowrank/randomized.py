@@ -14,12 +14,10 @@ from .._arrays import Array, Float, RandomStream
 class RandomizedNystrom:
     """Factor F with F F' approximately H, and F F' <= H up to the shift.
 
-    Attributes
-    ----------
-    factor : Array of shape (p, r)
-        F = U sqrt(Lambda): orthogonal columns, the longest first, in the dtype of the products.
-    values : Array of shape (r,)
-        Lambda, the squared lengths of the columns, float64: eigenvalues of the approximation.
+    - `factor`: F = U sqrt(Lambda): orthogonal columns, the longest first, in the dtype of the
+      products.
+    - `values`: lambda, the squared lengths of the columns, float64: eigenvalues of the
+      approximation.
     """
 
     factor: Float[Array, "p r"]

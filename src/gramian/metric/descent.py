@@ -53,15 +53,10 @@ ADAM_EPSILON = 1e-8
 class DescentState:
     """State of the gradient descent: number of steps, parameters and error.
 
-    Attributes
-    ----------
-    error : float
-        Mean squared error on the held-out rows, in variances of the targets, of a fit to all other
-        rows.
-    scales : Array of shape (d,)
-        Factors of the features: the fitted kernel has lengthscale 1 after this scaling.
-    landmarks : Array of shape (m, d)
-        Positions of the landmarks, in the units of the features.
+    - `error`: mean squared error on the held-out rows, in variances of the targets, of a fit to
+      all other rows.
+    - `scales`: factors of the features: the fitted kernel has lengthscale 1 after this scaling.
+    - `landmarks`: positions of the landmarks, in the units of the features.
     """
 
     steps: int
@@ -238,12 +233,8 @@ class LengthscaleDescent(SampledMetric):
 class _Adam:
     """Optimiser: Kingma & Ba, *Adam*, 2015, algorithm 1.
 
-    Attributes
-    ----------
-    parameters : list of ndarray
-        Updated in place by each step.
-    first, second : list of ndarray
-        Running means of the gradients and of their squares.
+    - `parameters`: updated in place by each step.
+    - `first`, `second`: running means of the gradients and of their squares.
     """
 
     parameters: list[np.ndarray]

@@ -58,14 +58,9 @@ class Rows:
 class Parameters:
     """Hyperparameters of a Nystrom fit, or gradients with respect to them.
 
-    Attributes
-    ----------
-    log_scales : ndarray of shape (d,)
-        Logarithms of the factors of the features, which are inverse lengthscales.
-    log_penalty : ndarray of shape ()
-        Logarithm of the penalty.
-    Z : ndarray of shape (m, d)
-        Landmarks, in the units of the rows.
+    - `log_scales`: logarithms of the factors of the features, which are inverse lengthscales.
+    - `log_penalty`: logarithm of the penalty.
+    - `Z`: landmarks, in the units of the rows.
     """
 
     log_scales: Float[np.ndarray, " d"]
@@ -81,12 +76,8 @@ class Parameters:
 class NystromFit:
     """Nystrom estimator of some rows, with the factors of its objectives.
 
-    Attributes
-    ----------
-    kernel : Kernel
-        A kernel, whose lengthscale is not used: see `entries`.
-    whitened : ndarray of shape (m, t)
-        (B B')⁻¹ A W^(1/2) Y.
+    - `kernel`: a kernel, whose lengthscale is not used: see `entries`.
+    - `whitened`: (B B')⁻¹ A W^(1/2) Y.
     """
 
     kernel: Kernel

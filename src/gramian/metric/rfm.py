@@ -54,13 +54,9 @@ ROUND_GAIN = 0.99
 class RoundFit:
     """Metric of a round, and the best fit with it.
 
-    Attributes
-    ----------
-    map : LinearMap or None
-        Map of the rows; None before the first round.
-    gradients : Array of shape (d, d), or None
-        The matrix M whose power is the map, with a largest diagonal entry of 1; None before the
-        first round.
+    - `map`: map of the rows; None before the first round.
+    - `gradients`: the matrix M whose power is the map, with a largest diagonal entry of 1; None
+      before the first round.
     """
 
     map: LinearMap | None

@@ -24,12 +24,8 @@ PATH_RANK = 1000
 class Stage:
     """Iterates of all penalties after some iterations.
 
-    Attributes
-    ----------
-    coef : Array of shape (p, n, t)
-        Coefficients in float64.
-    residual : Array of shape (p,)
-        Recursive residual relative to the right-hand side, largest over the targets.
+    - `coef`: coefficients in float64.
+    - `residual`: recursive residual relative to the right-hand side, largest over the targets.
     """
 
     iteration: int
@@ -48,10 +44,7 @@ class Inverse(Protocol):
 class SharedFactor:
     """Preconditioners of several penalties with a common F, applied by two products with F.
 
-    Attributes
-    ----------
-    inverses : sequence of LowRankInverse
-        One per penalty.
+    - `inverses`: one per penalty.
     """
 
     inverses: tuple[LowRankInverse, ...]

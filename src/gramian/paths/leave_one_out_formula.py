@@ -21,18 +21,12 @@ SHIFT_NUMBERS = 1 << 20
 class Spectrum:
     r"""Eigendecomposition of a kernel matrix, from which leave-one-out errors are computed.
 
-    Attributes
-    ----------
-    values : Array of shape (r,)
-        Eigenvalues of :math:`W^{1/2} K W^{1/2}`, or of its Nystrom approximation.
-    full : bool
-        Whether r = n: the vectors then span the whole space.
-    dual : Array of shape (m, r), or None
-        For landmarks: the dual vectors of the first m rows, :math:`R^{-\top} e_c` for the factor
-        :math:`R^\top R = K_{mm}`, in the basis of eigenvectors. Their inner product with the
-        coefficients of the features is the coefficient of center c.
-    dual_rest : Array of shape (m,), or None
-        Squared norms of these vectors in the complement of the eigenvectors.
+    - `values`: eigenvalues of :math:`W^{1/2} K W^{1/2}`, or of its Nystrom approximation.
+    - `full`: whether r = n: the vectors then span the whole space.
+    - `dual`: for landmarks: the dual vectors of the first m rows, :math:`R^{-\top} e_c` for the
+      factor :math:`R^\top R = K_{mm}`, in the basis of eigenvectors. Their inner product with the
+      coefficients of the features is the coefficient of center c.
+    - `dual_rest`: squared norms of these vectors in the complement of the eigenvectors.
     """
 
     values: Float[Array, " r"]

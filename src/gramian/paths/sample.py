@@ -31,12 +31,8 @@ LARGEST_LOSS_RATIO = 1.5
 class Sample:
     """Training rows, in random order, and held-out rows, both in memory.
 
-    Attributes
-    ----------
-    Y : Array of shape (n, t)
-        Targets, or codes of classes, centered about zero.
-    weights, held_weights : Array of shape (n,), (v,), or None
-        Positive; ones if None.
+    - `Y`: targets, or codes of classes, centered about zero.
+    - `weights`, `held_weights`: positive; ones if None.
     """
 
     X: Float[Array, "n d"]
@@ -80,20 +76,12 @@ def squared_loss(
 class SampleFit:
     """Fit of a kernel to a sample at the best of several penalties.
 
-    Attributes
-    ----------
-    loss : float
-        Mean squared error on the held-out rows.
-    kernel : Kernel
-        Kernel with a numeric lengthscale.
-    coef : Array of shape (m, t)
-        Coefficients in float64.
-    losses : tuple of (penalty, loss)
-        All penalties that were tried, with their losses.
-    total : float
-        Sum N of the weights; N times the penalty is added to the diagonal of K.
-    values : Array of shape (v, t)
-        Predictions of the held-out rows, in float64.
+    - `loss`: mean squared error on the held-out rows.
+    - `kernel`: kernel with a numeric lengthscale.
+    - `coef`: coefficients in float64.
+    - `losses`: all penalties that were tried, with their losses.
+    - `total`: sum N of the weights; N times the penalty is added to the diagonal of K.
+    - `values`: predictions of the held-out rows, in float64.
     """
 
     loss: float

@@ -52,15 +52,10 @@ COLUMNS_AT_ONCE = 256
 class Root:
     """Factor R = (T, S) with R'R = K_mm, rows and columns in the order of the pivots.
 
-    Attributes
-    ----------
-    T : Array of shape (q, q)
-        Upper triangular, by columns; entries below the diagonal are arbitrary.
-    S : Array of shape (q, m - q)
-        The rest of R, by columns. The last m - q landmarks are combinations of the first q, to
-        rounding.
-    order : Array of shape (m,), or None
-        Indices of the landmarks in pivot order; None if q = m and the given order stays.
+    - `T`: upper triangular, by columns; entries below the diagonal are arbitrary.
+    - `S`: the rest of R, by columns. The last m - q landmarks are combinations of the first q, to
+      rounding.
+    - `order`: indices of the landmarks in pivot order; None if q = m and the given order stays.
     """
 
     T: Float[Array, "q q"]

@@ -113,12 +113,8 @@ class BlockCholesky:
     its norm, like float32 products of K, so that float32 is accurate wherever they are
     (`FullProblem.needs_float64`).
 
-    Attributes
-    ----------
-    index : tuple of Array of shape (s,)
-        Rows of each block, on the host; each row belongs to one block.
-    factors : tuple of Array of shape (s, s), by columns
-        R with R'R = K_i + ridge_i; entries below the diagonal are arbitrary.
+    - `index`: rows of each block, on the host; each row belongs to one block.
+    - `factors`: R with R'R = K_i + ridge_i; entries below the diagonal are arbitrary.
     """
 
     index: tuple[Int[Array, " _"], ...]

@@ -25,12 +25,8 @@ class BlockLowRank:
     so that blocks are solved once for each half, and V replaces F. This stays positive definite
     after any rounding of R and V.
 
-    Attributes
-    ----------
-    blocks : BlockCholesky
-        Inverse of D.
-    low : LowRankInverse
-        Inverse of I + V V'.
+    - `blocks`: inverse of D.
+    - `low`: inverse of I + V V'.
     """
 
     blocks: BlockCholesky

@@ -82,10 +82,7 @@ class LowRankInverse:
 class InverseOfEach:
     """Inverses with a common F, and a ridge for each of several columns.
 
-    Attributes
-    ----------
-    parts : tuple of (Array of shape (k,), LowRankInverse)
-        Column numbers, and the inverse for these columns.
+    - `parts`: column numbers, and the inverse for these columns.
     """
 
     parts: tuple[tuple[Int[Array, " _"], LowRankInverse], ...]

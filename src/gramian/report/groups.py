@@ -30,12 +30,8 @@ OTHER_GROUPS, GAP_GROUP = "others", "missing"
 class GroupErrors:
     """Errors of g groups of a column, the largest group first.
 
-    Attributes
-    ----------
-    indices : list of g ndarray
-        Row indices.
-    values : list of g float
-        The main metric of each group.
+    - `indices`: row indices.
+    - `values`: the main metric of each group.
     """
 
     column: str

@@ -54,10 +54,7 @@ def error_of(y: np.ndarray, predicted: np.ndarray, classes: bool) -> float:
 class LearningCurve:
     """Errors on test rows by the number of landmarks.
 
-    Attributes
-    ----------
-    penalty : float
-        Penalty of all fits.
+    - `penalty`: penalty of all fits.
     """
 
     landmarks: list[int]

@@ -49,12 +49,8 @@ from .fit import check_files, check_metric, write_history
 class Outcome:
     """A search on a table, with its data and its result.
 
-    Attributes
-    ----------
-    scoring : Scoring
-        The score that compares the fits.
-    seconds : float
-        Time since the table was opened.
+    - `scoring`: the score that compares the fits.
+    - `seconds`: time since the table was opened.
     """
 
     prepared: Prepared

@@ -169,12 +169,8 @@ class Training:
 class Prepared:
     """Encoded training data and held-out rows of a fit.
 
-    Attributes
-    ----------
-    settings : FitSettings
-        Settings of the fit after encoding and splitting.
-    calibration : TrainingData or None
-        Held-out rows for the calibration of intervals.
+    - `settings`: settings of the fit after encoding and splitting.
+    - `calibration`: held-out rows for the calibration of intervals.
     """
 
     training: Training

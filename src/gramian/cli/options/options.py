@@ -162,12 +162,8 @@ def one_or_several(names: str | Sequence[str]) -> Any:
 class FitOptions(ReadingOptions):
     """Options of `gramian fit` and `gramian plan`.
 
-    Attributes
-    ----------
-    parameters : mapping of str to Any
-        Given parameters of the fit by name, with the values of their options.
-    given_names : frozenset of str
-        Names of the given parameters of the command; not an option.
+    - `parameters`: given parameters of the fit by name, with the values of their options.
+    - `given_names`: names of the given parameters of the command; not an option.
     """
 
     target: Target

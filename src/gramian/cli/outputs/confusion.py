@@ -39,10 +39,7 @@ class Confusion:
 class LargestConfusions:
     """The most frequent mistakes, for too many classes for a table.
 
-    Attributes
-    ----------
-    mistakes : list of (true, predicted, rows)
-        The most frequent first.
+    - `mistakes`: the most frequent first.
     """
 
     mistakes: list[tuple[Any, Any, int]]

@@ -26,12 +26,8 @@ SET, BETWEEN = "set", "|"
 class Calibration:
     """Options of the calibration of intervals.
 
-    Attributes
-    ----------
-    method : str or None
-        Name of a conformal method; None for no intervals.
-    groups : str or None
-        Column whose values are groups.
+    - `method`: name of a conformal method; None for no intervals.
+    - `groups`: column whose values are groups.
     """
 
     method: str | None = None

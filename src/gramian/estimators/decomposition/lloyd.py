@@ -15,12 +15,8 @@ from .block_statistics import squared_distances
 class Lloyd:
     """Result of Lloyd's algorithm on features.
 
-    Attributes
-    ----------
-    labels : Array of shape (n,)
-        Index of the nearest center.
-    inertia : float
-        Weighted sum of the squared distances from the nearest centers.
+    - `labels`: index of the nearest center.
+    - `inertia`: weighted sum of the squared distances from the nearest centers.
     """
 
     centers: Float[Array, "k s"]
@@ -104,10 +100,7 @@ class _Clusters:
 class _Nearest(BlockReduction[_Clusters]):
     """Reduction that assigns each row to the nearest center, and sums the rows of each cluster.
 
-    Attributes
-    ----------
-    labels : bool, default=False
-        Whether to keep the labels, whose memory grows with the rows.
+    - `labels`: whether to keep the labels, whose memory grows with the rows.
     """
 
     map: FeatureMap

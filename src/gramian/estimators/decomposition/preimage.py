@@ -20,12 +20,8 @@ class PreImage:
     regression with the codes of the landmarks as centers, in one pass over blocks of rows. With all
     rows as landmarks it is exact.
 
-    Attributes
-    ----------
-    features : NystromMap
-        The map h.
-    weights : Array of shape (s, d)
-        The matrix W.
+    - `features`: the map h.
+    - `weights`: the matrix W.
     """
 
     features: NystromMap

@@ -23,12 +23,8 @@ from ...scoring.table import Metric, task_of
 class HeldOutLoss:
     """Loss of held-out rows: the distance of a metric from its best value.
 
-    Attributes
-    ----------
-    best : float
-        Value of the metric for right predictions.
-    classes : tuple of labels
-        Empty for a regression.
+    - `best`: value of the metric for right predictions.
+    - `classes`: empty for a regression.
     """
 
     metric: Metric
@@ -90,12 +86,8 @@ class HeldOutLoss:
 class Scoring:
     """A score for users, and the loss by which a search compares fits; less loss is a higher score.
 
-    Attributes
-    ----------
-    name : str
-        Name of the metric; empty for the negative mean squared error.
-    loss : HeldOutLoss or None
-        None if the mean squared error decides.
+    - `name`: name of the metric; empty for the negative mean squared error.
+    - `loss`: None if the mean squared error decides.
     """
 
     name: str = ""

@@ -47,12 +47,8 @@ Told = tuple[SolvedCell, str | None]
 class CellProblems:
     """The full problems of all cells, with the same kernel and ridge.
 
-    Attributes
-    ----------
-    prepared : Prepared
-        The prepared fit, with all rows.
-    workers : int, default=1
-        Cells that are solved at once.
+    - `prepared`: the prepared fit, with all rows.
+    - `workers`: cells that are solved at once.
     """
 
     prepared: Prepared

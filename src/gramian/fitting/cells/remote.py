@@ -32,14 +32,9 @@ from .solver import CellSolver, CellTask, SolvedCell
 class Members:
     """Function that returns the rows of a block by cell, and can be sent to workers.
 
-    Attributes
-    ----------
-    seed : int
-        Seed of random cells.
-    copied : mapping of int to int
-        For each cell without rows, the cell whose rows it copies.
-    only : int, optional
-        The only requested cell; all cells if None.
+    - `seed`: seed of random cells.
+    - `copied`: for each cell without rows, the cell whose rows it copies.
+    - `only`: the only requested cell; all cells if None.
     """
 
     cells: Cells
@@ -79,10 +74,7 @@ class CellRowsThere(CellRows):
 
     The rows of a cell arrive with the solution of the cell, as its centers.
 
-    Attributes
-    ----------
-    kept_rows : mapping of int to Array
-        Index of the rows to keep, for cells that could not be divided.
+    - `kept_rows`: index of the rows to keep, for cells that could not be divided.
     """
 
     members: Members
@@ -160,10 +152,7 @@ class _Fetched:
 class _Solved:
     """Solver of a cell on the worker that has its rows.
 
-    Attributes
-    ----------
-    until : float
-        The time of day at which the fit must end, because machines share no other clock.
+    - `until`: the time of day at which the fit must end, because machines share no other clock.
     """
 
     solver: CellSolver

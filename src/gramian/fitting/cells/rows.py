@@ -21,12 +21,8 @@ SAMPLE_ROWS, SAMPLE_OF_A_CELL = 100_000, 50
 class CellRows:
     """Rows of all cells; a row in a band of two cells occurs twice.
 
-    Attributes
-    ----------
-    starts : Array of shape (c + 1,)
-        Cell i has the rows ``starts[i]`` to ``starts[i + 1] - 1`` of X.
-    numbers : Array of shape (m,)
-        Indices of these rows in the training data; empty for remote rows.
+    - `starts`: cell i has the rows ``starts[i]`` to ``starts[i + 1] - 1`` of X.
+    - `numbers`: indices of these rows in the training data; empty for remote rows.
     """
 
     cells: Cells
@@ -123,12 +119,8 @@ def _divide_rows(
 class _Routed:
     """Iterable of blocks with the positions of the rows of each cell, the same in each pass.
 
-    Attributes
-    ----------
-    seed : int
-        Seed of random cells.
-    size : int
-        Rows of a block.
+    - `seed`: seed of random cells.
+    - `size`: rows of a block.
     """
 
     cells: Cells

@@ -33,14 +33,9 @@ LARGER, TRIES = 10.0, 4
 class SolvedCell:
     """Solution of a cell: coefficients, iterations, residual and reason of the end.
 
-    Attributes
-    ----------
-    coef : Array of shape (k, t)
-        Coefficients in float64.
-    shift : float
-        The requested ridge, or a larger one.
-    residual : float or None
-        Relative residual; None if the solver does not measure it.
+    - `coef`: coefficients in float64.
+    - `shift`: the requested ridge, or a larger one.
+    - `residual`: relative residual; None if the solver does not measure it.
     """
 
     coef: Float[Array, "k t"]

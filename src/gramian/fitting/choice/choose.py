@@ -57,13 +57,9 @@ USUAL_TOLERANCE = 1e-6
 class Chosen:
     """Settings chosen by the errors of held-out rows.
 
-    Attributes
-    ----------
-    settings : FitSettings
-        Settings with values in place of "auto".
-    shares : Shares or None
-        The map to probabilities of classes, fitted to the held-out rows; None for a regression, or
-        if the settings leave nothing open.
+    - `settings`: settings with values in place of "auto".
+    - `shares`: the map to probabilities of classes, fitted to the held-out rows; None for a
+      regression, or if the settings leave nothing open.
     """
 
     settings: FitSettings

@@ -28,23 +28,14 @@ FARTHEST_RATIO = 32.0
 class Scored:
     """A kernel with its best penalty, and the held-out error at this penalty.
 
-    Attributes
-    ----------
-    kernel : Kernel
-        A kernel, whose lengthscale may be a multiple of the median.
-    penalty : float
-        Best penalty, per row of the fit.
-    loss : float
-        Mean squared error on held-out rows.
-    inputs : str, default="standard"
-        "standard", or "quantile" for rows made normal by their quantiles.
-    falling : bool, default=False
-        Whether the error was smallest, by a clear margin, at the smallest penalty.
-    held_values : HeldValues, optional
-        Predictions of the compared targets for these rows.
-    spread : float, optional
-        Geometric mean variance of one-step-ahead predictions, which measures the marginal
-        likelihood. None if the choice does not use it.
+    - `kernel`: a kernel, whose lengthscale may be a multiple of the median.
+    - `penalty`: best penalty, per row of the fit.
+    - `loss`: mean squared error on held-out rows.
+    - `inputs`: "standard", or "quantile" for rows made normal by their quantiles.
+    - `falling`: whether the error was smallest, by a clear margin, at the smallest penalty.
+    - `held_values`: predictions of the compared targets for these rows.
+    - `spread`: geometric mean variance of one-step-ahead predictions, which measures the marginal
+      likelihood. None if the choice does not use it.
     """
 
     kernel: Kernel

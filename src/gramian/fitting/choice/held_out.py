@@ -70,22 +70,13 @@ class Given(Recipe):
 class HeldOutChoice:
     """Comparison of kernels by loss and best penalty on held-out rows of a sample.
 
-    Attributes
-    ----------
-    landmarks : int or None
-        Number of landmarks of the fit; None if all rows are centers.
-    penalties : sequence of float, or None
-        Penalties that may be chosen, per row of the fit.
-    rows : int
-        Number of rows of the fit.
-    total : float
-        Sum of the weights of these rows.
-    ends : float
-        The time of `time.monotonic` at which iterations end.
-    inputs : str, default="standard"
-        "standard" or "quantile".
-    all_targets : Array of shape (n, t), optional
-        All targets, if `material` has combinations of targets.
+    - `landmarks`: number of landmarks of the fit; None if all rows are centers.
+    - `penalties`: penalties that may be chosen, per row of the fit.
+    - `rows`: number of rows of the fit.
+    - `total`: sum of the weights of these rows.
+    - `ends`: the time of `time.monotonic` at which iterations end.
+    - `inputs`: "standard" or "quantile".
+    - `all_targets`: all targets, if `material` has combinations of targets.
     """
 
     material: Material

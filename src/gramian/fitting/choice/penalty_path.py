@@ -96,14 +96,9 @@ class Function:
 class FittedLevel:
     """A level of the path, with its fits to the folds and their error.
 
-    Attributes
-    ----------
-    solver : FactoredFalkon
-        Solver with the factor of this level, for the fit to all rows.
-    error : tuple of two floats
-        Criterion by which levels are compared; smaller is better.
-    row : dict
-        Entry of ``path_``.
+    - `solver`: solver with the factor of this level, for the fit to all rows.
+    - `error`: criterion by which levels are compared; smaller is better.
+    - `row`: entry of ``path_``.
     """
 
     function: Function

@@ -29,10 +29,7 @@ from .folds import labels, other_rows, share
 class HeldValues:
     """Predictions and true values of held-out rows; for classes, decision values and codes.
 
-    Attributes
-    ----------
-    values, truth : Array of shape (v, t)
-        For a merged row, the truth is the mean of the codes of its rows.
+    - `values`, `truth`: for a merged row, the truth is the mean of the codes of its rows.
     """
 
     values: Float[Array, "v t"]
@@ -48,10 +45,7 @@ class HeldValues:
 class Watch:
     """Callbacks and stopping rules of a fit that may stop early.
 
-    Attributes
-    ----------
-    look : Validate or None
-        The last `Validate` of the callbacks; None if the fit does not stop early.
+    - `look`: the last `Validate` of the callbacks; None if the fit does not stop early.
     """
 
     callbacks: Callbacks
@@ -138,14 +132,9 @@ HELD_SHARE = 8
 class Parts:
     """Training rows and held-out rows of a fit.
 
-    Attributes
-    ----------
-    train : TrainingData
-        Training data without held-out rows and rows of weight zero.
-    held_out : HeldOut or None
-        None if the fit does not stop early, or if a `Validate` has its own rows.
-    folds : list of Split, or None
-        Folds of `train`, if a splitter or pairs define them.
+    - `train`: training data without held-out rows and rows of weight zero.
+    - `held_out`: None if the fit does not stop early, or if a `Validate` has its own rows.
+    - `folds`: folds of `train`, if a splitter or pairs define them.
     """
 
     train: TrainingData

@@ -38,10 +38,7 @@ SYMMETRY_TOLERANCE = 1e-4
 class Precomputed(Kernel):
     """Kernel that looks up the entries of a matrix; its rows are row numbers.
 
-    Attributes
-    ----------
-    entries : Entries
-        Source of the entries: a memory map is read tile by tile.
+    - `entries`: source of the entries: a memory map is read tile by tile.
     """
 
     entries: Entries

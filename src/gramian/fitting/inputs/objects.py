@@ -142,14 +142,9 @@ class ObjectRows(RowSource):
 class CallCost:
     """Expected cost of the calls of a function.
 
-    Attributes
-    ----------
-    name : str
-        Name of the function.
-    calls : int
-        Expected number; automatic choices may need more.
-    per_second : float
-        Calls per second, measured on a few pairs.
+    - `name`: name of the function.
+    - `calls`: expected number; automatic choices may need more.
+    - `per_second`: calls per second, measured on a few pairs.
     """
 
     name: str

@@ -37,12 +37,8 @@ class PathRow(TypedDict):
 class Scaling:
     """Maps from the features and targets of the user to scaled features and targets.
 
-    Attributes
-    ----------
-    targets : Standardizer or None
-        Map of the t targets; None if they are not scaled, such as codes of classes.
-    encoding : Encoding or None
-        Encoding of tables as rows.
+    - `targets`: map of the t targets; None if they are not scaled, such as codes of classes.
+    - `encoding`: encoding of tables as rows.
 
     Notes
     -----

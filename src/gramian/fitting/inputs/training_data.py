@@ -30,10 +30,7 @@ from ...model import KernelModel, Label
 class HeldOut:
     """Rows that a fit holds out for early stopping.
 
-    Attributes
-    ----------
-    index : Array of shape (r,)
-        Increasing indices of the held-out rows among the rows of positive weight.
+    - `index`: increasing indices of the held-out rows among the rows of positive weight.
     """
 
     index: Int[Array, " r"]

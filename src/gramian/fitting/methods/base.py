@@ -30,26 +30,15 @@ from ..settings.settings import FitSettings
 class Prepared:
     """Settings and data of a fit, before the choice of landmarks and of the penalty of a path.
 
-    Attributes
-    ----------
-    user_settings : FitSettings
-        Settings of the user, with a number as tolerance.
-    settings : FitSettings
-        Settings with values in place of "auto".
-    data : TrainingData
-        Mapped rows and scaled targets, without held-out rows.
-    scaling : Scaling
-        Maps of features and targets to `data`.
-    ends : float
-        The time of `time.monotonic` at which the fit must end.
-    held_out : HeldOut or None
-        Held-out rows for early stopping.
-    folds : sequence of Split, or None
-        Folds of a path of penalties, if a splitter or pairs define them.
-    probabilities : Probabilities or None
-        Map to probabilities of classes, fitted to the held-out rows of the choices.
-    before : Fitted or None
-        Earlier fit from which this fit starts.
+    - `user_settings`: settings of the user, with a number as tolerance.
+    - `settings`: settings with values in place of "auto".
+    - `data`: mapped rows and scaled targets, without held-out rows.
+    - `scaling`: maps of features and targets to `data`.
+    - `ends`: the time of `time.monotonic` at which the fit must end.
+    - `held_out`: held-out rows for early stopping.
+    - `folds`: folds of a path of penalties, if a splitter or pairs define them.
+    - `probabilities`: map to probabilities of classes, fitted to the held-out rows of the choices.
+    - `before`: earlier fit from which this fit starts.
     """
 
     user_settings: FitSettings
@@ -105,22 +94,13 @@ class Prepared:
 class Start:
     """A problem, and the inputs of its solver.
 
-    Attributes
-    ----------
-    landmarks : Landmarks or None
-        None if all rows are centers.
-    engine : Engine
-        Engine of the products with all rows.
-    solver : Solver
-        After a path of penalties, a `FactoredFalkon` with the factor of the best level.
-    state : State or None
-        The state to start from.
-    path : list of dict, or None
-        A row for each penalty that was tried; None if the penalty was given.
-    ended_at_best : bool
-        Whether the last penalty of the path was the best one.
-    held_values : HeldValues or None
-        Classification only: predictions of held-out rows at the best penalty.
+    - `landmarks`: None if all rows are centers.
+    - `engine`: engine of the products with all rows.
+    - `solver`: after a path of penalties, a `FactoredFalkon` with the factor of the best level.
+    - `state`: the state to start from.
+    - `path`: a row for each penalty that was tried; None if the penalty was given.
+    - `ended_at_best`: whether the last penalty of the path was the best one.
+    - `held_values`: classification only: predictions of held-out rows at the best penalty.
     """
 
     problem: Problem

@@ -34,16 +34,10 @@ DEFAULT_TOLERANCE = 1e-4
 class NonlinearLoss(Method):
     """Method of a fit by another loss than the square: a convex problem in the coefficients.
 
-    Attributes
-    ----------
-    settings : FitSettings
-        Settings of the user.
-    loss : Loss
-        Loss in the unit of the targets.
-    unit : float
-        Unit of the targets.
-    targets : Array of shape (n, t)
-        Targets divided by the unit.
+    - `settings`: settings of the user.
+    - `loss`: loss in the unit of the targets.
+    - `unit`: unit of the targets.
+    - `targets`: targets divided by the unit.
 
     Notes
     -----

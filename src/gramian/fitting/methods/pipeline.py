@@ -128,11 +128,8 @@ logger = logging.getLogger("gramian")
 class InterruptedFit(KeyboardInterrupt):
     """KeyboardInterrupt that ends a fit, and holds the model of its last or best state.
 
-    Attributes
-    ----------
-    fitted : Fitted
-        Model of the best state with early stopping, else of the last state. The reason is
-        "interrupted".
+    - `fitted`: model of the best state with early stopping, else of the last state. The reason is
+      "interrupted".
     """
 
     def __init__(self, fitted: Fitted) -> None:

@@ -31,13 +31,9 @@ landmarks, grows with the inverse of its square root; and about six beyond, with
 class FitSize(ProblemSize):
     """Size of a fit, which determines its cost: of the problem, the path and the selector.
 
-    Attributes
-    ----------
-    fits : float
-        Cost of the fits at each level of a path of penalties, in units of a fit to all rows; 0 if
-        the penalty is given.
-    selector : Selector or None
-        Selector of the landmarks; None for given points or all rows.
+    - `fits`: cost of the fits at each level of a path of penalties, in units of a fit to all rows;
+      0 if the penalty is given.
+    - `selector`: selector of the landmarks; None for given points or all rows.
     """
 
     fits: float = 0.0

@@ -37,18 +37,13 @@ COPIED_AT_ONCE = 1 << 26
 class Placement:
     """Device of an engine if the state of a solver fits there, else the host.
 
-    Attributes
-    ----------
-    device : str
-        Device of vectors, the matrix of the landmarks, factors and eigenvectors.
-    with_rows : bool
-        Whether the rows are copied to the device, once; else they are sent in each pass.
-    host_bytes, device_bytes : int
-        Bytes that a solver keeps on each, rows included, blocks excluded.
-    block_bytes : int
-        Memory for blocks of rows, on the device if the engine has one.
-    host_blocks : int
-        Memory of the host for blocks that are assembled on the host.
+    - `device`: device of vectors, the matrix of the landmarks, factors and eigenvectors.
+    - `with_rows`: whether the rows are copied to the device, once; else they are sent in each
+      pass.
+    - `host_bytes`, `device_bytes`: bytes that a solver keeps on each, rows included, blocks
+      excluded.
+    - `block_bytes`: memory for blocks of rows, on the device if the engine has one.
+    - `host_blocks`: memory of the host for blocks that are assembled on the host.
     """
 
     device: str

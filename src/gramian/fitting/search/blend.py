@@ -42,12 +42,9 @@ KERNEL_WEIGHTS = tuple(
 class SearchTrees:
     """Boosted trees of a search, and their predictions of held-out rows.
 
-    Attributes
-    ----------
-    trees : Trees
-        Fitted to all rows of the search.
-    values : Array of shape (v, t)
-        Predictions of the held-out rows of all splits, by trees that have not learned from them.
+    - `trees`: fitted to all rows of the search.
+    - `values`: predictions of the held-out rows of all splits, by trees that have not learned from
+      them.
     """
 
     trees: Trees
@@ -58,12 +55,8 @@ class SearchTrees:
 class Blended:
     """Weight of the kernel model in a blend, with predictions and loss of the blend.
 
-    Attributes
-    ----------
-    weight : float
-        Weight of the kernel model.
-    loss : float
-        Loss of these predictions, as a search compares fits.
+    - `weight`: weight of the kernel model.
+    - `loss`: loss of these predictions, as a search compares fits.
     """
 
     weight: float

@@ -32,25 +32,16 @@ STILL_FALLING = 0.05
 class Searched:
     """Outcome of a search: a model, and the trials that led to it.
 
-    Attributes
-    ----------
-    trials : list of Trial
-        Trials in order, including the last fits.
-    members : list of Member
-        Members of the model.
-    evaluations : int
-        Kernel evaluations.
-    interrupted : bool
-        Whether Ctrl-C ended the search.
-    unit : float
-        Unit of the square root of a loss, in units of the target; 1 for classes and several
-        targets.
-    truth : Array of shape (v, t)
-        Targets of the held-out rows, scaled like the values of trials.
-    targets : Standardizer
-        Scaling of truth and values; ``values * scale + mean`` is in units of the target, or codes.
-    left_out : tuple of str
-        Planned steps that the budget did not allow.
+    - `trials`: trials in order, including the last fits.
+    - `members`: members of the model.
+    - `evaluations`: kernel evaluations.
+    - `interrupted`: whether Ctrl-C ended the search.
+    - `unit`: unit of the square root of a loss, in units of the target; 1 for classes and several
+      targets.
+    - `truth`: targets of the held-out rows, scaled like the values of trials.
+    - `targets`: scaling of truth and values; ``values * scale + mean`` is in units of the target,
+      or codes.
+    - `left_out`: planned steps that the budget did not allow.
     """
 
     model: Model

@@ -53,22 +53,13 @@ CALIBRATION_ORDER = 600
 class SearchPlan:
     """The rows, memory and seconds that a search will need.
 
-    Attributes
-    ----------
-    searched_rows : int
-        Rows of the search; the last fit may take more.
-    held_out : int
-        Held-out rows among them: a part, or all in turn if rows are few.
-    fitted_rows : int
-        Rows of the last fit: all, or for cells as many as memory allows.
-    memory_bytes : int
-        Approximate peak of the memory, without the given data and the libraries.
-    kernel_evaluations : float
-        Approximate number without a budget of kernel evaluations.
-    seconds : float
-        Approximate seconds on this machine, at most the budget.
-    limited : bool
-        Whether the budget ends the search before its last step.
+    - `searched_rows`: rows of the search; the last fit may take more.
+    - `held_out`: held-out rows among them: a part, or all in turn if rows are few.
+    - `fitted_rows`: rows of the last fit: all, or for cells as many as memory allows.
+    - `memory_bytes`: approximate peak of the memory, without the given data and the libraries.
+    - `kernel_evaluations`: approximate number without a budget of kernel evaluations.
+    - `seconds`: approximate seconds on this machine, at most the budget.
+    - `limited`: whether the budget ends the search before its last step.
     """
 
     searched_rows: int

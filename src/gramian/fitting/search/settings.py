@@ -25,23 +25,14 @@ LossOf = Callable[[Array, Array, Array | None], float]
 class SearchSettings:
     """Parameters of a search: budget, space, score, splits and limits.
 
-    Attributes
-    ----------
-    cv : None, int, splitter or pairs
-        None: five folds of fewer than 1,500 rows, else a fifth of the rows, at most 2,000.
-    standardize : bool
-        Whether features that are not encoded are scaled to mean 0 and deviation 1.
-    score : callable, optional
-        Loss that compares fits, a function of predictions, true targets and weights of held-out
-        rows; the mean squared error if None.
-    memory_limit : int, optional
-        Approximate limit of the memory, without the given data.
-    watchers : sequence of callables
-        Called with each `Trial`; one that returns True ends the search.
-    checkpoint : Checkpoint, optional
-        Names the file of the journal that keeps the steps of the search.
-    blend : str, optional
-        Package whose trees are averaged with the result; None for no trees.
+    - `cv`: None: five folds of fewer than 1,500 rows, else a fifth of the rows, at most 2,000.
+    - `standardize`: whether features that are not encoded are scaled to mean 0 and deviation 1.
+    - `score`: loss that compares fits, a function of predictions, true targets and weights of
+      held-out rows; the mean squared error if None.
+    - `memory_limit`: approximate limit of the memory, without the given data.
+    - `watchers`: called with each `Trial`; one that returns True ends the search.
+    - `checkpoint`: names the file of the journal that keeps the steps of the search.
+    - `blend`: package whose trees are averaged with the result; None for no trees.
     """
 
     budget: Budget = field(default_factory=Budget)

@@ -19,21 +19,15 @@ CHOICE_MASK = 0x63686F69
 class Generators:
     """Independent generators, so that the draws of a step do not change the draws of others.
 
-    Attributes
-    ----------
-    kernel, landmarks, solver : RandomStream
-        Generators of the sample of the median heuristic, of the selector and of the solver.
-    folds : RandomStream or None
-        Generator of the folds of a path of penalties; None in `partial_fit`, which has no path.
-    held_out : RandomStream or None
-        Generator of the held-out rows of early stopping; None in `partial_fit`.
-    encoding : RandomStream or None
-        Generator of the folds of the means of levels, and of the sample of medians; None in
-        `partial_fit`.
-    maps : RandomStream or None
-        Generator of the sample of quantiles of features, and of a learned metric.
-    choice : RandomStream or None
-        Generator of the rows used to choose kernel, lengthscale and penalty.
+    - `kernel`, `landmarks`, `solver`: generators of the sample of the median heuristic, of the
+      selector and of the solver.
+    - `folds`: generator of the folds of a path of penalties; None in `partial_fit`, which has no
+      path.
+    - `held_out`: generator of the held-out rows of early stopping; None in `partial_fit`.
+    - `encoding`: generator of the folds of the means of levels, and of the sample of medians; None
+      in `partial_fit`.
+    - `maps`: generator of the sample of quantiles of features, and of a learned metric.
+    - `choice`: generator of the rows used to choose kernel, lengthscale and penalty.
     """
 
     kernel: RandomStream

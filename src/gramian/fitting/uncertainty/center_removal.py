@@ -36,14 +36,9 @@ class CenterRemoval:
     :math:`A = R^\top R`, the inverse becomes :math:`A^{-1} - A^{-1} u u^\top A^{-1} / u^\top A^{-1}
     u`.
 
-    Attributes
-    ----------
-    position : Array of shape (n,)
-        The column in U and G of each row; -1 for rows without a center that is removed.
-    U, G : Array of shape (q, p)
-        u and :math:`R^{-\top} u` of each center that is removed, each u of length one.
-    coef : Array of shape (p, t)
-        :math:`u^\top \beta`.
+    - `position`: the column in U and G of each row; -1 for rows without a center that is removed.
+    - `U`, `G`: u and :math:`R^{-\top} u` of each center that is removed, each u of length one.
+    - `coef`: :math:`u^\top \beta`.
     """
 
     position: Int[Array, " n"]

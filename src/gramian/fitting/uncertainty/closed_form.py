@@ -45,24 +45,16 @@ class Solved:
     landmark that is a row is removed from the centers together with it, see `CenterRemoval`.
     :math:`N \lambda`, the other landmarks and all maps of features and targets stay as they are.
 
-    Attributes
-    ----------
-    residuals : Array of shape (n, t)
-        Residuals y - H y, in the units of the targets.
-    left_out_residuals : Array of shape (n, t)
-        Residual of each row by the fit without it.
-    residual_leverage : Array of shape (n,)
-        1 - H_ii, with all centers.
-    variance : Array of shape (n,)
-        v of each row in the fit without the row; see `gramian.model.uncertainty.deviations`.
-    diagonal : float
-        The mean of k(x, x).
-    amplitude : Array of shape (t,)
-        The most likely variance of a Gaussian process, in units of k(x, x) and of the targets
-        squared: :math:`y^\top (K + N \lambda W^{-1})^{-1} y / n`.
-    evidence : float
-        Logarithm of the marginal likelihood of the targets as the solver sees them, summed over
-        targets; NaN with landmarks.
+    - `residuals`: residuals y - H y, in the units of the targets.
+    - `left_out_residuals`: residual of each row by the fit without it.
+    - `residual_leverage`: 1 - H_ii, with all centers.
+    - `variance`: v of each row in the fit without the row; see
+      `gramian.model.uncertainty.deviations`.
+    - `diagonal`: the mean of k(x, x).
+    - `amplitude`: the most likely variance of a Gaussian process, in units of k(x, x) and of the
+      targets squared: :math:`y^\top (K + N \lambda W^{-1})^{-1} y / n`.
+    - `evidence`: logarithm of the marginal likelihood of the targets as the solver sees them,
+      summed over targets; NaN with landmarks.
     """
 
     factors: Factors

@@ -17,13 +17,10 @@ from .closed_form import Solved, solved_exactly
 class LeftOut:
     """Leave-one-out predictions of the training rows, with criteria computed from them.
 
-    Attributes
-    ----------
-    values : Array of shape (n, t)
-        Predictions; for a row of weight zero, the prediction of the model, which did not learn from
-        it.
-    evidence : float
-        Logarithm of the marginal likelihood, see `Solved`; NaN with landmarks, and for an average.
+    - `values`: predictions; for a row of weight zero, the prediction of the model, which did not
+      learn from it.
+    - `evidence`: logarithm of the marginal likelihood, see `Solved`; NaN with landmarks, and for
+      an average.
     """
 
     values: Float[Array, "n t"]

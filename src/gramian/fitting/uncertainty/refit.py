@@ -31,17 +31,11 @@ MOST_ITERATIONS = 100
 class Refit:
     """Configuration of a fitted model, by which it is refitted to other rows or targets.
 
-    Attributes
-    ----------
-    shifts : tuple of float
-        N times the penalty of each kernel model in the model.
-    settings : FitSettings
-        Settings of engine, memory, loss and iterations; other settings are ignored.
-    row_count : int
-        Number of rows of the fit of the model; if it equals the number of centers, all rows are
-        centers.
-    fresh : bool, default=False
-        Whether to select new landmarks.
+    - `shifts`: N times the penalty of each kernel model in the model.
+    - `settings`: settings of engine, memory, loss and iterations; other settings are ignored.
+    - `row_count`: number of rows of the fit of the model; if it equals the number of centers, all
+      rows are centers.
+    - `fresh`: whether to select new landmarks.
     """
 
     model: Model

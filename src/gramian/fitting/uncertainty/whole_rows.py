@@ -33,14 +33,9 @@ from ..table_data import encoded_rows, table_data
 class DividedRows:
     """Training rows and held-out rows.
 
-    Attributes
-    ----------
-    settings : FitSettings
-        Settings of the fit to the training rows.
-    held_out_data : TrainingData or None
-        Held-out rows, which do not affect the encoding either.
-    learn : Array of shape (k,), or None
-        Indices of the training rows among all rows of positive weight; None for all.
+    - `settings`: settings of the fit to the training rows.
+    - `held_out_data`: held-out rows, which do not affect the encoding either.
+    - `learn`: indices of the training rows among all rows of positive weight; None for all.
     """
 
     train: TrainingData
@@ -146,14 +141,9 @@ def _remote_data(
 class WholeTable(Whole):
     """A table, whose encoding is learned without the held-out rows.
 
-    Attributes
-    ----------
-    labels : ndarray, optional
-        Sorted classes; None for a regression.
-    keep : Array of bool of shape (n,), optional
-        Mask of the rows to learn from.
-    hold_out : bool, optional
-        Whether rows are held out for early stopping; by default as in the settings.
+    - `labels`: sorted classes; None for a regression.
+    - `keep`: mask of the rows to learn from.
+    - `hold_out`: whether rows are held out for early stopping; by default as in the settings.
     """
 
     table: TrainingTable

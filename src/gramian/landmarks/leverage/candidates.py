@@ -26,15 +26,10 @@ SPARSE_ROWS = 1024
 class Candidates:
     """Distinct rows from which a selector draws.
 
-    Attributes
-    ----------
-    index : Array of shape (k,)
-        Increasing row indices: the first row of each group of equal rows.
-    times : Array of shape (k,)
-        Number of candidates that equal the row, including the row itself.
-    share : float
-        Expected number of times that a row of the data is a candidate, which is the probability if
-        the row can be a candidate only once.
+    - `index`: increasing row indices: the first row of each group of equal rows.
+    - `times`: number of candidates that equal the row, including the row itself.
+    - `share`: expected number of times that a row of the data is a candidate, which is the
+      probability if the row can be a candidate only once.
     """
 
     index: Int[Array, " k"]

@@ -32,15 +32,11 @@ class Dictionary:
 
     The weights are the diagonal of A in eq. (3) of the BLESS paper.
 
-    Attributes
-    ----------
-    index : Array of shape (k,)
-        Row numbers without repetition. No two rows are equal, unless the function that returns the
-        dictionary documents equal rows.
-    copies : Array of shape (k,)
-        Inclusion probability of a group of equal rows divided by the size of the group, so that
-        :math:`\sum_j \phi_j \phi_j^\top / \mathrm{copies}_j` has the mean :math:`\sum_i
-        \phi_i \phi_i^\top`.
+    - `index`: row numbers without repetition. No two rows are equal, unless the function that
+      returns the dictionary documents equal rows.
+    - `copies`: inclusion probability of a group of equal rows divided by the size of the group, so
+      that :math:`\sum_j \phi_j \phi_j^\top / \mathrm{copies}_j` has the mean :math:`\sum_i \phi_i
+      \phi_i^\top`.
     """
 
     index: Int[Array, " k"]
@@ -136,11 +132,8 @@ class Scorer:
 class _Squares:
     """Function that returns the squared norms of R'⁻¹ k for the rows k' of a strip.
 
-    Attributes
-    ----------
-    factor : Array of shape (k, k)
-        R⁻¹, by columns, because products are faster than solves (by half for 300 columns); on a
-        device R.
+    - `factor`: R⁻¹, by columns, because products are faster than solves (by half for 300 columns);
+      on a device R.
     """
 
     factor: Float[Array, "k k"]

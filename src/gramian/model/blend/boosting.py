@@ -63,12 +63,8 @@ class Examples:
 class Boosting:
     """Configuration of a fit of trees to one column of labels.
 
-    Attributes
-    ----------
-    objective : mapping of str to Any
-        Parameters of the loss.
-    categories : int
-        Number of the last features that are codes of categories.
+    - `objective`: parameters of the loss.
+    - `categories`: number of the last features that are codes of categories.
     """
 
     objective: dict[str, Any]
@@ -119,12 +115,8 @@ class Boosting:
 class _EarlyStop:
     """Callback of LightGBM that ends boosting without gain, or at a deadline.
 
-    Attributes
-    ----------
-    ends : float
-        Deadline, by `read_seconds`.
-    best_round : int
-        Number of rounds with the least loss so far.
+    - `ends`: deadline, by `read_seconds`.
+    - `best_round`: number of rounds with the least loss so far.
     """
 
     ends: float

@@ -33,14 +33,9 @@ from .format import (
 class Saved:
     """The contents of the file of a model.
 
-    Attributes
-    ----------
-    members : list of dict
-        Arguments of `KernelModel`, one dict for each model.
-    weights : list of float, or None
-        Weights of an average; None for a single model.
-    blend : tuple of Trees and float, or None
-        Trees of a blend, and the weight of its kernel model.
+    - `members`: arguments of `KernelModel`, one dict for each model.
+    - `weights`: weights of an average; None for a single model.
+    - `blend`: trees of a blend, and the weight of its kernel model.
     """
 
     members: list[dict[str, Any]]
@@ -62,12 +57,8 @@ class SavedPart:
 class SavedCalibration:
     """The contents of a `ConformalPredictor`.
 
-    Attributes
-    ----------
-    method : dict
-        Its name and parameters.
-    known_values : Array or None
-        The values of the groups.
+    - `method`: its name and parameters.
+    - `known_values`: the values of the groups.
     """
 
     method: dict[str, Any]

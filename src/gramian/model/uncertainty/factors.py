@@ -18,13 +18,9 @@ class RowFactors:
 
     .. math:: v(x) = k(x, x) - k(x)^\top (K + N \lambda W^{-1})^{-1} k(x)
 
-    Attributes
-    ----------
-    ridge : Array of shape (1,) or (n,)
-        The ridge N λ / w of each row, which is added to the diagonal of K.
-    inverse : Array of shape (n, n), or None
-        :math:`R^{-1}`, upper triangular, of the Cholesky factor R of that matrix. Files and copies
-        do not hold these n² numbers: they are recomputed when needed.
+    - `ridge`: the ridge N λ / w of each row, which is added to the diagonal of K.
+    - `inverse`: :math:`R^{-1}`, upper triangular, of the Cholesky factor R of that matrix. Files
+      and copies do not hold these n² numbers: they are recomputed when needed.
     """
 
     ridge: Float[Array, " _"]
@@ -102,14 +98,9 @@ class LandmarkFactors:
     \|f\|^2 + N \lambda \|R^{-\top} f\|^2`, where :math:`R^\top R = F^\top W F + N \lambda I`.
     Landmarks that are combinations of others to rounding are left out of both factors.
 
-    Attributes
-    ----------
-    index : Array of shape (q,)
-        Indices of the independent landmarks, in the order of the pivots.
-    T, R : Array of shape (q, q)
-        The upper triangular factors.
-    shift : float
-        N times the penalty.
+    - `index`: indices of the independent landmarks, in the order of the pivots.
+    - `T`, `R`: the upper triangular factors.
+    - `shift`: N times the penalty.
     """
 
     index: Int[Array, " q"]

@@ -31,20 +31,14 @@ CURVATURE_PROBES = 32
 class Block:
     """Rows B of the problem, and a preconditioner P of H = K_BB + D_B.
 
-    Attributes
-    ----------
-    index : Array of shape (b,)
-        Indices of the rows B, increasing.
-    P : object
-        ``P @ g`` is P⁻¹ g for g of shape (b, t).
-    L : float
-        The largest eigenvalue of P⁻¹ H, or an upper bound.
-    curvature : float
-        Lower bound on the curvature along a step in the metric of L P, averaged over random blocks:
-        the ridge over L times the value that P uses for unresolved eigenvalues of K_BB. 0 for fixed
-        blocks, which do not bound the curvature across two blocks.
-    singular : bool
-        Whether H is singular to rounding, and P is H with the least jitter that makes it regular.
+    - `index`: indices of the rows B, increasing.
+    - `P`: ``P @ g`` is P⁻¹ g for g of shape (b, t).
+    - `L`: the largest eigenvalue of P⁻¹ H, or an upper bound.
+    - `curvature`: lower bound on the curvature along a step in the metric of L P, averaged over
+      random blocks: the ridge over L times the value that P uses for unresolved eigenvalues of
+      K_BB. 0 for fixed blocks, which do not bound the curvature across two blocks.
+    - `singular`: whether H is singular to rounding, and P is H with the least jitter that makes it
+      regular.
     """
 
     index: Int[Array, " b"]
@@ -58,12 +52,8 @@ class Block:
 class Blocks:
     """Blocks of a problem, with their inverses and gradients.
 
-    Attributes
-    ----------
-    b, rank : int
-        Rows of a block; rank of its preconditioner.
-    solver : str
-        "exact", "nystrom" or "none".
+    - `b`, `rank`: rows of a block; rank of its preconditioner.
+    - `solver`: "exact", "nystrom" or "none".
     """
 
     problem: FullProblem
@@ -113,10 +103,7 @@ class Blocks:
 class BlockRule(ABC):
     """Rule that draws blocks and updates the momentum.
 
-    Attributes
-    ----------
-    seed : int
-        Seeds the draw of a block, together with the number of the iteration.
+    - `seed`: seeds the draw of a block, together with the number of the iteration.
     """
 
     blocks: Blocks

@@ -67,12 +67,8 @@ class InexactProjection(Projection):
     The residual is measured on each batch of the last epoch before its step, which costs nothing
     more. It is relative to h, because h shrinks as the model converges.
 
-    Attributes
-    ----------
-    epochs : int
-        Largest number of epochs.
-    tol : float
-        Residual over the norm of h, largest over the targets.
+    - `epochs`: largest number of epochs.
+    - `tol`: residual over the norm of h, largest over the targets.
     """
 
     descent: Descent

@@ -29,22 +29,13 @@ Minibatch = tuple[int, Array, Array, Array]
 class Setup:
     """Constants of the loop of `EigenPro3`, in the symbols of its paper.
 
-    Attributes
-    ----------
-    K : KernelOperator of shape (n, p)
-        K(X, Z), with the centers in memory or in a memory-mapped file.
-    P : EigenProFactor
-        The subsample X_s and U, with Q_s = U U'.
-    K_Zs_U : Array of shape (p, q)
-        K(Z, X_s) U.
-    omega : Array of shape (n,), or None
-        Observation weights relative to their mean.
-    eta : float
-        Step per row.
-    delay : int
-        T, the batches between two projections.
-    settings : dict of str to float
-        Chosen settings, for display.
+    - `K`: K(X, Z), with the centers in memory or in a memory-mapped file.
+    - `P`: the subsample X_s and U, with Q_s = U U'.
+    - `K_Zs_U`: K(Z, X_s) U.
+    - `omega`: observation weights relative to their mean.
+    - `eta`: step per row.
+    - `delay`: T, the batches between two projections.
+    - `settings`: chosen settings, for display.
     """
 
     problem: NystromProblem

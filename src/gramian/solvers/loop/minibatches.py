@@ -19,14 +19,9 @@ LARGEST_BATCH = 4096
 class EpochPart:
     """A part of an epoch: the batches between two states.
 
-    Attributes
-    ----------
-    start, stop : int
-        Range of batch indices within the epoch.
-    done : float
-        Number of epochs at the end of the part.
-    length : float
-        Length of the part in epochs; all parts have equal length.
+    - `start`, `stop`: range of batch indices within the epoch.
+    - `done`: number of epochs at the end of the part.
+    - `length`: length of the part in epochs; all parts have equal length.
     """
 
     epoch: int

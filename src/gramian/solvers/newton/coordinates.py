@@ -31,12 +31,8 @@ number the factor takes the time of about 25 iterations, no more than it saves.
 class Coordinates:
     """Coordinates beta, coef = B beta, in which the second derivative at f is near the identity.
 
-    Attributes
-    ----------
-    problem : LossProblem
-        The problem of a stage.
-    factors : list of FalkonFactor
-        One per output.
+    - `problem`: the problem of a stage.
+    - `factors`: one per output.
     """
 
     problem: LossProblem

@@ -13,12 +13,8 @@ from ...problems import LossProblem
 class Point:
     """Coefficients with the values of their function.
 
-    Attributes
-    ----------
-    f : Array of shape (n, q)
-        Values at the rows.
-    on_centers : Array of shape (m, q)
-        Values at the centers, without the constant.
+    - `f`: values at the rows.
+    - `on_centers`: values at the centers, without the constant.
     """
 
     coef: Float[Array, "m q"]
@@ -88,15 +84,10 @@ RELATIVE_ROUNDING = 1e-11
 class Line:
     """Objective along c + s delta, for each output or for coupled outputs together.
 
-    Attributes
-    ----------
-    f, z : Array of shape (n, q)
-        Values at c, and their change along delta.
-    squares : Array of shape (3, k)
-        Squared norm of the function at c, its inner product with the function of delta, and the
-        squared norm of the latter.
-    slope : Array of shape (k,)
-        Derivative of the objective at s = 0.
+    - `f`, `z`: values at c, and their change along delta.
+    - `squares`: squared norm of the function at c, its inner product with the function of delta,
+      and the squared norm of the latter.
+    - `slope`: derivative of the objective at s = 0.
     """
 
     problem: LossProblem

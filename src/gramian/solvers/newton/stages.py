@@ -30,12 +30,8 @@ DIAGONAL_ROWS = 1000
 class Stages:
     """Penalties mu of the stages, and widths of kinks, both decreasing.
 
-    Attributes
-    ----------
-    penalties : tuple of float
-        Penalties; the last one is the penalty of the problem.
-    widths : tuple of float
-        Widths over which kinks are rounded; 0 for a loss without a kink.
+    - `penalties`: penalties; the last one is the penalty of the problem.
+    - `widths`: widths over which kinks are rounded; 0 for a loss without a kink.
     """
 
     problem: LossProblem

@@ -43,12 +43,8 @@ class Coordinates:
     :math:`T^\top T = K_{mm}` ("functions": distances of beta are distances of functions), or
     FALKON's :math:`T^{-1} A^{-1}` ("falkon").
 
-    Attributes
-    ----------
-    problem : NystromProblem
-        With entries in float64.
-    K_mm : KernelOperator or DenseBlock
-        Stored if it fits into a quarter of the memory.
+    - `problem`: with entries in float64.
+    - `K_mm`: stored if it fits into a quarter of the memory.
     """
 
     problem: NystromProblem

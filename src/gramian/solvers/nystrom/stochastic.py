@@ -21,14 +21,9 @@ STEP_ROWS = 1000
 class Setup:
     """Constants of the loop of `NystromSGD`.
 
-    Attributes
-    ----------
-    K : KernelOperator of shape (n, m)
-        The landmarks in memory or in a memory-mapped file.
-    omega : Array of shape (n,), or None
-        Observation weights relative to their mean.
-    tau : float
-        Step length.
+    - `K`: the landmarks in memory or in a memory-mapped file.
+    - `omega`: observation weights relative to their mean.
+    - `tau`: step length.
     """
 
     C: Coordinates

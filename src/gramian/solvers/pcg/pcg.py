@@ -29,12 +29,8 @@ PER_TRUE_RESIDUAL = 7
 class PCGState(CGState):
     """A state of conjugate gradient, the seed of its preconditioner and the precision of products.
 
-    Attributes
-    ----------
-    seed : int
-        Seed of the preconditioner, which a resumed run builds again.
-    wide : bool
-        Whether products run in float64.
+    - `seed`: seed of the preconditioner, which a resumed run builds again.
+    - `wide`: whether products run in float64.
     """
 
     seed: int = 0

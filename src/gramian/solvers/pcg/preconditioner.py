@@ -53,14 +53,9 @@ Inverse = LowRankInverse | InverseOfEach | BlockCholesky | BlockLowRank
 class Recipe:
     """Preconditioner by name, with its sizes if they are set; see `PCG`.
 
-    Attributes
-    ----------
-    kind : str
-        One of `PRECONDITIONER_KINDS`.
-    rank, cell_rows : int or None
-        Automatic if None.
-    memory_bytes : int
-        Memory for automatic sizes.
+    - `kind`: one of `PRECONDITIONER_KINDS`.
+    - `rank`, `cell_rows`: automatic if None.
+    - `memory_bytes`: memory for automatic sizes.
     """
 
     kind: str

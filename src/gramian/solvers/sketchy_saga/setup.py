@@ -26,16 +26,10 @@ Rounding of float32 entries over hundreds of steps amounted to 2e-7 of the right
 class Setup:
     """Constants of the loop of `SketchySAGA`, in the symbols of its paper.
 
-    Attributes
-    ----------
-    K : KernelOperator of shape (n, m)
-        The landmarks in memory or in a memory-mapped file.
-    sketch : Sketch
-        P with its damping, and the step length.
-    omega : Array of shape (n,)
-        Observation weights relative to their mean.
-    certificate : Certificate
-        The metric of gradients.
+    - `K`: the landmarks in memory or in a memory-mapped file.
+    - `sketch`: P with its damping, and the step length.
+    - `omega`: observation weights relative to their mean.
+    - `certificate`: the metric of gradients.
     """
 
     problem: NystromProblem

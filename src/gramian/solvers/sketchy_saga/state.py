@@ -132,13 +132,10 @@ class Certificate:
     square is the mean squared error on the rows plus the penalty of the error. It is at most
     :math:`\|g\|_{M^{-1}}` over the root of the least eigenvalue of :math:`M^{-1} H`.
 
-    Attributes
-    ----------
-    inverse : FalkonFactor or LowRankInverse
-        The inverse of M: B B' of FALKON, or the preconditioner of the steps if m² numbers do not
-        fit or the penalty is 0. The latter does not resolve directions outside of the sketch.
-    smallest_eigenvalue : float
-        The least eigenvalue of :math:`M^{-1} H`, estimated from a sample of rows.
+    - `inverse`: the inverse of M: B B' of FALKON, or the preconditioner of the steps if m² numbers
+      do not fit or the penalty is 0. The latter does not resolve directions outside of the sketch.
+    - `smallest_eigenvalue`: the least eigenvalue of :math:`M^{-1} H`, estimated from a sample of
+      rows.
     """
 
     inverse: FalkonFactor | LowRankInverse
