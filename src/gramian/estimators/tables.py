@@ -73,7 +73,8 @@ def is_by_name(X: object, y: object, columns: object, *roles: object) -> bool:
         raise TypeError(f"columns must be a list of names, such as [{columns!r}], not a string")
     has_names = _are_names(y) or any(isinstance(role, str) for role in roles)
     if columns is None and not has_names:
-        return is_table(X) and (isinstance(X, Table) or data.needs_encoding(X))
+        is_array = type(X) is np.ndarray
+        return not is_array and is_table(X) and (isinstance(X, Table) or data.needs_encoding(X))
     if not is_table(X):
         raise TypeError(
             f"y or columns names columns, but X of type {type(X).__name__} has none; give X as a "

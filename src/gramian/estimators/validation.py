@@ -326,6 +326,13 @@ def _check_columns(X: Any, n: int) -> None:
         )
 
 
+def row_weights(rows: RowSource | Table, sample_weight: Weights, n: int) -> RowWeights | None:
+    """Return the observation weights of n rows, which may be remote, or None."""
+    if sample_weight is None:
+        return None
+    return weight_tensor(dask_collections.numbers_beside(rows, sample_weight), n)
+
+
 def weight_tensor(sample_weight: Weights, n: int) -> RowWeights | None:
     """Return observation weights of shape (n,), or None."""
     if sample_weight is None:

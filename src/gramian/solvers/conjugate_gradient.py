@@ -173,9 +173,6 @@ class _Setup:
         """Return the largest norm of a residual, relative to the right-hand side."""
         return float((norms / xp.where(self.norm > 0, self.norm, 1.0)).max())
 
-    def floor(self, dtype: xp.DType) -> Array:
-        return xp.finfo(dtype).eps * self.norm
-
 
 def _start(setup: _Setup, rhs: Array, state: State | None) -> CGState:
     # The iterate holds more digits than the products, because true residuals correct it.
@@ -242,7 +239,7 @@ def _step(setup: _Setup, s: CGState) -> CGState:
     # The true residual replaces the recursive one before norms are taken, so that they are true.
     residual, restarted = _refine_residual(setup, s, x, residual, active)
     norms = _norms(residual)
-    moving = norms > setup.floor(x.dtype)
+    moving = norms > xp.finfo(x.dtype).eps * setup.norm
     # A true residual may revive columns that the recursive one had frozen by mistake.
     active = moving if restarted else active & moving
     z = setup.precondition(residual)

@@ -169,6 +169,8 @@ def divide_rows(estimator: KernelRidgeModel, dataset: fitting.Whole) -> fitting.
     Raise ValueError if the method is unknown, or ``warm_start`` is set.
     """
     method, groups = estimator.conformal, estimator.conformal_groups
+    if method is None and groups is None:
+        return dataset.without(None)
     if method is not None and getattr(estimator, "warm_start", False):
         fitting.resolve_method(method, classes=dataset.classes is not None)
         raise ValueError(

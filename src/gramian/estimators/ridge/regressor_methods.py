@@ -52,18 +52,14 @@ class KernelRegressor(RegressorMixin, KernelRidgeModel):
             table = tables.open_training_table(self, X, y, columns, roles, drop_missing_target)
             tables.check_numbers(table)
             self._one_dimensional = table.y.ndim == 1
-            sample_weight = dask_collections.numbers_beside(
-                table.table, tables.kept_weights(table, sample_weight)
-            )
-            weights = validation.weight_tensor(sample_weight, len(table.y))
+            sample_weight = tables.kept_weights(table, sample_weight)
+            weights = validation.row_weights(table.table, sample_weight, len(table.y))
             return fitting.whole_of(table, settings, rng, weights=weights)
         rows, y = validation.training_rows(self, X, y, settings, y_numeric=True)
         remote_columns = as_remote_columns(y)
         shape = np.shape(y) if remote_columns is None else remote_columns.shape
         self._one_dimensional = len(shape) == 1
-        weights = validation.weight_tensor(
-            dask_collections.numbers_beside(rows, sample_weight), len(rows)
-        )
+        weights = validation.row_weights(rows, sample_weight, len(rows))
         targets = training_targets(y, rows.dtype)
         names = self._names()
         medians = validation.medians_of(rows, names)

@@ -95,8 +95,7 @@ def _fold_remote(
     # A row source, not numbers: the workers compute the predictions in the pass below.
     values = map_predictions(rows, estimator.model_, engine=engine, memory_bytes=memory)
     truth = encode(dask_collections.numbers_beside(rows, y))
-    sample_weight = dask_collections.numbers_beside(rows, sample_weight)
-    weights = validation.weight_tensor(sample_weight, len(rows))
+    weights = validation.row_weights(rows, sample_weight, len(rows))
     rowwise = [truth] if weights is None else [truth, weights]
     return values.fold(fold, *rowwise, size=default_block_size(rows))
 

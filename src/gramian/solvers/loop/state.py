@@ -88,21 +88,16 @@ class State:
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            if xp.is_array(value):
-                setattr(self, name, _like_new(value))
+            if xp.is_array(value) and not xp.is_sparse(value):
+                is_aligned = xp.is_tensor(value) or value.ctypes.data % ARRAY_ALIGNMENT == 0
+                # Without a copy if possible.
+                as_new = xp.contiguous(value) if is_aligned else xp.copy_by_rows(value)
+                setattr(self, name, as_new)
 
     @property
     def verdict(self) -> StopReason | None:
         """Reason for which the solver itself stops at this state; None to continue."""
         return None
-
-
-def _like_new(x: Array) -> Array:
-    """Return a contiguous array at an aligned address, if possible without a copy."""
-    if xp.is_sparse(x):
-        return x
-    is_aligned = xp.is_tensor(x) or x.ctypes.data % ARRAY_ALIGNMENT == 0
-    return xp.contiguous(x) if is_aligned else xp.copy_by_rows(x)
 
 
 StateType = TypeVar("StateType", bound=State)
