@@ -39,7 +39,8 @@ Seeds choose rows, folds and landmarks.
 - adult: the 123 binary columns are 14 attributes again, native country of 41 levels; where all
   columns of an attribute are zero, it is missing.
 - california cells: longitude and latitude are replaced by the cell of a fifth of a degree.
-- encoder: `TableEncoder()`; one-hot: a column for each level of every category; smoothing 20 and
+- encoder: `TableEncoder(max_levels={MANY})`; one-hot: a column for each level of every category;
+  smoothing 20 and
   auto: scikit-learn's `TargetEncoder` in the place of our means, log counts as ours.
 - in-sample means: `fit(X, y).transform(X)`, the error that cross-fitting avoids.
 - boosting: `HistGradientBoosting`, default settings, `categorical_features="from_dtype"`."""
@@ -134,9 +135,9 @@ def replaced(smooth: float | str) -> Callable[[pd.DataFrame, int], object]:
         means = make_pipeline(TargetEncoder(smooth=smooth, random_state=seed), StandardScaler())
         rest = [name for name in X if name not in many]
         return ColumnTransformer([
-            ("rest", TableEncoder(random_state=seed), rest),
+            ("rest", TableEncoder(max_levels=MANY, random_state=seed), rest),
             ("means", means, many),
-            ("counts", Counts(), many),
+            ("counts", Counts(max_levels=MANY), many),
         ])  # fmt: skip
 
     return make
@@ -160,11 +161,11 @@ class InSample(TableEncoder):
 
 
 ENCODERS: dict[str, Callable[[pd.DataFrame, int], object]] = {
-    "encoder": lambda X, seed: TableEncoder(random_state=seed),
+    "encoder": lambda X, seed: TableEncoder(max_levels=MANY, random_state=seed),
     "one-hot": lambda X, seed: TableEncoder(max_levels=10**6, random_state=seed),
     "smoothing 20": replaced(20.0),
     "smoothing auto": replaced("auto"),
-    "in-sample means": lambda X, seed: InSample(random_state=seed),
+    "in-sample means": lambda X, seed: InSample(max_levels=MANY, random_state=seed),
 }
 
 

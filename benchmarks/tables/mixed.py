@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import math
+import multiprocessing
 import os
 import resource
 import subprocess
@@ -12,6 +14,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +53,7 @@ def gramian_default(labels: bool, seed: int) -> Any:
 def gramian_search(seconds: int, blend: str | None = None) -> Callable[[bool, int], Any]:
     def make(labels: bool, seed: int) -> Any:
         model = KernelRidgeClassifierCV if labels else KernelRidgeCV
-        return model(budget=f"{seconds} s", blend=blend, random_state=seed)
+        return model(budget=f"{seconds} cpu s", blend=blend, random_state=seed)
 
     return make
 
@@ -151,7 +154,9 @@ CONTENDERS: dict[str, Callable[[bool, int], Any]] = {
         labels=labels, seed=seed, kind="hist",
     ),
 }  # fmt: skip
-USUAL = ("mean", "gramian", "gramian 10 s", "lightgbm", "lightgbm 1000", "catboost")
+USUAL = (
+    "gramian 10 s", "lightgbm 1000", "lightgbm", "gramian", "hist gradient boosting", "catboost",
+)  # fmt: skip
 
 
 def fit_once(table: MixedTable, contender: str, seed: int, folder: Path) -> Row:
@@ -160,8 +165,6 @@ def fit_once(table: MixedTable, contender: str, seed: int, folder: Path) -> Row:
     train, test = split_rows(len(y), seed)
     codes, classes = pd.factorize(y, sort=True)
     numbers = codes if table.is_classification else y.to_numpy(float)
-    if contender.startswith("gramian"):
-        time.monotonic = time.process_time
     model = CONTENDERS[contender](table.is_classification, seed)
     start = time.process_time()
     with warnings.catch_warnings():
@@ -185,24 +188,65 @@ def log_loss(model: Any, X: pd.DataFrame, y: np.ndarray, count: int) -> float:
     return float(-np.log(np.clip(chosen, 1e-6, 1)).mean())
 
 
-def fit_apart(table: MixedTable, contender: str, seed: int, folder: Path) -> Row:
-    """Run `fit_once` in a process with one thread and bounded CPU seconds."""
-    job = json.dumps([table.name, contender, seed, str(folder)])
-    command = [sys.executable, "-m", __name__, job]
-    environment = os.environ | dict.fromkeys(THREADS, "1")
-    done = subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
-    )
-    key: Row = {
-        "table": table.name, "half": "final" if table.is_final else "development",
-        "kind": "classes" if table.is_classification else "numbers",
-        "contender": contender, "seed": seed,
-    }  # fmt: skip
-    if done.returncode:
-        lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
-        return key | {"failed": lines[-1][:200]}
-    result: Row = json.loads(done.stdout.splitlines()[-1])
-    return key | result
+class Worker:
+    """A process with one thread, which forks a process of bounded CPU seconds for each fit.
+
+    Imports take longer than most of the fits, so they are made once.
+    """
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", __name__],
+            cwd=ROOT,
+            env=os.environ | dict.fromkeys(THREADS, "1"),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def fit(self, table: MixedTable, contender: str, seed: int, folder: Path) -> Row:
+        """Return the result of `fit_once`, or how it failed."""
+        key: Row = {
+            "table": table.name, "half": "final" if table.is_final else "development",
+            "kind": "classes" if table.is_classification else "numbers",
+            "contender": contender, "seed": seed,
+        }  # fmt: skip
+        jobs, results = self._process.stdin, self._process.stdout
+        if jobs is None or results is None:
+            raise RuntimeError("the worker has no pipes")
+        jobs.write(json.dumps([table.name, contender, seed, str(folder)]) + "\n")
+        jobs.flush()
+        result: Row = json.loads(results.readline())
+        return key | result
+
+
+def serve_fits() -> None:
+    """Fit each job of standard input in a forked process, and print its result."""
+    for name in ("lightgbm", "catboost", "gramian.fitting", "gramian.fitting.search.fit"):
+        importlib.import_module(name)
+    contexts = multiprocessing.get_context("fork")
+    for line in sys.stdin:
+        receiver, sender = contexts.Pipe(duplex=False)
+        process = contexts.Process(target=_fit_job, args=(line, sender))
+        process.start()
+        sender.close()
+        try:
+            result = receiver.recv()
+        except EOFError:
+            process.join()
+            result = {"failed": f"exit status {process.exitcode}"}
+        process.join()
+        print(json.dumps(result), flush=True)
+
+
+def _fit_job(line: str, sender: Connection) -> None:
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_LIMIT_SECONDS, CPU_LIMIT_SECONDS + 5))
+    name, contender, seed, folder = json.loads(line)
+    table = next(t for t in TABLES if t.name == name)
+    try:
+        sender.send(fit_once(table, contender, seed, Path(folder)))
+    except Exception as error:
+        sender.send({"failed": f"{type(error).__name__}: {error}"[:200]})
 
 
 def ratios(rows: list[Row], half: str, other: str) -> list[Row]:
@@ -242,15 +286,17 @@ def main(options: argparse.Namespace) -> None:
         only.setdefault(key, []).append(value)
     rows = [] if options.fresh else read(NAME).get("fits", [])
     done = {(r["table"], r["contender"], r["seed"]) for r in rows}
-    for table in TABLES[:2] if options.quick else TABLES:
-        for contender in only.get("contender", list(USUAL)):
+    worker = Worker()
+    # One contender after the other, so that an early end leaves whole contenders out, not tables.
+    for contender in only.get("contender", list(USUAL)):
+        for table in TABLES[:2] if options.quick else TABLES:
             if table.name not in only.get("set", [table.name]) or (
                 ("final" if table.is_final else "development")
                 not in only.get("half", ["development"])
             ):
                 continue
             if (table.name, contender, options.seed) not in done:
-                rows.append(shown(fit_apart(table, contender, options.seed, folder)))
+                rows.append(shown(worker.fit(table, contender, options.seed, folder)))
                 if not options.quick:
                     write_results(rows)
 
@@ -266,7 +312,4 @@ def write_results(rows: list[Row]) -> None:
 
 
 if __name__ == "__main__":
-    resource.setrlimit(resource.RLIMIT_CPU, (CPU_LIMIT_SECONDS, CPU_LIMIT_SECONDS + 5))
-    name, contender, seed, folder = json.loads(sys.argv[1])
-    table = next(t for t in TABLES if t.name == name)
-    print(json.dumps(fit_once(table, contender, seed, Path(folder))))
+    serve_fits()

@@ -172,7 +172,7 @@ def test_bytes_of_the_sample(size: int | None, rows: int, monkeypatch: pytest.Mo
 def test_folds_of_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gramian.data.encoding.learn.EXACT_FOLDS", 100)
     texts = [f"t{k % 30}" for k in range(1000)]
-    fit = fitted({"t": texts}, np.arange(1000.0), keep=np.arange(1000) > 0)
+    fit = fitted({"t": texts}, np.arange(1000.0), keep=np.arange(1000) > 0, max_levels=20)
     assert fit.folds is not None
     assert fit.folds[0] == -1
     assert (np.bincount(fit.folds[1:], minlength=5) > 150).all()
@@ -212,33 +212,47 @@ def test_missing_is_a_level_if_training_had_it() -> None:
 def test_many_levels_become_means_and_log_counts() -> None:
     texts = [f"t{i % 21}" for i in range(63)]
     y = np.arange(63) % 21.0
-    fit = fitted({"t": texts}, y)
-    columns = tuple(f"t={text}" for text in sorted(set(texts)))
-    assert fit.encoding.feature_names == ("t (mean)", "t (log count)", *columns)
+    fit = fitted({"t": texts}, y, max_levels=20)
+    assert fit.encoding.feature_names == ("t (mean)", "t (log count)")
     new = encoded(fit, {"t": ["t0", "t20", "never"]})
     smooth = (3 * np.array([0, 20]) + 20 * 10) / 23
     assert new[1, 0] - new[0, 0] == pytest.approx((smooth[1] - smooth[0]) / (new_scale(fit)))
     assert new[2, 0] == pytest.approx((new[0, 0] + new[1, 0]) / 2)
     assert new[2, 1] == pytest.approx(-math.log(4))
-    assert (new[:2, 2:] == np.eye(21)[[columns.index("t=t0"), columns.index("t=t20")]]).all()
-    assert not new[2, 2:].any()
-    own = "one column for each of 21 frequent levels"
-    words = f"category of 21 levels: target means and log count, {own}"
-    assert fit.encoding.describe()["t"] == words
-    assert described({"t": texts})["t"] == f"category of 21 levels: log count, {own}"
+    assert fit.encoding.describe()["t"] == "category of 21 levels: target means and log count"
+    assert described({"t": texts}, max_levels=20)["t"] == "category of 21 levels: log count"
 
 
-@pytest.mark.parametrize(("levels", "columns"), [(199, 197), (200, 198), (201, 0)])
-def test_frequent_levels_have_columns(levels, columns):
-    """Levels of three rows and more, of which there are all but two; a gap may be one of them."""
+@pytest.mark.parametrize("levels", [20, 21, 199, 200, 201])
+def test_levels_have_columns_up_to_two_hundred(levels: int) -> None:
+    """Two levels are of fewer than three rows, and share a column beyond 20 levels."""
     texts = [None, *(f"t{i:03}" for i in range(levels - 1))] * 3
     del texts[1:3]
     fit = fitted({"t": texts}, np.arange(len(texts)) % 7.0)
-    assert len(fit.encoding.feature_names) == 2 + columns
-    if columns:
-        assert fit.encoding.feature_names[2] == "t=t002"
-        assert fit.encoding.feature_names[-1] == "t missing"
-        assert encoded(fit, {"t": ["t001", None]})[:, 2:].sum(axis=1).tolist() == [0, 1]
+    if levels > 200:
+        assert fit.encoding.feature_names == ("t (mean)", "t (log count)")
+        return
+    names = fit.encoding.feature_names
+    rows = encoded(fit, {"t": ["t000", "t001", "t002", None, "never"]})
+    if levels == 20:
+        assert names[0] == "t=t000"
+        assert names[-1] == "t missing"
+        expected = [0, 1, 2, 19]
+    else:
+        assert names[0] == "t=t002"
+        assert names[-2:] == ("t missing", "t (rare)")
+        expected = [len(names) - 1, len(names) - 1, 0, len(names) - 2]
+        assert "one for 2 rare levels" in fit.encoding.describe()["t"]
+    assert len(names) == levels - (levels > 20)
+    assert rows.argmax(axis=1)[:4].tolist() == expected
+    assert rows.sum(axis=1).tolist() == [1, 1, 1, 1, 0]
+    assert fit.encoding.categories == ((0, 0, len(names)),)
+
+
+def test_levels_that_are_mostly_rare_become_means() -> None:
+    texts = [f"t{i // 2}" for i in range(100)]
+    fit = fitted({"t": texts}, np.arange(100.0))
+    assert fit.encoding.feature_names == ("t (mean)", "t (log count)")
 
 
 def new_scale(fit: FittedEncoding) -> float:
@@ -247,8 +261,8 @@ def new_scale(fit: FittedEncoding) -> float:
 
 def test_several_targets_have_a_mean_each() -> None:
     texts = [f"t{i % 30}" for i in range(90)]
-    fit = fitted({"t": texts}, np.random.default_rng(0).normal(size=(90, 2)))
-    assert fit.encoding.feature_names[:3] == ("t (mean 1)", "t (mean 2)", "t (log count)")
+    fit = fitted({"t": texts}, np.random.default_rng(0).normal(size=(90, 2)), max_levels=20)
+    assert fit.encoding.feature_names == ("t (mean 1)", "t (mean 2)", "t (log count)")
 
 
 def test_ordered_categories_become_ranks() -> None:
@@ -292,8 +306,8 @@ def test_dates_become_elapsed_time_year_and_cycles() -> None:
     [
         (lambda d: 0.0, ""),
         (lambda d: np.cos(d.month / 2), ", month as a cycle"),
-        (lambda d: d.weekday() == 6, ", weekday as a cycle"),
-        (lambda d: (d.day > 15) + (d.hour < 6), ", day and hour as cycles"),
+        (lambda d: d.weekday() == 6, ", weekday as a cycle, levels of weekday"),
+        (lambda d: np.cos(d.day / 5) + np.cos(d.hour / 4), ", day and hour as cycles"),
     ],
 )
 @pytest.mark.parametrize("seed", range(3))
@@ -310,6 +324,52 @@ def test_cycles_are_those_that_predict_held_out_rows(
     for targets, rows in ((y, 60), (np.ones(900), 900)):
         fit = fitted({"d": days[:rows]}, targets[:rows])
         assert fit.encoding.describe()["d"].endswith("month, day, weekday and hour as cycles")
+
+
+HOURS = [dt.datetime(2020, 1, 1) + dt.timedelta(hours=k) for k in range(3 * 366 * 24)]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_cycle_is_kept_if_it_helps_together_with_another_column(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    days = [HOURS[k] for k in rng.integers(len(HOURS), size=600)]
+    x = rng.normal(size=600)
+    wave = np.array([np.sin(day.hour / 12 * np.pi) for day in days])
+    noise = 0.3 * rng.normal(size=600)
+    # The mean over x is the same at any hour, so that the hour alone predicts nothing.
+    kept = described({"d": days, "x": x}, np.sign(x) * wave + noise)["d"]
+    assert kept == "date: elapsed, year, hour as a cycle"
+    assert "hour" not in described({"d": days, "x": x}, x + noise)["d"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_weekdays_become_levels_if_they_differ_from_their_neighbours(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    days = [HOURS[24 * k].date() for k in rng.integers(1000, size=800)]
+    y = np.array([[0, 2, 0, 2, 0, 2, 2][day.weekday()] for day in days]) + rng.normal(size=800)
+    fit = fitted({"d": days}, y)
+    assert fit.encoding.describe()["d"].endswith("weekday as a cycle, levels of weekday")
+    assert [name for name in fit.encoding.feature_names if "=" in name] == [
+        f"d (weekday={day})" for day in ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+    ]
+    row = encoded(fit, {"d": [dt.date(2023, 1, 7)]})[0]  # a Saturday
+    assert row[-7:].tolist() == [0, 0, 0, 0, 0, 1, 0]
+    # A wave is as well predicted by its cycle.
+    wave = np.array([np.sin(day.weekday() * 2 * np.pi / 7) for day in days])
+    assert "levels" not in described({"d": days}, wave + rng.normal(size=800))["d"]
+
+
+def test_elapsed_time_gets_a_lengthscale_of_its_own() -> None:
+    rng = np.random.default_rng(0)
+    at = rng.integers(len(HOURS), size=600)
+    days, x = [HOURS[k] for k in at], rng.normal(size=(600, 2))
+    fast = np.sin(at / len(HOURS) * 12 * np.pi)
+    columns = {"d": days, "x": x[:, 0], "z": x[:, 1]}
+    spread = [
+        float(encoded(fitted(columns, y), columns)[:, 0].std())
+        for y in (x.sum(axis=1), fast + x.sum(axis=1) / 4)
+    ]
+    assert spread == pytest.approx([1.0, 16.0], rel=1e-3)
 
 
 def test_the_same_dates_in_any_type() -> None:

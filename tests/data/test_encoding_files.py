@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import datetime as dt
 import json
 from collections.abc import Callable
@@ -46,12 +47,14 @@ def every_kind() -> Table:
 def encoding(**settings: Any) -> Encoding:
     y = np.random.default_rng(1).normal(size=(N, 2))
     rng = RandomStream(0)
+    settings = {"max_levels": 20, **settings}
     return FittedEncoding.fit(every_kind(), None, y, rng=rng, **settings).encoding
 
 
+@pytest.mark.parametrize("max_levels", [20, 200])
 @pytest.mark.parametrize("numbers", ["standard", "quantile", "raw"])
-def test_what_was_saved_is_read(tmp_path: Path, numbers: str) -> None:
-    before = encoding(numbers=numbers)
+def test_what_was_saved_is_read(tmp_path: Path, numbers: str, max_levels: int) -> None:
+    before = encoding(numbers=numbers, max_levels=max_levels)
     save_encoding(tmp_path / "e", before, {"for": "a test"})
     after, about = load_encoding(tmp_path / "e")
     assert about == {"for": "a test"}
@@ -61,6 +64,22 @@ def test_what_was_saved_is_read(tmp_path: Path, numbers: str) -> None:
     assert np.array_equal(
         after.rows(every_kind()).take(index), before.rows(every_kind()).take(index)
     )
+
+
+def test_levels_of_dates_are_saved(tmp_path: Path) -> None:
+    whole = encoding()
+    day = whole.columns[KINDS["day"]]
+    before = dataclasses.replace(
+        whole, columns=(dataclasses.replace(day, levels=("weekday", "month", "hour")),)
+    )
+    save_encoding(tmp_path / "e", before, {})
+    after, _ = load_encoding(tmp_path / "e")
+    assert after.feature_names == before.feature_names
+    assert sum("=" in name for name in after.feature_names) == 7 + 12 + 24
+    rows = [encoding.rows(every_kind()).take(np.arange(N)) for encoding in (before, after)]
+    assert np.array_equal(*rows)
+    # Each row has one weekday, one month and one hour.
+    assert (rows[0][:, -43:].sum(axis=1) == 3).all()
 
 
 def test_an_encoding_without_tensors(tmp_path: Path) -> None:
@@ -124,6 +143,8 @@ DAMAGE: dict[str, Callable[[dict, dict], Any]] = {
     "levels of numbers": put("few", "levels", [1, 2]),
     "no levels": lambda f, t: f["columns"][2].update(levels=[], missing=False),
     "missing": put("few", "missing", 1),
+    "rare levels twice": put("few", "rare", [1, 1]),
+    "rare levels of none": put("few", "rare", [3]),
     "why": put("same", "why", None),
     "mean is one number": put("many", "mean", 1.0),
     "means too few": put("many", "mean", [0.0, 0.0]),
@@ -150,6 +171,8 @@ DAMAGE: dict[str, Callable[[dict, dict], Any]] = {
     "zone unknown": put("at", "zone", "Mars/Base"),
     "cycles": put("day", "cycles", ["minute"]),
     "cycles of times": put("time", "cycles", ["month"]),
+    "levels of dates": put("day", "levels", ["day"]),
+    "levels of times": put("time", "levels", ["weekday"]),
     "year of times": lambda f, t: f["columns"][7].update(mean=[0.0, 0.0], scale=[1.0, 1.0]),
     "mean of dates": put("day", "mean", [1.0]),
     "median of dates": put("day", "fill", 1e300),

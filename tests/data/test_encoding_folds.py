@@ -16,7 +16,8 @@ from gramian.data.encoding import FittedEncoding
 
 def fitted(texts: list[str | None], y: np.ndarray, seed: int = 0, **settings) -> FittedEncoding:
     rng = RandomStream(seed)
-    return FittedEncoding.fit(table(texts), None, y, rng=rng, **settings)
+    # Categories of more levels than the default become columns, which have no folds.
+    return FittedEncoding.fit(table(texts), None, y, rng=rng, **{"max_levels": 20, **settings})
 
 
 def table(texts: list[str | None]) -> MemoryTable:

@@ -229,6 +229,6 @@ def test_targets_of_another_length() -> None:
 
 def test_training_rows_of_another_table() -> None:
     texts = [f"t{k % 30}" for k in range(90)]
-    fit = fitted({"t": texts}, np.arange(90.0))
+    fit = fitted({"t": texts}, np.arange(90.0), max_levels=20)
     with pytest.raises(ValueError, match=r"has 3 rows, but the encoding was fitted to 90"):
         fit.training_rows(MemoryTable(pa.table({"t": texts[:3]})))

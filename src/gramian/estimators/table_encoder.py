@@ -36,9 +36,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     numbers : {"standard", "quantile", "raw"}, default="standard"
         Map of numbers: standardise to mean 0 and scale 1; map to normal values up to 3 by 1,000
         quantiles, and standardise; or keep.
-    max_levels : int, default=20
-        A category with up to this number of levels becomes a column of 0 and 1 for each level; one
-        with more becomes the mean target of each level, and the logarithm of its count.
+    max_levels : int, default=200
+        A category with up to this number of levels becomes a column of 0 and 1 for each level,
+        with one for all levels of one or two rows from 21 levels on; one with more levels, or with
+        mostly such levels, becomes the mean target of each level, and the logarithm of its count.
     smoothing : float, default=20
         Number of pseudo-rows with the overall mean added to each level.
     random_state : int, RandomState or None, default=None
@@ -63,8 +64,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     Missing numbers become the median, with an indicator feature of 0 and 1 if training had
     missing values; otherwise a warning counts them. Missing categories are a level if training had
     some. Unknown levels are zero in all columns, or the overall mean. Ordered categories become
-    their rank; dates the time elapsed, the year, and month, day, weekday and hour as cycles, if
-    they vary. Constant columns are left out, and so are identifiers and free text, with a warning.
+    their rank; dates the time elapsed, the year, and month, day, weekday and hour as cycles or
+    levels, if they vary and help to predict y. Constant columns are left out, and so are
+    identifiers and free text, with a warning.
 
     `fit_transform` encodes each row with mean targets of other rows only, in five folds; it differs
     from ``fit(X, y).transform(X)``, which is for new rows. Without y, a category with many levels
@@ -91,7 +93,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     numbers: Literal["standard", "quantile", "raw"] = "standard"
     _: KW_ONLY
-    max_levels: Count = 20
+    max_levels: Count = 200
     smoothing: Number = 20.0
     random_state: RandomState = None
 

@@ -13,9 +13,13 @@ from ..._messages.checks import join_words
 from ..._messages.errors import TextWarning
 from ..tables.base import Table, check_columns
 from ..tables.column_reading import ColumnReading
+from .columns.base import ColumnEncoding, Part
+from .columns.datetime import Date, offers
 from .columns.left_out import TEXT_REASONS, LeftOut
-from .learn import Training, learn
-from .settings import SMOOTHING_ROWS, Numbers, Settings
+from .gains.joint import JOINT_ROWS, JointGain
+from .gains.linear import FEWEST_ROWS
+from .learn import Learned, Training, learn
+from .settings import MOST_LEVELS, SMOOTHING_ROWS, Numbers, Settings
 from .table_encoding import EncodedRows, Encoding
 
 
@@ -48,7 +52,7 @@ class FittedEncoding:
         *,
         rng: RandomStream,
         numbers: Numbers = "standard",
-        max_levels: int = 20,
+        max_levels: int = MOST_LEVELS,
         smoothing: float = SMOOTHING_ROWS,
         keep: np.ndarray | None = None,
         sample_bytes: int | None = None,
@@ -69,7 +73,7 @@ class FittedEncoding:
         numbers : str, default="standard"
             ``"standard"``: mean 0 and scale 1; ``"quantile"``: normal by 1,000 quantiles, ending
             at 3, and standardised again; ``"raw"``: as they are.
-        max_levels : int, default=20
+        max_levels : int, default=200
             Categories of more levels are encoded by means of the targets.
         smoothing : float, default=20
             Rows of the overall mean that are added to each level.
@@ -105,7 +109,7 @@ class FittedEncoding:
         settings = Settings(numbers, max_levels, smoothing, frozenset(text_features))
         training = Training.of(table, _targets(targets, table.num_rows), keep, rng)
         learned = learn(training, names, settings, rng, sample_bytes=sample_bytes)
-        encoding = Encoding(learned.columns, learned.dtype)
+        encoding = Encoding(_confirm_offers(learned, training, rng), learned.dtype)
         encoding = replace(encoding, readings=_readings(table, encoding.names))
         if encoding.width == 0 and not encoding.plain:
             column_texts = [f"{name} ({why})" for name, why in encoding.describe().items()]
@@ -130,6 +134,38 @@ class FittedEncoding:
                 f"{len(self.folds):,}"
             )
         return EncodedRows(table, self.encoding, self.folds, self.without)
+
+
+def _confirm_offers(
+    learned: Learned, training: Training, rng: RandomStream
+) -> tuple[ColumnEncoding, ...]:
+    """Return the encodings, with what dates offer if it helps together with other columns.
+
+    Cost: a sample of 500 rows, and some ten eigenvalue problems for each column of dates.
+    """
+    training_index = np.flatnonzero(training.keep)
+    has_targets = training.targets.shape[1] > 0 and len(training_index) >= FEWEST_ROWS
+    if not learned.offered or not has_targets:
+        return learned.columns
+    table, columns = training.table, list(learned.columns)
+    rows = training_index
+    if len(rows) > JOINT_ROWS:
+        rows = rows[np.sort(rng.permutation(len(rows))[:JOINT_ROWS])]
+    encoded = EncodedRows(
+        table, Encoding(learned.columns, learned.dtype), training.folds, learned.without
+    )
+    gain = JointGain(np.asarray(encoded.take(rows), np.float64), training.targets[rows])
+    for j, date in enumerate(columns):
+        if isinstance(date, Date) and date.name in learned.offered:
+            values = table.take([date.name], rows).column(0)
+            part = Part(table.where, rows, first_row=table.first_row)
+            for offer in offers(date, *learned.offered[date.name]):
+                changed = offer.change(date)
+                features = (candidate.encode(values, part) for candidate in (changed, date))
+                if gain.accept(*features, is_clear=offer.is_clear):
+                    date = changed
+            columns[j] = date
+    return tuple(columns)
 
 
 def _warn_of_texts(where: str, encoding: Encoding) -> None:

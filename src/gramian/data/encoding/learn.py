@@ -150,11 +150,14 @@ class Learned:
         float64 if a column of numbers needs it, else float32.
     without : dict of str to ndarray
         Means without each fold, by column.
+    offered : dict of str to pair of tuple of str
+        Parts of the calendar that columns of dates offer; see `columns.datetime.offers`.
     """
 
     columns: tuple[ColumnEncoding, ...]
     dtype: xp.DType
     without: dict[str, np.ndarray]
+    offered: dict[str, tuple[tuple[str, ...], tuple[str, ...]]]
 
 
 def learn(
@@ -201,7 +204,8 @@ def learn(
         columns.append(watcher.finish(summaries[start : start + watcher.measured]))
         start += watcher.measured
     without = {watcher.name: watcher.without for watcher in watching if watcher.without is not None}
-    return Learned(tuple(columns), dtype, without)
+    offered = {w.name: (w.offered, w.offered_levels) for w in watching if w.offered}
+    return Learned(tuple(columns), dtype, without, offered)
 
 
 def _roundings(kinds: Sequence[Kind], watching: Sequence[Observer], dtype: xp.DType) -> Array:

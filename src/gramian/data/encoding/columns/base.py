@@ -140,11 +140,15 @@ class Observer(ABC):
         Number of numeric columns whose moments the encoding needs.
     without : ndarray or None
         Means of the targets without each fold, after `finish`.
+    offered, offered_levels : tuple of str
+        Parts of the calendar that dates offer after `finish`; see `columns.datetime.offers`.
     """
 
     name: str
     measured: int = 0
     without: np.ndarray | None = None
+    offered: tuple[str, ...] = ()
+    offered_levels: tuple[str, ...] = ()
 
     @classmethod
     @abstractmethod

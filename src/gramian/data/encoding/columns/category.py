@@ -23,7 +23,7 @@ from .left_out import (
     LeftOut,
 )
 from .levels import Levels, in_order
-from .one_hot import OneHot
+from .one_hot import FEW_LEVELS, OneHot
 from .tally import Tally, TooMany
 from .target_means import TargetMeans
 
@@ -93,16 +93,21 @@ class CategoryObserver(Observer):
             return LeftOut(self.name, EMPTY_COLUMN)
         if len(levels) == 1:
             return LeftOut(self.name, CONSTANT_COLUMN)
-        if len(levels) <= self._max_levels:
-            return OneHot(self.name, levels)
         # Only for many levels: few rows may well have different texts.
-        reason = None if self._is_kept else _reason_to_leave_out(texts, int(rows[1:].sum()))
-        return LeftOut(self.name, reason) if reason else self._means(levels, self._tally)
-
-    def _means(self, levels: Levels, tally: Tally) -> TargetMeans:
+        if len(levels) > FEW_LEVELS and not self._is_kept:
+            reason = _reason_to_leave_out(texts, int(rows[1:].sum()))
+            if reason:
+                return LeftOut(self.name, reason)
         # The order of levels, in which `Levels` has the missing one last and the tally first.
         codes: list[str | None] = [*levels.texts, *([None] if levels.missing else [])]
-        order = [tally.codes[text] for text in codes]
+        order = [self._tally.codes[text] for text in codes]
+        one_hot = OneHot.of(self.name, levels, rows[order])
+        is_rare = 2 * sum(rows[order][k] for k in one_hot.rare) > rows.sum()
+        if len(levels) <= self._max_levels and not is_rare:
+            return one_hot
+        return self._means(levels, self._tally, order)
+
+    def _means(self, levels: Levels, tally: Tally, order: list[int]) -> TargetMeans:
         counts, sums = tally.counts[order], tally.sums[order]
         folded = FoldedMeans.of(counts, sums, self._smoothing)
         self.without = folded.without

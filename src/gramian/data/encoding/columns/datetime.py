@@ -1,9 +1,10 @@
-"""Dates, times and durations: elapsed time, and cycles that held-out rows confirm."""
+"""Dates, times and durations: elapsed time, and the calendar as far as held-out rows confirm it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +12,7 @@ import pyarrow as pa
 
 from ...._messages.errors import Text
 from ...rows import arrow_compute as pc
-from ..held_out_gain import HeldOutGain
+from ..gains.linear import HeldOutGain
 from ..kinds import LEAVE_OUT, Kind, column_kind
 from ..moments import Summary
 from ..saved import Saved
@@ -27,7 +28,10 @@ SECOND_MICROSECONDS = 10**6
 
 @dataclass(frozen=True, eq=False)
 class Date(ColumnEncoding):
-    """Encoding of dates: elapsed time and year, standardised, and sine and cosine of cycles.
+    """Encoding of dates: elapsed time and year, standardised, cycles, and columns of levels.
+
+    Cycles are sine and cosine of a part of the calendar. Levels are columns of 0 and 1 for each
+    weekday, month or hour, so that Saturday may differ from Sunday as much as from Monday.
 
     Attributes
     ----------
@@ -43,6 +47,8 @@ class Date(ColumnEncoding):
         predict held-out rows.
     gaps : Gaps
         Treatment of gaps: the median, in seconds, fills them.
+    levels : tuple of str, default=()
+        The names among weekday, month and hour whose levels have columns.
     """
 
     code: ClassVar[str] = "date"
@@ -53,6 +59,7 @@ class Date(ColumnEncoding):
     scale: tuple[float, ...]
     cycles: tuple[str, ...]
     gaps: Gaps
+    levels: tuple[str, ...] = ()
 
     @property
     def kind(self) -> Kind:
@@ -62,7 +69,8 @@ class Date(ColumnEncoding):
     def features(self) -> tuple[str, ...]:
         year = (f"{self.name} (year)",) if len(self.mean) > 1 else ()
         waves = [f"{self.name} ({c} {wave})" for c in self.cycles for wave in ("sin", "cos")]
-        return (f"{self.name} (elapsed)", *year, *waves, *self.gaps.mark(self.name))
+        columns = [f"{self.name} ({c}={k})" for c in self.levels for k in LEVEL_NAMES[c]]
+        return (f"{self.name} (elapsed)", *year, *waves, *columns, *self.gaps.mark(self.name))
 
     def encode(self, column: pa.Array, part: Part) -> np.ndarray:
         values, gaps = _microseconds(column, self.name, part)
@@ -70,7 +78,8 @@ class Date(ColumnEncoding):
         # Filled before the calendar is computed, so that all features of a gap are of one moment.
         values = np.where(gaps, round(self.gaps.fill * SECOND_MICROSECONDS), values)
         # The calendar costs more than elapsed time, and is skipped where it gives no feature.
-        field_values = fields(local(values, self.zone)) if self.cycles or len(self.mean) > 1 else {}
+        is_calendar = self.cycles or self.levels or len(self.mean) > 1
+        field_values = fields(local(values, self.zone)) if is_calendar else {}
         # The order of `mean` and `scale`: elapsed seconds, then the year.
         measured = [values / SECOND_MICROSECONDS]
         if len(self.mean) > 1:
@@ -80,7 +89,8 @@ class Date(ColumnEncoding):
             for x, mean, scale in zip(measured, self.mean, self.scale, strict=True)
         ]
         waves = [wave for name in self.cycles for wave in cycle(name, field_values[name])]
-        return self.gaps.append_mark(np.column_stack([*scaled, *waves]), gaps)
+        columns = [level_columns(name, field_values[name]) for name in self.levels]
+        return self.gaps.append_mark(np.column_stack([*scaled, *waves, *columns]), gaps)
 
     def describe(self) -> str:
         year = ["year"] if len(self.mean) > 1 else []
@@ -93,8 +103,9 @@ class Date(ColumnEncoding):
         as_cycles = " as cycles" if len(self.cycles) > 1 else " as a cycle" if self.cycles else ""
         zone = f" in {self.zone}" if self.zone else ""
         features_text = ", ".join(["elapsed", *year, *cycles])
+        levels = f", levels of {' and '.join(self.levels)}" if self.levels else ""
         gap = self.gaps.describe(self._median())
-        return f"{_WORD_OF_KIND[self.since]}{zone}: {features_text}{as_cycles}{gap}"
+        return f"{_WORD_OF_KIND[self.since]}{zone}: {features_text}{as_cycles}{levels}{gap}"
 
     def _median(self) -> str:
         if self.since in ("time", "duration"):
@@ -104,7 +115,8 @@ class Date(ColumnEncoding):
     def to_dict(self) -> dict[str, Any]:
         numbers = {"mean": list(self.mean), "scale": list(self.scale), **self.gaps.to_dict()}
         about = {"name": self.name, "since": self.since, "zone": self.zone}
-        return {**about, "cycles": list(self.cycles), **numbers}
+        levels = {"levels": list(self.levels)} if self.levels else {}
+        return {**about, "cycles": list(self.cycles), **levels, **numbers}
 
     @classmethod
     def from_saved(cls, saved: Saved) -> Date:
@@ -116,6 +128,9 @@ class Date(ColumnEncoding):
             raise ValueError(f"mean and scale of the date '{name}' do not match")
         if unknown := set(cycles) - set(allowed):
             raise ValueError(f"the date '{name}' has the unknown cycles {', '.join(unknown)}")
+        levels = saved.texts("levels") if saved.has("levels") else ()
+        if unknown := set(levels) - (set(allowed) & set(LEVEL_NAMES)):
+            raise ValueError(f"the date '{name}' has the unknown levels {', '.join(unknown)}")
         if bool(zone) != (since == "zoned date"):
             raise ValueError(f"the time zone of the date '{name}' is damaged")
         _check_zone(zone)
@@ -123,7 +138,7 @@ class Date(ColumnEncoding):
         # The fill is later converted to microseconds in int64.
         if abs(gaps.fill) * SECOND_MICROSECONDS >= 2.0**63:
             raise ValueError(f"the median of the date '{name}' is damaged")
-        return cls(name, since, zone, mean, scale, cycles, gaps)
+        return cls(name, since, zone, mean, scale, cycles, gaps, levels)
 
 
 _WORD_OF_KIND: dict[Kind, str] = {
@@ -206,19 +221,86 @@ class DateObserver(Observer):
             return LeftOut(self.name, CONSTANT_COLUMN)
         varied = {name for name in self._low if self._low[name] < self._high[name]}
         kept_summaries = summaries[: 2 if "date" in self._kind and "year" in varied else 1]
+        self.offered = tuple(name for name in self._gains if name in varied)
+        self.offered_levels = tuple(
+            name
+            for name in self.offered
+            if name in LEVEL_NAMES and self._gains[name].is_clear(CYCLE_FEATURES)
+        )
         return Date(
             self.name, self._kind, self._zone,
             tuple(summary.mean for summary in kept_summaries),
             tuple(summary.scale for summary in kept_summaries),
-            tuple(name for name, gain in self._gains.items() if name in varied and gain.is_clear),
+            tuple(name for name in self.offered if self._gains[name].is_clear()),
             Gaps.of(elapsed),
         )  # fmt: skip
+
+
+ELAPSED_STRETCH = 4.0
+"""Factor of the elapsed time that is offered twice: a lengthscale of its own, see `offers`."""
+
+
+@dataclass(frozen=True)
+class Offer:
+    """Change of an encoding of dates that a kernel with all columns may confirm.
+
+    Attributes
+    ----------
+    change : callable
+    is_clear : bool, default=False
+        Whether least squares have found a gain in all rows, so that any gain confirms it.
+    """
+
+    change: Callable[[Date], Date]
+    is_clear: bool = False
+
+
+def offers(date: Date, varied: Sequence[str], levels: Sequence[str]) -> Iterator[Offer]:
+    """Yield cycles that alone predict nothing, levels, and shorter lengthscales of elapsed time.
+
+    Parameters
+    ----------
+    date : Date
+    varied : sequence of str
+        Parts of the calendar that varied in training.
+    levels : sequence of str
+        Parts whose levels predict held-out rows better than a cycle.
+    """
+    for name in varied:
+        if name not in date.cycles:
+            yield Offer(partial(_add_cycle, name))
+    for name in levels:
+        yield Offer(partial(_add_levels, name), is_clear=True)
+    for _ in range(2):
+        yield Offer(_stretch_elapsed)
+
+
+def _add_cycle(name: str, date: Date) -> Date:
+    return replace(date, cycles=tuple(c for c in CYCLE_LENGTHS if c in (*date.cycles, name)))
+
+
+def _add_levels(name: str, date: Date) -> Date:
+    return replace(date, levels=(*date.levels, name))
+
+
+def _stretch_elapsed(date: Date) -> Date:
+    return replace(date, scale=(date.scale[0] / ELAPSED_STRETCH, *date.scale[1:]))
 
 
 DAY_MICROSECONDS = 86_400 * 10**6
 
 CYCLE_LENGTHS = {"month": 12, "day": 31, "weekday": 7, "hour": DAY_MICROSECONDS}
 """Cycles by the length of one turn; the hour includes minutes and seconds."""
+
+CYCLE_FEATURES = 2
+"""Features of a cycle: sine and cosine of one turn."""
+
+LEVEL_NAMES: dict[str, tuple[str, ...]] = {
+    "weekday": ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"),
+    "month": tuple(map(str, range(1, 13))),
+    "hour": tuple(map(str, range(24))),
+}
+"""Levels of parts of the calendar that may have columns."""
 
 
 def local(values: np.ndarray, zone: str) -> np.ndarray:
@@ -256,3 +338,11 @@ def cycle(name: str, field: np.ndarray, turns: int = 1) -> tuple[np.ndarray, np.
     """Return sine and cosine of a field of the calendar, with some turns in its length."""
     angle = field * (2 * np.pi * turns / CYCLE_LENGTHS[name])
     return np.sin(angle), np.cos(angle)
+
+
+def level_columns(name: str, field: np.ndarray) -> np.ndarray:
+    """Return a column of 0 and 1 for each level of a field of the calendar."""
+    count = len(LEVEL_NAMES[name])
+    codes = field * count // DAY_MICROSECONDS if name == "hour" else field
+    columns: np.ndarray = codes[:, None] == np.arange(count)
+    return columns

@@ -1,4 +1,4 @@
-"""Categories of many levels: means of the targets, frequency, and columns of frequent levels."""
+"""Categories of many levels: means of the targets, and frequency."""
 
 from __future__ import annotations
 
@@ -16,22 +16,10 @@ from .base import ColumnEncoding, Part
 from .folded_means import FoldedMeans
 from .levels import Levels
 
-COLUMN_LEVELS = 200
-"""Number of levels up to which frequent levels have columns in addition to the means.
-
-Levels with equal means may differ in how other features act. Ratios of test errors with these
-columns and without, by the defaults of `KernelRidge` with at most 5,000 rows of the tables of
-`benchmarks/tables/mixed_sets.py` for development that have such columns: 0.61 (125 countries),
-0.90, 0.92, 0.95, 0.97, 1.00 (3 tables), 1.01, 1.02 and 1.02.
-"""
-
-COLUMN_ROWS = 3
-"""Training rows of a level from which it has a column; a column of one row is that row's target."""
-
 
 @dataclass(frozen=True, eq=False)
 class TargetMeans(ColumnEncoding):
-    """Encoding of levels: smoothed means of each target, log(1 + count), and columns.
+    """Encoding of levels: smoothed means of each target, and log(1 + count).
 
     Attributes
     ----------
@@ -43,8 +31,6 @@ class TargetMeans(ColumnEncoding):
     counts : ndarray of int64 of shape (L,)
     mean, scale : tuple of float of length t + 1
         Mean and scale of the features in training, where means leave out the row's own target.
-    has_columns : bool, default=False
-        Whether each frequent level has a column of 0 and 1, not scaled.
     """
 
     code: ClassVar[str] = "target means"
@@ -54,7 +40,6 @@ class TargetMeans(ColumnEncoding):
     counts: Array
     mean: tuple[float, ...]
     scale: tuple[float, ...]
-    has_columns: bool = False
 
     @classmethod
     def of(cls, name: str, levels: Levels, counts: np.ndarray, folded: FoldedMeans) -> TargetMeans:
@@ -81,7 +66,6 @@ class TargetMeans(ColumnEncoding):
         return cls(
             name, levels, folded.means, level_counts,
             tuple(mean.tolist()), tuple(scale.tolist()),
-            has_columns=len(levels) <= COLUMN_LEVELS,
         )  # fmt: skip
 
     @property
@@ -89,23 +73,11 @@ class TargetMeans(ColumnEncoding):
         return "category"
 
     @property
-    def column_levels(self) -> list[int]:
-        """Indices of the levels that have a column."""
-        is_frequent = self.counts >= COLUMN_ROWS
-        frequent: list[int] = np.flatnonzero(is_frequent).tolist() if self.has_columns else []
-        return frequent
-
-    @property
     def features(self) -> tuple[str, ...]:
         t = self.means.shape[1]
         numbered = [f"{self.name} (mean {j + 1})" for j in range(t)]
         means = [f"{self.name} (mean)"] if t == 1 else numbered
-        texts = [f"{self.name}={text}" for text in self.levels.texts] + [f"{self.name} missing"]
-        return (*means, f"{self.name} (log count)", *(texts[k] for k in self.column_levels))
-
-    @property
-    def level_features(self) -> int:
-        return len(self.column_levels)
+        return (*means, f"{self.name} (log count)")
 
     def encode(self, column: pa.Array, part: Part) -> np.ndarray:
         codes = self.levels.codes(column, self.name, part.new_values)
@@ -117,21 +89,17 @@ class TargetMeans(ColumnEncoding):
             means[training] = without[codes[training], part.folds[training]]
         # The code -1 of unknown levels picks the last entry: the overall mean, and the count 0.
         logs = np.log1p(np.append(self.counts, 0))[codes]
-        scaled = (np.column_stack([means, logs]) - self.mean) / self.scale
-        columns = codes[:, None] == np.array(self.column_levels, np.int64)
-        return np.column_stack([scaled, columns])
+        scaled: np.ndarray = (np.column_stack([means, logs]) - self.mean) / self.scale
+        return scaled
 
     def describe(self) -> str:
         gap = ", one of them for missing values" if self.levels.missing else ""
         what = "target means and log count" if self.means.shape[1] else "log count"
-        count = len(self.column_levels)
-        own = f", one column for each of {count} frequent levels" if count else ""
-        return f"category of {len(self.levels):,} levels{gap}: {what}{own}"
+        return f"category of {len(self.levels):,} levels{gap}: {what}"
 
     def to_dict(self) -> dict[str, Any]:
         numbers = {"mean": list(self.mean), "scale": list(self.scale)}
-        about = {"missing": self.levels.missing, "has_columns": self.has_columns}
-        return {"name": self.name, **about, **numbers}
+        return {"name": self.name, "missing": self.levels.missing, **numbers}
 
     def tensors(self) -> dict[str, Array]:
         return {"means": self.means, "counts": self.counts, **self.levels.tensors()}
@@ -146,6 +114,4 @@ class TargetMeans(ColumnEncoding):
             raise ValueError(
                 "counts of an encoding must be at least 1, and scales as many as means"
             )
-        # Files of before columns of levels lack the flag.
-        has_columns = saved.has("has_columns") and saved.flag("has_columns")
-        return cls(saved.text("name"), levels, means, counts, mean, scale, has_columns)
+        return cls(saved.text("name"), levels, means, counts, mean, scale)

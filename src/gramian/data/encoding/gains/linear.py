@@ -42,27 +42,37 @@ class HeldOutGain:
             more = x.T @ x, x.T @ y, (y * y).sum(0)
             self._folds[fold] = [a + b for a, b in zip(sums, more, strict=True)]
 
-    @property
-    def is_clear(self) -> bool:
-        """Whether the features lower the squared error of held-out rows, beyond chance.
+    def is_clear(self, known: int = 0) -> bool:
+        """Return whether features lower the squared error of held-out rows, beyond chance.
 
         Features that tell nothing raise it by about k / n, with k features and n rows, and a lower
         standard deviation; the features must lower it by as much.
+
+        Parameters
+        ----------
+        known : int, default=0
+            Number of the first features that are used anyway: the others must lower the error.
         """
         parts = list(self._folds.values())
         rows = sum(float(gram[0, 0]) for gram, _, _ in parts)
         if len(parts) < 2 or rows < FEWEST_ROWS:
-            return True
+            return known == 0
         total = [sum(sums[1:], start=sums[0]) for sums in zip(*parts, strict=True)]
+        sizes = (1 + known, len(total[0]))
         errors = np.zeros((2, len(total[2])))
         for gram, cross, squares in parts:
             rest_gram, rest_cross = total[0] - gram, total[1] - cross
             ridge = _RELATIVE_RIDGE * np.trace(rest_gram) * np.eye(len(gram))
-            mean = np.zeros_like(cross)
-            mean[0] = rest_cross[0] / rest_gram[0, 0]
-            fitted = np.linalg.solve(rest_gram + ridge, rest_cross)
-            for j, coef in enumerate((mean, fitted)):
+            for j, k in enumerate(sizes):
+                coef = np.zeros_like(cross)
+                coef[:k] = (
+                    rest_cross[:1] / rest_gram[0, 0]
+                    if k == 1
+                    else np.linalg.solve((rest_gram + ridge)[:k, :k], rest_cross[:k])
+                )
                 errors[j] += squares - 2 * (coef * cross).sum(0) + (coef * (gram @ coef)).sum(0)
         varied = errors[0] > 0
+        if not varied.any():
+            return known == 0
         gains = 1 - errors[1, varied] / errors[0, varied]
-        return not varied.any() or bool(gains.mean() > (len(total[0]) - 1) / rows)
+        return bool(gains.mean() > (sizes[1] - sizes[0]) / rows)

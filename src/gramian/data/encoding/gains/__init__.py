@@ -1,0 +1,1 @@
+"""Tests whether features help to predict targets of rows that were held out."""

@@ -1,0 +1,84 @@
+"""Test whether features help together with those of other columns, by a kernel."""
+
+from __future__ import annotations
+
+import numpy as np
+
+JOINT_ROWS = 500
+"""Rows, at most, that are compared, for an eigenvalue problem of a tenth of a second."""
+
+LEAST_GAIN = 0.01
+"""Share of the leave-one-out error that additional features must save."""
+
+LEAST_DEVIATIONS = 2.5
+"""Gain in standard errors that additional features must have."""
+
+_RIDGES = 10.0 ** np.arange(-2.0, 2.1, 0.5)
+
+
+class JointGain:
+    """Leave-one-out errors of kernel ridge regression on the features of all columns.
+
+    The kernel is the exponential of the l1 distance, with the median distance as lengthscale. A
+    linear test of one column cannot see features that matter only with those of another column.
+
+    Parameters
+    ----------
+    features : ndarray of shape (n, d)
+        Features of all columns before the comparison.
+    targets : ndarray of shape (n, t)
+
+    Notes
+    -----
+    Cost: a matrix of n rows for the distances, and an eigenvalue problem for each comparison.
+    """
+
+    def __init__(self, features: np.ndarray, targets: np.ndarray) -> None:
+        scale = targets.std(axis=0)
+        is_varied = scale > 0
+        self._targets = (targets - targets.mean(axis=0))[:, is_varied] / scale[is_varied]
+        self._distances = _l1_distances(features)
+        self._errors = self._left_out_errors(self._distances)
+
+    def accept(self, features: np.ndarray, replaced: np.ndarray, *, is_clear: bool = False) -> bool:
+        """Return whether features are clearly better than the replaced ones; if so, keep them.
+
+        Parameters
+        ----------
+        features : ndarray of shape (n, k)
+        replaced : ndarray of shape (n, l)
+            Features among those compared so far.
+        is_clear : bool, default=False
+            Whether another test has found a gain, so that any gain counts.
+        """
+        distances = self._distances + _l1_distances(features) - _l1_distances(replaced)
+        errors = self._left_out_errors(np.maximum(distances, 0.0))
+        gains = self._errors - errors
+        standard_error = gains.std() / np.sqrt(len(gains))
+        least_gain = max(LEAST_GAIN * self._errors.mean(), LEAST_DEVIATIONS * standard_error)
+        if not gains.mean() > (0.0 if is_clear else least_gain):
+            return False
+        self._distances, self._errors = distances, errors
+        return True
+
+    def _left_out_errors(self, distances: np.ndarray) -> np.ndarray:
+        """Return the squared error of each row when left out, at the best ridge."""
+        median = np.median(distances)
+        values, vectors = np.linalg.eigh(np.exp(-distances / (median if median > 0 else 1.0)))
+        projected, squares = vectors.T @ self._targets, vectors**2
+        best = np.full(len(distances), np.inf)
+        for ridge in _RIDGES:
+            inverse = 1 / (np.maximum(values, 0.0) + ridge)
+            # The error of a row that is left out, from the fit to all rows.
+            left_out = vectors @ (inverse[:, None] * projected) / (squares @ inverse)[:, None]
+            errors = (left_out**2).sum(axis=1)
+            if errors.mean() < best.mean():
+                best = errors
+        return best
+
+
+def _l1_distances(features: np.ndarray) -> np.ndarray:
+    distances = np.zeros((len(features), len(features)))
+    for column in features.T:
+        distances += np.abs(column[:, None] - column)
+    return distances
