@@ -19,7 +19,7 @@ N = 300
 DRAWS = np.random.default_rng(0)
 FRAME = pd.DataFrame(
     {
-        "street": [f"Weg {i}" for i in DRAWS.integers(0, 60, N)],
+        "street": [f"Weg {i}" for i in DRAWS.integers(0, 250, N)],
         "size": DRAWS.standard_normal(N),
         "price": DRAWS.standard_normal(N),
     }
