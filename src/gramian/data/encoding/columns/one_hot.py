@@ -44,8 +44,8 @@ class OneHot(ColumnEncoding):
 
         Of more than `FEW_LEVELS` levels, the ones of fewer than `COLUMN_ROWS` rows are rare.
         """
-        rare = np.flatnonzero(counts < COLUMN_ROWS) if len(levels) > FEW_LEVELS else []
-        return cls(name, levels, frozenset(map(int, rare)))
+        rare: list[int] = np.flatnonzero(counts < COLUMN_ROWS).tolist()
+        return cls(name, levels, frozenset(rare if len(levels) > FEW_LEVELS else ()))
 
     @property
     def kind(self) -> Kind:
