@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from gramian import _arrays as xp
-from gramian.data import ArrayRows, RemoteColumns, RemoteDescription, RowSource, Shifted
+from gramian.data import ArrayRows, RemoteColumns, RemoteDescription, RemoteRows, RowSource, Shifted
+from gramian.data.rows.views import check_increasing
 
 ENVELOPE = 4096
 """Bytes that a value may weigh beside its arrays, of which it may add a tenth."""
@@ -54,10 +55,9 @@ def delivered(value: Any, traffic: Traffic) -> Any:
     return pickle.loads(file.getvalue())
 
 
-class Remote(RowSource):
+class Remote(RemoteRows):
     """Parts that are rows of their own, somewhere else."""
 
-    remote = True
     streams = False
     """Whether blocks are meant to come here, as to a solver that reads a stream."""
 
@@ -145,12 +145,17 @@ class Remote(RowSource):
             self.traffic.groups += 1
             yield pickle.loads(pickle.dumps(result))
 
+    def spread(self) -> Any:
+        raise NotImplementedError("nothing plans these passes")
+
     def call_at_rows(self, ask: Callable[[], Any]) -> Any:
         self.traffic.questions += 1
         return pickle.loads(pickle.dumps(delivered(ask, self.traffic)()))
 
     def map_rows(self, change: Callable[..., Any], index: np.ndarray | None = None) -> Remote:
         change = delivered(change, self.traffic)
+        if index is not None:
+            check_increasing(self, index)
         parts = []
         for start, part in self._starts():
             if index is None:

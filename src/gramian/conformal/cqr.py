@@ -67,7 +67,7 @@ class ConformalQuantiles(HeldOutMethod):
         self, refit: Refit, learned: CalibrationRows, held_data: Any, draws: RandomStream
     ) -> RowScores:
         n, tail, sample = len(learned.targets), (1 - self.level) / 2, None
-        if learned.rows.remote and n > LOCAL_ROWS:
+        if n > LOCAL_ROWS and not learned.rows.fits():
             sample = xp.sort(draws.permutation(n)[:LOCAL_ROWS])
         learned = learned.local_part(sample)
         functions = {"low": refit.fit_quantile(learned, tail)}

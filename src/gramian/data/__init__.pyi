@@ -94,6 +94,7 @@ from .remote.columns import (
 from .remote.columns import (
     take_numbers as take_numbers,
 )
+from .remote.rows import RemoteRows as RemoteRows
 from .rows.array import (
     ENTRY_NUMBERS as ENTRY_NUMBERS,
 )
@@ -118,6 +119,9 @@ from .rows.base import (
 )
 from .rows.base import (
     first_row as first_row,
+)
+from .rows.base import (
+    refuse_remote as refuse_remote,
 )
 from .rows.cache import (
     DecodedRows as DecodedRows,

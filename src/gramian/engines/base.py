@@ -44,10 +44,9 @@ class Engine(ABC):
 
     def feed(self, rows: RowSource) -> RowSource:
         """Return rows whose blocks are sent to the device of this engine in advance."""
-        if self.on_host:
-            return rows
-        if rows.remote:
-            return rows.map_rows(self.feed)
+        return rows if self.on_host else rows.map_rows(self._feed_part)
+
+    def _feed_part(self, rows: RowSource) -> RowSource:
         if isinstance(rows, Cast):  # cast on the device: the source is mostly narrower
             return Cast(self.feed(rows.rows), rows.dtype)
         # It imports torch, which the host does not need.

@@ -157,7 +157,7 @@ def _selector(
         return method
     if method == "auto":
         # Exact scores would load remote rows, however few, into this process.
-        method = "exact" if len(rows) <= EXACT_ROWS and not rows.remote else "bless"
+        method = "exact" if rows.fits(EXACT_ROWS) else "bless"
     name = SCORE_METHODS.get(str(method))
     if name is None:
         raise ValueError(

@@ -196,7 +196,7 @@ def medians_of(rows: RowSource, names: Sequence[str] | None) -> Array | None:
     The medians fill the gaps of new rows. None for columns without names, and for rows that are
     sparse, streamed or on other machines.
     """
-    if names is None or rows.sparse or rows.remote or not rows.random_access:
+    if names is None or rows.sparse or not (rows.random_access and rows.fits()):
         return None
     step = -(-len(rows) // MEDIAN_ROWS)
     sample = xp.to_float64(rows.take(xp.arange(0, len(rows), step)))

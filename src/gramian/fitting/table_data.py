@@ -124,7 +124,7 @@ def _training_rows(
     # An encoding fills gaps and refuses infinite numbers by itself.
     if encoding is None:
         check_finite(rows, given.table.where)
-    return (rows, 0) if rows.remote else in_memory(rows, shared_bytes(limit))
+    return in_memory(rows, shared_bytes(limit))
 
 
 def _hold_out_rows(

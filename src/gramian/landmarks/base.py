@@ -12,7 +12,7 @@ from .._arrays import Array, Float, Int, RandomStream
 from .._messages.checks import as_count, as_positive
 from .._messages.errors import TextError
 from .._registries.registry import Registry
-from ..data import RowSource
+from ..data import RowSource, refuse_remote
 from ..operators import KernelOperator
 
 
@@ -77,12 +77,13 @@ class Selector(ABC):
 
     def check_rows(self, rows: RowSource) -> None:
         """Raise ValueError if rows are too wide for this selector, or on other machines."""
-        if rows.remote and not self.takes_remote:
+        if not self.takes_remote:
             names = ", ".join(sorted(n for n in selectors if selectors[n].takes_remote))
-            raise TextError(
+            refuse_remote(
+                rows,
                 f"{type(self).__name__} reads all rows many times on one machine, but these rows "
                 "are on a cluster; use {landmarks='bless'} or a number (selectors for such rows: "
-                f"{names})"
+                f"{names})",
             )
         if self.dense_points and rows.entries is not None:
             raise TextError(

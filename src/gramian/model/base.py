@@ -304,7 +304,7 @@ class Model(ABC):
             or on other machines, or it was fitted to an array.
         """
         medians = self.parts[0].medians
-        if medians is None or rows.remote or rows.sparse:
+        if medians is None or rows.sparse or not rows.fits():
             check_finite(rows, where)
             return rows
         return FilledRows(rows, medians, names, where)

@@ -210,7 +210,8 @@ class KernelModel(KernelPart):
     ) -> RowProduct | None:
         """Return the product of rows of this kind with the coefficients; None if it is not kept."""
         # The same rows on both sides have an exact diagonal, which a kept product does not know.
-        if rows.remote or rows is self.centers or self._product_bytes > KEPT_BYTES:
+        kept = self._product_bytes <= KEPT_BYTES and rows.fits()
+        if rows is self.centers or not kept:
             return None
         memory = as_bytes(memory_bytes, "memory_bytes")
         key = (engine, memory, rows.dtype, rows.sparse, rows.width)

@@ -138,12 +138,11 @@ class Factors:
 
 def factor_bytes(kernel: Kernel, rows: RowSource) -> int:
     """Return an upper bound of the bytes of factors, for any landmarks; 0 without factors."""
-    if not (kernel.bilinear and rows.sparse and rows.entries is not None) or rows.remote:
+    if not (kernel.bilinear and rows.sparse and rows.entries is not None):
         return 0
     return len(rows) * (4 + Kept.ENTRY_BYTES * rows.entries // ENTRY_NUMBERS)
 
 
 def have_factors(kernel: Kernel, rows: RowSource, z: Array) -> bool:
     """Return whether a matrix has `Factors`: a bilinear kernel of wide sparse rows."""
-    are_local = not rows.remote and xp.is_host(xp.device_of(z))
-    return kernel.bilinear and are_local and rows.sparse and is_wide(z)
+    return kernel.bilinear and xp.is_host(xp.device_of(z)) and rows.sparse and is_wide(z)

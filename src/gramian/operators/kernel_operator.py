@@ -383,28 +383,29 @@ class KernelOperator(Streaming):
         self, engine: str | Engine, memory_bytes: int, *, derived: bool
     ) -> tuple[Engine, int]:
         """Return the engine of this operator, and the bytes for it."""
+        side = self._streamed_side
         kernel, dtype, sparse = self.kernel, self.dtype, self.rows.sparse or self.cols.sparse
         # An engine that the user named is refused rather than replaced, and an inherited one is
         # replaced.
         if not derived or isinstance(engine, str):
             ask = partial(choose_engine, engine, dtype=dtype, kernel=kernel, sparse=sparse)
-            return self._remote_side.call_at_rows(ask), memory_bytes
-        chosen_engine = self._remote_side.call_at_rows(partial(choose_engine, engine, dtype=dtype))
+            return side.call_at_rows(ask), memory_bytes
+        chosen_engine = side.call_at_rows(partial(choose_engine, engine, dtype=dtype))
         return choose_within_memory(chosen_engine, kernel, memory_bytes, dtype=dtype, sparse=sparse)
 
     @property
-    def _remote_side(self) -> RowSource:
-        """The side whose machine computes products: a remote side if there is one."""
-        return self.cols if self.cols.remote else self.rows
+    def _streamed_side(self) -> RowSource:
+        """The side whose machine computes products: a side that this process cannot hold."""
+        return self.cols if self.rows.fits() else self.rows
 
     def _select(self, side: RowSource, key: Any, *, held: bool = False) -> RowSource:
-        if side.remote and isinstance(key, slice) and key == slice(None):
+        if isinstance(key, slice) and key == slice(None) and not side.fits():
             return side
         index = _row_numbers(side, key)
         room = self.host_bytes // side.dtype.itemsize
         most_entries = room if held else min(MOST_TAKEN, room)
         # Few remote rows are fetched once, because every product would fetch them again.
-        if side.remote and len(index) * side.width <= most_entries:
+        if len(index) * side.width <= most_entries and not side.fits():
             return as_rows(side.take(index))
         return subset(side, index)
 

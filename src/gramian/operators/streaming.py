@@ -9,9 +9,16 @@ from dataclasses import dataclass
 
 from .. import _arrays as xp
 from .._arrays import Array, Float
-from .._messages.errors import TextError
 from .._sparse import cast, dense
-from ..data import ArrayRows, RowIndex, RowNumbers, RowSource, RowWeights, Targets
+from ..data import (
+    ArrayRows,
+    RowIndex,
+    RowNumbers,
+    RowSource,
+    RowWeights,
+    Targets,
+    refuse_remote,
+)
 from ..engines import Engine
 from ..engines._devices import lacks_memory, release_cached
 from ..kernels import Kernel
@@ -84,9 +91,9 @@ class Streaming:
             x = self._hold(self.rows, v.shape[1])
             return xp.cast_like(self.engine.symmetric(self.kernel, x, self.engine.place(v)), v)
         self._count()
-        fits = not self.cols.remote and self._budget(v.shape[1]).holds(self.shape[1])
-        # Columns of remote rows must fit; otherwise `_stream_rows` raises an error.
-        if fits or self.rows.remote:
+        can_hold = self.cols.fits() and self._budget(v.shape[1]).holds(self.shape[1])
+        # Columns of rows that cannot be held must be; otherwise `_stream_rows` raises an error.
+        if can_hold or not self.rows.fits():
             return self._stream_rows(v)
         return self._stream_cols(v)
 
@@ -165,9 +172,9 @@ class Streaming:
 
     @property
     def _keeps(self) -> bool:
-        """Whether entries may be stored, which requires the host and local rows."""
-        are_local = not (self.rows.remote or self.cols.remote)
-        return are_local and self.engine.on_host and xp.is_host(self.device)
+        """Whether entries may be stored, which requires the host and rows that can be held."""
+        can_hold = self.rows.fits() and self.cols.fits()
+        return can_hold and self.engine.on_host and xp.is_host(self.device)
 
     @property
     def _same(self) -> bool:
@@ -175,9 +182,8 @@ class Streaming:
 
     def _fits_twice(self, t: int) -> bool:
         """Return whether the rows fit in memory on both sides at once."""
-        near = self.rows.random_access and not self.rows.remote
-        dense = self._same and near and not self.rows.sparse
-        return dense and self._budget(t).holds_both(self.shape[0])
+        can_hold = self.rows.random_access and self.rows.fits() and not self.rows.sparse
+        return self._same and can_hold and self._budget(t).holds_both(self.shape[0])
 
     def _mirrors(self) -> bool:
         """Return whether each pair of rows is evaluated once, and copied."""
@@ -252,12 +258,12 @@ class Streaming:
 
     def _hold(self, side: RowSource, t: int) -> Array:
         """Return all rows of one side in memory; raise ValueError if they exceed the budget."""
-        if side.remote:
-            raise TextError(
-                "all rows of {!r} would be centers in memory, but these rows are on a cluster; set "
-                "{landmarks} and {solver='falkon'}",
-                side,
-            )
+        refuse_remote(
+            side,
+            "all rows of {!r} would be centers in memory, but these rows are on a cluster; set "
+            "{landmarks} and {solver='falkon'}",
+            side,
+        )
         self._budget(t).check(side.shape[0])
         # An array is read as one block, without the copy that gathering its rows would make.
         if isinstance(side, ArrayRows):

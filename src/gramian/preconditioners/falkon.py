@@ -273,12 +273,12 @@ def _needs_rows(problem: NystromProblem) -> bool:
     With more centers than rows, the penalty alone determines the functions that vanish at all rows,
     and a factor of centers takes thousands of iterations to resolve them.
     """
-    n, m = problem.K.shape
-    if problem.centers_are_rows or problem.K.rows.remote:
+    m, rows = problem.K.shape[1], problem.K.rows
+    if problem.centers_are_rows:
         return False
-    if n <= FEW_ROWS * m:
+    if rows.fits(FEW_ROWS * m):
         return True
-    return float(n) * m * m <= MOST_PRODUCTS and _has_few_distinct_rows(problem)
+    return rows.fits(MOST_PRODUCTS / float(m) ** 2) and _has_few_distinct_rows(problem)
 
 
 def _has_few_distinct_rows(problem: NystromProblem) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from .._arrays import RandomStream
 from .._messages.errors import TextError
 from .._registries.registry import Registry
-from ..data import RowSource
+from ..data import RowSource, refuse_remote
 from ..problems import FullProblem, Problem
 from .cost import ProblemSize
 from .loop.state import State
@@ -174,12 +174,13 @@ class Solver(ABC, Generic[ProblemType, StateType]):
 
     def check_rows(self, rows: RowSource) -> None:
         """Raise ValueError if rows are too wide for this solver, or on other machines."""
-        if rows.remote and not self.takes_remote:
+        if not self.takes_remote:
             full = issubclass(FullProblem, self.problem_types)
             reason = "uses all rows as centers" if full else "keeps all rows on one machine"
-            raise TextError(
+            refuse_remote(
+                rows,
                 f"{type(self).__name__} {reason}, but these rows are on a cluster; set "
-                "{landmarks} and {solver='falkon'}"
+                "{landmarks} and {solver='falkon'}",
             )
         if self.dense_centers and rows.entries is not None:
             raise TextError(

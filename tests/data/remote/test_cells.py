@@ -11,7 +11,6 @@ from gramian import _arrays as xp
 from gramian._arrays import RandomStream
 from gramian.callbacks import Checkpoint
 from gramian.cells import KMeansCells, MedianSplits, RandomCells
-from gramian.data import as_rows
 
 N, D, ROWS = 2000, 3, 300
 GIVEN = {
@@ -130,12 +129,10 @@ def test_a_checkpoint_is_refused_before_work(tmp_path):
     assert rows.traffic.taken == rows.traffic.passes == 0
 
 
-def test_groups_of_rows_here():
+def test_groups_of_remote_rows():
     X = np.arange(20.0, dtype=np.float32).reshape(10, 2)
-
-    for source in (as_rows(X), Remote.of(X)):
-        found = list(source.by_group(Odd(), Told(X), 2, np.arange(10), size=3))
-        assert found == [(0, [0, 2, 4, 6, 8]), (1, [8, 9])]
+    found = list(Remote.of(X).by_group(Odd(), Told(X), 2, np.arange(10), size=3))
+    assert found == [(0, [0, 2, 4, 6, 8]), (1, [8, 9])]
 
 
 class Odd:

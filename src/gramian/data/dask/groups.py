@@ -40,7 +40,7 @@ def by_group(
     parts: int,
     row_bytes: int,
 ) -> Iterator[Result]:
-    """Yield the result of each group; see `RowSource.by_group`.
+    """Yield the result of each group; see `RemoteRows.by_group`.
 
     Parameters
     ----------

@@ -17,9 +17,20 @@ from ... import _arrays as xp
 from ..._arrays import Array, Float, Int
 from ..._files.atomic import check_output
 from ..remote.columns import RemoteColumns
-from ..rows.base import RemoteDescription, RowSource, Spread, check_index, check_size, slices
+from ..remote.rows import RemoteRows
+from ..rows.base import (
+    NO_ROWS_MESSAGE,
+    RemoteDescription,
+    RowSource,
+    Spread,
+    check_index,
+    check_size,
+    slices,
+    some_rows,
+)
 from ..rows.file_stamp import FileStamp
 from ..rows.reduce import BlockFn, BlockReduction, Rowwise
+from ..rows.views import check_increasing
 from .column_parts import column_parts
 from .files import check_alike, files_of, names_in
 from .groups import by_group, split
@@ -48,7 +59,7 @@ FAN_IN = 16
 """Results that one task merges."""
 
 
-class DaskRows(RowSource):
+class DaskRows(RemoteRows):
     """Rows in parts on the workers of a Dask cluster.
 
     `open` and `of` create them. Functions that pass over all rows are sent to the workers; results
@@ -68,8 +79,6 @@ class DaskRows(RowSource):
     A pass sends an array of 4 kB or more once to the scheduler, which gives it once to each
     worker; smaller values are sent with each task. Workers hold nothing that cannot be recreated.
     """
-
-    remote = True
 
     def __init__(self, workers: Workers, parts: Sequence[Part], like: RowSource) -> None:
         self.workers, self.parts = workers, tuple(parts)
@@ -253,6 +262,8 @@ class DaskRows(RowSource):
         index: Int[Array, " k"] | None = None,
     ) -> DaskRows:
         """See `RowSource.map_rows`: each part is mapped whenever it is read."""
+        if index is not None:
+            check_increasing(self, index)
         parts, like, count = [], None, len(self.parts)
         value = self.workers.value(change, count)
         for part, (start, stop) in zip(self.parts, pairwise(self.starts), strict=True):
@@ -270,20 +281,14 @@ class DaskRows(RowSource):
                 sent = None if inside is None else self.workers.beside(inside, count)
                 changes = (*part.changes, (*value, sent))
                 parts.append(replace(part, rows=changed_shape.shape[0], changes=changes))
-        if like is None:
-            raise ValueError("no rows are left; keep at least one")
-        return DaskRows(self.workers, parts, like)
+        return DaskRows(self.workers, parts, some_rows(like, NO_ROWS_MESSAGE))
 
     def call_at_rows(self, ask: Callable[[], Result]) -> Result:
         """See `RowSource.call_at_rows`: each worker calls the function."""
         return self.workers.call_all(ask)
 
-    def remote_mean(self, ask: Callable[[], float]) -> float:
-        """See `RowSource.remote_mean`."""
-        return self.workers.mean(ask)
-
-    def seconds_to_read(self) -> float:
-        """See `RowSource.seconds_to_read`: measured on as many parts as are read at once."""
+    def _seconds_to_read(self) -> float:
+        """Measure the seconds to read all rows, on as many parts as are read at once."""
         # As many at once as in a pass, because workers may share one disk or network.
         count = min(len(self.parts), max(1, self.workers.slots()), MOST_TIMED)
         part_seconds: list[float] = self.workers.results(
@@ -300,7 +305,9 @@ class DaskRows(RowSource):
             full, remainder = divmod(level, FAN_IN)
             tasks += full + (remainder > 1)
             level = full + (remainder > 0)
-        return Spread(len(threads), sum(threads.values()), tasks)
+        return Spread(
+            len(threads), sum(threads.values()), tasks, self.workers.mean, self._seconds_to_read
+        )
 
     def write(self, folder: Path, columns: Callable[[RowSource], Mapping[str, Any]]) -> None:
         """Let workers write a Parquet file for each part: ``part-00000.parquet`` and so on.
@@ -332,7 +339,7 @@ class DaskRows(RowSource):
         *rowwise: Rowwise,
         size: int,
     ) -> Iterator[Result]:
-        """See `RowSource.by_group`: each group is a task on the worker that gathered its rows."""
+        """See `RemoteRows.by_group`: each group is a task on the worker that gathered its rows."""
         row_bytes = len(self) * self.width * self.dtype.itemsize
         start_split = partial(self._start_split, rowwise, size)
         return by_group(

@@ -95,14 +95,14 @@ def gather_rows(
         rows_taken = rows.take(index)
         return xp.to_dense(rows_taken) if dense and rows.sparse else rows_taken
     out = scratch((k, d), rows.dtype, memory_bytes)
-    if rows.remote:
-        # One round trip for each block of rows, not for all of them at once, which would not fit
-        # into memory.
+    if rows.random_access:
+        # A block at a time: all of the rows would not fit into memory.
         for part in slices(k, default_block_size(rows)):
-            out[part] = rows.take(index[part])
+            block = rows.take(index[part])
+            out[part] = xp.to_dense(block) if rows.sparse else block
         return out
     # A sequential source filters by increasing numbers; `order` puts its blocks in their places.
-    order = np.arange(k) if rows.random_access else index.argsort(stable=True)
+    order = index.argsort(stable=True)
     for part, block in Subset(rows, index[order]).blocks(default_block_size(rows)):
         out[order[part]] = xp.to_dense(block) if rows.sparse else block
     return out

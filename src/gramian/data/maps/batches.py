@@ -113,7 +113,7 @@ class Batches:
 
     @property
     def _in_any_order(self) -> bool:
-        return self.rows.random_access and not self.rows.remote
+        return self.rows.random_access and self.rows.fits()
 
     def __len__(self) -> int:
         """Return the number of batches in an epoch."""

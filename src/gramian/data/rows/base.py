@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -10,12 +11,15 @@ import numpy as np
 
 from ... import _arrays as xp
 from ..._arrays import Array, Float, Int
+from ..._messages.errors import TextError
 from .reduce import BlockFn, BlockReduction, Result, Rowwise, Sum
 
+NO_ROWS_MESSAGE = "no rows are left; keep at least one"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class Spread:
-    """Workers and tasks of a pass over remote rows.
+    """Workers and tasks of a pass over remote rows, for its plan.
 
     Attributes
     ----------
@@ -24,11 +28,18 @@ class Spread:
         Tasks that run at once, all workers together.
     tasks : int
         Tasks of a pass: one for each part, and tasks that merge their results.
+    mean : callable
+        ``mean(ask)`` calls a function, such as a measurement of speed, on all workers at once, and
+        returns the mean of its values. The function supports plain pickle.
+    seconds_to_read : callable
+        Measures the seconds that one task at a time would take to read all rows.
     """
 
     workers: int
     slots: int
     tasks: int
+    mean: Callable[[Callable[[], float]], float]
+    seconds_to_read: Callable[[], float]
 
 
 class RowSource(ABC):
@@ -36,7 +47,7 @@ class RowSource(ABC):
 
     A subclass sets `shape` and `dtype` and implements `blocks` and `take`; it may override
     `fold` and `map` if it has a faster way than one block after the other. A source of remote rows
-    must override these and `map_rows`.
+    is a `RemoteRows`.
 
     Attributes
     ----------
@@ -130,7 +141,7 @@ class RowSource(ABC):
                 # Allocated only now: the first result tells type, device and trailing shape.
                 out = xp.empty((self.shape[0], *part.shape[1:]), like=part)
             out[rows] = part
-        return _some_rows(out)
+        return some_rows(out)
 
     def sum(self, fn: BlockFn, *rowwise: Rowwise, size: int) -> Array:
         """Add up ``fn(block, *slices)`` over the blocks.
@@ -172,48 +183,7 @@ class RowSource(ABC):
                 total = fn(rows.start, block, *beside)
             else:
                 total = fn.add(total, rows.start, block, *beside)
-        return _some_rows(total)
-
-    def by_group(
-        self,
-        members: Callable[[int, Array], list[Array]],
-        solve: Callable[..., Result],
-        count: int,
-        *rowwise: Rowwise,
-        size: int,
-    ) -> Iterator[Result]:
-        """Yield the result of each group of rows, assembled on the machine of the rows.
-
-        Parameters
-        ----------
-        members : callable
-            ``members(start, block)`` returns, for each group, the positions of its rows within the
-            block, whose first row has the number `start`; groups may overlap. It supports plain
-            pickle.
-        solve : callable
-            ``solve(group, rows, *slices)``, with the rows of a group in their order; its result is
-            sent back. It supports plain pickle.
-        count : int
-            Number of groups.
-        *rowwise : Rowwise of shape (n, ...)
-        size : int
-            Upper bound of the number of rows in one block.
-
-        Yields
-        ------
-        T
-            Results, in the order of the groups.
-        """
-        parts_of_group: list[list[list[Array]]] = [[] for _ in range(count)]
-        for rows, block in self.blocks(size):
-            beside = [r[rows] for r in rowwise]
-            for group, index in enumerate(members(rows.start, block)):
-                # Indexing by an array copies, so that blocks, which may be views or reused, can be
-                # released.
-                parts_of_group[group].append([numbers[index] for numbers in (block, *beside)])
-        for group, parts in enumerate(parts_of_group):
-            # Groups are solved after the whole pass, because any block may hold rows of any group.
-            yield solve(group, *(xp.concat(arrays) for arrays in zip(*parts, strict=True)))
+        return some_rows(total)
 
     def map_rows(
         self, change: Callable[..., RowSource | None], index: Int[Array, " k"] | None = None
@@ -235,7 +205,8 @@ class RowSource(ABC):
         -------
         RowSource
         """
-        return _some_rows(change(self) if index is None else change(self, index))
+        changed = change(self) if index is None else change(self, index)
+        return some_rows(changed, NO_ROWS_MESSAGE)
 
     def call_at_rows(self, ask: Callable[[], Result]) -> Result:
         """Call a function on the machines of the rows, such as the choice of an engine.
@@ -247,22 +218,12 @@ class RowSource(ABC):
         """
         return ask()
 
-    def remote_mean(self, ask: Callable[[], float]) -> float:
-        """Return the mean of a function's values on all machines of the rows, called at once.
+    def fits(self, most_rows: float = math.inf) -> bool:
+        """Return whether all rows may be in the memory of this process, with room for `most_rows`.
 
-        Parameters
-        ----------
-        ask : callable
-            A function that supports plain pickle, such as a measurement of a machine's speed.
+        Rows of a cluster never fit: a pass over them is sent to its workers.
         """
-        return ask()
-
-    def seconds_to_read(self) -> float:
-        """Return the seconds that one task at a time would take to read all rows, measured.
-
-        0 for local rows, whose measured products include the reading.
-        """
-        return 0.0
+        return len(self) <= most_rows
 
     def spread(self) -> Spread | None:
         """Return the workers and tasks of a pass over remote rows; None for local rows."""
@@ -340,24 +301,35 @@ def default_block_size(rows: RowSource, numbers: int = 1 << 20) -> int:
     return max(1, numbers // rows.width)
 
 
+def refuse_remote(source: object, message: str, *values: object) -> None:
+    """Raise ValueError, in the form of `TextError`, for a source or table of remote rows."""
+    # A frame may have a column of this name.
+    if getattr(source, "remote", False) is True:
+        raise TextError(message, *values)
+
+
 def check_local(rows: RowSource, what: str) -> None:
     """Raise ValueError for remote rows, whose blocks would be sent over the network."""
-    if rows.remote:
-        raise ValueError(
-            f"{what} needs local rows, but {rows!r} are on other machines: apply it on these "
-            "machines with rows.map_rows(...)"
-        )
+    refuse_remote(
+        rows,
+        "{} needs local rows, but {!r} are on other machines: apply it on these machines with "
+        "rows.map_rows(...)",
+        what,
+        rows,
+    )
 
 
 def first_row(rows: RowSource) -> Float[Array, "1 d"]:
     """Return the first row."""
-    if rows.remote:
-        return rows.take(np.array([0]))
     # `take` would pass over all of a sequential source.
-    return next(iter(rows.blocks(1)))[1]
+    return rows.take(np.array([0])) if rows.random_access else next(iter(rows.blocks(1)))[1]
 
 
-def _some_rows(result: Result | None) -> Result:
+def some_rows(
+    result: Result | None,
+    message: str = "the row source returned no blocks; it must return at least one",
+) -> Result:
+    """Return a result of rows; raise ValueError if there are none."""
     if result is None:
-        raise ValueError("the row source returned no blocks; it must return at least one")
+        raise ValueError(message)
     return result

@@ -176,9 +176,8 @@ def decoded_bytes(rows: RowSource) -> int:
     """Return the bytes of the file that `decode_rows` writes; 0 if it writes none."""
     if isinstance(rows, Subset | Complement):
         return decoded_bytes(rows.rows)
-    # Rows with random access are in memory or mapped already; the file holds dense, local rows
-    # only.
-    if rows.random_access or rows.sparse or rows.remote or isinstance(rows, DecodedRows):
+    # Rows with random access are in memory, mapped, or on a cluster; the file holds dense rows.
+    if rows.random_access or rows.sparse or isinstance(rows, DecodedRows):
         return 0
     need = rows.shape[0] * rows.shape[1] * rows.dtype.itemsize
     return need if DISK_SHARE * need <= _room() else 0

@@ -27,41 +27,45 @@ def digest(rows: RowSource) -> str:
     """
     n, d = rows.shape
     hasher = hashlib.sha256(f"{n} {d} {xp.file_dtype_name(rows.dtype)} {rows.sparse}".encode())
-    size = default_block_size(rows)
-    if rows.remote:
-        # SHA-256 cannot be merged: each block of a part has a digest of its own, and these are
-        # digested in their order.
-        blocks: list[str] = rows.fold(_BlockDigests(), size=size)
-        hasher.update("".join(blocks).encode())
-        return hasher.hexdigest()
-    # Counts, columns and values of sparse rows have a hash each: in one hash they would alternate
-    # block by block, and the digest would depend on the size of blocks.
-    parts = [hashlib.sha256() for _ in range(3 if rows.sparse else 1)]
-    for _, block in rows.blocks(size):
-        _update(parts, block)
-    for part in parts:
-        hasher.update(part.digest())
+    hasher.update(rows.fold(_Hashing(), size=default_block_size(rows)).digests)
     return hasher.hexdigest()
 
 
-def _update(parts: list[Any], block: Array) -> None:
-    for part, numbers in zip(parts, _entries(xp.to_host(block)), strict=True):
-        part.update(xp.contiguous(numbers).data)
+class _PartDigest:
+    """SHA-256 of the rows of one part, or digests of several parts, in their order."""
+
+    def __init__(self, hashers: list[Any], earlier: bytes = b"") -> None:
+        self.hashers, self.earlier = hashers, earlier
+
+    @property
+    def digests(self) -> bytes:
+        return self.earlier + b"".join(hasher.digest() for hasher in self.hashers)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The state of a hash cannot be sent: its digest is.
+        return _PartDigest, ([], self.digests)
 
 
 @dataclass(frozen=True)
-class _BlockDigests(BlockReduction[list[str]]):
-    """The digests of blocks, in order."""
+class _Hashing(BlockReduction[_PartDigest]):
+    """Reduction that digests the rows of each part."""
 
-    def __call__(self, start: int, block: Array, *rowwise: Any) -> list[str]:
-        """Digest one block."""
-        parts = [hashlib.sha256() for _ in _entries(block)]
-        _update(parts, block)
-        return [part.hexdigest() for part in parts]
+    def __call__(self, start: int, block: Array, *rowwise: Any) -> _PartDigest:
+        """Digest the first block of a part."""
+        # Counts, columns and values of sparse rows have a hash each: in one hash they would
+        # alternate block by block, and the digest would depend on the size of blocks.
+        count = 3 if xp.is_sparse(block) else 1
+        return self.add(_PartDigest([hashlib.sha256() for _ in range(count)]), start, block)
 
-    def merge(self, a: list[str], b: list[str]) -> list[str]:
-        """Concatenate the digests of neighbouring rows."""
-        return a + b
+    def merge(self, a: _PartDigest, b: _PartDigest) -> _PartDigest:
+        """Join the digests of neighbouring parts, because SHA-256 cannot be merged."""
+        return _PartDigest([], a.digests + b.digests)
+
+    def add(self, total: _PartDigest, start: int, block: Array, *rowwise: Any) -> _PartDigest:
+        """Continue the digest of a part with its next block."""
+        for hasher, numbers in zip(total.hashers, _entries(xp.to_host(block)), strict=True):
+            hasher.update(xp.contiguous(numbers).data)
+        return total
 
 
 def tensor_digest(x: Array | None) -> str:

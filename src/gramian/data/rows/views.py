@@ -119,7 +119,7 @@ class Subset(RowSource):
     def _filter_rows(self, size: int) -> Iterator[tuple[slice, Array]]:
         check_size(size)
         # Checked only for passes: `take` allows any order.
-        _check_increasing(self.rows, self.index)
+        check_increasing(self.rows, self.index)
         for part, block in self.rows.blocks(size):
             start, stop = np.searchsorted(self.index, [part.start, part.stop]).tolist()
             if stop > start:
@@ -133,10 +133,7 @@ class Subset(RowSource):
 
 def subset(rows: RowSource, index: Int[Array, " k"]) -> RowSource:
     """Return some local or remote rows; for remote rows `index` must increase. See `Subset`."""
-    if not rows.remote:
-        return Subset(rows, index)
     check_index(index, rows.shape[0])
-    _check_increasing(rows, index)
     return rows.map_rows(_pick_rows, xp.cast(xp.to_host(index), xp.int64))
 
 
@@ -145,7 +142,8 @@ def _pick_rows(rows: RowSource, index: Array) -> RowSource | None:
     return Subset(rows, index) if len(index) else None
 
 
-def _check_increasing(rows: RowSource, index: Array) -> None:
+def check_increasing(rows: RowSource, index: Array) -> None:
+    """Raise ValueError for row numbers that do not increase, in which order a pass needs them."""
     if bool((xp.diff(index) <= 0).any()):
         raise ValueError(
             f"{rows!r} is read from front to back, so row numbers of a subset must be strictly "
@@ -222,12 +220,9 @@ class Complement(RowSource):
 
 def complement(rows: RowSource, index: Int[Array, " k"]) -> RowSource:
     """Return the local or remote rows that are not held out; see `Complement`."""
-    return (
-        rows.map_rows(_left_rows, xp.cast(xp.to_host(index), xp.int64))
-        if rows.remote
-        else Complement(rows, index)
-    )
+    return rows.map_rows(_left_rows, xp.cast(xp.to_host(index), xp.int64))
 
 
 def _left_rows(rows: RowSource, index: Array) -> RowSource | None:
+    # A part of which no row is left is left out.
     return None if len(index) == rows.shape[0] else Complement(rows, index)

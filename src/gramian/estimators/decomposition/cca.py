@@ -27,7 +27,7 @@ from ..._parameters.types import (
     RandomState,
 )
 from ...approximations import FeatureMap, Moments
-from ...data import RowSource
+from ...data import RowSource, refuse_remote
 from ...fitting.settings import resolve
 from ...kernels import Kernel
 from .. import validation
@@ -158,10 +158,11 @@ class KernelCCA(NystromEstimator):
             penalty_of_y = (
                 penalty if self.penalty_y is None else as_positive(self.penalty_y, "penalty_y")
             )
-            if any(isinstance(side, RowSource) and side.remote for side in (X, y)):
-                raise ValueError(
+            for side in (X, y):
+                refuse_remote(
+                    side,
                     "KernelCCA reads two sets of rows in parallel, which rows on a cluster do not "
-                    "support; fit it to a sample, rows.take(index)"
+                    "support; fit it to a sample, rows.take(index)",
                 )
             second = validation.second_view(y)
             rows = validation.unlabelled_rows(self, X, least=2)

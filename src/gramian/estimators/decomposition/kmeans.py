@@ -182,13 +182,13 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
         n, memory = len(rows), self._passes(self.map_)
         # 1. If all features fit into memory, scikit-learn's KMeans clusters them.
         share = self._share(rows)
-        if n * self.map_.width <= share and not rows.remote:
+        if rows.fits(share // self.map_.width):
             self._in_memory(self.map_.features(rows, memory_bytes=memory), weights, rng)
             return
         # 2. Otherwise it finds initial centers from as many random rows as fit, but at least ten
         # rows for each cluster.
         sample_limit = share // (self.map_.width + rows.shape[1])
-        sample_limit = min(sample_limit, MOST_REMOTE_ROWS) if rows.remote else sample_limit
+        sample_limit = sample_limit if rows.fits() else min(sample_limit, MOST_REMOTE_ROWS)
         count = max(sample_limit, min(n, 10 * self.n_clusters))
         # Sorted, so that a file is read from front to back.
         index = xp.sort(rng.permutation(n)[:count])

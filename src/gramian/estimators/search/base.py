@@ -57,6 +57,11 @@ from .results import (
 )
 from .scoring import metric_of, score_rows, scoring_of
 
+REMOTE_REFUSAL = (
+    "a search requires rows on one machine, not remote rows; use KernelRidge or "
+    "KernelRidgeClassifier with landmarks, which choose kernel and penalty on a sample"
+)
+
 
 @dataclass(eq=False, repr=False)
 class KernelRidgeSearch(KernelRidgeModel):
@@ -268,12 +273,3 @@ class KernelRidgeSearch(KernelRidgeModel):
 
     def _seed(self) -> int:
         return int(self._state().randint(2**31 - 1))
-
-
-def refuse_remote(X: RowsLike) -> None:
-    """Raise ValueError for remote rows: a search needs local rows."""
-    if isinstance(X, RowSource) and X.remote:
-        raise ValueError(
-            "a search requires rows on one machine, not remote rows; use KernelRidge or "
-            "KernelRidgeClassifier with landmarks, which choose kernel and penalty on a sample"
-        )

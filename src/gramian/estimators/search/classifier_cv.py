@@ -6,12 +6,13 @@ from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 
+from ...data import refuse_remote
 from ...fitting import Generators
 from .. import tables
 from ..base import restore_on_error
 from ..ridge.classifier_methods import KernelClassifier
 from ..types import ClassWeight, Columns, Groups, Read, RowsLike, TargetsLike, Weights
-from .base import KernelRidgeSearch, refuse_remote
+from .base import REMOTE_REFUSAL, KernelRidgeSearch
 from .groups import with_folds
 
 
@@ -97,7 +98,7 @@ class KernelRidgeClassifierCV(KernelClassifier, KernelRidgeSearch):
             than five rows, or rows are sparse and a parameter requires a map of the features.
         """
         settings, seed = self._search_settings(classes=True), self._seed()
-        refuse_remote(X)
+        refuse_remote(X, REMOTE_REFUSAL)
         with restore_on_error(self):
             rng = Generators.from_random_state(np.random.RandomState(seed))
             X = tables.with_read_options(X, y, read)

@@ -12,7 +12,7 @@ from ..._arrays import Array, Float, RandomStream
 from ...callbacks import Checkpoint, announce, stages
 from ...callbacks.stages import announce_part
 from ...cells import Partition
-from ...data import LinearMap, RemoteDescription, RowSource, as_rows, scratch
+from ...data import LinearMap, RemoteDescription, RemoteRows, RowSource, scratch
 from ...model import CellCenters
 from ...solvers import Solver
 from ...solvers.loop.loop import Row
@@ -28,7 +28,7 @@ from ..settings import resolve
 from ..settings.generators import Generators
 from ..settings.settings import FitSettings
 from .problems import CellProblems
-from .remote import ProblemsThere, remote_cell_rows
+from .remote import CellRowsThere, ProblemsThere, remote_cell_rows
 from .rows import CellRows, rows_by_cell
 from .solver import CellSolver
 
@@ -58,7 +58,7 @@ def fit_cells(settings: FitSettings, data: TrainingData, *, rng: Generators) -> 
     memory = 0 if has_files else sys.maxsize
     prepared, rows = _prepare(settings, data, rng, partition, memory)
     # 2. Solve the cells where their rows are.
-    kind = ProblemsThere if data.rows.remote else CellProblems
+    kind = ProblemsThere if isinstance(rows, CellRowsThere) else CellProblems
     workers = workers_of(len(rows), prepared.engine)
     coef = scratch((len(rows.X), data.targets.shape[1]), xp.float64, memory)
     outcomes = _all(kind(prepared, rows, rng.solver, workers), coef)
@@ -93,9 +93,7 @@ def _prepare(
     settings = choice.settings
     user_settings = user_settings.with_values(tol=settings.tol)
     kernel = resolve.kernel(settings.kernel, settings.lengthscale)
-    # The rows of cells are in memory, while the given ones may have to be read and mapped again.
-    near = data.rows if data.rows.remote else as_rows(rows.X)
-    kernel = resolve.kernel_for(kernel, near, rng.kernel)
+    kernel = resolve.kernel_for(kernel, rows.points(data.rows), rng.kernel)
     engine = resolve.engine_for(settings, data.rows, kernel)
     cell = RemoteDescription(data.rows, rows.count(rows.usual))
     solver, size = solver_choice.solver_and_size(settings, cell, data.targets.shape[1])
@@ -154,7 +152,7 @@ def _by_cell(
     rng: RandomStream,
 ) -> CellRows:
     """Divide local or remote rows into cells, and return the rows of all cells."""
-    if rows.remote:
+    if isinstance(rows, RemoteRows):
         return remote_cell_rows(partition, rows, memory_bytes=memory, unused=unused, rng=rng)
     return rows_by_cell(
         partition, rows, memory_bytes=memory, block_bytes=blocks, unused=unused, rng=rng

@@ -16,6 +16,7 @@ from ...callbacks.journal import Journal
 from ...cells import Cells, Partition
 from ...data import (
     BlockReduction,
+    RemoteRows,
     RowNumbers,
     RowSource,
     as_rows,
@@ -77,8 +78,13 @@ class CellRowsThere(CellRows):
     - `kept_rows`: index of the rows to keep, for cells that could not be divided.
     """
 
+    source: RemoteRows
     members: Members
     kept_rows: Mapping[int, Array]
+
+    def points(self, rows: RowSource) -> RowSource:
+        """Return the rows themselves: those of the cells are not known yet."""
+        return rows
 
     def of(self, cell: int, data: TrainingData) -> TrainingData:
         """Return the training data of a cell in memory, for choosing kernel and penalty."""
@@ -89,14 +95,14 @@ class CellRowsThere(CellRows):
     def _brought(self, cell: int, data: TrainingData) -> TrainingData:
         only = Members(self.members.cells, self.members.seed, self.members.copied, cell)
         fetch = _Fetched(self.kept_rows.get(cell), data.weights is not None)
-        (fetched,) = data.rows.by_group(only, fetch, 1, *_beside(data), size=_size(data.rows))
+        (fetched,) = self.source.by_group(only, fetch, 1, *_beside(data), size=_size(data.rows))
         X, targets, weights = fetched
         return TrainingData(as_rows(X), targets, weights, data.classes, data.feature_names)
 
 
 def remote_cell_rows(
     partition: Partition,
-    rows: RowSource,
+    rows: RemoteRows,
     *,
     memory_bytes: int,
     unused: Sequence[int] = (),
@@ -104,7 +110,7 @@ def remote_cell_rows(
 ) -> CellRowsThere:
     """Grow cells from a sample of remote rows, and count the rows of each.
 
-    - `rows`: dense remote rows.
+    - `rows`: dense.
     - `memory_bytes`: memory for the centers; more centers are in a temporary file, see
       `gramian.data.scratch`.
     - `unused`: indices of the features along which no cell is divided.
@@ -127,7 +133,7 @@ def remote_cell_rows(
     # Still empty: the rows of a cell arrive with its solution.
     X = scratch((int(starts[-1]), rows.shape[1]), rows.dtype, memory_bytes)
     members = Members(cells, seed, copied)
-    return CellRowsThere(cells, starts, X, xp.empty(0, xp.int64), members, kept_rows)
+    return CellRowsThere(cells, starts, X, xp.empty(0, xp.int64), rows, members, kept_rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +200,9 @@ class ProblemsThere(CellProblems):
             until,
         )
         size = _size(data.rows)
-        solved_cells = data.rows.by_group(rows.members, solve, len(rows), *_beside(data), size=size)
+        solved_cells = rows.source.by_group(
+            rows.members, solve, len(rows), *_beside(data), size=size
+        )
         for cell, (X, solved_cell) in enumerate(solved_cells):
             # The worker has sent the rows that it has solved for, in its order.
             rows.X[rows.bounds(cell)] = X

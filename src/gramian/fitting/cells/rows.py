@@ -47,6 +47,10 @@ class CellRows:
         own_rows = self.bounds(cell)
         return data.part(self.numbers[own_rows], as_rows(self.X[own_rows]))
 
+    def points(self, rows: RowSource) -> RowSource:
+        """Return rows that are near: the rows of all cells, where the given ones may be mapped."""
+        return as_rows(self.X)
+
     @property
     def usual(self) -> int:
         """Index of a cell of median size."""

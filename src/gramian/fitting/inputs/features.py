@@ -138,8 +138,7 @@ class FeatureMaps:
     def hold_in_memory(self, rows: RowSource, limit: int | None) -> tuple[RowSource, int]:
         """Return mapped rows, copied to memory if maps are slow, and the bytes of the copy."""
         mapped = self.rows(rows)
-        # Sparse rows are small, and remote rows must stay with their workers.
-        if not self.costly or rows.sparse or rows.remote:
+        if not self.costly or rows.sparse:  # sparse rows are small
             return mapped, 0
         return in_memory(mapped, shared_bytes(limit))
 

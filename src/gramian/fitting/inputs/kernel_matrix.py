@@ -12,7 +12,7 @@ from ..._arrays import Array, Float, Int
 from ..._messages.errors import SETTING_FORM, ParameterError
 from ..._parameters.types import LandmarksLike, Lengthscale
 from ...callbacks import Validate
-from ...data import RowSource, as_rows
+from ...data import RowSource, as_rows, refuse_remote
 from ...kernels import Kernel, Linear
 from ...kernels.base import Prepared, Side
 from ...landmarks import Selector
@@ -145,11 +145,9 @@ def _numbers(n: int, dtype: xp.DType) -> RowSource:
 def check_square(rows: RowSource) -> None:
     """Raise ValueError if rows are not a dense square matrix."""
     n, d = rows.shape
-    if rows.remote:
-        raise ValueError(
-            "kernel='precomputed' needs the matrix on this machine, but its rows are on other "
-            "machines"
-        )
+    refuse_remote(
+        rows, "{kernel='precomputed'} needs the matrix on this machine, but its rows are on others"
+    )
     if n != d or rows.sparse:
         kind = "sparse " if rows.sparse else ""
         raise ValueError(

@@ -129,7 +129,7 @@ class TrainingData:
     def local_part(self, index: Int[Array, " k"] | None) -> TrainingData:
         """Return the rows at increasing indices, or all rows; remote rows are copied to memory."""
         part = self if index is None else self.part(index)
-        if not part.rows.remote:
+        if part.rows.fits():
             return part
         rows = as_rows(part.rows.take(xp.arange(len(part.rows))))
         return replace(part, rows=rows).with_local_numbers()
@@ -177,8 +177,8 @@ def in_memory(rows: RowSource, most_bytes: int) -> tuple[RowSource, int]:
     most_bytes : int
         Limit; larger rows are returned unchanged, with 0 bytes.
     """
-    need = len(rows) * rows.shape[1] * rows.dtype.itemsize
-    if need > most_bytes:
+    row_bytes = rows.shape[1] * rows.dtype.itemsize
+    if not rows.fits(most_bytes // row_bytes):
         return rows, 0
     # Blocks are copied into one tensor: joining them at the end would take the memory twice.
     out = xp.empty(rows.shape, rows.dtype)
@@ -187,4 +187,4 @@ def in_memory(rows: RowSource, most_bytes: int) -> tuple[RowSource, int]:
     rows_in_memory = as_rows(out)
     # A tensor has no names of columns.
     rows_in_memory.feature_names = rows.feature_names
-    return rows_in_memory, need
+    return rows_in_memory, len(rows) * row_bytes

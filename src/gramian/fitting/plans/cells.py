@@ -58,7 +58,7 @@ def passes_bytes(settings: FitSettings, rows: RowSource, targets: int) -> int:
     Remote rows take no local memory.
     """
     n, d = rows.shape
-    if rows.remote:
+    if not rows.fits():
         return 0
     # Few rows do not fill a block.
     blocks = min(routed_block_bytes(settings), n * (BYTES_PER_ROW + 3 * d * rows.dtype.itemsize))

@@ -214,7 +214,7 @@ def _move_data(data: TrainingData, where: Placement, engine: Engine) -> Training
         return data
     rows = data.rows
     # Rows that are on the device already are not copied.
-    if where.with_rows and not rows.remote and not resident_bytes(rows):
+    if where.with_rows and rows.fits() and not resident_bytes(rows):
         row_bytes = rows.shape[1] * rows.dtype.itemsize
         rows = _copy_rows(engine.feed(rows), max(1, COPIED_AT_ONCE // row_bytes))
     weights = None if data.weights is None else xp.to_device(data.weights, where.device)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from ... import _arrays as xp
 from ... import solvers
 from ..._arrays import RandomStream
-from ...data import RemoteDescription, RowSource, decoded_bytes, subset
+from ...data import RemoteDescription, RowSource, decoded_bytes
 from ...kernels import Gaussian, Kernel, Linear
 from ...operators import factor_bytes
 from ..inputs.kernel_matrix import PRECOMPUTED_NAME as PRECOMPUTED
@@ -63,7 +63,8 @@ def plan(settings: FitSettings, rows: RowSource, targets: int = 1, *, workers: i
     iterations = 1 if solver.closed_form else min(settings.max_iter, ASSUMED_ITERATIONS)
     pairs, dtype = size.evaluations(solver, iterations), rows.dtype
     # Workers of a cluster evaluate the kernel of remote rows: their time is added below.
-    own_size, own_pairs = (replace(size, selector=None), 0) if rows.remote else (size, pairs)
+    spread = rows.spread()
+    own_size, own_pairs = (replace(size, selector=None), 0) if spread else (size, pairs)
     local_plan = Plan(
         solver=solvers.name_of(solver),
         landmarks=None if size.full else size.m,
@@ -78,10 +79,9 @@ def plan(settings: FitSettings, rows: RowSource, targets: int = 1, *, workers: i
         kept_bytes=solver.kept_bytes(size),
         disk_bytes=0 if size.full else decoded_bytes(rows),
     )
-    spread = rows.spread()
     if spread is None:
         return local_plan
-    more_seconds = remote_seconds(local_plan, spread, rows, size, kernel, engine)
+    more_seconds = remote_seconds(local_plan, spread, dtype, size, kernel, engine)
     remote_plan = replace(local_plan, seconds=local_plan.seconds + more_seconds)
     return spread_plan(remote_plan, spread, size, host_bytes - placement.host_bytes)
 
@@ -129,7 +129,7 @@ def _of_cells(settings: FitSettings, rows: RowSource, targets: int) -> Plan:
     spread = rows.spread()
     if spread is not None:
         return plan_remote_cells(
-            cell_plan, spread, rows, math.ceil(count), held=rows_bytes(partition, rows, targets)
+            cell_plan, spread, math.ceil(count), held=rows_bytes(partition, rows, targets)
         )
     # In a file, only targets and blocks of the passes take memory.
     held_bytes = (
@@ -150,9 +150,7 @@ def _one_cell(settings: FitSettings, rows: RowSource) -> tuple[FitSettings, RowS
     """Return the settings and rows of a typical cell."""
     cell_size = min(partition_of(settings.cells).rows, len(rows))
     cell_settings = replace(settings, cells=None, landmarks=None)
-    return cell_settings, RemoteDescription(rows, cell_size) if rows.remote else subset(
-        rows, xp.arange(cell_size)
-    )
+    return cell_settings, RemoteDescription(rows, cell_size)
 
 
 def check_memory(settings: FitSettings, rows: RowSource, targets: int = 1) -> None:

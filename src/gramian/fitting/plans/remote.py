@@ -6,8 +6,9 @@ import math
 from dataclasses import replace
 from functools import partial
 
+from ... import _arrays as xp
 from ..._parallel.workers import default_threads
-from ...data import RowSource, Spread
+from ...data import Spread
 from ...engines import Engine
 from ...kernels import Kernel
 from .calibration import pair_seconds
@@ -35,16 +36,16 @@ TASK_BYTES = 2048
 
 
 def remote_seconds(
-    one: Plan, spread: Spread, rows: RowSource, size: FitSize, kernel: Kernel, engine: Engine
+    one: Plan, spread: Spread, dtype: xp.DType, size: FitSize, kernel: Kernel, engine: Engine
 ) -> float:
     """Return the seconds of products, reading and tasks on all workers in parallel."""
     # Measured by the workers: this machine may be faster or slower.
-    pair_seconds_there = rows.remote_mean(
-        partial(pair_seconds, size, kernel, engine, rows.dtype, ROWS_THERE, budget=CALIBRATED_THERE)
+    pair_seconds_there = spread.mean(
+        partial(pair_seconds, size, kernel, engine, dtype, ROWS_THERE, budget=CALIBRATED_THERE)
     )
     pairs = one.kernel_evaluations + size.selection_evaluations
     passes = one.iterations + 1
-    work = pair_seconds_there * pairs + rows.seconds_to_read() * (passes + PASSES_BEFORE_FIT)
+    work = pair_seconds_there * pairs + spread.seconds_to_read() * (passes + PASSES_BEFORE_FIT)
     return work / spread.slots + TASK_SECONDS * spread.tasks * passes
 
 
@@ -70,7 +71,7 @@ def spread_plan(one: Plan, spread: Spread, size: FitSize, blocks: int) -> Plan:
     )
 
 
-def plan_remote_cells(one: Plan, spread: Spread, rows: RowSource, count: int, held: int) -> Plan:
+def plan_remote_cells(one: Plan, spread: Spread, count: int, held: int) -> Plan:
     """Return the plan of a fit by cells that workers solve, and send with their rows."""
     if not spread.workers:
         raise ConnectionError("the cluster has no worker: start some")
@@ -82,7 +83,7 @@ def plan_remote_cells(one: Plan, spread: Spread, rows: RowSource, count: int, he
         one,
         memory_bytes=held,
         kernel_evaluations=count * one.kernel_evaluations,
-        seconds=cell_seconds + 3 * rows.seconds_to_read() / spread.slots + TASK_SECONDS * count,
+        seconds=cell_seconds + 3 * spread.seconds_to_read() / spread.slots + TASK_SECONDS * count,
         cells=count,
         workers=spread.workers,
         slots=spread.slots,

@@ -58,7 +58,7 @@ def solver_and_size(
         full=selector is None and other_loss is None,
         pairs_once=rows.random_access and not rows.sparse,
         dense=not rows.sparse,
-        targets_here=not rows.remote,
+        targets_here=rows.fits(),
         fits=fits_per_level(settings, n) if settings.searches_penalty else 0.0,
         selector=selector if isinstance(selector, Selector) else None,
     )

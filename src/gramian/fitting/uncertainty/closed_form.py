@@ -10,7 +10,7 @@ from ... import _linalg as la
 from ..._arrays import Array, Float
 from ..._messages.errors import SETTING_FORM, ParameterError, TextError
 from ..._sparse import are_equal
-from ...data import RowSource
+from ...data import RowSource, refuse_remote
 from ...model import KernelPart
 from ...model.uncertainty.factors import (
     Factors,
@@ -86,11 +86,11 @@ def solved_exactly(
     All rows as centers: n² kernel evaluations, n³ operations, 8 n² bytes. Landmarks: 2 n m + m²
     kernel evaluations in two passes over the rows, about 5 n m² operations, 40 m² bytes.
     """
-    if data.rows.remote:
-        raise TextError(
-            "standard deviations and leave-one-out errors need all rows on one machine, but these "
-            "are on other machines; use {conformal='split'} instead"
-        )
+    refuse_remote(
+        data.rows,
+        "standard deviations and leave-one-out errors need all rows on one machine, but these "
+        "are on other machines; use {conformal='split'} instead",
+    )
     problem = system_of(model, data, penalty, limit)
     coef = xp.to_float64(model.coef)
     if isinstance(problem, NystromProblem):

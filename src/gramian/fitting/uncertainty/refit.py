@@ -173,7 +173,7 @@ class Refit:
     ) -> KernelPart:
         rows = part.prepare_rows(data.rows)
         # Otherwise each pass would map the rows again.
-        if not (rows.sparse or rows.remote):
+        if rows.fits() and not rows.sparse:
             rows = as_rows(gather_rows(rows, xp.arange(len(rows)), CENTER_BYTES))
         mapped_data = replace(
             data, rows=rows, encoding=None, medians=None, feature_names=None, held_out=None

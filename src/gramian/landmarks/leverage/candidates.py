@@ -80,8 +80,8 @@ class Candidates:
         n = scorer.K.shape[0]
         if len(self) == n:
             return scorer()
-        # For remote rows, a pass over all is cheaper than the transfer of most of them.
-        scores_all = scorer.K.rows.remote and 2 * len(self) > n
+        # Where a pass stays with the rows, it is cheaper than the transfer of most of them.
+        scores_all = 2 * len(self) > n and not scorer.K.rows.fits()
         return scorer()[self.index] if scores_all else scorer(self.index)
 
     def effective_dimension(self, scores: Float[Array, " k"]) -> float:
