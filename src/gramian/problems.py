@@ -23,7 +23,7 @@ import numpy as np
 from . import _arrays as xp
 from ._arrays import Array, Float, Int
 from ._messages.errors import ParameterError
-from .data import RowNumbers, RowWeights, Standardizer, Targets, as_remote_columns, range_of
+from .data import RowNumbers, RowWeights, Targets, as_columns
 from .losses import Loss
 from .model import KernelModel
 from .operators import KernelOperator, largest_diagonal
@@ -34,7 +34,7 @@ class _Ridge:
     """Base of the problems: a matrix, targets, a penalty and observation weights.
 
     Vectors and matrices that solvers keep are on the device of the targets; row numbers are on the
-    host. Targets and weights may be `RemoteColumns`, which are stored with remote rows.
+    host. Targets and weights may be `Columns` of a cluster.
     """
 
     K: KernelOperator
@@ -105,24 +105,8 @@ class _Ridge:
     @functools.cached_property
     def _moments(self) -> tuple[Float[Array, " t"], Float[Array, " t"]]:
         """The mean and the spread of each target."""
-        remote = as_remote_columns(self.targets)
-        if remote is not None:
-            moments = Standardizer.fit(remote.rows, weights=self.weights)
-            mean, scale, constant = moments.mean, xp.copy(moments.scale), list(moments.constant)
-            # The scale of a constant column is 1 in a standardizer, where it only must not be zero.
-            scale[constant] = xp.abs(mean[constant])
-            return mean, xp.where(scale > 0, scale, 1.0)
-        y = xp.to_float64(self.targets)
-        w = (
-            xp.ones((len(y), 1), like=y)
-            if self.weights is None
-            else xp.to_float64(self.weights)[:, None]
-        )
-        mean = (w * y).sum(axis=0) / self.total
-        scale = xp.sqrt((w * xp.square(y - mean)).sum(axis=0) / self.total)
-        # A constant target has a deviation of rounding, in whose units every error would be huge.
-        rounding = xp.finfo(self.targets.dtype).eps * xp.abs(mean)
-        scale = xp.where(scale > rounding, scale, xp.abs(mean))
+        mean, scale = as_columns(self.targets).moments(self.weights, self.total)
+        scale = xp.where(scale > 0, scale, xp.abs(mean))
         return mean, xp.where(scale > 0, scale, 1.0)
 
     def relative_error(self, errors: Float[Array, " t"]) -> float:
@@ -145,7 +129,7 @@ def _check_penalties(penalties: tuple[float, ...], t: int) -> None:
 def _check_weights(weights: RowNumbers, n: int) -> None:
     if tuple(weights.shape) != (n,):
         raise ValueError(f"weights must have shape ({n},), not {tuple(weights.shape)}")
-    if not (range_of(weights)[0] >= 0 and 0 < float(weights.sum()) < math.inf):
+    if not (as_columns(weights).range[0] >= 0 and 0 < float(weights.sum()) < math.inf):
         raise ValueError("weights must be finite, not negative, and not all zero")
 
 

@@ -28,6 +28,7 @@ class RemoteDescription(Table):
     """A table whose numbers and labels are elsewhere."""
 
     remote = True
+    takes_encoding = False
 
     def __init__(self, path: Path) -> None:
         self.where, self.table = str(path), pq.read_table(path)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from gramian.data import convert, feature_columns, open_rows, read_targets, write_table
+from gramian.data import convert, open_rows, read_targets, write_table
 from gramian.data.formats import (
     TableFormat,
     WritableFormat,
@@ -100,7 +100,6 @@ def test_batches_have_the_columns_asked_for(name: str, path: Path, chosen: tuple
 @pytest.mark.parametrize("name", WRITABLE)
 def test_rows_and_targets(name: str, path: Path) -> None:
     a, b, y = named(name)
-    assert feature_columns(path, [y]) == (a, b)
     every = open_rows(path)
     np.testing.assert_array_equal(every.map(lambda block: block, size=5), X)
     assert every.feature_names == (NAMES if formats[name].named else None)

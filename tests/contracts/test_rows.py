@@ -27,6 +27,7 @@ from gramian.data import (
     Select,
     Standardized,
     Subset,
+    Sum,
     as_rows,
     open_rows,
     write_table,
@@ -357,7 +358,9 @@ def test_map_concatenates(source: RowSource) -> None:
 def test_sum_adds_up(source: RowSource) -> None:
     u, w = np.arange(N, dtype=source.dtype), np.arange(2 * N, dtype=source.dtype).reshape(N, 2)
     for size in SIZES:
-        total = source.sum(lambda block, p, q: dense(block).T @ (p[:, None] * q), u, w, size=size)
+        total = source.fold(
+            Sum(lambda block, p, q: dense(block).T @ (p[:, None] * q)), u, w, size=size
+        )
         assert np.array_equal(total, truth(source).T @ (u[:, None] * w))  # integers: exact
 
 
@@ -370,7 +373,7 @@ def test_sum_and_map_bear_a_reused_buffer(source: RowSource) -> None:
     def copy(block: np.ndarray) -> np.ndarray:
         return xp.assign_(buffer[: len(block)], dense(block))
 
-    assert np.array_equal(source.sum(total, size=5), truth(source).sum(axis=0))
+    assert np.array_equal(source.fold(Sum(total), size=5), truth(source).sum(axis=0))
     assert np.array_equal(source.map(copy, size=5), truth(source))
 
 

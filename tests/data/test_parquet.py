@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from close import assert_close
 
-from gramian.data import ParquetRows, as_rows
+from gramian.data import ParquetRows, Sum, as_rows
 from gramian.data.rows.prefetch import prefetch
 
 
@@ -112,7 +112,7 @@ def test_the_reader_ends_when_the_consumer_fails(path: Path) -> None:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        ParquetRows(path).sum(fail, size=10)
+        ParquetRows(path).fold(Sum(fail), size=10)
     assert not readers()  # the traceback is gone, and with it the walk
 
 

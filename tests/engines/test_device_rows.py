@@ -15,7 +15,7 @@ from torch import Tensor
 
 from gramian import KernelRidge
 from gramian._arrays import RandomStream
-from gramian.data import ArrayRows, RowSource
+from gramian.data import ArrayRows, RowSource, Sum
 from gramian.engines.device_rows import DeviceRows, Staging
 from gramian.kernels import Gaussian
 from gramian.operators import KernelOperator, MultiDeviceEngine, TiledEngine
@@ -42,7 +42,7 @@ def test_blocks_are_those_of_the_source(size, device):
         assert torch.equal(torch.cat([block for _, block in seen]), x)
     assert torch.equal(rows.take(torch.tensor([3, 1])), x[[3, 1]])
     assert torch.equal(rows.map(lambda block: 2 * block, size=size), 2 * x)
-    assert torch.equal(rows.sum(lambda block: block.sum(dim=0), size=size), x.sum(dim=0))
+    assert torch.equal(rows.fold(Sum(lambda block: block.sum(dim=0)), size=size), x.sum(dim=0))
 
 
 class Late:
@@ -79,7 +79,7 @@ class Broken(ArrayRows):
 def test_an_error_of_the_source_comes_through():
     rows = DeviceRows(Broken(numbered(10)), ELSEWHERE)
     with pytest.raises(OSError, match="the disk is gone"):
-        rows.sum(lambda block: block, size=2)
+        rows.fold(Sum(lambda block: block), size=2)
 
 
 def test_stopping_early_leaves_no_thread():

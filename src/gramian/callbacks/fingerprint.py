@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import _arrays as xp
 from .._arrays import Array
-from ..data import RowNumbers, as_remote_columns
+from ..data import RowNumbers, as_columns
 from ..data.rows.digest import digest, tensor_digest
 from ..problems import LossProblem, Problem
 
@@ -44,9 +44,8 @@ def fingerprint(problem: Problem) -> dict[str, str]:
 
 
 def _numbers(x: RowNumbers | None) -> str:
-    """Return the digest of row-aligned numbers, local or remote."""
-    remote = as_remote_columns(x)
-    return tensor_digest(x) if remote is None else digest(remote.rows)
+    """Return the digest of row-aligned numbers, local or remote; an empty text for None."""
+    return "" if x is None else as_columns(x).digest
 
 
 def _round_digits(x: Array | None) -> Array | None:

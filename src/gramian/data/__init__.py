@@ -4,15 +4,14 @@ Everything that gramian learns from is a `RowSource`: n rows of d features that 
 a file that is mapped, or in a directory of files larger than memory. Two methods hide the
 difference: `blocks(size)` walks over all rows in order, a block at a time, and `take(index)`
 gathers some of them. All algorithms use these two and methods built on them: `map` concatenates
-``f(block)`` over the blocks, `sum` adds it up, and `fold` merges it in another way. For `remote`
-rows, on the machines of a cluster, these three and `by_group` send a small value to the workers,
-and no block is sent back.
+``f(block)`` over the blocks, and `fold` merges it: `Sum` adds it up. For rows on the machines of a
+cluster, these two send a small value to the workers, and no block is sent back.
 
 >>> import numpy as np
 >>> rows = as_rows(np.arange(10.0).reshape(5, 2))
 >>> rows.shape
 (5, 2)
->>> rows.sum(lambda block: block.sum(axis=0), size=2)  # one pass, two rows at a time
+>>> rows.fold(Sum(lambda block: block.sum(axis=0)), size=2)  # one pass, two rows at a time
 array([20., 25.])
 >>> rows.take(np.array([4, 0]))
 array([[8., 9.],
@@ -38,7 +37,7 @@ changes the type. `Batches` gives shuffled mini-batches of any source; `noise`, 
 `crop_flip` change them. `decode_rows` caches the decoded rows of a file. `gather_rows` takes rows
 into memory, or into a file that is mapped if they are too many. `check_finite` looks for missing
 values, and for the target among the features. For the command line, `open_rows`, `read_targets`,
-`feature_columns`, `write_table` and `convert` read and write whole tables; `sample_path` finds the
+`write_table` and `convert` read and write whole tables; `sample_path` finds the
 small real data sets that ship with the package.
 
 A new kind of rows is one class with `blocks` and `take`, and one branch in `local_rows`; a new kind

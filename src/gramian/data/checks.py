@@ -9,9 +9,9 @@ import numpy as np
 
 from .. import _arrays as xp
 from .._arrays import Array, Float
-from .copies import CopyCheck, beside, column_name
-from .remote.columns import RemoteColumns, Targets, as_remote_columns
+from .copies import CopyCheck, column_name, comparable
 from .rows.base import RowSource, default_block_size, slices
+from .rows.columns import RowNumbers, as_columns
 from .rows.reduce import BlockReduction
 
 
@@ -109,9 +109,7 @@ def _position(block: Array, bad: Array) -> tuple[int, int]:
     return row, int(xp.indices(block)[entry])
 
 
-def check_finite(
-    rows: RowSource, what: str = "X", targets: np.ndarray | RemoteColumns | None = None
-) -> None:
+def check_finite(rows: RowSource, what: str = "X", targets: RowNumbers | None = None) -> None:
     """Raise ValueError for NaN and infinite entries, and for columns that equal a target.
 
     Parameters
@@ -133,7 +131,7 @@ def check_finite(
     Cost: one pass over the data, about a million numbers at a time.
     """
     looked = _Looked(rows.feature_names)
-    check = rows.fold(looked, *beside(rows, targets), size=default_block_size(rows))
+    check = rows.fold(looked, *comparable(rows, targets), size=default_block_size(rows))
     check.finish(what)
 
 
@@ -162,12 +160,12 @@ LARGEST_TARGET = {xp.float32: 1e25, xp.float64: 1e140}
 for coefficients, which are up to 1 / (n penalty) times as large, in the type of the rows."""
 
 
-def check_magnitude(targets: Targets, dtype: xp.DType, what: str = "y") -> None:
+def check_magnitude(targets: RowNumbers, dtype: xp.DType, what: str = "y") -> None:
     """Raise ValueError for targets whose products with the kernel matrix round to 0 or overflow.
 
     Parameters
     ----------
-    targets : ndarray or RemoteColumns of shape (n, t)
+    targets : ndarray or Columns of shape (n,) or (n, t)
         Numbers. A column of zeros is valid, and so are small numbers next to larger ones.
     dtype : dtype
         Type of the rows, and so of products with the kernel matrix.
@@ -180,11 +178,13 @@ def check_magnitude(targets: Targets, dtype: xp.DType, what: str = "y") -> None:
         Names the column, its largest number and a divisor.
     """
     largest = LARGEST_TARGET[np.dtype(dtype)]
-    for column, size in enumerate(_sizes(targets).tolist()):
+    smallest, largest_of = as_columns(targets).ends
+    sizes = np.maximum(abs(largest_of), abs(smallest)).tolist()
+    for column, size in enumerate(sizes):
         # Only the largest number of a column matters: small ones next to it round to 0 harmlessly.
         if size == 0 or 1 / largest <= size <= largest:
             continue
-        where = what if targets.shape[1] == 1 else f"column {column} of {what}"
+        where = what if len(sizes) == 1 else f"column {column} of {what}"
         does = "overflow" if size > largest else "round to 0"
         raise ValueError(
             f"the largest number of {where} is {size:.2g} in size, and products of such numbers "
@@ -192,13 +192,3 @@ def check_magnitude(targets: Targets, dtype: xp.DType, what: str = "y") -> None:
             f"{1 / largest:.0e} and {largest:.0e}; divide {where} by {size:.0e}, and multiply "
             "predictions by it"
         )
-
-
-def _sizes(targets: Targets) -> Float[Array, " t"]:
-    """Return the largest absolute value of each column, local or remote."""
-    remote = as_remote_columns(targets)
-    if remote is not None:
-        # Of the facts that one pass has found: no pass over remote rows for each question.
-        return np.maximum(abs(remote.facts.largest), abs(remote.facts.smallest))
-    # Column by column, without a copy of the targets.
-    return np.array([max(-y.min(), y.max()) for y in targets.T])

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from .. import _arrays as xp
 from .._arrays import Array, Float
 from .._messages.errors import TextError
-from .remote.columns import RemoteColumns
 from .rows.base import RowSource, default_block_size
+from .rows.columns import RowNumbers, as_columns
 
 
 class CopyCheck:
@@ -77,41 +75,25 @@ class CopyCheck:
         )
 
 
-def comparable(targets: np.ndarray, dtype: xp.DType) -> Float[Array, "n t"]:
-    """Return the targets, (n,) or (n, t), that a column of rows of this type can equal.
+def comparable(rows: RowSource, targets: RowNumbers | None) -> list[RowNumbers]:
+    """Return the targets that a column of dense rows can equal, as one matrix; or an empty list.
 
     Such targets are numbers and not constant; they are compared in the narrower type of
     rows and targets.
     """
-    # A copy that was stored in float32 is equal only after the target is rounded, too.
-    narrow = dtype == xp.float32 or targets.dtype == np.float32
-    columns = targets.reshape(len(targets), -1)
-    if columns.dtype.kind not in "biuf":
-        # Texts equal no number.
-        columns = columns[:, :0]
-    # A constant target would equal any constant column, which copies nothing.
-    varies = (columns != columns[:1]).any(axis=0)
-    kind = np.float32 if narrow else np.float64
-    return np.ascontiguousarray(columns[:, varies], dtype=kind)
-
-
-def beside(rows: RowSource, targets: np.ndarray | RemoteColumns | None) -> list[Any]:
-    """Return the targets of rows that are checked, if they can be copied."""
     if targets is None or rows.sparse:
         return []
-    if isinstance(targets, RemoteColumns):
-        return comparable_remote(targets, rows.dtype)
-    return [comparable(targets, rows.dtype)]
-
-
-def comparable_remote(targets: RemoteColumns, dtype: xp.DType) -> list[RemoteColumns]:
-    """Return `comparable` of remote numbers, which stay remote; no target if they are texts."""
-    varies = np.flatnonzero(targets.facts.largest > targets.facts.smallest)
-    if targets.labels is not None or len(varies) == 0:
+    columns = as_columns(targets)
+    if columns.kind.kind not in "biuf":
+        # Texts equal no number.
         return []
-    narrow = xp.float32 in (dtype, targets.dtype)
-    varying = targets.reshape(flat=False)[:, varies]
-    return [xp.cast(varying, xp.float32 if narrow else xp.float64)]
+    # A constant target would equal any constant column, which copies nothing.
+    smallest, largest = columns.ends
+    varying = np.flatnonzero(largest > smallest)
+    # A copy that was stored in float32 is equal only after the target is rounded, too.
+    narrow = xp.float32 in (rows.dtype, columns.kind)
+    dtype = xp.float32 if narrow else xp.float64
+    return [columns.select(varying, dtype)] if len(varying) else []
 
 
 def check_copies(rows: RowSource, targets: np.ndarray, names: tuple[str, ...]) -> None:
@@ -131,12 +113,17 @@ def check_copies(rows: RowSource, targets: np.ndarray, names: tuple[str, ...]) -
     ValueError
         If a column equals a target; the message names the column.
     """
-    check, y = CopyCheck(names), comparable(targets, rows.dtype)
+    check = CopyCheck(names)
+    for y in comparable(rows, targets):
+        _check_blocks(check, rows, y)
+    check.finish()
+
+
+def _check_blocks(check: CopyCheck, rows: RowSource, y: Array) -> None:
     for part, block in rows.blocks(default_block_size(rows)):
         # Most tables are settled by the first block.
         if not check.add(block, y[part]):
             return
-    check.finish()
 
 
 def column_name(column: int, names: tuple[str, ...] | None) -> str:

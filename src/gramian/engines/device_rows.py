@@ -82,9 +82,7 @@ class DeviceRows(RowSource):
     def __init__(self, rows: RowSource, device: str) -> None:
         self.rows = rows
         self.device = torch.device(device)
-        self.shape, self.dtype, self.feature_names = rows.shape, rows.dtype, rows.feature_names
-        self.random_access, self.sparse = rows.random_access, rows.sparse
-        self.entries = rows.entries
+        self._resemble(rows)
 
     def blocks(self, size: int) -> Iterator[tuple[slice, Float[Tensor, "b d"]]]:
         """Walk over the rows; see `RowSource.blocks`."""

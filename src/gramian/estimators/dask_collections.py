@@ -1,29 +1,13 @@
-"""Dask collections: targets and weights aligned with remote rows, and lazy predictions."""
+"""Lazy predictions of Dask collections."""
 
 from __future__ import annotations
 
 import copy
-from typing import Any
 
-import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from ..data import RemoteColumns, RowSource, Table, is_collection
 from .types import RowsLike, Values
-
-
-def numbers_beside(rows: RowSource | Table, y: Any) -> Any:
-    """Turn a dask collection of targets or weights into columns aligned with remote rows.
-
-    Local rows get the values in memory. Values other than collections stay unchanged.
-    """
-    if is_collection(y):
-        # Dask is optional: the import waits for a collection, which proves that it is installed.
-        from ..data.dask import remote_columns
-
-        y = remote_columns(y, rows) if rows.remote else remote_columns(y)
-    return np.asarray(y) if isinstance(y, RemoteColumns) and not rows.remote else y
 
 
 def lazily(estimator: BaseEstimator, method: str, X: RowsLike) -> Values:

@@ -16,10 +16,9 @@ from .. import data, fitting
 from .._messages.checks import join_words
 from ..data import (
     ReadOptions,
-    RemoteColumns,
     RowSource,
     Table,
-    as_remote_columns,
+    as_columns,
     as_rows,
     is_table,
 )
@@ -44,16 +43,14 @@ def named_targets(X: object, y: Any) -> Any:
     return tuple(y) if are_names else y
 
 
-def column_weights(table: Table, sample_weight: Weights) -> Weights | RemoteColumns:
+def column_weights(table: Table, sample_weight: Weights) -> Any:
     """Return the weights, which are read from the table if they are the name of a column."""
     if not isinstance(sample_weight, str):
         return sample_weight
-    if table.remote:
-        return table.remote_columns([sample_weight])
     return number_column(table, sample_weight, "weight")
 
 
-def kept_weights(table: data.TrainingTable, sample_weight: Weights) -> Weights | RemoteColumns:
+def kept_weights(table: data.TrainingTable, sample_weight: Weights) -> Any:
     """Return the weights of the rows that have a target; see `column_weights`."""
     weights = column_weights(table.table, sample_weight)
     if table.has_target is None or weights is None or isinstance(sample_weight, str):
@@ -150,23 +147,16 @@ def open_training_table(
 
 def check_numbers(table: data.TrainingTable) -> None:
     """Raise TypeError for text as the target of a regression."""
-    texts = _texts(table.y)
+    texts = as_columns(table.y).texts
     if texts is not None:
-        is_local = table.target is not None and texts.ndim == 1 and not table.table.remote
+        is_column = table.target is not None and texts.ndim == 1
         first = repr(str(texts.flat[0]))
-        shown = describe_odd_text(table.table, texts) if is_local else first
+        shown = describe_odd_text(table.table, texts) if is_column else first
         name = "y" if table.target is None else f"the target {join_words(table.target)}"
         raise TypeError(
             f"{table.table.where}: {name} holds text, such as {shown}, but "
             "KernelRidge predicts numbers; use KernelRidgeClassifier"
         )
-
-
-def _texts(y: np.ndarray | RemoteColumns) -> np.ndarray | None:
-    """Return the labels of a text target; None for other targets."""
-    if isinstance(y, RemoteColumns):
-        return y.labels
-    return y if y.dtype.kind in "UO" else None
 
 
 def with_truth(model: Model, X: RowsLike, y: TargetsLike | None) -> tuple[Any, Any]:
@@ -186,7 +176,7 @@ def with_truth(model: Model, X: RowsLike, y: TargetsLike | None) -> tuple[Any, A
     if not is_table(X):
         raise TypeError(f"y names a column, but X of type {type(X).__name__} has no column names")
     table = model.table(X)
-    return table, table.remote_columns(names) if table.remote else data.target_column(table, names)
+    return table, data.target_column(table, names)
 
 
 def plan_inputs(
@@ -218,8 +208,7 @@ def plan_inputs(
         training_table = data.TrainingTable.open(X, y if _are_names(y) else np.asarray(y), columns)
     classes = None
     if labels and y is not None:
-        remote = as_remote_columns(training_table.y)
-        classes = np.unique(training_table.y) if remote is None else remote.classes()
+        classes, _ = as_columns(training_table.y).counts()
     # Any seed will do: of the encoded rows a plan uses only shape and type.
     rng = Generators.from_random_state(np.random.RandomState(0))
     divided = fitting.whole_of(training_table, settings, rng, labels=classes).without(None)

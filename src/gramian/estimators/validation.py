@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -16,25 +17,25 @@ from .._arrays import Array, RandomStream
 from .._messages.checks import join_words
 from .._parameters.types import RandomState
 from ..data import (
-    RemoteColumns,
+    RowNumbers,
     RowSource,
     RowWeights,
     Standardized,
     Table,
+    as_columns,
     as_rows,
     check_copies,
     check_finite,
     is_collection,
     is_table,
-    range_of,
 )
+from ..data.sources.collections import align_collection
 from ..data.tables.frame_rows import warn_of_rounded_columns
 from ..data.tables.records import is_records
 from ..fitting import FitSettings
 from ..fitting.inputs.objects import Calls, ObjectRows, between
 from ..fitting.plans.remote_checks import check_remote, check_remote_landmarks
 from ..model import Model
-from . import dask_collections
 from .base import is_function, is_matrix
 from .types import RowsLike, Weights
 
@@ -119,9 +120,8 @@ def training_rows(
     rows = as_rows(X)
     # Before the first pass: it may take minutes on a cluster, only to fail afterwards.
     check_remote(settings, rows)
-    y = dask_collections.numbers_beside(rows, y)
-    if not isinstance(y, RemoteColumns):
-        y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
+    y = align_collection(rows, y)
+    y = as_columns(y).check_with(partial(check_array, ensure_2d=False, dtype=None, input_name="y"))
     check_consistent_length(np.empty((len(rows), 0)), y)
     named = rows.feature_names is not None and not isinstance(rows, Standardized)
     looked_at = y if named or isinstance(X, str | Path) else None
@@ -222,9 +222,7 @@ def second_view(y: RowsLike | None) -> RowSource:
     return as_rows(values.reshape(-1, 1) if values.ndim == 1 else values)
 
 
-def _source(
-    estimator: BaseEstimator, X: RowsLike, targets: np.ndarray | RemoteColumns | None = None
-) -> RowSource:
+def _source(estimator: BaseEstimator, X: RowsLike, targets: RowNumbers | None = None) -> RowSource:
     rows = as_rows(X)
     check_finite(rows, targets=targets)
     estimator.n_features_in_ = rows.shape[1]
@@ -326,46 +324,30 @@ def _check_columns(X: Any, n: int) -> None:
         )
 
 
-def row_weights(rows: RowSource | Table, sample_weight: Weights, n: int) -> RowWeights | None:
+def row_weights(rows: Any, sample_weight: Weights, n: int) -> RowWeights | None:
     """Return the observation weights of n rows, which may be remote, or None."""
     if sample_weight is None:
         return None
-    return weight_tensor(dask_collections.numbers_beside(rows, sample_weight), n)
+    return weight_tensor(align_collection(rows, sample_weight), n)
 
 
 def weight_tensor(sample_weight: Weights, n: int) -> RowWeights | None:
     """Return observation weights of shape (n,), or None."""
     if sample_weight is None:
         return None
-    if isinstance(sample_weight, RemoteColumns):
-        return _remote_weights(sample_weight, n)
     sample_weight = host_values(sample_weight, "sample_weight")
     # A copy: the tensor shares the memory of the array, which the caller may change later.
-    checked = _check_sample_weight(
-        sample_weight,
-        np.empty((n, 1)),
+    check = partial(
+        _check_sample_weight,
+        X=np.empty((n, 1)),
         dtype=np.float64,
         copy=True,
         ensure_non_negative=True,
     )
-    if not checked.any():
+    weights = as_columns(sample_weight).as_weights(n, check)
+    if not as_columns(weights).range[1] > 0:
         raise ValueError("all sample weights are zero: no row is left to fit")
-    return checked
-
-
-def _remote_weights(weights: RemoteColumns, n: int) -> RowWeights:
-    """Return the weights of remote rows; raise ValueError for columns that are not weights."""
-    if len(weights) != n or weights.rows.shape[1] != 1 or weights.labels is not None:
-        raise ValueError(f"sample_weight must be {n} numbers, not {weights!r}")
-    # The facts come from one pass on the workers; the weights themselves are not sent.
-    if not weights.facts.finite:
-        raise ValueError("sample_weight contains NaN or infinity")
-    least_weight, largest_weight = range_of(weights)
-    if least_weight < 0:
-        raise ValueError(f"sample_weight must not be negative; its least value is {least_weight:g}")
-    if not largest_weight > 0:
-        raise ValueError("all sample weights are zero: no row is left to fit")
-    return xp.to_float64(weights.reshape(flat=True)).stand_in()
+    return weights
 
 
 def generators(random_state: RandomState, count: int) -> list[RandomStream]:

@@ -84,7 +84,9 @@ def table_data(
     if hold_out:
         # Before the encoding, which must not learn from rows that measure the error.
         index, numbers, held_index = _hold_out_rows(given, settings, rng, classes, index)
-    encoding = None if given.table.remote else _encoding(given, settings, rng, classes, index)
+    encoding = None
+    if given.table.takes_encoding:
+        encoding = _encoding(given, settings, rng, classes, index)
     rows, row_bytes = _training_rows(given, encoding, index, settings.limit)
     y = given.y if index is None else given.y[index]
     targets = _targets(y, classes, rows.dtype)
@@ -184,7 +186,7 @@ def _check_numbers_fit(
     given: TrainingTable, settings: FitSettings, classes: np.ndarray | None
 ) -> None:
     """Raise ValueError, before a pass over a table of numbers, if a fit exceeds the memory."""
-    if given.table.remote:
+    if not given.table.takes_encoding:
         check_remote(settings, given.table.rows(given.columns))
     if has_numeric_columns(given.table, given.columns):
         t = given.y.size // len(given.y) if classes is None or len(classes) == 2 else len(classes)

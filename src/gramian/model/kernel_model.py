@@ -210,8 +210,8 @@ class KernelModel(KernelPart):
     ) -> RowProduct | None:
         """Return the product of rows of this kind with the coefficients; None if it is not kept."""
         # The same rows on both sides have an exact diagonal, which a kept product does not know.
-        kept = self._product_bytes <= KEPT_BYTES and rows.fits()
-        if rows is self.centers or not kept:
+        is_small = self._product_bytes <= KEPT_BYTES and rows.fits()
+        if rows is self.centers or not is_small:
             return None
         memory = as_bytes(memory_bytes, "memory_bytes")
         key = (engine, memory, rows.dtype, rows.sparse, rows.width)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import _arrays as xp
-from ..data import RemoteColumns, RowSource, default_block_size
+from ..data import RemoteColumns, RowNumbers, RowSource, as_columns, default_block_size
 from ..model import Label, Model
 from ..model.mapped_predictions import map_predictions
 from .forms import ShownClass, form_of
@@ -22,7 +22,7 @@ from .table import CLASSIFICATION_TASK, Metric
 def predictions_of(
     model: Model,
     rows: RowSource,
-    y: np.ndarray | RemoteColumns,
+    y: RowNumbers,
     metrics: Sequence[Metric],
     settings: Mapping[str, Any],
 ) -> Predictions:
@@ -39,7 +39,7 @@ def predictions_of(
     model : Model
         A classifier, or a regression with one output.
     rows : RowSource of shape (n, d)
-    y : ndarray or RemoteColumns, of shape (n,)
+    y : ndarray or Columns, of shape (n,)
     metrics : sequence of Metric
     settings : mapping
         Engine and memory of the predictions.
@@ -49,7 +49,7 @@ def predictions_of(
     ValueError
         If predictions have to be gathered, and exceed the memory.
     """
-    if not isinstance(y, RemoteColumns):
+    if as_columns(y).fits():
         return _in_memory(model, y, model.predict(rows, **settings))
     values = map_predictions(rows, model, **settings)
     # Most metrics are means of terms, or of counts, that workers add up; a scorer of the user needs
@@ -96,7 +96,7 @@ def _remote_numbers(
         for source, reduction in ((values, means), (y.rows, of_constant))
     )
     # The range stands for all true values: it tells whether they vary.
-    ends = np.array([y.facts.smallest[0], y.facts.largest[0]], dtype=np.float64)
+    ends = np.array(y.range)
     return Predictions(
         ends, ends, measured=measured, always=Predictions(ends, ends, measured=always)
     )
@@ -108,11 +108,11 @@ def _remote_classes(
     """Measure remote predictions of classes; counts of distinct pairs stand for the rows."""
     classes = np.asarray(model.classes)
     # Rows may lack classes of the model, and may have labels that are no class of it: -1 below.
-    labels = np.union1d(classes, y.classes())
+    labels = np.union1d(classes, y.counts()[0])
     # Workers get numbers in place of labels: texts would be compared for each row, and sent.
     places, numbers = np.searchsorted(labels, classes), xp.full((len(labels),), -1)
     numbers[places] = xp.arange(len(classes))
-    truth = y.looked_up(labels, xp.to_float64(xp.arange(len(labels)))[:, None])
+    truth = y.look_up(labels, xp.to_float64(xp.arange(len(labels)))[:, None])
     # Ranks sort values in each merge of blocks: collect them only if they are reported.
     ranked = [metric for metric in metrics if metric.output == "decision"]
     of_chances = [metric for metric in metrics if metric.output == "probabilities"]

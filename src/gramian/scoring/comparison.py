@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data import RemoteColumns
+from ..data import RowNumbers
 from ..model import Label, Model
 from .predictions import Predictions, best_constant
 from .scorers import find_metric
@@ -74,7 +74,7 @@ def remarks(predictions: Predictions) -> list[str]:
 
 
 def measure_model(
-    loaded: Model, predictions: Predictions, y: np.ndarray | RemoteColumns, metrics: list[Metric]
+    loaded: Model, predictions: Predictions, y: RowNumbers, metrics: list[Metric]
 ) -> dict[str, Any]:
     """Return the metrics of the model and of a constant prediction, with remarks."""
     constant = loaded.info.get("baseline")

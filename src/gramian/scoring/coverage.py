@@ -13,11 +13,17 @@ from .. import _arrays as xp
 from .._arrays import Array
 from .._messages.errors import TextWarning
 from ..conformal import ConformalPredictor
-from ..data import BlockReduction, RemoteColumns, RowSource, default_block_size, subset
+from ..data import (
+    BlockReduction,
+    RowNumbers,
+    RowSource,
+    as_columns,
+    default_block_size,
+    subset,
+)
 from ..model import Model
 from ..model.mapped_predictions import intervals_at, sets_at
 from .forms import Form
-from .predictions import class_numbers
 from .ranks import ALL_BINS, MOST_BINS, Ranks
 from .reductions import Means, RowMeans
 
@@ -90,7 +96,7 @@ def warn_of_shortfalls(conformal: ConformalPredictor, level: float, rows: RowSou
 
 
 def coverage(
-    model: Model, rows: RowSource, y: np.ndarray | RemoteColumns, settings: Mapping[str, Any]
+    model: Model, rows: RowSource, y: RowNumbers, settings: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the coverage and mean size of intervals or sets at level 0.9.
 
@@ -125,11 +131,11 @@ def _of_groups(
     model: Model,
     conformal: ConformalPredictor,
     rows: RowSource,
-    y: np.ndarray | RemoteColumns,
+    y: RowNumbers,
     settings: Mapping[str, Any],
 ) -> dict[str, dict[str, float]]:
     """Return the coverage of each group of local rows, if intervals are calibrated by groups."""
-    if conformal.groups is None or isinstance(y, RemoteColumns):
+    if conformal.groups is None or not as_columns(y).fits():
         return {}
     shares, codes = {}, conformal.groups.codes(rows)
     for code, label in enumerate(conformal.groups.labels):
@@ -152,28 +158,24 @@ def _of_intervals(
     model: Model,
     conformal: ConformalPredictor,
     rows: RowSource,
-    y: np.ndarray | RemoteColumns,
+    y: RowNumbers,
     settings: Mapping[str, Any],
 ) -> tuple[Means, Ranks]:
-    if isinstance(y, RemoteColumns):
-        remote_ends = intervals_at(rows, model, conformal, REPORTED_LEVEL, **settings)
-        return remote_ends.fold(Covering(), y, size=default_block_size(rows))
-    ends = conformal.intervals(model, rows, REPORTED_LEVEL, **settings)[:, 0]
-    return Covering(ALL_BINS)(0, ends, y.astype(np.float64))
+    # In memory, all widths have bins of their own.
+    covering = Covering(ALL_BINS if as_columns(y).fits() else MOST_BINS)
+    ends = intervals_at(rows, model, conformal, REPORTED_LEVEL, **settings)
+    return ends.fold(covering, y, size=default_block_size(rows))
 
 
 def _of_sets(
     model: Model,
     conformal: ConformalPredictor,
     rows: RowSource,
-    y: np.ndarray | RemoteColumns,
+    y: RowNumbers,
     settings: Mapping[str, Any],
 ) -> Means:
     classes = np.asarray(model.classes)
-    if isinstance(y, RemoteColumns):
-        table = xp.arange(len(classes), dtype=xp.float64)[:, None]
-        truth = y.looked_up(classes, table, unknown=-1.0)
-        remote_sets = sets_at(rows, model, conformal, REPORTED_LEVEL, **settings)
-        return remote_sets.fold(SET_MEANS, truth, size=default_block_size(rows))
-    sets = xp.to_float64(conformal.sets(model, rows, REPORTED_LEVEL, **settings))
-    return SET_MEANS(0, sets, class_numbers(y, classes))
+    table = xp.arange(len(classes), dtype=xp.float64)[:, None]
+    truth = as_columns(y).look_up(classes, table, unknown=-1.0)
+    sets = sets_at(rows, model, conformal, REPORTED_LEVEL, **settings)
+    return sets.fold(SET_MEANS, truth, size=default_block_size(rows))

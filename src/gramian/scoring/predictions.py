@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data import RemoteColumns
+from ..data import RowNumbers, as_columns
 from ..model import Label, Probabilities
 from .reliability import Reliability, shown_class, shown_probabilities
 from .table import Metric, task_of
@@ -182,15 +182,12 @@ def mean_of_classes(values: Iterable[float]) -> float:
     return float(np.mean(defined)) if defined else math.nan
 
 
-def best_constant(y: np.ndarray | RemoteColumns, is_classification: bool) -> Label:
+def best_constant(y: RowNumbers, is_classification: bool) -> Label:
     """Return the mean of the numbers, or the most frequent label."""
     if not is_classification:
         # In float64: a float32 sum of many targets would be rounded.
         return float(y.mean(dtype=np.float64))
-    if isinstance(y, RemoteColumns):
-        classes, counts = y.classes(), y.counts()[1]
-    else:
-        classes, counts = np.unique(y, return_counts=True)
+    classes, counts = as_columns(y).counts()
     most_frequent: Label = classes[counts.argmax()].item()
     return most_frequent
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from ..data import RemoteColumns, RowSource, default_block_size
+from ..data import RowNumbers, RowSource, default_block_size
 from ..losses import Quantile
 from ..model import Model
 from ..model.mapped_predictions import map_predictions
@@ -29,21 +27,17 @@ def levels_of(loss: object) -> list[float] | None:
 def quantile_errors(
     model: Model,
     rows: RowSource,
-    y: np.ndarray | RemoteColumns,
+    y: RowNumbers,
     levels: Sequence[float],
     settings: Mapping[str, Any],
 ) -> dict[str, dict[str, float]]:
     """Return an entry for each level: its mean pinball loss, and the share of targets below it.
 
-    Remote rows take one pass, of which means are kept.
+    Cost: one pass, of which means are kept.
     """
     reduction = RowMeans((QuantileErrors(tuple(levels)),))
-    if isinstance(y, RemoteColumns):
-        values = map_predictions(rows, model, **settings)
-        means = values.fold(reduction, y, size=default_block_size(rows))
-    else:
-        truth = y.astype(np.float64)
-        means = reduction(0, model.predict(rows, **settings), truth)
+    values = map_predictions(rows, model, **settings)
+    means = values.fold(reduction, y, size=default_block_size(rows))
     return {
         f"quantile_{level:g}": {"pinball": loss, "below": share}
         for level, loss, share in zip(levels, *means.states[0].tolist(), strict=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data import RemoteColumns, Table
+from ..data import Table
 from ..model import Model
 
 DIGEST_KEY = "training_digest"
@@ -32,9 +32,9 @@ def digest_rows(table: Table, columns: Sequence[str], y: Any) -> str | None:
     table : Table of n rows
     columns : sequence of str
         Features; those that the table lacks are ignored.
-    y : ndarray of shape (n,) or (n, t), or RemoteColumns
+    y : ndarray of shape (n,) or (n, t), or Columns
     """
-    if table.remote or isinstance(y, RemoteColumns):
+    if not table.takes_encoding:
         return None
     hasher = hashlib.sha256(f"{np.shape(y)}".encode())
     values = y.astype(np.float64) if y.dtype.kind not in "US" else y.astype(str)

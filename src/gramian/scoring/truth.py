@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-import numpy as np
-
 from .._messages.errors import TextError
-from ..data import RemoteColumns, RowSource, Table, target_column
+from ..data import RowNumbers, RowSource, Table, as_columns, target_column
 from ..data.sources.training_table import drop_missing_target_rows
 from ..data.tables.base import check_columns
 from ..model import Model
@@ -26,7 +25,7 @@ class Truth:
     ----------
     name : str
         Name of the target.
-    y : ndarray of shape (n,), or RemoteColumns
+    y : ndarray of shape (n,), or Columns
         Numbers or labels; remote if the rows are.
     rows : RowSource of shape (n, d)
     table : Table of n rows
@@ -70,18 +69,16 @@ def truth_of(
     if complete_targets is not None:
         table, _ = drop_missing_target_rows(table, tuple(complete_targets) or (name,))
     # A remote target stays with its rows, which workers compare with the predictions.
-    y: Any = table.remote_columns([name]) if table.remote else target_column(table, [name])
-    if loaded.classes is not None and isinstance(y, np.ndarray):
-        y = match_labels(y, loaded.classes)
+    y = target_column(table, [name])
+    if loaded.classes is not None:
+        y = as_columns(y).check_with(partial(match_labels, classes=loaded.classes))
     _check_kind(y, name, loaded)
     return Truth(name, y, open_for_model(loaded, table, name), table)
 
 
-def kind_of(y: np.ndarray | RemoteColumns) -> str:
+def kind_of(y: RowNumbers) -> str:
     """Return the letter of the NumPy type of the target: U for text, b for booleans."""
-    if isinstance(y, RemoteColumns):
-        return y.kind.kind if y.labels is None else "U"
-    return y.dtype.kind
+    return as_columns(y).kind.kind
 
 
 def _target(loaded: Model) -> str | None:
@@ -92,7 +89,7 @@ def _target(loaded: Model) -> str | None:
     return loaded.target[0]
 
 
-def _check_kind(y: np.ndarray | RemoteColumns, name: str, model: Model) -> None:
+def _check_kind(y: RowNumbers, name: str, model: Model) -> None:
     text = kind_of(y) == "U"
     trained_on_text = model.classes is not None and isinstance(model.classes[0], str)
     # Text and numbers never compare as equal: every row would count as wrong.

@@ -13,7 +13,7 @@ import pytest
 from clusters import in_threads
 
 from gramian import KernelRidge
-from gramian.data import ArrayRows, RowSource
+from gramian.data import ArrayRows, RowSource, Sum
 from gramian.data.rows.transform import Blockwise
 from gramian.data.rows.views import subset
 
@@ -71,7 +71,7 @@ def slow(block: np.ndarray) -> np.ndarray:
 
 def test_an_error_in_a_task_leaves_nothing_with_the_workers(client):
     def fails() -> None:
-        opened().sum(raises, size=50)
+        opened().fold(Sum(raises), size=50)
 
     with pytest.raises(ArithmeticError, match="of a test"):
         fails()
@@ -88,10 +88,10 @@ def test_ctrl_c_ends_the_tasks(client, monkeypatch):
 
     monkeypatch.setattr(distributed, "wait", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        rows.sum(slow, size=50)
+        rows.fold(Sum(slow), size=50)
     begun = client.cluster.scheduler.tasks
     wait_until(lambda: len(begun) == PARTS)  # the partitions, which `rows` has
-    assert float(rows.sum(np.sum, size=50)) == pytest.approx(X.sum())
+    assert float(rows.fold(Sum(np.sum), size=50)) == pytest.approx(X.sum())
 
 
 def test_rows_that_are_read_outlive_a_cluster_started_anew(started_anew, tmp_path):
@@ -111,7 +111,7 @@ def test_rows_that_were_kept_by_a_cluster_started_anew_are_gone(started_anew):
     rows = opened()
     started_anew.restart()
     with pytest.raises(ConnectionError, match="lost: the cluster was restarted"):
-        rows.sum(np.sum, size=50)
+        rows.fold(Sum(np.sum), size=50)
 
 
 class Shifted(Blockwise):
@@ -130,7 +130,7 @@ def test_what_changes_rows_is_sent_once(client):
     changes = [part.changes[0] for part in rows.parts]
     assert all(len(data) < 1000 for data, _, _ in changes)
     assert len({key for _, shared, _ in changes for key in shared}) == 1
-    assert float(rows.sum(np.sum, size=50)) == pytest.approx(X.sum() + X.size)
+    assert float(rows.fold(Sum(np.sum), size=50)) == pytest.approx(X.sum() + X.size)
 
 
 def test_numbers_of_rows_that_are_left_are_sent_once(client):
@@ -138,7 +138,7 @@ def test_numbers_of_rows_that_are_left_are_sent_once(client):
     some = rows.map_rows(subset, np.arange(0, N * 20, 2))
     ((_, _, sent),) = some.parts[0].changes
     assert isinstance(sent, distributed.Future)  # a task of its own, not a part of each
-    assert float(some.sum(np.sum, size=500)) == pytest.approx(10 * X.sum())
+    assert float(some.fold(Sum(np.sum), size=500)) == pytest.approx(10 * X.sum())
 
 
 def test_dask_sees_what_kept_rows_weigh():

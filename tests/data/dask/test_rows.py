@@ -267,7 +267,7 @@ def test_a_pass_is_a_few_messages(client, folder, monkeypatch):
         send(message)
 
     monkeypatch.setattr(client, "_send_to_scheduler", counted)
-    total = rows.sum(np.sum, size=500)
+    total = rows.fold(Sum(np.sum), size=500)
     assert float(total) == pytest.approx(float(X.sum()), abs=0.1)
     assert len(graphs) == 2  # the parts, and one merge of all
 

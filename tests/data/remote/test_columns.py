@@ -14,12 +14,10 @@ from gramian.callbacks import Checkpoint
 from gramian.data import (
     RemoteColumns,
     all_finite,
+    as_columns,
     as_rows,
     check_finite,
     check_magnitude,
-    gather_numbers,
-    range_of,
-    take_numbers,
 )
 from gramian.landmarks import Bless
 from gramian.scoring.forms import ExplainedVariance
@@ -270,11 +268,11 @@ class TestColumns:
         index = np.array([5, 0, N - 1])
         assert np.array_equal(there[index], here[index])
         assert np.array_equal(there[2:4], here[2:4])
-        assert np.array_equal(gather_numbers(there[:, np.array([1])]), here[:, [1]])
-        assert np.array_equal(gather_numbers(there), here)
+        assert np.array_equal(there[:, np.array([1])].gather(), here[:, [1]])
+        assert np.array_equal(there.gather(), here)
         assert_close(there.mean(axis=0), here.mean(axis=0))
         assert float(there.sum()) == float(here.sum())
-        assert range_of(there) == range_of(here) == (0.0, 2.0 * N - 1)
+        assert there.range == as_columns(here).range == (0.0, 2.0 * N - 1)
         assert all_finite(there)
         assert np.asarray(there).dtype == y.dtype
         mask = np.arange(N) < 3
@@ -284,21 +282,21 @@ class TestColumns:
         rows = Remote.of(X)
         index = np.arange(0, N, 2)
         monkeypatch.setattr("gramian.data.remote.columns.MOST_TAKEN", len(index) - 1)
-        found = take_numbers(rows.beside(targets(X)).stand_in(), index)
+        found = rows.beside(targets(X)).part(index)
         assert isinstance(found, RemoteColumns)
         assert rows.traffic.taken == 0
-        np.testing.assert_array_equal(gather_numbers(found), targets(X)[::2])
-        assert isinstance(take_numbers(found, np.arange(5)), np.ndarray)
+        np.testing.assert_array_equal(found.gather(), targets(X)[::2])
+        assert isinstance(found.part(np.arange(5)), np.ndarray)
 
     def test_texts(self):
         rows = Remote.of(np.arange(6.0)[:, None])
         places = rows.beside(np.array([0.0, 2.0, 2.0, 1.0, 0.0, 0.0]))
         names = RemoteColumns(places.rows, flat=True, labels=np.array(["bad", "fair", "good"]))
         assert np.asarray(names).tolist() == ["bad", "good", "good", "fair", "bad", "bad"]
-        assert names.classes().tolist() == ["bad", "fair", "good"]
+        assert names.counts()[0].tolist() == ["bad", "fair", "good"]
         table = np.array([[1.0], [2.0]], dtype=np.float32)
-        found = names.looked_up(np.array(["fair", "none"]), table, unknown=-1.0)
-        assert gather_numbers(found)[:, 0].tolist() == [-1, -1, -1, 1, -1, -1]
+        found = names.look_up(np.array(["fair", "none"]), table, unknown=-1.0)
+        assert found.gather()[:, 0].tolist() == [-1, -1, -1, 1, -1, -1]
         with pytest.raises(ValueError, match="such as 'bad', and KernelRidge predicts numbers"):
             KernelRidge("gaussian", landmarks=2).fit(rows, names)
 

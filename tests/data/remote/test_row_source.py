@@ -67,7 +67,7 @@ class TestVerbs:
         def one(block: np.ndarray) -> np.ndarray:
             return np.sum(block, axis=0, out=buffer)
 
-        total = as_rows(X).sum(one, size=11)
+        total = as_rows(X).fold(Sum(one), size=11)
         assert_close(total, X.sum(axis=0))
         assert_close(Sum(one).merge(xp.copy(X[0]), X[1]), X[0] + X[1])
 

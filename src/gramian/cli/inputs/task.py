@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...data import RemoteColumns, Table, TrainingTable
+from ...data import RowNumbers, Table, TrainingTable, as_columns
 from ...data.formats.csv.columns.marks import are_marked_numbers
 from ...data.tables.target import describe_odd_text
 from ...scoring.truth import kind_of
@@ -20,7 +20,7 @@ AT_ONCE = 1 << 16
 def is_classification(source: TrainingTable, options: FitOptions) -> bool:
     """Return whether to classify: as the option requires, or for text and booleans."""
     y = source.y
-    texts = y.labels if isinstance(y, RemoteColumns) else y if y.dtype.kind == "U" else None
+    texts = as_columns(y).texts
     if options.task is Task.REGRESSION and texts is not None:
         raise ValueError(
             f"the target {options.target!r} is text, such as {str(texts[0])!r}, but a regression "
@@ -41,8 +41,7 @@ def _check_labels(table: Table, texts: np.ndarray, target: str) -> None:
     elif are_marked_numbers(labels.tolist()):
         what = "numbers that are not written alike"
     if what is not None:
-        # Labels on a cluster have no rows here.
-        shown = repr(str(texts[0])) if table.remote else describe_odd_text(table, texts)
+        shown = describe_odd_text(table, texts)
         raise ValueError(
             f"{table.where}: the target {target!r} has {what}, such as {shown}: neither numbers "
             "nor classes; correct the texts that are no numbers, choose another --target, or give "
@@ -50,7 +49,7 @@ def _check_labels(table: Table, texts: np.ndarray, target: str) -> None:
         )
 
 
-def reason(y: np.ndarray | RemoteColumns, options: FitOptions) -> str | None:
+def reason(y: RowNumbers, options: FitOptions) -> str | None:
     """Explain the chosen task in one line if it may surprise; None otherwise.
 
     With ``--task``, or with numbers of many distinct values, the choice needs no explanation.
@@ -72,26 +71,15 @@ def reason(y: np.ndarray | RemoteColumns, options: FitOptions) -> str | None:
     )
 
 
-def possible_labels(y: np.ndarray | RemoteColumns) -> np.ndarray | None:
+def possible_labels(y: RowNumbers) -> np.ndarray | None:
     """Return the distinct values of numbers that may be codes of classes; None otherwise.
 
     Codes are two numbers of any kind, or at most 20 whole numbers, with two rows each on average.
     Reading stops once there are too many values, usually within a few thousand rows.
     """
-    if isinstance(y, RemoteColumns):
-        # The first rows only: others would have to be sent from the cluster.
-        return _possible(y[:AT_ONCE], len(y))
-    distinct = y[:0]
-    for start in range(0, len(y), AT_ONCE):
-        distinct = np.union1d(distinct, y[start : start + AT_ONCE])
-        if len(distinct) > FEW_LABELS:
-            return None
-    return _possible(distinct, len(y))
-
-
-def _possible(values: np.ndarray, count: int) -> np.ndarray | None:
-    """Return the distinct values if in `count` rows these may be codes of classes."""
-    values = np.unique(values)
+    values = as_columns(y).distinct(FEW_LABELS, AT_ONCE)
+    if values is None:
+        return None
     are_whole = bool((values == np.floor(values)).all())
     are_few = 2 <= len(values) <= (FEW_LABELS if are_whole else 2)
-    return values if are_few and 2 * len(values) <= count else None
+    return values if are_few and 2 * len(values) <= len(y) else None

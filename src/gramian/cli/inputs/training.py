@@ -16,14 +16,15 @@ from ..._arrays import Array, RandomStream
 from ...data import (
     FilledRows,
     ReadOptions,
-    RemoteColumns,
+    RowNumbers,
     RowSource,
     Table,
     TrainingTable,
-    as_remote_columns,
+    as_columns,
     as_table,
     check_finite,
     check_magnitude,
+    refuse_remote,
     subset,
 )
 from ...data.tables.read_options import DEFAULT_OPTIONS
@@ -61,10 +62,10 @@ class Training:
     weights: Array | None = None
 
     @functools.cached_property
-    def y(self) -> np.ndarray | RemoteColumns:
+    def y(self) -> RowNumbers:
         """The target of the training rows; remote rows keep their target remote."""
         if self.keep is None and self.calibration is None:
-            target: np.ndarray | RemoteColumns = self.source.y
+            target: RowNumbers = self.source.y
             return target
         targets: np.ndarray = np.asarray(self.source.y)[self.training_index]
         return targets
@@ -85,9 +86,7 @@ class Training:
         """Sorted labels of a classification; ValueError if there is only one."""
         if not self.classification:
             return None
-        # scikit-learn's check reads all labels in memory, which a cluster would have to send.
-        if as_remote_columns(self.y) is None:
-            check_classification_targets(self.y)
+        as_columns(self.y).check_with(check_classification_targets)
         return classes_of(self.y)
 
     @property
@@ -228,10 +227,10 @@ def read_folds(source: TrainingTable, options: FitOptions) -> object:
     names = {"groups": options.groups, "order": options.order, "folds": options.fold_column}
     if all(name is None for name in names.values()):
         return count
-    if source.table.remote:
-        raise ValueError(
-            "--groups, --order and --folds COLUMN cannot be combined with --dask: leave them out"
-        )
+    refuse_remote(
+        source.table,
+        "--groups, --order and --folds COLUMN cannot be combined with --dask: leave them out",
+    )
     values = [
         None if name is None else role_column(source.table, name, role)
         for role, name in names.items()
@@ -243,8 +242,7 @@ def read_folds(source: TrainingTable, options: FitOptions) -> object:
 
 def _read_weights(table: TrainingTable, name: str) -> Array:
     """Read the weights of the rows; ValueError if they are negative or all zero."""
-    if table.table.remote:
-        raise ValueError("--weight cannot be combined with --dask: leave one of them out")
+    refuse_remote(table.table, "--weight cannot be combined with --dask: leave one of them out")
     weights = number_column(table.table, name, "weight")
     if not (weights >= 0).all() or not weights.any():
         raise ValueError(
@@ -264,14 +262,8 @@ def _open(
     opened_table = TrainingTable.open(
         data, options.target, columns, dropped, options_of_text, options.drop_missing_target
     )
-    name = f"the target {options.target!r}"
-    remote = as_remote_columns(opened_table.y)
-    if remote is not None:
-        if remote.labels is None:
-            check_magnitude(remote.reshape(flat=False).stand_in(), xp.float64, name)
-    elif opened_table.y.dtype.kind not in "Ub":
-        y = opened_table.y.astype(np.float64).reshape(len(opened_table.y), -1)
-        check_magnitude(y, xp.float64, name)
+    if as_columns(opened_table.y).kind.kind not in "Ub":
+        check_magnitude(opened_table.y, xp.float64, f"the target {options.target!r}")
     return opened_table
 
 

@@ -31,7 +31,6 @@ from ..rows.base import (
 from ..rows.file_stamp import FileStamp
 from ..rows.reduce import BlockFn, BlockReduction, Rowwise
 from ..rows.views import check_increasing
-from .column_parts import column_parts
 from .files import check_alike, files_of, names_in
 from .groups import by_group, split
 from .part import (
@@ -192,6 +191,8 @@ class DaskRows(RemoteRows):
         ValueError
             If the rows are not from files, or have been mapped since they were read.
         """
+        from .target_columns import columns_of  # it imports this module
+
         openers = []
         for part in self.parts:
             if part.path is None or part.stamp is None or part.changes:
@@ -299,6 +300,8 @@ class DaskRows(RemoteRows):
     def spread(self) -> Spread:
         """See `RowSource.spread`: computed for the present workers."""
         threads = self.workers.client.nthreads()
+        if not threads:
+            raise ConnectionError("the cluster has no worker: start some")
         tasks = level = len(self.parts)
         while level > 1:
             # The tasks of the tree in `fold`, level by level.
@@ -395,15 +398,6 @@ class DaskRows(RemoteRows):
 
     def __getstate__(self) -> dict[str, Any]:
         raise TypeError("rows on a cluster cannot be pickled, because they have a client")
-
-
-def columns_of(
-    workers: Workers, sources: Sequence[Any], homes: Sequence[Part] | None = None
-) -> RemoteColumns:
-    """Return numbers or texts of parts as columns that stay on the workers."""
-    columns = column_parts(workers, sources, homes)
-    rows = DaskRows(workers, columns.parts, columns.like)
-    return RemoteColumns(rows, flat=columns.flat, labels=columns.labels, kind=columns.kind)
 
 
 def _describe_parts(rows: RowSource) -> str:

@@ -35,6 +35,7 @@ class DaskTable(PiecesTable):
     """
 
     remote = True
+    takes_encoding = False
 
     def __init__(
         self,
@@ -87,6 +88,10 @@ class DaskTable(PiecesTable):
             own_names = [name for name in self.names if name not in self._keys]
             return self._open(own_names[:1]).column(names[0])
         return RemoteColumns(self.rows(names))
+
+    def name_row(self, index: int) -> str:
+        """Return an empty text: workers read the rows, whose numbers are not known."""
+        return ""
 
     def _open(self, columns: Sequence[str]) -> DaskRows:
         return DaskRows.open(self.path, columns, client=self._client, stamps=self._stamps)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
+import distributed
 import numpy as np
 
 from ..remote.columns import RemoteColumns
-from .part import Part, stitch_pieces
-from .rows import DaskRows, check_one_chunk, columns_of
-from .workers import Workers, connected_client
+from .part import Part, about, numbers, stitch_pieces
+from .rows import DaskRows, check_one_chunk
+from .workers import Workers, connected_client, repeat_arguments
 
 
 def remote_columns(collection: Any, rows: Any = None) -> RemoteColumns:
@@ -36,6 +39,59 @@ def remote_columns(collection: Any, rows: Any = None) -> RemoteColumns:
     return align_columns(columns, rows) if has_rows else columns
 
 
+def columns_of(
+    workers: Workers, sources: Sequence[Any], homes: Sequence[Part] | None = None
+) -> RemoteColumns:
+    """Return numbers or texts of parts as columns of one type, which stay on the workers.
+
+    Parameters
+    ----------
+    workers : Workers
+    sources : sequence of Future or callable
+        Sources of arrays of shape (n,) or (n, t).
+    homes : sequence of Part, optional
+        Parts of the aligned rows: the worker that keeps a part of the rows keeps its columns, too.
+    """
+    client = workers.client
+    facts = workers.results(client.map(about, sources, pure=False))
+    # Empty partitions, as filters of data frames leave them, are no parts.
+    pairs = [pair for pair in zip(sources, facts, strict=True) if pair[1].rows]
+    if not pairs:
+        raise ValueError("the dask collection has no rows")
+    first = pairs[0][1]
+    for _, labelled in pairs:
+        if (labelled.columns, labelled.texts is None) != (first.columns, first.texts is None):
+            raise ValueError(
+                "all parts of the targets must have the same columns, and either numbers or texts"
+            )
+    texts = [fact.texts for _, fact in pairs if fact.texts is not None]
+    # Codes must mean the same in all parts: only the distinct texts of each come to this process.
+    labels = np.unique(np.concatenate(texts)) if texts else None
+    # Columns of files are read again with the rows, unless these are kept in memory.
+    are_kept = homes is None or any(isinstance(p.source, distributed.Future) for p in homes)
+    sources = [source for source, _ in pairs]
+    if are_kept:
+        # Other numbers of parts are aligned later, and start where their own data are.
+        same = homes if homes is not None and len(homes) == len(pairs) else ()
+        many = repeat_arguments([labels], len(pairs))
+        number_sources = workers.beside_parts(
+            same or [Part(s, 0) for s in sources], numbers, sources, *many
+        )
+    else:
+        number_sources = [partial(numbers, source, labels) for source in sources]
+    parts = [
+        Part(source, fact.rows) for source, (_, fact) in zip(number_sources, pairs, strict=True)
+    ]
+    # One row, through the same function as the parts, for shape and type.
+    like = numbers(
+        np.zeros((1, first.columns), first.kind) if labels is None else labels[:1], labels
+    )
+    workers.find(parts)
+    kind = np.result_type(*[fact.kind for _, fact in pairs])
+    rows = DaskRows(workers, parts, like)
+    return RemoteColumns(rows, flat=first.flat, labels=labels, kind=kind)
+
+
 def align_columns(columns: RemoteColumns, rows: DaskRows) -> RemoteColumns:
     """Return columns in parts as long as the parts of rows; unchanged if the totals differ."""
     own = columns.rows
@@ -52,4 +108,4 @@ def align_columns(columns: RemoteColumns, rows: DaskRows) -> RemoteColumns:
     tasks = rows.workers.beside_parts(rows.parts, stitch_pieces, sources, cuts)
     parts = [Part(task, part.rows) for task, part in zip(tasks, rows.parts, strict=True)]
     aligned_rows = DaskRows(rows.workers, parts, own)
-    return RemoteColumns(aligned_rows, flat=columns.flat, labels=columns.labels, kind=columns.kind)
+    return RemoteColumns(aligned_rows, flat=columns.flat, labels=columns.texts, kind=columns.kind)

@@ -35,48 +35,6 @@ def table_schema(path: str | Path) -> pa.Schema:
     return format_of(path).schema(Path(path))
 
 
-def feature_columns(
-    table: str | Path | Table, target: Sequence[str], features: str | Sequence[str] | None = None
-) -> tuple[str, ...]:
-    """Choose the columns to learn from.
-
-    Parameters
-    ----------
-    table : Table or path
-    target : sequence of str
-        Columns to be predicted: they must exist, and are never features.
-    features : str or sequence of str, optional
-        Names, or one text with commas; by default all columns except the target.
-
-    Returns
-    -------
-    tuple of str
-    """
-    where, names = _columns_of(table)
-    check_columns(where, names, target)
-    if features is None:
-        return tuple(name for name in names if name not in target)
-    if isinstance(features, str):
-        features = split_names(features)
-    check_columns(where, names, features)
-    both = [name for name in features if name in target]
-    if both:
-        raise ValueError(f"column {join_words(both)} cannot be a feature and the target at once")
-    return tuple(features)
-
-
-def split_names(names: str) -> list[str]:
-    """Split a text at its commas into names."""
-    return [name.strip() for name in names.split(",") if name.strip()]
-
-
-def _columns_of(table: str | Path | Table) -> tuple[str, Sequence[str]]:
-    if isinstance(table, Table):
-        return table.where, table.names
-    names = [n for n in table_schema(table).names if not n.startswith("__index_level_")]
-    return str(table), names
-
-
 def open_rows(path: str | Path, columns: Sequence[str] | None = None) -> RowSource:
     """Open a table of any format as rows; text is loaded, Parquet streamed, ``.npy`` mapped.
 

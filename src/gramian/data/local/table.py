@@ -32,8 +32,7 @@ def local_table(x: Any, where: str | None = None, options: ReadOptions = DEFAULT
         if isinstance(x, str | Path)
         else _frame_table(x, where, options)
     )
-    # The first row of a remote table is on other machines: its lists stay lists.
-    lengths = {} if table.remote else lengths_of(table)
+    lengths = lengths_of(table)
     return ListColumns(table, lengths) if lengths else table
 
 

@@ -13,9 +13,9 @@ from ... import _arrays as xp
 from ..._arrays import Array, CsrArray, Float
 from ..._sparse import is_sparse
 from ..checks import FiniteCheck
-from ..copies import beside
-from ..remote.columns import RowWeights, Targets, as_remote_columns
+from ..copies import comparable
 from ..rows.base import RowSource, default_block_size, slices
+from ..rows.columns import RowWeights, Targets, as_columns
 from ..rows.reduce import BlockReduction
 from ..rows.transform import Standardized
 
@@ -84,7 +84,7 @@ class Standardizer:
            algorithm for computing sample variances*, COMPSTAT 1982, eq. (2.1): how the sums of
            two blocks are merged without cancellation. Here the first row is subtracted before.
         """
-        along = beside(rows, targets)
+        along = comparable(rows, targets)
         survey = _Survey(rows.feature_names, rows.shape[1], compares=len(along) > 0)
         # Targets first, weights last: `_Survey.add` takes them apart in this order.
         along += [] if weights is None else [weights]
@@ -113,11 +113,8 @@ class Standardizer:
         )
 
     def scale_numbers(self, numbers: Targets) -> Targets:
-        """Standardise local or remote numbers in float64; the result has their dtype."""
-        remote = as_remote_columns(numbers)
-        if remote is not None:
-            return remote.on(self.apply(remote.rows)).stand_in()
-        return xp.cast((xp.to_float64(numbers) - self.mean) / self.scale, numbers.dtype)
+        """Standardise numbers in float64; the result has their dtype."""
+        return as_columns(numbers).scale_by(self)
 
     def to_dict(self) -> dict[str, list[float] | list[int]]:
         """Return plain lists, which JSON keeps without loss."""

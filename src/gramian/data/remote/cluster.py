@@ -13,6 +13,7 @@ FOLDER_CLIENT: ContextVar[Any] = ContextVar("FOLDER_CLIENT", default=None)
 def client_of(path: str | Path) -> Any:
     """Return the client whose workers read a path: a folder within a connection; else None.
 
-    A client that the process opened for something else has no effect.
+    A client that the process opened for something else has no effect. An address on an object store
+    is no folder.
     """
     return FOLDER_CLIENT.get() if Path(path).is_dir() else None

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import numpy as np
 
 from ... import _arrays as xp
 from ..._arrays import Array, Float, Int
+from ..maps.standardizer import Standardizer
 from ..rows.base import RowSource, default_block_size
+from ..rows.columns import Columns, Scaler, all_finite
+from ..rows.digest import digest
 from ..rows.transform import cast_rows
 from ..rows.views import select, subset
-from .reductions import MOST_VALUES, Count, Facts, Look, LookedUp, Positive
-
-if TYPE_CHECKING:
-    from typing import TypeAlias
-
+from .reductions import MOST_VALUES, Count, Look, LookedUp
 
 MOST_TAKEN = 1 << 20
 """Rows up to which selected numbers are gathered; they fit in a few MB."""
 
 
-class RemoteColumns:
+class RemoteColumns(Columns):
     """Numbers that are stored with remote rows, in place of an array of shape (n, t) or (n,).
 
     Remote columns have the attributes that a fit of remote rows needs of targets and weights:
@@ -50,11 +50,15 @@ class RemoteColumns:
         labels: np.ndarray | None = None,
         kind: np.dtype[Any] | None = None,
     ) -> None:
-        self.rows, self.flat, self.labels = rows, flat, labels
+        self.rows, self.texts, self.flat = rows, labels, flat
         own = np.dtype(np.float32 if rows.dtype == np.float32 else np.float64)
-        self.kind = own if kind is None else kind
+        self.kind = labels.dtype if labels is not None else own if kind is None else kind
         self.shape = (rows.shape[0],) if flat else rows.shape
         self.ndim, self.dtype, self.device = len(self.shape), rows.dtype, "cpu"
+
+    def fits(self) -> bool:
+        """Return False: they stay with their rows."""
+        return False
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -70,22 +74,22 @@ class RemoteColumns:
 
     def on(self, rows: RowSource) -> RemoteColumns:
         """Return columns of the same kind for other rows, at most as many."""
-        return RemoteColumns(rows, flat=self.flat, labels=self.labels)
+        return RemoteColumns(rows, flat=self.flat, labels=self.texts)
 
     def reshape(self, *, flat: bool) -> RemoteColumns:
         """Return one column as (n,) or as (n, 1)."""
-        reshaped_columns = RemoteColumns(self.rows, flat=flat, labels=self.labels, kind=self.kind)
+        reshaped_columns = RemoteColumns(self.rows, flat=flat, labels=self.texts, kind=self.kind)
         # A cached property is in the dictionary of its object once it was computed: no second pass.
         if "facts" in vars(self):  # they are the same numbers
             reshaped_columns.facts = self.facts
         return reshaped_columns
 
-    def stand_in(self) -> RowNumbers:
-        """Return self, which type checkers then take for the array that it replaces."""
-        return cast("Array", self)
+    def select(self, columns: Int[Array, " k"], dtype: xp.DType) -> RemoteColumns:
+        """See `Columns.select`."""
+        return RemoteColumns(select(self.rows, columns.tolist())).to(dtype)
 
     def part(self, index: Int[Array, " k"]) -> Any:
-        """Return the numbers of some increasing rows, in memory if they are few."""
+        """See `Columns.part`."""
         # Few numbers are cheaper in memory than a change of every part.
         if len(index) <= MOST_TAKEN:
             return self[index]
@@ -109,7 +113,7 @@ class RemoteColumns:
         return numbers[:, 0] if self.flat else numbers
 
     def gather(self) -> Array:
-        """Fetch all numbers into memory, 8 bytes for each."""
+        """See `Columns.gather`: 8 bytes for each number go over the network."""
         local_numbers: Array = self.rows.map(xp.copy, size=default_block_size(self.rows))
         return local_numbers[:, 0] if self.flat else local_numbers
 
@@ -117,47 +121,66 @@ class RemoteColumns:
         """Fetch all numbers or labels into memory."""
         values = self.gather()
         # Codes travel as floats, because rows have no other type.
-        values = self.labels[values.astype(np.int64)] if self.labels is not None else values
-        values = values.astype(self.kind if self.labels is None else values.dtype, copy=False)
+        values = self.texts[values.astype(np.int64)] if self.texts is not None else values
+        values = values.astype(self.kind, copy=False)
         return values if dtype is None else values.astype(dtype)
 
     @functools.cached_property
-    def facts(self) -> Facts:
-        """Extremes, sums and finiteness of all numbers; one pass at the first access."""
+    def facts(self) -> Float[Array, "3 t"]:
+        """Smallest and largest numbers and sums of columns; one pass at the first access."""
         return self.rows.fold(Look(), size=default_block_size(self.rows))
 
-    def positive(self) -> Int[Array, " k"]:
-        """Return the row indices of positive entries, 8 bytes for each."""
-        row_numbers: Array = self.rows.fold(Positive(), size=default_block_size(self.rows))
-        return row_numbers
+    @functools.cached_property
+    def ends(self) -> tuple[Array, Array]:
+        """See `Columns.ends`."""
+        smallest, largest, _ = self.facts
+        return smallest, largest
+
+    @property
+    def digest(self) -> str:
+        """See `Columns.digest`."""
+        return digest(self.rows)
+
+    def moments(self, weights: Any, total: float) -> tuple[Array, Array]:
+        """See `Columns.moments`: one pass."""
+        standardizer = Standardizer.fit(self.rows, weights=weights)
+        scale = xp.copy(standardizer.scale)
+        scale[list(standardizer.constant)] = 0.0  # in a standardizer it is 1
+        return standardizer.mean, scale
+
+    def scale_by(self, scaler: Scaler) -> RemoteColumns:
+        """See `Columns.scale_by`: computed as the numbers are read."""
+        return self.on(scaler.apply(self.rows))
+
+    @functools.cached_property
+    def range(self) -> tuple[float, float]:
+        """See `Columns.range`."""
+        smallest, largest = self.ends
+        return float(smallest.min()), float(largest.max())
+
+    def times(self, other: Any) -> Any:
+        """Raise ValueError: no pass multiplies two columns."""
+        raise ValueError(
+            "class_weight and sample_weight cannot be combined for remote rows; leave one out, and "
+            "give the product as the other"
+        )
 
     def sum(self, axis: int | None = None, dtype: Any = None) -> Any:
         """Return the sum of all numbers, or of each column, in float64."""
-        return self.facts.total.sum() if axis is None or self.flat else self.facts.total
+        return self.facts[2].sum() if axis is None or self.flat else self.facts[2]
 
     def mean(self, axis: int | None = None, dtype: Any = None) -> Any:
         """Return the mean of all numbers, or of each column, in float64."""
-        means = self.facts.total / len(self)
+        means = self.facts[2] / len(self)
         return means.mean() if axis is None else means
 
-    def classes(self, weights: Any = None) -> np.ndarray:
-        """Return the labels of the rows of positive weight, sorted.
+    def counts(self, weights: Any = None) -> tuple[np.ndarray, Array]:
+        """See `Columns.counts`.
 
         Raises
         ------
         ValueError
             If the numbers are not labels: they have fractions, or more than 10,000 values.
-        """
-        values = self.counts(weights)[0]
-        return values.astype(self.kind) if self.labels is None else self.labels[values.astype(int)]
-
-    def counts(self, weights: Any = None) -> tuple[Array, Array]:
-        """Return the distinct numbers of the rows of positive weight, and their counts.
-
-        Raises
-        ------
-        ValueError
-            As in `classes`.
         """
         beside = () if weights is None else (weights,)
         counts_found = self.rows.fold(Count(), *beside, size=default_block_size(self.rows))
@@ -170,32 +193,56 @@ class RemoteColumns:
                 "the targets are numbers of a continuous range, but a classifier expects classes; "
                 "fit numbers with KernelRidge"
             )
-        return values, counts
+        labels = values.astype(self.kind) if self.texts is None else self.texts[values.astype(int)]
+        return labels, counts
 
-    def looked_up(
+    def distinct(self, most: int, at_once: int) -> np.ndarray | None:
+        """See `Columns.distinct`."""
+        distinct = np.unique(self[:at_once])
+        return distinct if len(distinct) <= most else None
+
+    def as_targets(self, dtype: xp.DType) -> RemoteColumns:
+        """See `Columns.as_targets`."""
+        if self.texts is not None:
+            raise ValueError(
+                f"the targets are texts, such as {str(self.texts[0])!r}, and KernelRidge predicts "
+                "numbers; use KernelRidgeClassifier"
+            )
+        if not all_finite(self):
+            raise ValueError("y contains NaN or infinity; leave out rows without a target")
+        narrow = self.dtype == xp.float32 and dtype == xp.float32
+        return self.reshape(flat=False).to(xp.float32 if narrow else xp.float64)
+
+    def as_weights(self, n: int, check: Callable[[Any], Any]) -> RemoteColumns:
+        """See `Columns.as_weights`: one pass."""
+        if len(self) != n or self.rows.shape[1] != 1 or self.texts is not None:
+            raise ValueError(f"sample_weight must be {n} numbers, not {self!r}")
+        if not all_finite(self):
+            raise ValueError("sample_weight contains NaN or infinity")
+        if self.range[0] < 0:
+            raise ValueError(
+                f"sample_weight must not be negative; its least value is {self.range[0]:g}"
+            )
+        return self.reshape(flat=True).double()
+
+    def check_with(self, check: Callable[[Any], Any]) -> RemoteColumns:
+        """See `Columns.check_with`."""
+        return self
+
+    def look_up(
         self,
         classes: np.ndarray,
         table: Float[Array, "k t"],
         *,
         flat: bool = False,
         unknown: float | None = None,
+        weights: Any = None,
     ) -> RemoteColumns:
-        """Return the row of a table for each label, as remote columns.
-
-        Parameters
-        ----------
-        classes : ndarray of shape (k,)
-            Sorted labels.
-        table : Array of shape (k, t)
-        flat : bool, default=False
-            Whether the shape of the result is (n,).
-        unknown : float, optional
-            Value for a label of no class; the first row of the table by default.
-        """
+        """See `Columns.look_up`: looked up as the labels are read."""
         # Texts are compared by their codes. A class that is not among the labels has no rows.
-        if self.labels is not None:
-            is_known = np.isin(classes, self.labels)
-            classes, table = np.searchsorted(self.labels, classes[is_known]), table[is_known]
+        if self.texts is not None:
+            is_known = np.isin(classes, self.texts)
+            classes, table = np.searchsorted(self.texts, classes[is_known]), table[is_known]
         values = np.asarray(classes).astype(np.float64)
         rows = self.rows.map_rows(partial(LookedUp, values=values, table=table, unknown=unknown))
         return RemoteColumns(rows, flat=flat)
@@ -203,51 +250,3 @@ class RemoteColumns:
     def __repr__(self) -> str:
         """Show shape and type."""
         return f"RemoteColumns({tuple(self.shape)}, {xp.dtype_name(self.dtype)})"
-
-
-if TYPE_CHECKING:  # what fits ask of an array is what remote columns have
-    Targets: TypeAlias = Array
-    RowWeights: TypeAlias = Array
-    AnyWeights: TypeAlias = Array
-    RowNumbers: TypeAlias = Array
-else:
-    Targets = Float[Array, "n t"] | RemoteColumns
-    RowWeights = Float[Array, " n"] | RemoteColumns
-    AnyWeights = Float[Array, " _"] | RemoteColumns  # of who checks by himself how many there are
-    RowNumbers = Array | RemoteColumns
-
-
-def as_remote_columns(numbers: object) -> RemoteColumns | None:
-    """Return numbers if they are remote columns, else None."""
-    return numbers if isinstance(numbers, RemoteColumns) else None
-
-
-def take_numbers(numbers: RowNumbers, index: Int[Array, " k"]) -> RowNumbers:
-    """Return the numbers of some rows, as remote columns if they are remote and many."""
-    remote = as_remote_columns(numbers)
-    return numbers[index] if remote is None else remote.part(index)
-
-
-def gather_numbers(numbers: RowNumbers) -> Array:
-    """Return local or remote numbers in memory."""
-    remote = as_remote_columns(numbers)
-    return numbers if remote is None else remote.gather()
-
-
-def all_finite(numbers: RowNumbers) -> bool:
-    """Return whether all numbers, local or remote, are finite."""
-    remote = as_remote_columns(numbers)
-    if remote is not None:
-        return remote.facts.finite
-    if numbers.size == 0:
-        return True
-    # Without a temporary mask, which `isfinite` needs. NaN fails both comparisons.
-    return bool(numbers.min() > -np.inf and numbers.max() < np.inf)
-
-
-def range_of(numbers: RowNumbers) -> tuple[float, float]:
-    """Return the least and the largest of local or remote numbers."""
-    remote = as_remote_columns(numbers)
-    if remote is not None:
-        return float(remote.facts.smallest.min()), float(remote.facts.largest.max())
-    return float(numbers.min()), float(numbers.max())

@@ -16,42 +16,24 @@ MOST_VALUES = 10_000
 """Distinct values up to which numbers may be labels."""
 
 
-@dataclass(frozen=True, eq=False)
-class Facts:
-    """Extremes and sums of all numbers, by column.
+@dataclass(frozen=True)
+class Look(BlockReduction[Array]):
+    """Reduction to smallest and largest numbers and sums of columns, (3, t), in float64.
 
-    Attributes
-    ----------
-    finite : bool
-    smallest, largest, total : ndarray of shape (t,)
-        Extremes and sums of the columns, in float64.
+    NaN where a number is NaN.
     """
 
-    finite: bool
-    smallest: Float[Array, " t"]
-    largest: Float[Array, " t"]
-    total: Float[Array, " t"]
-
-
-@dataclass(frozen=True)
-class Look(BlockReduction[Facts]):
-    """Reduction of `RemoteColumns.facts`."""
-
-    def __call__(self, start: int, block: Array, *rowwise: Any) -> Facts:
+    def __call__(self, start: int, block: Array, *rowwise: Any) -> Float[Array, "3 t"]:
         """Measure one block."""
         x = block.astype(np.float64, copy=False)
-        # Sums of numbers that are not finite are of no use, and `finite` tells.
+        # Sums of numbers that are not finite are of no use, and the extremes tell.
         with np.errstate(over="ignore", invalid="ignore"):
-            total = x.sum(axis=0)
-        return Facts(bool(np.isfinite(x).all()), x.min(axis=0), x.max(axis=0), total)
+            return np.stack([x.min(axis=0), x.max(axis=0), x.sum(axis=0)])
 
-    def merge(self, a: Facts, b: Facts) -> Facts:
-        """Merge the facts of two parts."""
+    def merge(self, a: Float[Array, "3 t"], b: Float[Array, "3 t"]) -> Float[Array, "3 t"]:
+        """Merge the measures of two parts."""
         with np.errstate(over="ignore", invalid="ignore"):
-            total = a.total + b.total
-        smallest = np.minimum(a.smallest, b.smallest)
-        largest = np.maximum(a.largest, b.largest)
-        return Facts(a.finite and b.finite, smallest, largest, total)
+            return np.stack([np.minimum(a[0], b[0]), np.maximum(a[1], b[1]), a[2] + b[2]])
 
 
 @dataclass(frozen=True)
@@ -73,19 +55,6 @@ class Count(BlockReduction[tuple[Array, Array]]):
         counts = np.zeros(len(values), np.int64)
         np.add.at(counts, place, np.concatenate([a[1], b[1]]))
         return values[: MOST_VALUES + 1], counts[: MOST_VALUES + 1]
-
-
-@dataclass(frozen=True)
-class Positive(BlockReduction[Array]):
-    """Reduction of `RemoteColumns.positive`."""
-
-    def __call__(self, start: int, block: Array, *rowwise: Any) -> Array:
-        """Return the row indices of the positive entries of one block."""
-        return start + np.flatnonzero(block[:, 0] > 0)
-
-    def merge(self, a: Array, b: Array) -> Array:
-        """Concatenate the row indices of two parts."""
-        return np.concatenate([a, b])
 
 
 class LookedUp(Blockwise):

@@ -12,7 +12,7 @@ import numpy as np
 from ... import _arrays as xp
 from ..._arrays import Array, Float, Int
 from ..._messages.errors import TextError
-from .reduce import BlockFn, BlockReduction, Result, Rowwise, Sum
+from .reduce import BlockFn, BlockReduction, Result, Rowwise
 
 NO_ROWS_MESSAGE = "no rows are left; keep at least one"
 
@@ -143,19 +143,6 @@ class RowSource(ABC):
             out[rows] = part
         return some_rows(out)
 
-    def sum(self, fn: BlockFn, *rowwise: Rowwise, size: int) -> Array:
-        """Add up ``fn(block, *slices)`` over the blocks.
-
-        Parameters as in `map`; ``fn`` returns arrays of one shape. The sum is computed in the type
-        that ``fn`` returns, in the order of the rows.
-
-        Returns
-        -------
-        Array
-            A new array, of the shape and type of ``fn``'s results.
-        """
-        return self.fold(Sum(fn), *rowwise, size=size)
-
     def fold(self, fn: BlockReduction[Result], *rowwise: Rowwise, size: int) -> Result:
         """Merge ``fn(start, block, *slices)`` over the blocks, in the order of the rows.
 
@@ -234,6 +221,13 @@ class RowSource(ABC):
         """Numbers per row in memory: d, or `entries`."""
         return self.shape[1] if self.entries is None else self.entries
 
+    def _resemble(self, rows: RowSource, n: int | None = None) -> None:
+        """Take the attributes of other rows, of which `n` are left."""
+        self.shape = (rows.shape[0] if n is None else n, rows.shape[1])
+        self.dtype, self.feature_names = rows.dtype, rows.feature_names
+        self.random_access, self.sparse = rows.random_access, rows.sparse
+        self.entries = rows.entries
+
     def __len__(self) -> int:
         """Return the number of rows."""
         return self.shape[0]
@@ -256,13 +250,7 @@ class RemoteDescription(RowSource):
     """
 
     def __init__(self, rows: RowSource, n: int | None = None) -> None:
-        self.shape = (rows.shape[0] if n is None else n, rows.shape[1])
-        self.dtype, self.feature_names = rows.dtype, rows.feature_names
-        self.random_access, self.sparse, self.entries = (
-            rows.random_access,
-            rows.sparse,
-            rows.entries,
-        )
+        self._resemble(rows, n)
 
     def blocks(self, size: int) -> Iterator[tuple[slice, Array]]:
         """Raise an error: a description has no rows."""
@@ -329,7 +317,7 @@ def some_rows(
     result: Result | None,
     message: str = "the row source returned no blocks; it must return at least one",
 ) -> Result:
-    """Return a result of rows; raise ValueError if there are none."""
+    """Return a result of rows; raise ValueError if there are no rows."""
     if result is None:
         raise ValueError(message)
     return result

@@ -26,11 +26,7 @@ class Blockwise(RowSource):
     def __init__(self, rows: RowSource) -> None:
         check_local(rows, type(self).__name__)
         self.rows = rows
-        self.shape = rows.shape
-        self.dtype = rows.dtype
-        self.feature_names = rows.feature_names
-        self.random_access = rows.random_access
-        self.sparse, self.entries = rows.sparse, rows.entries
+        self._resemble(rows)
 
     @abstractmethod
     def change(self, block: Float[Array, "b d"]) -> Float[Array, "b k"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import partial
 
@@ -78,7 +79,35 @@ def column_numbers(
     return numbers
 
 
-class Subset(RowSource):
+class _Selection(RowSource):
+    """Base of `Subset` and `Complement`: some rows of another source."""
+
+    def __init__(self, rows: RowSource, index: Int[Array, " k"], n: int) -> None:
+        self.rows = rows
+        self.index = xp.cast(xp.to_host(index), xp.int64)
+        self._resemble(rows, n)
+
+    def blocks(self, size: int) -> Iterator[tuple[slice, Float[Array, "b d"]]]:
+        """Walk over the rows; see `RowSource.blocks`."""
+        if self.random_access:
+            # Each block is gathered by itself.
+            for part in slices(self.shape[0], size):
+                yield part, self.take(np.arange(part.start, part.stop))
+            return
+        check_size(size)
+        stop = 0
+        for part, block in self.rows.blocks(size):
+            positions = self._positions_in(part)
+            start, stop = stop, stop + len(positions)
+            if stop > start:
+                yield slice(start, stop), block[positions]
+
+    @abstractmethod
+    def _positions_in(self, part: slice) -> Int[Array, " b"]:
+        """Return the positions of the selected rows within a block of a sequential source."""
+
+
+class Subset(_Selection):
     """Some rows of another source, in the order given.
 
     Parameters
@@ -99,31 +128,14 @@ class Subset(RowSource):
             raise ValueError("index must have at least one row number, got none")
         check_index(index, rows.shape[0])
         check_local(rows, "Subset")
-        self.rows = rows
-        self.index = xp.cast(xp.to_host(index), xp.int64)
-        self.shape = (len(index), rows.shape[1])
-        self.dtype = rows.dtype
-        self.feature_names = rows.feature_names
-        self.random_access = rows.random_access
-        self.sparse, self.entries = rows.sparse, rows.entries
+        super().__init__(rows, index, len(index))
 
-    def blocks(self, size: int) -> Iterator[tuple[slice, Float[Array, "b d"]]]:
-        """Walk over the rows; see `RowSource.blocks`."""
-        if not self.random_access:
-            yield from self._filter_rows(size)
-            return
-        for part in slices(self.shape[0], size):
-            # Each block is gathered by itself, in the order of the index and with its repeats.
-            yield part, self.rows.take(self.index[part])
-
-    def _filter_rows(self, size: int) -> Iterator[tuple[slice, Array]]:
-        check_size(size)
-        # Checked only for passes: `take` allows any order.
-        check_increasing(self.rows, self.index)
-        for part, block in self.rows.blocks(size):
-            start, stop = np.searchsorted(self.index, [part.start, part.stop]).tolist()
-            if stop > start:
-                yield slice(start, stop), block[self.index[start:stop] - part.start]
+    def _positions_in(self, part: slice) -> Int[Array, " b"]:
+        if part.start == 0:
+            # Checked only for passes: `take` allows any order.
+            check_increasing(self.rows, self.index)
+        start, stop = np.searchsorted(self.index, [part.start, part.stop]).tolist()
+        return self.index[start:stop] - part.start
 
     def take(self, index: Int[Array, " k"]) -> Float[Array, "k d"]:
         """Gather rows; see `RowSource.take`."""
@@ -152,7 +164,7 @@ def check_increasing(rows: RowSource, index: Array) -> None:
         )
 
 
-class Complement(RowSource):
+class Complement(_Selection):
     """The rows of another source that are not held out, in order.
 
     The complement of ``Subset(rows, index)``, for training rows next to validation rows: it stores
@@ -180,33 +192,14 @@ class Complement(RowSource):
             raise ValueError(
                 f"leaving out {len(index)} of {rows.shape[0]} rows leaves none; leave out fewer"
             )
-        self.rows = rows
-        self.index = xp.cast(xp.to_host(index), xp.int64)
-        self.shape = (rows.shape[0] - len(index), rows.shape[1])
-        self.dtype = rows.dtype
-        self.feature_names = rows.feature_names
-        self.random_access = rows.random_access
-        self.sparse, self.entries = rows.sparse, rows.entries
+        super().__init__(rows, index, rows.shape[0] - len(index))
 
-    def blocks(self, size: int) -> Iterator[tuple[slice, Float[Array, "b d"]]]:
-        """Walk over the rows; see `RowSource.blocks`."""
-        check_size(size)
-        if not self.random_access:
-            yield from self._filter_rows(size)
-            return
-        for part in slices(self.shape[0], size):
-            yield part, self.take(np.arange(part.start, part.stop))
-
-    def _filter_rows(self, size: int) -> Iterator[tuple[slice, Array]]:
-        stop = 0
-        for part, block in self.rows.blocks(size):
-            ends = np.searchsorted(self.index, [part.start, part.stop]).tolist()
-            # A mask per block: a mask of all rows would take a byte for each.
-            stays = np.ones(len(block), bool)
-            stays[self.index[slice(*ends)] - part.start] = False
-            start, stop = stop, stop + len(block) - (ends[1] - ends[0])
-            if stop > start:
-                yield slice(start, stop), block[stays]
+    def _positions_in(self, part: slice) -> Int[Array, " b"]:
+        ends = np.searchsorted(self.index, [part.start, part.stop]).tolist()
+        # A mask per block: a mask of all rows would take a byte for each.
+        stays = np.ones(part.stop - part.start, bool)
+        stays[self.index[slice(*ends)] - part.start] = False
+        return np.flatnonzero(stays)
 
     def take(self, index: Int[Array, " k"]) -> Float[Array, "k d"]:
         """Gather rows; see `RowSource.take`."""

@@ -61,19 +61,13 @@ def as_rows(x: Any, *, columns: Sequence[str | int] | None = None) -> RowSource:
 
         rows = DaskRows.of(x)
         return rows if columns is None else select(rows, columns)
-    if isinstance(x, str | Path) and (client := _client_of(x)) is not None:
+    if isinstance(x, str | Path) and (client := client_of(x)) is not None:
         from ..dask import DaskRows
 
         # Columns of files are found by name, numbers as their text.
         names = None if columns is None else [str(column) for column in columns]
         return DaskRows.open(Path(x), names, client=client)
     return local_rows(x, columns)
-
-
-def _client_of(path: str | Path) -> Any:
-    from ..formats.object_store import is_uri  # arrays need no format
-
-    return None if is_uri(path) else client_of(path)
 
 
 def is_collection(x: object) -> bool:

@@ -8,7 +8,6 @@ from typing import Any
 from ..._messages.display import display_text
 from ..encoding.table_encoding import Encoding
 from ..formats.csv.text_columns import stream_text_columns
-from ..formats.object_store import is_uri
 from ..local.table import local_table
 from ..remote.cluster import client_of
 from ..tables.base import Table
@@ -53,16 +52,16 @@ def as_table(x: Any, where: str | None = None, *, options: ReadOptions = DEFAULT
     city: string
     7: double
     """
-    if isinstance(x, str | Path) and not is_uri(x) and (client := client_of(x)) is not None:
+    if isinstance(x, str | Path) and (client := client_of(x)) is not None:
         from ..dask import DaskTable
 
         return DaskTable(x, display_text(x) if where is None else where, client=client)
     table = local_table(x, where, options)
     if isinstance(x, str | Path) and table.reading is None:
         table = stream_text_columns(table, options)
-    if (options.types or options.missing) and table.reading is None and not table.remote:
+    if (options.types or options.missing) and table.reading is None and table.takes_encoding:
         table = DeclaredTable.of(table, options)
-    if table.reading is None and not table.remote and options.to_dict():
+    if table.reading is None and table.takes_encoding and options.to_dict():
         table.reading = options.for_model
     if options.strict:
         report_odd_values(table, table.names, strict=True)

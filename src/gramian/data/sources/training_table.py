@@ -14,6 +14,8 @@ import pyarrow as pa
 from ..._messages.checks import join_words
 from ..._messages.errors import TextError
 from ..formats.csv.columns.parsers import SPELLED_BOOLEANS
+from ..rows.base import refuse_remote
+from ..rows.columns import as_columns
 from ..tables import Table
 from ..tables.base import check_columns
 from ..tables.filtered import FilteredTable
@@ -37,7 +39,7 @@ class TrainingTable:
         Columns that become features.
     target : tuple of str, or None
         Names of the columns that are predicted; None if their values are separate from the table.
-    y : ndarray of shape (n,) or (n, t), or RemoteColumns
+    y : ndarray of shape (n,) or (n, t), or Columns
         Values of the target: numbers, text or booleans; remote if the table is.
     named_columns : tuple of str
         Columns that were named, and become features even if they hold identifiers or free text.
@@ -88,22 +90,20 @@ class TrainingTable:
         labels = (*(target or ()), *leave_out)
         table = as_table(X, options=replace(options, strict=False, labels=labels))
         chosen = _features(table, target or (), columns, leave_out)
-        # Targets of a remote table stay with their rows: the pass over the features finds gaps and
-        # copies.
-        if target is not None and table.remote:
-            if drop_missing_target:
-                raise ValueError(
-                    "--drop-missing-target cannot be combined with --dask: leave one out"
-                )
-            check_columns(table.where, table.names, target)
-            return cls(table, chosen, target, table.remote_columns(target))
+        if drop_missing_target:
+            refuse_remote(
+                table, "--drop-missing-target cannot be combined with --dask: leave one out"
+            )
         refuse_odd_targets(table, target or ())
         report_odd_values(table, chosen, strict=options.strict)
         has_target = None
         if drop_missing_target:
             table, has_target = drop_missing_target_rows(table, target)
         values = y if target is None else target_column(table, target)
-        values = np.asarray(values)
+        values = as_columns(values).check_with(np.asarray)
+        if not as_columns(values).fits():
+            # The pass over the features finds gaps and copies.
+            return cls(table, chosen, target, values)
         if target is not None and values.dtype.kind == "U":
             values = _unite_spellings(table, target[0], values)
         if len(values) != len(table):

@@ -14,10 +14,11 @@ import pyarrow as pa
 from ... import _arrays as xp
 from ..._arrays import Array, Float, Int
 from ..._messages.checks import it_has, join_words
-from ..remote.columns import RemoteColumns
 from ..rows.array import check_matrix
-from ..rows.arrow import Columns, fill
+from ..rows.arrow import Columns as ArrowColumns
+from ..rows.arrow import fill
 from ..rows.base import RowSource, check_index
+from ..rows.columns import Columns
 from ..rows.prefetch import prefetch
 from .column_reading import ColumnReading
 from .read_options import ReadOptions
@@ -40,6 +41,8 @@ class Table(ABC):
         False if `take` costs a pass over the table.
     remote : bool
         True if its rows are read on other machines; see `RowSource`.
+    takes_encoding : bool
+        Whether its columns may be of any type, which an encoding makes numbers.
     column_readings : mapping of str to ColumnReading
         How columns of text were read.
     first_row : int
@@ -54,6 +57,7 @@ class Table(ABC):
     named: bool = True
     random_access: bool = True
     remote: bool = False
+    takes_encoding: bool = True
     column_readings: Mapping[str, ColumnReading] = MappingProxyType({})
     first_row: int = 0
     reading: ReadOptions | None = None
@@ -80,9 +84,13 @@ class Table(ABC):
         pyarrow.RecordBatch
         """
 
-    def remote_columns(self, columns: Sequence[str]) -> RemoteColumns:
-        """Return columns of numbers or labels as remote columns."""
-        raise TypeError(f"the rows of {self.where} are local, not remote; read them with batches()")
+    def remote_columns(self, columns: Sequence[str]) -> Columns | None:
+        """Return numbers or labels that stay with remote rows; None if rows are local."""
+        return None
+
+    def name_row(self, index: int) -> str:
+        """Return the number of a row as messages name it."""
+        return f" in row {self.first_row + index:,} ({self.row_numbers})"
 
     @abstractmethod
     def take(self, columns: Sequence[str], index: np.ndarray) -> pa.RecordBatch:
@@ -142,7 +150,7 @@ class NumberRows(RowSource):
     """
 
     def __init__(self, table: Table, columns: Sequence[str] | None = None) -> None:
-        chosen = Columns.choose(table.schema, columns, table.where)
+        chosen = ArrowColumns.choose(table.schema, columns, table.where)
         self.shape = check_matrix((len(table), len(chosen.names)))
         self.dtype = chosen.dtype
         self.feature_names: tuple[str, ...] | None = chosen.names

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,8 +18,8 @@ from .column_reading import OddValues
 _BATCH_ROWS = 1 << 16  # read at a time
 
 
-def target_column(table: Table, columns: str | Sequence[str]) -> np.ndarray:
-    """Read a target column, or several.
+def target_column(table: Table, columns: str | Sequence[str]) -> Any:
+    """Read a target column, or several; targets of remote rows stay with their rows.
 
     Parameters
     ----------
@@ -28,7 +29,7 @@ def target_column(table: Table, columns: str | Sequence[str]) -> np.ndarray:
 
     Returns
     -------
-    ndarray of shape (n,), or (n, t) for t > 1 columns
+    ndarray of shape (n,), or (n, t) for t > 1 columns, or Columns
         Values in the type of the table; texts and categories as NumPy strings.
 
     Raises
@@ -45,6 +46,9 @@ def target_column(table: Table, columns: str | Sequence[str]) -> np.ndarray:
     if not names:
         raise ValueError("target must name at least one column, got none")
     check_columns(table.where, table.names, names)
+    remote_columns = table.remote_columns(names)
+    if remote_columns is not None:
+        return remote_columns
     parts = [_values(table, name) for name in names]
     text = [n for n, part in zip(names, parts, strict=True) if part.dtype.kind == "U"]
     if text and len(parts) > 1:
@@ -76,7 +80,7 @@ def has_values(table: Table, columns: Sequence[str]) -> np.ndarray:
 def describe_odd_text(table: Table, texts: np.ndarray) -> str:
     """Return the first text of a target that is no number, and its row; else the first text."""
     place = next((i for i, text in enumerate(texts) if not _is_number(text)), 0)
-    return f"{str(texts[place])!r:.60} in row {table.first_row + place:,} ({table.row_numbers})"
+    return f"{str(texts[place])!r:.60}{table.name_row(place)}"
 
 
 def _is_number(text: str) -> bool:
@@ -87,8 +91,10 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def number_column(table: Table, name: str, role: str) -> np.ndarray:
+def number_column(table: Table, name: str, role: str) -> Any:
     """Return a column of numbers for a role, such as the weights of rows, in float64.
+
+    The numbers of remote rows stay with their rows, as `Columns`.
 
     Raises
     ------
@@ -96,6 +102,9 @@ def number_column(table: Table, name: str, role: str) -> np.ndarray:
         If there is no such column, it holds no numbers, or a number is missing.
     """
     check_columns(table.where, table.names, [name])
+    remote_columns = table.remote_columns([name])
+    if remote_columns is not None:
+        return remote_columns
     column = table.column(name)
     if float_of(column.type) is None:
         raise TypeError(

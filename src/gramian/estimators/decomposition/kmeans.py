@@ -23,7 +23,7 @@ from ..._parameters.types import (
     RandomState,
     Starts,
 )
-from ...data import RowSource, as_rows
+from ...data import RowSource, Sum, as_rows
 from .. import validation
 from ..base import restore_on_error
 from ..types import RowsLike, Weights
@@ -270,7 +270,7 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
             validation.weight_tensor(sample_weight, len(rows)),
         )
         beside = () if weights is None else (weights,)
-        return -float(rows.sum(Inertia(self.map_, centers), *beside, size=size))
+        return -float(rows.fold(Sum(Inertia(self.map_, centers)), *beside, size=size))
 
     def _new(self, X: RowsLike) -> tuple[RowSource, Array]:
         check_is_fitted(self)

@@ -7,7 +7,8 @@ from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.utils import column_or_1d, compute_sample_weight
+from sklearn.utils import column_or_1d
+from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
@@ -15,7 +16,8 @@ from ... import _arrays as xp
 from ... import fitting
 from ..._arrays import Array
 from ..._messages.checks import as_share
-from ...data import RemoteColumns, RowSource, RowWeights, is_collection
+from ...data import RowNumbers, RowSource, RowWeights, as_columns, is_collection
+from ...data.sources.collections import align_collection
 from ...fitting import FitSettings, Generators, TrainingData
 from ...fitting.inputs.targets import as_labels, classes_of, coded_data
 from .. import dask_collections, tables, validation
@@ -23,7 +25,7 @@ from ..base import is_function
 from ..types import ClassWeight, Columns, Groups, RowsLike, TargetsLike, Values, Weights
 from .base import KernelRidgeModel
 from .fit import calibrated_intervals
-from .score import is_remote, remote_accuracy, rows_and_truth
+from .score import is_streamed, remote_accuracy, rows_and_truth
 
 
 class KernelClassifier(ClassifierMixin, KernelRidgeModel):
@@ -50,16 +52,14 @@ class KernelClassifier(ClassifierMixin, KernelRidgeModel):
         self._by_name = is_named and not is_function(self.kernel)
         if not self._by_name:
             rows, y = validation.training_rows(self, X, y, settings)
-            sample_weight = dask_collections.numbers_beside(rows, sample_weight)
+            sample_weight = align_collection(rows, sample_weight)
             data, classes = self._encode_classes(rows, as_column(y), sample_weight)
             data = replace(data, medians=validation.medians_of(rows, self._names()))
             return fitting.WholeRows(data, settings), classes
         roles = (sample_weight, groups)
         table = tables.open_training_table(self, X, y, columns, roles, drop_missing_target)
         labels = as_column(table.y)
-        sample_weight = dask_collections.numbers_beside(
-            table.table, tables.kept_weights(table, sample_weight)
-        )
+        sample_weight = align_collection(table.table, tables.kept_weights(table, sample_weight))
         weights, classes = self._weights_and_classes(labels, sample_weight)
         table = replace(table, y=labels)
         return fitting.whole_of(table, settings, rng, labels=classes, weights=weights), classes
@@ -67,7 +67,7 @@ class KernelClassifier(ClassifierMixin, KernelRidgeModel):
     def _encode_classes(
         self,
         rows: RowSource,
-        y: np.ndarray | RemoteColumns,
+        y: RowNumbers,
         sample_weight: Weights,
         known: np.ndarray | None = None,
     ) -> tuple[TrainingData, np.ndarray]:
@@ -76,37 +76,19 @@ class KernelClassifier(ClassifierMixin, KernelRidgeModel):
         return coded_data(rows, y, classes, weights, self._names()), classes
 
     def _weights_and_classes(
-        self, y: np.ndarray | RemoteColumns, sample_weight: Weights, known: np.ndarray | None = None
+        self, y: RowNumbers, sample_weight: Weights, known: np.ndarray | None = None
     ) -> tuple[RowWeights | None, np.ndarray]:
         """Return the observation weights times the class weights, and the classes."""
-        if isinstance(y, RemoteColumns):
-            return self._remote_weights(y, sample_weight, known)
-        check_classification_targets(y)
+        columns = as_columns(y)
+        columns.check_with(check_classification_targets)
         weights = validation.weight_tensor(sample_weight, len(y))
         if self.class_weight is not None:
-            by_class = compute_sample_weight(self.class_weight, y)
-            weights = by_class if weights is None else weights * by_class
+            labels, counts = columns.counts()
+            table = weights_of_classes(self.class_weight, labels, counts)[:, None]
+            by_class = columns.look_up(labels, table, flat=True)
+            weights = by_class if weights is None else as_columns(weights).times(by_class)
         # A class of which all rows have weight zero is no class of the fit.
         return weights, classes_of(y, weights) if known is None else known
-
-    def _remote_weights(
-        self, y: RemoteColumns, sample_weight: Weights, known: np.ndarray | None
-    ) -> tuple[RowWeights | None, np.ndarray]:
-        """Return the weights and the classes of remote labels."""
-        weights = validation.weight_tensor(sample_weight, len(y))
-        if self.class_weight is None:
-            return weights, classes_of(y, weights) if known is None else known
-        if weights is not None:
-            raise ValueError(
-                "class_weight and sample_weight cannot be combined for remote rows; leave one out, "
-                "and give the product as the other"
-            )
-        classes = classes_of(y) if known is None else known
-        # One pass counts the labels: `compute_sample_weight` would need all of them in memory.
-        counts = y.counts()[1]
-        by_class = compute_class_weight(self.class_weight, classes, counts)
-        table = by_class[:, None]
-        return y.looked_up(classes, table, flat=True).stand_in(), classes
 
     def decision_function(self, X: RowsLike) -> Values:
         """Return the decision value of each class.
@@ -221,7 +203,7 @@ class KernelClassifier(ClassifierMixin, KernelRidgeModel):
         """
         check_is_fitted(self)
         arguments = rows_and_truth(self.model_, X, y, sample_weight)
-        if is_remote(arguments[0]):
+        if is_streamed(arguments[0]):
             return remote_accuracy(self, *arguments)
         return float(super().score(*arguments))
 
@@ -233,17 +215,16 @@ def chosen_labels(values: np.ndarray, classes: np.ndarray) -> np.ndarray:
     return labels
 
 
-def compute_class_weight(
+def weights_of_classes(
     class_weight: dict[Any, float] | Literal["balanced"], classes: np.ndarray, counts: np.ndarray
 ) -> np.ndarray:
     """Return the weight of each class by scikit-learn's rule for ``class_weight``."""
-    if isinstance(class_weight, str):
+    if class_weight == "balanced":
         return np.asarray(counts.sum() / (len(classes) * counts), dtype=np.float64)
-    return np.array([float(class_weight.get(label, 1.0)) for label in classes.tolist()])
+    weights: np.ndarray = compute_class_weight(class_weight, classes=classes, y=classes)
+    return weights
 
 
-def as_column(y: TargetsLike | RemoteColumns) -> np.ndarray | RemoteColumns:
+def as_column(y: TargetsLike | Columns) -> RowNumbers:
     """Return labels of shape (n,), with scikit-learn's warning for a column vector."""
-    if isinstance(y, RemoteColumns):
-        return y
-    return as_labels(column_or_1d(y, warn=True))
+    return as_columns(y).check_with(lambda values: as_labels(column_or_1d(values, warn=True)))

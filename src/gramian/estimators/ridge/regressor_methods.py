@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ... import fitting
 from ..._messages.checks import as_share
-from ...data import as_remote_columns, is_collection
+from ...data import as_columns, is_collection
 from ...fitting import FitSettings, Generators, TrainingData
 from ...fitting.inputs.targets import training_targets
 from .. import dask_collections, tables, validation
@@ -19,7 +19,7 @@ from ..base import is_function
 from ..types import Columns, Groups, RowsLike, TargetsLike, Values, Weights
 from .base import KernelRidgeModel
 from .fit import calibrated_intervals
-from .score import is_remote, remote_r2, rows_and_truth
+from .score import is_streamed, remote_r2, rows_and_truth
 
 
 class KernelRegressor(RegressorMixin, KernelRidgeModel):
@@ -56,9 +56,7 @@ class KernelRegressor(RegressorMixin, KernelRidgeModel):
             weights = validation.row_weights(table.table, sample_weight, len(table.y))
             return fitting.whole_of(table, settings, rng, weights=weights)
         rows, y = validation.training_rows(self, X, y, settings, y_numeric=True)
-        remote_columns = as_remote_columns(y)
-        shape = np.shape(y) if remote_columns is None else remote_columns.shape
-        self._one_dimensional = len(shape) == 1
+        self._one_dimensional = len(as_columns(y).shape) == 1
         weights = validation.row_weights(rows, sample_weight, len(rows))
         targets = training_targets(y, rows.dtype)
         names = self._names()
@@ -129,7 +127,7 @@ class KernelRegressor(RegressorMixin, KernelRidgeModel):
         """
         check_is_fitted(self)
         arguments = rows_and_truth(self.model_, X, y, sample_weight)
-        if is_remote(arguments[0]):
+        if is_streamed(arguments[0]):
             return remote_r2(self, *arguments)
         return float(super().score(*arguments))
 

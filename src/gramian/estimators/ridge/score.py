@@ -9,17 +9,23 @@ from typing import Any, TypeGuard, TypeVar
 import numpy as np
 
 from ... import _arrays as xp
-from ..._arrays import Array
-from ...data import BlockReduction, RemoteColumns, RowSource, as_rows, is_collection
+from ...data import (
+    BlockReduction,
+    RowNumbers,
+    RowSource,
+    as_columns,
+    as_rows,
+    is_collection,
+)
 from ...data.rows.base import default_block_size
+from ...data.sources.collections import align_collection, gather_collection
 from ...model import Model
 from ...model.labels import match_labels
 from ...model.mapped_predictions import map_predictions
 from ...scoring.forms import ExplainedVariance
-from ...scoring.predictions import class_numbers
 from ...scoring.reductions import ClassMeans, RowMeans
 from ...scoring.table import METRIC_TABLE
-from .. import dask_collections, tables, validation
+from .. import tables, validation
 from ..types import RowsLike, TargetsLike, Weights
 from .base import KernelRidgeModel
 
@@ -42,21 +48,18 @@ def rows_and_truth(
         rows = model.table(X)
         sample_weight = tables.column_weights(rows, sample_weight)
     rows, truth = tables.with_truth(model, rows, y)
-    if is_remote(rows):
+    if is_streamed(rows):
         return rows, truth, sample_weight
-    truth, weights = (
-        dask_collections.numbers_beside(as_rows(rows), values) if is_collection(values) else values
-        for values in (truth, sample_weight)
-    )
+    truth, weights = gather_collection(truth), gather_collection(sample_weight)
     labels: np.ndarray = np.asarray(truth)
     if model.classes is not None and labels.ndim == 1:
         truth = match_labels(labels, model.classes)
     return rows, truth, weights
 
 
-def is_remote(X: object) -> TypeGuard[RowSource]:
-    """Return whether rows are remote."""
-    return isinstance(X, RowSource) and X.remote
+def is_streamed(X: object) -> TypeGuard[RowSource]:
+    """Return whether rows are scored by sums over a pass, because predictions are not gathered."""
+    return isinstance(X, RowSource) and not X.fits()
 
 
 def remote_r2(
@@ -85,7 +88,7 @@ def _fold_remote(
     estimator: KernelRidgeModel,
     X: RowSource,
     fold: BlockReduction[Result],
-    encode: Callable[[TargetsLike | RemoteColumns], Array | RemoteColumns],
+    encode: Callable[[TargetsLike | RowNumbers], RowNumbers],
     y: TargetsLike,
     sample_weight: Weights,
 ) -> Result:
@@ -94,30 +97,26 @@ def _fold_remote(
     engine, memory = estimator._engine_of_prediction(rows), estimator._block_bytes()
     # A row source, not numbers: the workers compute the predictions in the pass below.
     values = map_predictions(rows, estimator.model_, engine=engine, memory_bytes=memory)
-    truth = encode(dask_collections.numbers_beside(rows, y))
+    truth = encode(align_collection(rows, y))
     weights = validation.row_weights(rows, sample_weight, len(rows))
     rowwise = [truth] if weights is None else [truth, weights]
     return values.fold(fold, *rowwise, size=default_block_size(rows))
 
 
-def _numbers(y: TargetsLike | RemoteColumns) -> Array | RemoteColumns:
-    """Return numeric true values as a tensor or as remote columns."""
-    if isinstance(y, RemoteColumns):
-        return y
-    return np.ascontiguousarray(y, dtype=np.float64)
+def _numbers(y: TargetsLike | RowNumbers) -> RowNumbers:
+    """Return true values in float64, of shape (n, t)."""
+    return as_columns(y).as_targets(xp.float64)
 
 
-def _class_numbers(classes: np.ndarray, y: TargetsLike | RemoteColumns) -> Array | RemoteColumns:
+def _class_numbers(classes: np.ndarray, y: TargetsLike | RowNumbers) -> RowNumbers:
     """Return the index of the class of each row; k for a label that is not in `classes`.
 
     Parameters
     ----------
     classes : ndarray of shape (k,)
         Sorted.
-    y : RemoteColumns or array-like of shape (n,)
+    y : Columns or array-like of shape (n,)
     """
-    if not isinstance(y, RemoteColumns):
-        numbers = class_numbers(np.asarray(y), classes)
-        return np.where(numbers < 0, len(classes), numbers)
     table = xp.arange(len(classes), dtype=xp.float64)[:, None]
-    return y.looked_up(classes, table, unknown=float(len(classes)))
+    labels = as_columns(y).check_with(np.asarray)
+    return as_columns(labels).look_up(classes, table, unknown=float(len(classes)))

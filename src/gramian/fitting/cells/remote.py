@@ -6,7 +6,7 @@ import functools
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ... import _arrays as xp
@@ -83,18 +83,15 @@ class CellRowsThere(CellRows):
     kept_rows: Mapping[int, Array]
 
     def points(self, rows: RowSource) -> RowSource:
-        """Return the rows themselves: those of the cells are not known yet."""
+        """Return the rows themselves: the rows of cells are not known yet."""
         return rows
-
-    def of(self, cell: int, data: TrainingData) -> TrainingData:
-        """Return the training data of a cell in memory, for choosing kernel and penalty."""
-        return self._brought(cell, data)
 
     # Each call takes a pass over the remote rows.
     @functools.lru_cache(maxsize=1)  # noqa: B019  the object is frozen, and ends with the fit
-    def _brought(self, cell: int, data: TrainingData) -> TrainingData:
-        only = Members(self.members.cells, self.members.seed, self.members.copied, cell)
-        fetch = _Fetched(self.kept_rows.get(cell), data.weights is not None)
+    def of(self, cell: int, data: TrainingData) -> TrainingData:
+        """Return the training data of a cell in memory, for choosing kernel and penalty."""
+        only = replace(self.members, only=cell)
+        fetch = _Fetched(self.kept_rows.get(cell))
         (fetched,) = self.source.by_group(only, fetch, 1, *_beside(data), size=_size(data.rows))
         X, targets, weights = fetched
         return TrainingData(as_rows(X), targets, weights, data.classes, data.feature_names)
@@ -141,7 +138,6 @@ class _Fetched:
     """Function that returns the rows, targets and weights of a cell."""
 
     kept_rows: Int[Array, " k"] | None
-    weighted: bool
 
     def __call__(
         self, group: int, X: Array, targets: Array, *weights: Array
@@ -151,7 +147,7 @@ class _Fetched:
         if self.kept_rows is not None:
             # Rows that are all equal cannot be divided into cells: a sample of them is enough.
             fetched = [numbers[self.kept_rows] for numbers in fetched]
-        return fetched[0], fetched[1], fetched[2] if self.weighted else None
+        return fetched[0], fetched[1], fetched[2] if weights else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,13 +159,12 @@ class _Solved:
 
     solver: CellSolver
     kept_rows: Mapping[int, Array]
-    weighted: bool
     seed: int
     until: float
 
     def __call__(self, group: int, *found: Array) -> tuple[Array, SolvedCell]:
         """Return the rows of the cell, which are its centers, and its coefficients."""
-        X, targets, weights = _Fetched(self.kept_rows.get(group), self.weighted)(group, *found)
+        X, targets, weights = _Fetched(self.kept_rows.get(group))(group, *found)
         # Monotonic clocks of machines have different origins.
         ends = time.monotonic() + self.until - time.time()
         rng = RandomStream(self.seed ^ group)
@@ -195,7 +190,6 @@ class ProblemsThere(CellProblems):
         solve = _Solved(
             CellSolver.of(self.prepared, self.workers),
             dict(rows.kept_rows),
-            data.weights is not None,
             self.seed,
             until,
         )

@@ -10,7 +10,7 @@ from ... import _arrays as xp
 from ... import _linalg as la
 from ..._arrays import Array, Float, RandomStream
 from ..._sparse import cast, dense, slice_rows
-from ...data import RowSource, gather_numbers, subset
+from ...data import RowSource, as_columns, subset
 from ...engines import Engine
 from ...kernels import Kernel
 from ...metric.sampling import split_held_out
@@ -112,11 +112,11 @@ class HeldOutChoice:
         rows: RowSource = data.rows if index is None else subset(data.rows, index)
         X = dense(rows.take(xp.arange(len(rows))))
         sampled_data = data if index is None else data.part(index, rows)
-        Y = xp.to_host(gather_numbers(sampled_data.targets))
+        Y = xp.to_host(as_columns(sampled_data.targets).gather())
         weights = (
             None
             if sampled_data.weights is None
-            else xp.to_host(gather_numbers(sampled_data.weights))
+            else xp.to_host(as_columns(sampled_data.weights).gather())
         )
         if splits is None:
             order = rng.permutation(len(X))

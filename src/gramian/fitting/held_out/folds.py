@@ -7,7 +7,7 @@ from dataclasses import replace
 from ... import _arrays as xp
 from ..._arrays import Array, Float, Int, RandomStream, Shaped
 from ..._messages.errors import TextError
-from ...data import Targets, complement, gather_numbers, take_numbers
+from ...data import Targets, as_columns, complement
 from ...problems import NystromProblem
 from ...search import Split
 
@@ -28,8 +28,8 @@ def without(problem: NystromProblem, held: Int[Array, " r"]) -> NystromProblem:
         return problem
     stays = other_rows(len(problem.targets), held)
     K = replace(problem.K, rows=complement(problem.K.rows, held))
-    weights = None if problem.weights is None else take_numbers(problem.weights, stays)
-    return NystromProblem(K, take_numbers(problem.targets, stays), problem.penalty, weights)
+    weights = None if problem.weights is None else as_columns(problem.weights).part(stays)
+    return NystromProblem(K, as_columns(problem.targets).part(stays), problem.penalty, weights)
 
 
 def error(
@@ -53,7 +53,7 @@ def _mean(values: Shaped[Array, " r"], weight: Float[Array, " r"]) -> float:
 
 def labels(values: Targets) -> Int[Array, " n"]:
     """Return the index of the class of each row, from codes or from decision values."""
-    values = gather_numbers(values)
+    values = as_columns(values).gather()
     return xp.cast(values[:, 0] > 0, xp.int64) if values.shape[1] == 1 else values.argmax(axis=1)
 
 

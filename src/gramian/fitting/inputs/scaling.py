@@ -11,7 +11,7 @@ from ... import data
 from ..._arrays import RandomStream
 from ..._parameters.types import LandmarksLike
 from ...callbacks import Validate
-from ...data import Cast, RowSource, Standardizer, Targets, as_remote_columns, as_rows, is_table
+from ...data import Cast, RowSource, Standardizer, Targets, as_columns, as_rows, is_table
 from ...kernels import Kernel
 from ...model import KernelModel
 from ..settings import landmarks as landmark_settings
@@ -81,7 +81,7 @@ class Scaling:
             features = FeatureMaps.of(settings, data, kernel, rng)
         targets = None
         if settings.scales_targets and not data.coded:
-            targets = Standardizer.fit(_rows_of(data.targets), weights=data.weights)
+            targets = Standardizer.fit(as_columns(data.targets).rows, weights=data.weights)
         scaling = cls(features, targets, data.encoding)
         # The maps of an earlier model include its metric; a new one is learned from scaled targets.
         if before is not None or settings.metric is None:
@@ -189,12 +189,6 @@ class Scaling:
             }
             for row in path
         ]
-
-
-def _rows_of(targets: Targets) -> RowSource:
-    """Return local or remote targets as a row source."""
-    remote = as_remote_columns(targets)
-    return as_rows(targets) if remote is None else remote.rows
 
 
 def _of_targets(model: KernelModel) -> Standardizer | None:

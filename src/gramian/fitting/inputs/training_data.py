@@ -15,12 +15,9 @@ from ...data import (
     RowSource,
     Targets,
     all_finite,
-    as_remote_columns,
+    as_columns,
     as_rows,
-    gather_numbers,
-    range_of,
     subset,
-    take_numbers,
 )
 from ...kernels import Kernel
 from ...model import KernelModel, Label
@@ -46,7 +43,7 @@ class TrainingData:
     rows : RowSource of shape (n, d)
     targets : Array of shape (n, t)
         Numbers, or the codes of classes; see `class_codes`. Targets and weights of remote rows
-        may be `RemoteColumns`.
+        may be `Columns` of the same cluster.
     weights : Array of shape (n,), or None
         Weights of the rows; None if all are one. `fit` leaves out rows of weight zero.
     classes : tuple of k labels, or None
@@ -95,7 +92,7 @@ class TrainingData:
             return
         if len(self.weights) != n:
             raise ValueError(f"there are {n} rows, but {len(self.weights)} weights")
-        if not (all_finite(self.weights) and range_of(self.weights)[0] >= 0):
+        if not (all_finite(self.weights) and as_columns(self.weights).range[0] >= 0):
             raise ValueError("weights must be finite and not negative")
 
     @property
@@ -112,19 +109,17 @@ class TrainingData:
 
     def without_zero_weights(self) -> TrainingData:
         """Leave out rows of weight zero, which must not affect a fit, not even as landmarks."""
-        if self.weights is None or range_of(self.weights)[0] > 0:
+        if self.weights is None or as_columns(self.weights).range[0] > 0:
             return self
-        remote = as_remote_columns(self.weights)
-        if remote is not None:
-            return self.part(remote.positive())
-        return self.part(xp.flatnonzero(self.weights))
+        return self.part(as_columns(self.weights).positive())
 
     def with_local_numbers(self) -> TrainingData:
         """Return the data with targets and weights in local memory, as streaming solvers need."""
-        if as_remote_columns(self.targets) is None and as_remote_columns(self.weights) is None:
+        targets = as_columns(self.targets).gather()
+        weights = None if self.weights is None else as_columns(self.weights).gather()
+        if targets is self.targets and weights is self.weights:
             return self
-        weights = None if self.weights is None else gather_numbers(self.weights)
-        return replace(self, targets=gather_numbers(self.targets), weights=weights)
+        return replace(self, targets=targets, weights=weights)
 
     def local_part(self, index: Int[Array, " k"] | None) -> TrainingData:
         """Return the rows at increasing indices, or all rows; remote rows are copied to memory."""
@@ -148,8 +143,8 @@ class TrainingData:
         return replace(
             self,
             rows=subset(self.rows, index) if rows is None else rows,
-            targets=take_numbers(self.targets, index),
-            weights=None if self.weights is None else take_numbers(self.weights, index),
+            targets=as_columns(self.targets).part(index),
+            weights=None if self.weights is None else as_columns(self.weights).part(index),
             # Through repeated parts, the numbers remain relative to the rows that the user gave.
             numbers=index if self.numbers is None else self.numbers[index],
             total_rows=len(self.rows) if self.total_rows is None else self.total_rows,

@@ -55,8 +55,6 @@ def spread_plan(one: Plan, spread: Spread, size: FitSize, blocks: int) -> Plan:
     Each running task of a worker has a block, the centers and a vector. Targets are also on the
     workers, unless the user gave an array, which counts as data.
     """
-    if not spread.workers:
-        raise ConnectionError("the cluster has no worker: start some")
     vector = 8 * size.m * size.t
     # Each task that runs on a worker has blocks of its own.
     running = math.ceil(spread.slots / spread.workers)
@@ -73,8 +71,6 @@ def spread_plan(one: Plan, spread: Spread, size: FitSize, blocks: int) -> Plan:
 
 def plan_remote_cells(one: Plan, spread: Spread, count: int, held: int) -> Plan:
     """Return the plan of a fit by cells that workers solve, and send with their rows."""
-    if not spread.workers:
-        raise ConnectionError("the cluster has no worker: start some")
     running = math.ceil(spread.slots / spread.workers)
     # The plan of a cell is for all threads of this machine; a slot of a worker has one.
     cell_seconds = one.seconds * default_threads() * math.ceil(count / spread.slots)

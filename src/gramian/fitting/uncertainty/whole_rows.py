@@ -10,13 +10,11 @@ import numpy as np
 from ... import _arrays as xp
 from ..._arrays import Array, Bool, Float, Int
 from ...data import (
-    RemoteColumns,
     RowWeights,
     TrainingTable,
-    as_remote_columns,
+    as_columns,
     check_finite,
     complement,
-    gather_numbers,
 )
 from ..held_out.folds import labels, other_rows
 from ..held_out.validation import holds_out
@@ -104,27 +102,24 @@ def whole_of(
 
     Parameters are the same as in `WholeTable`. If `keep` leaves out rows, the targets are gathered.
     """
-    remote = as_remote_columns(table.y)
-    # Remote targets stay with their rows, unless some rows must be left out by number.
-    if remote is not None and keep is None:
-        return WholeRows(_remote_data(table, remote, settings, labels, weights), settings)
-    if remote is not None:
-        table = replace(table, y=np.asarray(remote))
-    weights = None if weights is None else gather_numbers(weights)
+    # Targets of a cluster stay with their rows, unless some rows must be left out by number.
+    if keep is None and not table.table.takes_encoding:
+        return WholeRows(_remote_data(table, settings, labels, weights), settings)
+    table = replace(table, y=np.asarray(table.y))
+    weights = None if weights is None else as_columns(weights).gather()
     return WholeTable(table, settings, rng, labels, weights, keep, hold_out)
 
 
 def _remote_data(
     given: TrainingTable,
-    y: RemoteColumns,
     settings: FitSettings,
     classes: np.ndarray | None,
     weights: RowWeights | None,
 ) -> TrainingData:
     """Return remote rows and targets; raise ValueError if a fit does not support them."""
-    rows = given.table.rows(given.columns)
+    rows, y = given.table.rows(given.columns), given.y
     check_remote(settings, rows)
-    t = y.rows.shape[1] if classes is None or len(classes) == 2 else len(classes)
+    t = as_columns(y).rows.shape[1] if classes is None or len(classes) == 2 else len(classes)
     check_memory(settings, rows, t)
     check_finite(rows, given.table.where, targets=y)
     names = rows.feature_names if given.table.named else None

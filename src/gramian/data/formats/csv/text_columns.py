@@ -107,7 +107,7 @@ def stream_text_columns(table: Table, options: ReadOptions) -> Table:
         for field in table.schema
         if pa.types.is_string(field.type) and field.name not in options.types
     ]
-    if not names or table.remote:
+    if not names:
         return table
 
     def batches(chosen: Sequence[str]) -> Iterator[pa.RecordBatch]:
