@@ -45,17 +45,9 @@ class Factors:
     ) -> Factors | None:
         """Return the factors of a bilinear kernel; None if they exceed `most_bytes`.
 
-        Parameters
-        ----------
-        kernel : Kernel
-        rows : RowSource of shape (n, d)
-        z : Array of shape (m, d)
-            Wide sparse points.
-        same : bool
-            Whether the points are the rows.
-        most_bytes : int
-        threads : int
-            Number of threads of products.
+        - `z`: wide sparse points.
+        - `same`: whether the points are the rows.
+        - `threads`: number of threads of products.
 
         Notes
         -----

@@ -21,12 +21,7 @@ features 0.68 and 0.63, 18,000 rows of 784 features 4.7 and 11.
 def mirror_products(kernel: Kernel, X: Float[Array, "n d"], engine: Engine) -> Float[Array, "n n"]:
     """Return the kernel of all pairs of rows, symmetric to the last bit.
 
-    Parameters
-    ----------
-    kernel : Kernel
-    X : Array of shape (n, d)
-    engine : Engine
-        Engine on the host.
+    - `engine`: engine on the host.
 
     Notes
     -----

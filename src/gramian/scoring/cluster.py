@@ -34,15 +34,8 @@ def predictions_of(
     at most 25 MB of binned decision values. If a metric cannot be computed from these, all
     predictions are gathered instead.
 
-    Parameters
-    ----------
-    model : Model
-        A classifier, or a regression with one output.
-    rows : RowSource of shape (n, d)
-    y : ndarray or Columns, of shape (n,)
-    metrics : sequence of Metric
-    settings : mapping
-        Engine and memory of the predictions.
+    - `model`: a classifier, or a regression with one output.
+    - `settings`: engine and memory of the predictions.
 
     Raises
     ------

@@ -29,12 +29,7 @@ def measure(
 ) -> dict[str, float]:
     """Return metrics of the predictions, and most of them also for a constant prediction.
 
-    Parameters
-    ----------
-    predictions : Predictions
-    constant : number or label
-        The mean of the training targets, or their largest class.
-    metrics : sequence of Metric
+    - `constant`: the mean of the training targets, or their largest class.
 
     Returns
     -------

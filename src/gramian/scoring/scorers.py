@@ -91,16 +91,11 @@ def score_predictions(metric: Metric, predictions: Predictions) -> float:
 def find_metric(value: object, task: str, parameter: str) -> Metric:
     """Return the metric that a parameter names.
 
-    Parameters
-    ----------
-    value : str or callable
-        Name in the table of metrics, name of a scorer of scikit-learn, or a scorer: a function of
-        an estimator, rows and true values, such as from `sklearn.metrics.make_scorer`. The
-        estimator returns stored predictions, whatever the rows are.
-    task : str
-        "regression" or "classification".
-    parameter : str
-        Name of the parameter in errors.
+    - `value`: name in the table of metrics, name of a scorer of scikit-learn, or a scorer: a
+      function of an estimator, rows and true values, such as from `sklearn.metrics.make_scorer`.
+      The estimator returns stored predictions, whatever the rows are.
+    - `task`: "regression" or "classification".
+    - `parameter`: name of the parameter in errors.
 
     Raises
     ------

@@ -50,18 +50,12 @@ def connection(
 ) -> Iterator[distributed.Client]:
     """Connect to a cluster while a context lasts: its workers read folders opened within it.
 
-    Parameters
-    ----------
-    address : str or int
-        Address of a scheduler, such as ``tls://scheduler:8786``; or the number of processes of one
-        thread to start on this machine, which end with the context. Only this client can connect to
-        them: their keys and certificates are new, and stay in memory.
-    wait : float, optional
-        Seconds within which a scheduler has to answer; `ANSWER_SECONDS`, 10, by default.
-    patience : str or float, optional
-        Time without any worker after which a pass ends with an error, as ``"5min"``.
-    keep : bool, optional
-        Whether workers keep rows of folders in memory.
+    - `address`: address of a scheduler, such as ``tls://scheduler:8786``; or the number of
+      processes of one thread to start on this machine, which end with the context. Only this client
+      can connect to them: their keys and certificates are new, and stay in memory.
+    - `wait`: seconds within which a scheduler has to answer; `ANSWER_SECONDS`, 10, by default.
+    - `patience`: time without any worker after which a pass ends with an error, as ``"5min"``.
+    - `keep`: whether workers keep rows of folders in memory.
 
     Raises
     ------

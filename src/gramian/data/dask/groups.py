@@ -42,19 +42,11 @@ def by_group(
 ) -> Iterator[Result]:
     """Yield the result of each group; see `RemoteRows.by_group`.
 
-    Parameters
-    ----------
-    workers : Workers
-    start_split : callable
-        Starts `split` on each part. Its arguments are `members`, as sent to workers, and the bounds
-        of the bundles.
-    members, solve : callable
-    count : int
-        Number of groups.
-    parts : int
-        Number of parts.
-    row_bytes : int
-        Bytes of all rows.
+    - `start_split`: starts `split` on each part. Its arguments are `members`, as sent to workers,
+      and the bounds of the bundles.
+    - `count`: number of groups.
+    - `parts`: number of parts.
+    - `row_bytes`: bytes of all rows.
 
     Notes
     -----

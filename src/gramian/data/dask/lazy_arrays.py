@@ -15,13 +15,8 @@ from .rows import check_one_chunk
 def lazily(estimator: Any, method: str, collection: Any) -> Any:
     """Return the results of a method, one row for each row of a dask array or data frame.
 
-    Parameters
-    ----------
-    estimator : object
-        A fitted estimator that can be pickled; the graph contains it once.
-    method : str
-        Name of a method that maps rows to an array of as many rows.
-    collection : dask.array.Array or dask.dataframe.DataFrame
+    - `estimator`: a fitted estimator that can be pickled; the graph contains it once.
+    - `method`: name of a method that maps rows to an array of as many rows.
 
     Returns
     -------

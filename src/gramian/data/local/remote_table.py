@@ -19,22 +19,16 @@ from ..tables.base import Table
 def remote_table(uri: str, where: str | None = None) -> Table:
     """Open a table on an object store.
 
-    Parameters
-    ----------
-    uri : str
-        Address for `pyarrow.fs.FileSystem.from_uri`: ``s3://bucket/folder/table.parquet``,
-        ``gs://...``, also with options such as ``?region=eu-west-1``; ``file://`` is this machine.
-    where : str, optional
-        Subject of error messages; the address by default.
+    - `uri`: address for `pyarrow.fs.FileSystem.from_uri`: ``s3://bucket/folder/table.parquet``,
+      ``gs://...``, also with options such as ``?region=eu-west-1``; ``file://`` is this machine.
+    - `where`: subject of error messages; the address by default.
 
     Returns
     -------
     Table
 
-    Raises
-    ------
-    FileNotFoundError, ValueError
-        If there is no file at the address, or it cannot be reached.
+    Raise FileNotFoundError or ValueError if there is no file at the address, or it cannot be
+    reached.
 
     Notes
     -----

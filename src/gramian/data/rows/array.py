@@ -82,10 +82,7 @@ class ArrayRows(RowSource):
 def check_matrix(shape: tuple[int, ...]) -> tuple[int, int]:
     """Raise a readable error for anything but a matrix with rows and columns.
 
-    Parameters
-    ----------
-    shape : tuple of int
-        Shape of the user's data.
+    - `shape`: shape of the user's data.
 
     Returns
     -------

@@ -146,12 +146,8 @@ def to_numpy(column: pa.Array, name: str | None = None) -> np.ndarray:
 
     It warns if float64 rounds whole numbers of a feature.
 
-    Parameters
-    ----------
-    column : pyarrow.Array of length b
-        A column of a type that `Columns.choose` accepts.
-    name : str, optional
-        Name of a feature.
+    - `column`: a column of a type that `Columns.choose` accepts.
+    - `name`: name of a feature.
 
     Returns
     -------
@@ -183,17 +179,11 @@ def to_numpy(column: pa.Array, name: str | None = None) -> np.ndarray:
 def check_buffers(table: pa.Table, where: str) -> None:
     """Check offsets, indices and texts, which Arrow's functions use without bounds checks.
 
-    Parameters
-    ----------
-    table : pyarrow.Table
-        A table that may have been read from a file or stream without checks.
-    where : str
-        Subject of error messages.
+    - `table`: a table that may have been read from a file or stream without checks.
+    - `where`: subject of error messages.
 
-    Raises
-    ------
-    ValueError
-        If a buffer is too short, an offset or an index is out of range, or a text is not UTF-8.
+    Raise ValueError if a buffer is too short, an offset or an index is out of range, or a text is
+    not UTF-8.
 
     Notes
     -----

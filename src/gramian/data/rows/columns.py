@@ -178,10 +178,10 @@ class Columns:
         if unknown is None and counts_row.any():
             label = self.values[counts_row].tolist()[0]
             raise ValueError(f"labels must be classes seen in training, not {label!r}")
-        found = table[np.where(is_unknown, 0, place)]
+        values = table[np.where(is_unknown, 0, place)]
         if unknown is not None:
-            found[is_unknown] = unknown
-        return found[:, 0] if flat else found
+            values[is_unknown] = unknown
+        return values[:, 0] if flat else values
 
     def as_targets(self, dtype: xp.DType) -> Any:
         """Return numbers of shape (n, t), in float32 if these and the rows, of `dtype`, are."""
@@ -196,7 +196,7 @@ class Columns:
         return check(self.values)
 
     def check_with(self, check: Callable[[Any], Any]) -> Any:
-        """Return the result of a function that needs all values in memory, if they are there.
+        """Return the result of a function that needs all values in memory, if they are in memory.
 
         The values themselves take the place of None. On a cluster, where passes check the values,
         they stay unchanged.

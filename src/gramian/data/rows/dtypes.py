@@ -26,12 +26,8 @@ def float_for(name: str, what: str = "the data") -> xp.DType:
     float32 and float64 stay; 8- and 16-bit types and booleans become float32, which holds them
     exactly; wider integers become float64.
 
-    Parameters
-    ----------
-    name : str
-        Name of a type of NumPy without byte order, such as ``"int16"``.
-    what : str
-        Subject of the error message.
+    - `name`: name of a type of NumPy without byte order, such as ``"int16"``.
+    - `what`: subject of the error message.
 
     Returns
     -------

@@ -18,10 +18,7 @@ Item = TypeVar("Item")
 def prefetch(items: Iterator[Item]) -> Iterator[Item]:
     """Yield the items of an iterator, and compute the next item in another thread.
 
-    Parameters
-    ----------
-    items : iterator
-        Used by one thread at a time. Its exceptions are raised to the consumer, in order.
+    - `items`: used by one thread at a time. Its exceptions are raised to the consumer, in order.
 
     Yields
     ------

@@ -51,12 +51,6 @@ def column_numbers(
 ) -> tuple[int, ...]:
     """Translate column names and numbers into distinct numbers in ``0 .. d-1``.
 
-    Parameters
-    ----------
-    columns : sequence of int or str
-    names : tuple of str of length d, or None
-    d : int
-
     Returns
     -------
     tuple of int

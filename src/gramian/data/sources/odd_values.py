@@ -16,13 +16,8 @@ SHOWN_COLUMNS = 5
 def report_odd_values(table: Table, columns: Collection[str], *, strict: bool = False) -> None:
     """Warn of columns with values that are read as missing.
 
-    Parameters
-    ----------
-    table : Table
-    columns : collection of str
-        Columns to report; names that the table does not have are ignored.
-    strict : bool, default=False
-        Whether to refuse them instead.
+    - `columns`: columns to report; names that the table does not have are ignored.
+    - `strict`: whether to refuse them instead.
 
     Raises
     ------

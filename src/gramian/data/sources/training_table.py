@@ -196,12 +196,7 @@ def _features(
 def check_no_copy(table: Table, columns: Sequence[str], y: np.ndarray) -> None:
     """Raise ValueError for a column that equals a target; reading stops once all differ.
 
-    Parameters
-    ----------
-    table : Table of n rows
-    columns : sequence of str
-    y : ndarray of shape (n,) or (n, t)
-        Targets; a constant target is not compared.
+    - `y`: targets; a constant target is not compared.
 
     Raises
     ------

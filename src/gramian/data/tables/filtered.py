@@ -14,11 +14,7 @@ from .sequential import one_batch
 class FilteredTable(Table):
     """Some rows of another table, in order.
 
-    Parameters
-    ----------
-    table : Table of n rows
-    is_kept : ndarray of bool of shape (n,)
-        At least one.
+    - `is_kept`: at least one.
 
     Notes
     -----

@@ -23,11 +23,7 @@ def is_frame(x: Any) -> bool:
 def frame_rows(frame: Any, columns: Sequence[str | int] | None = None) -> RowSource:
     """Return a row source of a DataFrame, without a copy if its memory layout allows.
 
-    Parameters
-    ----------
-    frame : pandas.DataFrame of shape (n, d)
-        A frame, whose index is not used. Missing values, also of nullable types, become NaN.
-    columns : sequence of labels, optional
+    - `frame`: a frame, whose index is not used. Missing values, also of nullable types, become NaN.
 
     Returns
     -------

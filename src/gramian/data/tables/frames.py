@@ -55,12 +55,8 @@ def is_table(x: Any) -> bool:
 def from_pandas(frame: Any, where: str) -> pa.Table:
     """Return the columns of a DataFrame, whose index is not used.
 
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-        A frame; labels that are not text are converted to text.
-    where : str
-        Subject of error messages.
+    - `frame`: a frame; labels that are not text are converted to text.
+    - `where`: subject of error messages.
 
     Returns
     -------
@@ -119,12 +115,7 @@ _MOST_TEXT = 1 << 30
 def plain_schema(schema: pa.Schema, where: str, rows: int) -> pa.Schema:
     """Return the schema of a table, without an index that pandas has stored.
 
-    Parameters
-    ----------
-    schema : pyarrow.Schema
-    where : str
-        Subject of error messages.
-    rows : int
+    - `where`: subject of error messages.
 
     Returns
     -------

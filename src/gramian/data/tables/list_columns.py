@@ -19,12 +19,8 @@ class ListColumns(Table):
     Embeddings of texts and images are often stored as lists. All lists of a column have one length
     k. A missing list gives k missing numbers.
 
-    Parameters
-    ----------
-    table : Table of n rows
-        Local table.
-    lengths : mapping of str to int
-        Lengths k of the columns of lists; see `lengths_of`.
+    - `table`: local table.
+    - `lengths`: lengths k of the columns of lists; see `lengths_of`.
 
     Raises
     ------

@@ -22,14 +22,10 @@ def is_records(x: Any) -> bool:
 def from_records(x: Mapping[Any, Any] | Sequence[Mapping[Any, Any]], where: str) -> pa.Table:
     """Return the columns of records.
 
-    Parameters
-    ----------
-    x : mapping or list of mappings
-        A mapping whose values are all lists, arrays or series has the columns of a table; with
-        other values it is a row. A list has a mapping for each row. Names that are not text are
-        converted to text; None and NaN are missing values.
-    where : str
-        Subject of error messages.
+    - `x`: a mapping whose values are all lists, arrays or series has the columns of a table; with
+      other values it is a row. A list has a mapping for each row. Names that are not text are
+      converted to text; None and NaN are missing values.
+    - `where`: subject of error messages.
 
     Returns
     -------

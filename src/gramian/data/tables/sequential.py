@@ -55,12 +55,7 @@ def take_pieces(
 ) -> Iterator[tuple[slice, pa.RecordBatch]]:
     """Gather rows in one pass over the pieces that hold them.
 
-    Parameters
-    ----------
-    table : Pieces
-    columns : sequence of str
-    wanted : ndarray of int64 of shape (k,)
-        Row indices, increasing and distinct.
+    - `wanted`: row indices, increasing and distinct.
 
     Yields
     ------

@@ -176,16 +176,10 @@ def _missing(table: Table, name: str, is_missing: np.ndarray, what: str) -> Text
 def _collect_values(parts: Iterable[pa.Array], where: str, name: str, length: int) -> np.ndarray:
     """Concatenate the parts of a column of numbers, booleans or text without missing values.
 
-    Parameters
-    ----------
-    parts : iterable of pyarrow.Array
-    where : str
-        The table, for error messages.
-    name : str
-        The column, likewise.
-    length : int
-        Number of values. Numbers are written into one array, so that batches are never in memory
-        together.
+    - `where`: the table, for error messages.
+    - `name`: the column, likewise.
+    - `length`: number of values. Numbers are written into one array, so that batches are never in
+      memory together.
 
     Returns
     -------
