@@ -20,7 +20,9 @@ from gramian import kernels, solvers
 from gramian.cli.app import app
 from gramian.operators import compiled_tiles
 
-COMMANDS = ("fit", "tune", "predict", "evaluate", "report", "plan", "info", "convert", "sample")
+COMMANDS = (
+    "fit", "tune", "predict", "evaluate", "explain", "report", "plan", "info", "convert", "sample",
+)  # fmt: skip
 
 
 def test_plan_counts_what_the_fit_will_do(report, train, tmp_path):

@@ -337,3 +337,28 @@ def test_rows_of_the_training_are_warned_of(files, fitted, report):
     remark = report("report", model, train, "--out", page)["remark"]
     assert remark.startswith("these are rows of the training")
     assert remark in page.read_text("utf-8")
+
+
+@pytest.mark.parametrize("labels", [False, True])
+def test_explained_rows_show_contributions_and_similar_rows(labels, files, fitted, report):
+    train, test, folder = files
+    pq.write_table(made_table(300, 0, labels, text=True), train)
+    pq.write_table(made_table(150, 1, labels, text=True), test)
+    model, page = fitted(), folder / "page.html"
+    report("report", model, test, "--train", train, "--out", page)
+    text = page.read_text("utf-8")
+    titles = [title for title in pictures_of(text) if title.endswith(": contributions")]
+    assert len(titles) == 3
+    assert text.count("most similar training row</th>") == 3
+    est, rows = library.load(model), pq.read_table(test)
+    index = int(
+        re.search(r"Least certain: row (\d+)|Largest prediction: row (\d+)", text)[
+            1 if labels else 2
+        ]
+    )
+    outputs = est.predict_proba(rows).max(axis=1) if labels else -est.predict(rows)
+    assert index == np.argmin(outputs)
+    bars = pictures_of(text)[
+        "Least certain: contributions" if labels else "Largest prediction: contributions"
+    ]
+    assert f"kind = {rows['kind'][index]}" in bars

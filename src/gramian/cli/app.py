@@ -14,15 +14,19 @@ import typer
 from .inputs.cluster import on_cluster
 from .options.arguments import (
     AllColumns,
+    Background,
     CheckpointSeconds,
     ConformalGroups,
     ConformalMethod,
+    ContributionsFile,
     Coverage,
     Dask,
     Data,
     Debug,
     Engine,
     EscapesFormulas,
+    ExplainedOutput,
+    ExplanationSeed,
     FitCheckpoint,
     FitsDeviations,
     FloatType,
@@ -199,6 +203,24 @@ def evaluate(
             drop_missing_target,
         )  # fmt: skip
     show(report, as_json)
+
+
+@app.command(epilog="Example: " + COMMAND_EXAMPLES["explain"])
+@options_from(ReadingOptions)
+def explain(
+    model: Model,
+    data: Data,
+    options: ReadingOptions,
+    train: Background = None,
+    out: ContributionsFile = None,
+    output: ExplainedOutput = "raw",
+    seed: ExplanationSeed = 0,
+    as_json: Json = False,
+) -> None:
+    """Explain predictions: how much each column moves them, and similar training rows of a row."""
+    from .commands.explain import explain as run
+
+    show(run(model, data, train, out, output, seed, options.read), as_json)
 
 
 @app.command(epilog="Example: " + COMMAND_EXAMPLES["report"])

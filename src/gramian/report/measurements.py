@@ -24,6 +24,7 @@ from .class_curves import ClassCurve, curves_of, shown_classes
 from .dependence import DEPENDENCE_ROWS, MOST_CURVES, Dependence
 from .description import describe_model
 from .drawing import readable
+from .explained_rows import ExplainedRow, explain_rows
 from .groups import GroupErrors, group_columns
 from .sample import Sample, draw_sample, largest_part
 from .studies import LearningCurve, Spectrum
@@ -204,6 +205,28 @@ class Measurements:
             for name in drawn_columns
         )
         return [curve for curve in curves if curve is not None]
+
+    @cached_property
+    def explained_rows(self) -> list[ExplainedRow]:
+        """Explanations of a typical row, and of two extreme ones."""
+        predicted, answers = self.answers.predicted, self.answers
+        if answers.chances is None:
+            middle = np.argsort(predicted, kind="stable")[len(predicted) // 2]
+            rows = {
+                "Median prediction": middle,
+                "Largest prediction": np.argmax(predicted),
+                "Largest error": np.argmax(abs(self.residuals)),
+            }
+        else:
+            chance = answers.chances.max(axis=1)
+            of_truth = answers.chances[np.arange(len(chance)), answers.numbers]
+            rows = {
+                "Most certain": np.argmax(chance),
+                "Least certain": np.argmin(chance),
+                "Least probable label": np.argmin(of_truth),
+            }
+        numbers = {title: int(row) for title, row in rows.items()}
+        return explain_rows(self.model, self.truth, self.learned_from, numbers)
 
     @property
     def dependence_names(self) -> list[str]:

@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from .dependence import Dependence
+    from .explained_rows import ExplainedRow
     from .groups import GroupErrors
     from .measurements import Measurements
 else:
-    Axes = Dependence = GroupErrors = Measurements = Any
+    Axes = Dependence = ExplainedRow = GroupErrors = Measurements = Any
 
 FEW_POINTS = 3000
 """Most rows drawn as points; more rows are drawn at random."""
@@ -216,6 +217,21 @@ def dependence(ax: Axes, study: Measurements, curve: Dependence) -> None:
         ylabel="mean probability" if study.classes else "mean prediction",
         ylim=(low, high),
     )
+
+
+def contributions(ax: Axes, study: Measurements, row: ExplainedRow) -> None:
+    """Draw the contributions of the columns to the output of a row."""
+    values = list(row.contributions.values())
+    bars = ax.barh(
+        [short(label, 32) for label in row.contributions], values,
+        color=[OURS if value >= 0 else MARKED for value in values],
+    )  # fmt: skip
+    ax.bar_label(bars, [readable(value) for value in values], padding=3)
+    ax.axvline(0, color=OTHERS, linewidth=1)
+    ax.invert_yaxis()
+    ax.margins(x=0.25)
+    ax.set_xlabel("contribution")
+    few_ticks(ax)
 
 
 def learning_curve(ax: Axes, study: Measurements) -> None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
-from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,8 @@ from .._files.atomic import check_output, write_atomically
 from .._messages.checks import as_bytes
 from .._messages.display import without_secrets
 from .._messages.errors import ParameterError, TextError
-from ..model import Model, load_model
+from ..explain.columns import resolve_model
+from ..model import Model
 from ..plots._drawing import check_installed
 from ..scoring.coverage import REPORTED_LEVEL
 from ..scoring.predictions import Predictions
@@ -139,17 +138,6 @@ def name_of(source: object, other: str | None = None) -> str:
 
 def _write(part: Path, text: str) -> None:
     part.write_text(text, encoding="utf-8")
-
-
-def resolve_model(model: Any) -> Model:
-    """Return the model of a file or an estimator, which knows the penalty of its fit."""
-    if isinstance(model, str | Path):
-        return load_model(model)
-    fitted: Model = getattr(model, "model_", model)
-    penalty = getattr(model, "penalty_", getattr(model, "best_params_", {}).get("penalty"))
-    if not isinstance(penalty, Real) or "penalty" in fitted.info:
-        return fitted
-    return replace(fitted, info={**fitted.info, "penalty": float(penalty)})
 
 
 def numbers_of(study: Measurements) -> dict[str, Any]:

@@ -162,6 +162,28 @@ ReliabilityPicture = Annotated[
         "predicted probability. Needs matplotlib."
     ),
 ]
+Background = Annotated[
+    Path | None,
+    typer.Option(
+        "--train",
+        help="Training table, whose rows are the background and the similar rows. Without it, the "
+        "centers of the model are the background.",
+    ),
+]
+ContributionsFile = Annotated[
+    Path | None,
+    typer.Option(help=f"File for the contributions of each row, {TABLE_FORMATS}"),
+]
+ExplainedOutput = Annotated[
+    str,
+    typer.Option(
+        help="raw: values before the link, decision values of classes; prediction: predictions, "
+        "probabilities of classes."
+    ),
+]
+ExplanationSeed = Annotated[
+    int, typer.Option("--seed", help="Seed of the background and of sampled values.")
+]
 PageFile = Annotated[Path, typer.Option(help="File for the page, .html.")]
 TrainingTable = Annotated[
     Path | None,

@@ -19,6 +19,7 @@ COMMAND_EXAMPLES = {
     "plan": "gramian plan houses.parquet --target price --landmarks 5000",
     "predict": "gramian predict houses.model new.csv --out predicted.csv",
     "evaluate": "gramian evaluate houses.model test.csv",
+    "explain": "gramian explain houses.model row.csv --train houses.csv",
     "report": "gramian report houses.model test.csv --out page.html",
     "info": "gramian info houses.model",
     "convert": "gramian convert houses.csv houses.parquet",

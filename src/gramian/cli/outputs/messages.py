@@ -24,6 +24,8 @@ OPTION_OF_PARAMETER = {
     **{name: f"--{name.replace('_', '-')}" for name in READING_PARAMETERS},
     **{option.name: f"--{option.name.replace('_', '-')}" for option in option_parameters()},
     "random_state": "--seed",
+    "background": "--train",
+    "output": "--output",
     "every_seconds": "--checkpoint-every",
     "columns": "--features",
     "target": "--target",
