@@ -2,6 +2,7 @@ from . import approximations as approximations
 from . import callbacks as callbacks
 from . import data as data
 from . import explain as explain
+from . import export as export
 from . import kernels as kernels
 from . import landmarks as landmarks
 from . import metric as metric

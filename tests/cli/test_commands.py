@@ -21,7 +21,8 @@ from gramian.cli.app import app
 from gramian.operators import compiled_tiles
 
 COMMANDS = (
-    "fit", "tune", "predict", "evaluate", "explain", "report", "plan", "info", "convert", "sample",
+    "fit", "tune", "predict", "evaluate", "explain", "report", "plan", "export", "info", "convert",
+    "sample",
 )  # fmt: skip
 
 

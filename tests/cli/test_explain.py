@@ -76,3 +76,18 @@ def test_errors_name_the_option(files, gramian):
     if library.load(model).model_.classes is not None:
         done = gramian("explain", model, row, "--output", "prediction")
         assert "--train must be a table" in done.err
+
+
+def test_card_is_printed(files, gramian):
+    done = gramian("info", files[0], "--card")
+    assert done.code == 0, done.err
+    assert "# m.model" in done.out
+    assert "--card requires a model" in gramian("info", "--card").err
+
+
+def test_export_writes_the_model(files, report, gramian, tmp_path):
+    pytest.importorskip("onnx")
+    found = report("export", files[0], tmp_path / "m.onnx")
+    assert found["inputs"] == ["X"]
+    assert found["file_bytes"] == (tmp_path / "m.onnx").stat().st_size
+    assert "ends in .onnx" in gramian("export", files[0], tmp_path / "m.pb").err

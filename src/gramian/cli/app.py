@@ -27,6 +27,7 @@ from .options.arguments import (
     EscapesFormulas,
     ExplainedOutput,
     ExplanationSeed,
+    ExportedFile,
     FitCheckpoint,
     FitsDeviations,
     FloatType,
@@ -44,6 +45,7 @@ from .options.arguments import (
     ReliabilityPicture,
     SampleName,
     SamplePart,
+    ShowsCard,
     ShowsVersion,
     SingleMetric,
     TrainingTable,
@@ -249,15 +251,28 @@ def report(
     show(numbers, as_json)
 
 
+@app.command(epilog="Example: " + COMMAND_EXAMPLES["export"])
+def export(model: Model, target: ExportedFile, as_json: Json = False) -> None:
+    """Write a model in the format of ONNX, for other runtimes. Needs the extra `onnx`."""
+    from .commands.export import export as run
+
+    show(run(model, target), as_json)
+
+
 @app.command(epilog="Example: " + COMMAND_EXAMPLES["info"])
 def info(
     model: OptionalModel = None,
     all_columns: AllColumns = False,
+    card: ShowsCard = False,
     as_json: Json = False,
 ) -> None:
     """Describe a model; without a model, describe this installation and machine."""
     from .commands.info import info as run
+    from .commands.info import show_card
 
+    if card:
+        show_card(model)
+        return
     show(run(model, not (all_columns or as_json)), as_json)
 
 

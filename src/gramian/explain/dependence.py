@@ -120,10 +120,7 @@ def partial_dependence(
     explained: Output = output if mapping is None else "raw"
     rows = features_of(resolved, X)
     points = [_features_of_grid(resolved, X, k, g) for k, g in zip(numbers, grids, strict=True)]
-    column_of = column_of_features(resolved)
-    group_of = np.full(len(column_of), len(numbers))
-    for group, k in enumerate(numbers):
-        group_of[column_of == k] = group
+    group_of = _group_columns(resolved, numbers)
     sizes = [len(values) for values in grids]
     surfaces = [
         _Surface.of(summand, sizes, group_of)
@@ -144,6 +141,15 @@ def partial_dependence(
             blocks.append(_layout(block, [len(block), *sizes]))
     individual = np.concatenate(blocks, axis=1) if blocks else None
     return PartialDependence(grids, _layout(total / len(rows), sizes), individual)
+
+
+def _group_columns(model: Model, numbers: Sequence[int]) -> Array:
+    """Return 0 for the features of the first column, 1 for the second, and the next for others."""
+    column_of = column_of_features(model)
+    group_of = np.full(len(column_of), len(numbers))
+    for group, k in enumerate(numbers):
+        group_of[column_of == k] = group
+    return group_of
 
 
 def _blocks(

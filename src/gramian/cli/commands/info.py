@@ -6,7 +6,10 @@ import platform
 from importlib import metadata
 from pathlib import Path
 
+import typer
+
 from ... import __version__, conformal, kernels, landmarks, solvers
+from ..._messages.display import escape_controls
 from ..._parallel.machine import machine_memory
 from ..._parallel.workers import default_threads
 from ...data.formats import endings
@@ -14,6 +17,7 @@ from ...engines import compiled_tiles
 from ...engines._devices import count_devices
 from ...engines.choose import has_fused_tiles
 from ...model import load_model
+from ...report.card import model_card
 from ...report.description import describe_model
 from ..outputs.report import SHOWN_NAMES, Report, group_columns, shorten
 
@@ -32,6 +36,13 @@ def info(model: Path | None, is_short: bool = False) -> Report:
         if columns is not None and len(columns) > SHOWN_NAMES:
             about["columns"] = group_columns(columns)
     return {"model": model, "file_bytes": model.stat().st_size, **about}
+
+
+def show_card(model: Path | None) -> None:
+    """Print the model card of a model."""
+    if model is None:
+        raise ValueError("--card requires a model: gramian info MODEL --card")
+    typer.echo(escape_controls(model_card(model, model.name)), nl=False)
 
 
 def _version_of(package: str) -> str | None:

@@ -204,6 +204,10 @@ AllColumns = Annotated[
     bool, typer.Option("--all", help="All columns and names; otherwise long lists are shortened.")
 ]
 OptionalModel = Annotated[Path | None, typer.Argument(help="A model that `gramian fit` wrote.")]
+ExportedFile = Annotated[Path, typer.Argument(help="New file, .onnx.")]
+ShowsCard = Annotated[
+    bool, typer.Option("--card", help="Print a model card in Markdown, to complete by hand.")
+]
 NewTable = Annotated[Path, typer.Argument(help=f"New file, {TABLE_FORMATS}")]
 FloatType = Annotated[
     str, typer.Option(help="For floating-point columns: float32, float64 or keep.")

@@ -21,6 +21,7 @@ COMMAND_EXAMPLES = {
     "evaluate": "gramian evaluate houses.model test.csv",
     "explain": "gramian explain houses.model row.csv --train houses.csv",
     "report": "gramian report houses.model test.csv --out page.html",
+    "export": "gramian export houses.model houses.onnx",
     "info": "gramian info houses.model",
     "convert": "gramian convert houses.csv houses.parquet",
     "sample": "gramian sample energy energy.csv --part train",
