@@ -47,6 +47,18 @@ FOREIGN_PARAMETERS: dict[str, tuple[str, str]] = {
 """Parameter, and its formula or unit, by its name in other libraries."""
 
 
+PARAMETERS_WITHOUT_COUNTERPART: dict[str, str] = {
+    "monotonic_cst": "predictions of kernels cannot be constrained to increase or decrease; check "
+    "them with gramian.explain.partial_dependence, or use HistGradientBoostingRegressor",
+    "monotone_constraints": "predictions of kernels cannot be constrained to increase or decrease; "
+    "check them with gramian.explain.partial_dependence, or use LightGBM",
+    "n_jobs": "a fit uses all threads of the machine; limit them with OMP_NUM_THREADS=1, or with "
+    "threadpoolctl.threadpool_limits(1)",
+    "refit": "a search always fits its best model to all rows",
+}
+"""Advice by the names of parameters of other libraries that have no counterpart."""
+
+
 def ours(name: str) -> tuple[str, str]:
     """Return the parameter and formula of a name in other libraries; empty if unknown."""
     # The exact name comes first, because "C" is known in upper case only.
@@ -59,6 +71,8 @@ def meant_by(name: str, parameters: Collection[str]) -> str:
     - `name`: unknown name.
     - `parameters`: existing parameters.
     """
+    if name in PARAMETERS_WITHOUT_COUNTERPART and name not in parameters:
+        return f"; {PARAMETERS_WITHOUT_COUNTERPART[name]}"
     parameter, formula = ours(name)
     if parameter not in parameters:
         return did_you_mean(name, parameters)

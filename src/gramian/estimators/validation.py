@@ -103,6 +103,8 @@ def training_rows(
         return objects, y
     if _is_plain(X, y):
         return _source(estimator, X), y
+    if y_checks.get("y_numeric"):
+        _refuse_labels(estimator, y)
     if not is_source(X):
         # Before `validate_data`, which converts a frame of mixed types to one type, and has then
         # rounded whole numbers beyond 2**53.
@@ -126,6 +128,26 @@ def training_rows(
     named = rows.feature_names is not None and not isinstance(rows, Standardized)
     looked_at = y if named or isinstance(X, str | Path) else None
     return _source(estimator, rows, looked_at), y
+
+
+def _refuse_labels(estimator: BaseEstimator, y: Any) -> None:
+    """Raise ValueError if the target of a regression holds text that is no number."""
+    values = None if is_source(y) else np.asarray(y)
+    if values is None or values.dtype.kind not in "USO":
+        return
+    try:
+        values.astype(np.float64)
+    except (TypeError, ValueError):
+        labels = [value for value in values.ravel().tolist() if isinstance(value, str)]
+        if labels:
+            name = type(estimator).__name__
+            classifier = (
+                "KernelRidgeClassifierCV" if name.endswith("CV") else "KernelRidgeClassifier"
+            )
+            raise ValueError(
+                f"y holds text, such as {labels[0]!r}, but {name} predicts numbers; use "
+                f"{classifier}"
+            ) from None
 
 
 def _is_plain(X: object, y: object) -> TypeGuard[np.ndarray]:

@@ -12,7 +12,7 @@ from ..scoring.training_digest import DIGEST_KEY
 
 def describe_model(model: Model) -> dict[str, Any]:
     """Return the settings of a model by name, in nested mappings; a missing setting is None."""
-    hidden = ("columns", DIGEST_KEY)
+    hidden = ("columns", "history", DIGEST_KEY)
     about = {name: value for name, value in model.info.items() if name not in hidden}
     parts = [_about_part(part) for part in model.parts]
     weights = model.shares if len(parts) > 1 else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -35,6 +35,7 @@ from ...kernels import Kernel
 from ...metric import Metric
 from ...model import BlendModel, Model
 from ...solvers import Solver, StopReason
+from ...solvers.base import solvers
 from .. import validation
 from ..base import (
     check_names,
@@ -189,7 +190,22 @@ class KernelRidgeModel(BaseEstimator):
                 "a model file cannot contain a Python function as kernel, or its objects; pickle "
                 "the estimator, or fit the kernel matrix with kernel='precomputed'"
             )
-        self.model_.save(path)
+        facts = {name: value for name, value in self._facts().items() if value is not None}
+        replace(self.model_, info={**facts, **self.model_.info}).save(path)
+
+    def _facts(self) -> dict[str, Any]:
+        """Return facts about the fit, for the model file."""
+        # A loaded estimator has them in `model_.info`, and has no solver.
+        if not hasattr(self, "solver_"):
+            return {}
+        index, training = self.landmark_index_, self._training
+        return {
+            "method": "one fit",
+            "rows": None if training is None else len(training.rows),
+            "landmarks": None if index is None else len(index),
+            "penalty": self.penalty_ if isinstance(self.penalty_, float) else None,
+            "solver": solvers.name_of(self.solver_),
+        }
 
     def _set_model(self, model: Model) -> None:
         self.model_ = model

@@ -4,10 +4,13 @@
 # types of their parameters would be looked up there by name.
 
 from dataclasses import KW_ONLY, dataclass, replace
+from html import escape
+from math import isfinite
 from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
+from sklearn.utils.validation import check_is_fitted
 
 from ... import _arrays as xp
 from ..._arrays import RandomStream
@@ -56,11 +59,15 @@ from .results import (
     results,
 )
 from .scoring import metric_of, score_rows, scoring_of
+from .summary import summary_of
 
 REMOTE_REFUSAL = (
     "a search requires rows on one machine, not remote rows; use KernelRidge or "
     "KernelRidgeClassifier with landmarks, which choose kernel and penalty on a sample"
 )
+
+RECORDED_PARAMETERS = ("kernel", "lengthscale", "penalty", "landmarks", "cells")
+"""Parameters of the members of a model that its file records."""
 
 
 @dataclass(eq=False, repr=False)
@@ -227,12 +234,58 @@ class KernelRidgeSearch(KernelRidgeModel):
         self.best_index_ = best_index(self.cv_results_)
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
         self.history_ = history(searched, scoring)
+        self.left_out_ = searched.left_out
         self.test_score_ = None
         if test is not None:
             self.test_score_ = score_rows(scoring, searched, test, engine=self.engine)
         # 4. Last, because it replaces the model by one with intervals.
         if self.conformal is not None:
             calibrate_model(self, data, calibration)
+
+    def summary(self) -> str:
+        """Return a text about the search: the model, the gain of each step, and the steps left out.
+
+        Returns
+        -------
+        str
+            Lines without markup. The columns of the steps are the number of fits, the least error
+            so far, by how much it fell, and the seconds since the start. Errors of samples and of
+            fits are of different held-out rows.
+        """
+        check_is_fitted(self)
+        return summary_of(self)
+
+    def _repr_html_inner(self) -> str:
+        """Return the diagram of scikit-learn, and the summary of a fitted search."""
+        diagram: str = super()._repr_html_inner()
+        if not hasattr(self, "members_"):
+            return diagram
+        return f"{diagram}<pre>{escape(summary_of(self))}</pre>"
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        """Return the text and, if scikit-learn shows diagrams, the HTML of a notebook."""
+        bundle: dict[str, str] = super()._repr_mimebundle_(**options)
+        return {**bundle, "text/html": self._repr_html_inner()} if "text/html" in bundle else bundle
+
+    def _facts(self) -> dict[str, Any]:
+        """Return facts about the search, for the model file; see `KernelRidgeModel._facts`."""
+        if not hasattr(self, "members_"):
+            return {}
+        return {
+            "method": "search",
+            "rows": None if self._training is None else len(self._training.rows),
+            "members": [
+                {"weight": weight, **{name: values.get(name) for name in RECORDED_PARAMETERS}}
+                for weight, values in self.members_
+            ],
+            "best_score": self.best_score_ if isfinite(self.best_score_) else None,
+            "left_out": list(self.left_out_) or None,
+            # JSON has no NaN, the error of a refit to all rows.
+            "history": [
+                {name: None if value != value else value for name, value in row.items()}
+                for row in self.history_
+            ],
+        }
 
     def _split_rows(self, dataset: Whole) -> tuple[DividedRows, TrainingData | None]:
         """Split the rows of the search and the optional test rows, which affect no choice."""
