@@ -288,6 +288,33 @@ class TestColumns:
         np.testing.assert_array_equal(found.gather(), targets(X)[::2])
         assert isinstance(found.part(np.arange(5)), np.ndarray)
 
+    @pytest.mark.parametrize("weighted", [False, True])
+    def test_arrays_and_remote_columns_agree(self, weighted):
+        rng = np.random.default_rng(0)
+        y = np.column_stack([rng.integers(4, size=60), np.full(60, 7), rng.normal(size=60)])
+        rows, w = Remote.of(y), rng.random(60)
+        w[y[:, 0] == 3] = 0.0
+        here, there = as_columns(y), rows.beside(y)
+        assert_close(np.array(there.ends), np.array(here.ends))
+        assert there.range == here.range
+        weights = (rows.beside(w), w) if weighted else (None, None)
+        total = float(w.sum()) if weighted else 60.0
+        for a, b in zip(
+            there.moments(weights[0], total), here.moments(weights[1], total), strict=True
+        ):
+            assert_close(a, b)
+        labels_there, labels_here = rows.beside(y[:, 0]), as_columns(y[:, 0])
+        for a, b in zip(
+            labels_there.counts(weights[0]), labels_here.counts(weights[1]), strict=True
+        ):
+            assert a.tolist() == b.tolist()
+        table, classes = np.array([[1.0], [2.0], [3.0]]), np.array([0.0, 1.0, 2.0])
+        codes = labels_there.look_up(classes, table, unknown=-5.0).gather()
+        assert np.array_equal(codes, labels_here.look_up(classes, table, unknown=-5.0))
+        assert np.array_equal(rows.beside(w).positive(), as_columns(w).positive())
+        assert np.array_equal(there.select(np.array([2]), np.float64).gather(), y[:, [2]])
+        assert np.array_equal(as_columns(y).select(np.array([2]), np.float64), y[:, [2]])
+
     def test_texts(self):
         rows = Remote.of(np.arange(6.0)[:, None])
         places = rows.beside(np.array([0.0, 2.0, 2.0, 1.0, 0.0, 0.0]))

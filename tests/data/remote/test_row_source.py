@@ -6,6 +6,7 @@ import pickle
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 from close import assert_close
 from remote import Remote, Traffic, delivered
@@ -31,6 +32,7 @@ from gramian.data import (
     check_finite,
     complement,
     gather_rows,
+    refuse_remote,
     select,
     subset,
 )
@@ -96,6 +98,20 @@ class TestVerbs:
             told.take(np.array([0]))
         with pytest.raises(RuntimeError, match="only the shape and type of these remote rows"):
             told.blocks(1)
+
+    def test_remote_rows_never_fit(self, X):
+        assert as_rows(X).fits()
+        assert as_rows(X).fits(N)
+        assert not as_rows(X).fits(N - 1)
+        assert not Remote.of(X).fits()
+        refuse_remote(as_rows(X), "unused")
+        refuse_remote(pd.DataFrame({"remote": [True]}), "unused")  # a column of this name
+        with pytest.raises(ValueError, match="leave landmarks out"):
+            refuse_remote(Remote.of(X), "leave {landmarks} out")
+
+    def test_a_digest_of_one_part_is_the_digest_of_its_rows(self, X):
+        assert digest(Remote.of(X, parts=1)) == digest(as_rows(X))
+        assert digest(Remote.of(X, parts=2)) != digest(as_rows(X))
 
 
 class Order(BlockReduction):
