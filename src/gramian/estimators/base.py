@@ -48,7 +48,7 @@ def check_names(
 
 
 @functools.cache
-def _parameters_of(estimator: Any) -> list[str]:
+def _parameters_of(estimator: type[Any]) -> list[str]:
     # scikit-learn reads the signature again at each call, a twentieth of a fit of a hundred rows.
     names: list[str] = estimator._get_param_names()
     return names
