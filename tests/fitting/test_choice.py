@@ -12,17 +12,17 @@ import scipy.sparse
 from close import assert_close
 from sklearn.model_selection import KFold
 
-from gramian import KernelRidge, KernelRidgeClassifier, kernels
+from gramian import KernelRidge, KernelRidgeClassifier, RandomStream, kernels
 from gramian.callbacks import Checkpoint
 from gramian.data import LinearMap, as_rows
 from gramian.fitting import TrainingData
 from gramian.fitting.choice import held_out as held_choice
 from gramian.fitting.choice.choose import candidates
 from gramian.fitting.choice.comparison import Scored, best_of, first_of_ties
-from gramian.fitting.choice.leave_one_out import merge_rows
+from gramian.fitting.choice.leave_one_out import LeaveOneOut, merge_rows
 from gramian.fitting.inputs.targets import training_targets
 from gramian.paths import leave_one_out_formula
-from gramian.paths.leave_one_out_formula import Spectrum
+from gramian.paths.leave_one_out_formula import Spectrum, leave_one_out
 from gramian.solvers import PCG, Direct
 
 RNG = np.random.default_rng(0)
@@ -93,6 +93,39 @@ class TestLeaveOneOut:
         each = [spectrum.losses(Y, [shift], eps=1e-3)[0] for shift in shifts]
         assert spectrum.losses(Y, shifts, eps=1e-3) == pytest.approx(each, rel=1e-10)
 
+    @pytest.mark.parametrize("shift", [1e-4, 0.3, 50.0])
+    def test_a_cholesky_factor_gives_the_same(self, shift: float) -> None:
+        x, w = X[:40], RNG.integers(1, 4, 40).astype(float)
+        K = kernels.make("matern32", lengthscale=1.0)(x, x)
+        y = RNG.standard_normal((40, 3))
+        spectrum, found = Spectrum.of(K, w), leave_one_out(K, w, y, shift, eps=1e-3)
+        losses, spreads = spectrum.losses(y, [shift], eps=1e-3), spectrum.spreads(y, [shift])
+        assert [found.loss, found.spread] == pytest.approx([losses[0], spreads[0]], rel=1e-9)
+        assert_close(found.predicted, spectrum.predict_left_out(y, shift), rtol=1e-7, atol=1e-9)
+
+    def test_a_singular_matrix_has_an_infinite_loss(self) -> None:
+        found = leave_one_out(-np.eye(3), np.ones(3), np.ones((3, 1)), 0.5)
+        assert (found.loss, found.spread) == (math.inf, math.inf)
+
+    @pytest.mark.parametrize("classes", [False, True])
+    def test_steps_end_near_the_best_of_a_grid(self, classes: bool) -> None:
+        x, y = MANY[:600], MANY_Y[:600]
+        targets = np.where(y > 0, 1.0, -1.0) if classes else y
+        data = TrainingData(
+            as_rows(x), training_targets(targets, np.float64), classes=(-1, 1) if classes else None
+        )
+        by = LeaveOneOut.of(data, None, "auto", None, RandomStream(0))
+        found = by.search(kernels.make("matern32", lengthscale="median"), None, moves=True)
+        far = by._score_at(kernels.make("matern32", lengthscale="16 median"), 3e-2)
+        moved = by._descend(far, 0.0, (2.0, 2.0**0.5))
+        grid = [
+            by(kernels.make("matern32", lengthscale=f"{2.0 ** (k / 2)} median"))
+            for k in range(-4, 9)
+        ]
+        least = min(scored.criterion for scored in grid)
+        assert found.criterion < 1.01 * least
+        assert moved.criterion < 1.1 * least < 0.7 * far.criterion
+
     @pytest.mark.parametrize("t", [1, 3])
     def test_the_spread_is_the_likelihood_at_its_best_amplitude(self, t: int) -> None:
         x, w = X[:20], RNG.uniform(0.2, 3, 20)
@@ -122,8 +155,6 @@ class TestLeaveOneOut:
 class Losses:
     """A comparison of kernels whose losses are known."""
 
-    fine_steps = (2.0,)
-
     def __init__(self, losses: dict[str, float]) -> None:
         self.losses = losses
 
@@ -137,7 +168,7 @@ class Losses:
 def test_rounding_does_not_decide_between_kernels(losses, best):
     comparison: Any = Losses(dict(zip(("Laplacian", "Gaussian"), losses, strict=True)))
     tried = [kernels.Laplacian("median"), kernels.Gaussian("median")]
-    kernel, _ = best_of(tried, [comparison])
+    kernel, _, _ = best_of(tried, [comparison])
     assert type(kernel).__name__ == best
 
 

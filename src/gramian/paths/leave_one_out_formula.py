@@ -1,4 +1,4 @@
-"""Leave-one-out errors at all penalties, from one factorisation."""
+"""Leave-one-out errors, at all penalties from eigenpairs, or at one from a Cholesky factor."""
 
 from __future__ import annotations
 
@@ -99,10 +99,10 @@ class Spectrum:
         total = float(weights.sum()) * Y.shape[1]
         losses = []
         for shift, residual, complement in self._residuals(Y, shifts):
-            loss = float(xp.square(residual / complement[:, None]).sum()) / total
+            squares = xp.square(residual).sum(axis=1)
+            loss = float((squares / xp.square(complement)).sum()) / total
             # Coefficients of the full problem are the residuals over the shift.
-            coef = xp.sqrt(weights)[:, None] * residual / shift
-            loss += eps**2 * float(xp.square(coef).sum()) / Y.shape[1]
+            loss += (eps / shift) ** 2 * float(weights @ squares) / Y.shape[1]
             losses.append(loss if math.isfinite(loss) else math.inf)
         return losses
 
@@ -195,3 +195,61 @@ class Spectrum:
         residual[:m] += (cross / curvature)[:, None] * coef
         complement[:m] += xp.square(cross) / curvature
         return residual, complement
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOut:
+    """Leave-one-out loss, spread and predictions at one shift, as `Spectrum` defines them.
+
+    Attributes
+    ----------
+    loss, spread : float
+    predicted : Array of shape (n, t)
+    """
+
+    loss: float
+    spread: float
+    predicted: Float[Array, "n t"]
+
+
+def leave_one_out(
+    K: Float[Array, "n n"],
+    weights: Float[Array, " n"],
+    Y: Float[Array, "n t"],
+    shift: float,
+    *,
+    eps: float = 0.0,
+) -> LeftOut:
+    r"""Return the leave-one-out loss of a kernel matrix with all rows as centers, at one shift.
+
+    Parameters
+    ----------
+    K : Array of shape (n, n)
+        Symmetric; unchanged.
+    weights, Y, shift, eps
+        As for `Spectrum.losses`.
+
+    Notes
+    -----
+    With :math:`C = W^{1/2} K W^{1/2} + s I`, the error of row i is :math:`(C^{-1} y)_i /
+    (C^{-1})_{ii}`. Cost: 2 n³ / 3 operations, a tenth of the time of an eigendecomposition, and
+    8 n² bytes. If C is singular to rounding, loss and spread are infinite.
+    """
+    root = xp.sqrt(xp.to_float64(weights))[:, None]
+    y, total = root * xp.to_float64(Y), float(weights.sum()) * Y.shape[1]
+    C = la.by_columns(root * xp.to_float64(K) * root.T)
+    xp.add_(xp.diagonal(C), shift)
+    try:
+        la.cholesky_(C)
+    except la.NotPositiveDefinite:
+        return LeftOut(math.inf, math.inf, xp.zeros_like(y))
+    coef = la.solve_cholesky(C, y)
+    # By logarithms, because the product of n pivots would overflow.
+    log_determinant = 2 * float(xp.log(xp.diagonal(C)).mean())
+    spread = float((y * coef).sum()) / xp.size(y) * math.exp(log_determinant)
+    residual = coef / la.inverse_diagonal_(C)[:, None]
+    loss = float(xp.square(residual).sum()) / total
+    loss += eps**2 * float(xp.square(root * coef).sum()) / Y.shape[1]
+    predicted = xp.to_float64(Y) - residual / root
+    loss, spread = (v if math.isfinite(v) else math.inf for v in (loss, spread))
+    return LeftOut(loss, spread, predicted)

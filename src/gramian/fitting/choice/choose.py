@@ -19,7 +19,7 @@ from ..inputs.training_data import TrainingData
 from ..result import Fitted
 from ..settings import resolve
 from ..settings.settings import FitSettings
-from .comparison import Comparison, Scored, best_of, has_scale, walk
+from .comparison import Comparison, Scored, best_of, has_scale
 from .held_out import HeldOutChoice
 from .leave_one_out import LeaveOneOut
 
@@ -97,10 +97,11 @@ def choose(
 
     Notes
     -----
-    Cost: up to 1,000 rows, and with a memory limit below 1 GiB, some ten eigenvalue problems of n
-    rows, and some fifteen of 400. Beyond, a screen of kernels with 500 landmarks, and some four
-    fits to 10,000 rows with all penalties at once: about as much as a fit to 20,000 rows. With
-    more than eight classes, one more of these fits, at one penalty.
+    Cost: up to 1,000 rows, and with a memory limit below 1 GiB, some twenty eigenvalue problems of
+    250 rows, ten Cholesky factors of 500 rows and six of n rows with their inverses. Beyond, a
+    screen of kernels with 500 landmarks, and some four fits to 10,000 rows with all penalties at
+    once: about as much as a fit to 20,000 rows. With more than eight classes, one more of these
+    fits, at one penalty.
     """
     if before is not None:
         settings = _as_before(settings, before)
@@ -147,10 +148,10 @@ def compare_recipes(
     # One of the kernels stands for all: they have the same engine and number of features.
     by = _comparisons(settings, data, landmarks, rng, ends, tried[0], mapped)
     resolve.check_features(tried[0], data.rows)
-    best, comparison = best_of(tried, by)
+    best, comparison, screened = best_of(tried, by)
     moves = settings.chooses_lengthscale and has_scale(best)
-    # The screen has compared kernels; the walk now compares lengthscales of the best one.
-    return comparison.beyond(walk(best, comparison, moves=moves)), comparison
+    # The screen has compared kernels; the search now compares lengthscales of the best one.
+    return comparison.search(best, screened, moves=moves), comparison
 
 
 def _as_before(settings: FitSettings, before: Fitted) -> FitSettings:

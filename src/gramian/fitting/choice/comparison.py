@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -58,17 +58,7 @@ class Scored:
 
 @runtime_checkable
 class Comparison(Protocol):
-    """Comparison of kernels, first by cheap fits to a sample, then by fits like the final fit.
-
-    Attributes
-    ----------
-    fine_steps : tuple of float
-        Ratios of lengthscales, below `LENGTHSCALE_STEP`, that are tried around the best one.
-    """
-
-    @property
-    def fine_steps(self) -> tuple[float, ...]:
-        """Return the factors of the best lengthscale with which to try further lengthscales."""
+    """Comparison of kernels, first by cheap fits to a sample, then by fits like the final fit."""
 
     def screen(self, kernel: Kernel) -> Scored:
         """Return the best penalty of a kernel, by cheap fits to a sample."""
@@ -80,10 +70,11 @@ class Comparison(Protocol):
         left out.
         """
 
-    def beyond(self, scored: Scored) -> Scored:
-        """Return `scored`, or a better score of its kernel with a smaller penalty.
+    def search(self, kernel: Kernel, screened: Scored | None, *, moves: bool) -> Scored:
+        """Return the best lengthscale and penalty of a kernel, by fits like the final fit.
 
-        Fits with smaller penalties cost more.
+        `screened` is the result of the screen, if there was one, and `moves` is whether other
+        lengthscales may be tried.
         """
 
     def of_all_targets(self, scored: Scored) -> HeldValues | None:
@@ -113,51 +104,78 @@ def first_of_ties(criteria: Sequence[float]) -> int:
     return next(k for k, value in enumerate(criteria) if value <= limit)
 
 
-def best_of(kernels: Sequence[Kernel], by: Sequence[Comparison]) -> tuple[Kernel, Comparison]:
-    """Return the kernel with the smallest criterion, and the comparison that found it.
+def best_of(
+    kernels: Sequence[Kernel], by: Sequence[Comparison]
+) -> tuple[Kernel, Comparison, Scored | None]:
+    """Return the kernel with the smallest criterion, the comparison that found it, and the score.
 
-    If the criteria of several kernels are only rounding errors, the first kernel is best.
+    The kernel has its first lengthscale; the score may have another one. It is None for a single
+    kernel, which needs no screen. If the criteria of several kernels are only rounding errors, the
+    first kernel is best.
     """
     # Nothing to compare: a screen would only cost time.
     if len(kernels) == len(by) == 1:
-        return kernels[0], by[0]
+        return kernels[0], by[0], None
     scores = [(comparison.screen(kernel), comparison) for comparison in by for kernel in kernels]
     best, comparison = min(scores, key=lambda pair: max(pair[0].criterion, ROUNDING_LOSS))
-    return best.kernel, comparison
+    return best.kernel, comparison, best
 
 
-def walk(kernel: Kernel, score: Comparison, *, moves: bool = True, fine: bool = True) -> Scored:
+def walk(
+    kernel: Kernel, score: Comparison, *, moves: bool = True, fine_steps: Sequence[float] = ()
+) -> Scored:
     """Try smaller lengthscales while the criterion falls, else larger ones, and return the best.
 
     - `kernel`: kernel with the first lengthscale.
     - `moves`: whether other lengthscales may be tried.
-    - `fine`: whether `fine_steps` are tried last, on both sides of the best lengthscale.
+    - `fine_steps`: ratios of lengthscales, below `LENGTHSCALE_STEP`, that are tried last, on both
+      sides of the best lengthscale.
     """
     best = score(kernel)
     # An error of rounding alone cannot be improved.
     if not (moves and best.criterion > ROUNDING_LOSS):
         return best
-    for step in (1 / LENGTHSCALE_STEP, LENGTHSCALE_STEP):
-        first, factor = best, step
-        while 1 / FARTHEST_RATIO <= factor <= FARTHEST_RATIO:
-            # The factor is of the first lengthscale, the penalties
-            # are near the best of the last one.
-            candidate = score(times(kernel, factor), best)
-            if not candidate.criterion < (1 - LEAST_GAIN) * best.criterion:
-                break
-            best, factor = candidate, factor * step
-        # The criterion fell in this direction, so that it need not be tried in the other.
-        if best is not first:
-            break
-    for step in score.fine_steps if fine else ():
+    first = _multiple(kernel)
+
+    def next_lengthscale(before: Scored, step: float) -> Scored | None:
+        # The penalties are near the best of the last lengthscale.
+        ratio = _multiple(before.kernel) / first * step
+        within = 1 / FARTHEST_RATIO <= ratio <= FARTHEST_RATIO
+        return score(times(before.kernel, step), before) if within else None
+
+    best = descend(best, (1 / LENGTHSCALE_STEP, LENGTHSCALE_STEP), next_lengthscale)
+    for step in fine_steps:
         sides = [score(times(best.kernel, factor), best) for factor in (1 / step, step)]
         best = min((best, *sides), key=lambda scored: scored.criterion)
     return best
 
 
+def descend(
+    best: Scored, steps: Sequence[float], score_next: Callable[[Scored, float], Scored | None]
+) -> Scored:
+    """Take one of the steps while the criterion falls, or the next one if it never falls.
+
+    `score_next` returns the score after a step from a score, or None at the end of the range.
+    """
+    for step in steps:
+        first = best
+        while (candidate := score_next(best, step)) is not None:
+            if not candidate.criterion < (1 - LEAST_GAIN) * best.criterion:
+                break
+            best = candidate
+        # The criterion fell in this direction, so that it need not be tried in the other.
+        if best is not first:
+            break
+    return best
+
+
 def times(kernel: Kernel, factor: float) -> Kernel:
     """Return a kernel whose lengthscale, a multiple of the median, is multiplied by a factor."""
+    return kernel.set_params(lengthscale=f"{_multiple(kernel) * factor!r} median")
+
+
+def _multiple(kernel: Kernel) -> float:
     multiple = medians(lengthscale_of(kernel))
     if multiple is None:
         raise ValueError(f"the lengthscale of {kernel!r} is no multiple of the median")
-    return kernel.set_params(lengthscale=f"{multiple * factor!r} median")
+    return multiple

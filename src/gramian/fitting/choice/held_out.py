@@ -28,7 +28,7 @@ from ...search.recipe import Recipe
 from ...search.samples.sampled_fit import Stem
 from ..held_out.validation import HeldValues
 from ..inputs.training_data import TrainingData
-from .comparison import Scored, failed_score, first_of_ties
+from .comparison import Scored, failed_score, first_of_ties, walk
 
 SCREEN_ROWS = 4000
 SCREEN_LANDMARKS = 500
@@ -89,7 +89,6 @@ class HeldOutChoice:
     clock: Clock = field(default_factory=lambda: Clock(Budget()))
     inputs: str = "standard"
     all_targets: Float[Array, "n t"] | None = None
-    fine_steps: tuple[float, ...] = ()
 
     @classmethod
     def of(
@@ -122,7 +121,7 @@ class HeldOutChoice:
             order = rng.permutation(len(X))
             validation, learn = split_held_out(Y[order], data.coded)
             splits = [Split(order[learn], order[validation])]
-        # float32 suffices, except for the penalties of `beyond`, and takes half the memory.
+        # float32 suffices, except for the penalties of `_beyond`, and takes half the memory.
         X = cast(X, xp.float32)
         material = Material(
             X, xp.cast(narrow_penalties(Y, rng), xp.float32), weights, data.coded, splits, rng
@@ -159,7 +158,11 @@ class HeldOutChoice:
             kernel, penalty, fit.loss, self.inputs, falling, self._held_values([fit.values])
         )
 
-    def beyond(self, scored: Scored) -> Scored:
+    def search(self, kernel: Kernel, screened: Scored | None, *, moves: bool) -> Scored:
+        """Return the best lengthscale and penalty of a kernel, and try smaller penalties last."""
+        return self._beyond(walk(kernel, self, moves=moves))
+
+    def _beyond(self, scored: Scored) -> Scored:
         """Return `scored`, or a better score with a penalty that is too small for float32.
 
         Smaller penalties are not tried for many rows, because float64 would take too long.

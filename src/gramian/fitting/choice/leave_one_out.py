@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ... import _arrays as xp
+from ... import _linalg as la
 from ..._arrays import Array, Float, RandomStream
 from ..._sparse import dense
 from ...data import RowSource, Subset, as_rows
@@ -14,19 +16,40 @@ from ...engines import Engine
 from ...kernels import Kernel, medians
 from ...kernels._lengthscale import lengthscale_of
 from ...operators import KernelOperator
-from ...paths.leave_one_out_formula import Spectrum
+from ...paths.leave_one_out_formula import Spectrum, leave_one_out
 from ..held_out.validation import HeldValues
 from ..inputs.training_data import TrainingData
-from .comparison import Scored, failed_score, first_of_ties, has_scale, walk
+from .comparison import (
+    ROUNDING_LOSS,
+    Scored,
+    descend,
+    failed_score,
+    first_of_ties,
+    has_scale,
+    times,
+    walk,
+)
 
-SCREEN_ROWS = 400
-"""Rows by which kernels are compared; lengthscale and penalty are chosen with all."""
+FEW_ROWS = 400
+"""Rows up to which eigendecompositions of all rows serve every lengthscale."""
+
+SCREEN_ROWS = 250
+"""Rows that choose each kernel's lengthscale and penalty if there are more than `FEW_ROWS`."""
+
+MIDDLE_ROWS = 500
+"""Rows that then compare kernels, and move lengthscale and penalty before all rows do.
+
+A step with 500 rows takes an eighth of the time of a step with 1,000.
+"""
 
 PENALTY_GRID = tuple(10.0 ** (-e / 2) for e in range(-4, 23))
 """Penalties per row, in units of the diagonal of the kernel, decreasing."""
 
 FINE_STEPS = (2**0.5, 2**0.25)
 """Ratios of lengthscales that are tried last."""
+
+PENALTY_STEP = 10.0**0.5
+"""Ratio of penalties from one factor of all rows to the next."""
 
 MOST_NUMBERS = 1 << 24
 """Rows of more numbers are not compared with each other to find those that are equal."""
@@ -110,13 +133,19 @@ class LeaveOneOut:
             centers=min(self.centers, n),
         )
 
+    @functools.cached_property
+    def _sample(self) -> LeaveOneOut:
+        """The comparison on the rows that try all penalties."""
+        return self if len(self.rows) <= FEW_ROWS else self.first(SCREEN_ROWS)
+
+    @functools.cached_property
+    def _middle(self) -> LeaveOneOut:
+        """The comparison on the rows that compare kernels."""
+        return self.first(MIDDLE_ROWS)
+
     def __call__(self, kernel: Kernel, near: Scored | None = None) -> Scored:
         """Return the best penalty of a kernel."""
-        X = as_rows(self._everything)
-        # In float64: the rounding of float32 entries exceeds small penalties.
-        K = KernelOperator(self._resolve_kernel(kernel), X, X, self.engine).double()
-        # A linear kernel of rows that are all zero has the diagonal 0.
-        scale = float(xp.to_float64(K.diag()).mean()) or 1.0
+        K, scale = self._operator(kernel)
         spectrum = self._spectrum(K.against(self.rows.take(xp.arange(self.centers))))
         if spectrum is None:
             return failed_score(kernel)
@@ -133,10 +162,84 @@ class LeaveOneOut:
         values = HeldValues(spectrum.predict_left_out(self.Y, shifts[best]), self.Y, self.weights)
         return replace(scores[best], held_values=values)
 
-    @property
-    def fine_steps(self) -> tuple[float, ...]:
-        """Return the factors of the best lengthscale to try last; none without an evidence."""
-        return FINE_STEPS if self._has_evidence else ()
+    def search(self, kernel: Kernel, screened: Scored | None, *, moves: bool) -> Scored:
+        """Return the best lengthscale and penalty of a kernel, by all rows.
+
+        A sample of the rows chooses both from a grid. All rows then move from there, if they are
+        more and are the centers: an eigendecomposition for all penalties costs as much as ten
+        Cholesky factors, each for one penalty.
+        """
+        if self._sample is self or self.centers < len(self.rows):
+            fine_steps = FINE_STEPS if self._has_evidence else ()
+            return walk(kernel, self, moves=moves, fine_steps=fine_steps)
+        if screened is None or self.coded:
+            screened = self._walk_sample(kernel, moves=moves)
+        # The best penalty depends on the lengthscale, in the sample as for all rows.
+        slope = self._sample._slope(screened.kernel) if moves else 0.0
+        middle = self._middle
+        best = middle._descend(screened, slope, (2.0, *FINE_STEPS[:1]) if moves else ())
+        if middle is self:
+            return best
+        best = self._score_again(best, middle)
+        return self._descend(best, slope, FINE_STEPS[:1] if moves else ())
+
+    def _slope(self, kernel: Kernel) -> float:
+        """Return the power of the lengthscale with which the best penalty grows."""
+        step = FINE_STEPS[0]
+        smaller, larger = (self(times(kernel, factor)).penalty for factor in (1 / step, step))
+        return math.log(larger / smaller) / math.log(step**2)
+
+    def _score_again(self, scored: Scored, by: LeaveOneOut) -> Scored:
+        """Return the score for these rows of a kernel and penalty that fewer rows have chosen."""
+        # The same ridge belongs to a smaller penalty of more rows.
+        ratio = float(by.weights.sum() / self.weights.sum())
+        return self._score_at(scored.kernel, ratio * scored.penalty)
+
+    def _descend(self, best: Scored, slope: float, steps: Sequence[float]) -> Scored:
+        """Move lengthscale and penalty by steps while the criterion falls.
+
+        Parameters
+        ----------
+        best : Scored
+            A score for these rows.
+        slope : float
+            See `_slope`.
+        steps : sequence of float
+            Ratios of lengthscales.
+        """
+
+        def next_lengthscale(before: Scored, step: float) -> Scored:
+            return self._score_at(times(before.kernel, step), before.penalty * step**slope)
+
+        for step in steps if best.criterion > ROUNDING_LOSS else ():
+            best = descend(best, (1 / step, step), next_lengthscale)
+        return self._descend_penalty(best)
+
+    def _descend_penalty(self, best: Scored) -> Scored:
+        """Move the penalty by steps while the criterion falls, to larger ones first."""
+        if self.penalties is not None:
+            return best
+
+        def next_penalty(before: Scored, step: float) -> Scored | None:
+            return self._score_at(before.kernel, before.penalty * step)
+
+        return descend(best, (PENALTY_STEP, 1 / PENALTY_STEP), next_penalty)
+
+    def _score_at(self, kernel: Kernel, penalty: float) -> Scored:
+        """Return the score of a kernel at one penalty, by all rows as centers."""
+        K, scale = self._entries(kernel)
+        if K is None:
+            return failed_score(kernel)
+        penalty = min(max(penalty, scale * PENALTY_GRID[-1]), scale * PENALTY_GRID[0])
+        if self.penalties is not None:
+            penalty = self.penalties[0]
+        shift = float(self.weights.sum()) * penalty
+        eps = xp.finfo(self.rows.dtype).eps
+        found = leave_one_out(K, self.weights, self.Y, shift, eps=eps)
+        loss = found.loss + self._scatter_loss(eps, shift)
+        spread = found.spread if self._has_evidence else None
+        values = HeldValues(found.predicted, self.Y, self.weights)
+        return Scored(kernel, penalty, loss, held_values=values, spread=spread)
 
     @property
     def _has_evidence(self) -> bool:
@@ -147,10 +250,35 @@ class LeaveOneOut:
         return self.rows.take(xp.arange(len(self.rows)))
 
     @functools.cached_property
+    def _entries(self) -> Callable[[Kernel], tuple[Array | None, float]]:
+        """Function that returns the kernel matrix, or None, and the mean of its diagonal.
+
+        The matrix of the last kernel is kept for further penalties.
+        """
+
+        def entries(kernel: Kernel) -> tuple[Array | None, float]:
+            K, scale = self._operator(kernel)
+            matrix = self._dense(K)
+            if matrix is not None:
+                # Tiny entries become denormal numbers, which slow LAPACK down.
+                la.flush_tiny_(matrix)
+            return matrix, scale
+
+        return functools.lru_cache(maxsize=1)(entries)
+
+    @functools.cached_property
     def _median_of(self) -> Callable[[Kernel], float]:
         """Cached function that returns the median distance of the rows as a kernel measures it."""
         sample = dense(self._everything)
         return functools.cache(lambda kernel: _lengthscale(kernel.resolve(sample)))
+
+    def _operator(self, kernel: Kernel) -> tuple[KernelOperator, float]:
+        """Return the kernel operator of the rows, and the mean of its diagonal."""
+        X = as_rows(self._everything)
+        # In float64: the rounding of float32 entries exceeds small penalties.
+        K = KernelOperator(self._resolve_kernel(kernel), X, X, self.engine).double()
+        # A linear kernel of rows that are all zero has the diagonal 0.
+        return K, float(xp.to_float64(K.diag()).mean()) or 1.0
 
     def _resolve_kernel(self, kernel: Kernel) -> Kernel:
         """Return a kernel with a numeric lengthscale in place of a multiple of the median."""
@@ -164,26 +292,30 @@ class LeaveOneOut:
 
     def _spectrum(self, K: KernelOperator) -> Spectrum | None:
         """Return the eigendecomposition for all penalties; None if a kernel entry is not finite."""
-        K_nm = xp.to_host(K.dense())
-        # The eigensolver would raise an error, which would end the comparison of kernels.
-        if not bool(xp.isfinite(K_nm).all()):
+        K_nm = self._dense(K)
+        if K_nm is None:
             return None
         if self.centers == len(self.rows):
             return Spectrum.of(K_nm, self.weights)
         return Spectrum.of_landmarks(K_nm, self.weights)
 
+    def _dense(self, K: KernelOperator) -> Array | None:
+        """Return the kernel matrix on the host; None if an entry is not finite."""
+        matrix = xp.to_float64(xp.to_host(K.dense()))
+        # LAPACK would raise an error, which would end the comparison of kernels.
+        return matrix if bool(xp.isfinite(matrix).all()) else None
+
     def _losses(self, spectrum: Spectrum, shifts: Sequence[float]) -> list[float]:
         """Return the loss at each shift (N times a penalty), including rounding errors."""
         eps = xp.finfo(self.rows.dtype).eps
         losses = spectrum.losses(self.Y, shifts, eps=eps)
+        return [loss + self._scatter_loss(eps, s) for loss, s in zip(losses, shifts, strict=True)]
+
+    def _scatter_loss(self, eps: float, shift: float) -> float:
+        """Return the loss by rounding of the coefficients of equal rows at a shift."""
         # Equal rows were merged, but in the fit their coefficients differ by their targets over the
         # shift, and cancel only up to rounding.
-        within = eps**2 * self.scatter / self.Y.shape[1]
-        return [loss + within / s**2 for loss, s in zip(losses, shifts, strict=True)]
-
-    def beyond(self, scored: Scored) -> Scored:
-        """Return `scored` unchanged: all penalties were tried."""
-        return scored
+        return eps**2 * self.scatter / self.Y.shape[1] / shift**2
 
     def of_all_targets(self, scored: Scored) -> HeldValues | None:
         """Return the leave-one-out predictions of all rows."""
@@ -194,7 +326,14 @@ class LeaveOneOut:
         # The kernels of classes differ less than a search costs: they
         # are compared at the first lengthscale.
         moves = self.moves and has_scale(kernel) and not self.coded
-        return walk(kernel, self.first(SCREEN_ROWS), moves=moves, fine=False)
+        return self._walk_sample(kernel, moves=moves)
+
+    def _walk_sample(self, kernel: Kernel, *, moves: bool) -> Scored:
+        """Choose lengthscale and penalty by a sample, and return their score for more rows."""
+        best = walk(kernel, self._sample, moves=moves)
+        if self._sample is self or self.centers < len(self.rows):
+            return best
+        return self._middle._score_again(best, self._sample)
 
 
 def _lengthscale(kernel: Kernel) -> float:
