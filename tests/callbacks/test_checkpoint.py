@@ -90,7 +90,7 @@ CG = "residual direction energy active checked lanczos best least"
 EIGENPRO = "seed settings first least epochs lost"
 FIELDS = {
     "direct": ("State", ""),
-    "pcg": ("PCGState", f"{CG} seed wide"),
+    "pcg": ("PCGState", f"{CG} seed wide direct"),
     "falkon": ("FalkonState", "cg penalty wide order warm"),
     "askotch": (
         "ASkotchState",

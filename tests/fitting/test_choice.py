@@ -336,7 +336,17 @@ class TestTheFit:
     def test_the_solver_follows_the_penalty(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("gramian.fitting.plans.solver_choice.PCG_FROM", 100)
         noise = RNG.standard_normal(1100)
-        assert isinstance(KernelRidge(**AUTO).fit(MANY, noise).solver_, PCG)
+        found = KernelRidge(**AUTO).fit(MANY, noise).solver_
+        assert isinstance(found, PCG)
+        assert found.direct_bytes == 12 * 1100**2
+        given = dict(kernel="gaussian", lengthscale=2.0, random_state=0)
+        slow = KernelRidge(**given, penalty=1e-5).fit(MANY, MANY_Y)
+        fast = KernelRidge(**given, penalty=1e-1).fit(MANY, MANY_Y)
+        assert isinstance(slow.solver_, PCG)
+        assert slow.stop_reason_ == fast.stop_reason_ == "converged"
+        exact = KernelRidge(**given, penalty=1e-1, solver="direct").fit(MANY, MANY_Y)
+        assert_close(fast.predict(NEW), exact.predict(NEW), atol=1e-4)
+        assert isinstance(KernelRidge(**given, penalty=1e-7).fit(MANY, MANY_Y).solver_, Direct)
         tiny = KernelRidge(**AUTO).fit(X, np.sin(X[:, 0]))
         assert tiny.penalty_ * N < 1e-3
         assert isinstance(tiny.solver_, Direct)

@@ -17,7 +17,7 @@ from gramian.lowrank import randomized_nystrom
 from gramian.operators import CostMeter, KernelOperator, triangle_entries
 from gramian.preconditioners import LowRankInverse
 from gramian.problems import FullProblem
-from gramian.solvers import PCG, ProblemSize, max_iterations, solve, tolerance
+from gramian.solvers import PCG, Direct, ProblemSize, max_iterations, solve, tolerance
 
 KINDS = ["rpcholesky", "nystrom", "greedy"]
 each_kind = pytest.mark.parametrize("kind", KINDS)
@@ -268,3 +268,40 @@ class TestStoredEntries:
         assert stored.peak_bytes(size) == solver.peak_bytes(size) + need
         assert stored.evaluations(size, 50) < solver.evaluations(size, 50) / 3
         assert stored.bytes_read(size) == solver.bytes_read(size) + need
+
+
+class TestGoingOverToDirect:
+    SOLVER = PCG(rank=5, direct_bytes=12 * 300**2)
+    STOP = (tolerance(1e-6), max_iterations(200))
+
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    def test_a_slow_run_ends_with_the_solution(self, dtype):
+        p = problem(penalty=1e-8, dtype=dtype)
+        result = solve(p, self.SOLVER, stop=self.STOP)
+        assert (result.reason, result.state.settings) == ("converged", {"direct": True})
+        assert result.state.iteration < 20
+        assert_close(result.state.coef, solve(p, Direct()).state.coef, rtol=1e-12)
+        assert result.state.metrics["prediction_error"] < 1e-9
+
+    @pytest.mark.parametrize(
+        ("penalty", "solver"),
+        [(0.1, SOLVER), (1e-8, PCG(rank=5, direct_bytes=300**2)), (1e-8, PCG(rank=5))],
+    )
+    def test_a_fast_run_or_little_memory_does_not(self, penalty, solver):
+        result = solve(problem(penalty=penalty), solver, stop=self.STOP)
+        assert result.state.settings == {}
+
+    @pytest.mark.parametrize("steps", [11, 12, 13])
+    def test_a_resumed_run_goes_over_at_the_same_step(self, steps):
+        p = problem(penalty=1e-8)
+        whole = solve(p, self.SOLVER, stop=self.STOP)
+        part = solve(p, self.SOLVER, stop=[max_iterations(steps)])
+        again = solve(p, self.SOLVER, stop=self.STOP, state=part.state)
+        assert again.state.iteration == whole.state.iteration
+        np.testing.assert_array_equal(again.state.coef, whole.state.coef)
+
+    def test_a_changed_solution_is_refused(self):
+        p = problem(penalty=1e-8)
+        state = solve(p, self.SOLVER, stop=self.STOP).state
+        with pytest.raises(ValueError, match="was changed"):
+            solve(p, self.SOLVER, state=replace(state, coef=1.1 * state.coef))

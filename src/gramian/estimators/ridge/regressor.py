@@ -95,9 +95,10 @@ class KernelRidge(KernelRegressor, FitParameters):
     solver : str or Solver, default="auto"
         One of `gramian.solvers.names`: ``"direct"``, ``"pcg"``, ``"askotch"``, ``"eigenpro2"`` (all
         rows), ``"falkon"``, ``"eigenpro3"``, ``"sketchysaga"`` (landmarks), ..., or an object.
-        ``"auto"``: falkon with landmarks; without, direct up to 10,000 rows if it fits in memory
-        (3,000 if the penalty is chosen and is not tiny), pcg up to 400,000 if 100 columns of n
-        numbers fit into a quarter of it, else askotch.
+        ``"auto"``: falkon with landmarks; without, direct up to 3,000 rows if it fits in memory,
+        and up to 10,000 pcg that goes over to direct if it converges slowly (``solver_settings_``
+        is then ``{"direct": True}``); pcg up to 400,000 rows if 100 columns of n numbers fit into a
+        quarter of the memory, else askotch.
     max_iter : int, default=100
         Iterations of a solver; for askotch, passes over all pairs of n / b iterations each.
     tol : float or "auto", default="auto"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, cast
 
 from ... import solvers
 from ..._parallel.machine import machine_memory
-from ..._parameters.types import SolverLike
 from ...data import RowSource
 from ...kernels import Kernel
 from ...landmarks import Selector
@@ -21,7 +21,7 @@ from ..settings.settings import FitSettings
 from .memory import FitSize, dense_bytes, least_blocks
 
 DIRECT_ROWS = 10_000
-"""Rows up to which solver="auto" factorises the full kernel matrix."""
+"""Rows up to which solver="auto" factorises the full kernel matrix, if PCG is slow."""
 
 PCG_ROWS = 400_000
 """Rows up to which it takes PCG: an iteration is 8e10 kernel evaluations there."""
@@ -30,10 +30,14 @@ LEAST_RANK = 100
 """Columns that the preconditioner of PCG must have room for."""
 
 PCG_FROM = 3_000
-"""Rows above which solver="auto" takes PCG if the penalty is chosen and not tiny."""
+"""Rows above which solver="auto" tries PCG first, if the penalty is not tiny."""
 
-TINY_SHIFT = 9e-3
-"""Rows times the penalty, below which PCG takes longer than Direct."""
+TINY_SHIFT = 2e-3
+"""Rows times the penalty, below which PCG takes longer than Direct for most kernels.
+
+With 5,000 rows of 8 features, a Gaussian kernel and 5e-3 PCG took 0.68 s and Direct 0.82; with 5e-4
+they took 1.9 and 1.0, and PCG that goes over to Direct 1.3.
+"""
 
 
 def solver_and_size(
@@ -66,8 +70,7 @@ def solver_and_size(
         selector.check_rows(rows)
     if other_loss is not None:
         return resolve.newton(settings.solver), size
-    direct_rows = PCG_FROM if settings.chooses_penalty else DIRECT_ROWS
-    chosen = solver(settings.solver, size, settings.limit, direct_rows)
+    chosen = solver(settings, size)
     chosen.check_type(FullProblem if size.full else NystromProblem)
     chosen.check_rows(rows)
     if not isinstance(settings.penalty, str):
@@ -87,12 +90,9 @@ def after_choices(chosen: FitSettings, asked: FitSettings, size: FitSize) -> Sol
     """
     if chosen.is_nonlinear:
         return resolve.newton(asked.solver)
+    chosen_solver = solver(chosen.with_values(solver=asked.solver), size)
     if chosen.searches_penalty:
-        return solver(asked.solver, size, chosen.limit)
-    # PCG needs many iterations for a tiny ridge, so that factorising more rows is faster.
-    tiny = chosen.one_penalty * size.n < TINY_SHIFT
-    rows = DIRECT_ROWS if tiny or not asked.chooses_penalty else PCG_FROM
-    chosen_solver = solver(asked.solver, size, chosen.limit, rows)
+        return chosen_solver
     chosen_solver.check_penalty(chosen.one_penalty)
     return chosen_solver
 
@@ -133,10 +133,9 @@ def fits_per_level(settings: FitSettings, n: int) -> float:
     return 1 - 1 / HELD_OUT if settings.cv is None else float(cast("int", settings.cv)) - 1.0
 
 
-def solver(
-    given: SolverLike, size: FitSize, limit: int | None, direct_rows: int = DIRECT_ROWS
-) -> Solver[Any, Any]:
+def solver(settings: FitSettings, size: FitSize) -> Solver[Any, Any]:
     """Return the solver of the settings; for "auto", Falkon with landmarks, else `full_solver`."""
+    given, limit = settings.solver, settings.limit
     if isinstance(given, Solver):
         return given
     if given == "auto" and not size.full:
@@ -145,16 +144,29 @@ def solver(
         return solvers.make(str(given))
     # The preconditioner may take a quarter of the limit.
     pcg = solvers.PCG() if limit is None else solvers.PCG(memory_bytes=limit // 4)
-    return pcg if given == "pcg" else full_solver(size, limit, pcg, direct_rows)
+    if given == "pcg":
+        return pcg
+    if not isinstance(settings.tol, str):
+        pcg = replace(pcg, goal=settings.tol)
+    return full_solver(size, limit, pcg, is_tiny=_has_tiny_penalty(settings, size.n))
+
+
+def _has_tiny_penalty(settings: FitSettings, n: int) -> bool:
+    """Return whether the penalty is known and tiny: PCG then needs many iterations."""
+    if isinstance(settings.penalty, str):
+        return False
+    penalties = settings.penalties or (settings.one_penalty,)
+    return min(penalties) * n < TINY_SHIFT
 
 
 def full_solver(
-    size: FitSize, limit: int | None, pcg: solvers.PCG, direct_rows: int = DIRECT_ROWS
+    size: FitSize, limit: int | None, pcg: solvers.PCG, *, is_tiny: bool = False
 ) -> Solver[Any, Any]:
     """Choose Direct, PCG or ASkotch as the solver if all rows are centers.
 
-    Direct is chosen up to 10,000 rows if it fits. Then PCG, if its preconditioner has 100 columns
-    in a quarter of the memory, up to 400,000 rows. Else ASkotch, if rows can be read in any order.
+    Up to 3,000 rows Direct if it fits, and up to 10,000 rows PCG that goes over to Direct if it is
+    slow, or Direct for a tiny penalty. Then PCG, if its preconditioner has 100 columns in a quarter
+    of the memory, up to 400,000 rows. Else ASkotch, if rows can be read in any order.
 
     Measured, in CPU seconds: on 32,561 rows of adult_a9a PCG with 1,000 columns overtakes ASkotch
     after 40 s and has a residual of 0.022 after 50 s, ASkotch 0.060. On 196,046 rows of skin
@@ -163,11 +175,19 @@ def full_solver(
     ASkotch had reduced its residual two thirds of the way from 0.97 to 0.10. The best limit between
     these numbers of rows was not measured.
     """
-    need = dense_bytes(solvers.Direct(), size) + least_blocks(size)
-    if size.n <= direct_rows and (limit is None or need <= limit):
-        return solvers.Direct()
+    if size.n <= DIRECT_ROWS:
+        # The factorisation takes the least time with a copy in float32.
+        both = replace(pcg, direct_bytes=12 * size.n * size.n)
+        if size.n > PCG_FROM and not is_tiny and _fits(both, size, limit):
+            return both
+        if _fits(solvers.Direct(), size, limit):
+            return solvers.Direct()
     has_low_rank = pcg.rank_for(size.n) < min(LEAST_RANK, size.n)
     return solvers.ASkotch() if size.pairs_once and (has_low_rank or size.n > PCG_ROWS) else pcg
+
+
+def _fits(solver: Solver[Any, Any], size: FitSize, limit: int | None) -> bool:
+    return limit is None or dense_bytes(solver, size) + least_blocks(size) <= limit
 
 
 def path_solver(found: Solver[Any, Any]) -> Falkon:

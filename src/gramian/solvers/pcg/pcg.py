@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar
 
 from ... import _arrays as xp
@@ -16,13 +17,34 @@ from ...problems import FullProblem
 from ..base import Solver, solvers
 from ..conjugate_gradient import CGState, conjugate_gradient, no_gain
 from ..cost import ProblemSize, StoresEntries
-from ..loop.state import PREDICTION_ERROR, State, draw_seed
+from ..direct import Direct
+from ..loop.state import (
+    ADDED_LATER,
+    PREDICTION_ERROR,
+    RESIDUAL_KEY,
+    State,
+    StopReason,
+    check_residual,
+    draw_seed,
+)
 from .preconditioner import PRECONDITIONER_KINDS, Inverse, Recipe
 
 logger = logging.getLogger("gramian")
 
 PER_TRUE_RESIDUAL = 7
 """Iterations, about, in which the residual drops tenfold with float32 rows."""
+
+DIRECT_SHARE = 0.5
+"""Iterations before a factorisation, as a share of its operations."""
+
+ENTRY_OPERATIONS = 20
+"""Operations of a kernel entry in addition to two for each feature."""
+
+FIRST_STEPS = 12
+"""Steps before the rate of convergence is estimated: the first ones do not show it."""
+
+RATE_STEPS = 4
+"""Steps whose mean rate predicts the next ones."""
 
 
 @dataclass(kw_only=True)
@@ -31,10 +53,22 @@ class PCGState(CGState):
 
     - `seed`: seed of the preconditioner, which a resumed run builds again.
     - `wide`: whether products run in float64.
+    - `direct`: whether the coefficients are the solution by a factorisation.
     """
 
     seed: int = 0
     wide: bool = False
+    direct: bool = field(default=False, metadata={ADDED_LATER: True})
+
+    @property
+    def verdict(self) -> StopReason | None:
+        """Stop as "converged" after a factorisation, else as conjugate gradient stops."""
+        return "converged" if self.direct else super().verdict
+
+    @property
+    def settings(self) -> dict[str, bool]:
+        """``{"direct": True}`` after a factorisation, else an empty dict."""
+        return {"direct": True} if self.direct else {}
 
 
 @solvers.register("pcg")
@@ -75,6 +109,14 @@ class PCG(StoresEntries, Solver[FullProblem, PCGState]):
         evaluated once, and each product reads them. An estimator assigns the memory that its limit
         leaves if rows have at least 24 features (48 with more than two targets); with fewer,
         entries are evaluated about as fast as read.
+    direct_bytes : int, default=0
+        Memory for the matrix of a factorisation in float64, 8 n² bytes. If it fits, the solver goes
+        over to `Direct` once the rate of convergence shows that iterations take longer: at the
+        latest when they have taken about half as long as the factorisation. ``solver="auto"``
+        assigns it from 3,000 to 10,000 rows, and ``solver_settings_`` tells whether it was used.
+    goal : float, default=1e-6
+        Value of ``prediction_error`` that the rate is compared with. ``solver="auto"`` assigns the
+        tolerance of the fit.
 
     Notes
     -----
@@ -125,6 +167,8 @@ class PCG(StoresEntries, Solver[FullProblem, PCGState]):
     memory_bytes: int = 1 << 29
     cell_rows: Any = "auto"  # int or "auto", checked below
     store_bytes: int = 0
+    direct_bytes: int = 0
+    goal: float = 1e-6
     problem_types: ClassVar[tuple[type, ...]] = (FullProblem,)
     state_type: ClassVar[type] = PCGState
     takes_penalties: ClassVar[bool] = True
@@ -142,6 +186,22 @@ class PCG(StoresEntries, Solver[FullProblem, PCGState]):
     def iterate(
         self, problem: FullProblem, state: State | None = None, *, rng: RandomStream | None = None
     ) -> Iterator[PCGState]:
+        if isinstance(state, PCGState) and state.direct:
+            check_residual(problem, state)
+            yield state
+            return
+        limit = self._most_iterations(problem)
+        for s in self._iterate(problem, state, rng):
+            yield s
+            if _is_slow(s, limit, self.goal):
+                logger.info("%s iterations do not suffice; factorising the matrix", s.iteration)
+                yield self._factorise(problem, s)
+                return
+
+    def _iterate(
+        self, problem: FullProblem, state: State | None, rng: RandomStream | None
+    ) -> Iterator[PCGState]:
+        """Yield the states of conjugate gradient, without end."""
         seed = state.seed if isinstance(state, PCGState) else draw_seed(rng)
         was_wide = isinstance(state, PCGState) and state.wide
         needs_float64 = problem.needs_float64
@@ -149,6 +209,38 @@ class PCG(StoresEntries, Solver[FullProblem, PCGState]):
         if not (was_wide or needs_float64 or problem.K.dtype == xp.float64):
             state = yield from _iterate_in_float32(self.keeping(problem), state, P, seed)
         yield from _states(self.keeping(problem.double()), state, P, seed)
+
+    def _most_iterations(self, problem: FullProblem) -> float:
+        """Return the most iterations before a factorisation; inf if it does not fit."""
+        (n, d), t = problem.K.rows.shape, problem.targets.shape[1]
+        if self.direct_bytes < 8 * n * n:
+            return math.inf
+        # Features cost only entries that are not stored, and the rank only a fraction.
+        entry = (
+            2
+            if triangle_entries(n) * problem.K.dtype.itemsize <= self.store_bytes
+            else 2 * d + ENTRY_OPERATIONS
+        )
+        iteration = n * n / 2 * (entry + 2 * t) + 4.0 * n * self.rank_for(n) * t
+        return max(FIRST_STEPS, DIRECT_SHARE * n**3 / 3 / iteration)
+
+    def _factorise(self, problem: FullProblem, state: PCGState) -> PCGState:
+        """Return the state after a factorisation, with the true residual of its solution."""
+        n, exact = problem.K.shape[0], problem.double()
+        direct = Direct(self.direct_bytes - 8 * n * n)
+        coef = xp.cast_like(next(direct.iterate(problem)).coef, state.coef)
+        residual = exact.rhs - exact.apply(xp.to_float64(coef))
+        norms, size = xp.norm(residual, axis=0), xp.norm(xp.to_float64(exact.rhs), axis=0)
+        relative = float((norms / xp.where(size > 0, size, 1.0)).max())
+        error = problem.error_bound(residual)
+        return replace(
+            state,
+            iteration=state.iteration + 1,
+            coef=coef,
+            best=coef,
+            direct=True,
+            metrics={**state.metrics, RESIDUAL_KEY: relative, PREDICTION_ERROR: error, "wide": 1},
+        )
 
     def check(self, problem: Any) -> None:
         # `problem` may be of a type that this solver rejects with an error.
@@ -179,7 +271,9 @@ class PCG(StoresEntries, Solver[FullProblem, PCGState]):
 
     def peak_bytes(self, size: ProblemSize, *, mapped: bool = False) -> int:
         recipe = self._recipe.of(sparse=not size.dense)
-        return size.vector_bytes + recipe.peak_bytes(size) + self.kept_bytes(size)
+        # A factorisation begins while factors and stored entries are still in use.
+        direct = self.direct_bytes if self.direct_bytes >= 8 * size.n * size.n else 0
+        return size.vector_bytes + recipe.peak_bytes(size) + self.kept_bytes(size) + direct
 
     def evaluations(self, size: ProblemSize, iterations: int) -> int:
         n = size.n
@@ -201,6 +295,20 @@ class PCG(StoresEntries, Solver[FullProblem, PCGState]):
         rank = None if self.rank == "auto" else int(self.rank)
         cell_rows = None if self.cell_rows == "auto" else int(self.cell_rows)
         return Recipe(self.preconditioner, rank, cell_rows, self.memory_bytes)
+
+
+def _is_slow(state: PCGState, limit: float, goal: float) -> bool:
+    """Return whether the steps until `limit` will not reach the goal, by the rate of the last ones.
+
+    The ratios of the energies of residuals are in the state, so that a resumed run decides alike.
+    """
+    steps = len(state.lanczos)
+    if limit == math.inf or steps < FIRST_STEPS:
+        return False
+    ratio = math.prod(state.lanczos[-RATE_STEPS:, 1].tolist()) ** (0.5 / RATE_STEPS)
+    # A ratio of zero marks a true residual, after which the rate shows only some steps later.
+    expected = float(state.metrics[PREDICTION_ERROR]) * ratio ** max(limit - steps, 0.0)
+    return steps >= limit or expected > goal
 
 
 def _iterate_in_float32(
