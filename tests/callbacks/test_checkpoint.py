@@ -283,7 +283,11 @@ class TestDamage:
             ("sketchysaga", NystromProblem, lambda tensors: xp.add_(tensors["table"][0], 1)),
         ],
     )
-    def test_a_state_that_disagrees_with_the_problem(self, name, kind, change, tmp_path):
+    def test_a_state_that_disagrees_with_the_problem(
+        self, name, kind, change, tmp_path, monkeypatch
+    ):
+        # After two steps with a factor of all rows the residual of FALKON is rounding.
+        monkeypatch.setattr("gramian.preconditioners.falkon.CHEAP_PRODUCTS", 0.0)
         solver, path = solvers.make(name), tmp_path / "state"
         solve(problem_of(kind), solver, stop=[max_iterations(2)], callbacks=[Checkpoint(path)])
         rewrite(path, lambda header, tensors: change(tensors))

@@ -21,7 +21,7 @@ from gramian.fitting.plans.placement import PlacedData
 from gramian.fitting.plans.plan import plan
 from gramian.kernels import Polynomial
 from gramian.landmarks import BlessR
-from gramian.solvers import State
+from gramian.solvers import Falkon, State
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((120, 3))
@@ -199,7 +199,7 @@ class TestAnEarlierFit:
         first = fitted(settings())
         second = fitted(settings(warm_start=True, tol=1e-6), before=first)
         assert np.array_equal(centers(second), centers(first))
-        assert (first.iteration > 3, second.iteration) == (True, 0)
+        assert (first.iteration > 0, second.iteration) == (True, 0)
 
     def test_has_no_say_unless_it_is_asked_for(self) -> None:
         first = fitted(settings(landmarks=20))
@@ -249,7 +249,7 @@ class TestWhatAFitFellShortOf:
         assert found.stall_warning() is found.iteration_warning() is found.end_of_path() is None
 
     def test_iterations(self) -> None:
-        found = fitted(settings(max_iter=1))
+        found = fitted(settings(max_iter=1, solver=Falkon(preconditioner_penalty=None)))
         error = found.history[-1]["prediction_error"]
         said = f"off by an estimated {100 * error:.2g} % of the standard deviation of the target"
         assert "max_iter=1 iterations" in str(found.iteration_warning())

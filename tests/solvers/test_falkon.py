@@ -355,7 +355,22 @@ class TestFloat32OfSmoothProblems:
         assert FalkonFactor.build(problem).rounding < 2e-4
         assert result.state.metrics["wide"] == 0
         setup = 100 * 100 + 2 * 100 * 100  # the factor; its rounding
-        assert result.history[-1]["kernel_evaluations"] == setup + 21 * 1000 * 100
+        # The factor of all rows, the right-hand side, and the iterations.
+        assert result.history[-1]["kernel_evaluations"] == setup + (1 + 1 + 20) * 1000 * 100
+
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    @pytest.mark.parametrize("weighted", [False, True])
+    def test_few_rows_need_two_iterations(self, dtype, weighted):
+        X, y = draw(500, 5, dtype=dtype)
+        weights = np.linspace(0.1, 3, 500) if weighted else None
+        problem = problem_of(X, y, X[:60], weights=weights)
+        result = solve(problem, Falkon(), stop=[tolerance(1e-6), max_iterations(20)])
+        assert result.state.iteration <= 2
+        slow = solve(problem, Falkon("landmarks"), stop=[tolerance(1e-6), max_iterations(20)])
+        assert slow.state.iteration > 5
+        exact = solve(problem.double(), Direct()).state.coef
+        error = problem.double().K @ (xp.to_float64(result.state.coef) - exact)
+        assert float(np.sqrt(np.mean(np.square(error)))) < 1e-5 * float(y.std())
 
 
 class TestRounding:
@@ -586,7 +601,8 @@ class TestPredictionError:
             true = problem.relative_error(xp.norm(problem.K @ (state.coef - exact), axis=0) / 20)
             assert true < 2 * state.metrics["prediction_error"]
 
-    def test_a_start_with_a_small_residual_is_not_converged(self):
+    def test_a_start_with_a_small_residual_is_not_converged(self, monkeypatch):
+        monkeypatch.setattr("gramian.preconditioners.falkon.CHEAP_PRODUCTS", 0.0)
         rng = RandomStream(0)
         X = rng.standard_normal((400, 2), np.float64)
         y = np.sin(2 * X[:, :1]) + 0.5 * rng.standard_normal((400, 1), np.float64)

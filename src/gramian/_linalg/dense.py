@@ -154,14 +154,18 @@ def pivoted_cholesky_(A: Float[Array, "m m"], least: float) -> tuple[Int[Array, 
 
 
 def add_outer_(P: Float[Array, "q q"], S: Float[Array, "q s"], times: float = 1.0) -> None:
-    """Add a multiple of S S' to the upper triangle of P, both by columns and on the host.
+    """Add a multiple of S S' to the upper triangle of P, which is by columns; both on the host.
 
-    Cost: q² s operations.
+    Cost: q² s operations, and a copy of S if it is neither by columns nor by rows.
     """
     if S.shape[1] == 0:
         return
+    # BLAS would copy S from rows to columns.
+    by_rows = xp.is_contiguous(S)
     with one_thread_if_small(len(P) ** 2 * S.shape[1]):
-        scipy.linalg.blas.dsyrk(times, S, beta=1.0, c=P, lower=0, overwrite_c=1)
+        scipy.linalg.blas.dsyrk(
+            times, S.T if by_rows else S, beta=1.0, c=P, trans=int(by_rows), lower=0, overwrite_c=1
+        )
 
 
 def times_transpose_(R: Float[Array, "m m"]) -> None:

@@ -56,11 +56,12 @@ class KeepBest:
     >>> from sklearn.datasets import load_diabetes
     >>> from gramian import KernelRidge
     >>> from gramian.callbacks import KeepBest, Validate
+    >>> from gramian.solvers import Falkon
     >>> X, y = load_diabetes(return_X_y=True)
     >>> keep = KeepBest(patience=3)
     >>> watch = [Validate(X[300:], y[300:]), keep]
     >>> est = KernelRidge("gaussian", lengthscale=3.0, penalty=1e-6, landmarks=100, random_state=0)
-    >>> est = est.set_params(callbacks=watch).fit(X[:300], y[:300])
+    >>> est = est.set_params(callbacks=watch, solver=Falkon("landmarks")).fit(X[:300], y[:300])
     >>> keep.best.iteration < est.n_iter_
     True
     """

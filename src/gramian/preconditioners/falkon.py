@@ -11,6 +11,7 @@ from .. import _arrays as xp
 from .. import _linalg as la
 from .._arrays import Array, Float, Int, RandomStream
 from .._linalg.spectrum import Spectrum
+from ..operators import largest_diagonal
 from ..problems import LossProblem, NystromProblem
 from ._root import Root
 
@@ -22,6 +23,18 @@ FEW_ROWS = 2
 
 MOST_PRODUCTS = 1e12
 """Most products n m² for a factor of many rows with few distinct ones: about a minute."""
+
+CHEAP_PRODUCTS = 1e9
+"""Products n m² up to which the factor is built from all rows: at most 0.1 s.
+
+The factor is then exact, and one or two iterations replace 30 to 70, which take as long or longer.
+"""
+
+LEAST_SHARE = 1e-9
+"""Least penalty, relative to the largest entry of K, for a factor of rows that are not needed.
+
+Rounding of the sum over the rows is far below such a penalty.
+"""
 
 ROUNDING_ROWS = 1000
 """Rows of K_mm that estimate the rounding error."""
@@ -110,7 +123,7 @@ class FalkonFactor:
     def build(
         cls,
         problem: NystromProblem,
-        penalty: float | Literal["auto"] | None = None,
+        penalty: float | Literal["auto", "landmarks"] | None = None,
         *,
         exact: bool = True,
     ) -> FalkonFactor:
@@ -122,8 +135,10 @@ class FalkonFactor:
         """
         root = root_of(problem, exact=exact)
         # The paper estimates K_nm' K_nm from the landmarks alone, which fails where these outnumber
-        # the rows: the sum over the rows themselves then replaces the estimate.
-        if penalty == "auto" and _needs_rows(problem):
+        # the rows, and costs iterations where there are few rows: the sum over the rows themselves
+        # then replaces the estimate.
+        by_rows = penalty == "auto" and _has_few_products(problem)
+        if by_rows or (isinstance(penalty, str) and _needs_rows(problem)):
             B = cls.from_rows(root, problem, _all_strips(problem), problem.penalty)
         else:
             B = cls.from_root(root, problem, penalty)
@@ -139,7 +154,7 @@ class FalkonFactor:
         cls,
         root: Root,
         problem: NystromProblem,
-        penalty: float | Literal["auto"] | None = None,
+        penalty: float | Literal["auto", "landmarks"] | None = None,
     ) -> FalkonFactor:
         """Build the factor in the memory of a root of K_mm, without an estimate of its rounding."""
         T, S, weight = root.T, root.S, problem.landmark_weight
@@ -155,7 +170,10 @@ class FalkonFactor:
         _scale_columns(T, S, weight)
         # The search for a penalty needs R D / sqrt(m), so that it precedes the next line, which
         # replaces R by R R'.
-        lam = _automatic_penalty(T, S, problem) if penalty == "auto" else penalty or problem.penalty
+        if isinstance(penalty, str):
+            lam = _automatic_penalty(T, S, problem)
+        else:
+            lam = penalty or problem.penalty
         la.times_transpose_(T)
         la.add_outer_(T, S)
         return cls._pack(T, diagonal, root, lam, problem)
@@ -187,8 +205,11 @@ class FalkonFactor:
             # K.
             half = la.solve_triangular(T, columns, lower=True, transpose=False, unit=True)
             half *= xp.sqrt(xp.cast_like(weights, half)) / diagonal[:, None]
+            # Only the upper triangle is summed: the lower one holds T'.
+            if not la.is_on_device(T):
+                la.add_outer_(T, half)
+                continue
             for j in _blocks(q):
-                # Only the upper triangle is summed: the lower one holds T'.
                 T[: j.start, j] += half[: j.start] @ half[j].T
                 T[j, j] += xp.triu(half[j] @ half[j].T)
         # Below this penalty, the factorisation may fail by rounding.
@@ -265,6 +286,15 @@ class FalkonFactor:
             for j in _blocks(len(self.diagonal))
         )
         return penalty / squares
+
+
+def _has_few_products(problem: NystromProblem) -> bool:
+    """Return whether building the factor from all rows is cheaper than a few iterations."""
+    n, m = problem.K.shape
+    rows = problem.K.rows
+    if not rows.random_access or float(n) * m * m > CHEAP_PRODUCTS:
+        return False
+    return problem.penalty >= LEAST_SHARE * largest_diagonal(problem.K)
 
 
 def _needs_rows(problem: NystromProblem) -> bool:

@@ -139,7 +139,8 @@ def solver(settings: FitSettings, size: FitSize) -> Solver[Any, Any]:
     if isinstance(given, Solver):
         return given
     if given == "auto" and not size.full:
-        return solvers.Falkon()
+        # A factor of all rows leaves no iterations among which to choose.
+        return solvers.Falkon("landmarks" if settings.early_stopping else "auto")
     if given not in ("auto", "pcg"):
         return solvers.make(str(given))
     # The preconditioner may take a quarter of the limit.

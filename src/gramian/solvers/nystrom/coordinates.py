@@ -60,7 +60,9 @@ class Coordinates:
         preconditioner_penalty: float | Literal["auto"] | None = "auto",
     ) -> Coordinates:
         """Factorise K_mm. Cost: m² kernel evaluations, m³ operations, 8 m² bytes."""
-        factor = FalkonFactor.build(problem, preconditioner_penalty)
+        # With a factor of all rows the first step would be the solution, whatever the method.
+        auto = preconditioner_penalty == "auto"
+        factor = FalkonFactor.build(problem, "landmarks" if auto else preconditioner_penalty)
         # Large coefficients cancel in K coef, and rounding of entries would add up over iterations.
         problem = problem.double()
         K_mm: KernelOperator | DenseBlock = problem.K_mm
