@@ -18,7 +18,7 @@ from .._sparse import dense
 from ..data import RowSource, is_table
 from ..data.rows.base import check_local
 from ..model import Model, load_model
-from ..model.table_rows import model_columns
+from ..model.mapped_predictions import model_columns
 
 
 def resolve_model(model: Any) -> Model:

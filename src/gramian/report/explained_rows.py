@@ -15,7 +15,7 @@ from ..explain.nearest import similarity
 from ..explain.shapley import output_names, values_of_features
 from ..explain.summands import Output, outputs_of
 from ..model import Model
-from ..model.table_rows import model_columns
+from ..model.mapped_predictions import model_columns
 from ..scoring.truth import Truth
 
 MOST_COLUMNS_SHOWN = 10
