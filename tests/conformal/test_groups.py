@@ -192,8 +192,8 @@ class TestRefusals:
 
     def test_levels_that_are_encoded_by_means(self):
         """Training rows have means without their own targets, and new ones have others."""
-        level = np.array([f"level {i}" for i in np.random.default_rng(0).integers(0, 25, 600)])
-        table = pa.table({"x": X[:, 0], "level": level, "y": Y})
+        level = [f"level {i}" for i in np.random.default_rng(0).integers(0, 250, 12_000)]
+        table = pa.table({"x": np.tile(X[:, 0], 20), "level": level, "y": np.tile(Y, 20)})
         for method in (None, "cv+"):
             est = KernelRidge(**PLAIN, conformal=method, conformal_groups="level")
             with pytest.raises(ValueError, match=r"means of the target.*conformal=.split."):

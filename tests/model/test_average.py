@@ -99,7 +99,8 @@ class TestFile:
         assert (tmp_path / "again").read_bytes() == (tmp_path / "m").read_bytes()
 
     def test_an_encoding_is_there_once(self, tmp_path):
-        frame = pd.DataFrame({"a": X[:, 0], "b": [f"level {i % 40}" for i in range(120)], "y": Y})
+        levels = [f"level {i % 240}" for i in range(480)]  # enough levels to be encoded by means
+        frame = pd.DataFrame({"a": np.tile(X[:, 0], 4), "b": levels, "y": np.tile(Y, 4)})
         models = tuple(fitted(X=frame, y="y", kernel=k) for k in ("gaussian", "laplacian"))
         both = AverageModel(WEIGHTS, models)
         both.save(tmp_path / "m")
@@ -111,8 +112,8 @@ class TestFile:
         assert found.models[0].encoding is found.models[1].encoding
         assert np.array_equal(found.predict(frame), both.predict(frame))
         again = gramian.load(tmp_path / "m")
-        assert again.score(frame) == pytest.approx(again.score(frame, Y))
-        assert again.gradient(frame).shape == (120, found.encoding.width)
+        assert again.score(frame) == pytest.approx(again.score(frame, frame["y"]))
+        assert again.gradient(frame).shape == (480, found.encoding.width)
         assert again.feature_importances_.shape == (2,)
 
     def test_each_kind_says_what_reads_the_other(self, tmp_path):
