@@ -198,14 +198,9 @@ class LeaveOneOut:
     def _descend(self, best: Scored, slope: float, steps: Sequence[float]) -> Scored:
         """Move lengthscale and penalty by steps while the criterion falls.
 
-        Parameters
-        ----------
-        best : Scored
-            A score for these rows.
-        slope : float
-            See `_slope`.
-        steps : sequence of float
-            Ratios of lengthscales.
+        - `best`: a score for these rows.
+        - `slope`: see `_slope`.
+        - `steps`: ratios of lengthscales.
         """
 
         def next_lengthscale(before: Scored, step: float) -> Scored:
