@@ -71,9 +71,10 @@ class TestParameters:
         ("wrong", "message"),
         [
             ({"kernel": "gausian"}, "did you mean gaussian?"),
-            ({"kernel": ["gaussian", "linear"]}, "names of kernels that a search can compare"),
-            ({"kernel": Gaussian(1.0)}, "kernel must be 'auto', a name or a list"),
-            ({"kernel": []}, "kernel must be 'auto', a name or a list"),
+            ({"kernel": ["gaussian", "sum"]}, "kernel objects, or names of kernels"),
+            ({"kernel": Gaussian(1.0), "metric": "learned"}, "take them as given"),
+            ({"kernel": "tanimoto", "standardize": "quantile"}, "take them as given"),
+            ({"kernel": []}, "kernel must be 'auto', a name, a kernel object or a list"),
             ({"kernel": [3]}, "not 3"),
             ({"lengthscale": 2.0}, "multiples of the median"),
             ({"lengthscale": ["0 median"]}, "multiples of the median"),

@@ -79,7 +79,7 @@ class FitParameters:
         metadata=_option(
             MODEL_PANEL,
             "A number in units of the (standardised) features, or one for each, such as 1,2.5; "
-            "median; 2 median; auto.",
+            "median; 2 median; auto; likelihood.",
         ),
     )
     penalty: Penalty = field(

@@ -218,9 +218,9 @@ def _encoding(
         y = np.where(keep, y, classes[0])
     # Which features a column becomes is not known yet: if the kernel takes
     # any feature as it is, all numbers stay raw.
-    unscaled_features = resolve.kernel(settings.kernel, settings.lengthscale).unscaled_features(
-        len(given.columns)
-    )
+    unscaled_features = resolve.kernel(
+        settings.kernel, settings.first_lengthscale
+    ).unscaled_features(len(given.columns))
     if rng.encoding is None:
         raise ValueError("a table needs a generator for the folds of its encoding")
     return FittedEncoding.fit(

@@ -58,6 +58,7 @@ from .radial.matern import Laplacian, Matern12, Matern32, Matern52
 from .radial.rational_quadratic import RationalQuadratic
 
 # isort: split
+from ._hyperparameters import hyperparameters, with_hyperparameters
 from .columns import Columns
 from .combined import Product, Scaled, Sum
 from .dot_product.cosine import Cosine
@@ -122,7 +123,9 @@ __all__ = [
     "Tanimoto",
     "from_dict",
     "hint",
+    "hyperparameters",
     "make",
     "medians",
     "names",
+    "with_hyperparameters",
 ]

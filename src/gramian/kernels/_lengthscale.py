@@ -33,6 +33,7 @@ class LengthscaleKernel(Kernel):
 
     lengthscale: Any = 1.0  # also a whole number, a list or an array; converted to a Lengthscale
 
+    tuned: ClassVar[tuple[str, ...]] = ("lengthscale",)
     norm: ClassVar[float] = 2.0
     """The p of the distance whose median is the median heuristic."""
 

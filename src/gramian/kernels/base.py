@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from .. import _arrays as xp
 from .._arrays import Array, Float
@@ -26,6 +26,9 @@ class Kernel(ABC):
     second once per pair: `prepare` maps rows to features, `tile` maps two sets of prepared rows
     to a block of the kernel matrix.
     """
+
+    tuned: ClassVar[tuple[str, ...]] = ()
+    """Names of the positive parameters that `gramian.kernels.hyperparameters` has."""
 
     @property
     def stationary(self) -> bool:

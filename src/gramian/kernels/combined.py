@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from .. import _arrays as xp
 from .._arrays import Array, Float
@@ -214,6 +215,8 @@ class Scaled(OfOne):
     """
 
     factor: float
+
+    tuned: ClassVar[tuple[str, ...]] = ("factor",)
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.factor) and self.factor > 0):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from .._arrays import Array, Float
 from ..kernels import Kernel
+from ..kernels._hyperparameters import hyperparameters, times_lengthscales
 from ..kernels.base import kernels
 
 RADIAL_KERNELS = ("laplacian", "matern32", "gaussian")
@@ -25,35 +26,46 @@ class Recipe:
 
     Attributes
     ----------
-    kernel : str
+    kernel : str or Kernel
+        A name, or an object with its own hyper-parameters.
     inputs : str
         ``"standard"``: features of mean 0 and standard deviation 1; ``"quantile"``: these as normal
         scores of their quantiles; ``"common"``: one scale for all, as for pixels or counts.
     multiple : float
-        Lengthscale as a multiple of the median distance of mapped rows.
+        Lengthscale as a multiple of the median distance of mapped rows; of an object, the factor of
+        its lengthscales.
     rounds : int
         Rounds of the recursive feature machine; 0: no learned metric.
     power : float
         Power of its matrix M that maps rows.
-    learner : str or None
+    learner : str, Kernel or None
         Kernel whose gradients make M; None without a learned metric.
     """
 
-    kernel: str
+    kernel: str | Kernel
     inputs: str = "standard"
     multiple: float = 1.0
     rounds: int = 0
     power: float = 0.5
-    learner: str | None = None
+    learner: str | Kernel | None = None
 
     def make_kernel(self) -> Kernel:
         """Return the kernel with its lengthscale as a multiple of the median."""
+        if isinstance(self.kernel, Kernel):
+            return times_lengthscales(self.kernel, self.multiple)
         # `repr` writes all digits, so that the parsed number equals the multiple.
         return kernels.make(self.kernel, lengthscale=f"{self.multiple!r} median")
 
+    @property
+    def has_lengthscale(self) -> bool:
+        """Whether the kernel has a lengthscale that matters."""
+        kernel = kernels.make(self.kernel) if isinstance(self.kernel, str) else self.kernel
+        return any("lengthscale" in name for name in hyperparameters(kernel))
+
     def __str__(self) -> str:
         metric = "" if not self.rounds else f", metric of round {self.rounds}, M^{self.power:g}"
-        return f"{self.kernel}, {self.multiple:g} medians, {self.inputs} inputs{metric}"
+        unit = "times its lengthscales" if isinstance(self.kernel, Kernel) else "medians"
+        return f"{self.kernel}, {self.multiple:g} {unit}, {self.inputs} inputs{metric}"
 
 
 @dataclass(frozen=True, eq=False)

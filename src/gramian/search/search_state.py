@@ -11,6 +11,7 @@ from .. import _arrays as xp
 from .._arrays import Array, Float
 from .._parallel.machine import read_seconds
 from ..engines import Engine
+from ..kernels import Kernel
 from ..paths.sample import SampleFit, squared_loss
 from .all_rows.full_fit import FullFit
 from .all_rows.last_fit import Member, constant, refit, sampled_member
@@ -46,7 +47,7 @@ Score = Callable[[Float[Array, "v t"]], float]
 
 def handicap_loss(stem: Stem) -> float:
     """Return the loss by which stems are compared, which for a Gaussian kernel is 5 % higher."""
-    return SAMPLE_LOSS_FACTORS.get(stem.recipe.kernel, 1.0) * stem.loss
+    return SAMPLE_LOSS_FACTORS.get(str(stem.recipe.kernel), 1.0) * stem.loss
 
 
 @dataclass(eq=False)
@@ -103,13 +104,13 @@ class SearchState:
         if step not in self.left_out:
             self.left_out.append(step)
 
-    def in_order(self, stems: list[Stem]) -> list[tuple[str, ...]]:
+    def in_order(self, stems: list[Stem]) -> list[tuple[str | Kernel, ...]]:
         """Return the screened groups of kernels, best first."""
         # A short budget may end the screen before it reaches all groups.
         groups = [g for g in self.space.groups() if any(s.recipe.kernel in g for s in stems)]
         return sorted(groups, key=lambda group: self.best_of(stems, group).loss)
 
-    def best_of(self, stems: list[Stem], group: tuple[str, ...]) -> Stem:
+    def best_of(self, stems: list[Stem], group: tuple[str | Kernel, ...]) -> Stem:
         """Return the best stem of a group of kernels."""
         return min((s for s in stems if s.recipe.kernel in group), key=handicap_loss)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from ..kernels import Kernel
 from ..kernels.base import kernels
 from ..metric import RecursiveFeatureMachine
 from .recipe import FIRST_MULTIPLES, L1_KERNEL, RADIAL_KERNELS
@@ -19,7 +20,7 @@ class Space:
 
     Attributes
     ----------
-    kernels : tuple of str
+    kernels : tuple of str or Kernel
     inputs : tuple of str
     multiples : tuple of float, or None
         Lengthscales as multiples of the median; None to search from the default of each kernel.
@@ -33,7 +34,7 @@ class Space:
         Whether to try penalties that only products in float64 resolve.
     """
 
-    kernels: tuple[str, ...] = (*RADIAL_KERNELS, L1_KERNEL)
+    kernels: tuple[str | Kernel, ...] = (*RADIAL_KERNELS, L1_KERNEL)
     inputs: tuple[str, ...] = INPUT_SCALINGS
     multiples: tuple[float, ...] | None = None
     machine: RecursiveFeatureMachine | None = field(default_factory=RecursiveFeatureMachine)
@@ -49,24 +50,39 @@ class Space:
         ValueError
             If no kernel is left.
         """
-        names_left = tuple(name for name in self.kernels if kernels.make(name).sparse_ok)
+        names_left = tuple(k for k in self.kernels if as_kernel(k).sparse_ok)
         if not names_left:
-            names = ", ".join(self.kernels)
+            names = ", ".join(map(str, self.kernels))
             raise ValueError(
                 f"kernel={names} needs dense rows, but X is sparse: set kernel='auto', or pass "
                 "X.toarray() if it fits in memory"
             )
         return replace(self, kernels=names_left, inputs=("standard",), machine=None)
 
-    def groups(self) -> list[tuple[str, ...]]:
+    @property
+    def takes_features_as_given(self) -> bool:
+        """Whether a kernel has features in its own units, or is no function of their distance.
+
+        No map of the features is then tried, and no metric is learned.
+        """
+        as_objects = map(as_kernel, self.kernels)
+        return any(isinstance(k, Kernel) for k in self.kernels) or not all(
+            k.stationary and not k.unscaled_features(1) for k in as_objects
+        )
+
+    def without_maps(self) -> Space:
+        """Return the space for kernels that take features as given."""
+        return replace(self, inputs=("standard",), machine=None)
+
+    def groups(self) -> list[tuple[str | Kernel, ...]]:
         """Return the groups of kernels that share a metric: Euclidean, and l1 distance."""
         radial = tuple(k for k in self.kernels if k != L1_KERNEL)
         l1 = tuple(k for k in self.kernels if k == L1_KERNEL)
         return [group for group in (radial, l1) if group]
 
-    def first(self, kernel: str) -> float:
+    def first(self, kernel: str | Kernel) -> float:
         """Return the first lengthscale to try, as a multiple of the median."""
-        usual = FIRST_MULTIPLES.get(kernel, 1.0)
+        usual = 1.0 if isinstance(kernel, Kernel) else FIRST_MULTIPLES.get(kernel, 1.0)
         if self.multiples is None:
             return usual
         return min(self.multiples, key=lambda m: abs(m - usual))
@@ -83,3 +99,8 @@ class Space:
             at = order.index(multiple)
             near = [order[i] for i in (at - 1, at + 1) if 0 <= i < len(order)]
         return [m for m in near if m not in tried]
+
+
+def as_kernel(kernel: str | Kernel) -> Kernel:
+    """Return the kernel with a name, or the object itself."""
+    return kernel if isinstance(kernel, Kernel) else kernels.make(kernel)

@@ -124,7 +124,7 @@ def command(data: Path, options: FitOptions, member: Member, rows: int) -> str:
     """
     recipe = member.recipe
     words = ["gramian", "fit", without_secrets(data), *_options_of_data(options)]
-    words += ["--kernel", recipe.kernel, "--lengthscale", f"{recipe.multiple:g} median"]
+    words += ["--kernel", str(recipe.kernel), "--lengthscale", f"{recipe.multiple:g} median"]
     words += ["--penalty", f"{member.penalty:.6g}"]
     words += INPUT_OPTIONS[recipe.inputs]
     if recipe.rounds:

@@ -34,8 +34,8 @@ def names(text: str) -> tuple[str, ...]:
 
 
 def lengthscale(text: str) -> str | float | tuple[float, ...]:
-    """Read ``--lengthscale``: "auto", "median" or a multiple, a number, or numbers with commas."""
-    if text == "auto":
+    """Read ``--lengthscale``: a name, "median" or a multiple, a number, or numbers with commas."""
+    if text in ("auto", "likelihood", "leave_one_out"):
         return text
     if text.endswith("median"):
         return _medians(text)
@@ -44,7 +44,8 @@ def lengthscale(text: str) -> str | float | tuple[float, ...]:
     except ValueError:
         raise ValueError(
             "--lengthscale must be a number, one number per feature separated by commas, auto, "
-            f"median, or a multiple such as '2 median', not {text}"
+            "likelihood, leave_one_out, median, or a multiple such as "
+            f"'2 median', not {text}"
         ) from None
     if not all(0 < value < math.inf for value in values):
         raise ValueError(f"--lengthscale must be positive and finite, not {text}")

@@ -41,8 +41,12 @@ class KernelRidge(KernelRegressor, FitParameters):
     lengthscale : float, sequence of d floats, or str, default="auto"
         In the units of the features, which are standardised by default; one for all, or
         one each. ``"median"``: the median distance within 1,000 random rows, mapped by the metric
-        if there is one; ``"2 median"``: a multiple of it; ``"auto"``: the best multiple. The
-        Gaussian kernel's ``gamma`` in scikit-learn is ``1 / (2 * lengthscale**2)``.
+        if there is one; ``"2 median"``: a multiple of it; ``"auto"``: the best multiple, of a
+        kernel object the numbers that it has. The Gaussian kernel's ``gamma`` in scikit-learn is
+        ``1 / (2 * lengthscale**2)``. ``"likelihood"``: all hyper-parameters of the kernel, which
+        may be a sum or a product, and a penalty ``"auto"`` maximise the marginal likelihood, from
+        the values of the object on; ``"leave_one_out"``: they minimise the leave-one-out error.
+        Both use all rows up to 2,000, and a random sample of 2,000 beyond; see docs/kernels.md.
     penalty : float, sequence of t floats, or "auto", default="auto"
         The ridge :math:`\lambda` per sample: scikit-learn's ``alpha / n``. 0: only for solvers that
         stop early, such as ``"eigenpro2"``. ``"auto"``: the best on held-out rows, or, with

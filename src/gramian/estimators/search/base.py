@@ -41,6 +41,7 @@ from ...fitting.uncertainty.refit import Refit
 from ...model import BlendModel
 from ...model.blend.boosting import check_package
 from ...search import Budget, Space
+from ...search.space import as_kernel
 from .. import tables
 from ..ridge.base import KernelRidgeModel
 from ..ridge.fit import calibrate_model, divide_rows
@@ -145,6 +146,12 @@ class KernelRidgeSearch(KernelRidgeModel):
         """Raise ValueError if rows are sparse and parameters require a map of their features."""
         if rows.sparse and self.blend is not None:
             raise ParameterError("blend", self.blend, "None for sparse rows")
+        if self._maps and Space(kernels=kernels_of(self.kernel)).takes_features_as_given:
+            raise ValueError(
+                "standardize='quantile' and a learned metric map features, but kernel objects, and "
+                f"kernels such as 'tanimoto', take them as given, here {self.kernel!r}: leave both "
+                "at 'auto'"
+            )
         if rows.sparse and self._maps:
             raise ValueError(
                 "standardize='quantile' and a learned metric map features, which would fill the "
@@ -195,8 +202,11 @@ class KernelRidgeSearch(KernelRidgeModel):
 
     def _settings(self) -> FitSettings:
         """Return the settings for reading a table."""
-        # Reading a table depends only on these parameters of a single fit.
+        # Reading a table depends only on these parameters of a single fit: of kernels, only one
+        # that takes numbers in their own units matters.
+        names = kernels_of(self.kernel)
         return KernelRidge(
+            next((k for k in names if as_kernel(k).unscaled_features(1)), "auto"),
             standardize=self.standardize is not False,
             engine=self.engine,
             memory_limit=self.memory_limit,

@@ -12,6 +12,7 @@ import numpy as np
 from ..._messages.checks import is_integer
 from ...fitting.search.fit import Searched
 from ...fitting.settings.checks import is_pairs, is_splitter
+from ...kernels import Kernel
 from ...kernels import names as names_of_kernels
 from ...kernels._lengthscale import medians
 from ...kernels.base import kernels
@@ -28,14 +29,19 @@ def parameters(member: Member, *, scaled: bool, coded: bool) -> dict[str, Any]:
     """
     recipe = member.recipe
     return {
-        "kernel": recipe.kernel,
-        "lengthscale": f"{recipe.multiple:g} median",
+        **_kernel(recipe),
         "penalty": member.penalty,
         **_maps(recipe, scaled=scaled, coded=coded),
         # A cell is as large as the difference of its starts; ``cells=`` is the largest allowed.
         "landmarks": None if member.all_rows or member.cells else len(member.centers),
         **({} if member.cells is None else {"cells": int(np.diff(member.cells.starts).max())}),
     }
+
+
+def _kernel(recipe: Recipe) -> dict[str, Any]:
+    if isinstance(recipe.kernel, str):
+        return {"kernel": recipe.kernel, "lengthscale": f"{recipe.multiple:g} median"}
+    return {"kernel": recipe.make_kernel(), "lengthscale": "median"}
 
 
 STANDARDIZE_OF_INPUTS = {"quantile": "quantile", "common": False}
@@ -47,8 +53,11 @@ def _maps(recipe: Recipe, *, scaled: bool, coded: bool) -> dict[str, Any]:
     if recipe.rounds:
         # One number of rounds and one power: the refit learns this metric, and compares no others.
         powers = (recipe.power,)
-        machine = RecursiveFeatureMachine(recipe.rounds, powers, kernel=recipe.learner)
+        machine = RecursiveFeatureMachine(recipe.rounds, powers, kernel=str(recipe.learner))
     standardize = STANDARDIZE_OF_INPUTS.get(recipe.inputs, scaled)
+    # True is refused if all features keep their units.
+    if standardize is True and recipe.make_kernel().unscaled_features(1):
+        standardize = "auto"
     # A search always scales numeric targets, `KernelRidge` by default only with the features.
     targets = {} if standardize or coded else {"standardize_target": True}
     return {"standardize": standardize, **targets, "metric": machine}
@@ -86,8 +95,7 @@ def results(result: Searched, scoring: Scoring, *, scaled: bool, coded: bool) ->
             score = scoring.score(loss, result.unit) if scored else math.nan
             rows["squared_error"].append(loss * result.unit**2 if squared else math.nan)
             rows["params"].append({
-                "kernel": recipe.kernel, "lengthscale": f"{recipe.multiple:g} median",
-                "penalty": penalty, **_maps(recipe, scaled=scaled, coded=coded),
+                **_kernel(recipe), "penalty": penalty, **_maps(recipe, scaled=scaled, coded=coded),
             })  # fmt: skip
             rows["step"].append(trial.step)
             rows["mean_test_score"].append(score)
@@ -139,28 +147,23 @@ def history(result: Searched, scoring: Scoring) -> list[dict[str, Any]]:
 AUTO_VALUE = "auto"
 
 
-def kernels_of(setting: object) -> tuple[str, ...]:
-    """Return the names of the kernels to choose among."""
+def kernels_of(setting: object) -> tuple[str | Kernel, ...]:
+    """Return the names of the kernels to choose among, and kernel objects."""
     if setting is None or (isinstance(setting, str) and setting == AUTO_VALUE):
         return (*RADIAL_KERNELS, L1_KERNEL)
-    names = (setting,) if isinstance(setting, str) else setting
+    names = (setting,) if isinstance(setting, str | Kernel) else setting
     if not isinstance(names, Sequence) or not len(names):
-        raise ValueError(f"kernel must be 'auto', a name or a list of names, not {setting!r}")
+        raise ValueError(
+            f"kernel must be 'auto', a name, a kernel object or a list of these, not {setting!r}"
+        )
     for name in names:
-        usable = [kernel_name for kernel_name in names_of_kernels() if _is_usable(kernel_name)]
-        if name not in usable:
+        if not isinstance(name, Kernel) and name not in names_of_kernels():
             raise ValueError(
-                f"kernel must be 'auto', or names of kernels that a search can compare: "
-                f"{', '.join(usable)}, not {name!r}{kernels.hint(name)}"
+                f"kernel must be 'auto', kernel objects, or names of kernels: "
+                f"{', '.join(names_of_kernels())}, not {name!r}{kernels.hint(str(name))}"
             )
     # A repeated name would only repeat its trials.
     return tuple(dict.fromkeys(names))
-
-
-def _is_usable(name: str) -> bool:
-    """Return whether a kernel has a median lengthscale, and accepts mapped features."""
-    kernel = kernels.make(name)
-    return kernel.stationary and not kernel.unscaled_features(1)
 
 
 def inputs_of(setting: object) -> tuple[str, ...]:

@@ -79,7 +79,7 @@ def _prepare(
     ends = settings.deadline()
     # Rows are scaled and routed before kernels are compared, too early to choose quantiles.
     user_settings = settings.with_values(landmarks=None).with_plain_inputs()
-    kernel = resolve.kernel(user_settings.kernel, user_settings.lengthscale)
+    kernel = resolve.kernel(user_settings.kernel, user_settings.first_lengthscale)
     scaling = Scaling.of(user_settings, data, kernel=kernel, rng=rng.maps)
     settings, data = scaling.apply(user_settings, data)
     announce(settings.callbacks, stages.PREPARING_STAGE)
@@ -92,7 +92,7 @@ def _prepare(
     )
     settings = choice.settings
     user_settings = user_settings.with_values(tol=settings.tol)
-    kernel = resolve.kernel(settings.kernel, settings.lengthscale)
+    kernel = resolve.kernel(settings.kernel, settings.first_lengthscale)
     kernel = resolve.kernel_for(kernel, rows.points(data.rows), rng.kernel)
     engine = resolve.engine_for(settings, data.rows, kernel)
     cell = RemoteDescription(data.rows, rows.count(rows.usual))

@@ -22,6 +22,7 @@ from ..settings.settings import FitSettings
 from .comparison import Comparison, Scored, best_of, has_scale
 from .held_out import HeldOutChoice
 from .leave_one_out import LeaveOneOut
+from .tuning import criterion_of, tune
 
 logger = logging.getLogger("gramian")
 
@@ -105,6 +106,8 @@ def choose(
     """
     if before is not None:
         settings = _as_before(settings, before)
+    if settings.tunes:
+        settings = _tune_settings(settings, data, rng, mapped)
     if not settings.chooses:
         return Chosen(_with_tolerance(settings, None))
     if rng is None:
@@ -129,6 +132,33 @@ def choose(
     # Only classes have probabilities, which these predictions of held-out rows calibrate.
     held_values = comparison.of_all_targets(best_scored) if data.coded else None
     return Chosen(picked, None if held_values is None else held_values.shares())
+
+
+def _tune_settings(
+    settings: FitSettings,
+    data: TrainingData,
+    rng: RandomStream | None,
+    mapped: LinearMap | None,
+) -> FitSettings:
+    """Return settings with a tuned kernel, and the penalty of the tuned noise if it is "auto"."""
+    if rng is None:
+        raise ValueError("the hyper-parameters of a kernel need a random generator")
+    announce(settings.callbacks, stages.COMPARING_STAGE)
+    penalty_given = None if isinstance(settings.penalty, str) else settings.one_penalty
+    total = data.total
+    noise = None if penalty_given is None else penalty_given * total
+    criterion = criterion_of(data, str(settings.lengthscale), rng)
+    resolve.check_features(resolve.kernel(settings.kernel, "median"), data.rows)
+    starts = candidates(
+        settings.with_values(lengthscale="median"), sparse=data.rows.sparse, mapped=mapped
+    )
+    tuned = [tune(criterion, kernel.resolve(criterion.X), noise) for kernel in starts]
+    best = min(tuned, key=lambda one: one.value)
+    settings = settings.with_values(kernel=best.kernel, lengthscale="median")
+    # A path of landmarks chooses its penalty itself.
+    if settings.chooses_penalty:
+        settings = settings.with_values(penalty=best.noise / total)
+    return settings
 
 
 def compare_recipes(
@@ -156,7 +186,7 @@ def compare_recipes(
 
 def _as_before(settings: FitSettings, before: Fitted) -> FitSettings:
     """Return settings whose "auto" values are replaced by the choices of an earlier fit."""
-    if settings.chooses_kernel or settings.chooses_lengthscale:
+    if settings.chooses_kernel or settings.chooses_lengthscale or settings.tunes:
         settings = settings.with_values(kernel=before.model.kernel, lengthscale="median")
     if settings.chooses_penalty:
         settings = settings.with_values(penalty=before.penalty)

@@ -58,7 +58,8 @@ class FeatureMaps:
         """
         standardizer = None
         if settings.standardize and data.encoding is None and not data.rows.sparse:
-            standardizer = _standardizer(data, kernel)
+            unscaled_features = kernel.unscaled_features(data.rows.shape[1])
+            standardizer = standardizer_of(data, unscaled_features)
         maps = cls(standardizer)
         return maps.with_quantiles(data.rows, rng) if settings.uses_quantiles else maps
 
@@ -164,7 +165,7 @@ def check_units(settings: FitSettings, rows: RowSource) -> None:
         Settings of the user; "auto" maps no such feature.
     rows : RowSource of shape (n, d)
     """
-    kernel, d = resolve.kernel(settings.kernel, settings.lengthscale), rows.shape[1]
+    kernel, d = resolve.kernel(settings.kernel, settings.first_lengthscale), rows.shape[1]
     unscaled_features = kernel.unscaled_features(d)
     if unscaled_features and settings.metric is not None:
         raise ValueError(
@@ -179,10 +180,9 @@ def check_units(settings: FitSettings, rows: RowSource) -> None:
         raise ParameterError("standardize", settings.standardize, problem, remedy, SETTING_FORM)
 
 
-def _standardizer(data: TrainingData, kernel: Kernel) -> Standardizer | None:
-    """Return the map to mean 0 and deviation 1; it leaves `kernel.unscaled_features` unchanged."""
+def standardizer_of(data: TrainingData, unscaled_features: frozenset[int]) -> Standardizer | None:
+    """Return the map to mean 0 and deviation 1, which leaves some features; None if all stay."""
     d = data.rows.shape[1]
-    unscaled_features = sorted(kernel.unscaled_features(d))
     if len(unscaled_features) == d:
         return None
     standardizer = Standardizer.fit(data.rows, weights=data.weights)
@@ -190,7 +190,8 @@ def _standardizer(data: TrainingData, kernel: Kernel) -> Standardizer | None:
         return standardizer
     # Features that stay get the identity as their map; one that is constant stays, too.
     mean, scale = xp.copy(standardizer.mean), xp.copy(standardizer.scale)
-    mean[unscaled_features], scale[unscaled_features] = 0.0, 1.0
+    stay = sorted(unscaled_features)
+    mean[stay], scale[stay] = 0.0, 1.0
     return Standardizer(
         mean, scale, tuple(k for k in standardizer.constant if k not in unscaled_features)
     )

@@ -80,7 +80,7 @@ def prepare(
     # 4. Return to the loss, and take the solver for the chosen penalty.
     resolved, train = method.after_choices(resolved, train)
     size = replace(size, d=train.rows.width)
-    kernel = resolve.kernel(resolved.kernel, resolved.lengthscale)
+    kernel = resolve.kernel(resolved.kernel, resolved.first_lengthscale)
     kernel = resolve.kernel_for(kernel, train.rows, rng.kernel)
     solver = solver_choice.after_choices(resolved, settings, size)
     engine = resolve.engine_for(resolved, train.rows, kernel)
@@ -101,7 +101,7 @@ def _scale_and_choose(
 ) -> tuple[Scaling, FitSettings, TrainingData, Probabilities | None]:
     """Scale the data and choose settings; return also the map to probabilities."""
     earlier = None if before is None else before.model
-    kernel = resolve.kernel(settings.kernel, settings.lengthscale)
+    kernel = resolve.kernel(settings.kernel, settings.first_lengthscale)
     scaling = Scaling.of(settings, unscaled, earlier, kernel=kernel, rng=rng.maps)
     resolved, data = scaling.apply(settings, unscaled)
     choice = choose(

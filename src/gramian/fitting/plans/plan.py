@@ -88,7 +88,7 @@ def plan(settings: FitSettings, rows: RowSource, targets: int = 1, *, workers: i
 
 def _kernel(settings: FitSettings, rows: RowSource) -> Kernel:
     """Return a kernel whose evaluation costs as much as an evaluation of the fit's kernel."""
-    kernel = resolve.kernel(settings.kernel, settings.lengthscale)
+    kernel = resolve.kernel(settings.kernel, settings.first_lengthscale)
     # Of sparse rows, dense ones with as many numbers take the place, without meaningful columns.
     if rows.entries is not None:
         kernel = Linear() if kernel.bilinear else Gaussian()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ... import _arrays as xp
 from ..._arrays import Array, Float, Int, RandomStream
@@ -13,10 +13,16 @@ from ...callbacks import Checkpoint
 from ...callbacks.journal import Journal
 from ...data import RowSource, Standardizer, as_rows, subset
 from ...data.rows.digest import digest, tensor_digest
+from ...kernels import Kernel
+from ...kernels._hyperparameters import amplify
+from ...kernels.base import kernels
 from ...model import KernelModel, Model
 from ...search import CellSearch, Material, Member, Score, SearchState
+from ...search.space import as_kernel
+from ..choice.tuning import criterion_of, tune
 from ..held_out.splits import search_splits
 from ..held_out.validation import HeldValues
+from ..inputs.features import standardizer_of
 from ..inputs.training_data import TrainingData
 from .settings import SearchSettings
 
@@ -35,13 +41,18 @@ class ScaledData:
     of_targets: Standardizer
 
     @classmethod
-    def of(cls, data: TrainingData, standardize: bool) -> ScaledData:
-        """Scale targets, and features if `standardize`, to mean 0 and deviation 1."""
+    def of(
+        cls,
+        data: TrainingData,
+        standardize: bool,
+        unscaled_features: frozenset[int] = frozenset(),
+    ) -> ScaledData:
+        """Scale targets, and other features if `standardize`, to mean 0 and deviation 1."""
         features, rows = None, data.rows
         # An encoding has scaled its features; scaled sparse rows would be dense.
         if standardize and data.encoding is None and not rows.sparse:
-            features = Standardizer.fit(rows, weights=data.weights)
-            rows = features.apply(rows)
+            features = standardizer_of(data, unscaled_features)
+            rows = rows if features is None else features.apply(rows)
         of_targets = Standardizer.fit(as_rows(data.targets), weights=data.weights)
         if (
             data.coded
@@ -109,6 +120,32 @@ def material_of(
         scales=None if scaled.features is None else scaled.features.scale,
     )
     return material, index
+
+
+def with_tuned_kernels(settings: SearchSettings, material: Material) -> SearchSettings:
+    """Return settings whose kernel objects have tuned hyper-parameters, and k(x, x) of mean one.
+
+    The criterion is the marginal likelihood, for classes the leave-one-out error, of up to 2,000
+    rows. Held-out rows of the search are among them.
+    """
+    space = settings.space
+    if not space.takes_features_as_given:
+        return settings
+    data = TrainingData(as_rows(material.X), xp.to_float64(material.Y), material.weights)
+    name = "leave_one_out" if material.coded else "likelihood"
+    criterion = criterion_of(data, name, material.rng)
+
+    def tune_one(kernel: str | Kernel) -> str | Kernel:
+        if isinstance(kernel, str) and kernels.make(kernel).stationary:
+            return kernel
+        resolved = as_kernel(kernel).resolve(criterion.X)
+        if not isinstance(kernel, str):
+            resolved = tune(criterion, resolved).kernel
+        # Penalties of a search are for kernels of this size.
+        size = float(resolved.diag(criterion.X).mean())
+        return kernel if size == 1.0 and isinstance(kernel, str) else amplify(resolved, 1 / size)
+
+    return replace(settings, space=replace(space, kernels=tuple(map(tune_one, space.kernels))))
 
 
 def search_journal(

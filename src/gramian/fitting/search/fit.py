@@ -17,7 +17,15 @@ from ...search.gains import late_gain
 from ..held_out.splits import given_splits
 from ..inputs.training_data import TrainingData
 from .blend import SearchTrees, blend_held_out, budget_without_trees, fit_trees
-from .data import ScaledData, check_data, held_out, material_of, score_of, search_journal
+from .data import (
+    ScaledData,
+    check_data,
+    held_out,
+    material_of,
+    score_of,
+    search_journal,
+    with_tuned_kernels,
+)
 from .larger_fit import cell_search, members_of_cells, with_landmarks
 from .plan import rows_by_cells
 from .settings import LossOf, SearchSettings, choose_default_recipe
@@ -80,8 +88,10 @@ def _search_and_fit(data: TrainingData, settings: SearchSettings, rng: RandomStr
     check_data(data)
     # 1. Scale the data, and take a sample of them to search on.
     settings = settings.of(data.rows)
-    scaled = ScaledData.of(data, settings.standardize)
+    unscaled_features = settings.unscaled_features(data.rows.width)
+    scaled = ScaledData.of(data, settings.standardize, unscaled_features)
     material, index = material_of(scaled, settings, rng)
+    settings = with_tuned_kernels(settings, material)
     # 2. Search: on the sample, then by cells of more rows.
     if settings.checkpoint is not None:
         journal = search_journal(settings.checkpoint, settings, data, material, rng)

@@ -270,6 +270,7 @@ def _of_dense(kernel: Kernel, engine: Engine, rows: RowSource, t: int) -> tuple[
     """Measure the seconds of a kernel entry in narrow products, and in products for all shifts."""
     rng = RandomStream(0)
     x = rng.standard_normal((CALIBRATION_ROWS, rows.shape[1]), rows.dtype)
+    x = xp.abs(x) if kernel.nonnegative else x
     kernel = kernel.resolve(x[:500])
     x = engine.place(x)
     n, few_columns, wide = (

@@ -14,6 +14,7 @@ from ...kernels import medians
 from ...kernels._lengthscale import lengthscale_of
 from ...kernels.base import kernels
 from ...search import Budget, Material, Recipe, Space, TrialCallback
+from ...search.space import as_kernel
 from ..choice.choose import FEW_ROWS, compare_recipes
 from ..inputs.training_data import TrainingData
 from ..settings.settings import FitSettings
@@ -47,8 +48,13 @@ class SearchSettings:
     blend: str | None = None
 
     def of(self, rows: RowSource) -> SearchSettings:
-        """Return the settings of a search on given rows, without maps for sparse rows."""
-        return replace(self, space=self.space.of_sparse()) if rows.sparse else self
+        """Return the settings of a search on given rows, without maps that these do not allow."""
+        space = self.space.of_sparse() if rows.sparse else self.space
+        return replace(self, space=space.without_maps() if space.takes_features_as_given else space)
+
+    def unscaled_features(self, d: int) -> frozenset[int]:
+        """Return the features, out of d, that one of the kernels takes in its own units."""
+        return frozenset().union(*(as_kernel(k).unscaled_features(d) for k in self.space.kernels))
 
 
 def choose_default_recipe(

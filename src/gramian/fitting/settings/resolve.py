@@ -117,7 +117,7 @@ def check_features(kernel: Kernel, rows: RowSource, name: str = "X") -> None:
 def engine_for(settings: FitSettings, rows: RowSource, resolved: Kernel | None = None) -> Engine:
     """Return the engine that computes with these rows; `resolved` is the kernel, if it is known."""
     if resolved is None:
-        resolved = kernel(settings.kernel, settings.lengthscale)
+        resolved = kernel(settings.kernel, settings.first_lengthscale)
     engine, dtype, sparse = settings.engine, rows.dtype, rows.sparse
     # The engine is chosen where the rows are: workers may have other devices than this machine.
     return rows.call_at_rows(

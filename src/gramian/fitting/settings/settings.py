@@ -32,6 +32,9 @@ from .checks import (
     is_squared,
 )
 
+TUNING_CRITERIA = ("likelihood", "leave_one_out")
+"""Values of ``lengthscale`` that tune all hyper-parameters of the kernel."""
+
 
 @dataclass(eq=False)
 class FitSettings(FitParameters):
@@ -177,6 +180,16 @@ class FitSettings(FitParameters):
         return is_auto(self.lengthscale) and not isinstance(self.kernel, Kernel)
 
     @property
+    def tunes(self) -> bool:
+        """Whether all hyper-parameters of the kernel are tuned by a criterion."""
+        return isinstance(self.lengthscale, str) and self.lengthscale in TUNING_CRITERIA
+
+    @property
+    def first_lengthscale(self) -> Lengthscale:
+        """The lengthscale before it is tuned or chosen."""
+        return "median" if self.tunes else self.lengthscale
+
+    @property
     def chooses_penalty(self) -> bool:
         """Whether penalties are compared before the fit, rather than along a path."""
         return is_auto(self.penalty) and not self.searches_penalty
@@ -189,7 +202,8 @@ class FitSettings(FitParameters):
     @property
     def chooses(self) -> bool:
         """Whether kernel, lengthscale or penalty are chosen before the fit."""
-        return self.chooses_kernel or self.chooses_lengthscale or self.chooses_penalty
+        choices = (self.chooses_kernel, self.chooses_lengthscale, self.chooses_penalty)
+        return any(choices) or self.tunes
 
     def with_points_of(self, given: FitSettings) -> FitSettings:
         """Return settings with the unmapped points, held-out rows and memory limit of `given`."""

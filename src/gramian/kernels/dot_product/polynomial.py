@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from ... import _arrays as xp
 from ..._arrays import Array, Float
@@ -139,6 +140,8 @@ class Polynomial(InnerProduct):
 
     degree: int = 3
     coef0: float = 1.0
+
+    tuned: ClassVar[tuple[str, ...]] = ("lengthscale", "coef0")
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from ... import _arrays as xp
 from ..._arrays import Array, Float
@@ -27,6 +27,8 @@ class Mapped(Kernel):
     """
 
     lengthscale: Any = 1.0
+
+    tuned: ClassVar[tuple[str, ...]] = ("lengthscale",)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lengthscale", checked_lengthscale(self.lengthscale))

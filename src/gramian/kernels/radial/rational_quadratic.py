@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ... import _arrays as xp
 from ..._arrays import Array
@@ -39,6 +40,8 @@ class RationalQuadratic(Radial):
     """
 
     alpha: float = 1.0
+
+    tuned: ClassVar[tuple[str, ...]] = ("lengthscale", "alpha")
 
     def __post_init__(self) -> None:
         super().__post_init__()

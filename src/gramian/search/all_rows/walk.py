@@ -58,7 +58,7 @@ class Walk:
         self.losses[step.multiple] = loss
         if better:
             # Only neighbours of the best lengthscale so far remain planned.
-            near = self.space.beside(step.multiple, list(self.losses))
+            near = self._find_neighbours(step.multiple)
             self.waiting = [Step(multiple) for multiple in near]
             # A residual of 0 marks a factorisation, which has already tried smaller penalties.
             self._small = self.space.precise and fit.shift == PATH_SHIFTS[-1] and fit.residual > 0
@@ -69,5 +69,11 @@ class Walk:
     def restart(self, stem: Stem, multiple: float, loss: float) -> None:
         """Continue with another metric, from the lengthscale of the first fit with this metric."""
         self.stem, self.smallest_error, self.losses = stem, loss, {multiple: loss}
-        self.waiting = [Step(near) for near in self.space.beside(multiple, [multiple])]
+        self.waiting = [Step(near) for near in self._find_neighbours(multiple)]
         self._at, self._small = multiple, False
+
+    def _find_neighbours(self, multiple: float) -> list[float]:
+        # A similarity such as Tanimoto's is the same for each lengthscale.
+        if not self.stem.recipe.has_lengthscale:
+            return []
+        return self.space.beside(multiple, list(self.losses))

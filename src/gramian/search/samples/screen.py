@@ -8,6 +8,7 @@ from functools import partial
 
 from ..._arrays import Array
 from ...data import LinearMap
+from ...kernels import Kernel
 from ..cost import of_sample
 from ..recipe import Recipe, Trial
 from ..search_state import SearchState
@@ -163,7 +164,7 @@ def _learned_metrics(
         yield search.sample_trial("metric", learned_stem, started)
 
 
-def _learner(search: SearchState, stems: list[Stem], group: tuple[str, ...]) -> Stem:
+def _learner(search: SearchState, stems: list[Stem], group: tuple[str | Kernel, ...]) -> Stem:
     """Return the stem that supplies gradients: Matern 3/2 on the best inputs.
 
     Measured on pol: the error of the Laplacian is 3.66 with the metric of Matern 3/2, 4.70 with its
@@ -186,7 +187,7 @@ def _fit_again(search: SearchState, stem: Stem) -> Trial:
     return search.sample_trial("kernel", larger, started)
 
 
-def _other_kernels(search: SearchState, group: tuple[str, ...]) -> Iterator[Trial]:
+def _other_kernels(search: SearchState, group: tuple[str | Kernel, ...]) -> Iterator[Trial]:
     """Try the other kernels of a distance with the learned metric."""
     stem = search.best_of(search.stems, group)
     cost = _cost(search, search.effort.machine.landmarks, search.effort.machine.rows)
